@@ -1,0 +1,131 @@
+//! The command line: one file per subcommand, each with its arguments and `run`.
+
+mod angara;
+mod bench;
+mod common;
+mod compare;
+mod demo;
+mod doctor;
+mod fabric;
+mod history;
+mod plan;
+mod rollback;
+mod route;
+mod serve;
+mod show;
+mod status;
+mod tick;
+mod verify;
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use common::{Answer, Context, Failure, Format};
+
+/// Routes a supercomputer's fabric for the jobs that run now.
+#[derive(Debug, Parser)]
+#[command(name = "sarouter", version, propagate_version = true)]
+struct Cli {
+    /// Output on stdout; logs go to stderr.
+    #[arg(long, value_enum, global = true, default_value_t = Format::Text)]
+    format: Format,
+    /// Settings file.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// More logs (-v info, -vv debug).
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The whole job on a built-in cluster, nothing to install
+    Demo(demo::Args),
+    /// Compute tables once
+    Route(route::Args),
+    /// Judge any tables
+    Verify(verify::Args),
+    /// Measure several engines side by side
+    Compare(compare::Args),
+    /// Dry run against the live cluster
+    Plan(plan::Args),
+    /// One pass: poll, diff, recompute if due, publish
+    Tick(tick::Args),
+    /// The service
+    Serve(serve::Args),
+    /// Health and the epoch in force
+    Status(status::Args),
+    /// List epochs
+    History(history::Args),
+    /// Show one epoch
+    Show(show::Args),
+    /// Make an earlier epoch current
+    Rollback(rollback::Args),
+    /// Check a site's set-up
+    Doctor(doctor::Args),
+    /// Write, inspect and damage fabrics
+    Fabric(fabric::Args),
+    /// Direct tori: the paper's synthetic study
+    Angara(angara::Args),
+    /// Benchmarks beside OpenSM
+    Bench(bench::Args),
+}
+
+impl Command {
+    fn run(self, context: &Context) -> Result<Answer, Failure> {
+        match self {
+            Self::Demo(args) => demo::run(args, context),
+            Self::Route(args) => route::run(args, context),
+            Self::Verify(args) => verify::run(args, context),
+            Self::Compare(args) => compare::run(args, context),
+            Self::Plan(args) => plan::run(args, context),
+            Self::Tick(args) => tick::run(args, context),
+            Self::Serve(args) => serve::run(args, context),
+            Self::Status(args) => status::run(args, context),
+            Self::History(args) => history::run(args, context),
+            Self::Show(args) => show::run(args, context),
+            Self::Rollback(args) => rollback::run(args, context),
+            Self::Doctor(args) => doctor::run(args, context),
+            Self::Fabric(args) => fabric::run(args, context),
+            Self::Angara(args) => angara::run(args, context),
+            Self::Bench(args) => bench::run(args, context),
+        }
+    }
+}
+
+/// Parses, dispatches, prints an error chain once. Exit 0 = yes, 1 = the answer is no, 2 = failed.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let level = ["warn", "info", "debug", "trace"][usize::from(cli.verbose.min(3))];
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SAROUTER_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let context = Context { format: cli.format, config: cli.config };
+    match cli.command.run(&context) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("sarouter: {}", chain(failure.as_ref()));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// `outer: inner: …`, leaving out a message that the one before already ends with.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let message = inner.to_string();
+        if !text.ends_with(&message) {
+            text = format!("{text}: {message}");
+        }
+        source = inner.source();
+    }
+    text
+}

@@ -1,0 +1,33 @@
+//! # sarouter: scheduling-aware routing for Slurm clusters
+//!
+//! A fabric is usually routed once, for everybody. This crate routes it for the jobs that run
+//! now, proves the routes independently and hands them over.
+//!
+//! ```text
+//!  squeue ────────────┐                                      ┌─> OpenSM plugin (LFT, SL)
+//!  ibnetdiscover, file┼─ observe ─> step ─> plan ─> verify ─> publish ─> epochs/N + current
+//!  prolog             ┘                │                     └─> Slurm plugin (per-job tables)
+//!                                      └─ history, report
+//! ```
+//!
+//! In data-flow order: [`observe`] turns the outside into values of [`model`]; [`plan`] decides
+//! (purely) whether new routes are due and calls one engine of [`route`]; [`verify`] rebuilds
+//! everything from the tables alone; [`measure`] says what they are worth; [`publish`] takes only
+//! what `verify` accepted. [`service`] drives this from a clock, [`report`] and [`cli`] show it,
+//! [`generate`] makes synthetic fabrics.
+//!
+//! Invariants: `route` and `verify` never import each other; nothing unverified is published;
+//! same input, same bytes, whatever the thread count; the core never reads a clock.
+
+pub mod cli;
+pub mod config;
+pub mod generate;
+pub mod measure;
+pub mod model;
+pub mod observe;
+pub mod plan;
+pub mod publish;
+pub mod report;
+pub mod route;
+pub mod service;
+pub mod verify;

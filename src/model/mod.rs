@@ -1,0 +1,21 @@
+//! The nouns: ids, the fabric, jobs, demand and tables. No algorithm of the product lives here.
+
+pub mod demand;
+pub mod fabric;
+pub mod ids;
+pub mod jobs;
+pub mod nodes;
+pub mod tables;
+
+pub use demand::{Demand, Group};
+pub use fabric::{
+    Channel, Fabric, FabricBuilder, FabricError, Fingerprint, NewTerminal, PortPeer, Role, Shape, Switch,
+    Terminal,
+};
+pub use ids::{
+    ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeName, PortNum, Sl, SwitchId,
+    TerminalId, Vl,
+};
+pub use jobs::{Job, JobMap, JobState};
+pub use nodes::{NodeMap, Placed};
+pub use tables::{Tables, TablesError};

@@ -1,0 +1,101 @@
+//! Routing tables of a switched fabric: an egress port per switch and destination, and a virtual
+//! layer per source switch and destination.
+
+use super::{DestId, Fabric, Fingerprint, Layer, PortNum, SwitchId};
+
+/// Tables that do not fit their fabric.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tables need {wanted} entries for {switches} switches, found {found}")]
+pub struct TablesError {
+    /// Entries expected: destinations × switches.
+    pub wanted: usize,
+    /// Switches of the fabric.
+    pub switches: usize,
+    /// Entries given.
+    pub found: usize,
+}
+
+/// Total destination-based tables, stored by destination: `[dest * switches + switch]`.
+///
+/// The port at a destination's home switch is its own port (0 for a switch). The layer at
+/// `(s, d)` is that of all routes from terminals of `s` to `d`; it is [`Tables::NO_LAYER`] where
+/// there is no such route: `s` has no terminals, or `d` cannot be reached from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tables {
+    fabric: Fingerprint,
+    engine: String,
+    switches: usize,
+    ports: Vec<u8>,
+    layers: Vec<u8>,
+}
+
+impl Tables {
+    /// Raw port value of an explicit hole: this switch cannot reach this destination.
+    pub const UNREACHABLE: u8 = 255;
+    /// Raw layer value where no route starts.
+    pub const NO_LAYER: u8 = 255;
+
+    /// Wraps raw arrays, both indexed `[dest * switches + switch]`.
+    pub fn new(fabric: &Fabric, engine: &str, ports: Vec<u8>, layers: Vec<u8>) -> Result<Self, TablesError> {
+        let switches = fabric.switches().len();
+        let wanted = fabric.dest_count() * switches;
+        for found in [ports.len(), layers.len()] {
+            if found != wanted {
+                return Err(TablesError { wanted, switches, found });
+            }
+        }
+        Ok(Self { fabric: fabric.fingerprint(), engine: engine.to_string(), switches, ports, layers })
+    }
+
+    /// The fabric these tables are for.
+    pub fn fabric(&self) -> Fingerprint {
+        self.fabric
+    }
+    /// The engine that made them, or `file`.
+    pub fn engine(&self) -> &str {
+        &self.engine
+    }
+    /// Raw egress ports of all switches towards a destination, indexed by switch.
+    #[inline]
+    pub fn ports_to(&self, d: DestId) -> &[u8] {
+        &self.ports[d.index() * self.switches..(d.index() + 1) * self.switches]
+    }
+    /// Raw layers of routes to a destination, indexed by source switch.
+    #[inline]
+    pub fn layers_to(&self, d: DestId) -> &[u8] {
+        &self.layers[d.index() * self.switches..(d.index() + 1) * self.switches]
+    }
+    /// Egress port; `None` for an explicit hole.
+    pub fn port(&self, s: SwitchId, d: DestId) -> Option<PortNum> {
+        PortNum::new(u64::from(self.ports_to(d)[s.index()])).ok()
+    }
+    /// Layer of the routes from a switch's terminals; `None` where there are none (or the raw
+    /// value is out of range, which the checker reports).
+    pub fn layer(&self, s: SwitchId, d: DestId) -> Option<Layer> {
+        Layer::new(u64::from(self.layers_to(d)[s.index()])).ok()
+    }
+    /// Number of layers in use: highest layer plus one. O(entries).
+    pub fn layers_used(&self) -> u8 {
+        self.layers.iter().filter(|l| **l != Self::NO_LAYER).max().map_or(0, |l| l + 1)
+    }
+    /// Number of blocks of 64 LIDs that differ, over all switches: what a subnet manager must
+    /// send to get from one to the other. `None` if the tables are of different size.
+    pub fn changed_blocks(&self, fabric: &Fabric, other: &Tables) -> Option<usize> {
+        if self.ports.len() != other.ports.len() || self.switches != fabric.switches().len() {
+            return None;
+        }
+        let mut by_lid: Vec<DestId> = fabric.dest_ids().collect();
+        by_lid.sort_by_key(|d| fabric.lid(*d));
+        let mut blocks = 0;
+        for group in by_lid.chunk_by(|a, b| fabric.lid(*a).get() / 64 == fabric.lid(*b).get() / 64) {
+            for s in 0..self.switches {
+                blocks += usize::from(group.iter().any(|d| self.ports_to(*d)[s] != other.ports_to(*d)[s]));
+            }
+        }
+        Some(blocks)
+    }
+    /// Raw ports and layers, by destination.
+    pub fn into_raw(self) -> (Vec<u8>, Vec<u8>) {
+        (self.ports, self.layers)
+    }
+}

@@ -1,0 +1,1 @@
+//! `--jobs`: squeue or slurmrestd JSON, a snapshot of ours, or lines `ID HOSTLIST`.

@@ -1,0 +1,5 @@
+//! Outside to model: fabric files and generated specs, jobs, Slurm. Decides nothing.
+
+pub mod fabric;
+pub mod jobs;
+pub mod nodes;

@@ -1,0 +1,1 @@
+//! Slurm node names to terminals.

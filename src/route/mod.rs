@@ -1,0 +1,72 @@
+//! Model to tables: one engine per file behind [`Engine`].
+//!
+//! Engines route between switches and expand to terminals. They never import `verify`.
+
+use std::sync::Arc;
+
+use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables, TablesError};
+
+/// Why an engine made no tables.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RouteError {
+    /// Deadlock freedom needs more layers than allowed.
+    #[error("{engine} needs {needed} layers, the budget is {budget}")]
+    OutOfBudget {
+        /// The engine.
+        engine: &'static str,
+        /// What was allowed.
+        budget: u8,
+        /// What would have been needed.
+        needed: usize,
+    },
+    /// The engine does not route this kind of fabric.
+    #[error("{engine} cannot route this fabric: {reason}")]
+    NotApplicable {
+        /// The engine.
+        engine: &'static str,
+        /// What it misses, with names.
+        reason: String,
+    },
+    /// An engine of that name does not exist.
+    #[error("there is no engine {0:?}; engines are {list}", list = names().join(", "))]
+    UnknownEngine(String),
+    /// A bug: the engine's arrays do not fit the fabric.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+}
+
+/// A routing engine: pure, deterministic whatever the thread count.
+pub trait Engine: Send + Sync {
+    /// Name on the command line.
+    fn name(&self) -> &'static str;
+    /// Makes total tables. Every pair of switches that is connected in the fabric is connected in
+    /// the tables.
+    fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError>;
+}
+
+/// What some engines can be told; all others ignore it.
+#[derive(Debug, Clone, Default)]
+pub struct EngineOptions {
+    /// Roots of `updown`; chosen by the engine if empty.
+    pub roots: Vec<SwitchId>,
+    /// Tables in force, of the same fabric: `balanced` keeps what need not change.
+    pub previous: Option<Arc<Tables>>,
+    /// All routes inside one job on one layer (`balanced`, `sar`).
+    pub layer_per_job: bool,
+}
+
+type Make = fn(&EngineOptions) -> Box<dyn Engine>;
+
+/// All engines by name, in the order of the documentation.
+const ENGINES: &[(&str, Make)] = &[];
+
+/// Names of all engines.
+pub fn names() -> Vec<&'static str> {
+    ENGINES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The engine of that name.
+pub fn engine(name: &str, options: &EngineOptions) -> Result<Box<dyn Engine>, RouteError> {
+    let found = ENGINES.iter().find(|(n, _)| *n == name);
+    found.map(|(_, make)| make(options)).ok_or_else(|| RouteError::UnknownEngine(name.to_string()))
+}

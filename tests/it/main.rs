@@ -1,0 +1,3 @@
+//! Fast tests of the whole crate, one file per subject.
+
+mod architecture;
