@@ -1,5 +1,6 @@
 //! Outside to model: fabric files and generated specs, jobs, Slurm. Decides nothing.
 
 pub mod fabric;
+pub mod hostlist;
 pub mod jobs;
 pub mod nodes;
