@@ -1,6 +1,14 @@
 //! Model to tables: one engine per file behind [`Engine`].
 //!
 //! Engines route between switches and expand to terminals. They never import `verify`.
+//!
+//! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
+//! [`forest`] (one in-tree per destination), [`trees`] (minimal-hop weighted trees).
+
+pub mod forest;
+pub mod graph;
+pub mod sssp;
+pub mod trees;
 
 use std::sync::Arc;
 
@@ -58,7 +66,7 @@ pub struct EngineOptions {
 type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 
 /// All engines by name, in the order of the documentation.
-const ENGINES: &[(&str, Make)] = &[];
+const ENGINES: &[(&str, Make)] = &[("sssp", |_| Box::new(sssp::Sssp))];
 
 /// Names of all engines.
 pub fn names() -> Vec<&'static str> {

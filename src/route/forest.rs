@@ -1,0 +1,116 @@
+//! Routes while they are being made: one in-tree per destination, as slots of [`Graph`].
+
+use super::RouteError;
+use super::graph::Graph;
+use crate::model::{DestId, Fabric, SwitchId, Tables};
+
+/// One in-tree per destination, stored by destination: `[dest * switches + switch]` is the slot
+/// (see [`Graph`]) through which the switch forwards, [`Forest::HOME`] at the destination's home
+/// switch, or [`Forest::NONE`] where the destination cannot be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forest {
+    switches: usize,
+    slots: Vec<u8>,
+}
+
+impl Forest {
+    /// The destination's own switch.
+    pub const HOME: u8 = 254;
+    /// No route.
+    pub const NONE: u8 = 255;
+
+    /// No routes yet, to all destinations of a fabric (terminals first, then switches).
+    pub fn new(fabric: &Fabric) -> Self {
+        Self::with_trees(fabric.switches().len(), fabric.dest_count())
+    }
+    /// No routes yet, for any number of trees.
+    pub fn with_trees(switches: usize, trees: usize) -> Self {
+        Self { switches, slots: vec![Self::NONE; switches * trees] }
+    }
+    /// Number of trees.
+    pub fn trees(&self) -> usize {
+        self.slots.len() / self.switches
+    }
+    /// Number of switches.
+    pub fn switches(&self) -> usize {
+        self.switches
+    }
+    /// Slots towards a destination, indexed by switch.
+    #[inline]
+    pub fn tree(&self, dest: usize) -> &[u8] {
+        &self.slots[dest * self.switches..(dest + 1) * self.switches]
+    }
+    /// Slots towards a destination, indexed by switch.
+    #[inline]
+    pub fn tree_mut(&mut self, dest: usize) -> &mut [u8] {
+        &mut self.slots[dest * self.switches..(dest + 1) * self.switches]
+    }
+    /// Gives one destination the tree of another.
+    pub fn copy(&mut self, source: usize, target: usize) {
+        let n = self.switches;
+        self.slots.copy_within(source * n..(source + 1) * n, target * n);
+    }
+    /// The switch a route continues to; `None` at home and where there is no route.
+    #[inline]
+    pub fn step(graph: &Graph, tree: &[u8], switch: usize) -> Option<usize> {
+        let slot = tree[switch];
+        (slot < Self::HOME).then(|| graph.to(graph.channel(switch, slot)))
+    }
+
+    /// The tables. `layers` is indexed like the forest; entries that no route starts from are
+    /// replaced by what [`Tables`] asks for. O(destinations × switches).
+    pub fn into_tables(
+        self,
+        fabric: &Fabric,
+        graph: &Graph,
+        engine: &str,
+        mut layers: Vec<u8>,
+    ) -> Result<Tables, RouteError> {
+        let n = self.switches;
+        let mut ports = self.slots;
+        for (dest, (ports, layers)) in ports.chunks_mut(n).zip(layers.chunks_mut(n)).enumerate() {
+            let last_port = fabric.last_port(DestId::at(dest)).get();
+            for (s, (port, layer)) in ports.iter_mut().zip(layers).enumerate() {
+                match *port {
+                    Self::NONE => *layer = Tables::NO_LAYER,
+                    Self::HOME => (*port, *layer) = (last_port, 0),
+                    slot => *port = graph.port(graph.channel(s, slot)),
+                }
+                if graph.terminals()[s] == 0 {
+                    *layer = Tables::NO_LAYER;
+                }
+            }
+        }
+        Ok(Tables::new(fabric, engine, ports, layers)?)
+    }
+
+    /// The tables with all routes on layer 0.
+    pub fn into_flat_tables(
+        self,
+        fabric: &Fabric,
+        graph: &Graph,
+        engine: &str,
+    ) -> Result<Tables, RouteError> {
+        let layers = vec![0; self.slots.len()];
+        self.into_tables(fabric, graph, engine, layers)
+    }
+}
+
+/// Gives each switch that has terminals the tree of its first terminal, and calls `make` for every
+/// other switch, with the switch and its (empty) tree. Destinations that are switches add no
+/// dependency where they can share a terminal's routes.
+pub fn complete_switches(fabric: &Fabric, forest: &mut Forest, mut make: impl FnMut(usize, &mut [u8])) {
+    for s in fabric.switch_ids() {
+        let dest = fabric.dest_of_switch(s).index();
+        match fabric.attached(s).first() {
+            Some(t) => forest.copy(fabric.dest_of_terminal(*t).index(), dest),
+            None => make(s.index(), forest.tree_mut(dest)),
+        }
+    }
+}
+
+/// Switches in the order of their ids, each with its terminals by port: the order in which
+/// Algorithm 3.1 visits destinations.
+pub fn terminals_by_switch(fabric: &Fabric) -> impl Iterator<Item = (SwitchId, &[crate::model::TerminalId])> {
+    fabric.switch_ids().map(|s| (s, fabric.attached(s))).filter(|(_, t)| !t.is_empty())
+}

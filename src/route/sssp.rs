@@ -1,0 +1,49 @@
+//! `sssp`: globally balanced shortest paths (thesis Algorithm 3.1, Hoefler et al. 2009). Not
+//! deadlock-free on most fabrics with cycles.
+
+use super::forest::{Forest, complete_switches, terminals_by_switch};
+use super::graph::{Graph, hosts_per_switch};
+use super::trees::{Levels, TreeBuilder};
+use super::{Engine, RouteError};
+use crate::model::{Demand, Fabric, LayerBudget, Role, Tables};
+
+/// Algorithm 3.1. Ignores the demand and the layer budget.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sssp;
+
+impl Engine for Sssp {
+    fn name(&self) -> &'static str {
+        "sssp"
+    }
+
+    fn route(&self, fabric: &Fabric, _demand: &Demand, _budget: LayerBudget) -> Result<Tables, RouteError> {
+        let graph = Graph::new(fabric);
+        balanced_forest(fabric, &graph).into_flat_tables(fabric, &graph, self.name())
+    }
+}
+
+/// The trees of Algorithm 3.1: terminals in turn, each tree over channel weights that count the
+/// host-to-host routes so far. Aggregation nodes get routes and add no weight.
+/// O(terminals × (switches + channels)).
+pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Forest {
+    let mut forest = Forest::new(fabric);
+    let mut levels = Levels::new(graph);
+    let mut builder = TreeBuilder::new(graph);
+    let hosts = hosts_per_switch(fabric);
+    let mut weights = vec![0; graph.channels()];
+    for (home, terminals) in terminals_by_switch(fabric) {
+        levels.search(graph, home.index());
+        for &t in terminals {
+            let tree = forest.tree_mut(t.index());
+            builder.cheapest(graph, &levels, &weights, tree);
+            if fabric.terminal(t).role == Role::Host {
+                builder.add_load(graph, &levels, tree, &hosts, &mut weights);
+            }
+        }
+    }
+    complete_switches(fabric, &mut forest, |s, tree| {
+        levels.search(graph, s);
+        builder.cheapest(graph, &levels, &weights, tree);
+    });
+    forest
+}
