@@ -1,3 +1,4 @@
 //! Fast tests of the whole crate, one file per subject.
 
 mod architecture;
+mod handoff;

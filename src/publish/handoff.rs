@@ -1,0 +1,280 @@
+//! `lft.bin`: the tables as the OpenSM plugin reads them, keyed by GUIDs.
+//!
+//! The format is specified in `plugin/README.md`, byte for byte; this is its Rust side. The file
+//! stores tables by switch, because a subnet manager programs switches; in memory they are stored
+//! by destination.
+
+mod crc;
+
+use crate::model::{DestId, Fabric, Fingerprint, Guid, SwitchId, Tables, TablesError};
+
+const MAGIC: &[u8; 8] = b"\x89SARLFT\n";
+const VERSION: u32 = 1;
+const HEADER: usize = 128;
+/// Bytes of one switch, terminal or cable.
+const RECORD: usize = 16;
+/// Bytes of the engine's name.
+const NAME: usize = 32;
+/// Longest file that readers accept.
+const MAX_FILE: u64 = 1 << 30;
+/// There are no more LIDs, so there are no more destinations.
+const MAX_DESTS: usize = 49_151;
+
+/// Bytes that are not a hand-off file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandoffError {
+    /// Not our format.
+    #[error("the file does not start with the magic of a hand-off file")]
+    Magic,
+    /// A later or an earlier format.
+    #[error("the file has version {0}, this program knows version {VERSION}")]
+    Version(u32),
+    /// Too short or too long.
+    #[error("{wanted} bytes wanted, {found} found")]
+    Length {
+        /// By the header.
+        wanted: usize,
+        /// In the file.
+        found: usize,
+    },
+    /// Damaged.
+    #[error("the checksum is wrong")]
+    Checksum,
+    /// A field that the format does not allow.
+    #[error("{field} is not allowed to be {value}")]
+    Field {
+        /// Its name in `plugin/README.md`.
+        field: &'static str,
+        /// What is there.
+        value: u64,
+    },
+    /// A GUID that is none.
+    #[error("zero is not a GUID")]
+    Guid,
+    /// The list of switches or terminals is out of order.
+    #[error("GUID {0} is not greater than the one before")]
+    Order(Guid),
+    /// The tables are for other switches, terminals or cables.
+    #[error("the tables are for fabric {found}, not for {wanted}")]
+    OtherFabric {
+        /// The fabric at hand.
+        wanted: Fingerprint,
+        /// The file's fabric.
+        found: Fingerprint,
+    },
+    /// Arrays that do not fit.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+}
+
+/// A decoded hand-off file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handoff {
+    /// Number of the epoch it belongs to.
+    pub epoch: u64,
+    /// The fabric the tables are for.
+    pub fabric: Fingerprint,
+    /// Name of the engine that made them.
+    pub engine: String,
+    /// GUIDs of the switches, ascending.
+    pub switches: Vec<Guid>,
+    /// Port GUIDs of the terminals, ascending.
+    pub terminals: Vec<Guid>,
+    /// Raw egress ports, `[dest * switches + switch]`.
+    pub ports: Vec<u8>,
+    /// Raw layers, `[dest * switches + switch]`.
+    pub layers: Vec<u8>,
+}
+
+impl Handoff {
+    /// The tables, for the very fabric they were made for. O(1) beside a comparison.
+    ///
+    /// # Errors
+    /// If the fabric has another fingerprint.
+    pub fn into_tables(self, fabric: &Fabric) -> Result<Tables, HandoffError> {
+        let wanted = fabric.fingerprint();
+        if wanted != self.fabric {
+            return Err(HandoffError::OtherFabric { wanted, found: self.fabric });
+        }
+        Ok(Tables::new(fabric, &self.engine, self.ports, self.layers)?)
+    }
+}
+
+/// Tables as bytes. An engine's name is cut after 32 bytes. O(entries).
+pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
+    let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
+    let cables = fabric.channels().len() / 2;
+    let size = file_size(switches, fabric.terminals().len(), cables);
+    let mut bytes = Vec::with_capacity(size);
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend((HEADER as u32).to_le_bytes());
+    bytes.extend((size as u64).to_le_bytes());
+    bytes.extend(epoch.to_le_bytes());
+    bytes.extend(tables.fabric().bytes());
+    for count in [switches, fabric.terminals().len(), cables] {
+        bytes.extend((count as u32).to_le_bytes());
+    }
+    bytes.extend([tables.layers_used(), 0, 0, 0]);
+    bytes.extend(tables.engine().bytes().take(NAME));
+    bytes.resize(HEADER, 0);
+    put_devices(&mut bytes, fabric);
+    put_by_switch(&mut bytes, switches, dests, |d| tables.ports_to(d));
+    put_by_switch(&mut bytes, switches, dests, |d| tables.layers_to(d));
+    bytes.resize(size - 8, 0);
+    bytes.extend(crc::crc64(&bytes).to_le_bytes());
+    bytes
+}
+
+/// Inverse of [`encode`]: `decode(&encode(f, t, n))?.into_tables(f)? == t`, for names of engines
+/// of up to 32 bytes. O(entries).
+///
+/// Checks what can be checked without the fabric, except that routes are trees: tables were
+/// verified before they were written, and the plugin checks again.
+///
+/// # Errors
+/// If the bytes are not exactly what `encode` could have made.
+pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
+    let header = Header::parse(bytes)?;
+    let (s, t) = (header.switches, header.terminals);
+    let mut rest = &bytes[HEADER..];
+    let mut take = |n: usize| {
+        let (head, tail) = rest.split_at(n);
+        rest = tail;
+        head
+    };
+    let switches = guids(take(s * RECORD))?;
+    let terminals = guids(take(t * RECORD))?;
+    take(header.cables * RECORD);
+    let dests = s + t;
+    let ports = by_dest(take(s * dests), s, dests);
+    let layers = by_dest(take(s * dests), s, dests);
+    let Header { epoch, fabric, engine, .. } = header;
+    Ok(Handoff { epoch, fabric, engine, switches, terminals, ports, layers })
+}
+
+/// Size of the whole file.
+fn file_size(switches: usize, terminals: usize, cables: usize) -> usize {
+    let dests = switches + terminals;
+    let content = HEADER + RECORD * (dests + cables) + 2 * switches * dests;
+    content.next_multiple_of(8) + 8
+}
+
+fn put_devices(bytes: &mut Vec<u8>, fabric: &Fabric) {
+    let number = |s: SwitchId| (s.index() as u32).to_le_bytes();
+    for switch in fabric.switches() {
+        bytes.extend(switch.guid.get().to_le_bytes());
+        bytes.extend([switch.ports, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    for terminal in fabric.terminals() {
+        bytes.extend(terminal.port_guid.get().to_le_bytes());
+        bytes.extend(number(terminal.switch));
+        bytes.extend([terminal.port.get(), terminal.adapter_port.get(), 0, 0]);
+    }
+    for cable in fabric.channels().iter().step_by(2) {
+        bytes.extend(number(cable.from));
+        bytes.extend(number(cable.to));
+        bytes.extend([cable.from_port.get(), cable.to_port.get(), 0, 0, 0, 0, 0, 0]);
+    }
+}
+
+/// Writes one array by switch, given its columns by destination.
+fn put_by_switch<'a>(bytes: &mut Vec<u8>, switches: usize, dests: usize, to: impl Fn(DestId) -> &'a [u8]) {
+    let start = bytes.len();
+    bytes.resize(start + switches * dests, 0);
+    for d in 0..dests {
+        for (s, value) in to(DestId::at(d)).iter().enumerate() {
+            bytes[start + s * dests + d] = *value;
+        }
+    }
+}
+
+/// Turns an array by switch into one by destination.
+fn by_dest(by_switch: &[u8], switches: usize, dests: usize) -> Vec<u8> {
+    let mut values = Vec::with_capacity(by_switch.len());
+    for d in 0..dests {
+        values.extend((0..switches).map(|s| by_switch[s * dests + d]));
+    }
+    values
+}
+
+/// The fixed part, checked against the length of the file.
+struct Header {
+    epoch: u64,
+    fabric: Fingerprint,
+    engine: String,
+    switches: usize,
+    terminals: usize,
+    cables: usize,
+}
+
+impl Header {
+    fn parse(bytes: &[u8]) -> Result<Self, HandoffError> {
+        if !bytes.starts_with(MAGIC) {
+            return Err(HandoffError::Magic);
+        }
+        let found = bytes.len();
+        let header = bytes.get(..HEADER).ok_or(HandoffError::Length { wanted: HEADER, found })?;
+        let number = |at: usize, size: usize| little_endian(&header[at..at + size]);
+        let version = number(8, 4) as u32;
+        if version != VERSION {
+            return Err(HandoffError::Version(version));
+        }
+        let field = |field, value, allowed: bool| {
+            if allowed { Ok(value) } else { Err(HandoffError::Field { field, value }) }
+        };
+        field("size of the header", number(12, 4), number(12, 4) == HEADER as u64)?;
+        let size = field("size of the file", number(16, 8), number(16, 8) <= MAX_FILE)?;
+        let epoch = field("epoch number", number(24, 8), number(24, 8) > 0)?;
+        let switches = number(64, 4) as usize;
+        let terminals = number(68, 4) as usize;
+        let cables = number(72, 4) as usize;
+        field("number of switches", switches as u64, (1..=MAX_DESTS).contains(&switches))?;
+        field("number of terminals", terminals as u64, terminals <= MAX_DESTS - switches)?;
+        field("number of cables", cables as u64, cables <= 127 * switches)?;
+        field("number of layers", number(76, 1), number(76, 1) <= 15)?;
+        field("reserved", number(77, 3), number(77, 3) == 0)?;
+        field("reserved", number(112, 8) | number(120, 8), number(112, 8) | number(120, 8) == 0)?;
+        let wanted = file_size(switches, terminals, cables);
+        if wanted != found || size != found as u64 {
+            return Err(HandoffError::Length { wanted, found });
+        }
+        let (content, sum) = bytes.split_at(found - 8);
+        if crc::crc64(content) != little_endian(sum) {
+            return Err(HandoffError::Checksum);
+        }
+        let mut fabric = [0; 32];
+        fabric.copy_from_slice(&header[32..64]);
+        let engine = engine_name(&header[80..80 + NAME])?;
+        Ok(Self { epoch, fabric: Fingerprint(fabric), engine, switches, terminals, cables })
+    }
+}
+
+fn engine_name(field: &[u8]) -> Result<String, HandoffError> {
+    let length = field.iter().position(|b| *b == 0).unwrap_or(field.len());
+    let (name, filling) = field.split_at(length);
+    let wrong = |b: &&u8| !b.is_ascii_graphic() && **b != b' ';
+    let bad = name.iter().find(wrong).or(filling.iter().find(|b| **b != 0));
+    match bad {
+        Some(byte) => Err(HandoffError::Field { field: "name of the engine", value: u64::from(*byte) }),
+        None if length == 0 => Err(HandoffError::Field { field: "name of the engine", value: 0 }),
+        None => Ok(name.iter().copied().map(char::from).collect()),
+    }
+}
+
+/// The GUIDs of a list of records.
+fn guids(records: &[u8]) -> Result<Vec<Guid>, HandoffError> {
+    let mut list: Vec<Guid> = Vec::with_capacity(records.len() / RECORD);
+    for record in records.chunks_exact(RECORD) {
+        let guid = Guid::new(little_endian(&record[..8])).map_err(|_| HandoffError::Guid)?;
+        if list.last().is_some_and(|last| *last >= guid) {
+            return Err(HandoffError::Order(guid));
+        }
+        list.push(guid);
+    }
+    Ok(list)
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}

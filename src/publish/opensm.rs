@@ -1,0 +1,261 @@
+//! What the OpenSM plugin reports: its status file, specified in `plugin/README.md`.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Deserialize;
+
+/// Name of the status file in the state directory, unless configured.
+pub const STATUS_FILE: &str = "opensm-status.json";
+
+/// Name of our engine in OpenSM.
+pub const ENGINE: &str = "sarouter";
+
+/// Version of the status file.
+const FORMAT: u64 = 1;
+
+/// A status file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// Not there: the plugin was never loaded, or OpenSM skipped it because it was built for
+    /// another version.
+    #[error("{}: there is no such file: OpenSM has not loaded the plugin", .0.display())]
+    Missing(PathBuf),
+    /// Cannot be read.
+    #[error("{}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Is not what `plugin/README.md` says.
+    #[error("{}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// Written by a plugin of another time.
+    #[error("{}: format {found}, this program knows {FORMAT}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+    },
+}
+
+/// What the plugin said last. Keys as in `plugin/README.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PluginStatus {
+    format: u64,
+    /// Version of the plugin.
+    pub plugin: String,
+    /// Version of OpenSM.
+    pub opensm: String,
+    /// OpenSM's process.
+    pub pid: u32,
+    /// False once OpenSM has ended in order.
+    pub running: bool,
+    /// When the file was written.
+    pub written: DateTime<Utc>,
+    /// Seconds between writings when nothing happens.
+    pub heartbeat: u32,
+    /// Whose tables are in force; `None` before the first routing.
+    pub engine: Option<String>,
+    /// Epoch in force; `None` unless the engine is ours.
+    pub generation: Option<u64>,
+    /// Fabric it was made for.
+    pub fingerprint: Option<String>,
+    /// Layers of it.
+    pub layers: Option<u8>,
+    /// When OpenSM last reported that every switch answered.
+    pub acknowledged: Option<DateTime<Utc>>,
+    /// How often it did since it started.
+    pub routings: u64,
+    /// Entries that are dead because a cable or switch is gone.
+    pub lost_entries: u64,
+    /// LIDs that the tables cannot reach, on switches they do not know.
+    pub uncovered_lids: u64,
+    /// LIDs of unknown terminals, routed like their switch.
+    pub guest_lids: u64,
+    /// The epoch last refused.
+    pub refused_generation: Option<u64>,
+    /// Why.
+    pub refused_reason: Option<String>,
+}
+
+/// Something an administrator must know about OpenSM.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The plugin does not write any more.
+    #[error(
+        "OpenSM has not been heard of for {0} s: it was killed, or hangs; the switches keep their tables"
+    )]
+    Silent(i64),
+    /// OpenSM ended in order.
+    #[error("OpenSM has ended; the switches keep their tables")]
+    Ended,
+    /// No routing yet.
+    #[error("OpenSM has not routed the fabric yet")]
+    NotRouted,
+    /// Another engine's tables are in force.
+    #[error("OpenSM has fallen back to its engine {0}")]
+    FellBack(String),
+    /// The epoch was refused.
+    #[error("OpenSM refused {}: {reason}", epoch.map_or("the epoch".into(), |e| format!("epoch {e}")))]
+    Refused {
+        /// Its number, if it could be read.
+        epoch: Option<u64>,
+        /// Why.
+        reason: String,
+    },
+    /// Another epoch than expected.
+    #[error("epoch {expected} is published, OpenSM has epoch {found} in force")]
+    Behind {
+        /// Published.
+        expected: u64,
+        /// In force.
+        found: u64,
+    },
+    /// Cables or switches are gone.
+    #[error("{0} table entries are dead because cables or switches are gone")]
+    Lost(u64),
+    /// There are switches the tables do not know.
+    #[error("{0} LIDs on switches that the tables do not know cannot be reached")]
+    Uncovered(u64),
+}
+
+impl PluginStatus {
+    /// Reads the status file.
+    ///
+    /// # Errors
+    /// If there is none or it is not one.
+    pub fn read(path: &Path) -> Result<Self, StatusError> {
+        let bytes = fs::read(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => StatusError::Missing(path.to_path_buf()),
+            _ => StatusError::Io { path: path.to_path_buf(), source },
+        })?;
+        let json = |source| StatusError::Json { path: path.to_path_buf(), source };
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(json)?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(found) if found != FORMAT => Err(StatusError::Format { path: path.to_path_buf(), found }),
+            _ => serde_json::from_value(value).map_err(json),
+        }
+    }
+
+    /// How long ago it was written.
+    pub fn age(&self, now: DateTime<Utc>) -> TimeDelta {
+        now - self.written
+    }
+
+    /// Whether OpenSM has put this epoch in force on every switch.
+    pub fn in_force(&self, epoch: u64) -> bool {
+        self.generation == Some(epoch) && self.acknowledged.is_some()
+    }
+
+    /// What is wrong, most important first, when `epoch` is published; nothing if all is well.
+    /// Silence is tolerated for three heartbeats.
+    pub fn troubles(&self, epoch: Option<u64>, now: DateTime<Utc>) -> Vec<Trouble> {
+        let mut found = Vec::new();
+        let age = self.age(now).num_seconds();
+        if !self.running {
+            found.push(Trouble::Ended);
+        } else if age > 3 * i64::from(self.heartbeat) {
+            found.push(Trouble::Silent(age));
+        }
+        if let Some(reason) = &self.refused_reason {
+            found.push(Trouble::Refused { epoch: self.refused_generation, reason: reason.clone() });
+        }
+        match (&self.engine, self.generation, epoch) {
+            (None, _, _) => found.push(Trouble::NotRouted),
+            (Some(engine), None, Some(_)) => found.push(Trouble::FellBack(engine.clone())),
+            (_, Some(found_epoch), Some(expected)) if found_epoch != expected => {
+                found.push(Trouble::Behind { expected, found: found_epoch });
+            }
+            _ => {}
+        }
+        if self.lost_entries > 0 {
+            found.push(Trouble::Lost(self.lost_entries));
+        }
+        if self.uncovered_lids > 0 {
+            found.push(Trouble::Uncovered(self.uncovered_lids));
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(edit: impl FnOnce(&mut serde_json::Value)) -> PluginStatus {
+        let mut value = serde_json::json!({
+            "format": 1, "plugin": "0.1.0", "opensm": "OpenSM 3.3.23", "pid": 7, "running": true,
+            "written": "2026-01-01T00:00:10.5Z", "heartbeat": 5, "engine": "sarouter", "generation": 4,
+            "fingerprint": "00", "layers": 1, "acknowledged": "2026-01-01T00:00:00Z", "routings": 2,
+            "lost_entries": 0, "uncovered_lids": 0, "guest_lids": 0,
+            "refused_generation": null, "refused_reason": null, "a key of tomorrow": []
+        });
+        edit(&mut value);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(STATUS_FILE);
+        fs::write(&path, value.to_string()).unwrap();
+        PluginStatus::read(&path).unwrap()
+    }
+
+    fn at(second: i64) -> DateTime<Utc> {
+        "2026-01-01T00:00:00Z".parse::<DateTime<Utc>>().unwrap() + TimeDelta::seconds(second)
+    }
+
+    #[test]
+    fn all_is_well() {
+        let status = status(|_| {});
+        assert_eq!(status.troubles(Some(4), at(20)), []);
+        assert_eq!(status.age(at(20)), TimeDelta::milliseconds(9500));
+        assert!(status.in_force(4) && !status.in_force(5));
+    }
+
+    #[test]
+    fn silence_is_noticed_after_three_heartbeats() {
+        assert_eq!(status(|_| {}).troubles(Some(4), at(25)), []);
+        assert_eq!(status(|_| {}).troubles(Some(4), at(27)), [Trouble::Silent(16)]);
+        let ended = status(|v| v["running"] = false.into());
+        assert_eq!(ended.troubles(Some(4), at(27)), [Trouble::Ended]);
+    }
+
+    #[test]
+    fn every_trouble_is_named() {
+        let behind = status(|v| v["lost_entries"] = 3.into());
+        let expected = [Trouble::Behind { expected: 5, found: 4 }, Trouble::Lost(3)];
+        assert_eq!(behind.troubles(Some(5), at(20)), expected);
+        let fallen = status(|v| {
+            v["engine"] = "updn".into();
+            v["generation"] = serde_json::Value::Null;
+            v["refused_reason"] = "a loop".into();
+        });
+        let expected =
+            [Trouble::Refused { epoch: None, reason: "a loop".into() }, Trouble::FellBack("updn".into())];
+        assert_eq!(fallen.troubles(Some(5), at(20)), expected);
+        // Before the first epoch the other engine is what should be.
+        let waiting = status(|v| {
+            v["engine"] = "updn".into();
+            v["generation"] = serde_json::Value::Null;
+        });
+        assert_eq!(waiting.troubles(None, at(20)), []);
+    }
+
+    #[test]
+    fn other_formats_and_other_files_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        assert!(matches!(PluginStatus::read(&path), Err(StatusError::Missing(_))));
+        fs::write(&path, r#"{"format": 2}"#).unwrap();
+        assert!(matches!(PluginStatus::read(&path), Err(StatusError::Format { found: 2, .. })));
+        fs::write(&path, r#"{"format": 1, "plu"#).unwrap();
+        assert!(matches!(PluginStatus::read(&path), Err(StatusError::Json { .. })));
+    }
+}
