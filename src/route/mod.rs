@@ -7,6 +7,7 @@
 
 pub mod forest;
 pub mod graph;
+pub mod nue;
 pub mod sssp;
 pub mod trees;
 
@@ -66,7 +67,11 @@ pub struct EngineOptions {
 type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 
 /// All engines by name, in the order of the documentation.
-const ENGINES: &[(&str, Make)] = &[("sssp", |_| Box::new(sssp::Sssp))];
+const ENGINES: &[(&str, Make)] = &[
+    ("sssp", |_| Box::new(sssp::Sssp)),
+    ("nue", |_| Box::new(nue::Nue { job_aware: false })),
+    ("sar-nue", |_| Box::new(nue::Nue { job_aware: true })),
+];
 
 /// Names of all engines.
 pub fn names() -> Vec<&'static str> {
