@@ -1,1 +1,167 @@
-//! `--jobs`: squeue or slurmrestd JSON, a snapshot of ours, or lines `ID HOSTLIST`.
+//! `--jobs`: squeue or slurmrestd JSON, a snapshot of ours, or lines `ID HOSTLIST`; recognised by
+//! content.
+
+mod slurm_json;
+
+use std::io::Read;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::hostlist;
+use crate::model::{Job, JobId, JobMap, JobState};
+
+/// Why there are no jobs. `name` is a path, a command, or `standard input`.
+#[derive(Debug, thiserror::Error)]
+pub enum JobsError {
+    /// It cannot be read.
+    #[error("{name}: {error}")]
+    Read {
+        /// Path.
+        name: String,
+        /// The system's reason.
+        error: std::io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("{name}:{line}: {message}")]
+    Line {
+        /// Path or command.
+        name: String,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// Slurm answers, but with an error. `squeue --json` exits 0 then, without jobs.
+    #[error("{name}: Slurm reports: {message}")]
+    Slurm {
+        /// Path or command.
+        name: String,
+        /// Slurm's words.
+        message: String,
+    },
+}
+
+/// Loads jobs from a file, or from standard input for `-`.
+///
+/// Text without a time of its own was taken now. Only jobs that own nodes (running, configuring,
+/// completing) are kept.
+///
+/// # Errors
+/// With file and line.
+pub fn load(source: &str) -> Result<JobMap, JobsError> {
+    let (name, text) = if source == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        ("standard input", read.map(|_| text))
+    } else {
+        (source, std::fs::read_to_string(source))
+    };
+    let text = text.map_err(|error| JobsError::Read { name: name.to_string(), error })?;
+    parse(&text, name, Utc::now())
+}
+
+/// Reads any of the formats. `name` is for messages, `now` is the time of a text that has none.
+///
+/// # Errors
+/// With `name` and line.
+pub fn parse(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
+    if !text.trim_start().starts_with('{') {
+        return lines(text, name, now);
+    }
+    /// What tells a snapshot from Slurm's answer.
+    #[derive(Deserialize)]
+    struct Kind {
+        time: Option<IgnoredAny>,
+        #[serde(rename = "jobs")]
+        _jobs: IgnoredAny,
+    }
+    let kind: Kind = json(text, name)?;
+    if kind.time.is_some() {
+        let map: JobMap = json(text, name)?;
+        let jobs = map.jobs.into_iter().map(|j| Job::new(j.id, j.state, j.nodes, j.start)).collect();
+        return Ok(JobMap::new(map.time, jobs));
+    }
+    slurm_json::parse(text, name, now)
+}
+
+/// Deserialises with the line in the error.
+fn json<'a, T: Deserialize<'a>>(text: &'a str, name: &str) -> Result<T, JobsError> {
+    serde_json::from_str(text).map_err(|error| {
+        let message = error.to_string();
+        let end = format!(" at line {} column {}", error.line(), error.column());
+        let message = message.strip_suffix(&end).unwrap_or(&message).to_string();
+        JobsError::Line { name: name.to_string(), line: error.line(), message }
+    })
+}
+
+/// `ID HOSTLIST` lines; `#` begins a comment.
+fn lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
+    let mut jobs = Vec::new();
+    for (line, content) in text.lines().enumerate() {
+        let content = content.split('#').next().unwrap_or("").trim();
+        if content.is_empty() {
+            continue;
+        }
+        let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
+        let mut words = content.split_whitespace();
+        let (Some(id), Some(list), None) = (words.next(), words.next(), words.next()) else {
+            return Err(wrong(format!("expected `ID HOSTLIST`, found {content:?}")));
+        };
+        let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
+        let nodes = hostlist::expand(list).map_err(|e| wrong(e.to_string()))?;
+        jobs.push(Job::new(id, JobState::Running, nodes, None));
+    }
+    Ok(JobMap::new(now, jobs))
+}
+
+/// `squeue -o '%A|%T|%N|%S'` with times as seconds since 1970.
+///
+/// # Errors
+/// With `name` and line.
+pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
+    let mut jobs = Vec::new();
+    for (line, content) in text.lines().enumerate().filter(|(_, content)| !content.is_empty()) {
+        let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
+        let fields: Vec<&str> = content.split('|').collect();
+        let [id, state, nodes, start] = fields[..] else {
+            return Err(wrong(format!("expected `ID|STATE|NODES|START`, found {content:?}")));
+        };
+        let Some(state) = owning_state(&[state]) else { continue };
+        if nodes.is_empty() {
+            continue;
+        }
+        let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
+        let nodes = hostlist::expand(nodes).map_err(|e| wrong(e.to_string()))?;
+        let start = match start {
+            "N/A" | "" => None,
+            seconds => Some(
+                seconds
+                    .parse()
+                    .ok()
+                    .and_then(|s| DateTime::from_timestamp(s, 0))
+                    .ok_or_else(|| wrong(format!("{seconds:?} is not a time in seconds")))?,
+            ),
+        };
+        jobs.push(Job::new(id, state, nodes, start));
+    }
+    Ok(JobMap::new(now, jobs))
+}
+
+/// The state among Slurm's base state and flags in which the job owns nodes, if it does.
+///
+/// Old versions say one word (`COMPLETING`), new ones a base state and flags
+/// (`RUNNING`, `CONFIGURING`).
+fn owning_state(words: &[&str]) -> Option<JobState> {
+    let has = |word| words.contains(&word);
+    if has("COMPLETING") {
+        Some(JobState::Completing)
+    } else if has("CONFIGURING") {
+        Some(JobState::Configuring)
+    } else if has("RUNNING") {
+        Some(JobState::Running)
+    } else {
+        None
+    }
+}

@@ -1,6 +1,8 @@
 //! Outside to model: fabric files and generated specs, jobs, Slurm. Decides nothing.
 
+pub mod child;
 pub mod fabric;
 pub mod hostlist;
 pub mod jobs;
 pub mod nodes;
+pub mod slurm;

@@ -1,0 +1,82 @@
+//! Asks Slurm which jobs own which nodes.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::child::{BoundedCommand, ChildError};
+use super::jobs::{self, JobsError};
+use crate::model::JobMap;
+
+/// Why Slurm gave no jobs.
+#[derive(Debug, thiserror::Error)]
+pub enum PollError {
+    /// The command gave no output.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// Its output is not understood, or is Slurm's own complaint.
+    #[error(transparent)]
+    Jobs(#[from] JobsError),
+}
+
+/// The answer to come from a [`JobSource`].
+pub type Poll<'a> = Pin<Box<dyn Future<Output = Result<JobMap, PollError>> + Send + 'a>>;
+
+/// Where the jobs come from. An implementation bounds its own time.
+pub trait JobSource: Send {
+    /// Asks once. `now` becomes the time of the snapshot.
+    fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_>;
+}
+
+/// What `squeue` is told to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqueueFormat {
+    /// `--json`: Slurm 20.11 and later. Bulky: it lists every core.
+    Json,
+    /// One line per job: every version, and ten times as fast.
+    Text,
+}
+
+/// `squeue` as a child process.
+#[derive(Debug, Clone)]
+pub struct Squeue {
+    command: BoundedCommand,
+    format: SqueueFormat,
+}
+
+impl Squeue {
+    /// `program` is the path of `squeue`; at `deadline` it is killed, as it is after
+    /// `output_limit` bytes.
+    pub fn new(program: &str, format: SqueueFormat, deadline: Duration, output_limit: u64) -> Self {
+        let arguments: &[&str] = match format {
+            // Slurm 22.05 ignores the filter with --json: the reader filters again.
+            SqueueFormat::Json => &["--json", "-t", "R,CF,CG"],
+            SqueueFormat::Text => &["-h", "-r", "-t", "R,CF,CG", "-o", "%A|%T|%N|%S"],
+        };
+        let argv = std::iter::once(&program).chain(arguments).map(|s| (*s).to_string()).collect();
+        // Times as seconds since 1970: independent of time zone and locale.
+        let environment = vec![("SLURM_TIME_FORMAT".to_string(), "%s".to_string())];
+        Self { command: BoundedCommand { argv, environment, deadline, output_limit }, format }
+    }
+
+    /// Adds a variable to the command's environment, such as `SLURM_CONF`.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.command.environment.push((name.to_string(), value.to_string()));
+        self
+    }
+}
+
+impl JobSource for Squeue {
+    fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_> {
+        Box::pin(async move {
+            let text = self.command.output().await?;
+            Ok(match self.format {
+                SqueueFormat::Json => jobs::parse(&text, self.command.program(), now)?,
+                SqueueFormat::Text => jobs::squeue_lines(&text, self.command.program(), now)?,
+            })
+        })
+    }
+}

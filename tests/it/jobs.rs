@@ -1,0 +1,172 @@
+//! Jobs as files and as `squeue` prints them.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use proptest::prelude::*;
+use sarouter::model::{Job, JobId, JobMap, JobState, NodeName};
+use sarouter::observe::jobs::{self, JobsError};
+use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
+
+fn data(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/slurm").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(seconds, 0).unwrap()
+}
+
+fn job(id: &str, state: JobState, nodes: &[&str], start: Option<i64>) -> Job {
+    let nodes = nodes.iter().map(|n| NodeName::new(*n).unwrap()).collect();
+    Job::new(JobId::new(id).unwrap(), state, nodes, start.map(at))
+}
+
+const NOW: i64 = 1_795_246_200;
+
+/// What the captured cluster was doing: an array of two tasks and a starting job share n4 and n8.
+fn captured() -> JobMap {
+    let jobs = vec![
+        job("13", JobState::Completing, &["n3", "n7"], Some(1_795_245_963)),
+        job("14", JobState::Running, &["n4", "n8"], Some(1_795_246_002)),
+        job("15", JobState::Running, &["n4", "n8"], Some(1_795_246_002)),
+        job("18", JobState::Configuring, &["n4", "n8"], Some(1_795_246_141)),
+        job("7", JobState::Running, &["n1", "n2", "n5", "n6"], Some(1_795_245_938)),
+    ];
+    JobMap::new(at(NOW), jobs)
+}
+
+#[test]
+fn both_forms_of_a_real_squeue_say_the_same() {
+    let json = jobs::parse(&data("squeue-22.05.json"), "squeue", at(NOW)).unwrap();
+    let text = jobs::squeue_lines(&data("squeue-22.05.txt"), "squeue", at(NOW)).unwrap();
+    assert_eq!(json, captured());
+    assert_eq!(text, captured());
+}
+
+#[test]
+fn an_unreachable_controller_is_no_empty_cluster() {
+    let error = jobs::parse(&data("squeue-22.05-no-controller.json"), "squeue", at(NOW)).unwrap_err();
+    assert!(matches!(error, JobsError::Slurm { .. }), "{error}");
+    assert_eq!(error.to_string(), "squeue: Slurm reports: Failed while looking for jobs: Unspecified error");
+}
+
+#[test]
+fn newer_versions_write_states_numbers_and_nodes_differently() {
+    let text = r#"{"jobs": [
+      {"job_id": 1, "job_state": ["RUNNING"], "nodes": "n[1-2]", "start_time": {"set": true, "infinite": false, "number": 50}},
+      {"job_id": 2, "job_state": ["RUNNING", "CONFIGURING"], "nodes": "", "job_resources": {"nodes": {"count": 2, "list": "n[3-4]"}},
+       "start_time": {"set": false, "infinite": false, "number": 0}},
+      {"job_id": 3, "job_state": ["COMPLETED", "COMPLETING"], "nodes": null, "job_resources": {"nodes": "n5,n6"}, "start_time": 60},
+      {"job_id": 4, "job_state": ["PENDING"], "nodes": "", "job_resources": null, "start_time": {"set": true, "number": 70}},
+      {"job_id": 5, "job_state": ["COMPLETED"], "nodes": "n7"},
+      {"job_id": 6, "job_state": "SUSPENDED", "nodes": "n8"}
+    ], "last_update": {"set": true, "number": 80}, "errors": [], "warnings": []}"#;
+    let wanted = vec![
+        job("1", JobState::Running, &["n1", "n2"], Some(50)),
+        job("2", JobState::Configuring, &["n3", "n4"], None),
+        job("3", JobState::Completing, &["n5", "n6"], Some(60)),
+    ];
+    assert_eq!(jobs::parse(text, "x", at(NOW)).unwrap(), JobMap::new(at(NOW), wanted));
+}
+
+#[test]
+fn snapshots_keep_their_own_time() {
+    let text = r#"{"time": "2026-01-02T03:04:05Z", "jobs": [{"id": "17", "state": "RUNNING", "nodes": ["n2", "n1", "n2"]}]}"#;
+    let map = jobs::parse(text, "x", at(NOW)).unwrap();
+    let wanted = JobMap::new(
+        "2026-01-02T03:04:05Z".parse().unwrap(),
+        vec![job("17", JobState::Running, &["n1", "n2"], None)],
+    );
+    assert_eq!(map, wanted);
+    assert_eq!(jobs::parse(&serde_json::to_string(&map).unwrap(), "x", at(NOW)).unwrap(), map);
+}
+
+#[test]
+fn lines_are_id_and_hostlist() {
+    let map = jobs::parse("# two jobs\n17 n[1-2,9]\n\n18_3 n1 # shared\n", "x", at(NOW)).unwrap();
+    let wanted = vec![
+        job("17", JobState::Running, &["n1", "n2", "n9"], None),
+        job("18_3", JobState::Running, &["n1"], None),
+    ];
+    assert_eq!(map, JobMap::new(at(NOW), wanted));
+}
+
+/// Each bad text with the line that is wrong and a word of the explanation.
+#[test]
+fn bad_input_is_refused_with_its_line() {
+    let cases: &[(&str, usize, &str)] = &[
+        ("17 n[1-2]\n18\n", 2, "ID HOSTLIST"),
+        ("17 n1 n2\n", 1, "ID HOSTLIST"),
+        ("17 n1\n\n18 n[1-\n", 3, "n[1-"),
+        ("{\"jobs\": [\n{\"job_id\": 1, \"job_state\":", 2, "EOF"),
+        ("{\"jobs\": [\n{\"job_id\": 1,\n\"job_state\": \"RUNNING\", \"nodes\": \"n[3-1]\"}]}", 3, "job 1"),
+        ("{\"no\": 1}", 1, "jobs"),
+        ("{\"time\": \"yesterday\",\n\"jobs\": []}", 1, "input"),
+        (
+            "{\"time\": \"2026-01-02T03:04:05Z\", \"jobs\": [\n{\"id\": \"\", \"state\": \"RUNNING\", \"nodes\": []}]}",
+            2,
+            "job id",
+        ),
+    ];
+    for (text, wanted_line, word) in cases {
+        match jobs::parse(text, "file", at(NOW)) {
+            Err(JobsError::Line { line, message, .. }) => {
+                assert_eq!(line, *wanted_line, "{text}: {message}");
+                assert!(message.contains(word), "{text}: {message}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    let error = jobs::squeue_lines("1|RUNNING|n1|5\n2|RUNNING|n2\n", "squeue", at(NOW)).unwrap_err();
+    assert!(error.to_string().starts_with("squeue:2: "), "{error}");
+    let error = jobs::squeue_lines("1|RUNNING|n1|2026-11-21T07:22:19\n", "squeue", at(NOW)).unwrap_err();
+    assert!(error.to_string().contains("seconds"), "{error}");
+    assert!(jobs::load("/no/such/jobs").unwrap_err().to_string().starts_with("/no/such/jobs: "));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "[{}\\[\\]\",:|0-9a-z\\n -]{0,60}") {
+        let _ = jobs::parse(&text, "x", at(NOW));
+        let _ = jobs::squeue_lines(&text, "x", at(NOW));
+    }
+}
+
+/// A `squeue` that runs a script instead.
+fn fake_squeue(dir: &std::path::Path, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = dir.join("squeue");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+fn poll(mut squeue: Squeue) -> Result<JobMap, PollError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(squeue.poll(at(NOW)))
+}
+
+#[test]
+fn a_hanging_squeue_is_killed_at_its_deadline() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = fake_squeue(dir.path(), "exec sleep 1000");
+    let begun = Instant::now();
+    let error =
+        poll(Squeue::new(&program, SqueueFormat::Json, Duration::from_millis(200), 1000)).unwrap_err();
+    assert!(error.to_string().contains("killed after 0.2 s"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(100));
+}
+
+#[test]
+fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = r#"[ "$*" = "-h -r -t R,CF,CG -o %A|%T|%N|%S" ] || exit 9
+        [ "$SLURM_TIME_FORMAT" = %s ] || exit 8
+        echo "5|RUNNING|$SLURM_CONF|100""#;
+    let squeue =
+        Squeue::new(&fake_squeue(dir.path(), script), SqueueFormat::Text, Duration::from_secs(60), 1000);
+    let map = poll(squeue.with_variable("SLURM_CONF", "n1")).unwrap();
+    assert_eq!(map, JobMap::new(at(NOW), vec![job("5", JobState::Running, &["n1"], Some(100))]));
+}
