@@ -3,11 +3,12 @@
 mod builder;
 
 use std::fmt;
+use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::builder::{FabricBuilder, FabricError, NewTerminal};
-use super::{ChannelId, DestId, Guid, Lid, PortNum, SwitchId, TerminalId};
+use super::{ChannelId, DestId, Guid, IdError, Lid, PortNum, SwitchId, TerminalId};
 
 /// A switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +115,27 @@ impl fmt::Display for Fingerprint {
 impl Serialize for Fingerprint {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = IdError;
+    /// 64 lower-case hexadecimal digits, as printed.
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let mut digest = [0; 32];
+        for (i, byte) in digest.iter_mut().enumerate() {
+            let digits = text.get(2 * i..2 * i + 2).unwrap_or_default();
+            *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
+        }
+        let (what, rule) = ("fingerprint", "must be 64 lower-case hexadecimal digits");
+        let refused = IdError { what, value: text.to_string(), rule };
+        Some(Self(digest)).filter(|f| f.to_string() == text).ok_or(refused)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fingerprint {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -1,4 +1,33 @@
 //! Verified plans to disk: the epoch store and the OpenSM hand-off.
+//!
+//! ```text
+//! STATE/epochs/000123/plan.json     what was decided, for whom; see [`PlanRecord`]
+//!                     lft.bin       the tables, keyed by GUIDs; see [`handoff`]
+//!                     report.json   what they are worth; see [`crate::report::Report`]
+//!                     SHA256SUMS    as `sha256sum` writes it
+//! STATE/current -> epochs/000123    the epoch in force
+//! STATE/lock                        held by the one writer; its pid, for people
+//! STATE/history.db                  an index of the epochs, can be deleted at any time
+//! ```
+//!
+//! An epoch never changes once it has its number. A crash at any point leaves `current` at the old
+//! or at the new epoch, both complete.
 
+mod epoch;
+mod error;
 pub mod handoff;
+mod history;
 pub mod opensm;
+mod publication;
+mod record;
+mod store;
+#[cfg(test)]
+pub(crate) mod tests;
+mod writer;
+
+pub use epoch::{Epoch, EpochNumber};
+pub use error::StoreError;
+pub use history::{History, HistoryRow};
+pub use record::{DemandRecord, GroupRecord, PlanRecord};
+pub use store::EpochStore;
+pub use writer::Writer;

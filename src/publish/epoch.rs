@@ -1,0 +1,210 @@
+//! One published state: its number, its files, its checksums.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::handoff::{self, Handoff};
+use super::record::{FORMAT, PlanRecord};
+use super::{StoreError, handoff::HandoffError};
+use crate::model::{Fabric, Guid, Tables};
+use crate::plan::Published;
+use crate::report::Report;
+
+/// Number of an epoch, 1 upwards, never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EpochNumber(u64);
+
+impl EpochNumber {
+    /// The raw number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// The number after this one.
+    pub(super) const fn after(last: Option<Self>) -> Self {
+        match last {
+            Some(n) => Self(n.0 + 1),
+            None => Self(1),
+        }
+    }
+    /// Name of its directory: at least six digits, so that names sort as numbers.
+    pub(super) fn directory(self) -> String {
+        format!("{:06}", self.0)
+    }
+    /// Inverse of [`EpochNumber::directory`]; `None` for any other name.
+    pub(super) fn from_directory(name: &str) -> Option<Self> {
+        name.parse().ok().filter(|n: &Self| n.directory() == name)
+    }
+}
+
+impl fmt::Display for EpochNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for EpochNumber {
+    type Err = String;
+    /// Decimal, leading zeros allowed.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(n) if n > 0 && !text.starts_with('+') => Ok(Self(n)),
+            _ => Err(format!("{text:?} is not the number of an epoch")),
+        }
+    }
+}
+
+pub(super) const PLAN: &str = "plan.json";
+pub(super) const TABLES: &str = "lft.bin";
+pub(super) const REPORT: &str = "report.json";
+pub(super) const SUMS: &str = "SHA256SUMS";
+
+/// The content of an epoch's directory, by name; `SHA256SUMS` last.
+pub(super) struct Files([(&'static str, Vec<u8>); 4]);
+
+impl Files {
+    pub(super) fn new(plan: Vec<u8>, tables: Vec<u8>, report: Vec<u8>) -> Self {
+        let sums = sums([(PLAN, &plan), (TABLES, &tables), (REPORT, &report)]);
+        Self([(PLAN, plan), (TABLES, tables), (REPORT, report), (SUMS, sums.into_bytes())])
+    }
+
+    /// Reads a directory and holds it against its checksums.
+    pub(super) fn read(directory: &Path) -> Result<Self, StoreError> {
+        let read = |name: &str| {
+            let path = directory.join(name);
+            fs::read(&path).map_err(StoreError::io("read", &path))
+        };
+        let stored = read(SUMS)?;
+        let files = Self::new(read(PLAN)?, read(TABLES)?, read(REPORT)?);
+        if files.get(SUMS) == stored {
+            return Ok(files);
+        }
+        let stored = String::from_utf8_lossy(&stored);
+        let wanted = String::from_utf8_lossy(files.get(SUMS));
+        let known: Vec<&str> = stored.lines().collect();
+        let wrong =
+            wanted.lines().find(|line| !known.contains(line)).and_then(|line| line.split("  ").nth(1));
+        Err(match wrong {
+            Some(name) => {
+                StoreError::damaged(&directory.join(name), format!("it does not match its line in {SUMS}"))
+            }
+            None => StoreError::damaged(&directory.join(SUMS), "it is not exactly the three checksums"),
+        })
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, &[u8])> {
+        self.0.iter().map(|(name, bytes)| (*name, bytes.as_slice()))
+    }
+
+    fn get(&self, name: &str) -> &[u8] {
+        self.iter().find(|(n, _)| *n == name).map_or(&[], |(_, bytes)| bytes)
+    }
+}
+
+/// As `sha256sum` prints it.
+fn sums(files: [(&str, &[u8]); 3]) -> String {
+    let line = |(name, bytes): (&str, &[u8])| {
+        let hex: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+        format!("{hex}  {name}\n")
+    };
+    files.into_iter().map(line).collect()
+}
+
+/// A stored epoch whose checksums were right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Epoch {
+    plan: PlanRecord,
+    report: Report,
+    handoff: Handoff,
+}
+
+impl Epoch {
+    /// Parses files and checks that they belong together and to this number.
+    pub(super) fn parse(number: EpochNumber, directory: &Path, files: &Files) -> Result<Self, StoreError> {
+        let plan = directory.join(PLAN);
+        let tables = directory.join(TABLES);
+        let report = directory.join(REPORT);
+        let epoch = Self {
+            plan: serde_json::from_slice(files.get(PLAN)).map_err(|e| StoreError::damaged(&plan, e))?,
+            report: serde_json::from_slice(files.get(REPORT)).map_err(|e| StoreError::damaged(&report, e))?,
+            handoff: handoff::decode(files.get(TABLES)).map_err(|e| StoreError::damaged(&tables, e))?,
+        };
+        if epoch.plan.format != FORMAT {
+            let reason = format!("its format is {}, this program knows {FORMAT}", epoch.plan.format);
+            return Err(StoreError::damaged(&plan, reason));
+        }
+        for (file, found) in [(&plan, epoch.plan.epoch.get()), (&tables, epoch.handoff.epoch)] {
+            if found != number.get() {
+                return Err(StoreError::damaged(file, format!("it is of epoch {found}")));
+            }
+        }
+        if epoch.handoff.fabric != epoch.plan.fabric {
+            return Err(StoreError::damaged(&tables, format!("it is for another fabric than {PLAN}")));
+        }
+        Ok(epoch)
+    }
+
+    /// Its number.
+    pub fn number(&self) -> EpochNumber {
+        self.plan.epoch
+    }
+    /// What was decided.
+    pub fn plan(&self) -> &PlanRecord {
+        &self.plan
+    }
+    /// What it is worth.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Its tables on a fabric, found by GUID. Switches and terminals that the epoch does not know
+    /// are unreachable; if the fabric is the epoch's own, these are exactly the published tables.
+    /// O(entries).
+    ///
+    /// # Errors
+    /// If the stored arrays contradict the stored GUIDs.
+    pub fn tables(&self, fabric: &Fabric) -> Result<Tables, StoreError> {
+        let stored = &self.handoff;
+        let width = stored.switches.len();
+        let entries = (stored.terminals.len() + width) * width;
+        if stored.ports.len() != entries || stored.layers.len() != entries {
+            let lengths = HandoffError::Length { wanted: entries, found: stored.ports.len() };
+            return Err(lengths.into());
+        }
+        let find = |list: &[Guid], guid| list.binary_search(&guid).ok();
+        let switches: Vec<_> = fabric.switches().iter().map(|s| find(&stored.switches, s.guid)).collect();
+        let terminals = fabric.terminals().iter().map(|t| find(&stored.terminals, t.port_guid));
+        let after_terminals = switches.iter().map(|s| s.map(|s| stored.terminals.len() + s));
+        let dests: Vec<Option<usize>> = terminals.chain(after_terminals).collect();
+        let mut ports = Vec::with_capacity(dests.len() * switches.len());
+        let mut layers = Vec::with_capacity(ports.capacity());
+        for dest in &dests {
+            for switch in &switches {
+                let entry = dest.zip(*switch).map(|(d, s)| d * width + s);
+                ports.push(entry.map_or(Tables::UNREACHABLE, |e| stored.ports[e]));
+                layers.push(entry.map_or(Tables::NO_LAYER, |e| stored.layers[e]));
+            }
+        }
+        Ok(Tables::new(fabric, &self.plan.engine, ports, layers).map_err(HandoffError::from)?)
+    }
+
+    /// What this epoch puts in force, on the fabric of now. It keeps the fingerprint of the fabric
+    /// it was made for, by which the next plan notices that the fabric has changed.
+    ///
+    /// # Errors
+    /// See [`Epoch::tables`].
+    pub fn published(&self, fabric: &Fabric) -> Result<Published, StoreError> {
+        Ok(Published {
+            fabric: self.plan.fabric,
+            engine: self.plan.engine.clone(),
+            demand: self.plan.demand.on(fabric),
+            tables: Arc::new(self.tables(fabric)?),
+        })
+    }
+}

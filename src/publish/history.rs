@@ -1,0 +1,221 @@
+//! `history.db`: an index of the epochs, for people and for SQL. It can be deleted at any time and
+//! is never a reason not to publish.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OpenFlags, Row, params};
+use serde::Serialize;
+
+use super::{Epoch, EpochNumber, EpochStore, StoreError};
+use crate::plan::Reason;
+
+/// How long a publication waits for somebody who reads the index.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// One epoch in the table of `history`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryRow {
+    /// Its number.
+    pub epoch: EpochNumber,
+    /// When it was published.
+    pub created: DateTime<Utc>,
+    /// Why.
+    pub reason: Reason,
+    /// The engine.
+    pub engine: String,
+    /// Fingerprint of the fabric.
+    pub fabric: String,
+    /// Jobs on at least two switches.
+    pub multi_switch_jobs: usize,
+    /// Largest effective EFI of the tables before, under this epoch's jobs.
+    pub effective_max_before: Option<u64>,
+    /// Largest effective EFI of this epoch's tables.
+    pub effective_max_after: u64,
+    /// Share of channels that no job uses, 0..=1.
+    pub dark_fiber: f64,
+    /// Layers in use.
+    pub layers: u8,
+    /// Time of the engine, wall clock.
+    pub milliseconds: f64,
+}
+
+/// All epochs that are or were.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct History {
+    /// By number, ascending.
+    pub rows: Vec<HistoryRow>,
+    /// What could not be read: damaged epochs, a damaged index.
+    pub notes: Vec<String>,
+}
+
+impl HistoryRow {
+    fn of(epoch: &Epoch) -> Self {
+        let (plan, report) = (epoch.plan(), epoch.report());
+        Self {
+            epoch: plan.epoch,
+            created: plan.created,
+            reason: plan.reason,
+            engine: plan.engine.clone(),
+            fabric: plan.fabric.to_string(),
+            multi_switch_jobs: report.jobs.multi_switch,
+            effective_max_before: plan.before.map(|f| f.effective.max),
+            effective_max_after: plan.after.effective.max,
+            dark_fiber: plan.after.effective.dark_fiber,
+            layers: report.layers.used,
+            milliseconds: report.compute.wall_seconds * 1000.0,
+        }
+    }
+}
+
+/// A new schema gets a new number here: an index of another version is made anew.
+const VERSION: i64 = 1;
+const SCHEMA: &str = "CREATE TABLE epochs (
+    epoch INTEGER PRIMARY KEY,
+    created TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    engine TEXT NOT NULL,
+    fabric TEXT NOT NULL,
+    multi_switch_jobs INTEGER NOT NULL,
+    effective_max_before INTEGER,
+    effective_max_after INTEGER NOT NULL,
+    dark_fiber REAL NOT NULL,
+    layers INTEGER NOT NULL,
+    milliseconds REAL NOT NULL
+)";
+
+/// Reads the index and, for epochs that it lacks, their files. Never writes.
+pub(super) fn read(store: &EpochStore) -> Result<History, StoreError> {
+    let mut notes = Vec::new();
+    let path = store.history_path();
+    let mut rows = BTreeMap::new();
+    if path.exists() {
+        match read_index(&path) {
+            Ok(found) => rows = found,
+            Err(e) => notes.push(format!("{} cannot be read: {e}", path.display())),
+        }
+    }
+    for epoch in missing(store, &rows)? {
+        match store.epoch(epoch) {
+            Ok(found) => drop(rows.insert(epoch, HistoryRow::of(&found))),
+            Err(e) => notes.push(e.to_string()),
+        }
+    }
+    Ok(History { rows: rows.into_values().collect(), notes })
+}
+
+fn missing(
+    store: &EpochStore,
+    rows: &BTreeMap<EpochNumber, HistoryRow>,
+) -> Result<Vec<EpochNumber>, StoreError> {
+    Ok(store.epochs()?.into_iter().filter(|n| !rows.contains_key(n)).collect())
+}
+
+fn read_index(path: &Path) -> rusqlite::Result<BTreeMap<EpochNumber, HistoryRow>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    rows(&connection)
+}
+
+fn rows(connection: &Connection) -> rusqlite::Result<BTreeMap<EpochNumber, HistoryRow>> {
+    let mut statement = connection.prepare(
+        "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, effective_max_before,
+                effective_max_after, dark_fiber, layers, milliseconds FROM epochs",
+    )?;
+    let found = statement.query_map([], row)?;
+    found.map(|r| r.map(|r| (r.epoch, r))).collect()
+}
+
+fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
+    Ok(HistoryRow {
+        epoch: parsed(row, 0, |n: i64| n.to_string().parse().ok())?,
+        created: parsed(row, 1, |text: String| text.parse().ok())?,
+        reason: parsed(row, 2, |text: String| serde_json::from_value(text.into()).ok())?,
+        engine: row.get(3)?,
+        fabric: row.get(4)?,
+        multi_switch_jobs: row.get(5)?,
+        effective_max_before: row.get(6)?,
+        effective_max_after: row.get(7)?,
+        dark_fiber: row.get(8)?,
+        layers: row.get(9)?,
+        milliseconds: row.get(10)?,
+    })
+}
+
+fn parsed<S: rusqlite::types::FromSql, T>(
+    row: &Row<'_>,
+    column: usize,
+    parse: impl FnOnce(S) -> Option<T>,
+) -> rusqlite::Result<T> {
+    let kind = row.get_ref(column)?.data_type();
+    let name = row.as_ref().column_name(column)?.to_string();
+    parse(row.get(column)?).ok_or(rusqlite::Error::InvalidColumnType(column, name, kind))
+}
+
+/// Brings the index up to date with the newest epoch; if it is unusable, makes it anew. Only under
+/// the lock.
+///
+/// A failure is dropped here: the epochs are what counts, and the next reader is told.
+pub(super) fn index(store: &EpochStore, newest: EpochNumber) {
+    let path = store.history_path();
+    let busy = |e: &rusqlite::Error| e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+    match add_missing(store, &path, newest) {
+        Ok(()) => {}
+        Err(e) if busy(&e) => {}
+        Err(_) => {
+            for suffix in ["", "-journal", "-wal", "-shm"] {
+                let mut file = path.clone().into_os_string();
+                file.push(suffix);
+                let _ = fs::remove_file(file);
+            }
+            let _ = add_missing(store, &path, newest);
+        }
+    }
+}
+
+fn add_missing(store: &EpochStore, path: &Path, newest: EpochNumber) -> rusqlite::Result<()> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    let transaction = connection.transaction()?;
+    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version != VERSION {
+        transaction.execute_batch(&format!(
+            "DROP TABLE IF EXISTS epochs; {SCHEMA}; PRAGMA user_version = {VERSION}"
+        ))?;
+    }
+    // A state directory that was emptied counts from 1 again: its rows of then are void.
+    let stale = i64::try_from(newest.get()).unwrap_or(i64::MAX);
+    transaction.execute("DELETE FROM epochs WHERE epoch >= ?1", [stale])?;
+    let known = rows(&transaction)?;
+    for epoch in missing(store, &known).unwrap_or_default() {
+        if let Ok(epoch) = store.epoch(epoch) {
+            insert(&transaction, &HistoryRow::of(&epoch))?;
+        }
+    }
+    transaction.commit()
+}
+
+fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
+    let reason = serde_json::to_value(row.reason).ok();
+    connection.execute(
+        "INSERT INTO epochs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        params![
+            i64::try_from(row.epoch.get()).unwrap_or(i64::MAX),
+            row.created.to_rfc3339(),
+            reason.as_ref().and_then(serde_json::Value::as_str),
+            row.engine,
+            row.fabric,
+            row.multi_switch_jobs,
+            row.effective_max_before,
+            row.effective_max_after,
+            row.dark_fiber,
+            row.layers,
+            row.milliseconds,
+        ],
+    )?;
+    Ok(())
+}

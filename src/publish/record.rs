@@ -1,0 +1,190 @@
+//! `plan.json`: what was decided and for whom, complete enough to know later what is in force.
+
+use std::io;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::ser::Formatter;
+
+use super::EpochNumber;
+use crate::measure::Figures;
+use crate::model::{Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, TerminalId};
+use crate::plan::{Plan, Reason};
+
+/// Version of `plan.json`. Keys may be added without a new one.
+pub(super) const FORMAT: u32 = 1;
+
+/// The content of `plan.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// Version of this file's meaning.
+    pub format: u32,
+    /// The epoch.
+    pub epoch: EpochNumber,
+    /// The epoch in force when this one was made; `None` for the first.
+    pub previous: Option<EpochNumber>,
+    /// When the plan was published.
+    pub created: DateTime<Utc>,
+    /// Why it was made.
+    pub reason: Reason,
+    /// The routing engine.
+    pub engine: String,
+    /// Layers it was allowed.
+    pub layer_budget: LayerBudget,
+    /// The fabric it is for.
+    pub fabric: Fingerprint,
+    /// Figures of the tables that were in force, under this demand; `None` if of another fabric.
+    pub before: Option<Figures>,
+    /// Figures of the tables of this epoch.
+    pub after: Figures,
+    /// For whom it was made.
+    pub demand: DemandRecord,
+    /// The jobs that were looked at.
+    pub jobs: JobMap,
+}
+
+/// A [`Demand`] by port GUIDs, which outlive a change of the fabric.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DemandRecord {
+    /// See [`Demand::groups`].
+    pub groups: Vec<GroupRecord>,
+    /// See [`Demand::storage`].
+    pub storage: Vec<Guid>,
+}
+
+/// A [`Group`] by port GUIDs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupRecord {
+    /// See [`Group::weight`].
+    pub weight: u32,
+    /// Port GUIDs of the members.
+    pub terminals: Vec<Guid>,
+}
+
+impl PlanRecord {
+    pub(super) fn new(
+        fabric: &Fabric,
+        plan: &Plan,
+        epoch: EpochNumber,
+        previous: Option<EpochNumber>,
+        created: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            epoch,
+            previous,
+            created,
+            reason: plan.reason,
+            engine: plan.engine.clone(),
+            layer_budget: plan.budget,
+            fabric: plan.tables.fabric(),
+            before: plan.before,
+            after: plan.after,
+            demand: DemandRecord::new(fabric, &plan.demand),
+            jobs: plan.jobs.clone(),
+        }
+    }
+}
+
+impl DemandRecord {
+    fn new(fabric: &Fabric, demand: &Demand) -> Self {
+        let guids = |ids: &[TerminalId]| ids.iter().map(|t| fabric.terminal(*t).port_guid).collect();
+        let group = |g: &Group| GroupRecord { weight: g.weight, terminals: guids(&g.terminals) };
+        Self { groups: demand.groups.iter().map(group).collect(), storage: guids(&demand.storage) }
+    }
+
+    /// The demand on a fabric; members that it does not have are left out.
+    /// O(sum of group sizes × log terminals).
+    pub fn on(&self, fabric: &Fabric) -> Demand {
+        let ids = |guids: &[Guid]| {
+            let find = |g| fabric.terminals().binary_search_by_key(g, |t| t.port_guid).ok();
+            guids.iter().filter_map(find).map(TerminalId::at).collect::<Vec<_>>()
+        };
+        let group = |g: &GroupRecord| Group { weight: g.weight, ..Group::new(ids(&g.terminals)) };
+        Demand::new(self.groups.iter().map(group).collect(), ids(&self.storage))
+    }
+}
+
+/// JSON that a person can read: what is nested deeper than three levels stays on one line, so a job
+/// is one line, whatever its size.
+pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let mut text = Vec::new();
+    let lines = Lines { depth: 0, filled: false };
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, lines))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Levels whose members get lines of their own.
+const BROKEN_LEVELS: usize = 3;
+
+struct Lines {
+    depth: usize,
+    /// Whether the array or object that ends next has members.
+    filled: bool,
+}
+
+impl Lines {
+    fn open<W: ?Sized + io::Write>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        self.filled = false;
+        out.write_all(bracket)
+    }
+
+    fn close<W: ?Sized + io::Write>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth -= 1;
+        if self.filled && self.depth < BROKEN_LEVELS {
+            self.indent(out)?;
+        }
+        self.filled = true;
+        out.write_all(bracket)
+    }
+
+    fn member<W: ?Sized + io::Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            out.write_all(b",")?;
+        }
+        match (self.depth <= BROKEN_LEVELS, first) {
+            (true, _) => self.indent(out),
+            (false, true) => Ok(()),
+            (false, false) => out.write_all(b" "),
+        }
+    }
+
+    fn indent<W: ?Sized + io::Write>(&self, out: &mut W) -> io::Result<()> {
+        out.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| out.write_all(b"  "))
+    }
+}
+
+impl Formatter for Lines {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.open(out, b"[")
+    }
+    fn end_array<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.close(out, b"]")
+    }
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.member(out, first)
+    }
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.filled = true;
+        Ok(())
+    }
+    fn begin_object<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.open(out, b"{")
+    }
+    fn end_object<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.close(out, b"}")
+    }
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.member(out, first)
+    }
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.filled = true;
+        Ok(())
+    }
+}

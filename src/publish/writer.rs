@@ -1,0 +1,154 @@
+//! The epoch store for its one writer.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use chrono::{DateTime, Utc};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::epoch::Files;
+use super::publication::{self, Publication};
+use super::record::{PlanRecord, to_json};
+use super::{Epoch, EpochNumber, EpochStore, StoreError, handoff, history};
+use crate::model::Fabric;
+use crate::plan::Plan;
+use crate::report::Report;
+use crate::verify::Verified;
+
+/// The right to write, until dropped or until the process dies, however it dies.
+#[derive(Debug)]
+pub struct Writer {
+    store: EpochStore,
+    lock: File,
+}
+
+impl EpochStore {
+    /// Becomes the one writer: creates the state directory if there is none and removes what
+    /// crashed writers left. Does not wait.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] with the holder's pid if there is a writer already.
+    pub fn lock(&self) -> Result<Writer, StoreError> {
+        publication::ensure_directory(self.path())?;
+        let path = self.lock_path();
+        let options =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
+        let mut lock = options.map_err(StoreError::io("open", &path))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let mut pid = String::new();
+                // An unreadable pid leaves the holder unnamed.
+                let _ = lock.read_to_string(&mut pid);
+                return Err(StoreError::Locked { path, holder: pid.trim().parse().ok() });
+            }
+            Err(errno) => return Err(StoreError::io("lock", &path)(errno.into())),
+        }
+        // The pid is for people only: a full disk must not keep a rollback from working.
+        let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+        let writer = Writer { store: self.clone(), lock };
+        publication::ensure_directory(&self.epochs_path())?;
+        publication::sweep(self)?;
+        Ok(writer)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // So that the next to be refused is not told of us.
+        let _ = self.lock.set_len(0);
+        // Closing is not enough: a process that another thread is just starting has a copy of the
+        // descriptor until it executes its program.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+impl Writer {
+    /// The store.
+    pub fn store(&self) -> &EpochStore {
+        &self.store
+    }
+
+    /// Publishes: on return the epoch is on the disk and in force.
+    ///
+    /// # Errors
+    /// Names the path. The old epoch is in force then; only if the very last step failed, syncing
+    /// the switched `current`, the new one is.
+    pub fn publish(
+        &mut self,
+        fabric: &Fabric,
+        plan: &Verified<Plan>,
+        report: &Report,
+        created: DateTime<Utc>,
+    ) -> Result<EpochNumber, StoreError> {
+        let (epoch, files) = self.prepare(fabric, plan.get(), report, created)?;
+        let mut publication = Publication::new(&self.store, epoch, &files);
+        for step in publication.steps() {
+            if let Err(error) = publication.run(step) {
+                publication.undo();
+                return Err(error);
+            }
+        }
+        history::index(&self.store, epoch);
+        Ok(epoch)
+    }
+
+    /// The next number and the files of its directory.
+    pub(super) fn prepare(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        report: &Report,
+        created: DateTime<Utc>,
+    ) -> Result<(EpochNumber, Files), StoreError> {
+        if plan.tables.fabric() != fabric.fingerprint() {
+            let (plan, fabric) = (plan.tables.fabric().to_string(), fabric.fingerprint().to_string());
+            return Err(StoreError::WrongFabric { plan, fabric });
+        }
+        // A damaged `current` is no reason not to replace it.
+        let previous = self.store.current().unwrap_or(None);
+        let epoch = EpochNumber::after(self.store.epochs()?.last().copied().max(previous));
+        let record = PlanRecord::new(fabric, plan, epoch, previous, created);
+        let json = |e: serde_json::Error| StoreError::Unwritable(e.to_string());
+        let tables = handoff::encode(fabric, &plan.tables, epoch.get());
+        let files = Files::new(to_json(&record).map_err(json)?, tables, to_json(report).map_err(json)?);
+        // What cannot be read back (a figure that is not a number, say) must not come into force.
+        Epoch::parse(epoch, &self.store.epoch_path(epoch), &files)
+            .map_err(|e| StoreError::Unwritable(e.to_string()))?;
+        Ok((epoch, files))
+    }
+
+    /// Puts an earlier epoch back in force, after checking it against its checksums.
+    ///
+    /// # Errors
+    /// If it is damaged or does not exist; nothing changes then.
+    pub fn rollback(&mut self, epoch: EpochNumber) -> Result<(), StoreError> {
+        self.store.epoch(epoch)?;
+        let switched =
+            publication::make_link(&self.store, epoch).and_then(|()| publication::switch(&self.store));
+        if switched.is_err() {
+            // The half-made link; what cannot be removed now goes with the next lock.
+            let _ = publication::sweep(&self.store);
+        }
+        switched?;
+        publication::sync_directory(self.store.path())
+    }
+
+    /// Deletes epochs, except the newest `keep` (at least one, so that no number comes again) and
+    /// the one in force. Returns the deleted ones.
+    ///
+    /// # Errors
+    /// If it is not known what is in force, or a directory cannot be deleted.
+    pub fn collect_garbage(&mut self, keep: usize) -> Result<Vec<EpochNumber>, StoreError> {
+        let current = self.store.current()?;
+        let mut doomed = self.store.epochs()?;
+        doomed.truncate(doomed.len().saturating_sub(keep.max(1)));
+        doomed.retain(|n| Some(*n) != current);
+        for epoch in &doomed {
+            publication::remove_epoch(&self.store, *epoch)?;
+        }
+        Ok(doomed)
+    }
+}
