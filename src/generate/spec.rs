@@ -82,7 +82,7 @@ pub fn is_spec(text: &str) -> bool {
     KINDS.contains(&text.split(':').next().unwrap_or(text))
 }
 
-const KINDS: &[&str] = &["fattree", "kary", "torus", "mesh", "random"];
+pub(crate) const KINDS: &[&str] = &["fattree", "kary", "torus", "mesh", "random"];
 
 fn split(rest: &str) -> Words {
     let mut words = Words { plain: Vec::new(), options: BTreeMap::new() };

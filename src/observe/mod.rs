@@ -3,6 +3,7 @@
 pub mod child;
 pub mod fabric;
 pub mod hostlist;
+pub mod ibnetdiscover;
 pub mod jobs;
 pub mod nodes;
 pub mod slurm;

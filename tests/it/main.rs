@@ -1,5 +1,6 @@
 //! Fast tests of the whole crate, one file per subject.
 
 mod architecture;
+mod fabric_files;
 mod handoff;
 mod jobs;
