@@ -1,0 +1,52 @@
+/*
+ * Prints what the plugin reads from a hand-off file, every field of it: for people, and for the
+ * test that compares it with what was written.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "handoff.h"
+
+static void print_hex(const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		printf("%02x", bytes[i]);
+	printf("\n");
+}
+
+static void print_rows(const char *what, const struct handoff *h, const uint8_t *values)
+{
+	size_t dests = handoff_dests(h);
+	for (uint32_t s = 0; s < h->switches; s++) {
+		printf("%s %u ", what, s);
+		print_hex(values + s * dests, dests);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char why[HANDOFF_WHY];
+	if (argc != 2) {
+		fprintf(stderr, "usage: handoff_check FILE\n");
+		return 2;
+	}
+	struct handoff *h = handoff_read(argv[1], why);
+	if (h == NULL) {
+		fprintf(stderr, "handoff_check: %s\n", why);
+		return 1;
+	}
+	printf("epoch %" PRIu64 "\nengine %s\nlayers %u\nfingerprint ", h->epoch, h->engine, h->layers_used);
+	print_hex(h->fingerprint, sizeof(h->fingerprint));
+	for (uint32_t s = 0; s < h->switches; s++)
+		printf("switch 0x%016" PRIx64 " %u\n", h->sw[s].guid, h->sw[s].ports);
+	for (uint32_t t = 0; t < h->terminals; t++)
+		printf("terminal 0x%016" PRIx64 " %u %u\n", h->terminal[t].guid, h->terminal[t].sw,
+		       h->terminal[t].port);
+	for (uint32_t c = 0; c < h->cables; c++)
+		printf("cable %u %u %u %u\n", h->cable[c].a, h->cable[c].a_port, h->cable[c].b,
+		       h->cable[c].b_port);
+	print_rows("ports", h, h->ports);
+	print_rows("layers", h, h->layers);
+	handoff_free(h);
+	return 0;
+}

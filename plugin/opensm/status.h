@@ -1,0 +1,41 @@
+/* What the plugin reports to the service: opensm-status.json, specified in plugin/README.md. */
+#ifndef SAROUTER_STATUS_H
+#define SAROUTER_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "handoff.h"
+
+#define PLUGIN_VERSION "0.1.0"
+
+/* What a set of tables amounts to on the fabric as it is. */
+struct status_tables {
+	uint64_t generation;
+	uint8_t fingerprint[32];
+	unsigned layers;
+	uint64_t lost_entries, uncovered_lids, guest_lids;
+};
+
+struct status_refusal {
+	bool refused;
+	uint64_t generation; /* 0 if it could not be read */
+	char reason[HANDOFF_WHY];
+};
+
+struct status {
+	bool running;
+	unsigned heartbeat;
+	uint64_t routings;
+	char engine[64];              /* whose tables are in force; empty before the first routing */
+	bool ours;                    /* whether `tables` are in force */
+	struct status_tables tables;
+	struct timespec acknowledged; /* of the last routing */
+	struct status_refusal refusal;
+};
+
+/* Replaces the file by rename. Returns 0, or an errno. */
+int status_write(const struct status *status, const char *opensm, const char *path);
+
+#endif
