@@ -1,8 +1,12 @@
 //! Tables to figures: EFI, effective EFI, dark fiber, links per job, hops, lower bounds.
 
+mod loads;
+
 use serde::{Deserialize, Serialize};
 
+pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 use crate::model::{Demand, Fabric, Tables};
+use crate::verify::trees::Trees;
 
 /// Edge forwarding index (Definition 3.12) over directed inter-switch channels, counting
 /// host-to-host routes.
@@ -59,8 +63,64 @@ pub struct Figures {
     pub layers_used: u8,
 }
 
-/// Measures tables. Routes with a hole or loop are not counted.
-/// O(destinations × switches + demand).
-pub fn measure(_fabric: &Fabric, _tables: &Tables, _demand: &Demand) -> Figures {
-    Figures::default()
+/// Measures tables. Routes with a hole or loop are not counted. Uses all threads; the figures do
+/// not depend on their number.
+/// O(hosts × switches + switches × channels + demand, see [`effective_loads`]).
+pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
+    let trees = Trees::new(fabric, tables);
+    let all = loads::all_pairs(&trees);
+    let (effective, per_job) = loads::jobs(&trees, &demand.groups);
+    let spread = Spread::of(&all.loads);
+    Figures {
+        load: Load { max: spread.max, min: spread.min, mean: spread.mean, sd: spread.sd },
+        effective: effective_figures(&effective, &per_job),
+        paths: Paths {
+            max_hops: all.longest,
+            mean_hops: ratio(all.hops, all.pairs),
+            minimal_share: if all.pairs == 0 { 1.0 } else { ratio(all.minimal, all.pairs) },
+        },
+        layers_used: tables.layers_used(),
+    }
+}
+
+fn effective_figures(loads: &[u64], per_job: &[JobFigures]) -> Effective {
+    let spread = Spread::of(loads);
+    let dark = loads.iter().filter(|n| **n == 0).count() as u64;
+    let jobs = per_job.len() as u64;
+    Effective {
+        max: spread.max,
+        mean: spread.mean,
+        lower_bound: 0,
+        dark_fiber: if loads.is_empty() { 1.0 } else { ratio(dark, loads.len() as u64) },
+        max_per_job_mean: ratio(per_job.iter().map(|j| j.max).sum(), jobs),
+        links_per_job_mean: ratio(per_job.iter().map(|j| j.links).sum(), jobs),
+    }
+}
+
+/// a / b, 0 when there is nothing to divide by.
+fn ratio(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+/// Extremes, mean and population standard deviation; all zero for nothing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spread {
+    max: u64,
+    min: u64,
+    mean: f64,
+    sd: f64,
+}
+
+impl Spread {
+    /// Sums are exact, so the result does not depend on the order.
+    fn of(values: &[u64]) -> Self {
+        let n = values.len() as u128;
+        let (Some(max), Some(min)) = (values.iter().max(), values.iter().min()) else {
+            return Self::default();
+        };
+        let sum: u128 = values.iter().map(|v| u128::from(*v)).sum();
+        let squares: u128 = values.iter().map(|v| u128::from(*v) * u128::from(*v)).sum();
+        let variance = (n * squares - sum * sum) as f64 / (n * n) as f64;
+        Self { max: *max, min: *min, mean: sum as f64 / n as f64, sd: variance.sqrt() }
+    }
 }

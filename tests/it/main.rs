@@ -3,4 +3,7 @@
 mod architecture;
 mod fabric_files;
 mod handoff;
+mod helpers;
 mod jobs;
+mod measure;
+mod verify;

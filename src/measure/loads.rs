@@ -1,0 +1,225 @@
+//! Routes per channel: all of them, or those inside jobs.
+
+use rayon::prelude::*;
+
+use crate::model::{DestId, Fabric, Group, Tables, TerminalId};
+use crate::verify::trees::{LOST, Tree, Trees};
+
+/// What one job gets from the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct JobFigures {
+    /// Its routes on the channel that carries most of them.
+    pub max: u64,
+    /// Channels that carry at least one of its routes.
+    pub links: u64,
+}
+
+/// Hosts attached to each switch: `result[switch]`.
+pub(super) fn hosts_per_switch(fabric: &Fabric) -> Vec<u64> {
+    let mut hosts = vec![0; fabric.switches().len()];
+    fabric.host_ids().for_each(|t| hosts[fabric.terminal(t).switch.index()] += 1);
+    hosts
+}
+
+/// Adds `weight[s]` routes from each switch `s` along the tree to its channels: one sweep from the
+/// farthest switches to home. `weight` becomes the subtree sums.
+pub(super) fn add_tree(trees: &Trees<'_>, tree: &Tree, weight: &mut [u64], loads: &mut [u64]) {
+    for s in tree.order[1..].iter().rev().map(|s| *s as usize) {
+        let w = weight[s];
+        loads[tree.next[s] as usize] += w;
+        weight[tree.parent(trees, s)] += w;
+    }
+}
+
+/// Routes between the terminals of one group, added to `loads`, by channel.
+fn add_group(trees: &Trees<'_>, group: &Group, room: &mut Room, loads: &mut [u64]) {
+    let home = |t: &TerminalId| trees.fabric.terminal(*t).switch.index();
+    let mut members: Vec<usize> = group.terminals.iter().map(home).collect();
+    members.sort_unstable();
+    let sources: Vec<(usize, u64)> =
+        members.chunk_by(|a, b| a == b).map(|c| (c[0], c.len() as u64)).collect();
+    // Walking a few paths is cheaper than tracing the whole tree.
+    let sparse = sources.len() * 16 < trees.fabric.switches().len();
+    for d in group.terminals.iter().map(|t| trees.fabric.dest_of_terminal(*t)) {
+        if sparse {
+            sources.iter().for_each(|(s, w)| room.add_path(trees, d, *s, *w, loads));
+            continue;
+        }
+        trees.trace(d, &mut room.tree);
+        room.weight.fill(0);
+        sources.iter().for_each(|(s, w)| room.weight[*s] = *w);
+        add_tree(trees, &room.tree, &mut room.weight, loads);
+    }
+}
+
+/// Scratch of one thread.
+struct Room {
+    tree: Tree,
+    weight: Vec<u64>,
+    path: Vec<u32>,
+}
+
+impl Room {
+    fn new(trees: &Trees<'_>) -> Self {
+        Self { tree: trees.room(), weight: vec![0; trees.fabric.switches().len()], path: Vec::new() }
+    }
+
+    /// Adds `w` routes from `s` to `d`; nothing if the route does not arrive.
+    fn add_path(&mut self, trees: &Trees<'_>, d: DestId, s: usize, w: u64, loads: &mut [u64]) {
+        let (home, ports) = (trees.fabric.home(d).index(), trees.tables.ports_to(d));
+        self.path.clear();
+        let mut at = s;
+        while at != home {
+            let c = trees.channel(at, ports[at]);
+            if c as usize >= loads.len() || self.path.len() >= ports.len() {
+                return;
+            }
+            self.path.push(c);
+            at = trees.to[c as usize] as usize;
+        }
+        self.path.iter().for_each(|c| loads[*c as usize] += w);
+    }
+}
+
+/// Sums of all parts, entry by entry.
+pub(super) fn sum(mut a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+    a
+}
+
+/// Host-to-host routes per channel, and path lengths.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AllPairs {
+    /// Routes per channel.
+    pub(super) loads: Vec<u64>,
+    /// Ordered pairs of hosts on different switches whose route arrives.
+    pub(super) pairs: u64,
+    /// Sum of their lengths.
+    pub(super) hops: u64,
+    /// Those of them that are as short as the fabric allows.
+    pub(super) minimal: u64,
+    /// Longest.
+    pub(super) longest: u32,
+    /// Sum over all connected ordered pairs of hosts of the shortest possible length.
+    pub(super) shortest_hops: u64,
+}
+
+impl AllPairs {
+    fn and(mut self, other: Self) -> Self {
+        if self.loads.is_empty() {
+            return other;
+        }
+        if !other.loads.is_empty() {
+            self.loads = sum(self.loads, other.loads);
+        }
+        self.pairs += other.pairs;
+        self.hops += other.hops;
+        self.minimal += other.minimal;
+        self.longest = self.longest.max(other.longest);
+        self.shortest_hops += other.shortest_hops;
+        self
+    }
+}
+
+/// Channels of a shortest path from each switch to `home`; [`LOST`] where there is none.
+pub(super) fn distances(fabric: &Fabric, home: usize, distance: &mut Vec<u32>, queue: &mut Vec<u32>) {
+    distance.clear();
+    distance.resize(fabric.switches().len(), LOST);
+    distance[home] = 0;
+    queue.clear();
+    queue.push(home as u32);
+    let mut next = 0;
+    while let Some(s) = queue.get(next).map(|s| *s as usize) {
+        next += 1;
+        for c in fabric.out(crate::model::SwitchId::at(s)) {
+            let to = fabric.channel(*c).to.index();
+            if distance[to] == LOST {
+                distance[to] = distance[s] + 1;
+                queue.push(to as u32);
+            }
+        }
+    }
+}
+
+/// One sweep per host, one breadth-first search per switch with hosts.
+/// O(hosts × switches + switches × channels).
+pub(super) fn all_pairs(trees: &Trees<'_>) -> AllPairs {
+    let fabric = trees.fabric;
+    let hosts = hosts_per_switch(fabric);
+    let homes: Vec<_> = fabric.switch_ids().filter(|s| hosts[s.index()] > 0).collect();
+    let tasks = homes.par_chunks(homes.len().div_ceil(4 * rayon::current_num_threads()).max(1));
+    let partial = tasks.map(|homes| {
+        let mut part = AllPairs { loads: vec![0; fabric.channels().len()], ..AllPairs::default() };
+        let (mut room, mut distance, mut queue) = (Room::new(trees), Vec::new(), Vec::new());
+        for home in homes {
+            distances(fabric, home.index(), &mut distance, &mut queue);
+            for t in fabric.attached(*home) {
+                if fabric.terminal(*t).role != crate::model::Role::Host {
+                    continue;
+                }
+                trees.trace(fabric.dest_of_terminal(*t), &mut room.tree);
+                room.weight.copy_from_slice(&hosts);
+                add_tree(trees, &room.tree, &mut room.weight, &mut part.loads);
+                count_paths(&room.tree, &hosts, &distance, &mut part);
+            }
+        }
+        part
+    });
+    partial.reduce(AllPairs::default, AllPairs::and)
+}
+
+fn count_paths(tree: &Tree, hosts: &[u64], distance: &[u32], part: &mut AllPairs) {
+    for (s, n) in hosts.iter().enumerate().filter(|(s, n)| **n > 0 && *s != tree.home) {
+        if distance[s] != LOST {
+            part.shortest_hops += n * u64::from(distance[s]);
+        }
+        let depth = tree.depth[s];
+        if depth != LOST {
+            part.pairs += n;
+            part.hops += n * u64::from(depth);
+            part.minimal += n * u64::from(depth == distance[s]);
+            part.longest = part.longest.max(depth);
+        }
+    }
+}
+
+/// Routes inside jobs per channel, all jobs together, and what each job gets.
+pub(super) fn jobs(trees: &Trees<'_>, groups: &[Group]) -> (Vec<u64>, Vec<JobFigures>) {
+    let channels = trees.fabric.channels().len();
+    let tasks = groups.par_chunks(groups.len().div_ceil(8 * rayon::current_num_threads()).max(1));
+    let partial = tasks.map(|groups| {
+        let (mut room, mut all, mut own) = (Room::new(trees), vec![0; channels], vec![0u64; channels]);
+        let mut figures = Vec::with_capacity(groups.len());
+        for group in groups {
+            own.fill(0);
+            add_group(trees, group, &mut room, &mut own);
+            let links = own.iter().filter(|n| **n > 0).count() as u64;
+            figures.push(JobFigures { max: own.iter().copied().max().unwrap_or(0), links });
+            all.iter_mut().zip(&own).for_each(|(a, o)| *a += o);
+        }
+        (all, figures)
+    });
+    let nothing = || (vec![0; channels], Vec::new());
+    partial.reduce(nothing, |(a, mut f), (b, g)| {
+        f.extend(g);
+        (sum(a, b), f)
+    })
+}
+
+/// Host-to-host routes over each channel (Definition 3.12, edge forwarding index), indexed by
+/// channel. Routes that do not arrive are not counted. O(hosts × switches).
+pub fn channel_loads(fabric: &Fabric, tables: &Tables) -> Vec<u64> {
+    all_pairs(&Trees::new(fabric, tables)).loads
+}
+
+/// Routes inside the groups over each channel (Definition 5.1), indexed by channel: a route
+/// between two terminals counts once per group that holds both.
+/// O(sum over groups of terminals × min(switches, switches of the group × hops)).
+pub fn effective_loads(fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Vec<u64> {
+    jobs(&Trees::new(fabric, tables), groups).0
+}
+
+/// Figures of each group by itself, in the order of `groups`. Cost as [`effective_loads`].
+pub fn per_job(fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Vec<JobFigures> {
+    jobs(&Trees::new(fabric, tables), groups).1
+}

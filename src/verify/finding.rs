@@ -1,0 +1,287 @@
+//! Reasons to reject, in an administrator's words, and how many of each are kept.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::model::{ChannelId, DestId, Fabric, Guid, Lid, SwitchId};
+
+/// A switch as an administrator knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SwitchName {
+    /// Node GUID.
+    pub guid: Guid,
+    /// Node description.
+    pub description: String,
+}
+
+/// A destination as an administrator knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DestinationName {
+    /// Local id.
+    pub lid: Lid,
+    /// Node description of the host or switch.
+    pub description: String,
+}
+
+/// One channel of a cycle and a route that goes from it to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CycleStep {
+    /// Sending switch.
+    pub switch: SwitchName,
+    /// Its egress port.
+    pub port: u8,
+    /// `description[port] -> description[port]`.
+    pub channel: String,
+    /// A route that uses this channel and then the next of the cycle starts at hosts of this switch ..
+    pub route_from: SwitchName,
+    /// .. and goes to this destination.
+    pub route_to: DestinationName,
+}
+
+/// One reason to reject. Names devices as an administrator knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Finding {
+    /// Tables are for another fabric.
+    WrongFabric {
+        /// Fingerprint of the fabric.
+        fabric: String,
+        /// Fingerprint the tables name.
+        tables: String,
+    },
+    /// A switch has no port for a destination that the fabric connects to it.
+    Hole {
+        /// Where.
+        switch: SwitchName,
+        /// To whom.
+        destination: DestinationName,
+    },
+    /// A port that the switch does not have.
+    NoSuchPort {
+        /// Where.
+        switch: SwitchName,
+        /// To whom.
+        destination: DestinationName,
+        /// The port in the table.
+        port: u8,
+    },
+    /// A port without a cable, or with a cable back to the same switch.
+    DeadPort {
+        /// Where.
+        switch: SwitchName,
+        /// To whom.
+        destination: DestinationName,
+        /// The port in the table.
+        port: u8,
+    },
+    /// A port that leads to another host, or port 0 at a switch that is not the destination.
+    WrongTerminal {
+        /// Where.
+        switch: SwitchName,
+        /// To whom.
+        destination: DestinationName,
+        /// The port in the table.
+        port: u8,
+        /// Who would get the packets.
+        leads_to: String,
+    },
+    /// The destination's own switch forwards elsewhere.
+    WrongHomePort {
+        /// Where.
+        switch: SwitchName,
+        /// To whom.
+        destination: DestinationName,
+        /// The port in the table; 255 for a hole.
+        port: u8,
+        /// The port of the destination.
+        expected: u8,
+    },
+    /// Packets go round.
+    Loop {
+        /// To whom.
+        destination: DestinationName,
+        /// The switches in order; the last forwards to the first.
+        switches: Vec<SwitchName>,
+    },
+    /// Hosts of this switch have a route but no layer for it.
+    MissingLayer {
+        /// Source.
+        switch: SwitchName,
+        /// To whom.
+        destination: DestinationName,
+    },
+    /// A layer beyond the budget.
+    OverBudget {
+        /// Source.
+        switch: SwitchName,
+        /// To whom.
+        destination: DestinationName,
+        /// The layer in the table.
+        layer: u8,
+        /// How many are allowed: layers are numbered from 0.
+        budget: u8,
+    },
+    /// The channel dependency graph of a layer has a cycle: this can deadlock.
+    Cycle {
+        /// The layer.
+        layer: u8,
+        /// The channels in order; a route goes from each to the next and from the last to the first.
+        channels: Vec<CycleStep>,
+    },
+}
+
+impl Finding {
+    /// Position in the fixed order of a verdict: one number per kind.
+    fn rank(&self) -> Kind {
+        match self {
+            Self::WrongFabric { .. } => Kind::WrongFabric,
+            Self::Hole { .. } => Kind::Hole,
+            Self::NoSuchPort { .. } => Kind::NoSuchPort,
+            Self::DeadPort { .. } => Kind::DeadPort,
+            Self::WrongTerminal { .. } => Kind::WrongTerminal,
+            Self::WrongHomePort { .. } => Kind::WrongHomePort,
+            Self::Loop { .. } => Kind::Loop,
+            Self::MissingLayer { .. } => Kind::MissingLayer,
+            Self::OverBudget { .. } => Kind::OverBudget,
+            Self::Cycle { .. } => Kind::Cycle,
+        }
+    }
+}
+
+impl fmt::Display for SwitchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.description, self.guid)
+    }
+}
+
+impl fmt::Display for DestinationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (LID {})", self.description, self.lid)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WrongFabric { fabric, tables } => {
+                write!(f, "tables are for fabric {tables}, this one is {fabric}")
+            }
+            Self::Hole { switch, destination } => write!(f, "hole: {switch} has no port for {destination}"),
+            Self::NoSuchPort { switch, destination, port } => {
+                write!(f, "no such port: {switch} sends {destination} to port {port}")
+            }
+            Self::DeadPort { switch, destination, port } => {
+                write!(f, "dead port: {switch} sends {destination} to port {port}, which leads nowhere")
+            }
+            Self::WrongTerminal { switch, destination, port, leads_to } => {
+                write!(
+                    f,
+                    "wrong port: {switch} sends {destination} to port {port}, which leads to {leads_to}"
+                )
+            }
+            Self::WrongHomePort { switch, destination, port, expected } => {
+                write!(f, "wrong port: {switch} sends {destination} to port {port}, it is on port {expected}")
+            }
+            Self::Loop { destination, switches } => {
+                write!(f, "loop to {destination}:")?;
+                switches.iter().try_for_each(|s| write!(f, " {s} ->"))?;
+                switches.first().map_or(Ok(()), |s| write!(f, " {s}"))
+            }
+            Self::MissingLayer { switch, destination } => {
+                write!(f, "no layer: hosts of {switch} have a route to {destination} without a layer")
+            }
+            Self::OverBudget { switch, destination, layer, budget } => write!(
+                f,
+                "over budget: layer {layer} from {switch} to {destination}, allowed are 0 to {}",
+                budget - 1
+            ),
+            Self::Cycle { layer, channels } => {
+                write!(f, "deadlock: {} channels of layer {layer} wait for each other", channels.len())?;
+                channels.iter().try_for_each(|step| {
+                    let CycleStep { channel, route_from, route_to, .. } = step;
+                    write!(f, "\n    {channel}   then the next, by the route {route_from} -> {route_to}")
+                })
+            }
+        }
+    }
+}
+
+/// Kinds of findings in the order of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    WrongFabric,
+    Hole,
+    NoSuchPort,
+    DeadPort,
+    WrongTerminal,
+    WrongHomePort,
+    Loop,
+    MissingLayer,
+    OverBudget,
+    Cycle,
+}
+
+/// Findings, the first [`Findings::PER_KIND`] of each kind.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    kept: Vec<Finding>,
+    counts: [u64; Kind::Cycle as usize + 1],
+}
+
+impl Findings {
+    /// How many of each kind a verdict lists.
+    pub(super) const PER_KIND: u64 = 10;
+
+    /// Counts a finding, and builds and keeps it while there is room for its kind.
+    pub(super) fn add(&mut self, kind: Kind, build: impl FnOnce() -> Finding) {
+        self.counts[kind as usize] += 1;
+        if self.counts[kind as usize] <= Self::PER_KIND {
+            self.kept.push(build());
+        }
+    }
+
+    /// Findings of earlier destinations and then those of later ones. Associative, so that the
+    /// result does not depend on how destinations were split among threads.
+    pub(super) fn then(mut self, later: Self) -> Self {
+        let mut room = self.counts.map(|n| Self::PER_KIND.saturating_sub(n));
+        for finding in later.kept {
+            let left = &mut room[finding.rank() as usize];
+            if *left > 0 {
+                *left -= 1;
+                self.kept.push(finding);
+            }
+        }
+        self.counts.iter_mut().zip(later.counts).for_each(|(a, b)| *a += b);
+        self
+    }
+
+    /// The kept findings by kind, and how many there were in all.
+    pub(super) fn finish(mut self) -> (Vec<Finding>, u64) {
+        self.kept.sort_by_key(Finding::rank);
+        (self.kept, self.counts.iter().sum())
+    }
+}
+
+/// Name of a switch.
+pub(super) fn switch_name(fabric: &Fabric, s: usize) -> SwitchName {
+    let switch = fabric.switch(SwitchId::at(s));
+    SwitchName { guid: switch.guid, description: switch.description.clone() }
+}
+
+/// Name of a destination.
+pub(super) fn destination_name(fabric: &Fabric, d: DestId) -> DestinationName {
+    DestinationName { lid: fabric.lid(d), description: fabric.description(d).to_string() }
+}
+
+/// A channel of a cycle with the route that goes on to the next.
+pub(super) fn cycle_step(fabric: &Fabric, c: ChannelId, from: usize, to: DestId) -> CycleStep {
+    let channel = fabric.channel(c);
+    CycleStep {
+        switch: switch_name(fabric, channel.from.index()),
+        port: channel.from_port.get(),
+        channel: fabric.channel_name(c),
+        route_from: switch_name(fabric, from),
+        route_to: destination_name(fabric, to),
+    }
+}

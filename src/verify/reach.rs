@@ -1,0 +1,93 @@
+//! Reachability: every switch has a live port towards every destination it is connected to, the
+//! routes to a destination form an in-tree, and they end at the destination's own port.
+
+use petgraph::unionfind::UnionFind;
+
+use super::finding::{Finding, Findings, Kind, destination_name, switch_name};
+use super::trees::{NO_CHANNEL, Tree, Trees};
+use crate::model::{DestId, Fabric, PortPeer, Tables};
+
+/// Connected part of each switch: equal numbers are connected. O(channels).
+pub(super) fn parts(fabric: &Fabric) -> Vec<u32> {
+    let mut sets = UnionFind::<u32>::new(fabric.switches().len());
+    for c in fabric.channels().iter().step_by(2) {
+        sets.union(c.from.index() as u32, c.to.index() as u32);
+    }
+    sets.into_labeling()
+}
+
+/// Ordered pairs of hosts in different parts.
+pub(super) fn unreachable_pairs(fabric: &Fabric, parts: &[u32]) -> u64 {
+    let mut hosts = vec![0u64; parts.len()];
+    fabric.host_ids().for_each(|t| hosts[parts[fabric.terminal(t).switch.index()] as usize] += 1);
+    let all: u64 = hosts.iter().sum();
+    hosts.iter().map(|n| n * (all - n)).sum()
+}
+
+/// Checks the traced tree of one destination. O(switches).
+pub(super) fn check(trees: &Trees<'_>, d: DestId, tree: &Tree, parts: &[u32], findings: &mut Findings) {
+    let ports = trees.tables.ports_to(d);
+    let expected = trees.fabric.last_port(d).get();
+    if ports[tree.home] != expected {
+        findings.add(Kind::WrongHomePort, || Finding::WrongHomePort {
+            switch: switch_name(trees.fabric, tree.home),
+            destination: destination_name(trees.fabric, d),
+            port: ports[tree.home],
+            expected,
+        });
+    }
+    if tree.looping.is_none() && tree.order.len() == ports.len() {
+        return;
+    }
+    for s in (0..ports.len()).filter(|s| *s != tree.home && tree.next[*s] == NO_CHANNEL) {
+        // A port where the fabric has no way is as wrong as a dead one: only 255 is explicit.
+        if ports[s] != Tables::UNREACHABLE || parts[s] == parts[tree.home] {
+            dead_end(trees, d, s, ports[s], findings);
+        }
+    }
+    if let Some(start) = tree.looping {
+        findings.add(Kind::Loop, || forwarding_loop(trees, d, tree, start as usize));
+    }
+}
+
+/// Says why the route to `d` ends at switch `s`.
+fn dead_end(trees: &Trees<'_>, d: DestId, s: usize, port: u8, findings: &mut Findings) {
+    let fabric = trees.fabric;
+    let switch = || switch_name(fabric, s);
+    let destination = || destination_name(fabric, d);
+    if port == Tables::UNREACHABLE {
+        findings.add(Kind::Hole, || Finding::Hole { switch: switch(), destination: destination() });
+        return;
+    }
+    match trees.peer(s, d) {
+        None => findings.add(Kind::NoSuchPort, || Finding::NoSuchPort {
+            switch: switch(),
+            destination: destination(),
+            port,
+        }),
+        Some(PortPeer::Nothing) if port != 0 => findings.add(Kind::DeadPort, || Finding::DeadPort {
+            switch: switch(),
+            destination: destination(),
+            port,
+        }),
+        Some(other) => findings.add(Kind::WrongTerminal, || Finding::WrongTerminal {
+            switch: switch(),
+            destination: destination(),
+            port,
+            leads_to: match other {
+                PortPeer::Terminal(t) => fabric.terminal(t).description.clone(),
+                _ => switch().description,
+            },
+        }),
+    }
+}
+
+fn forwarding_loop(trees: &Trees<'_>, d: DestId, tree: &Tree, start: usize) -> Finding {
+    let mut switches = vec![switch_name(trees.fabric, start)];
+    let mut at = tree.parent(trees, start);
+    while at != start {
+        switches.push(switch_name(trees.fabric, at));
+        at = tree.parent(trees, at);
+    }
+    Finding::Loop { destination: destination_name(trees.fabric, d), switches }
+}

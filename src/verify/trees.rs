@@ -1,0 +1,140 @@
+//! The in-tree of a destination, rebuilt from the tables alone. Shared with `measure`.
+
+use crate::model::{ChannelId, DestId, Fabric, PortPeer, Tables};
+
+/// No channel: a hole, a fault or the home switch.
+pub(crate) const NO_CHANNEL: u32 = u32::MAX;
+/// Depth of a switch from which the destination is not reached.
+pub(crate) const LOST: u32 = u32::MAX;
+const UNSEEN: u32 = u32::MAX - 1;
+const ON_STACK: u32 = u32::MAX - 2;
+
+/// A fabric and its tables in flat arrays, for one sweep per destination.
+pub(crate) struct Trees<'a> {
+    /// The fabric.
+    pub(crate) fabric: &'a Fabric,
+    /// The tables.
+    pub(crate) tables: &'a Tables,
+    /// Receiving switch of each channel.
+    pub(crate) to: Vec<u32>,
+    /// `channels[switch * stride + port]`: the channel behind a port, or [`NO_CHANNEL`].
+    channels: Vec<u32>,
+    stride: usize,
+}
+
+/// Routes of all switches to one destination. Reused from destination to destination.
+pub(crate) struct Tree {
+    /// The switch where the destination is.
+    pub(crate) home: usize,
+    /// Channel by which each switch forwards; [`NO_CHANNEL`] at home and where the port leads nowhere.
+    pub(crate) next: Vec<u32>,
+    /// Channels from each switch to home, or [`LOST`].
+    pub(crate) depth: Vec<u32>,
+    /// Switches that reach home: home first, each after the switch it forwards to.
+    pub(crate) order: Vec<u32>,
+    /// A switch on a forwarding loop, the first one found.
+    pub(crate) looping: Option<u32>,
+    stack: Vec<u32>,
+}
+
+impl<'a> Trees<'a> {
+    /// O(ports of all switches).
+    pub(crate) fn new(fabric: &'a Fabric, tables: &'a Tables) -> Self {
+        let stride = fabric.switches().iter().map(|s| usize::from(s.ports) + 1).max().unwrap_or(1);
+        let mut channels = vec![NO_CHANNEL; stride * fabric.switches().len()];
+        for (i, c) in fabric.channels().iter().enumerate() {
+            channels[c.from.index() * stride + usize::from(c.from_port.get())] = i as u32;
+        }
+        let to = fabric.channels().iter().map(|c| c.to.index() as u32).collect();
+        Self { fabric, tables, to, channels, stride }
+    }
+
+    /// Room for one tree.
+    pub(crate) fn room(&self) -> Tree {
+        let switches = self.fabric.switches().len();
+        Tree {
+            home: 0,
+            next: vec![NO_CHANNEL; switches],
+            depth: vec![LOST; switches],
+            order: Vec::with_capacity(switches),
+            looping: None,
+            stack: Vec::new(),
+        }
+    }
+
+    /// The channel behind a port; [`NO_CHANNEL`] if there is none.
+    #[inline]
+    pub(crate) fn channel(&self, switch: usize, port: u8) -> u32 {
+        let port = usize::from(port);
+        if port < self.stride { self.channels[switch * self.stride + port] } else { NO_CHANNEL }
+    }
+
+    /// Fills `tree` for a destination. O(switches).
+    pub(crate) fn trace(&self, d: DestId, tree: &mut Tree) {
+        tree.home = self.fabric.home(d).index();
+        tree.looping = None;
+        tree.order.clear();
+        for (s, port) in self.tables.ports_to(d).iter().enumerate() {
+            let c = self.channel(s, *port);
+            tree.next[s] = c;
+            tree.depth[s] = if c == NO_CHANNEL { LOST } else { UNSEEN };
+        }
+        tree.next[tree.home] = NO_CHANNEL;
+        tree.depth[tree.home] = 0;
+        tree.order.push(tree.home as u32);
+        for s in 0..tree.next.len() {
+            if tree.depth[s] == UNSEEN {
+                self.follow(s, tree);
+            }
+        }
+    }
+
+    /// Follows the route from `s` until a switch whose depth is known, then unwinds.
+    fn follow(&self, s: usize, tree: &mut Tree) {
+        let mut at = s;
+        while tree.depth[at] == UNSEEN {
+            tree.depth[at] = ON_STACK;
+            tree.stack.push(at as u32);
+            at = self.to[tree.next[at] as usize] as usize;
+        }
+        let mut depth = tree.depth[at];
+        if depth == ON_STACK {
+            tree.looping.get_or_insert(at as u32);
+            depth = LOST;
+        }
+        while let Some(up) = tree.stack.pop() {
+            if depth != LOST {
+                depth += 1;
+                tree.order.push(up);
+            }
+            tree.depth[up as usize] = depth;
+        }
+    }
+
+    /// What the port that the tables name leads to; `None` if the switch has no such port.
+    pub(crate) fn peer(&self, switch: usize, d: DestId) -> Option<PortPeer> {
+        let s = crate::model::SwitchId::at(switch);
+        self.tables.port(s, d).and_then(|port| self.fabric.peer(s, port))
+    }
+}
+
+impl Tree {
+    /// The switch that `s` forwards to; only for switches with a channel.
+    #[inline]
+    pub(crate) fn parent(&self, trees: &Trees<'_>, s: usize) -> usize {
+        trees.to[self.next[s] as usize] as usize
+    }
+
+    /// Whether the route from `s` uses `c1` and then `c2`.
+    pub(crate) fn turns(&self, trees: &Trees<'_>, s: usize, c1: ChannelId, c2: ChannelId) -> bool {
+        let mut at = s;
+        while self.depth[at] != LOST && at != self.home {
+            let c = self.next[at];
+            at = trees.to[c as usize] as usize;
+            if c as usize == c1.index() {
+                return at != self.home && self.next[at] as usize == c2.index();
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,214 @@
+//! The checker accepts what is right and names what is wrong.
+
+use std::collections::BTreeSet;
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graphmap::DiGraphMap;
+use proptest::prelude::*;
+use sarouter::generate::generate;
+use sarouter::model::{ChannelId, DestId, Fabric, LayerBudget, SwitchId, Tables};
+use sarouter::verify::{Checks, Finding, Verdict, judge, judge_with};
+
+use crate::helpers::{altered, random_tables, walk};
+
+fn budget(n: u64) -> LayerBudget {
+    LayerBudget::new(n).unwrap()
+}
+
+/// Leaves 0 and 1 with two hosts each (n1, n2 and n3, n4), spines 2 and 3.
+fn tree() -> (Fabric, Tables) {
+    let fabric = generate("fattree:2x2,2").unwrap();
+    let tables = random_tables(&fabric, 1, 1, false);
+    assert!(judge(&fabric, &tables, budget(1)).accepted);
+    (fabric, tables)
+}
+
+fn switch(fabric: &Fabric, n: usize) -> SwitchId {
+    fabric.switch_ids().nth(n).unwrap()
+}
+
+fn host(fabric: &Fabric, name: &str) -> DestId {
+    let t = fabric.terminal_ids().find(|t| fabric.terminal(*t).description == name).unwrap();
+    fabric.dest_of_terminal(t)
+}
+
+/// Changes one raw port and returns the only finding.
+fn planted(fabric: &Fabric, tables: &Tables, s: SwitchId, d: DestId, port: u8) -> Finding {
+    let n = fabric.switches().len();
+    let bad = altered(fabric, tables, |ports, _| ports[d.index() * n + s.index()] = port);
+    let verdict = judge(fabric, &bad, budget(1));
+    assert!(!verdict.accepted);
+    assert_eq!(verdict.findings_total, 1, "{verdict:?}");
+    verdict.findings[0].clone()
+}
+
+#[test]
+fn a_hole_names_switch_and_destination() {
+    let (fabric, tables) = tree();
+    let found = planted(&fabric, &tables, switch(&fabric, 0), host(&fabric, "n3"), Tables::UNREACHABLE);
+    let Finding::Hole { switch, destination } = &found else { panic!("{found:?}") };
+    assert_eq!((switch.description.as_str(), destination.description.as_str()), ("S0000", "n3"));
+    assert_eq!(switch.guid.get(), 0x200000);
+    assert_eq!(destination.lid, fabric.lid(host(&fabric, "n3")));
+    assert!(found.to_string().contains("S0000 (0x0000000000200000) has no port for n3 (LID "));
+}
+
+#[test]
+fn ports_that_lead_nowhere_or_elsewhere_are_told_apart() {
+    let (fabric, tables) = tree();
+    let (leaf, n3) = (switch(&fabric, 0), host(&fabric, "n3"));
+    let found = planted(&fabric, &tables, leaf, n3, 77);
+    assert!(matches!(&found, Finding::NoSuchPort { port: 77, .. }), "{found:?}");
+    let found = planted(&fabric, &tables, leaf, n3, 2);
+    assert!(matches!(&found, Finding::WrongTerminal { leads_to, .. } if leads_to == "n2"), "{found:?}");
+    let found = planted(&fabric, &tables, leaf, n3, 0);
+    assert!(matches!(&found, Finding::WrongTerminal { leads_to, .. } if leads_to == "S0000"), "{found:?}");
+    let found = planted(&fabric, &tables, leaf, host(&fabric, "n1"), 2);
+    assert!(matches!(&found, Finding::WrongHomePort { port: 2, expected: 1, .. }), "{found:?}");
+    let cut = fabric.without(|c| c.index() == 0, |_| false).unwrap();
+    let dead = fabric.channel(fabric.channel_ids().next().unwrap());
+    let tables = random_tables(&cut, 1, 1, false);
+    let found = planted(&cut, &tables, dead.from, host(&cut, "n3"), dead.from_port.get());
+    assert!(matches!(&found, Finding::DeadPort { .. }), "{found:?}");
+}
+
+#[test]
+fn a_loop_names_its_switches_in_order() {
+    let fabric = generate("torus:5").unwrap();
+    let tables = random_tables(&fabric, 1, 1, false);
+    let (n, d) = (fabric.switches().len(), host(&fabric, "n1"));
+    // Switches 2 and 3 send packets for n1 to each other.
+    let port_to = |a: usize, b: usize| {
+        let out = fabric.out(switch(&fabric, a));
+        let c = out.iter().map(|c| fabric.channel(*c)).find(|c| c.to.index() == b).unwrap();
+        c.from_port.get()
+    };
+    let bad = altered(&fabric, &tables, |ports, _| {
+        ports[d.index() * n + 2] = port_to(2, 3);
+        ports[d.index() * n + 3] = port_to(3, 2);
+    });
+    let verdict = judge(&fabric, &bad, budget(1));
+    let loops: Vec<_> = verdict.findings.iter().filter(|f| matches!(f, Finding::Loop { .. })).collect();
+    let [Finding::Loop { destination, switches }] = loops.as_slice() else { panic!("{verdict:?}") };
+    assert_eq!(destination.description, "n1");
+    let names: BTreeSet<&str> = switches.iter().map(|s| s.description.as_str()).collect();
+    assert_eq!((switches.len(), names), (2, BTreeSet::from(["S0002", "S0003"])));
+}
+
+#[test]
+fn layers_beyond_the_budget_and_missing_layers_are_named() {
+    let (fabric, tables) = tree();
+    let (n, d) = (fabric.switches().len(), host(&fabric, "n3"));
+    let with = |layer: u8| altered(&fabric, &tables, |_, layers| layers[d.index() * n] = layer);
+    assert!(judge(&fabric, &with(3), budget(4)).accepted);
+    let found = judge(&fabric, &with(3), budget(3)).findings;
+    let [Finding::OverBudget { switch, destination, layer: 3, budget: 3 }] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!((switch.description.as_str(), destination.description.as_str()), ("S0000", "n3"));
+    let found = judge(&fabric, &with(Tables::NO_LAYER), budget(3)).findings;
+    assert!(matches!(found.as_slice(), [Finding::MissingLayer { .. }]), "{found:?}");
+    let found = judge(&fabric, &with(200), budget(15)).findings;
+    assert!(matches!(found.as_slice(), [Finding::OverBudget { layer: 200, .. }]), "{found:?}");
+}
+
+#[test]
+fn a_ring_in_one_layer_is_rejected_with_its_cycle_and_routes() {
+    let fabric = generate("torus:6").unwrap();
+    let n = fabric.switches().len();
+    let port_to = |s: SwitchId, to: usize| {
+        let mut out = fabric.out(s).iter().map(|c| fabric.channel(*c));
+        out.find(|c| c.to.index() == to).unwrap().from_port.get()
+    };
+    let mut ports = vec![0; fabric.dest_count() * n];
+    let mut layers = vec![0; fabric.dest_count() * n];
+    for d in fabric.dest_ids() {
+        for s in fabric.switch_ids() {
+            let (home, at) = (fabric.home(d), d.index() * n + s.index());
+            let upwards = (home.index() + n - s.index()) % n <= 3;
+            let to = if upwards { s.index() + 1 } else { s.index() + n - 1 } % n;
+            ports[at] = if s == home { fabric.last_port(d).get() } else { port_to(s, to) };
+            // Routes over the dateline between switches 5 and 0 have a layer of their own.
+            layers[at] = u8::from(s != home && upwards == (s > home));
+        }
+    }
+    let tables = Tables::new(&fabric, "test", ports, layers).unwrap();
+    let verdict = judge(&fabric, &tables, budget(2));
+    assert!(verdict.accepted, "{verdict:?}");
+    let merged = altered(&fabric, &tables, |_, layers| layers.fill(0));
+    let verdict = judge(&fabric, &merged, budget(1));
+    let [Finding::Cycle { layer: 0, channels }] = verdict.findings.as_slice() else { panic!("{verdict:?}") };
+    assert_eq!(channels.len(), 6);
+    for (step, next) in channels.iter().zip(channels.iter().cycle().skip(1)) {
+        let from = fabric.switch_ids().find(|s| fabric.switch(*s).guid == step.route_from.guid).unwrap();
+        let to = fabric.dest_ids().find(|d| fabric.lid(*d) == step.route_to.lid).unwrap();
+        let path = walk(&fabric, &merged, from, to).unwrap();
+        let names: Vec<_> = path.iter().map(|c| fabric.channel_name(*c)).collect();
+        assert!(names.windows(2).any(|w| w == [step.channel.clone(), next.channel.clone()]));
+    }
+}
+
+#[test]
+fn only_the_first_findings_of_a_kind_are_listed_and_all_are_counted() {
+    let fabric = generate("fattree:4x4,2").unwrap();
+    let tables = random_tables(&fabric, 1, 1, false);
+    let n = fabric.switches().len();
+    let bad = altered(&fabric, &tables, |ports, _| {
+        (0..ports.len()).step_by(n).for_each(|i| ports[i] = Tables::UNREACHABLE);
+    });
+    let verdict = judge(&fabric, &bad, budget(1));
+    let holes = verdict.findings.iter().filter(|f| matches!(f, Finding::Hole { .. })).count();
+    assert_eq!((holes, verdict.findings_total), (10, fabric.dest_count() as u64));
+}
+
+#[test]
+fn tables_of_another_fabric_are_refused_and_separate_parts_are_counted() {
+    let (fabric, tables) = tree();
+    let cut = fabric.without(|c| fabric.channel(c).from.index() == 0, |_| false).unwrap();
+    let found = judge(&cut, &tables, budget(1)).findings;
+    assert!(matches!(found.as_slice(), [Finding::WrongFabric { .. }]), "{found:?}");
+    let verdict = judge(&cut, &random_tables(&cut, 1, 1, false), budget(1));
+    assert_eq!((verdict.accepted, verdict.unreachable_pairs), (true, 8), "{verdict:?}");
+}
+
+/// Every dependency by walking every route, and petgraph's strongly connected components.
+fn acyclic_by_paths(fabric: &Fabric, tables: &Tables, reverse: bool) -> bool {
+    let mut graphs = vec![DiGraphMap::<ChannelId, ()>::new(); 16];
+    for d in fabric.dest_ids() {
+        for s in fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()) {
+            let mut layers: Vec<u8> = tables.layer(s, d).map(|l| l.get()).into_iter().collect();
+            if reverse && fabric.dest_terminal(d).is_some() {
+                let back = fabric.attached(s).iter().map(|t| fabric.dest_of_terminal(*t));
+                layers.extend(back.filter_map(|t| tables.layer(fabric.home(d), t)).map(|l| l.get()));
+            }
+            for turn in walk(fabric, tables, s, d).unwrap().windows(2) {
+                for l in &layers {
+                    graphs[usize::from(*l)].add_edge(turn[0], turn[1], ());
+                }
+            }
+        }
+    }
+    graphs.iter().all(|g| tarjan_scc(g).iter().all(|part| part.len() == 1))
+}
+
+fn has_cycle(verdict: &Verdict) -> bool {
+    verdict.findings.iter().any(|f| matches!(f, Finding::Cycle { .. }))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn cycles_are_found_where_petgraph_finds_them(
+        switches in 3..9usize, extra in 0..6usize, seed in 0..10_000u64, layers in 1..6usize, wander: bool,
+        reverse: bool,
+    ) {
+        let spec = format!("random:{switches},{},{},seed={seed}", switches + 2, switches - 1 + extra);
+        let fabric = generate(&spec).unwrap();
+        let tables = random_tables(&fabric, seed, layers, wander);
+        let verdict = judge_with(&fabric, &tables, budget(6), Checks { reverse_on_same_layer: reverse });
+        let acyclic = acyclic_by_paths(&fabric, &tables, reverse);
+        prop_assert_eq!(has_cycle(&verdict), !acyclic);
+        prop_assert_eq!(verdict.accepted, acyclic);
+    }
+}
