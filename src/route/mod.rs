@@ -3,12 +3,17 @@
 //! Engines route between switches and expand to terminals. They never import `verify`.
 //!
 //! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
-//! [`forest`] (one in-tree per destination), [`trees`] (minimal-hop weighted trees).
+//! [`forest`] (one in-tree per destination), [`trees`] (minimal-hop weighted trees), [`cdg`] (channel
+//! dependencies), [`layers`] (Algorithm 3.6), [`switch_dests`] (layers of routes to spines).
 
+pub mod cdg;
+pub mod dfsssp;
 pub mod forest;
 pub mod graph;
+pub mod layers;
 pub mod nue;
 pub mod sssp;
+pub mod switch_dests;
 pub mod trees;
 
 use std::sync::Arc;
@@ -69,6 +74,7 @@ type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 /// All engines by name, in the order of the documentation.
 const ENGINES: &[(&str, Make)] = &[
     ("sssp", |_| Box::new(sssp::Sssp)),
+    ("dfsssp", |_| Box::new(dfsssp::Dfsssp)),
     ("nue", |_| Box::new(nue::Nue { job_aware: false })),
     ("sar-nue", |_| Box::new(nue::Nue { job_aware: true })),
 ];

@@ -1,6 +1,7 @@
 //! Fast tests of the whole crate, one file per subject.
 
 mod architecture;
+mod engines;
 mod fabric_files;
 mod handoff;
 mod helpers;

@@ -1,0 +1,215 @@
+//! Laws and known answers of the switched engines, against a walker that shares no code with them.
+
+use std::collections::BTreeSet;
+
+use petgraph::algo::is_cyclic_directed;
+use petgraph::graph::DiGraph;
+use proptest::prelude::*;
+use sarouter::generate::generate;
+use sarouter::model::{Demand, Fabric, LayerBudget, PortPeer, Role, SwitchId, Tables};
+use sarouter::route::{self, EngineOptions, RouteError};
+
+/// What a walk over all routes found.
+struct Walked {
+    /// Ordered pairs (switch with terminals, terminal) without a route.
+    unreached: usize,
+    /// Whether some layer's channel dependency graph has a cycle.
+    cyclic: bool,
+    /// Sum of hops over those pairs.
+    hops: usize,
+    /// Host-to-host routes per channel.
+    load: Vec<u64>,
+    /// The same, between hosts of one group only.
+    effective: Vec<u64>,
+}
+
+/// The channels of a route; `None` if it does not arrive.
+fn follow(
+    fabric: &Fabric,
+    tables: &Tables,
+    source: SwitchId,
+    dest: sarouter::model::DestId,
+) -> Option<Vec<u32>> {
+    let (mut at, mut route) = (source, Vec::new());
+    while at != fabric.home(dest) {
+        let PortPeer::Channel(c) = fabric.peer(at, tables.port(at, dest)?)? else { return None };
+        route.push(c.index() as u32);
+        at = fabric.channel(c).to;
+        if route.len() > fabric.switches().len() {
+            return None;
+        }
+    }
+    (tables.port(at, dest) == Some(fabric.last_port(dest))).then_some(route)
+}
+
+fn walk(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Walked {
+    let channels = fabric.channels().len();
+    let mut walked = Walked {
+        unreached: 0,
+        cyclic: false,
+        hops: 0,
+        load: vec![0; channels],
+        effective: vec![0; channels],
+    };
+    let groups = demand.groups_of(fabric);
+    let mut edges = vec![BTreeSet::new(); 15];
+    for source in fabric.switch_ids() {
+        let hosts: Vec<_> =
+            fabric.attached(source).iter().filter(|t| fabric.terminal(**t).role == Role::Host).collect();
+        for dest in fabric.dest_ids().filter(|_| !fabric.attached(source).is_empty()) {
+            let Some(route) = follow(fabric, tables, source, dest) else {
+                walked.unreached += 1;
+                continue;
+            };
+            match tables.layer(source, dest) {
+                Some(layer) => edges[usize::from(layer.get())].extend(route.windows(2).map(|w| (w[0], w[1]))),
+                // Allowed for switches without terminals only.
+                None => assert!(fabric.attached(fabric.home(dest)).is_empty()),
+            }
+            let Some(terminal) = fabric.dest_terminal(dest) else { continue };
+            walked.hops += route.len();
+            let shared = |t: &&&sarouter::model::TerminalId| {
+                groups[t.index()].iter().any(|g| groups[terminal.index()].contains(g))
+            };
+            let inside = hosts.iter().filter(shared).count() as u64;
+            for c in route {
+                walked.load[c as usize] += hosts.len() as u64;
+                walked.effective[c as usize] += inside;
+            }
+        }
+    }
+    walked.cyclic = edges.iter().any(|e| is_cyclic_directed(&DiGraph::<(), ()>::from_edges(e)));
+    walked
+}
+
+fn run(engine: &str, fabric: &Fabric, demand: &Demand, budget: u64) -> Result<Tables, RouteError> {
+    let engine = route::engine(engine, &EngineOptions::default()).unwrap();
+    engine.route(fabric, demand, LayerBudget::new(budget).unwrap())
+}
+
+/// Sum over sources and terminals of breadth-first distances.
+fn shortest(fabric: &Fabric) -> usize {
+    let mut sum = 0;
+    for source in fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()) {
+        let mut distance = vec![None; fabric.switches().len()];
+        distance[source.index()] = Some(0);
+        let mut queue = std::collections::VecDeque::from([source]);
+        while let Some(s) = queue.pop_front() {
+            sum += fabric.attached(s).len() * distance[s.index()].unwrap();
+            for c in fabric.out(s) {
+                let to = fabric.channel(*c).to;
+                if distance[to.index()].is_none() {
+                    distance[to.index()] = distance[s.index()].map(|d: usize| d + 1);
+                    queue.push_back(to);
+                }
+            }
+        }
+    }
+    sum
+}
+
+/// Small fabrics of every kind, some with cut cables, possibly in several parts.
+fn fabrics() -> impl Strategy<Value = (String, Fabric)> {
+    let spec = prop_oneof![
+        (2usize..12, 1usize..20, 0usize..16, 0u64..1000)
+            .prop_map(|(s, h, extra, seed)| format!("random:{s},{h},{},seed={seed}", s - 1 + extra)),
+        (2usize..6, 2usize..5, 1usize..3).prop_map(|(x, y, h)| format!("torus:{x}x{y},hosts={h}")),
+        (2usize..4, 2usize..4, 2usize..4).prop_map(|(x, y, z)| format!("torus:{x}x{y}x{z}")),
+        (2usize..5, 2usize..5).prop_map(|(x, y)| format!("mesh:{x}x{y}")),
+        (2usize..4, 2usize..4).prop_map(|(k, n)| format!("kary:{k},{n}")),
+        (2usize..6, 1usize..5, 1usize..4).prop_map(|(l, h, s)| format!("fattree:{l}x{h},{s}")),
+    ];
+    (spec, 0usize..4, any::<u64>()).prop_map(|(spec, cuts, seed)| {
+        let whole = generate(&spec).unwrap();
+        let mut rng = sarouter::generate::rng::Rng::new(seed);
+        let cut: Vec<usize> = (0..cuts).map(|_| rng.below(whole.channels().len().max(2) / 2)).collect();
+        let fabric = whole.without(|c| cut.contains(&(c.index() / 2)), |_| false).unwrap();
+        (format!("{spec} without cables {cut:?}"), fabric)
+    })
+}
+
+/// Pairs in different parts of the fabric, by union of cables.
+fn apart(fabric: &Fabric) -> usize {
+    let mut sets = petgraph::unionfind::UnionFind::new(fabric.switches().len());
+    for c in fabric.channels() {
+        sets.union(c.from.index(), c.to.index());
+    }
+    let sources = fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty());
+    let separate =
+        |s: SwitchId| fabric.dest_ids().filter(|d| !sets.equiv(s.index(), fabric.home(*d).index())).count();
+    sources.map(separate).sum()
+}
+
+/// What an engine promises.
+#[derive(Clone, Copy)]
+struct Promise {
+    engine: &'static str,
+    minimal: bool,
+    acyclic: bool,
+}
+
+const PROMISES: &[Promise] = &[
+    Promise { engine: "sssp", minimal: true, acyclic: false },
+    Promise { engine: "dfsssp", minimal: true, acyclic: true },
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn every_pair_is_reached_in_its_layers((name, fabric) in fabrics()) {
+        let (shortest, apart) = (shortest(&fabric), apart(&fabric));
+        for promise in PROMISES {
+            let tables = match run(promise.engine, &fabric, &Demand::oblivious(), 15) {
+                Ok(tables) => tables,
+                Err(RouteError::NotApplicable { .. }) => continue,
+                Err(e) => return Err(TestCaseError::fail(format!("{name}: {e}"))),
+            };
+            let walked = walk(&fabric, &tables, &Demand::oblivious());
+            prop_assert_eq!(walked.unreached, apart, "{} on {}", promise.engine, name);
+            if promise.minimal {
+                prop_assert_eq!(walked.hops, shortest, "{} on {}", promise.engine, name);
+            }
+            if promise.acyclic {
+                prop_assert!(!walked.cyclic, "{} on {}", promise.engine, name);
+            }
+        }
+    }
+}
+
+/// Thesis section 3.1.2: shortest paths around a ring of five close a cycle; two layers open it.
+#[test]
+fn a_ring_of_five_needs_two_layers() {
+    let fabric = generate("torus:5").unwrap();
+    let flat = run("sssp", &fabric, &Demand::oblivious(), 1).unwrap();
+    assert!(walk(&fabric, &flat, &Demand::oblivious()).cyclic);
+    assert_eq!(run("dfsssp", &fabric, &Demand::oblivious(), 2).unwrap().layers_used(), 2);
+    let refused = run("dfsssp", &fabric, &Demand::oblivious(), 1).unwrap_err();
+    assert_eq!(refused, RouteError::OutOfBudget { engine: "dfsssp", budget: 1, needed: 2 });
+}
+
+/// Layers are counted beyond the budget, and with that many the engine succeeds.
+#[test]
+fn the_number_of_layers_needed_is_the_number_that_suffices() {
+    let fabric = generate("torus:5x5,hosts=2").unwrap();
+    let Err(RouteError::OutOfBudget { needed, .. }) = run("dfsssp", &fabric, &Demand::oblivious(), 1) else {
+        panic!("a torus needs several layers")
+    };
+    let tables = run("dfsssp", &fabric, &Demand::oblivious(), needed as u64).unwrap();
+    assert_eq!(usize::from(tables.layers_used()), needed);
+    assert!(run("dfsssp", &fabric, &Demand::oblivious(), needed as u64 - 1).is_err());
+    assert!(!walk(&fabric, &tables, &Demand::oblivious()).cyclic);
+}
+
+/// Trees of switches have no cycle to break, and destinations on spines keep a layer.
+#[test]
+fn trees_stay_on_one_layer() {
+    for spec in ["fattree:10x18,5", "kary:4,3"] {
+        let fabric = generate(spec).unwrap();
+        let tables = run("dfsssp", &fabric, &Demand::oblivious(), 1).unwrap();
+        let walked = walk(&fabric, &tables, &Demand::oblivious());
+        assert!(!walked.cyclic && walked.unreached == 0);
+        for (d, s) in fabric.dest_ids().flat_map(|d| fabric.switch_ids().map(move |s| (d, s))) {
+            assert_eq!(tables.layer(s, d).is_some(), !fabric.attached(s).is_empty(), "{spec}");
+        }
+    }
+}
