@@ -1,5 +1,6 @@
 //! What subcommands share.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -32,4 +33,12 @@ pub struct Context {
     pub format: Format,
     /// Settings file, if given.
     pub config: Option<PathBuf>,
+}
+
+/// Prints a text and ends the line. A reader that has seen enough (`| head`) is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(e.into()),
+        _ => Ok(()),
+    }
 }

@@ -1,11 +1,105 @@
-//! `sarouter history`.
+//! `sarouter history`: a line for each epoch.
 
-use super::{Answer, Context, Failure};
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::common::print;
+use super::state::{StateArgs, percent, reason};
+use super::{Answer, Context, Failure, Format};
+use crate::publish::{EpochNumber, EpochStore, HistoryRow};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: sarouter history --state /var/lib/sarouter")]
+pub struct Args {
+    #[command(flatten)]
+    state: StateArgs,
+}
 
-pub fn run(_args: Args, _context: &Context) -> Result<Answer, Failure> {
-    Err("not there yet".into())
+/// What is printed.
+#[derive(Debug, Serialize)]
+pub(super) struct Table {
+    /// The epoch in force.
+    current: Option<EpochNumber>,
+    epochs: Vec<Line>,
+    /// What could not be read.
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    #[serde(flatten)]
+    row: HistoryRow,
+    /// Whether the epoch can still be shown and rolled back to.
+    stored: bool,
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let table = Table::read(&args.state.store(context)?)?;
+    match context.format {
+        Format::Text => print(&table.text())?,
+        Format::Json => print(&serde_json::to_string_pretty(&table)?)?,
+    }
+    Ok(Answer::Yes)
+}
+
+impl Table {
+    pub(super) fn read(store: &EpochStore) -> Result<Self, Failure> {
+        let stored = store.epochs()?;
+        let mut history = store.history()?;
+        let current = store.current().unwrap_or_else(|e| {
+            history.notes.push(e.to_string());
+            None
+        });
+        let line = |row: HistoryRow| Line { stored: stored.contains(&row.epoch), row };
+        Ok(Self { current, epochs: history.rows.into_iter().map(line).collect(), notes: history.notes })
+    }
+
+    pub(super) fn text(&self) -> String {
+        if self.epochs.is_empty() && self.notes.is_empty() {
+            return "no epoch has been published".to_string();
+        }
+        let mut out = format!(
+            "{:>8}  {:20}  {:14}  {:10}  {:>5}  {:>17}  {:>10}  {:>6}  {:>8}",
+            "epoch",
+            "published",
+            "reason",
+            "engine",
+            "jobs",
+            "max effective EFI",
+            "dark fiber",
+            "layers",
+            "ms"
+        );
+        for line in &self.epochs {
+            let row = &line.row;
+            let mark = match (self.current == Some(row.epoch), line.stored) {
+                (true, _) => '*',
+                (false, true) => ' ',
+                (false, false) => '-',
+            };
+            let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
+            let _ = write!(
+                out,
+                "\n{mark}{:>7}  {:20}  {:14}  {:10}  {:>5}  {:>17}  {:>10}  {:>6}  {:>8.1}",
+                row.epoch,
+                row.created.format("%Y-%m-%dT%H:%M:%SZ"),
+                reason(row.reason),
+                row.engine,
+                row.multi_switch_jobs,
+                format!("{before} -> {}", row.effective_max_after),
+                percent(row.dark_fiber),
+                row.layers,
+                row.milliseconds
+            );
+        }
+        out.push_str(
+            "\n* in force, - deleted; jobs: those on more than one switch; ms: to compute the routes",
+        );
+        for note in &self.notes {
+            let _ = write!(out, "\nnote: {note}");
+        }
+        out
+    }
 }

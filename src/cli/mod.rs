@@ -7,12 +7,15 @@ mod compare;
 mod demo;
 mod doctor;
 mod fabric;
+#[cfg(test)]
+mod golden;
 mod history;
 mod plan;
 mod rollback;
 mod route;
 mod serve;
 mod show;
+mod state;
 mod status;
 mod tick;
 mod verify;

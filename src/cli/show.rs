@@ -1,11 +1,129 @@
-//! `sarouter show`.
+//! `sarouter show EPOCH`: everything about one epoch.
 
-use super::{Answer, Context, Failure};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::common::print;
+use super::state::{StateArgs, percent, reason};
+use super::{Answer, Context, Failure, Format};
+use crate::measure::Figures;
+use crate::publish::{EpochNumber, EpochStore, PlanRecord};
+use crate::report::Report;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: sarouter show current --state /var/lib/sarouter")]
+pub struct Args {
+    /// Number of an epoch, or `current`
+    #[arg(value_name = "EPOCH")]
+    epoch: Which,
+    #[command(flatten)]
+    state: StateArgs,
+}
 
-pub fn run(_args: Args, _context: &Context) -> Result<Answer, Failure> {
-    Err("not there yet".into())
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Which {
+    Current,
+    Number(EpochNumber),
+}
+
+impl FromStr for Which {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "current" { Ok(Self::Current) } else { text.parse().map(Self::Number) }
+    }
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+pub(super) struct Details {
+    /// Its directory.
+    path: PathBuf,
+    in_force: bool,
+    plan: PlanRecord,
+    report: Report,
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let details = Details::read(&args.state.store(context)?, args.epoch)?;
+    match context.format {
+        Format::Text => print(&details.text())?,
+        Format::Json => print(&serde_json::to_string_pretty(&details)?)?,
+    }
+    Ok(Answer::Yes)
+}
+
+/// Nodes of a job that are listed by name.
+const NAMED_NODES: usize = 8;
+
+impl Details {
+    pub(super) fn read(store: &EpochStore, which: Which) -> Result<Self, Failure> {
+        let number = match which {
+            Which::Number(number) => number,
+            Which::Current => store.current()?.ok_or("no epoch has been published")?,
+        };
+        let epoch = store.epoch(number)?;
+        Ok(Self {
+            path: store.epoch_path(number),
+            in_force: store.current().is_ok_and(|current| current == Some(number)),
+            plan: epoch.plan().clone(),
+            report: epoch.report().clone(),
+        })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let (plan, report) = (&self.plan, &self.report);
+        let mut rows = vec![
+            ("epoch", format!("{}{}", plan.epoch, if self.in_force { ", in force" } else { "" })),
+            ("published", plan.created.format("%Y-%m-%dT%H:%M:%SZ").to_string()),
+            ("reason", reason(plan.reason).to_string()),
+            ("epoch before", plan.previous.map_or("none".to_string(), |n| n.to_string())),
+            ("engine", plan.engine.clone()),
+            ("layers", format!("{} of {}", report.layers.used, report.layers.budget)),
+            ("computed in", format!("{:.1} ms", report.compute.wall_seconds * 1000.0)),
+        ];
+        let fabric = &report.fabric;
+        let size = format!(
+            "{} switches, {} terminals, {} inter-switch channels",
+            fabric.switches, fabric.terminals, fabric.inter_switch_channels
+        );
+        rows.push(("fabric", size));
+        rows.push(("fingerprint", plan.fabric.to_string()));
+        rows.push(("files", format!("{}, checksums right", self.path.display())));
+        let mut out: String = rows.iter().map(|(key, value)| format!("{key:14}{value}\n")).collect();
+        out.push_str(&comparison(plan.before.as_ref(), &plan.after));
+        let jobs = &report.jobs;
+        let _ =
+            write!(out, "\njobs          {}, on more than one switch {}", jobs.running, jobs.multi_switch);
+        for job in &plan.jobs.jobs {
+            let names: Vec<&str> = job.nodes.iter().take(NAMED_NODES).map(|n| n.as_str()).collect();
+            let more = if job.nodes.len() > NAMED_NODES { ", …" } else { "" };
+            let _ = write!(out, "\n  {:10}{:>6} nodes  {}{more}", job.id, job.nodes.len(), names.join(", "));
+        }
+        out
+    }
+}
+
+/// The figures of the tables before and of these.
+fn comparison(before: Option<&Figures>, after: &Figures) -> String {
+    type Figure = fn(&Figures) -> String;
+    let rows: [(&str, Figure); 8] = [
+        ("max effective EFI", |f| f.effective.max.to_string()),
+        ("mean effective EFI", |f| format!("{:.2}", f.effective.mean)),
+        ("dark fiber", |f| percent(f.effective.dark_fiber)),
+        ("links per job, mean", |f| format!("{:.2}", f.effective.links_per_job_mean)),
+        ("max EFI", |f| f.load.max.to_string()),
+        ("max hops", |f| f.paths.max_hops.to_string()),
+        ("mean hops", |f| format!("{:.2}", f.paths.mean_hops)),
+        ("minimal routes", |f| percent(f.paths.minimal_share)),
+    ];
+    let mut out = format!("\n{:22}{:>12}{:>12}\n", "", "before", "after");
+    for (name, figure) in rows {
+        let old = before.map_or("?".to_string(), figure);
+        out.push_str(&format!("{name:22}{old:>12}{:>12}\n", figure(after)));
+    }
+    out
 }

@@ -1,11 +1,211 @@
-//! `sarouter status`.
+//! `sarouter status`: what is in force, and whether all is well.
 
-use super::{Answer, Context, Failure};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::common::print;
+use super::state::{StateArgs, percent, reason};
+use super::{Answer, Context, Failure, Format};
+use crate::publish::opensm::{PluginStatus, STATUS_FILE, Trouble};
+use crate::publish::{Epoch, EpochStore};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "Exit 1 if something is wrong, so a monitoring system can call this.\n\n\
+                        Example: sarouter status --format json")]
+pub struct Args {
+    #[command(flatten)]
+    state: StateArgs,
+    /// Status file of the OpenSM plugin [default: opensm-status.json in the state directory, if there]
+    #[arg(long, value_name = "FILE")]
+    opensm_status: Option<PathBuf>,
+    /// Seconds that OpenSM may take from publication to the new epoch in force
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    opensm_limit: u32,
+}
 
-pub fn run(_args: Args, _context: &Context) -> Result<Answer, Failure> {
-    Err("not there yet".into())
+/// What is printed.
+#[derive(Debug, Serialize)]
+pub(super) struct Status {
+    pub(super) healthy: bool,
+    pub(super) problems: Vec<String>,
+    state: PathBuf,
+    /// When `current` was last switched.
+    in_force_since: Option<DateTime<Utc>>,
+    epoch: Option<InForce>,
+    opensm: Option<Value>,
+    service: Option<Value>,
+}
+
+/// The epoch in force.
+#[derive(Debug, Serialize)]
+struct InForce {
+    number: u64,
+    published: DateTime<Utc>,
+    reason: String,
+    engine: String,
+    fabric: String,
+    layers_used: u8,
+    layer_budget: u8,
+    running_jobs: usize,
+    multi_switch_jobs: usize,
+    effective_max: u64,
+    dark_fiber: f64,
+}
+
+/// What the status depends on beside the store.
+pub(super) struct Watch {
+    /// The plugin's file; `None` looks in the state directory and does not miss it.
+    pub(super) opensm_status: Option<PathBuf>,
+    pub(super) opensm_limit: TimeDelta,
+    pub(super) now: DateTime<Utc>,
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let store = args.state.store(context)?;
+    let limit = TimeDelta::seconds(args.opensm_limit.into());
+    let watch = Watch { opensm_status: args.opensm_status, opensm_limit: limit, now: Utc::now() };
+    let status = Status::read(&store, &watch);
+    match context.format {
+        Format::Text => print(&status.text())?,
+        Format::Json => print(&serde_json::to_string_pretty(&status)?)?,
+    }
+    Ok(if status.healthy { Answer::Yes } else { Answer::No })
+}
+
+impl Status {
+    pub(super) fn read(store: &EpochStore, watch: &Watch) -> Self {
+        let mut problems = Vec::new();
+        let epoch = match store.current().and_then(|n| n.map(|n| store.epoch(n)).transpose()) {
+            Ok(Some(epoch)) => Some(epoch),
+            Ok(None) => {
+                problems.push("no epoch has been published".to_string());
+                None
+            }
+            Err(e) => {
+                problems.push(format!("the epoch in force cannot be used: {}", super::chain(&e)));
+                None
+            }
+        };
+        let since = fs::symlink_metadata(store.current_path()).and_then(|link| link.modified()).ok();
+        let since = since.map(DateTime::<Utc>::from);
+        let opensm = opensm(store, watch, since, &mut problems);
+        let service = service(store, watch.now, &mut problems);
+        Self {
+            healthy: problems.is_empty(),
+            problems,
+            state: store.path().to_path_buf(),
+            in_force_since: since,
+            epoch: epoch.as_ref().map(InForce::of),
+            opensm,
+            service,
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut out = if self.healthy { "healthy".to_string() } else { "NOT healthy".to_string() };
+        for problem in &self.problems {
+            let _ = write!(out, "\n  - {problem}");
+        }
+        let _ = write!(out, "\nstate       {}", self.state.display());
+        if let Some(epoch) = &self.epoch {
+            out.push_str(&epoch.text());
+        }
+        if let Some(opensm) = &self.opensm {
+            let number = |key: &str| opensm[key].as_u64().map_or("none".to_string(), |n| n.to_string());
+            let (generation, lost) = (number("generation"), number("lost_entries"));
+            let _ = write!(out, "\nOpenSM      epoch {generation} in force, {lost} lost entries");
+        }
+        if let Some(service) = &self.service {
+            let last = service["last_success"].as_str().unwrap_or("never");
+            let _ = write!(out, "\nservice     last good pass {last}");
+        }
+        out
+    }
+}
+
+impl InForce {
+    fn of(epoch: &Epoch) -> Self {
+        let (plan, report) = (epoch.plan(), epoch.report());
+        Self {
+            number: plan.epoch.get(),
+            published: plan.created,
+            reason: reason(plan.reason).to_string(),
+            engine: plan.engine.clone(),
+            fabric: plan.fabric.to_string(),
+            layers_used: report.layers.used,
+            layer_budget: report.layers.budget,
+            running_jobs: report.jobs.running,
+            multi_switch_jobs: report.jobs.multi_switch,
+            effective_max: plan.after.effective.max,
+            dark_fiber: plan.after.effective.dark_fiber,
+        }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "\nepoch       {}, published {}, {}\nroutes      {}, {} of {} layers\n\
+             jobs        {}, on more than one switch {}\neffective   max EFI {}, dark fiber {}",
+            self.number,
+            self.published.format("%Y-%m-%dT%H:%M:%SZ"),
+            self.reason,
+            self.engine,
+            self.layers_used,
+            self.layer_budget,
+            self.running_jobs,
+            self.multi_switch_jobs,
+            self.effective_max,
+            percent(self.dark_fiber)
+        )
+    }
+}
+
+/// Looks at the plugin's status file, as it is; adds what is wrong.
+fn opensm(
+    store: &EpochStore,
+    watch: &Watch,
+    since: Option<DateTime<Utc>>,
+    problems: &mut Vec<String>,
+) -> Option<Value> {
+    let path = watch.opensm_status.clone().unwrap_or_else(|| store.path().join(STATUS_FILE));
+    if watch.opensm_status.is_none() && !path.exists() {
+        return None;
+    }
+    let status = match PluginStatus::read(&path) {
+        Ok(status) => status,
+        Err(e) => {
+            problems.push(super::chain(&e));
+            return None;
+        }
+    };
+    let current = store.current().ok().flatten().map(|n| n.get());
+    let mut troubles = status.troubles(current, watch.now);
+    if since.is_some_and(|since| watch.now - since <= watch.opensm_limit) {
+        troubles.retain(|t| !matches!(t, Trouble::Behind { .. }));
+    }
+    problems.extend(troubles.iter().map(Trouble::to_string));
+    fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok())
+}
+
+/// Looks at what the service wrote of itself; adds what is wrong.
+fn service(store: &EpochStore, _now: DateTime<Utc>, problems: &mut Vec<String>) -> Option<Value> {
+    let path = store.path().join("health.json");
+    let text = fs::read(&path).ok()?;
+    match serde_json::from_slice::<Value>(&text) {
+        Ok(health) => {
+            if let Some(message) = health["failing"]["message"].as_str() {
+                problems.push(format!("the service fails: {message}"));
+            }
+            Some(health)
+        }
+        Err(e) => {
+            problems.push(format!("{}: {e}", path.display()));
+            None
+        }
+    }
 }

@@ -1,0 +1,41 @@
+//! `--state`, and what the commands on the epoch store share.
+
+use std::path::{Path, PathBuf};
+
+use super::{Context, Failure};
+use crate::plan::Reason;
+use crate::publish::EpochStore;
+
+/// Where the state directory is if nothing says otherwise.
+const DEFAULT: &str = "/var/lib/sarouter";
+
+/// Where the epochs are.
+#[derive(Debug, Clone, clap::Args)]
+pub struct StateArgs {
+    /// State directory [default: $SAROUTER_STATE, or that of the settings]
+    #[arg(long = "state", value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+impl StateArgs {
+    /// The epoch store.
+    pub fn store(&self, _context: &Context) -> Result<EpochStore, Failure> {
+        let named = self.directory.clone().or_else(|| std::env::var_os("SAROUTER_STATE").map(PathBuf::from));
+        Ok(EpochStore::open(named.as_deref().unwrap_or(Path::new(DEFAULT)))?)
+    }
+}
+
+/// For people.
+pub fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::First => "first",
+        Reason::FabricChanged => "fabric changed",
+        Reason::EngineChanged => "engine changed",
+        Reason::JobsChanged => "jobs changed",
+    }
+}
+
+/// A share as per cent.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
