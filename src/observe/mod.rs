@@ -7,3 +7,4 @@ pub mod ibnetdiscover;
 pub mod jobs;
 pub mod nodes;
 pub mod slurm;
+pub mod topology_conf;

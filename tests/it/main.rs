@@ -7,4 +7,5 @@ mod handoff;
 mod helpers;
 mod jobs;
 mod measure;
+mod node_names;
 mod verify;
