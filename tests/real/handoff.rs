@@ -1,0 +1,129 @@
+//! The hand-off file across the two languages, and damaged files under the sanitizers.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use sarouter::generate::generate;
+use sarouter::model::{Fabric, Tables};
+use sarouter::publish::handoff::encode;
+use sarouter::publish::opensm::PluginStatus;
+
+use crate::plugin::{layered, routed};
+use crate::testbed::{Testbed, assert_in_force, await_some, root, run};
+
+fn tool(name: &str) -> Command {
+    Command::new(root().join("plugin/opensm").join(name))
+}
+
+fn make(target: &str) {
+    run(Command::new("make").args(["--silent", "-C", "plugin/opensm", target]).current_dir(root()));
+}
+
+/// What `handoff_check` prints for these tables.
+fn printed(fabric: &Fabric, tables: &Tables, epoch: u64) -> String {
+    let mut text = format!("epoch {epoch}\nengine {}\nlayers {}\n", tables.engine(), tables.layers_used());
+    let _ = writeln!(text, "fingerprint {}", fabric.fingerprint());
+    for s in fabric.switches() {
+        let _ = writeln!(text, "switch {} {}", s.guid, s.ports);
+    }
+    for t in fabric.terminals() {
+        let _ = writeln!(text, "terminal {} {} {}", t.port_guid, t.switch.index(), t.port);
+    }
+    for c in fabric.channels().iter().step_by(2) {
+        let _ = writeln!(text, "cable {} {} {} {}", c.from.index(), c.from_port, c.to.index(), c.to_port);
+    }
+    for (what, by_dest) in
+        [("ports", Tables::ports_to as fn(&Tables, _) -> &[u8]), ("layers", Tables::layers_to)]
+    {
+        for s in fabric.switch_ids() {
+            let row: String =
+                fabric.dest_ids().map(|d| format!("{:02x}", by_dest(tables, d)[s.index()])).collect();
+            let _ = writeln!(text, "{what} {} {row}", s.index());
+        }
+    }
+    text
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn c_reads_what_rust_writes() {
+    make("handoff_check");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lft.bin");
+    // Unconnected, without hosts on some switches, with parallel cables, with several layers.
+    let broken = generate("fattree:3x2,2").unwrap();
+    let spines: Vec<_> = broken.switch_ids().filter(|s| broken.attached(*s).is_empty()).collect();
+    let unconnected = broken.without(|_| false, |s| spines.contains(&s)).unwrap();
+    let fabrics = ["fattree:3x4,2", "torus:4x3,hosts=2", "kary:3,3", "random:20,50,60,seed=3"];
+    let fabrics = fabrics.map(|spec| generate(spec).unwrap()).into_iter().chain([unconnected]);
+    for (i, fabric) in fabrics.enumerate() {
+        let tables = layered(&fabric, &routed(&fabric, "sssp"), 1 + 3 * i);
+        let epoch = u64::MAX - i as u64;
+        fs::write(&path, encode(&fabric, &tables, epoch)).unwrap();
+        assert_eq!(run(tool("handoff_check").arg(&path)), printed(&fabric, &tables, epoch), "fabric {i}");
+    }
+}
+
+/// Runs the fuzzer; returns how many files were refused and accepted.
+fn fuzz(file: &Path, more: &[&str]) -> (usize, usize) {
+    let text = run(tool("handoff_fuzz").arg(file).args(more));
+    let words: Vec<_> = text.split_whitespace().collect();
+    (words[1].parse().unwrap(), words[3].parse().unwrap())
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn damaged_files_never_crash_the_parser() {
+    make("handoff_fuzz");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lft.bin");
+    for (seed, spec) in [("1", "fattree:3x4,2"), ("2", "torus:3x3,hosts=1"), ("3", "random:2,1,3,seed=1")] {
+        let fabric = generate(spec).unwrap();
+        fs::write(&path, encode(&fabric, &layered(&fabric, &routed(&fabric, "sssp"), 3), 1)).unwrap();
+        let (refused, accepted) = fuzz(&path, &["10000", seed]);
+        assert_eq!(refused + accepted, 10_000);
+        // Some must pass, or nothing beyond the checksum was tried; damage must mostly be seen.
+        assert!(accepted > 50 && refused > 8_000, "{spec}: refused {refused}, accepted {accepted}");
+    }
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn damaged_files_never_crash_opensm_nor_replace_good_tables() {
+    make("sanitize");
+    let fabric = generate("fattree:3x4,2").unwrap();
+    let good = layered(&fabric, &routed(&fabric, "sssp"), 3);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lft.bin");
+    fs::write(&path, encode(&fabric, &good, 1)).unwrap();
+    let keep = directory.path().to_str().unwrap();
+    fuzz(&path, &["2000", "9", keep, "300"]);
+
+    let libasan = run(Command::new("gcc").arg("-print-file-name=libasan.so"));
+    let environment = vec![
+        ("SAROUTER_PLUGIN_DIR", root().join("plugin/opensm/sanitize").display().to_string()),
+        ("SAROUTER_BED_PRELOAD", libasan.trim().to_string()),
+        // OpenSM leaks; the parser is checked for leaks by itself.
+        ("ASAN_OPTIONS", "detect_leaks=0".to_string()),
+    ];
+    let bed = Testbed::with(&fabric, &["--no-slurm"], environment);
+    bed.publish(&fabric, &good, 1);
+    let pid = bed.await_epoch(1).pid;
+    for i in 0..300 {
+        let bytes = fs::read(directory.path().join(format!("{i}.bin"))).unwrap();
+        let refusals = bed.logged("epoch refused");
+        bed.publish_bytes(&format!("damaged{i}"), &bytes);
+        await_some("the refusal", || (bed.logged("epoch refused") > refusals).then_some(()));
+    }
+    let unharmed = |s: &PluginStatus| s.pid == pid && s.generation == Some(1) && s.refused_reason.is_some();
+    bed.await_status("the last refusal", unharmed);
+    assert_in_force(&bed, &fabric, &good);
+    let next = routed(&fabric, "nue");
+    bed.publish(&fabric, &next, 2);
+    assert_eq!(bed.await_epoch(2).pid, pid);
+    assert_in_force(&bed, &fabric, &next);
+    let output = fs::read_to_string(bed.path().join("log/opensm.out")).unwrap();
+    assert!(!output.contains("Sanitizer") && !output.contains("runtime error"), "{output}");
+}
