@@ -11,9 +11,8 @@ use super::show::{Details, Which};
 use super::status::{Status, Watch};
 use crate::model::Fabric;
 use crate::plan::Reason;
-use crate::publish::tests::fixture::{at, plan, report, small};
+use crate::publish::tests::fixture::{accepted, at, plan, report, small};
 use crate::publish::{EpochNumber, EpochStore};
-use crate::verify::trust;
 
 fn number(n: u64) -> EpochNumber {
     n.to_string().parse().unwrap()
@@ -25,7 +24,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, turn: usize) {
         (plan.reason, plan.before) = (Reason::First, None);
     }
     let report = report(fabric, &plan);
-    store.lock().unwrap().publish(fabric, &trust(plan), &report, at(60 * turn as i64)).unwrap();
+    store.lock().unwrap().publish(fabric, &accepted(fabric, plan), &report, at(60 * turn as i64)).unwrap();
 }
 
 /// A store with three epochs of one fabric.
@@ -205,7 +204,8 @@ fn a_rollback_to_another_fabric_is_refused() {
     let (_dir, store) = three();
     let cut = small().without(|c| c.index() == 0, |_| false).unwrap();
     publish(&store, &cut, 4);
-    let attempt = |to, fabric, force| Rollback::attempt(&store, number(to), fabric, force).unwrap();
+    let attempt =
+        |to, fabric: Option<&Fabric>, force| Rollback::attempt(&store, number(to), fabric, force).unwrap();
     let refused = attempt(2, None, false);
     assert_eq!(
         (refused.done, refused.from, store.current().unwrap()),
@@ -219,8 +219,18 @@ fn a_rollback_to_another_fabric_is_refused() {
 refused: epoch 2 was made for fabric PRINT, that of the epoch in force is CUT; --force overrides",
     );
     assert!(!attempt(2, Some(&cut), false).done);
+    // On the fabric with the cut cable the checker refuses the tables whatever is forced.
+    let rejected = attempt(2, Some(&cut), true);
+    assert!(!rejected.done && !rejected.findings.is_empty());
+    assert!(
+        rejected.text().starts_with("refused: the tables are rejected on this fabric\n  "),
+        "{}",
+        rejected.text()
+    );
+    assert_eq!(store.current().unwrap(), Some(number(4)));
+    assert!(attempt(2, Some(&small()), false).done, "on its own fabric");
     let done = attempt(2, None, true);
-    assert_eq!(done.text(), "epoch 2 is in force, before it was epoch 4");
+    assert_eq!(done.text(), "epoch 2 is in force, before it was epoch 2");
     assert_eq!(store.current().unwrap(), Some(number(2)));
     assert!(attempt(3, None, false).done, "of the same fabric");
     // With the epoch in force damaged, somebody has to say which fabric it is.

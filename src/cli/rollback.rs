@@ -94,7 +94,7 @@ impl Rollback {
             let _ = write!(out, ", before it was epoch {from}");
         }
         for finding in &self.findings {
-            let _ = write!(out, "\n  {finding:?}");
+            let _ = write!(out, "\n  {finding}");
         }
         out
     }

@@ -125,8 +125,3 @@ pub fn accept<T: AsRef<Tables>>(
     let verdict = judge(fabric, value.as_ref(), budget);
     if verdict.accepted { Ok(Verified { value }) } else { Err(verdict) }
 }
-
-#[cfg(test)]
-mod trust;
-#[cfg(test)]
-pub(crate) use trust::trust;

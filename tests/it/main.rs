@@ -8,4 +8,5 @@ mod helpers;
 mod jobs;
 mod measure;
 mod node_names;
+mod store;
 mod verify;

@@ -8,13 +8,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::fixture::{at, plan, ready, report, small, tables};
+use super::fixture::{accepted, at, plan, ready, report, small, tables};
 use crate::generate::generate;
 use crate::generate::rng::Rng;
 use crate::model::Fabric;
 use crate::publish::publication::{Publication, Step};
 use crate::publish::{EpochNumber, EpochStore, StoreError, Writer};
-use crate::verify::trust;
 
 const ACTION: &str = "SAROUTER_TEST_ACTION";
 const STATE: &str = "SAROUTER_TEST_STATE";
@@ -99,7 +98,7 @@ fn publish_next(writer: &mut Writer, fabric: &Fabric) -> EpochNumber {
     let next = writer.store().epochs().unwrap().last().map_or(1, |n| n.get() as usize + 1);
     let plan = plan(fabric, &[vec![0, 5, 9], vec![1, 7 + next % 5]], next % 4);
     let report = report(fabric, &plan);
-    writer.publish(fabric, &trust(plan), &report, at(next as i64)).unwrap()
+    writer.publish(fabric, &accepted(fabric, plan), &report, at(next as i64)).unwrap()
 }
 
 /// That an epoch is what [`publish_next`] makes of its number, and nothing else.
@@ -244,7 +243,7 @@ fn a_full_disk_changes_nothing() {
         let attempt = store.lock().and_then(|mut writer| {
             let plan = plan(&fabric, &[vec![0, 5, 9], vec![1, 9]], 2);
             let report = report(&fabric, &plan);
-            writer.publish(&fabric, &trust(plan), &report, at(2))
+            writer.publish(&fabric, &accepted(&fabric, plan), &report, at(2))
         });
         match attempt {
             Ok(_) => break,

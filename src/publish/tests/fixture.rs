@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::plan::{Plan, Reason};
 use crate::report::{JobsSummary, Layers, Report, VerdictSummary};
-use crate::verify::{Verified, trust};
+use crate::verify::{self, Verified};
 
 /// 4 leaves with 4 hosts each.
 pub(crate) fn small() -> Fabric {
@@ -106,5 +106,11 @@ pub(crate) fn report(fabric: &Fabric, plan: &Plan) -> Report {
 pub(crate) fn ready(fabric: &Fabric, turn: usize) -> (Verified<Plan>, Report) {
     let plan = plan(fabric, &[vec![0, 5, 10, 15], vec![1, 4]], turn);
     let report = report(fabric, &plan);
-    (trust(plan), report)
+    (accepted(fabric, plan), report)
+}
+
+/// The plan, checked.
+pub(crate) fn accepted(fabric: &Fabric, plan: Plan) -> Verified<Plan> {
+    let budget = plan.budget;
+    verify::accept(fabric, plan, budget).unwrap_or_else(|verdict| panic!("{verdict:?}"))
 }

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::fixture::{at, plan, report};
+use super::fixture::{accepted, at, plan, report};
 use crate::generate::generate;
 use crate::model::Fingerprint;
 use crate::publish::EpochStore;
-use crate::verify::trust;
+use crate::route::{self, EngineOptions};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -18,11 +18,14 @@ proptest! {
         turn in 0usize..7,
     ) {
         let fabric = generate(spec).unwrap();
-        let plan = plan(&fabric, &jobs, turn);
+        let mut plan = plan(&fabric, &jobs, turn);
+        let engine = route::engine("dfsssp", &EngineOptions::default()).unwrap();
+        plan.engine = engine.name().to_string();
+        plan.tables = engine.route(&fabric, &plan.demand, plan.budget).unwrap();
         let report = report(&fabric, &plan);
         let dir = tempfile::tempdir().unwrap();
         let store = EpochStore::open(dir.path()).unwrap();
-        let plan = trust(plan);
+        let plan = accepted(&fabric, plan);
         let epoch = store.lock().unwrap().publish(&fabric, &plan, &report, at(turn as i64)).unwrap();
         let published = store.published(&fabric).unwrap().unwrap();
         prop_assert_eq!(&published.demand, &plan.get().demand);

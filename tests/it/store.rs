@@ -1,0 +1,128 @@
+//! The commands on the epoch store, as programs and cron jobs call them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sarouter::generate::generate;
+use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap};
+use sarouter::observe::jobs;
+use sarouter::plan::{Decision, Policy, plan};
+use sarouter::publish::EpochStore;
+use sarouter::report::{JobsSummary, Layers, Report, VerdictSummary};
+use sarouter::verify;
+use serde_json::Value;
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_790_000_000, 0).unwrap() + TimeDelta::seconds(seconds)
+}
+
+/// Plans, checks and publishes as the service does; false if nothing is due.
+fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time: DateTime<Utc>) -> bool {
+    let jobs: JobMap = jobs::parse(lines, "jobs", time).unwrap();
+    let by_name = fabric
+        .host_ids()
+        .map(|t| (fabric.description(fabric.dest_of_terminal(t)).parse().unwrap(), vec![t]))
+        .collect();
+    let policy = Policy {
+        engine: engine.to_string(),
+        budget: LayerBudget::new(8).unwrap(),
+        min_job_age: TimeDelta::zero(),
+        layer_per_job: false,
+        storage: vec![],
+    };
+    let published = store.published(fabric).unwrap();
+    let nodes = NodeMap::new(by_name, vec![]);
+    match plan(fabric, &nodes, &jobs, published.as_ref(), &policy).unwrap().decision {
+        Decision::Keep => false,
+        Decision::Publish(plan) => {
+            let summary =
+                JobsSummary { running: plan.jobs.jobs.len(), multi_switch: plan.demand.groups.len() };
+            let layers = Layers { budget: plan.budget.get(), used: plan.after.layers_used };
+            let verdict = VerdictSummary { accepted: true, findings: vec![] };
+            let report = Report::new(&plan.engine, fabric, summary, layers, verdict, plan.after);
+            let plan = verify::accept(fabric, *plan, policy.budget).unwrap();
+            store.lock().unwrap().publish(fabric, &plan, &report, time).unwrap();
+            true
+        }
+    }
+}
+
+fn sarouter(state: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.args(arguments.split_whitespace()).env("SAROUTER_STATE", state);
+    command.output().unwrap()
+}
+
+/// Runs a command with `--format json` and expects an exit code.
+fn json(state: &Path, arguments: &str, code: i32) -> Value {
+    let output = sarouter(state, &format!("{arguments} --format json"));
+    assert_eq!(output.status.code(), Some(code), "{arguments}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_job_map_becomes_an_epoch_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EpochStore::open(&dir.path().join("state")).unwrap();
+    let fabric = generate("fattree:4x4,2").unwrap();
+    assert!(publish(&store, &fabric, "sssp", "1 n[1-8]", at(0)));
+    assert!(!publish(&store, &fabric, "sssp", "1 n[1-8]", at(60)), "the same jobs");
+    assert!(!publish(&store, &fabric, "sssp", "7 n[1-8]\n8 n[9-10]", at(120)), "another on the same nodes");
+    assert!(publish(&store, &fabric, "sssp", "7 n[1-8]\n9 n[9-16]", at(180)));
+    assert!(publish(&store, &fabric, "dfsssp", "7 n[1-8]\n9 n[9-16]", at(240)));
+    let cut = fabric.without(|c| c.index() == 0, |_| false).unwrap();
+    assert!(publish(&store, &cut, "dfsssp", "7 n[1-8]\n9 n[9-16]", at(300)));
+    assert!(!publish(&store, &cut, "dfsssp", "9 n[9-16]\n7 n[1-8]", at(360)));
+
+    let history = json(store.path(), "history", 0);
+    let reasons: Vec<&str> =
+        history["epochs"].as_array().unwrap().iter().map(|e| e["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, ["first", "jobs_changed", "engine_changed", "fabric_changed"]);
+    assert_eq!(history["current"], 4);
+    let status = json(store.path(), "status", 0);
+    assert_eq!((&status["healthy"], &status["epoch"]["number"]), (&Value::Bool(true), &Value::from(4)));
+    assert_eq!(status["epoch"]["multi_switch_jobs"], 2);
+    let shown = json(store.path(), "show 2", 0);
+    assert_eq!(shown["plan"]["jobs"]["jobs"][1]["nodes"].as_array().unwrap().len(), 8);
+    assert_eq!(shown["in_force"], false);
+    assert_eq!(json(store.path(), "show current", 0)["plan"]["epoch"], 4);
+}
+
+#[test]
+fn exit_codes_say_yes_no_or_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    assert_eq!(json(&state, "status", 1)["problems"][0], "no epoch has been published");
+    assert_eq!(json(&state, "history", 0)["epochs"], Value::Array(vec![]));
+    let nothing = sarouter(&state, "show current");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&nothing.stderr), "sarouter: no epoch has been published\n");
+
+    let store = EpochStore::open(&state).unwrap();
+    let fabric = generate("fattree:4x4,2").unwrap();
+    publish(&store, &fabric, "sssp", "1 n[1-8]", at(0));
+    publish(&store, &fabric, "sssp", "2 n[5-12]", at(60));
+    let rejected = json(&state, "rollback 1 --fabric fattree:4x3,2 --force", 1);
+    assert_eq!(rejected["done"], false);
+    assert_eq!(rejected["refused"], "the tables are rejected on this fabric");
+    assert!(!rejected["findings"].as_array().unwrap().is_empty());
+    assert_eq!(json(&state, "rollback 1 --fabric fattree:4x4,2", 0)["from"], 2);
+    assert_eq!(store.current().unwrap().map(|n| n.get()), Some(1));
+
+    let damaged = state.join("epochs/000001/lft.bin");
+    std::fs::write(&damaged, "").unwrap();
+    let status = json(&state, "status", 1);
+    assert!(status["problems"][0].as_str().unwrap().contains("epochs/000001/lft.bin is damaged"), "{status}");
+    assert_eq!(sarouter(&state, "rollback 1").status.code(), Some(2));
+    assert_eq!(sarouter(&state, "rollback 2").status.code(), Some(1), "nobody knows the fabric of now");
+    assert_eq!(sarouter(&state, "rollback 2 --fabric fattree:4x4,2").status.code(), Some(0));
+    assert_eq!(json(&state, "status", 0)["epoch"]["number"], 2);
+
+    let holder = store.lock().unwrap();
+    let refused = sarouter(&state, "rollback 2");
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(message.ends_with(&format!("is held by process {}\n", std::process::id())), "{message}");
+    drop(holder);
+}
