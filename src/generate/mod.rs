@@ -1,10 +1,14 @@
 //! Synthetic fabrics, fault injection and job placements; seeded, deterministic.
 
 mod builder;
+mod dragonflies;
+pub mod faults;
+mod graphs;
 pub mod rng;
+mod slimfly;
 pub mod spec;
+mod systems;
 mod tori;
 mod trees;
-mod wild;
 
 pub use spec::{SpecError, generate};

@@ -1,19 +1,16 @@
-//! Tori and meshes (thesis section 3.2.1).
+//! Tori, meshes (thesis section 3.2.1) and HyperX.
 
 use super::builder::Net;
-use super::spec::Words;
+use super::spec::{Refusal, Words};
 use crate::model::Shape;
 
 /// `torus:10x10x10,hosts=4` or `mesh:…`: cables of the first dimension get the lowest ports, as
 /// OpenSM's dor expects. A torus dimension of size 2 has one cable, like a mesh.
-pub(super) fn grid(words: &mut Words, wrap: bool) -> Result<Net, String> {
-    let [sizes] = words.plain.as_slice() else { return Err("wants sizes such as 8x8x8".into()) };
-    let sizes = Words::sizes(sizes)?;
+pub(super) fn grid(words: &mut Words, wrap: bool) -> Result<Net, Refusal> {
+    let (sizes, switches) = lattice(words)?;
     let hosts = words.take("hosts", 1)?;
-    let switches = sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s)).filter(|n| *n <= 49_000);
-    let switches = switches.ok_or("more than 49000 switches")?;
-    let mut net = Net::new(switches);
-    (0..switches).for_each(|s| net.hosts(s, hosts));
+    let mut net = words.net(switches)?;
+    (0..switches).try_for_each(|s| net.hosts(s, hosts))?;
     let mut stride = switches;
     for size in &sizes {
         // The first dimension varies slowest.
@@ -21,9 +18,9 @@ pub(super) fn grid(words: &mut Words, wrap: bool) -> Result<Net, String> {
         for s in 0..switches {
             let at = s / stride % size;
             if at + 1 < *size {
-                net.cable(s, s + stride);
+                net.cable(s, s + stride)?;
             } else if wrap && *size > 2 {
-                net.cable(s, s - at * stride);
+                net.cable(s, s - at * stride)?;
             }
         }
     }
@@ -34,6 +31,36 @@ pub(super) fn grid(words: &mut Words, wrap: bool) -> Result<Net, String> {
     });
     Ok(net)
 }
+
+/// `hyperx:4x4x4,hosts=4`: a torus in which the switches of a line are cabled all to all (Ahn et
+/// al. 2009, a Hamming graph). Switch order and port order as for a torus.
+pub(super) fn hyperx(words: &mut Words) -> Result<Net, Refusal> {
+    let (sizes, switches) = lattice(words)?;
+    let hosts = words.take("hosts", 1)?;
+    let mut net = words.net(switches)?;
+    (0..switches).try_for_each(|s| net.hosts(s, hosts))?;
+    let mut stride = switches;
+    for size in &sizes {
+        stride /= size;
+        for s in 0..switches {
+            for further in 1..size - s / stride % size {
+                net.cable(s, s + further * stride)?;
+            }
+        }
+    }
+    Ok(net)
+}
+
+/// The only positional word as sizes, and the number of switches.
+fn lattice(words: &Words) -> Result<(Vec<usize>, usize), Refusal> {
+    let [sizes] = words.plain.as_slice() else { return Err("wants sizes such as 8x8x8".into()) };
+    let sizes = Words::sizes(sizes)?;
+    let switches = sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s));
+    let switches = switches.filter(|n| *n <= MOST_SWITCHES);
+    Ok((sizes, switches.ok_or_else(|| format!("more than {MOST_SWITCHES} switches"))?))
+}
+
+const MOST_SWITCHES: usize = 49_000;
 
 fn coords(sizes: &[usize], switches: usize) -> Vec<u16> {
     let mut coords = Vec::with_capacity(switches * sizes.len());

@@ -3,6 +3,7 @@
 mod architecture;
 mod engines;
 mod fabric_files;
+mod generated;
 mod handoff;
 mod helpers;
 mod jobs;

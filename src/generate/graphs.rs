@@ -1,0 +1,58 @@
+//! Graphs: Kautz graphs (thesis section 3.2.3) and random ones.
+
+use super::builder::Net;
+use super::rng::Rng;
+use super::spec::{Refusal, Words};
+
+/// `random:125,1000,1000,seed=1`: switches, hosts, cables. Hosts are spread evenly; a random tree
+/// keeps the fabric connected, the other cables join random pairs (parallel cables may occur).
+pub(super) fn random(words: &mut Words) -> Result<Net, Refusal> {
+    let [switches, hosts, cables] = words.numbers("SWITCHES,HOSTS,CABLES")?;
+    let mut rng = Rng::new(words.seed);
+    if switches < 2 || cables < switches - 1 {
+        return Err("wants at least two switches and a cable fewer than there are switches".into());
+    }
+    let mut net = words.net(switches)?;
+    (0..switches).try_for_each(|s| net.hosts(s, hosts / switches + usize::from(s < hosts % switches)))?;
+    let mut order: Vec<usize> = (0..switches).collect();
+    rng.shuffle(&mut order);
+    for i in 1..switches {
+        net.cable(order[i], order[rng.below(i)])?;
+    }
+    for _ in switches - 1..cables {
+        let a = rng.below(switches);
+        let b = (a + 1 + rng.below(switches - 1)) % switches;
+        net.cable(a, b)?;
+    }
+    Ok(net)
+}
+
+/// `kautz:d,n[,hosts=1]`: a switch for each word of n letters out of d + 1 in which neighbours
+/// differ, and a cable from each a_1 .. a_n to each a_2 .. a_n b (Equations 3.4 and 3.5). Where
+/// two words lead to each other the two cables are parallel, so there are d for each switch.
+pub(super) fn kautz(words: &mut Words) -> Result<Net, Refusal> {
+    let [degree, length] = words.numbers("DEGREE,LENGTH")?;
+    let hosts = words.take("hosts", 1)?;
+    let count = u32::try_from(length - 1).ok().and_then(|e| degree.checked_pow(e));
+    let count = count.and_then(|c| c.checked_mul(degree.checked_add(1)?)).ok_or("too many switches")?;
+    let mut net = words.net(count)?;
+    (0..count).try_for_each(|s| net.hosts(s, hosts))?;
+    // Number of a word: its first letter, then for each next one its rank among the d letters
+    // that differ from the one before.
+    let tail = count / (degree + 1);
+    for s in 0..count {
+        let mut letters = vec![s / tail];
+        let mut rest = tail;
+        while rest > 1 {
+            let rank = s % rest / (rest / degree);
+            letters.push(rank + usize::from(rank >= letters[letters.len() - 1]));
+            rest /= degree;
+        }
+        for last in (0..=degree).filter(|b| Some(b) != letters.last()) {
+            let word: Vec<usize> = letters[1..].iter().copied().chain([last]).collect();
+            let ranks = word.windows(2).map(|w| w[1] - usize::from(w[1] > w[0]));
+            net.cable(s, ranks.fold(word[0], |n, rank| n * degree + rank))?;
+        }
+    }
+    Ok(net)
+}
