@@ -4,17 +4,24 @@
 //!
 //! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
 //! [`forest`] (one in-tree per destination), [`trees`] (minimal-hop weighted trees), [`cdg`] (channel
-//! dependencies), [`layers`] (Algorithm 3.6), [`switch_dests`] (layers of routes to spines).
+//! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines).
 
 pub mod cdg;
 pub mod dfsssp;
+pub mod dor;
 pub mod forest;
 pub mod graph;
+pub mod job_layers;
+pub mod lash;
+pub mod layer_stack;
 pub mod layers;
+pub mod minhop;
 pub mod nue;
+pub mod sar;
 pub mod sssp;
 pub mod switch_dests;
 pub mod trees;
+pub mod updown;
 
 use std::sync::Arc;
 
@@ -75,6 +82,11 @@ type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 const ENGINES: &[(&str, Make)] = &[
     ("sssp", |_| Box::new(sssp::Sssp)),
     ("dfsssp", |_| Box::new(dfsssp::Dfsssp)),
+    ("minhop", |_| Box::new(minhop::MinHop)),
+    ("updown", |o| Box::new(updown::UpDown { roots: o.roots.clone() })),
+    ("dor", |_| Box::new(dor::Dor)),
+    ("lash", |_| Box::new(lash::Lash)),
+    ("sar", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job })),
     ("nue", |_| Box::new(nue::Nue { job_aware: false })),
     ("sar-nue", |_| Box::new(nue::Nue { job_aware: true })),
 ];

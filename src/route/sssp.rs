@@ -22,17 +22,22 @@ impl Engine for Sssp {
     }
 }
 
-/// The trees of Algorithm 3.1: terminals in turn, each tree over channel weights that count the
-/// host-to-host routes so far. Aggregation nodes get routes and add no weight.
-/// O(terminals × (switches + channels)).
+/// The trees of Algorithm 3.1 over all shortest paths.
 pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Forest {
+    balanced_over(fabric, graph, |levels, home| levels.search(graph, home))
+}
+
+/// The trees of Algorithm 3.1 over the routes that `search` permits: terminals in turn, each tree
+/// over channel weights that count the host-to-host routes so far. Aggregation nodes get routes
+/// and add no weight. O(terminals × (switches + channels)).
+pub fn balanced_over(fabric: &Fabric, graph: &Graph, search: impl Fn(&mut Levels, usize)) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);
     let mut builder = TreeBuilder::new(graph);
     let hosts = hosts_per_switch(fabric);
     let mut weights = vec![0; graph.channels()];
     for (home, terminals) in terminals_by_switch(fabric) {
-        levels.search(graph, home.index());
+        search(&mut levels, home.index());
         for &t in terminals {
             let tree = forest.tree_mut(t.index());
             builder.cheapest(graph, &levels, &weights, tree);
@@ -42,7 +47,7 @@ pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Forest {
         }
     }
     complete_switches(fabric, &mut forest, |s, tree| {
-        levels.search(graph, s);
+        search(&mut levels, s);
         builder.cheapest(graph, &levels, &weights, tree);
     });
     forest

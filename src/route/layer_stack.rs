@@ -1,0 +1,77 @@
+//! A growing stack of layers that take routes one by one, none ever cyclic (thesis Algorithm 3.5).
+
+use super::cdg::{AcyclicLayer, Dependencies};
+use super::graph::Graph;
+use crate::model::Tables;
+
+/// Layers that grow in number as routes need them.
+#[derive(Debug, Clone)]
+pub struct LayerStack<'a> {
+    graph: &'a Graph,
+    deps: &'a Dependencies,
+    layers: Vec<AcyclicLayer>,
+}
+
+impl<'a> LayerStack<'a> {
+    /// Far beyond any hardware: routes that fit nowhere below are given no layer.
+    const MOST: usize = 250;
+
+    /// No layers yet.
+    pub fn new(graph: &'a Graph, deps: &'a Dependencies) -> Self {
+        Self { graph, deps, layers: Vec::new() }
+    }
+    /// Layers so far.
+    pub fn used(&self) -> usize {
+        self.layers.len()
+    }
+    /// One more layer, empty.
+    pub fn push(&mut self) -> &mut AcyclicLayer {
+        self.layers.push(AcyclicLayer::new(self.graph, self.deps));
+        let last = self.layers.len() - 1;
+        &mut self.layers[last]
+    }
+    /// The first layer, of at most `limit`, where a route of a tree closes no cycle; a new one if
+    /// there is none; [`Tables::NO_LAYER`] beyond the limit.
+    pub fn place_within(&mut self, tree: &[u8], source: usize, limit: usize) -> u8 {
+        let (graph, deps) = (self.graph, self.deps);
+        let open = self.layers.iter_mut().take(limit);
+        if let Some(found) = open.into_iter().position(|l| l.add_route(graph, deps, tree, source)) {
+            return found as u8;
+        }
+        if self.used() >= limit {
+            return Tables::NO_LAYER;
+        }
+        self.push().add_route(graph, deps, tree, source);
+        (self.used() - 1) as u8
+    }
+    /// [`LayerStack::place_within`] as many layers as it takes.
+    pub fn place(&mut self, tree: &[u8], source: usize) -> u8 {
+        self.place_within(tree, source, Self::MOST)
+    }
+
+    /// The first layer where all routes (tree, source) of a set fit together; a new one if they
+    /// fit an empty layer; `None` if they close a cycle by themselves.
+    pub fn place_all<'f, I: Iterator<Item = (&'f [u8], usize)>>(
+        &mut self,
+        routes: impl Fn() -> I,
+    ) -> Option<u8> {
+        let (graph, deps) = (self.graph, self.deps);
+        let fits = |layer: &mut AcyclicLayer| {
+            let fits = routes().all(|(tree, source)| layer.extend(graph, deps, tree, source));
+            if fits {
+                layer.commit()
+            } else {
+                layer.rollback()
+            }
+            fits
+        };
+        if let Some(found) = self.layers.iter_mut().position(fits) {
+            return Some(found as u8);
+        }
+        if !fits(self.push()) {
+            self.layers.pop();
+            return None;
+        }
+        Some((self.used() - 1) as u8)
+    }
+}

@@ -1,0 +1,143 @@
+//! `sar`: scheduling-aware routing (thesis Algorithm 5.1): the trees of `dfsssp`, where channel
+//! weights count only routes inside jobs.
+//!
+//! Two things the algorithm leaves open are decided so that jobs on few switches spread well:
+//! among jobs of one size, destinations are taken job by job and in turn over the job's switches;
+//! and a route weighs as soon as it is chosen, not only when all routes to its destination are.
+
+use std::cmp::Reverse;
+
+use super::cdg::Dependencies;
+use super::forest::{Forest, complete_switches};
+use super::graph::{Graph, hosts_per_switch};
+use super::trees::{Levels, TreeBuilder};
+use super::{Engine, RouteError, dfsssp, job_layers};
+use crate::model::{Demand, Fabric, LayerBudget, Role, Tables, TerminalId};
+
+/// Algorithm 5.1. With an oblivious demand it is `dfsssp`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sar {
+    /// All routes inside one job on one layer (see [`job_layers`]).
+    pub layer_per_job: bool,
+}
+
+impl Engine for Sar {
+    fn name(&self) -> &'static str {
+        "sar"
+    }
+
+    fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
+        let graph = Graph::new(fabric);
+        let forest = job_aware_forest(fabric, &graph, demand);
+        if !self.layer_per_job || demand.is_oblivious() {
+            return dfsssp::layered(fabric, &graph, forest, self.name(), budget);
+        }
+        let deps = Dependencies::new(&graph);
+        job_layers::assign(fabric, &graph, &deps, demand, forest, self.name(), budget)
+    }
+}
+
+/// The trees of Algorithm 5.1, lines 5–16: terminals of jobs, largest job first, over weights that
+/// count routes inside jobs; then storage, then all others, each over weights of their own.
+/// O(terminals × hops × (switches + channels)).
+pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Forest {
+    let mut forest = Forest::new(fabric);
+    let mut levels = Levels::new(graph);
+    let mut builder = TreeBuilder::new(graph);
+    let mut weights = vec![0; graph.channels()];
+    let mut sharing = Sharing::new(fabric, demand);
+    let mut done = vec![false; fabric.terminals().len()];
+    for t in largest_job_first(fabric, demand, &sharing.groups) {
+        levels.search(graph, fabric.terminal(t).switch.index());
+        let sources = sharing.sources(fabric, demand, t);
+        builder.spread(graph, &levels, sources, &mut weights, forest.tree_mut(t.index()));
+        done[t.index()] = true;
+    }
+    let hosts = hosts_per_switch(fabric);
+    let others = fabric.switch_ids().flat_map(|s| fabric.attached(s)).copied();
+    for phase in [demand.storage.clone(), others.collect()] {
+        weights.fill(0);
+        for t in phase {
+            if std::mem::replace(&mut done[t.index()], true) {
+                continue;
+            }
+            let tree = forest.tree_mut(t.index());
+            levels.search(graph, fabric.terminal(t).switch.index());
+            builder.cheapest(graph, &levels, &weights, tree);
+            if fabric.terminal(t).role == Role::Host {
+                builder.add_load(graph, &levels, tree, &hosts, &mut weights);
+            }
+        }
+    }
+    complete_switches(fabric, &mut forest, |s, tree| {
+        levels.search(graph, s);
+        builder.cheapest(graph, &levels, &weights, tree);
+    });
+    forest
+}
+
+/// How many terminals of each switch share a job with one destination.
+struct Sharing {
+    /// Groups of each terminal.
+    groups: Vec<Vec<u32>>,
+    /// The groups that `sources` is for.
+    current: Vec<u32>,
+    /// Routes per source switch.
+    sources: Vec<u32>,
+    /// Largest weight of a shared group, per terminal.
+    weight: Vec<u32>,
+}
+
+impl Sharing {
+    fn new(fabric: &Fabric, demand: &Demand) -> Self {
+        Self {
+            groups: demand.groups_of(fabric),
+            current: Vec::new(),
+            sources: vec![0; fabric.switches().len()],
+            weight: vec![0; fabric.terminals().len()],
+        }
+    }
+
+    /// Routes to `dest` per source switch: one for each terminal that shares a group with it,
+    /// times the group's weight (the largest, if they share several). O(sizes of its groups),
+    /// nothing if the last destination was in the same groups.
+    fn sources(&mut self, fabric: &Fabric, demand: &Demand, dest: TerminalId) -> &[u32] {
+        let groups = &self.groups[dest.index()];
+        if self.current != *groups {
+            self.current.clone_from(groups);
+            self.sources.fill(0);
+            let shared = || groups.iter().map(|g| &demand.groups[*g as usize]);
+            for group in shared() {
+                for t in &group.terminals {
+                    let weight = &mut self.weight[t.index()];
+                    *weight = group.weight.max(*weight);
+                }
+            }
+            for t in shared().flat_map(|g| &g.terminals) {
+                let weight = std::mem::take(&mut self.weight[t.index()]);
+                self.sources[fabric.terminal(*t).switch.index()] += weight;
+            }
+        }
+        &self.sources
+    }
+}
+
+/// Terminals of jobs: largest job first (line 5); among equals job by job, and of each job one
+/// terminal per switch in turn.
+fn largest_job_first(fabric: &Fabric, demand: &Demand, groups: &[Vec<u32>]) -> Vec<TerminalId> {
+    let size = |t: TerminalId| {
+        groups[t.index()].iter().map(|g| demand.groups[*g as usize].terminals.len()).max().unwrap_or(0)
+    };
+    // Of each switch, how many terminals of the same groups came before.
+    let mut before = std::collections::BTreeMap::new();
+    let mut keyed = Vec::new();
+    for t in fabric.switch_ids().flat_map(|s| fabric.attached(s)).copied().filter(|t| size(*t) > 0) {
+        let of = &groups[t.index()];
+        let turn = before.entry((fabric.terminal(t).switch, of)).or_insert(0u32);
+        keyed.push((Reverse(size(t)), of, *turn, t));
+        *turn += 1;
+    }
+    // Stable: equal turns stay in the order of switches.
+    keyed.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+    keyed.into_iter().map(|(.., t)| t).collect()
+}
