@@ -10,6 +10,7 @@ mod fabric;
 #[cfg(test)]
 mod golden;
 mod history;
+mod input;
 mod plan;
 mod rollback;
 mod route;

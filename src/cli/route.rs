@@ -1,11 +1,114 @@
-//! `sarouter route`.
+//! `sarouter route`: one computation, written as files.
 
-use super::{Answer, Context, Failure};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::input::{self, Input, Source};
+use super::{Answer, Context, Failure, Format};
+use crate::model::Tables;
+use crate::publish::dump::{LAYERS_FILE, LFT_FILE, write_layers, write_lft};
+use crate::report::{Refusal, Report};
+use crate::route::EngineOptions;
+use crate::verify::Verdict;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example:
+  sarouter route --fabric fattree:10x18,5 --jobs jobs.txt --engine sar --layers 8 --out tables
 
-pub fn run(_args: Args, _context: &Context) -> Result<Answer, Failure> {
-    Err("not there yet".into())
+Writes lft.txt (opensm -R file -U tables/lft.txt), layers.txt and report.json. Tables that the
+checker rejects are written for study; report.json says so and the exit status is 1.")]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+    /// Routing engine
+    #[arg(long, default_value = "balanced")]
+    engine: String,
+    /// Directory for the files
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Root switches of updown: GUIDs or descriptions, separated by commas
+    #[arg(long, value_name = "SWITCHES", default_value = "")]
+    roots: String,
+    /// Tables of an earlier run on the same fabric: balanced keeps what need not change
+    #[arg(long, value_name = "DIR")]
+    previous: Option<PathBuf>,
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let input = args.source.load()?;
+    let previous = args.previous.as_deref().map(|dir| input::read_tables(&input.fabric, dir, None));
+    let options = EngineOptions {
+        roots: input::switches(&input.fabric, &args.roots)?,
+        previous: previous.transpose()?.map(Arc::new),
+        ..EngineOptions::default()
+    };
+    let routed = args.source.in_pool(|| input::route(&args.engine, &options, &input))?;
+    let tables = match routed.answer {
+        Ok(tables) => tables,
+        Err(error) => return refused(&Refusal::new(&args.engine, &error), context),
+    };
+    let (report, verdict) =
+        args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute))?;
+    write_files(&args.out, &input, &tables, &report)?;
+    show(&report, &verdict, &args.out, context)?;
+    Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}
+
+fn refused(refusal: &Refusal, context: &Context) -> Result<Answer, Failure> {
+    match context.format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(refusal)?),
+        Format::Text => println!("refused: {}", refusal.refused.message),
+    }
+    Ok(Answer::No)
+}
+
+fn show(report: &Report, verdict: &Verdict, out: &Path, context: &Context) -> Result<(), Failure> {
+    if context.format == Format::Json {
+        println!("{}", serde_json::to_string_pretty(report)?);
+        return Ok(());
+    }
+    print!("{}", report.text());
+    for finding in &verdict.findings {
+        println!("  {finding}");
+    }
+    println!("files         {}", out.display());
+    Ok(())
+}
+
+/// The report comes last: where it is, the files beside it are its own.
+fn write_files(out: &Path, input: &Input, tables: &Tables, report: &Report) -> Result<(), Failure> {
+    fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let report_path = out.join("report.json");
+    if let Err(error) = fs::remove_file(&report_path) {
+        if error.kind() != io::ErrorKind::NotFound {
+            return Err(format!("{}: {error}", report_path.display()).into());
+        }
+    }
+    write_whole(&out.join(LFT_FILE), |to| write_lft(&input.fabric, tables, to))?;
+    write_whole(&out.join(LAYERS_FILE), |to| write_layers(&input.fabric, tables, to))?;
+    let text = serde_json::to_string_pretty(report)?;
+    write_whole(&report_path, |to| writeln!(to, "{text}"))
+}
+
+/// Writes beside the file and renames: readers see the old or the new file, whole.
+fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut beside = path.as_os_str().to_os_string();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = (|| {
+        let mut to = BufWriter::with_capacity(1 << 16, File::create(&beside)?);
+        write(&mut to)?;
+        to.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    written.map_err(|e| {
+        let _ = fs::remove_file(&beside);
+        format!("{}: {e}", path.display()).into()
+    })
 }

@@ -20,6 +20,9 @@ pub struct Load {
     pub mean: f64,
     /// Population standard deviation over channels.
     pub sd: f64,
+    /// No tables can have a smaller `max`.
+    #[serde(default)]
+    pub lower_bound: u64,
 }
 
 /// Effective edge forwarding index (Definition 5.1): routes inside jobs only.
@@ -72,7 +75,7 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     let (effective, per_job) = loads::jobs(&trees, &demand.groups);
     let spread = Spread::of(&all.loads);
     Figures {
-        load: Load { max: spread.max, min: spread.min, mean: spread.mean, sd: spread.sd },
+        load: Load { max: spread.max, min: spread.min, mean: spread.mean, sd: spread.sd, lower_bound: 0 },
         effective: effective_figures(&effective, &per_job),
         paths: Paths {
             max_hops: all.longest,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::{Effective, Figures, Load, Paths};
 use crate::model::Fabric;
+use crate::route::RouteError;
 
 /// `report.json`, and a row of `compare --format json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +80,57 @@ pub struct VerdictSummary {
     pub findings: Vec<serde_json::Value>,
 }
 
+/// Why an engine made no tables: what stands in the place of a [`Report`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The engine.
+    pub engine: String,
+    /// Its reason.
+    pub refused: RefusalReason,
+}
+
+/// The reason of a [`Refusal`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalReason {
+    /// `out_of_budget`, `not_applicable`, `unknown_engine` or `bug`.
+    pub kind: String,
+    /// For people.
+    pub message: String,
+    /// Layers that would have been needed, for `out_of_budget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<usize>,
+}
+
+impl Refusal {
+    /// Of an engine's answer.
+    pub fn new(engine: &str, error: &RouteError) -> Self {
+        let (kind, needed) = match error {
+            RouteError::OutOfBudget { needed, .. } => ("out_of_budget", Some(*needed)),
+            RouteError::NotApplicable { .. } => ("not_applicable", None),
+            RouteError::UnknownEngine(_) => ("unknown_engine", None),
+            RouteError::Tables(_) => ("bug", None),
+        };
+        let refused = RefusalReason { kind: kind.to_string(), message: error.to_string(), needed };
+        Self { engine: engine.to_string(), refused }
+    }
+}
+
+/// Cells as text, columns aligned to the right, the first to the left.
+pub fn align(lines: &[Vec<String>]) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |c: usize| lines.iter().filter_map(|l| l.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let cells = line.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(i, (s, w))| if i == 0 { format!("{s:<w$}") } else { format!("{s:>w$}") });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 impl FabricSummary {
     /// Of a fabric.
     pub fn of(fabric: &Fabric) -> Self {
@@ -112,5 +164,38 @@ impl Report {
             effective: figures.effective,
             paths: figures.paths,
         }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let (load, e, paths) = (&self.load, &self.effective, &self.paths);
+        let verdict = if self.verdict.accepted { "accepted" } else { "rejected" };
+        format!(
+            "engine        {}: {:.3} s CPU, {} of {} layers, {verdict}\n\
+             fabric        {} switches, {} terminals, {} channels\n\
+             jobs          {}, {} of them on several switches\n\
+             load          max {}, mean {:.1}, no tables below {}\n\
+             inside jobs   max {}, mean {:.1}, no tables below {}; dark fiber {:.1} %\n\
+             paths         mean {:.2}, longest {}, {:.1} % as short as possible\n",
+            self.engine,
+            self.compute.cpu_seconds,
+            self.layers.used,
+            self.layers.budget,
+            self.fabric.switches,
+            self.fabric.terminals,
+            self.fabric.inter_switch_channels,
+            self.jobs.running,
+            self.jobs.multi_switch,
+            load.max,
+            load.mean,
+            load.lower_bound,
+            e.max,
+            e.mean,
+            e.lower_bound,
+            100.0 * e.dark_fiber,
+            paths.mean_hops,
+            paths.max_hops,
+            100.0 * paths.minimal_share,
+        )
     }
 }

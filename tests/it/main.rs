@@ -1,6 +1,8 @@
 //! Fast tests of the whole crate, one file per subject.
 
 mod architecture;
+mod commands;
+mod dump;
 mod engines;
 mod fabric_files;
 mod generated;

@@ -75,7 +75,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
     let effective =
         Effective { max: 60, mean: 21.5, dark_fiber: 0.25, links_per_job_mean: 7.5, ..Effective::default() };
     let after = Figures {
-        load: Load { max: 70, min: 10, mean: 42.25, sd: 3.5 },
+        load: Load { max: 70, min: 10, mean: 42.25, sd: 3.5, lower_bound: 40 },
         effective,
         paths: Paths { max_hops: 2, mean_hops: 1.875, minimal_share: 1.0 },
         layers_used: 1,

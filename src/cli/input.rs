@@ -1,0 +1,154 @@
+//! What `route`, `compare` and `verify` have in common: fabric, jobs, and one timed computation.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Failure;
+use crate::measure::measure;
+use crate::model::{Demand, Fabric, LayerBudget, NodeMap, SwitchId, Tables};
+use crate::observe::nodes::{NodeNames, name_hosts};
+use crate::observe::{fabric, jobs};
+use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
+use crate::route::{EngineOptions, RouteError, engine};
+use crate::verify::{Verdict, judge};
+
+/// Arguments that say what is to be routed.
+#[derive(Debug, clap::Args)]
+pub struct Source {
+    /// Fabric: ibnetdiscover output, ibsim .net file, or a spec such as torus:8x8x8,hosts=4
+    #[arg(long, value_name = "FILE|SPEC")]
+    pub fabric: String,
+    /// Jobs: squeue --json, a snapshot, or lines "ID HOSTLIST"; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub jobs: Option<String>,
+    /// Node names of adapters: lines "GUID NAME"
+    #[arg(long, value_name = "FILE")]
+    pub node_map: Option<PathBuf>,
+    /// Virtual layers that may be used, 1 to 15
+    #[arg(long, value_name = "K", default_value = "8")]
+    pub layers: LayerBudget,
+    /// Threads; all processors unless given
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+/// What is to be routed.
+pub struct Input {
+    /// Where.
+    pub fabric: Fabric,
+    /// For whom.
+    pub demand: Demand,
+    /// The same in numbers.
+    pub jobs: JobsSummary,
+    /// Allowed layers.
+    pub budget: LayerBudget,
+}
+
+impl Source {
+    /// Loads what the arguments name. Nodes of jobs that no host matches are listed on stderr.
+    pub fn load(&self) -> Result<Input, Failure> {
+        let fabric = fabric::load(&self.fabric)?;
+        let names = match &self.node_map {
+            Some(path) => NodeNames::load(path)?,
+            None => NodeNames::default(),
+        };
+        let nodes = name_hosts(&fabric, &names);
+        let (demand, jobs) = match &self.jobs {
+            Some(source) => demand(&fabric, &nodes, source)?,
+            None => (Demand::oblivious(), JobsSummary::default()),
+        };
+        Ok(Input { fabric, demand, jobs, budget: self.layers })
+    }
+
+    /// Runs something with as many threads as the arguments say.
+    pub fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build()?;
+        Ok(pool.install(work))
+    }
+}
+
+fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<(Demand, JobsSummary), Failure> {
+    let jobs = jobs::load(source)?;
+    let placed = nodes.place(&jobs);
+    if !placed.unknown.is_empty() {
+        let names: Vec<String> = placed.unknown.iter().map(ToString::to_string).collect();
+        tracing::warn!("no host of the fabric is called {}", names.join(", "));
+    }
+    let demand = placed.demand(fabric, Vec::new());
+    let summary = JobsSummary { running: jobs.jobs.len(), multi_switch: demand.groups.len() };
+    Ok((demand, summary))
+}
+
+/// One computation and what it cost.
+pub struct Routed {
+    /// The engine's answer.
+    pub answer: Result<Tables, RouteError>,
+    /// Its cost.
+    pub compute: Compute,
+}
+
+/// Runs an engine on this thread's pool. Only the engine is timed.
+pub fn route(name: &str, options: &EngineOptions, input: &Input) -> Routed {
+    let (wall, cpu) = (Instant::now(), cpu_seconds());
+    let answer = engine(name, options).and_then(|e| e.route(&input.fabric, &input.demand, input.budget));
+    let compute = Compute {
+        cpu_seconds: cpu_seconds() - cpu,
+        wall_seconds: wall.elapsed().as_secs_f64(),
+        peak_rss_bytes: peak_rss_bytes(),
+    };
+    Routed { answer, compute }
+}
+
+/// Judges and measures tables.
+pub fn report(name: &str, input: &Input, tables: &Tables, compute: Compute) -> (Report, Verdict) {
+    let verdict = judge(&input.fabric, tables, input.budget);
+    let figures = measure(&input.fabric, tables, &input.demand);
+    let layers = Layers { budget: input.budget.get(), used: figures.layers_used };
+    let mut report = Report::new(name, &input.fabric, input.jobs, layers, summary(&verdict), figures);
+    report.compute = compute;
+    (report, verdict)
+}
+
+/// A verdict as `report.json` has it.
+pub fn summary(verdict: &Verdict) -> VerdictSummary {
+    let findings = verdict.findings.iter().filter_map(|f| serde_json::to_value(f).ok()).collect();
+    VerdictSummary { accepted: verdict.accepted, findings }
+}
+
+/// CPU time of this process so far, all threads.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Largest resident set of this process so far; 0 where the system does not say.
+pub fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// Switches given by GUID or description, separated by commas.
+pub fn switches(fabric: &Fabric, list: &str) -> Result<Vec<SwitchId>, Failure> {
+    let find = |name: &str| {
+        let same = |s: &SwitchId| {
+            let switch = fabric.switch(*s);
+            switch.description == name || (name.starts_with("0x") && name.parse() == Ok(switch.guid))
+        };
+        fabric.switch_ids().find(same).ok_or_else(|| format!("the fabric has no switch {name:?}").into())
+    };
+    list.split(',').filter(|name| !name.is_empty()).map(find).collect()
+}
+
+/// Where tables are: a directory of ours, or a dump with or without a file of layers.
+pub fn read_tables(fabric: &Fabric, tables: &Path, layers: Option<&Path>) -> Result<Tables, Failure> {
+    use crate::publish::dump::{LAYERS_FILE, LFT_FILE, read_tables};
+    if !tables.is_dir() {
+        return Ok(read_tables(fabric, tables, layers)?);
+    }
+    let own = tables.join(LAYERS_FILE);
+    Ok(read_tables(fabric, &tables.join(LFT_FILE), Some(layers.unwrap_or(&own)))?)
+}

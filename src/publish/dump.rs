@@ -1,0 +1,109 @@
+//! `lft.txt` and `layers.txt`: tables as text.
+//!
+//! `lft.txt` is OpenSM's dump of linear forwarding tables (`opensm-lfts.dump`), which
+//! `opensm -R file -U lft.txt` loads. The reader also takes what `dump_fts`, `dump_lfts` and
+//! `ibroute` of infiniband-diags print. `layers.txt` has one line per source switch:
+//! its GUID and one character per LID from 0, the layer in base 36 or `-`.
+//!
+//! Printing and then reading gives the same tables. A file cut short is refused: every switch must
+//! be there, with the line that closes its block.
+
+mod read;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use crate::model::{Fabric, Guid, Tables, TablesError};
+
+pub use read::{read_layers, read_lft};
+pub use write::{write_layers, write_lft};
+
+/// Text that is not a dump of tables for the fabric at hand.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("{}:{line}: {message}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The file ends too early.
+    #[error("{}: cut short: {message}", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        message: String,
+    },
+    /// The file says nothing of a switch.
+    #[error("{}: nothing about switch {switch} ({description}); {missing} switches are missing", path.display())]
+    MissingSwitch {
+        /// The file.
+        path: PathBuf,
+        /// The first one missing.
+        switch: Guid,
+        /// Its description.
+        description: String,
+        /// How many are missing.
+        missing: usize,
+    },
+    /// Arrays that do not fit.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+}
+
+/// Name of the file of egress ports in a directory of tables.
+pub const LFT_FILE: &str = "lft.txt";
+/// Name of the file of layers in a directory of tables.
+pub const LAYERS_FILE: &str = "layers.txt";
+
+/// Reads tables. Without a file of layers all routes between hosts are on layer 0, as for a subnet
+/// manager without service levels; routes to switches without hosts then have no layer.
+///
+/// # Errors
+/// With file and line.
+pub fn read_tables(fabric: &Fabric, lft: &Path, layers: Option<&Path>) -> Result<Tables, DumpError> {
+    let open = |path: &Path| {
+        let file = std::fs::File::open(path);
+        let file = file.map_err(|source| DumpError::Io { path: path.to_path_buf(), source })?;
+        Ok::<_, DumpError>(std::io::BufReader::with_capacity(1 << 16, file))
+    };
+    let ports = read_lft(fabric, lft, open(lft)?)?;
+    let layers = match layers {
+        Some(path) => read_layers(fabric, path, open(path)?)?,
+        None => one_layer(fabric, &ports),
+    };
+    Ok(Tables::new(fabric, "file", ports, layers)?)
+}
+
+/// Layer 0 wherever a route between terminals starts, indexed `[dest * switches + switch]`.
+fn one_layer(fabric: &Fabric, ports: &[u8]) -> Vec<u8> {
+    let n = fabric.switches().len();
+    let mut layers = vec![Tables::NO_LAYER; ports.len()];
+    for d in fabric.dest_ids() {
+        let home = fabric.home(d);
+        layers[d.index() * n + home.index()] = 0;
+        if fabric.attached(home).is_empty() {
+            continue;
+        }
+        for s in fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()) {
+            let at = d.index() * n + s.index();
+            if ports[at] != Tables::UNREACHABLE {
+                layers[at] = 0;
+            }
+        }
+    }
+    layers
+}

@@ -1,0 +1,66 @@
+//! `route`, `verify` and `compare` as people call them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn sarouter(dir: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.current_dir(dir).args(words).output().unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+const TREE: &str = "fattree:4x4,2";
+
+#[test]
+fn what_route_writes_verify_accepts_and_damage_is_rejected() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jobs.txt"), "17 n[1-6]\n18 n[7-16]\n19 n1,elsewhere\n").unwrap();
+    let words =
+        ["--fabric", TREE, "--jobs", "jobs.txt", "--engine", "dfsssp", "--out", "t", "--format", "json"];
+    let output = sarouter(dir.path(), &[&["route"], &words[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("elsewhere"), "{output:?}");
+    let report = json(&output);
+    let written = std::fs::read_to_string(dir.path().join("t/report.json")).unwrap();
+    assert_eq!(report, serde_json::from_str::<serde_json::Value>(&written).unwrap());
+    assert_eq!(report["jobs"], serde_json::json!({"running": 3, "multi_switch": 2}));
+    assert_eq!(report["verdict"], serde_json::json!({"accepted": true, "findings": []}));
+    assert_eq!(report["layers"], serde_json::json!({"budget": 8, "used": 1}));
+
+    let output = sarouter(dir.path(), &["verify", "--fabric", TREE, "--tables", "t"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let lft = std::fs::read_to_string(dir.path().join("t/lft.txt")).unwrap();
+    // The first leaf's own host n1 is behind port 1; here it goes to n2.
+    let entry = lft.lines().find(|l| l.ends_with(" 001 # Channel Adapter portguid 0x0000000000100001: 'n1'"));
+    let damaged = entry.unwrap().replace(" 001 ", " 002 ");
+    std::fs::write(dir.path().join("bad.txt"), lft.replacen(entry.unwrap(), &damaged, 1)).unwrap();
+    let words = ["--fabric", TREE, "--tables", "bad.txt", "--layers-file", "t/layers.txt"];
+    let output = sarouter(dir.path(), &[&["verify"], &words[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("wrong port: S0000 (0x0000000000200000) sends n1 (LID "), "{text}");
+}
+
+#[test]
+fn an_engine_out_of_layers_says_how_many_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["--fabric", "torus:5x5", "--layers", "1", "--format", "json"];
+    let output = sarouter(dir.path(), &[&["route", "--engine", "dfsssp", "--out", "t"], &words[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let refused = &json(&output)["refused"];
+    assert_eq!(refused["kind"], "out_of_budget");
+    assert!(refused["needed"].as_u64().unwrap() > 1, "{refused}");
+    assert!(!dir.path().join("t").exists());
+
+    let output = sarouter(dir.path(), &[&["compare", "--engines", "dfsssp,sssp,nue"], &words[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let rows = json(&output);
+    assert_eq!(rows[0]["refused"], *refused);
+    assert_eq!((&rows[1]["engine"], &rows[1]["verdict"]["accepted"]), (&"sssp".into(), &false.into()));
+    assert_eq!(rows[1]["verdict"]["findings"][0]["kind"], "cycle");
+    assert_eq!((&rows[2]["engine"], &rows[2]["verdict"]["accepted"]), (&"nue".into(), &true.into()));
+}
