@@ -6,6 +6,7 @@
 //! [`forest`] (one in-tree per destination), [`trees`] (minimal-hop weighted trees), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines).
 
+mod balanced;
 pub mod cdg;
 pub mod dfsssp;
 pub mod dor;
@@ -80,6 +81,7 @@ type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 
 /// All engines by name, in the order of the documentation.
 const ENGINES: &[(&str, Make)] = &[
+    ("balanced", balanced::Balanced::make),
     ("sssp", |_| Box::new(sssp::Sssp)),
     ("dfsssp", |_| Box::new(dfsssp::Dfsssp)),
     ("minhop", |_| Box::new(minhop::MinHop)),

@@ -1,6 +1,7 @@
 //! Fast tests of the whole crate, one file per subject.
 
 mod architecture;
+mod balanced;
 mod commands;
 mod dump;
 mod engines;

@@ -1,0 +1,286 @@
+//! The layers: each is an order of all channels, and a route is allowed in a layer if it only
+//! climbs in that order. So no layer's channel dependency graph can ever have a cycle, whatever is
+//! routed later. The orders depend on the fabric and the budget alone, never on jobs.
+
+use super::grid;
+use super::net::{NONE, Net};
+use super::order::Order;
+use super::search::Search;
+use crate::model::Fabric;
+
+/// The turns that each layer allows.
+pub(super) struct Layers {
+    /// Bit mask of layers per turn (see [`Net::turn`]).
+    pub(super) fit: Vec<u16>,
+    /// All layers.
+    pub(super) all: u16,
+    /// The layer in which the routes along `refuge` are allowed.
+    pub(super) refuge_layer: u16,
+    /// Whether a channel belongs to the spanning tree of the last resort.
+    refuge: Vec<bool>,
+}
+
+impl Layers {
+    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes.
+    pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8) -> Self {
+        let all = (1u16 << budget) - 1;
+        let refuge_layer = 1 << (budget - 1);
+        let mut added = vec![0u16; net.turns()];
+        let (mut orders, refuge, is_known) = match grid::keys(fabric, net, budget) {
+            Some(keys) => {
+                let orders: Vec<Order> =
+                    keys.iter().enumerate().map(|(l, keys)| Order::new(keys, 1 << l)).collect();
+                (orders, spanning_tree(net, &levels(net)), true)
+            }
+            None => {
+                let levels = levels(net);
+                let keys = up_down_keys(net, &levels);
+                let orders = (0..budget).map(|l| Order::new(&keys, 1 << l)).collect();
+                (orders, spanning_tree(net, &levels), false)
+            }
+        };
+        if let Some(last) = orders.last_mut() {
+            if !is_known || !is_complete(net, last, refuge_layer) {
+                admit(net, last, &mut added, &refuge);
+            }
+        }
+        if !is_known {
+            learn(net, &mut orders, &mut added, all);
+        }
+        let mut fit = vec![0u16; net.turns()];
+        for (l, order) in orders.iter().enumerate() {
+            allow(net, order, 1 << l, &mut fit);
+        }
+        Self { fit, all, refuge_layer, refuge }
+    }
+
+    /// Fills `row` with the routes along the spanning tree. O(channels).
+    pub(super) fn refuge_routes(&self, net: &Net, home: usize, row: &mut [u8]) {
+        row.fill(NONE);
+        let mut queue = vec![home];
+        let mut head = 0;
+        while let Some(&u) = queue.get(head) {
+            head += 1;
+            for c in net.out(u).filter(|c| self.refuge[*c]) {
+                let w = net.to(c);
+                if w != home && row[w] == NONE {
+                    row[w] = net.back_slot[c];
+                    queue.push(w);
+                }
+            }
+        }
+    }
+}
+
+/// Sets a layer's bit at every turn that leads upwards in its order.
+fn allow(net: &Net, order: &Order, bit: u16, fit: &mut [u16]) {
+    for u in 0..net.switches() {
+        let mut turn = net.turn_start[u];
+        for leaving in net.out(u) {
+            for reverse in net.out(u) {
+                let coming = net.reverse(reverse);
+                if coming != leaving && reverse != leaving && order.place[coming] < order.place[leaving] {
+                    fit[turn] |= bit;
+                }
+                turn += 1;
+            }
+        }
+    }
+}
+
+/// Whether every switch with terminals reaches every other within this layer alone.
+fn is_complete(net: &Net, order: &Order, bit: u16) -> bool {
+    let mut fit = vec![0u16; net.turns()];
+    allow(net, order, bit, &mut fit);
+    let mut search = Search::new(net.switches());
+    let mut row = vec![NONE; net.switches()];
+    let price = vec![0.0; net.channels()];
+    sources(net).all(|home| {
+        search.run(net, &fit, bit, home, &price, &mut row);
+        sources(net).all(|s| net.part[s] != net.part[home] || search.layers[s] != 0)
+    })
+}
+
+fn sources(net: &Net) -> impl Iterator<Item = usize> + '_ {
+    (0..net.switches()).filter(|s| net.is_source[*s])
+}
+
+/// How far down a switch is, as in a tree whose leaves have the terminals; if all have terminals,
+/// hops from a middle switch.
+fn levels(net: &Net) -> Vec<u32> {
+    let height = net.hops_from(sources(net));
+    let top = height.iter().filter(|h| **h != u32::MAX).max().copied().unwrap_or(0);
+    if top > 0 {
+        return height.iter().map(|h| top - (*h).min(top)).collect();
+    }
+    let mut levels = vec![0; net.switches()];
+    for part in (0..net.switches()).filter(|s| net.part[*s] == *s as u32) {
+        let hops = net.hops_from([middle(net, part)]);
+        levels.iter_mut().zip(hops).filter(|(_, h)| *h != u32::MAX).for_each(|(l, h)| *l = h);
+    }
+    levels
+}
+
+/// A switch halfway along a long shortest route of a part.
+fn middle(net: &Net, part: usize) -> usize {
+    let farthest = |hops: &[u32]| {
+        let reached = (0..hops.len()).filter(|s| hops[*s] != u32::MAX);
+        reached.max_by_key(|s| (hops[*s], std::cmp::Reverse(*s))).unwrap_or(part)
+    };
+    let one = net.hops_from([farthest(&net.hops_from([part]))]);
+    let other = net.hops_from([farthest(&one)]);
+    let reached = (0..net.switches()).filter(|s| one[*s] != u32::MAX);
+    reached.min_by_key(|s| (one[*s].max(other[*s]), one[*s] + other[*s])).unwrap_or(part)
+}
+
+/// Up*/down*: all channels that lead up, the lowest first, then all that lead down, the highest
+/// first. Switches of one level are ordered by id.
+fn up_down_keys(net: &Net, levels: &[u32]) -> Vec<u32> {
+    let mut by_level: Vec<usize> = (0..net.switches()).collect();
+    by_level.sort_by_key(|s| levels[*s]);
+    let mut depth = vec![0u32; net.switches()];
+    by_level.iter().enumerate().for_each(|(i, s)| depth[*s] = i as u32);
+    let switches = net.switches() as u32;
+    let key = |from: usize, to: usize| {
+        if depth[to] < depth[from] { switches - depth[from] } else { switches + 1 + depth[from] }
+    };
+    (0..net.channels()).map(|c| key(net.from(c), net.to(c))).collect()
+}
+
+/// Channels of a breadth-first spanning tree from the topmost switch of each part, without the
+/// branches that lead to no terminal.
+fn spanning_tree(net: &Net, levels: &[u32]) -> Vec<bool> {
+    let mut is_tree = vec![false; net.channels()];
+    let mut roots: Vec<usize> = (0..net.switches()).collect();
+    roots.sort_by_key(|s| levels[*s]);
+    let mut up = vec![None; net.switches()];
+    let mut seen = vec![false; net.switches()];
+    let mut queue = Vec::with_capacity(net.switches());
+    for root in roots {
+        if std::mem::replace(&mut seen[root], true) {
+            continue;
+        }
+        queue.push(root);
+        let mut head = queue.len() - 1;
+        while let Some(&u) = queue.get(head) {
+            head += 1;
+            for c in net.out(u) {
+                let w = net.to(c);
+                if !std::mem::replace(&mut seen[w], true) {
+                    up[w] = Some(net.reverse(c));
+                    queue.push(w);
+                }
+            }
+        }
+    }
+    let mut is_needed = net.is_source.clone();
+    for w in queue.into_iter().rev() {
+        if let (true, Some(c)) = (is_needed[w], up[w]) {
+            is_needed[net.to(c)] = true;
+            is_tree[c] = true;
+            is_tree[net.reverse(c)] = true;
+        }
+    }
+    is_tree
+}
+
+/// Adds all turns of the spanning tree; a tree has no cycle to close.
+fn admit(net: &Net, order: &mut Order, added: &mut [u16], refuge: &[bool]) {
+    for u in 0..net.switches() {
+        for reverse in net.out(u).filter(|c| refuge[*c]) {
+            for leaving in net.out(u).filter(|c| refuge[*c] && *c != reverse) {
+                order.add(net, added, net.reverse(reverse), leaving);
+            }
+        }
+    }
+}
+
+/// Fits balanced shortest routes, one tree per switch with terminals, into the layers: each route
+/// into the first layer that has all its turns, else into one that can take those it misses. What
+/// fits nowhere is left to the search that follows.
+fn learn(net: &Net, orders: &mut [Order], added: &mut [u16], all: u16) {
+    let any = vec![u16::MAX; net.turns()];
+    let mut search = Search::new(net.switches());
+    let mut row = vec![NONE; net.switches()];
+    let mut load = vec![0u32; net.channels()];
+    let mut price_back = vec![0.0; net.channels()];
+    let mut flow = vec![0u32; net.switches()];
+    let mut teacher = Teacher { blocked: vec![0u16; net.turns()], tried: Vec::new() };
+    for home in sources(net) {
+        search.run(net, &any, all, home, &price_back, &mut row);
+        flow.copy_from_slice(&net.hosts);
+        for &v in search.reached.iter().skip(1).rev() {
+            let c = net.channel(v as usize, row[v as usize]);
+            load[c] += flow[v as usize];
+            flow[net.to(c)] += flow[v as usize];
+            price_back[net.reverse(c)] = (load[c] as f32).powi(3);
+        }
+        teacher.fit(net, orders, added, &mut search, &row);
+    }
+}
+
+struct Teacher {
+    /// Layers that can never take a turn: adding it would have closed a cycle.
+    blocked: Vec<u16>,
+    tried: Vec<usize>,
+}
+
+impl Teacher {
+    fn fit(&mut self, net: &Net, orders: &mut [Order], added: &mut [u16], search: &mut Search, row: &[u8]) {
+        for i in 1..search.reached.len() {
+            let v = search.reached[i] as usize;
+            let c = net.channel(v, row[v]);
+            let u = net.to(c);
+            let above = search.layers[u];
+            let turn = (row[u] != NONE).then(|| net.turn(u, net.back_slot[c], row[u]));
+            let has = turn.map_or(above, |t| above & added[t]);
+            search.layers[v] = has;
+            if has != 0 || !net.is_source[v] {
+                continue;
+            }
+            // First the layers that miss this one turn only.
+            let mut candidates: Vec<usize> = (0..orders.len()).collect();
+            candidates.sort_by_key(|l| above & (1 << l) == 0);
+            if let Some(l) =
+                candidates.into_iter().find(|l| self.add(net, &mut orders[*l], added, v, row, *l))
+            {
+                search.layers[v] = 1 << l;
+            }
+        }
+    }
+
+    /// Adds all turns of the route from `v` to one layer, or none.
+    fn add(
+        &mut self,
+        net: &Net,
+        order: &mut Order,
+        added: &mut [u16],
+        v: usize,
+        row: &[u8],
+        layer: usize,
+    ) -> bool {
+        let bit = 1u16 << layer;
+        self.tried.clear();
+        let mut coming = net.channel(v, row[v]);
+        loop {
+            let u = net.to(coming);
+            if row[u] == NONE {
+                return true;
+            }
+            let leaving = net.channel(u, row[u]);
+            let turn = net.turn(u, net.back_slot[coming], row[u]);
+            if added[turn] & bit == 0 {
+                let is_free = self.blocked[turn] & bit == 0;
+                if !is_free || !order.add(net, added, coming, leaving) {
+                    if self.tried.is_empty() {
+                        self.blocked[turn] |= bit;
+                    }
+                    self.tried.iter().for_each(|t| added[*t] &= !bit);
+                    return false;
+                }
+                self.tried.push(turn);
+            }
+            coming = leaving;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `balanced`, the default engine: routes and layers together, for the jobs that run now.
+//!
+//! 1. The layers come first: each is an order of all channels (`layers`), chosen for a torus or mesh
+//!    and learnt from shortest routes for any other fabric. A route that climbs in an order is allowed
+//!    in that layer, so no cycle can ever arise and no route has to be moved between layers.
+//! 2. One tree per destination terminal is searched from the destination outwards (`search`). Each
+//!    switch carries the set of layers that allow its route as a bit mask, so layers cost nothing.
+//!    One layer holds a spanning tree as the last resort: there is always a route.
+//! 3. Every tree is torn up and routed again when the load of all others is known.
+//!
+//! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
+//! routes between hosts.
+
+mod grid;
+mod layers;
+mod net;
+mod order;
+mod routing;
+mod search;
+mod traffic;
+
+use self::layers::Layers;
+use self::net::{NONE, Net};
+use self::routing::Routing;
+use self::search::Search;
+use self::traffic::{Class, Traffic};
+use super::{Engine, EngineOptions, RouteError};
+use crate::model::{Demand, DestId, Fabric, LayerBudget, Tables};
+
+/// The engine.
+pub(super) struct Balanced;
+
+impl Balanced {
+    pub(super) fn make(_options: &EngineOptions) -> Box<dyn Engine> {
+        Box::new(Self)
+    }
+}
+
+impl Engine for Balanced {
+    fn name(&self) -> &'static str {
+        "balanced"
+    }
+
+    fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
+        let net = Net::new(fabric);
+        let layers = Layers::new(fabric, &net, budget.get());
+        let traffic = Traffic::new(fabric, demand);
+        let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let mut routing = Routing::new(&net, &layers, &traffic, home);
+        for class in [Class::Job, Class::Storage, Class::Other] {
+            routing.clear_load();
+            let destinations = traffic.destinations(class);
+            for &t in &destinations {
+                routing.grow(t, layers.all);
+            }
+            for &t in &destinations {
+                routing.lift(t);
+                routing.grow(t, layers.all);
+            }
+        }
+        write(fabric, &net, &layers, routing.rows)
+    }
+}
+
+/// Tables of the trees: ports for slots, a layer per source, and the trees of the switches.
+fn write(fabric: &Fabric, net: &Net, layers: &Layers, rows: Vec<u8>) -> Result<Tables, RouteError> {
+    let switches = net.switches();
+    let mut ports = rows;
+    ports.resize(fabric.dest_count() * switches, NONE);
+    let mut layer_of = vec![Tables::NO_LAYER; ports.len()];
+    let mut search = Search::new(switches);
+    let price = vec![0.0; net.channels()];
+    let terminals = fabric.terminals().len();
+    for s in 0..switches {
+        let (before, row) = ports.split_at_mut((terminals + s) * switches);
+        match fabric.attached(fabric.home(DestId::at(terminals + s))).first() {
+            Some(t) => row[..switches].copy_from_slice(&before[t.index() * switches..][..switches]),
+            None => {
+                search.run(net, &layers.fit, layers.all, s, &price, &mut row[..switches]);
+                search.attach_rest(net, &mut row[..switches]);
+            }
+        }
+    }
+    for d in fabric.dest_ids() {
+        let home = fabric.home(d).index();
+        let at = d.index() * switches..(d.index() + 1) * switches;
+        let (row, layer) = (&mut ports[at.clone()], &mut layer_of[at]);
+        search.follow(net, &layers.fit, layers.all, home, row);
+        for s in 0..switches {
+            if net.is_source[s] && search.layers[s] != 0 {
+                layer[s] = search.layers[s].trailing_zeros() as u8;
+            }
+            if row[s] != NONE {
+                row[s] = net.port(net.channel(s, row[s]));
+            }
+        }
+        if net.is_source[home] {
+            layer[home] = 0;
+        }
+        row[home] = fabric.last_port(d).get();
+    }
+    Ok(Tables::new(fabric, "balanced", ports, layer_of)?)
+}

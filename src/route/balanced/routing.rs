@@ -1,0 +1,127 @@
+//! One tree of routes per destination terminal, and what the trees put on the channels.
+
+use super::layers::Layers;
+use super::net::{NONE, Net};
+use super::search::Search;
+use super::traffic::Traffic;
+
+/// The trees under construction.
+pub(super) struct Routing<'a> {
+    pub(super) net: &'a Net,
+    pub(super) layers: &'a Layers,
+    pub(super) traffic: &'a Traffic<'a>,
+    /// Home switch of each terminal.
+    pub(super) home: Vec<u32>,
+    /// Slot towards each terminal: `rows[terminal * switches + switch]`.
+    pub(super) rows: Vec<u8>,
+    /// Routes that count over each channel.
+    pub(super) load: Vec<u32>,
+    /// Price of the reverse of each channel.
+    price_back: Vec<f32>,
+    pub(super) search: Search,
+    /// Flow into the tree at each switch, from it and from all behind it.
+    pub(super) flow: Vec<u32>,
+}
+
+impl<'a> Routing<'a> {
+    pub(super) fn new(net: &'a Net, layers: &'a Layers, traffic: &'a Traffic<'a>, home: Vec<u32>) -> Self {
+        let switches = net.switches();
+        Self {
+            rows: vec![NONE; home.len() * switches],
+            home,
+            load: vec![0; net.channels()],
+            price_back: vec![0.0; net.channels()],
+            search: Search::new(switches),
+            flow: vec![0; switches],
+            net,
+            layers,
+            traffic,
+        }
+    }
+
+    /// The tree of a terminal.
+    pub(super) fn row(&self, terminal: usize) -> &[u8] {
+        let switches = self.net.switches();
+        &self.rows[terminal * switches..(terminal + 1) * switches]
+    }
+
+    /// Forgets all loads: what comes next is balanced among itself.
+    pub(super) fn clear_load(&mut self) {
+        self.load.fill(0);
+        self.price_back.fill(0.0);
+    }
+
+    /// Routes a terminal anew and adds its load. O(channels).
+    pub(super) fn grow(&mut self, terminal: usize, within: u16) {
+        let switches = self.net.switches();
+        let home = self.home[terminal] as usize;
+        let row = &mut self.rows[terminal * switches..(terminal + 1) * switches];
+        let (net, layers, search) = (self.net, self.layers, &mut self.search);
+        search.run(net, &layers.fit, within, home, &self.price_back, row);
+        if !covers(net, search, home) {
+            search.run(net, &layers.fit, layers.refuge_layer, home, &self.price_back, row);
+        }
+        if !covers(net, search, home) {
+            layers.refuge_routes(net, home, row);
+            search.follow(net, &layers.fit, layers.refuge_layer, home, row);
+        }
+        search.attach_rest(net, row);
+        self.gather(terminal);
+        self.count(terminal, u32::wrapping_add);
+    }
+
+    /// Takes the tree's load off the channels. O(channels).
+    pub(super) fn lift(&mut self, terminal: usize) {
+        self.follow(terminal);
+        self.gather(terminal);
+        self.count(terminal, u32::wrapping_sub);
+    }
+
+    /// Makes `search` describe the tree of a terminal. O(channels).
+    pub(super) fn follow(&mut self, terminal: usize) {
+        let switches = self.net.switches();
+        let row = &mut self.rows[terminal * switches..(terminal + 1) * switches];
+        let home = self.home[terminal] as usize;
+        self.search.follow(self.net, &self.layers.fit, self.layers.all, home, row);
+        self.search.attach_rest(self.net, row);
+    }
+
+    /// Sums the flows of the tree that `search` describes. O(switches).
+    pub(super) fn gather(&mut self, terminal: usize) {
+        self.traffic.fill(self.net, terminal, &mut self.flow);
+        let switches = self.net.switches();
+        let row = &self.rows[terminal * switches..(terminal + 1) * switches];
+        for &v in self.search.reached.iter().skip(1).rev() {
+            let next = self.net.to(self.net.channel(v as usize, row[v as usize]));
+            self.flow[next as usize] += self.flow[v as usize];
+        }
+    }
+
+    fn count(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
+        for i in 1..self.search.reached.len() {
+            let v = self.search.reached[i] as usize;
+            let flow = self.flow[v];
+            if flow > 0 {
+                let c = self.net.channel(v, self.row(terminal)[v]);
+                self.set_load(c, change(self.load[c], flow));
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_load(&mut self, channel: usize, load: u32) {
+        self.load[channel] = load;
+        self.price_back[self.net.reverse(channel)] = price(load);
+    }
+}
+
+/// Steep, so that a route avoids its fullest channel before it counts the others.
+fn price(load: u32) -> f32 {
+    let load = load as f32;
+    load * load * load
+}
+
+/// Whether each switch with terminals has a route in some layer, as far as it is connected.
+pub(super) fn covers(net: &Net, search: &Search, home: usize) -> bool {
+    (0..net.switches()).all(|s| !net.is_source[s] || net.part[s] != net.part[home] || search.layers[s] != 0)
+}

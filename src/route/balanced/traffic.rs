@@ -1,0 +1,79 @@
+//! Who sends to whom, seen from one destination at a time.
+
+use super::net::Net;
+use crate::model::{Demand, Fabric, TerminalId};
+
+/// How much a destination's routes matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    /// Routes inside jobs; all routes between hosts if no job is known.
+    Job,
+    /// Routes to storage servers.
+    Storage,
+    /// Routes that only must be there.
+    Other,
+}
+
+/// The flows towards each terminal, per sending switch.
+pub(super) struct Traffic<'a> {
+    demand: &'a Demand,
+    /// Groups of each terminal.
+    groups: Vec<Vec<u32>>,
+    /// Per group: switches and the number of its terminals there.
+    spread: Vec<Vec<(u32, u32)>>,
+    /// Class of each terminal.
+    class: Vec<Class>,
+}
+
+impl<'a> Traffic<'a> {
+    /// O(terminals + sum of group sizes).
+    pub(super) fn new(fabric: &Fabric, demand: &'a Demand) -> Self {
+        let groups = demand.groups_of(fabric);
+        let is_host = |t: TerminalId| fabric.terminal(t).role == crate::model::Role::Host;
+        let spread = demand.groups.iter().map(|g| {
+            let mut at: Vec<u32> =
+                g.terminals.iter().map(|t| fabric.terminal(*t).switch.index() as u32).collect();
+            at.sort_unstable();
+            at.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
+        });
+        let spread = spread.collect();
+        let mut class: Vec<Class> = fabric
+            .terminal_ids()
+            .map(|t| match groups[t.index()].is_empty() {
+                false => Class::Job,
+                true if demand.is_oblivious() && is_host(t) => Class::Job,
+                true => Class::Other,
+            })
+            .collect();
+        for t in &demand.storage {
+            if class[t.index()] == Class::Other {
+                class[t.index()] = Class::Storage;
+            }
+        }
+        Self { demand, groups, spread, class }
+    }
+
+    /// Destinations of a class. Those of jobs in the order of the largest job they are in, as in
+    /// Algorithm 5.1.
+    pub(super) fn destinations(&self, class: Class) -> Vec<usize> {
+        let mut found: Vec<usize> = (0..self.class.len()).filter(|t| self.class[*t] == class).collect();
+        // Groups are sorted by size.
+        found.sort_by_key(|t| self.groups[*t].first());
+        found
+    }
+
+    /// Fills in the number of routes that count, per sending switch.
+    pub(super) fn fill(&self, net: &Net, terminal: usize, flow: &mut [u32]) {
+        if self.groups[terminal].is_empty() {
+            flow.copy_from_slice(&net.hosts);
+            return;
+        }
+        flow.fill(0);
+        for g in &self.groups[terminal] {
+            let weight = self.demand.groups[*g as usize].weight;
+            for (s, count) in &self.spread[*g as usize] {
+                flow[*s as usize] += weight * count;
+            }
+        }
+    }
+}
