@@ -15,6 +15,7 @@ mod grid;
 mod layers;
 mod net;
 mod order;
+mod refine;
 mod routing;
 mod search;
 mod traffic;
@@ -57,6 +58,8 @@ impl Engine for Balanced {
                 routing.lift(t);
                 routing.grow(t, layers.all);
             }
+            let mean = routing.load.iter().map(|l| u64::from(*l)).sum::<u64>() / net.channels().max(1) as u64;
+            routing.refine(&destinations, mean as u32, 40);
         }
         write(fabric, &net, &layers, routing.rows)
     }

@@ -21,6 +21,8 @@ pub(super) struct Routing<'a> {
     pub(super) search: Search,
     /// Flow into the tree at each switch, from it and from all behind it.
     pub(super) flow: Vec<u32>,
+    /// Switches still to visit, with the layers and hops of their routes.
+    pub(super) stack: Vec<(u32, u16, u16)>,
 }
 
 impl<'a> Routing<'a> {
@@ -33,6 +35,7 @@ impl<'a> Routing<'a> {
             price_back: vec![0.0; net.channels()],
             search: Search::new(switches),
             flow: vec![0; switches],
+            stack: Vec::new(),
             net,
             layers,
             traffic,
@@ -93,7 +96,7 @@ impl<'a> Routing<'a> {
         let row = &self.rows[terminal * switches..(terminal + 1) * switches];
         for &v in self.search.reached.iter().skip(1).rev() {
             let next = self.net.to(self.net.channel(v as usize, row[v as usize]));
-            self.flow[next as usize] += self.flow[v as usize];
+            self.flow[next] += self.flow[v as usize];
         }
     }
 
