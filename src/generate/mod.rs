@@ -10,5 +10,6 @@ pub mod spec;
 mod systems;
 mod tori;
 mod trees;
+pub mod workload;
 
 pub use spec::{SpecError, generate};

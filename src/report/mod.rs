@@ -1,5 +1,10 @@
 //! Figures for people and programs: `report.json`, text, plots, HTML.
 
+pub mod curves;
+pub mod heat_map;
+pub mod page;
+pub mod svg;
+
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Effective, Figures, Load, Paths};

@@ -1,0 +1,157 @@
+//! The fabric as a picture: every cable as two lines, one per direction, coloured by load
+//! (as in thesis Figure 5.2).
+
+use std::fmt::Write as _;
+
+use super::svg::{escape, heat_colour};
+use crate::model::{ChannelId, Fabric, SwitchId};
+
+const WIDTH: f64 = 960.0;
+const ROW: f64 = 190.0;
+const TOP: f64 = 46.0;
+
+/// Draws a fabric whose switches are laid out in rows: leaf switches (those with hosts) at the
+/// bottom, then by distance from them. `loads` is indexed by channel; colours are scaled to
+/// `full`, so that two pictures can share one scale. Channels without load are thin and dashed:
+/// dark fiber. O(channels).
+pub fn heat_map(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> String {
+    let rows = rows(fabric);
+    let place = places(fabric, &rows);
+    let height = TOP + ROW * (rows.len().max(2) - 1) as f64 + 70.0;
+    let mut svg = format!(
+        "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{t}\">\
+         <text x=\"12\" y=\"22\" class=\"title\">{t}</text>",
+        t = escape(title)
+    );
+    let mut order: Vec<ChannelId> = fabric.channel_ids().collect();
+    order.sort_by_key(|c| loads[c.index()]);
+    let nth = nth_parallel(fabric);
+    for c in order {
+        draw_channel(&mut svg, fabric, &place, nth[c.index()], c, loads[c.index()], full);
+    }
+    for s in fabric.switch_ids() {
+        let (x, y) = place[s.index()];
+        let switch = fabric.switch(s);
+        let hosts = fabric.attached(s).len();
+        let _ = write!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\" class=\"switch\"><title>{} ({hosts} hosts)</title></circle>",
+            escape(&switch.description)
+        );
+        if fabric.switches().len() <= 64 {
+            let below = if hosts > 0 { 26.0 } else { -16.0 };
+            let _ = write!(
+                svg,
+                "<text x=\"{x:.1}\" y=\"{:.1}\" class=\"name\">{}</text>",
+                y + below,
+                escape(&switch.description)
+            );
+        }
+    }
+    svg.push_str(&legend(height - 14.0, full));
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Switches by distance from the nearest leaf, farthest row first.
+fn rows(fabric: &Fabric) -> Vec<Vec<SwitchId>> {
+    let mut level = vec![usize::MAX; fabric.switches().len()];
+    let mut row: Vec<SwitchId> = fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()).collect();
+    if row.is_empty() {
+        row = fabric.switch_ids().collect();
+    }
+    let mut rows = Vec::new();
+    while !row.is_empty() {
+        row.iter().for_each(|s| level[s.index()] = rows.len());
+        let mut next: Vec<SwitchId> =
+            row.iter().flat_map(|s| fabric.out(*s)).map(|c| fabric.channel(*c).to).collect();
+        next.retain(|s| level[s.index()] == usize::MAX);
+        next.sort_unstable();
+        next.dedup();
+        rows.push(std::mem::replace(&mut row, next));
+    }
+    rows.reverse();
+    rows
+}
+
+/// `result[switch]`: centre of its circle. Switches that no leaf reaches stay in the corner.
+fn places(fabric: &Fabric, rows: &[Vec<SwitchId>]) -> Vec<(f64, f64)> {
+    let mut place = vec![(6.0, TOP); fabric.switches().len()];
+    for (r, row) in rows.iter().enumerate() {
+        let step = (WIDTH - 60.0) / row.len() as f64;
+        for (i, s) in row.iter().enumerate() {
+            place[s.index()] = (30.0 + step * (i as f64 + 0.5), TOP + ROW * r as f64 + 16.0);
+        }
+    }
+    place
+}
+
+/// `result[channel]`: position of its cable among parallel ones, as an offset around 0.
+fn nth_parallel(fabric: &Fabric) -> Vec<f64> {
+    let pair = |c: ChannelId| {
+        let ch = fabric.channel(c);
+        (ch.from.min(ch.to), ch.from.max(ch.to))
+    };
+    let mut cables: Vec<ChannelId> = fabric.channel_ids().step_by(2).collect();
+    cables.sort_by_key(|c| (pair(*c), *c));
+    let mut nth = vec![0.0; fabric.channels().len()];
+    for bundle in cables.chunk_by(|a, b| pair(*a) == pair(*b)) {
+        for (i, c) in bundle.iter().enumerate() {
+            let offset = i as f64 - (bundle.len() - 1) as f64 / 2.0;
+            nth[c.index()] = offset;
+            nth[c.reverse().index()] = offset;
+        }
+    }
+    nth
+}
+
+fn draw_channel(
+    svg: &mut String,
+    fabric: &Fabric,
+    place: &[(f64, f64)],
+    nth: f64,
+    c: ChannelId,
+    load: u64,
+    full: u64,
+) {
+    let ch = fabric.channel(c);
+    let ((x1, y1), (x2, y2)) = (place[ch.from.index()], place[ch.to.index()]);
+    // Parallel cables lie side by side, and the two directions of a cable touch. The normal is
+    // taken from the lower switch so that both directions of a cable stay together.
+    let forward = if c.index() % 2 == 0 { 1.0 } else { -1.0 };
+    let (dx, dy) = ((x2 - x1) * forward, (y2 - y1) * forward);
+    let length = dx.hypot(dy).max(1.0);
+    let shift = nth * 5.0 + forward * 1.1;
+    let (ox, oy) = (-dy / length * shift, dx / length * shift);
+    let (class, stroke) = match load {
+        0 => ("dark", String::new()),
+        _ => ("lit", format!(" stroke=\"{}\"", heat_colour(load as f64 / full.max(1) as f64))),
+    };
+    let _ = write!(
+        svg,
+        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"{stroke}><title>{}: {load}</title></line>",
+        x1 + ox,
+        y1 + oy,
+        x2 + ox,
+        y2 + oy,
+        escape(&fabric.channel_name(c))
+    );
+}
+
+fn legend(y: f64, full: u64) -> String {
+    let mut svg = String::new();
+    for i in 0..24 {
+        let x = 60.0 + 9.0 * f64::from(i);
+        let colour = heat_colour(f64::from(i) / 23.0);
+        let _ =
+            write!(svg, "<rect x=\"{x}\" y=\"{:.1}\" width=\"9\" height=\"10\" fill=\"{colour}\"/>", y - 9.0);
+    }
+    let _ = write!(
+        svg,
+        "<text x=\"52\" y=\"{y:.1}\" class=\"end\">1</text><text x=\"282\" y=\"{y:.1}\" class=\"small\">{full} routes \
+         inside jobs</text><line x1=\"460\" x2=\"500\" y1=\"{l:.1}\" y2=\"{l:.1}\" class=\"dark\"/>\
+         <text x=\"508\" y=\"{y:.1}\" class=\"small\">unused (dark fiber)</text>",
+        l = y - 4.0
+    );
+    svg
+}

@@ -1,0 +1,59 @@
+//! The few things hand-built SVG needs: escaping, a colour scale, round axis steps.
+
+/// Text or attribute value as XML.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A colour for `share` in 0..=1 on a scale that colour-blind readers can order: from pale yellow
+/// over orange-red to dark violet, falling steadily in lightness (it also prints in grey).
+pub fn heat_colour(share: f64) -> String {
+    const STOPS: [[f64; 3]; 5] =
+        [[253., 231., 150.], [251., 176., 82.], [229., 100., 72.], [158., 42., 99.], [62., 15., 89.]];
+    let at = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
+    let low = (at as usize).min(STOPS.len() - 2);
+    let part = at - low as f64;
+    let mix = |i: usize| (STOPS[low][i] + (STOPS[low + 1][i] - STOPS[low][i]) * part).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
+}
+
+/// Axis ticks from 0 to at least `max`: about five, at 1, 2 or 5 times a power of ten.
+pub fn ticks(max: f64) -> Vec<f64> {
+    if max.is_nan() || max <= 0.0 {
+        return vec![0.0, 1.0];
+    }
+    let rough = max / 4.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|f| f * power).find(|s| *s >= rough).unwrap_or(rough);
+    let count = (max / step).ceil() as usize;
+    (0..=count).map(|i| i as f64 * step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_cover_the_maximum() {
+        assert_eq!(ticks(160.0), [0.0, 50.0, 100.0, 150.0, 200.0]);
+        assert_eq!(ticks(54.0), [0.0, 20.0, 40.0, 60.0]);
+        assert_eq!(ticks(0.0), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn the_heat_scale_gets_darker_all_the_way() {
+        let light = |share| {
+            let c = heat_colour(share);
+            let part = |r: std::ops::Range<usize>| f64::from(u8::from_str_radix(&c[r], 16).unwrap());
+            0.2126 * part(1..3) + 0.7152 * part(3..5) + 0.0722 * part(5..7)
+        };
+        for i in 0..20 {
+            assert!(light(f64::from(i + 1) / 20.0) < light(f64::from(i) / 20.0), "not darker at {i}");
+        }
+    }
+
+    #[test]
+    fn markup_in_names_is_only_text() {
+        assert_eq!(escape(r#"<b a="1">&"#), "&lt;b a=&quot;1&quot;&gt;&amp;");
+    }
+}
