@@ -1,11 +1,244 @@
-//! `sarouter demo`.
+//! `sarouter demo`: the whole job on a built-in cluster, nothing to install.
 
-use super::{Answer, Context, Failure};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Answer, Context, Failure, Format};
+use crate::generate::workload::Workload;
+use crate::measure::{self, Figures};
+use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Placed, Tables};
+use crate::plan::{Decision, Policy, plan};
+use crate::publish::EpochStore;
+use crate::report::demo_page::{Moment, PublishedEpoch, Sample, demo_page};
+use crate::report::{JobsSummary, Layers, Report, VerdictSummary};
+use crate::route::{self, EngineOptions};
+use crate::{generate, observe, verify};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "Example: sarouter demo --hours 6 --seed 3 --out demo.html")]
+pub struct Args {
+    /// Simulated hours.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=24))]
+    hours: u32,
+    /// Seed of the simulated batch system.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Routing engine.
+    #[arg(long, default_value = "balanced")]
+    engine: String,
+    /// Page to write.
+    #[arg(long, default_value = "sarouter-demo.html", value_name = "FILE")]
+    out: PathBuf,
+    /// Keep the epochs in this state directory (default: a temporary one).
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
 
-pub fn run(_args: Args, _context: &Context) -> Result<Answer, Failure> {
-    Err("not there yet".into())
+/// The 180-node island of thesis Figure 5.2.
+const ISLAND: &str = "fattree:10x18,5";
+const POLL_MINUTES: u32 = 5;
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let scratch = std::env::temp_dir().join(format!("sarouter-demo-{}", std::process::id()));
+    let state = args.state.clone().unwrap_or_else(|| scratch.clone());
+    let result = simulate(&args, &state, context.format);
+    if args.state.is_none() {
+        // What is left of a temporary directory harms nobody.
+        let _ = std::fs::remove_dir_all(&scratch);
+    }
+    result
+}
+
+fn simulate(args: &Args, state: &std::path::Path, format: Format) -> Result<Answer, Failure> {
+    let mut demo = Demo::new(args, state)?;
+    if format == Format::Text {
+        println!(
+            "180 hosts on 15 switches ({ISLAND}); every {POLL_MINUTES} minutes the batch system is polled.\n\
+             Max effective EFI: routes between nodes of one job on the most loaded channel; \"oblivious\" is\n\
+             dfsssp, computed once for everybody.\n"
+        );
+        println!(
+            "{:>5} {:>6} {:>7} {:>6}  {:>9} {:>7} {:>6} {:>6}  {:>11}  {:>6}",
+            "time", "epoch", "change", "jobs", "oblivious", "before", "after", "bound", "dark fiber", "ms"
+        );
+    }
+    for _ in 0..args.hours * 60 / POLL_MINUTES {
+        demo.poll()?;
+        if format == Format::Text {
+            demo.print_last();
+        }
+    }
+    demo.finish(args, format)
+}
+
+/// A cluster, its routes, and what was seen so far.
+struct Demo {
+    fabric: Fabric,
+    nodes: NodeMap,
+    workload: Workload,
+    policy: Policy,
+    store: EpochStore,
+    /// Routes that know no jobs, for comparison.
+    oblivious: Tables,
+    jobs_before: JobMap,
+    samples: Vec<Sample>,
+    changes: Vec<(usize, usize)>,
+    worst: Option<Worst>,
+}
+
+/// The moment at which job-aware routes gained most.
+struct Worst {
+    sample: usize,
+    oblivious: Vec<u64>,
+    ours: Vec<u64>,
+}
+
+impl Demo {
+    fn new(args: &Args, state: &std::path::Path) -> Result<Self, Failure> {
+        let fabric = generate::generate(ISLAND)?;
+        let nodes = observe::nodes::by_description(&fabric);
+        let start: DateTime<Utc> = DateTime::UNIX_EPOCH + TimeDelta::hours(8);
+        let names = fabric.host_ids().map(|t| fabric.terminal(t).description.parse());
+        let mut workload = Workload::new(names.collect::<Result<_, _>>()?, start, args.seed);
+        // The cluster has been running for a while when the demo begins.
+        workload.advance(6 * 60);
+        let budget = LayerBudget::new(8)?;
+        let oblivious = route::engine("dfsssp", &EngineOptions::default())?;
+        Ok(Self {
+            oblivious: oblivious.route(&fabric, &Demand::oblivious(), budget)?,
+            policy: Policy {
+                engine: args.engine.clone(),
+                budget,
+                min_job_age: TimeDelta::minutes(i64::from(POLL_MINUTES)),
+                layer_per_job: false,
+                storage: Vec::new(),
+            },
+            store: EpochStore::open(state)?,
+            jobs_before: JobMap::new(start, Vec::new()),
+            samples: Vec::new(),
+            changes: Vec::new(),
+            worst: None,
+            fabric,
+            nodes,
+            workload,
+        })
+    }
+
+    fn poll(&mut self) -> Result<(), Failure> {
+        self.workload.advance(POLL_MINUTES);
+        let jobs = self.workload.snapshot();
+        let began = Instant::now();
+        let published = self.store.published(&self.fabric)?;
+        let outcome = plan(&self.fabric, &self.nodes, &jobs, published.as_ref(), &self.policy)?;
+        let mut epoch = None;
+        if let Decision::Publish(plan) = outcome.decision {
+            let before = plan.before;
+            let number = self.publish(*plan)?;
+            let milliseconds = began.elapsed().as_secs_f64() * 1e3;
+            epoch = Some(PublishedEpoch { number, before, milliseconds });
+        }
+        self.look(jobs, epoch)
+    }
+
+    fn publish(&self, plan: crate::plan::Plan) -> Result<u64, Failure> {
+        let (figures, created) = (plan.after, plan.jobs.time);
+        let running = plan.jobs.jobs.len();
+        let jobs = JobsSummary { running, multi_switch: plan.demand.groups.len() };
+        let layers = Layers { budget: self.policy.budget.get(), used: figures.layers_used };
+        let checked = verify::accept(&self.fabric, plan, self.policy.budget)
+            .map_err(|verdict| format!("the checker rejected the tables: {:?}", verdict.findings))?;
+        let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
+        let report = Report::new(&self.policy.engine, &self.fabric, jobs, layers, verdict, figures);
+        let number = self.store.lock()?.publish(&self.fabric, &checked, &report, created)?;
+        Ok(number.get())
+    }
+
+    /// Measures what is in force, and oblivious routes, for the jobs of now.
+    fn look(&mut self, jobs: JobMap, epoch: Option<PublishedEpoch>) -> Result<(), Failure> {
+        let published = self.store.published(&self.fabric)?.ok_or("nothing was published")?;
+        let demand = self.nodes.place(&jobs).demand(&self.fabric, Vec::new());
+        let ours = measure::measure(&self.fabric, &published.tables, &demand);
+        let oblivious = measure::measure(&self.fabric, &self.oblivious, &demand);
+        let time = jobs.time.format("%H:%M").to_string();
+        let sample = Sample { time, multi_switch: demand.groups.len(), oblivious, ours, epoch };
+        self.changes.push(changes(&self.jobs_before, &jobs));
+        if self.worst.as_ref().is_none_or(|w| gain(&sample) > gain(&self.samples[w.sample])) {
+            self.worst = Some(Worst {
+                sample: self.samples.len(),
+                oblivious: measure::effective_loads(&self.fabric, &self.oblivious, &demand),
+                ours: measure::effective_loads(&self.fabric, &published.tables, &demand),
+            });
+        }
+        self.samples.push(sample);
+        self.jobs_before = jobs;
+        Ok(())
+    }
+
+    fn print_last(&self) {
+        let (Some(s), Some((started, ended))) = (self.samples.last(), self.changes.last()) else { return };
+        let Some(epoch) = s.epoch else { return };
+        let before = epoch.before.map_or("-".to_string(), |f| f.effective.max.to_string());
+        let dark = |f: &Figures| format!("{:.0}", 100.0 * f.effective.dark_fiber);
+        println!(
+            "{:>5} {:>6} {:>7} {:>6}  {:>9} {:>7} {:>6} {:>6}  {:>11}  {:>6.1}",
+            s.time,
+            epoch.number,
+            format!("+{started} -{ended}"),
+            s.multi_switch,
+            s.oblivious.effective.max,
+            before,
+            s.ours.effective.max,
+            s.ours.effective.lower_bound,
+            format!("{} -> {} %", epoch.before.as_ref().map_or("-".into(), dark), dark(&s.ours)),
+            epoch.milliseconds
+        );
+    }
+
+    fn finish(self, args: &Args, format: Format) -> Result<Answer, Failure> {
+        let worst = self.worst.ok_or("no poll happened")?;
+        let moment =
+            Moment { sample: &self.samples[worst.sample], oblivious: &worst.oblivious, ours: &worst.ours };
+        let page = demo_page(&self.fabric, &args.engine, &self.samples, &moment);
+        std::fs::write(&args.out, page).map_err(|e| format!("{}: {e}", args.out.display()))?;
+        let path = args.out.canonicalize().unwrap_or_else(|_| args.out.clone());
+        let mean = |value: &dyn Fn(&Sample) -> f64| {
+            self.samples.iter().map(value).sum::<f64>() / self.samples.len() as f64
+        };
+        let theirs = mean(&|s| s.oblivious.effective.max as f64);
+        let ours = mean(&|s| s.ours.effective.max as f64);
+        let epochs = self.samples.iter().filter(|s| s.epoch.is_some()).count();
+        match format {
+            Format::Json => {
+                let summary = serde_json::json!({
+                    "engine": args.engine, "polls": self.samples.len(), "epochs": epochs,
+                    "mean_max_effective": {"oblivious": theirs, "ours": ours}, "page": path,
+                });
+                println!("{summary}");
+            }
+            Format::Text => println!(
+                "\n{epochs} epochs in {} polls. Mean max effective EFI: {theirs:.0} oblivious, {ours:.0} with {} \
+                 ({:+.0} %).\nPage: {}",
+                self.samples.len(),
+                args.engine,
+                100.0 * (ours / theirs - 1.0),
+                path.display()
+            ),
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+fn gain(s: &Sample) -> i64 {
+    s.oblivious.effective.max as i64 - s.ours.effective.max as i64
+}
+
+/// Jobs that started and ended between two snapshots.
+fn changes(before: &JobMap, after: &JobMap) -> (usize, usize) {
+    let missing = |a: &JobMap, b: &JobMap| {
+        a.jobs.iter().filter(|j| b.jobs.binary_search_by(|k| k.id.cmp(&j.id)).is_err()).count()
+    };
+    (missing(after, before), missing(before, after))
 }

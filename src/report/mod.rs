@@ -1,6 +1,7 @@
 //! Figures for people and programs: `report.json`, text, plots, HTML.
 
 pub mod curves;
+pub mod demo_page;
 pub mod heat_map;
 pub mod page;
 pub mod svg;
