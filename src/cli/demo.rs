@@ -8,7 +8,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Answer, Context, Failure, Format};
 use crate::generate::workload::Workload;
 use crate::measure::{self, Figures};
-use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Placed, Tables};
+use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Tables};
+use crate::observe::nodes::NodeNames;
 use crate::plan::{Decision, Policy, plan};
 use crate::publish::EpochStore;
 use crate::report::demo_page::{Moment, PublishedEpoch, Sample, demo_page};
@@ -27,7 +28,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Routing engine.
-    #[arg(long, default_value = "balanced")]
+    #[arg(long, default_value = "sar-nue")]
     engine: String,
     /// Page to write.
     #[arg(long, default_value = "sarouter-demo.html", value_name = "FILE")]
@@ -99,7 +100,7 @@ struct Worst {
 impl Demo {
     fn new(args: &Args, state: &std::path::Path) -> Result<Self, Failure> {
         let fabric = generate::generate(ISLAND)?;
-        let nodes = observe::nodes::by_description(&fabric);
+        let nodes = observe::nodes::name_hosts(&fabric, &NodeNames::default());
         let start: DateTime<Utc> = DateTime::UNIX_EPOCH + TimeDelta::hours(8);
         let names = fabric.host_ids().map(|t| fabric.terminal(t).description.parse());
         let mut workload = Workload::new(names.collect::<Result<_, _>>()?, start, args.seed);
@@ -112,7 +113,8 @@ impl Demo {
             policy: Policy {
                 engine: args.engine.clone(),
                 budget,
-                min_job_age: TimeDelta::minutes(i64::from(POLL_MINUTES)),
+                // No simulated job is too short to be worth an epoch.
+                min_job_age: TimeDelta::zero(),
                 layer_per_job: false,
                 storage: Vec::new(),
             },
@@ -168,8 +170,8 @@ impl Demo {
         if self.worst.as_ref().is_none_or(|w| gain(&sample) > gain(&self.samples[w.sample])) {
             self.worst = Some(Worst {
                 sample: self.samples.len(),
-                oblivious: measure::effective_loads(&self.fabric, &self.oblivious, &demand),
-                ours: measure::effective_loads(&self.fabric, &published.tables, &demand),
+                oblivious: measure::effective_loads(&self.fabric, &self.oblivious, &demand.groups),
+                ours: measure::effective_loads(&self.fabric, &published.tables, &demand.groups),
             });
         }
         self.samples.push(sample);
