@@ -1,7 +1,8 @@
 //! What subcommands share.
 
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
@@ -41,4 +42,27 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(e.into()),
         _ => Ok(()),
     }
+}
+
+/// Writes a file so that its path has the old content or the new, never a part: a new file beside
+/// it, forced to disk, takes its place.
+///
+/// # Errors
+/// With the path; the old file then stands and no other is left.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |e: io::Error| format!("{}: {e}", path.display());
+    let name = path.file_name().ok_or_else(|| format!("{} is not a file name", path.display()))?;
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = directory.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        File::open(directory)?.sync_all()
+    };
+    write().map_err(|e| {
+        let _ = fs::remove_file(&beside);
+        failed(e).into()
+    })
 }

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod balanced;
+mod cli_fabric;
 mod commands;
 mod dump;
 mod engines;
