@@ -15,14 +15,11 @@
  */
 #include "fit.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <opensm/osm_event_plugin.h>
 #include <opensm/osm_version.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,17 +30,12 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "status.h"
 
 #define ENGINE_NAME "sarouter"
 /* How often to look without being notified, and when to repeat a request that OpenSM lost. */
 enum { LOOK_MS = 1000, REPEAT_S = 5 };
-
-struct options {
-	char state[PATH_MAX], status[PATH_MAX];
-	unsigned heartbeat;
-	bool decline_on_loss;
-};
 
 /* Which file the path led to when we looked. */
 struct file_id {
@@ -70,6 +62,7 @@ struct plugin {
 	struct status_refusal fit_refusal;   /* (m) by the engine: it does not fit */
 	struct status status;                /* (m) */
 	bool status_due;                     /* (m) */
+	enum { NOT_UP, UP_ONCE, SETTLED } bring_up; /* (m) */
 	bool stop;                           /* (m) */
 
 	pthread_t thread;
@@ -227,12 +220,8 @@ static int setup(struct osm_routing_engine *engine, osm_opensm_t *osm)
 }
 
 /* OpenSM reports from the thread that routes, so routing_engine_used does not change under us. */
-static void report(void *context, osm_epi_event_id_t event, void *data)
+static void note_routing(struct plugin *p)
 {
-	struct plugin *p = context;
-	(void)data;
-	if (event != OSM_EVENT_ID_UCAST_ROUTING_DONE)
-		return;
 	const osm_routing_engine_t *used = p->osm->routing_engine_used;
 	pthread_mutex_lock(&p->mutex);
 	struct status *status = &p->status;
@@ -244,6 +233,26 @@ static void report(void *context, osm_epi_event_id_t event, void *data)
 		status->tables = p->built;
 	p->status_due = true;
 	pthread_mutex_unlock(&p->mutex);
+}
+
+static void note_subnet_up(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	if (p->bring_up == NOT_UP)
+		p->bring_up = UP_ONCE;
+	pthread_mutex_unlock(&p->mutex);
+}
+
+static void report(void *context, osm_epi_event_id_t event, void *data)
+{
+	struct plugin *p = context;
+	(void)data;
+	if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE)
+		note_routing(p);
+	else if (event == OSM_EVENT_ID_SUBNET_UP)
+		note_subnet_up(p);
+	else
+		return;
 	wake_thread(p);
 }
 
@@ -297,6 +306,23 @@ static void ask_to_route(osm_opensm_t *osm)
 		return;
 	osm->subn.force_reroute = TRUE;
 	osm_sm_sweep(&osm->sm);
+}
+
+/*
+ * After the first bring-up OpenSM takes every port for new and sends all SL2VL and VL arbitration
+ * tables with each reroute, a hundred times as much as the forwarding tables, until it discovers the
+ * fabric once more. We want that to be over before the first epoch comes.
+ */
+static void settle(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	bool due = p->bring_up == UP_ONCE;
+	p->bring_up = due ? SETTLED : p->bring_up;
+	pthread_mutex_unlock(&p->mutex);
+	if (!due)
+		return;
+	p->osm->subn.force_heavy_sweep = TRUE;
+	osm_sm_sweep(&p->osm->sm);
 }
 
 static bool untried_candidate(struct plugin *p)
@@ -366,6 +392,7 @@ static void *watch(void *context)
 	time_t written = seconds_now() - p->options.heartbeat, asked = seconds_now();
 	while (!stopping(p)) {
 		watch_state(p);
+		settle(p);
 		bool fresh = look(p);
 		if (fresh || (untried_candidate(p) && seconds_now() - asked >= REPEAT_S)) {
 			ask_to_route(p->osm);
@@ -387,49 +414,6 @@ static bool layout_is_ours(const osm_opensm_t *osm)
 {
 	return osm->subn.p_osm == osm && osm->sm.p_subn == &osm->subn && osm->sm.p_log == &osm->log &&
 	       osm->sm.p_lock == &osm->lock && osm->sm.p_vl15 == &osm->vl15;
-}
-
-static bool take_option(struct options *options, const char *word)
-{
-	const char *value = strchr(word, '=');
-	if (value == NULL)
-		return false;
-	value++;
-	if (strncmp(word, "state=", 6) == 0)
-		return snprintf(options->state, PATH_MAX, "%s", value) < PATH_MAX && value[0] == '/';
-	if (strncmp(word, "status=", 7) == 0)
-		return snprintf(options->status, PATH_MAX, "%s", value) < PATH_MAX && value[0] == '/';
-	if (strncmp(word, "heartbeat=", 10) == 0) {
-		char *end;
-		unsigned long seconds = strtoul(value, &end, 10);
-		options->heartbeat = (unsigned)seconds;
-		return *value >= '0' && *value <= '9' && *end == '\0' && seconds >= 1 && seconds <= 3600;
-	}
-	if (strcmp(word, "on_loss=hold") == 0 || strcmp(word, "on_loss=decline") == 0) {
-		options->decline_on_loss = strcmp(value, "decline") == 0;
-		return true;
-	}
-	return false;
-}
-
-static bool parse_options(struct plugin *p, const char *text)
-{
-	struct options *options = &p->options;
-	options->heartbeat = 5;
-	snprintf(options->state, PATH_MAX, "/var/lib/sarouter");
-	char *copy = strdup(text != NULL && strcmp(text, "(null)") != 0 ? text : ""), *rest = NULL;
-	if (copy == NULL)
-		return false;
-	bool good = true;
-	for (char *word = strtok_r(copy, ", \t", &rest); good && word != NULL; word = strtok_r(NULL, ", \t", &rest)) {
-		good = take_option(options, word);
-		if (!good)
-			OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: event_plugin_options: cannot use '%s'\n", word);
-	}
-	free(copy);
-	if (good && options->status[0] == '\0')
-		good = snprintf(options->status, PATH_MAX, "%s/opensm-status.json", options->state) < PATH_MAX;
-	return good;
 }
 
 static void release(struct plugin *p)
@@ -480,7 +464,11 @@ static void *create(osm_opensm_t *osm)
 	p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	p->notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	p->lids = calloc(IB_LID_UCAST_END_HO + 1, sizeof(*p->lids));
-	if (p->wake < 0 || p->lids == NULL || !parse_options(p, osm->subn.opt.event_plugin_options)) {
+	char wrong[PATH_MAX];
+	bool good = options_parse(&p->options, osm->subn.opt.event_plugin_options, wrong);
+	if (!good)
+		OSM_LOG(&osm->log, OSM_LOG_ERROR, "sarouter: event_plugin_options: cannot use '%s'\n", wrong);
+	if (!good || p->wake < 0 || p->lids == NULL) {
 		release(p);
 		return NULL;
 	}
