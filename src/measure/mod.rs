@@ -1,5 +1,6 @@
 //! Tables to figures: EFI, effective EFI, dark fiber, links per job, hops, lower bounds.
 
+pub mod angara;
 mod loads;
 
 use serde::{Deserialize, Serialize};

@@ -264,6 +264,11 @@ dense_id!(
     DestId
 );
 
+dense_id!(
+    /// Index of a node in its direct torus; the last coordinate varies fastest.
+    NodeId
+);
+
 impl ChannelId {
     /// The channel of the same cable in the other direction.
     #[inline]

@@ -6,6 +6,7 @@ pub mod ids;
 pub mod jobs;
 pub mod nodes;
 pub mod tables;
+pub mod torus;
 
 pub use demand::{Demand, Group};
 pub use fabric::{
@@ -13,9 +14,13 @@ pub use fabric::{
     Terminal,
 };
 pub use ids::{
-    ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeName, PortNum, Sl, SwitchId,
-    TerminalId, Vl,
+    ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeId, NodeName, PortNum, Sl,
+    SwitchId, TerminalId, Vl,
 };
 pub use jobs::{Job, JobMap, JobState};
 pub use nodes::{NodeMap, Placed};
 pub use tables::{Tables, TablesError};
+pub use torus::{
+    Coords, Direction, Names, Routes, Step, Torus, TorusBuilder, TorusDemand, TorusError, TorusJob,
+    TorusTables, Transit,
+};

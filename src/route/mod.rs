@@ -6,6 +6,7 @@
 //! [`forest`] (one in-tree per destination), [`trees`] (minimal-hop weighted trees), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines).
 
+pub mod angara;
 mod balanced;
 pub mod cdg;
 pub mod dfsssp;

@@ -1,6 +1,7 @@
 //! Tables to verdict. Rebuilds everything from the tables alone: it never imports `route` and does
 //! not know which engine ran.
 
+pub mod angara;
 mod cycles;
 mod finding;
 mod layers;

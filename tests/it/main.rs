@@ -1,5 +1,6 @@
 //! Fast tests of the whole crate, one file per subject.
 
+mod angara;
 mod architecture;
 mod balanced;
 mod cli_fabric;

@@ -1,0 +1,175 @@
+//! The choice every engine makes: one legal minimal route per pair. Pairs with a single one are
+//! settled at once (the first stage of Algorithm 3); the others keep their alternatives.
+
+use super::augment::Turns;
+use super::minimal::{Legal, Shape};
+use super::{MAX_JOB_NODES, TorusRouteError};
+use crate::model::{NodeId, Routes, Torus, TorusDemand, TorusJob, TorusTables};
+
+/// A pair with several legal minimal routes.
+#[derive(Debug, Clone, Copy)]
+pub struct Flexible {
+    /// The source.
+    pub source: NodeId,
+    /// Place of the pair in its job: source place × nodes + destination place.
+    pub pair: u32,
+    /// Its alternatives are `shapes[start..start + count]`.
+    pub start: u32,
+    /// Number of alternatives, at least 2.
+    pub count: u16,
+    /// Fewest changes of direction among the alternatives.
+    pub turns: u8,
+    /// Hops.
+    pub length: u16,
+}
+
+/// All routes of one job: settled ones and alternatives.
+pub struct Choice<'a> {
+    /// The job's legal routes.
+    pub legal: Legal<'a>,
+    nodes: Vec<NodeId>,
+    /// By pair: the route in force. Flexible pairs start with their first alternative.
+    pub chosen: Vec<Shape>,
+    /// Pairs with alternatives: sources by descending coordinates, the last dimension most
+    /// significant, then destinations in descending order.
+    pub flexible: Vec<Flexible>,
+    /// Alternatives of all flexible pairs.
+    pub shapes: Vec<Shape>,
+}
+
+impl<'a> Choice<'a> {
+    /// Enumerates every pair's routes and adds those of settled pairs to the channel loads.
+    /// O(pairs × alternatives × dimensions + hops).
+    ///
+    /// # Errors
+    /// The first pair without a route; a job that is too large.
+    pub fn new(
+        torus: &'a Torus,
+        demand: &TorusDemand,
+        job: usize,
+        turns: &'a Turns,
+        load: &mut [u32],
+    ) -> Result<Self, TorusRouteError> {
+        let the_job = &demand.jobs[job];
+        check_size(the_job)?;
+        let nodes = the_job.nodes().to_vec();
+        let legal = Legal::new(torus, &demand.usable(torus, Some(job)), turns);
+        let chosen = vec![Shape::default(); nodes.len() * nodes.len()];
+        let mut choice = Self { legal, nodes, chosen, flexible: Vec::new(), shapes: Vec::new() };
+        let mut found = Vec::new();
+        for source in choice.source_order(torus) {
+            for destination in (0..choice.nodes.len()).rev().filter(|d| *d != source) {
+                choice.legal.minimal(choice.nodes[source], choice.nodes[destination], &mut found);
+                if found.is_empty() {
+                    return Err(choice.first_unroutable(torus, the_job));
+                }
+                choice.add(source, destination, &found, load);
+            }
+        }
+        Ok(choice)
+    }
+
+    /// Sources by descending coordinates, the last dimension most significant.
+    fn source_order(&self, torus: &Torus) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_by_cached_key(|place| {
+            let mut at = torus.coords(self.nodes[*place]).all();
+            at.reverse();
+            std::cmp::Reverse(at)
+        });
+        order
+    }
+
+    fn add(&mut self, source: usize, destination: usize, found: &[Shape], load: &mut [u32]) {
+        let pair = source * self.nodes.len() + destination;
+        self.chosen[pair] = found[0];
+        if let [only] = found {
+            self.legal.channels(self.nodes[source], only, |c| load[c] += 1);
+            return;
+        }
+        self.flexible.push(Flexible {
+            source: self.nodes[source],
+            pair: pair as u32,
+            start: self.shapes.len() as u32,
+            count: found.len() as u16,
+            turns: found.iter().map(Shape::turns).min().unwrap_or(0) as u8,
+            length: found[0].len() as u16,
+        });
+        self.shapes.extend_from_slice(found);
+    }
+
+    fn first_unroutable(&self, torus: &Torus, job: &TorusJob) -> TorusRouteError {
+        let mut found = Vec::new();
+        for from in &self.nodes {
+            for to in self.nodes.iter().filter(|to| *to != from) {
+                self.legal.minimal(*from, *to, &mut found);
+                if found.is_empty() {
+                    return unroutable(torus, job, *from, *to);
+                }
+            }
+        }
+        unreachable!("called only when a pair has no route")
+    }
+
+    /// Alternatives of a flexible pair.
+    #[inline]
+    pub fn alternatives(&self, flexible: &Flexible) -> &[Shape] {
+        &self.shapes[flexible.start as usize..flexible.start as usize + usize::from(flexible.count)]
+    }
+
+    /// Adds the chosen routes of all pairs to the channel loads. O(routes × hops).
+    pub fn add_all(&self, load: &mut [u32]) {
+        let width = self.nodes.len().max(1);
+        for (pair, shape) in self.chosen.iter().enumerate() {
+            self.legal.channels(self.nodes[pair / width], shape, |c| load[c] += 1);
+        }
+    }
+
+    /// Number of ordered pairs of different nodes.
+    pub fn pairs(&self) -> usize {
+        self.nodes.len() * self.nodes.len().saturating_sub(1)
+    }
+
+    /// The table of the chosen routes. O(routes × hops).
+    pub fn into_routes(self) -> Routes {
+        let mut routes = Routes::new(self.nodes);
+        for shape in &self.chosen {
+            routes.push(shape.steps());
+        }
+        routes
+    }
+}
+
+/// Refuses jobs above [`MAX_JOB_NODES`].
+pub(super) fn check_size(job: &TorusJob) -> Result<(), TorusRouteError> {
+    if job.nodes().len() > MAX_JOB_NODES {
+        return Err(TorusRouteError::TooLarge { job: label(job), nodes: job.nodes().len() });
+    }
+    Ok(())
+}
+
+/// The error for a pair without a route.
+pub(super) fn unroutable(torus: &Torus, job: &TorusJob, from: NodeId, to: NodeId) -> TorusRouteError {
+    TorusRouteError::Unroutable {
+        job: label(job),
+        source_name: torus.name(from).to_string(),
+        source_at: torus.coords(from).to_string(),
+        destination_name: torus.name(to).to_string(),
+        destination_at: torus.coords(to).to_string(),
+    }
+}
+
+fn label(job: &TorusJob) -> String {
+    job.id.as_ref().map_or_else(|| "-".to_string(), |id| id.to_string())
+}
+
+/// The turns all jobs of a demand share, after checking the demand.
+pub(super) fn turns(torus: &Torus, demand: &TorusDemand) -> Result<Turns, TorusRouteError> {
+    demand.check(torus)?;
+    Ok(Turns::new(torus, &demand.usable(torus, None)))
+}
+
+/// Wraps the routes of all jobs.
+pub(super) fn tables(torus: &Torus, demand: &TorusDemand, engine: &str, routes: Vec<Routes>) -> TorusTables {
+    TorusTables { torus: torus.fingerprint(), engine: engine.to_string(), demand: demand.clone(), routes }
+}

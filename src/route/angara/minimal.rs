@@ -1,0 +1,406 @@
+//! The legal minimal routes of a pair, enumerated instead of searched.
+//!
+//! The router obeys direction order, so a route is fixed by its non-standard steps and a signed
+//! hop count per dimension: at most `(1 + n)² 2ⁿ` shapes, each checked in O(n) with the number of
+//! consecutive usable channels from every node in every direction. These are exactly the paths of
+//! the routing graph ([`super::graph`]) that pass no ring twice; equal physical paths are listed
+//! once, in their standard form. Almost every pair has a route of the torus distance, found among
+//! at most `2ⁿ` shapes; the others are tried only where failures block all of those.
+
+use super::augment::Turns;
+use crate::model::torus::{DIRECTIONS, MAX_DIMS};
+use crate::model::{Direction, NodeId, Step, Torus};
+
+/// A legal route in the form of the router's header: hops per dimension (negative in the negative
+/// direction), and the non-standard steps. Not valid on its own: it belongs to a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Shape {
+    hops: [i8; MAX_DIMS],
+    first: Option<Dir>,
+    last: Option<Dir>,
+}
+
+/// A direction that leaves room for `None` in one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Dir {
+    PX,
+    PY,
+    PZ,
+    PK,
+    NX,
+    NY,
+    NZ,
+    NK,
+}
+
+const DIRS: [Dir; DIRECTIONS] = [Dir::PX, Dir::PY, Dir::PZ, Dir::PK, Dir::NX, Dir::NY, Dir::NZ, Dir::NK];
+
+impl Dir {
+    fn get(self) -> Direction {
+        Direction::at(self as usize)
+    }
+}
+
+impl Shape {
+    /// Number of hops.
+    #[inline]
+    pub fn len(&self) -> usize {
+        let core: usize = self.hops.iter().map(|h| usize::from(h.unsigned_abs())).sum();
+        core + usize::from(self.first.is_some()) + usize::from(self.last.is_some())
+    }
+    /// Whether it leads nowhere.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+    /// Number of changes of direction.
+    pub fn turns(&self) -> usize {
+        let segments = self.hops.iter().filter(|h| **h != 0).count();
+        (segments + usize::from(self.first.is_some()) + usize::from(self.last.is_some())).saturating_sub(1)
+    }
+    /// The segments of the ordered part: direction and hops.
+    #[inline]
+    fn segments(&self) -> impl Iterator<Item = (Direction, u8)> {
+        let up = self.hops.into_iter().enumerate().filter(|(_, h)| *h > 0);
+        let down = self.hops.into_iter().enumerate().filter(|(_, h)| *h < 0);
+        let up = up.map(|(dim, h)| (Direction::positive(dim), h.unsigned_abs()));
+        up.chain(down.map(|(dim, h)| (Direction::negative(dim), h.unsigned_abs())))
+    }
+    /// As the steps of a table.
+    pub fn steps(&self) -> impl Iterator<Item = Step> {
+        let core =
+            self.segments().flat_map(|(d, hops)| std::iter::repeat_n(Step::plain(d), usize::from(hops)));
+        let first = self.first.map(|d| Step::first(d.get()));
+        first.into_iter().chain(core).chain(self.last.map(|d| Step::last(d.get())))
+    }
+}
+
+/// The legal routes of one job.
+pub struct Legal<'a> {
+    torus: &'a Torus,
+    turns: &'a Turns,
+    dims: usize,
+    coords: Vec<[u8; MAX_DIMS]>,
+    sizes: [u8; MAX_DIMS],
+    ring: [bool; MAX_DIMS],
+    /// By channel: usable channels in a row from there in its direction, below the ring's size.
+    run: Vec<u8>,
+    /// Every channel that is cabled is usable: no check is needed.
+    whole: bool,
+}
+
+impl<'a> Legal<'a> {
+    /// `usable[node]` has bit `d` set where the job may use the channel in direction `d`; `turns`
+    /// must have been made for these channels or more. O(channels × size).
+    pub fn new(torus: &'a Torus, usable: &[u8], turns: &'a Turns) -> Self {
+        let mut sizes = [1; MAX_DIMS];
+        let mut ring = [false; MAX_DIMS];
+        for dim in 0..torus.dims() {
+            (sizes[dim], ring[dim]) = (torus.size(dim), torus.is_ring(dim));
+        }
+        let coords = torus.nodes().map(|n| torus.coords(n).all()).collect();
+        let mut legal =
+            Self { torus, turns, dims: torus.dims(), coords, sizes, ring, run: Vec::new(), whole: true };
+        legal.run = legal.runs(usable);
+        legal
+    }
+
+    fn runs(&mut self, usable: &[u8]) -> Vec<u8> {
+        let mut run = vec![0; self.torus.channel_slots()];
+        for direction in Direction::all().filter(|d| d.dim() < self.dims) {
+            for node in self.torus.nodes() {
+                let cabled = self.torus.cabled(node, direction);
+                if usable[node.index()] & direction.bit() == 0 {
+                    self.whole &= cabled.is_none();
+                    continue;
+                }
+                // Continues the run of the node ahead if that is known, else walks.
+                let ahead = cabled.map_or(0, |to| run[self.torus.channel(to, direction)]);
+                let limit = self.sizes[direction.dim()] - 1;
+                run[self.torus.channel(node, direction)] =
+                    if ahead > 0 { limit.min(ahead + 1) } else { self.walk(node, direction, usable, limit) };
+            }
+        }
+        run
+    }
+
+    fn walk(&self, node: NodeId, direction: Direction, usable: &[u8], limit: u8) -> u8 {
+        let mut at = node;
+        for hops in 0..limit {
+            match self.torus.cabled(at, direction) {
+                Some(to) if usable[at.index()] & direction.bit() != 0 => at = to,
+                _ => return hops,
+            }
+        }
+        limit
+    }
+
+    /// Calls `visit` with every channel of a route, in order.
+    #[inline]
+    pub fn channels(&self, source: NodeId, shape: &Shape, mut visit: impl FnMut(usize)) {
+        let mut at = source.0;
+        let mut coords = self.coords[source.index()];
+        if let Some(first) = shape.first {
+            at = self.run_along(at, &mut coords, first.get(), 1, &mut visit);
+        }
+        for (dim, hops) in shape.hops.iter().enumerate() {
+            if *hops > 0 {
+                at = self.run_along(at, &mut coords, Direction::positive(dim), *hops as u8, &mut visit);
+            }
+        }
+        for (dim, hops) in shape.hops.iter().enumerate() {
+            if *hops < 0 {
+                let hops = hops.unsigned_abs();
+                at = self.run_along(at, &mut coords, Direction::negative(dim), hops, &mut visit);
+            }
+        }
+        if let Some(last) = shape.last {
+            self.run_along(at, &mut coords, last.get(), 1, &mut visit);
+        }
+    }
+
+    #[inline]
+    fn run_along(
+        &self,
+        mut at: u32,
+        coords: &mut [u8; MAX_DIMS],
+        direction: Direction,
+        hops: u8,
+        visit: &mut impl FnMut(usize),
+    ) -> u32 {
+        let dim = direction.dim();
+        let (size, stride) = (self.sizes[dim], self.torus.stride(dim));
+        let mut c = coords[dim];
+        for _ in 0..hops {
+            visit(at as usize * DIRECTIONS + direction.index());
+            if direction.is_negative() {
+                (c, at) = if c == 0 {
+                    (size - 1, at + (u32::from(size) - 1) * stride)
+                } else {
+                    (c - 1, at - stride)
+                };
+            } else {
+                (c, at) = if c + 1 == size { (0, at - u32::from(c) * stride) } else { (c + 1, at + stride) };
+            }
+        }
+        coords[dim] = c;
+        at
+    }
+
+    /// All distinct minimal routes from one node to another, in a fixed order; `found` is emptied
+    /// first. Nothing if there is no route, or the nodes are the same.
+    pub fn minimal(&self, source: NodeId, destination: NodeId, found: &mut Vec<Shape>) {
+        found.clear();
+        if source == destination {
+            return;
+        }
+        self.shortest(source, destination, found);
+        if found.is_empty() {
+            self.detours(source, destination, found);
+        }
+    }
+
+    /// Routes as long as the healthy torus would allow.
+    fn shortest(&self, source: NodeId, destination: NodeId, found: &mut Vec<Shape>) {
+        let (from, to) = (&self.coords[source.index()], &self.coords[destination.index()]);
+        let mut shape = Shape::default();
+        let mut halves = [0usize; MAX_DIMS];
+        let mut free = 0;
+        for dim in 0..self.dims {
+            let (ahead, size) = (self.ahead(dim, from[dim], to[dim]), self.sizes[dim]);
+            if !self.ring[dim] {
+                shape.hops[dim] = to[dim] as i8 - from[dim] as i8;
+            } else if 2 * ahead > size {
+                shape.hops[dim] = ahead as i8 - size as i8;
+            } else {
+                shape.hops[dim] = ahead as i8;
+                if 2 * ahead == size {
+                    halves[free] = dim;
+                    free += 1;
+                }
+            }
+        }
+        for signs in 0..1usize << free {
+            let mut shape = shape;
+            for (bit, dim) in halves[..free].iter().enumerate() {
+                if signs >> bit & 1 == 1 {
+                    shape.hops[*dim] = -shape.hops[*dim];
+                }
+            }
+            if self.whole || self.is_legal(source, &shape) {
+                found.push(shape);
+            }
+            if self.turns.any() {
+                self.reordered(source, &shape, found);
+            }
+        }
+    }
+
+    /// Routes with the hops of `shape` of which the first or last is taken out of order.
+    fn reordered(&self, source: NodeId, shape: &Shape, found: &mut Vec<Shape>) {
+        let early = |dim: usize| shape.hops[dim] > 0 && (0..dim).any(|lower| shape.hops[lower] > 0);
+        let late =
+            |dim: usize| shape.hops[dim] < 0 && (dim + 1..self.dims).any(|higher| shape.hops[higher] < 0);
+        for first in 0..=self.dims {
+            let Some(first) = pick(first, self.dims, early) else { continue };
+            for last in 0..=self.dims {
+                let Some(last) = pick(last, self.dims, late) else { continue };
+                if first.is_none() && last.is_none() {
+                    continue;
+                }
+                let mut tried = *shape;
+                if let Some(dim) = first {
+                    tried.hops[dim] -= 1;
+                    tried.first = Some(DIRS[dim]);
+                }
+                if let Some(dim) = last {
+                    tried.hops[dim] += 1;
+                    tried.last = Some(DIRS[dim + MAX_DIMS]);
+                }
+                if self.is_legal(source, &tried) {
+                    found.push(tried);
+                }
+            }
+        }
+    }
+
+    /// The shortest routes that are longer than the torus distance: the long way round a ring, or
+    /// a first or last step aside.
+    fn detours(&self, source: NodeId, destination: NodeId, found: &mut Vec<Shape>) {
+        let (from, to) = (self.coords[source.index()], self.coords[destination.index()]);
+        let mut best = usize::MAX;
+        for first in std::iter::once(None).chain((0..self.dims).map(|dim| Some(DIRS[dim]))) {
+            let Some(start) = self.after(from, source, first) else { continue };
+            for last in std::iter::once(None).chain((0..self.dims).map(|dim| Some(DIRS[dim + MAX_DIMS]))) {
+                let Some(end) = self.before(to, last) else { continue };
+                let around = (0..self.dims).filter(|d| self.ring[*d] && start[*d] != end[*d]);
+                let around = around.fold(0usize, |set, dim| set | 1 << dim);
+                // Every subset of the rings that may be passed either way.
+                let mut subset = 0usize;
+                loop {
+                    let shape = Shape { hops: self.hops(start, end, subset), first, last };
+                    if shape.len() <= best && !self.is_standard(&shape) && self.is_legal(source, &shape) {
+                        if shape.len() < best {
+                            (best, _) = (shape.len(), found.clear());
+                        }
+                        found.push(shape);
+                    }
+                    if subset == around {
+                        break;
+                    }
+                    subset = subset.wrapping_sub(around) & around;
+                }
+            }
+        }
+        self.drop_equal_paths(source, found);
+    }
+
+    fn drop_equal_paths(&self, source: NodeId, found: &mut Vec<Shape>) {
+        let path = |shape: &Shape| {
+            let mut channels = Vec::with_capacity(shape.len());
+            self.channels(source, shape, |c| channels.push(c));
+            channels
+        };
+        let mut paths: Vec<Vec<usize>> = Vec::new();
+        found.retain(|shape| {
+            let new = path(shape);
+            let fresh = !paths.contains(&new);
+            paths.push(new);
+            fresh
+        });
+    }
+
+    /// Whether a first or last step of the shape could as well be an ordered hop, or has no
+    /// ordered hop beside it: such shapes repeat others.
+    fn is_standard(&self, shape: &Shape) -> bool {
+        let ends = || shape.segments().fold((None, None), |(a, _), (d, _)| (a.or(Some(d)), Some(d)));
+        let repeats = |step: Option<Dir>, beside: Option<Direction>, after: bool| {
+            let Some(step) = step.map(Dir::get) else { return false };
+            let Some(beside) = beside else { return true };
+            let ordered = if after { beside <= step } else { step <= beside };
+            let hops = shape.hops[step.dim()];
+            ordered && if step.is_negative() { hops <= 0 } else { hops >= 0 }
+        };
+        if shape.first.is_none() && shape.last.is_none() {
+            return false;
+        }
+        let (head, tail) = ends();
+        repeats(shape.first, head, false) || repeats(shape.last, tail, true)
+    }
+
+    fn hops(&self, start: [u8; MAX_DIMS], end: [u8; MAX_DIMS], down: usize) -> [i8; MAX_DIMS] {
+        std::array::from_fn(|dim| {
+            let ahead = self.ahead(dim, start[dim], end[dim]) as i8;
+            if !self.ring[dim] {
+                end[dim] as i8 - start[dim] as i8
+            } else if down >> dim & 1 == 1 {
+                ahead - self.sizes[dim] as i8
+            } else {
+                ahead
+            }
+        })
+    }
+
+    /// Hops in the positive direction of a ring.
+    #[inline]
+    fn ahead(&self, dim: usize, from: u8, to: u8) -> u8 {
+        if to >= from { to - from } else { to + self.sizes[dim] - from }
+    }
+
+    /// Coordinates after a first step, if it can be made.
+    fn after(&self, mut at: [u8; MAX_DIMS], node: NodeId, step: Option<Dir>) -> Option<[u8; MAX_DIMS]> {
+        if let Some(direction) = step.map(Dir::get) {
+            if self.run[self.torus.channel(node, direction)] == 0 {
+                return None;
+            }
+            at[direction.dim()] = (at[direction.dim()] + 1) % self.sizes[direction.dim()];
+        }
+        Some(at)
+    }
+
+    /// Coordinates from which a negative last step leads to `at`, if there is a cable.
+    fn before(&self, mut at: [u8; MAX_DIMS], step: Option<Dir>) -> Option<[u8; MAX_DIMS]> {
+        if let Some(dim) = step.map(|s| s.get().dim()) {
+            if !self.ring[dim] && at[dim] + 1 == self.sizes[dim] {
+                return None;
+            }
+            at[dim] = (at[dim] + 1) % self.sizes[dim];
+        }
+        Some(at)
+    }
+
+    /// Whether every channel is usable and every turn free of deadlock.
+    fn is_legal(&self, source: NodeId, shape: &Shape) -> bool {
+        let mut at = source;
+        let mut coords = self.coords[source.index()];
+        let mut before: Option<(usize, Direction)> = None;
+        let first = shape.first.map(|d| (d.get(), 1));
+        for (direction, hops) in
+            first.into_iter().chain(shape.segments()).chain(shape.last.map(|d| (d.get(), 1)))
+        {
+            if self.run[self.torus.channel(at, direction)] < hops {
+                return false;
+            }
+            if before.is_some_and(|(channel, from)| !self.turns.allows(channel, from, direction)) {
+                return false;
+            }
+            let (dim, size) = (direction.dim(), self.sizes[direction.dim()]);
+            let c = coords[dim];
+            let forth = if direction.is_negative() { size - hops } else { hops };
+            let to = (c + forth) % size;
+            let turned_at = if direction.is_negative() { (to + 1) % size } else { (to + size - 1) % size };
+            before =
+                Some((self.torus.channel(self.torus.moved(at, dim, c, turned_at), direction), direction));
+            at = self.torus.moved(at, dim, c, to);
+            coords[dim] = to;
+        }
+        true
+    }
+}
+
+/// Place 0 stands for "none", place `i` for dimension `i - 1` if it qualifies.
+fn pick(place: usize, dims: usize, qualifies: impl Fn(usize) -> bool) -> Option<Option<usize>> {
+    match place.checked_sub(1) {
+        None => Some(None),
+        Some(dim) => (dim < dims && qualifies(dim)).then_some(Some(dim)),
+    }
+}

@@ -1,0 +1,462 @@
+//! Tables of a direct torus to verdict, from the routes alone.
+//!
+//! Every route is walked hop by hop and held against the router's rules (order
+//! `+X +Y +Z +K -X -Y -Z -K`, one sign per dimension, at most one first and one last step); the
+//! turns that routes make form the dependency graph, in which a complete ring is one vertex
+//! (bubble rule) and channels of an incomplete ring count one by one.
+//!
+//! A route is minimal if no shorter one obeys the rules with turns that are in order, or against
+//! the order but already made by some route at that place: such a route would add no dependency
+//! the tables do not have.
+
+use std::collections::BTreeMap;
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::DiGraph;
+use serde::Serialize;
+
+use super::Verified;
+use crate::model::torus::DIRECTIONS;
+use crate::model::{Direction, NodeId, Routes, Step, Torus, TorusDemand, TorusTables};
+
+/// Findings listed per kind; the rest is counted.
+const LISTED: usize = 20;
+
+/// One reason to reject. Nodes are named by coordinates.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TorusFinding {
+    /// Tables are for another torus.
+    WrongTorus,
+    /// Tables do not have one set of routes per job on the job's nodes.
+    WrongJobs,
+    /// A job on a node that has failed.
+    FailedNode {
+        /// The node.
+        node: String,
+    },
+    /// A pair without a route.
+    Missing {
+        /// Source and destination.
+        pair: [String; 2],
+    },
+    /// A route that ends elsewhere.
+    WrongEnd {
+        /// Source and destination.
+        pair: [String; 2],
+        /// Steps as in `routes.txt`.
+        steps: String,
+        /// Where it ends.
+        ends: String,
+    },
+    /// A step against the rules of the router.
+    IllegalStep {
+        /// Source and destination.
+        pair: [String; 2],
+        /// Steps as in `routes.txt`.
+        steps: String,
+        /// Number of the step, from 1.
+        step: usize,
+        /// The rule.
+        rule: &'static str,
+    },
+    /// A hop over a channel that does not exist, has failed, or that transit does not allow.
+    NoChannel {
+        /// Source and destination.
+        pair: [String; 2],
+        /// Steps as in `routes.txt`.
+        steps: String,
+        /// Number of the step, from 1.
+        step: usize,
+    },
+    /// A route longer than it need be.
+    Detour {
+        /// Source and destination.
+        pair: [String; 2],
+        /// Its hops.
+        hops: usize,
+        /// Hops that would do.
+        shortest: usize,
+    },
+    /// Channels and rings that wait for each other.
+    Cycle {
+        /// `ring +X at 0.1` or `channel 0.1+X`, in no particular order.
+        members: Vec<String>,
+    },
+    /// More findings of a kind than are listed.
+    More {
+        /// The kind.
+        of: &'static str,
+        /// How many more.
+        count: usize,
+    },
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TorusVerdict {
+    /// Whether the tables may be used.
+    pub accepted: bool,
+    /// Why not, in a fixed order.
+    pub findings: Vec<TorusFinding>,
+    /// Routes longer than the shortest (allowed with `allow_detours`).
+    pub detours: usize,
+}
+
+/// Judges tables. O(routes × hops + sources with detours × nodes × 3ⁿ).
+pub fn judge(torus: &Torus, tables: &TorusTables, allow_detours: bool) -> TorusVerdict {
+    let mut check = Check::new(torus, &tables.demand);
+    if tables.torus != torus.fingerprint() {
+        check.findings.push("wrong_torus", || TorusFinding::WrongTorus);
+    }
+    let jobs = &tables.demand.jobs;
+    let fits = |(job, routes): (&crate::model::TorusJob, &Routes)| job.nodes() == routes.nodes();
+    if jobs.len() != tables.routes.len() || !jobs.iter().zip(&tables.routes).all(fits) {
+        check.findings.push("wrong_jobs", || TorusFinding::WrongJobs);
+        return check.verdict(0);
+    }
+    for node in jobs.iter().flat_map(|j| j.nodes()).filter(|n| !torus.is_healthy(**n)) {
+        let node = check.at(*node);
+        check.findings.push("failed_node", || TorusFinding::FailedNode { node });
+    }
+    for (job, routes) in tables.routes.iter().enumerate() {
+        let usable = tables.demand.usable(torus, Some(job));
+        routes.pairs().for_each(|(from, to, steps)| check.route(&usable, from, to, steps));
+    }
+    check.cycles();
+    let mut detours = 0;
+    for (job, routes) in tables.routes.iter().enumerate() {
+        let usable = tables.demand.usable(torus, Some(job));
+        detours += check.lengths(&usable, routes, allow_detours);
+    }
+    check.verdict(detours)
+}
+
+/// Judges tables and, if accepted, marks them as such.
+///
+/// # Errors
+/// The verdict, if rejected.
+pub fn accept(
+    torus: &Torus,
+    tables: TorusTables,
+    allow_detours: bool,
+) -> Result<Verified<TorusTables>, TorusVerdict> {
+    let verdict = judge(torus, &tables, allow_detours);
+    if verdict.accepted { Ok(Verified { value: tables }) } else { Err(verdict) }
+}
+
+/// Findings, bounded per kind.
+#[derive(Default)]
+struct Findings {
+    list: Vec<TorusFinding>,
+    count: BTreeMap<&'static str, usize>,
+}
+
+impl Findings {
+    fn push(&mut self, kind: &'static str, finding: impl FnOnce() -> TorusFinding) {
+        let count = self.count.entry(kind).or_default();
+        *count += 1;
+        if *count <= LISTED {
+            self.list.push(finding());
+        }
+    }
+    fn finish(mut self) -> Vec<TorusFinding> {
+        for (of, count) in self.count.into_iter().filter(|(_, count)| *count > LISTED) {
+            self.list.push(TorusFinding::More { of, count: count - LISTED });
+        }
+        self.list
+    }
+}
+
+struct Check<'a> {
+    torus: &'a Torus,
+    /// Channels that any job may use, a bit per node and direction.
+    usable: Vec<u8>,
+    /// By channel: directions that some route takes next.
+    next: Vec<u8>,
+    findings: Findings,
+}
+
+impl<'a> Check<'a> {
+    fn new(torus: &'a Torus, demand: &TorusDemand) -> Self {
+        let next = vec![0; torus.channel_slots()];
+        Self { torus, usable: demand.usable(torus, None), next, findings: Findings::default() }
+    }
+    fn verdict(self, detours: usize) -> TorusVerdict {
+        let findings = self.findings.finish();
+        TorusVerdict { accepted: findings.is_empty(), findings, detours }
+    }
+    fn at(&self, node: NodeId) -> String {
+        self.torus.coords(node).to_string()
+    }
+    fn pair(&self, from: NodeId, to: NodeId) -> [String; 2] {
+        [self.at(from), self.at(to)]
+    }
+
+    /// Walks one route; only the dependencies of hops that exist are recorded.
+    fn route(&mut self, usable: &[u8], from: NodeId, to: NodeId, steps: &[Step]) {
+        let pair = self.pair_of(from, to);
+        if steps.is_empty() {
+            self.findings.push("missing", || TorusFinding::Missing { pair: pair() });
+            return;
+        }
+        if let Some((step, rule)) = broken_rule(steps) {
+            let steps = || Step::join(steps);
+            self.findings.push("illegal_step", || TorusFinding::IllegalStep {
+                pair: pair(),
+                steps: steps(),
+                step,
+                rule,
+            });
+        }
+        let mut at = from;
+        let mut before = None;
+        for (number, step) in steps.iter().enumerate() {
+            let direction = step.direction();
+            let head = self.torus.neighbour(at, direction);
+            let Some(head) = head.filter(|_| usable[at.index()] & direction.bit() != 0) else {
+                let (steps, step) = (|| Step::join(steps), number + 1);
+                self.findings.push("no_channel", || TorusFinding::NoChannel {
+                    pair: pair(),
+                    steps: steps(),
+                    step,
+                });
+                return;
+            };
+            if let Some(channel) = before {
+                let next: &mut u8 = &mut self.next[channel];
+                *next |= direction.bit();
+            }
+            before = Some(self.torus.channel(at, direction));
+            at = head;
+        }
+        if at != to {
+            let ends = self.at(at);
+            let steps = || Step::join(steps);
+            self.findings.push("wrong_end", || TorusFinding::WrongEnd { pair: pair(), steps: steps(), ends });
+        }
+    }
+
+    fn pair_of(&self, from: NodeId, to: NodeId) -> impl Fn() -> [String; 2] + use<'a> {
+        let torus = self.torus;
+        move || [torus.coords(from).to_string(), torus.coords(to).to_string()]
+    }
+
+    /// Looks for cycles among channels of incomplete rings and complete rings.
+    fn cycles(&mut self) {
+        let ring_of = self.rings();
+        let mut graph = DiGraph::<usize, ()>::with_capacity(self.next.len(), self.next.len());
+        let vertices: Vec<_> = (0..self.next.len()).map(|c| graph.add_node(c)).collect();
+        for node in self.torus.nodes() {
+            for from in Direction::all() {
+                let channel = self.torus.channel(node, from);
+                let next = self.next[channel];
+                let Some(head) = self.torus.cabled(node, from).filter(|_| next != 0) else { continue };
+                for to in Direction::all().filter(|to| next & to.bit() != 0) {
+                    let (a, b) = (ring_of[channel], ring_of[self.torus.channel(head, to)]);
+                    if a != b {
+                        graph.update_edge(vertices[a], vertices[b], ());
+                    }
+                }
+            }
+        }
+        for component in tarjan_scc(&graph).into_iter().filter(|c| c.len() > 1) {
+            let mut members: Vec<usize> = component.into_iter().map(|v| graph[v]).collect();
+            members.sort_unstable();
+            let members = members.into_iter().map(|c| self.vertex_name(c, &ring_of)).collect();
+            self.findings.push("cycle", || TorusFinding::Cycle { members });
+        }
+    }
+
+    /// By channel: the lowest channel of its ring if that is complete, else itself.
+    fn rings(&self) -> Vec<usize> {
+        let mut ring_of: Vec<usize> = (0..self.next.len()).collect();
+        for node in self.torus.nodes() {
+            for direction in Direction::all() {
+                let start = self.torus.channel(node, direction);
+                if ring_of[start] != start {
+                    continue;
+                }
+                let mut ring = Vec::new();
+                let mut at = node;
+                while self.usable[at.index()] & direction.bit() != 0 {
+                    ring.push(self.torus.channel(at, direction));
+                    let Some(head) = self.torus.cabled(at, direction) else { break };
+                    at = head;
+                    if at == node {
+                        ring.iter().for_each(|c| ring_of[*c] = start);
+                        break;
+                    }
+                }
+            }
+        }
+        ring_of
+    }
+
+    fn vertex_name(&self, channel: usize, ring_of: &[usize]) -> String {
+        let at = self.torus.coords(NodeId::at(channel / DIRECTIONS));
+        let direction = Direction::at(channel);
+        let is_ring = ring_of.iter().enumerate().any(|(c, r)| c != channel && *r == channel);
+        if is_ring { format!("ring {direction} at {at}") } else { format!("channel {at}{direction}") }
+    }
+
+    /// Compares every route with the shortest; returns how many are longer.
+    fn lengths(&mut self, usable: &[u8], routes: &Routes, allow_detours: bool) -> usize {
+        let mut detours = 0;
+        let mut reach = Reach::new(self.torus, usable);
+        for (place, from) in routes.nodes().iter().enumerate() {
+            let longer =
+                |d: usize, to: &NodeId| routes.route(place, d).len() > self.torus_distance(*from, *to);
+            if !routes.nodes().iter().enumerate().any(|(d, to)| longer(d, to)) {
+                continue;
+            }
+            reach.search(*from, &self.next);
+            for (d, to) in routes.nodes().iter().enumerate().filter(|(d, _)| *d != place) {
+                let (hops, shortest) = (routes.route(place, d).len(), reach.hops[to.index()] as usize);
+                if hops > shortest {
+                    detours += 1;
+                    if !allow_detours {
+                        let pair = self.pair(*from, *to);
+                        self.findings.push("detour", || TorusFinding::Detour { pair, hops, shortest });
+                    }
+                }
+            }
+        }
+        detours
+    }
+
+    /// Hops on the healthy torus.
+    fn torus_distance(&self, from: NodeId, to: NodeId) -> usize {
+        let (a, b) = (self.torus.coords(from), self.torus.coords(to));
+        let per_dim = a.as_slice().iter().zip(b.as_slice()).enumerate().map(|(dim, (a, b))| {
+            let straight = usize::from(a.abs_diff(*b));
+            if self.torus.is_ring(dim) {
+                straight.min(usize::from(self.torus.size(dim)) - straight)
+            } else {
+                straight
+            }
+        });
+        per_dim.sum()
+    }
+}
+
+/// The first step (from 1) that breaks a rule of the router whatever the torus, and the rule.
+fn broken_rule(steps: &[Step]) -> Option<(usize, &'static str)> {
+    let first = usize::from(steps[0].is_first());
+    let last = steps.len() - usize::from(steps[steps.len() - 1].is_last());
+    let mut bits = 0;
+    let mut before: Option<Direction> = None;
+    for (number, step) in steps.iter().enumerate() {
+        let direction = step.direction();
+        let rule = if step.is_first() && number > 0 {
+            Some("a first step is the first")
+        } else if step.is_last() && number + 1 < steps.len() {
+            Some("a last step is the last")
+        } else if step.is_first() && direction.is_negative() {
+            Some("a first step is positive")
+        } else if step.is_last() && !direction.is_negative() {
+            Some("a last step is negative")
+        } else if step.is_last() && last <= first {
+            Some("a last step follows an ordered one")
+        } else if number < first || number >= last {
+            None
+        } else if before.is_some_and(|b| direction < b) {
+            Some("direction order")
+        } else if bits & direction.opposite().bit() != 0 {
+            Some("direction bits")
+        } else {
+            bits |= direction.bit();
+            before = Some(direction);
+            None
+        };
+        if let Some(rule) = rule {
+            return Some((number + 1, rule));
+        }
+    }
+    None
+}
+
+/// Breadth-first search over what the router may do next: position, set of directions used by
+/// ordered steps, and whether the first or last step is done.
+struct Reach<'a> {
+    torus: &'a Torus,
+    usable: &'a [u8],
+    /// Hops by node; `u32::MAX` if out of reach.
+    hops: Vec<u32>,
+    seen: Vec<bool>,
+}
+
+/// What a packet carries: 0 at the source, `1 + dim` after a first step, then `8 + index` of the
+/// set of directions in [`Reach::set_index`]. After a last step a packet stops.
+type Carried = usize;
+
+const FRESH: Carried = 0;
+const CARRIED: usize = 8 + 81;
+
+impl<'a> Reach<'a> {
+    fn new(torus: &'a Torus, usable: &'a [u8]) -> Self {
+        Self { torus, usable, hops: vec![u32::MAX; torus.len()], seen: vec![false; torus.len() * CARRIED] }
+    }
+
+    /// Index of a set of directions without opposites, 0..81.
+    fn set_index(set: u8) -> usize {
+        (0..4)
+            .rev()
+            .fold(0, |n, dim| 3 * n + usize::from(set >> dim & 1) + 2 * usize::from(set >> (dim + 4) & 1))
+    }
+
+    /// `next`: turns that the tables make, by channel.
+    fn search(&mut self, source: NodeId, next: &[u8]) {
+        self.hops.fill(u32::MAX);
+        self.seen.fill(false);
+        self.hops[source.index()] = 0;
+        // Node, what it carries, set of ordered directions, direction it came in.
+        let mut level = vec![(source, FRESH, 0u8, None::<Direction>)];
+        for distance in 1.. {
+            let mut ahead = Vec::new();
+            for (at, carried, set, came) in level {
+                for direction in Direction::all().filter(|d| self.usable[at.index()] & d.bit() != 0) {
+                    let Some(to) = self.torus.cabled(at, direction) else { continue };
+                    if !self.may_turn(at, came, direction, next) {
+                        continue;
+                    }
+                    let hops = &mut self.hops[to.index()];
+                    let mut go = |carried: Carried, set: u8| {
+                        *hops = (*hops).min(distance);
+                        if !std::mem::replace(&mut self.seen[to.index() * CARRIED + carried], true) {
+                            ahead.push((to, carried, set, Some(direction)));
+                        }
+                    };
+                    if carried == FRESH && !direction.is_negative() {
+                        go(1 + direction.dim(), 0);
+                    }
+                    let in_order = set == 0 || came.is_none_or(|c| c <= direction);
+                    let repeats_first = set == 0 && came == Some(direction);
+                    if in_order && !repeats_first && set & direction.opposite().bit() == 0 {
+                        let set = set | direction.bit();
+                        go(8 + Self::set_index(set), set);
+                    } else if set != 0 && direction.is_negative() {
+                        // A last step: the packet arrives and goes no further.
+                        *hops = (*hops).min(distance);
+                    }
+                }
+            }
+            if ahead.is_empty() {
+                break;
+            }
+            level = ahead;
+        }
+    }
+
+    /// In order, or made by some route at this place.
+    fn may_turn(&self, at: NodeId, came: Option<Direction>, to: Direction, next: &[u8]) -> bool {
+        let Some(from) = came else { return true };
+        if to == from.opposite() {
+            return false;
+        }
+        from <= to || {
+            let before = self.torus.cabled(at, from.opposite());
+            before.is_some_and(|b| next[self.torus.channel(b, from)] & to.bit() != 0)
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Direct tori: engines against the paper, the checker against planted faults.
+
+use proptest::prelude::*;
+use sarouter::measure::angara::{TorusFigures, measure};
+use sarouter::model::torus::MAX_DIMS;
+use sarouter::model::*;
+use sarouter::route::angara::augment::Turns;
+use sarouter::route::angara::graph::RoutingGraph;
+use sarouter::route::angara::minimal::Legal;
+use sarouter::route::angara::{ENGINES, Limits, TorusRouteError, engine};
+use sarouter::verify::angara::{TorusFinding, judge};
+
+fn healthy(sizes: &[usize]) -> Torus {
+    TorusBuilder::new(sizes).unwrap().build().unwrap()
+}
+
+fn node(torus: &Torus, text: &str) -> NodeId {
+    torus.node_at(text.parse().unwrap()).unwrap()
+}
+
+fn route(torus: &Torus, demand: &TorusDemand, name: &str) -> Result<TorusTables, TorusRouteError> {
+    engine(name).unwrap().route(torus, demand, &Limits { rounds: 200, ..Limits::default() })
+}
+
+/// Routes, checks, measures.
+fn figures(torus: &Torus, demand: &TorusDemand, name: &str) -> TorusFigures {
+    let tables = route(torus, demand, name).unwrap();
+    let verdict = judge(torus, &tables, false);
+    assert!(verdict.accepted, "{name}: {:?}", verdict.findings);
+    measure(torus, &tables, None)
+}
+
+#[test]
+fn table_2_desmos_32_nodes() {
+    let torus = healthy(&[4, 2, 2, 2]);
+    let demand = TorusDemand::whole(&torus);
+    let of = |name| figures(&torus, &demand, name);
+    let (bfs, sssp, sar) = (of("angara-bfs"), of("angara-sssp"), of("angara-sar"));
+    assert_eq!(bfs.max, 48);
+    assert!(sssp.max <= 28 && sssp.sigma4 <= 6.30, "{sssp:?}");
+    assert!(sar.max <= 26 && sar.sigma4 <= 6.20, "{sar:?}");
+    assert_eq!((sar.channels, sar.max_hops, sar.mean), (160, 5, 16.0));
+}
+
+#[test]
+fn table_2_two_and_four_nodes() {
+    let torus = healthy(&[4, 2, 2, 2]);
+    for (nodes, max) in [(&["0.0.0.0", "0.0.0.1"][..], 1), (&["0.0.0.0", "1.0.0.0", "2.0.0.0", "3.0.0.0"], 2)]
+    {
+        let nodes = nodes.iter().map(|n| node(&torus, n)).collect();
+        let demand = TorusDemand { jobs: vec![TorusJob::new(None, nodes)], transit: Transit::Job };
+        for name in ENGINES {
+            let f = figures(&torus, &demand, name);
+            // Our order of a level's ties costs the breadth-first search one route on the ring of four.
+            if name != "angara-bfs" {
+                assert_eq!((f.max, f.min, f.sigma4), (max, max, 0.0), "{name}");
+            }
+        }
+    }
+}
+
+/// Section 4.3: 81.6 % of pairs have one minimal route, mean over the 49 systems.
+#[test]
+fn unique_routes_of_all_2d_systems() {
+    let mut sum = 0.0;
+    for x in 2..=8 {
+        for y in 2..=8 {
+            let torus = healthy(&[x, y]);
+            sum += sarouter::measure::angara::unique_share(&torus, &TorusDemand::whole(&torus));
+        }
+    }
+    let mean = 100.0 * sum / 49.0;
+    assert!((mean - 81.6).abs() < 0.5, "{mean}");
+}
+
+/// The first pair's steps replaced.
+fn with_steps(tables: &TorusTables, from: NodeId, to: NodeId, steps: &str) -> TorusTables {
+    let mut changed = tables.clone();
+    for (job, routes) in tables.routes.iter().enumerate() {
+        let mut copy = Routes::new(routes.nodes().to_vec());
+        for (s, source) in routes.nodes().iter().enumerate() {
+            for (d, destination) in routes.nodes().iter().enumerate() {
+                if (*source, *destination) == (from, to) {
+                    copy.push(steps.split(',').filter(|s| !s.is_empty()).map(|s| s.parse::<Step>().unwrap()));
+                } else {
+                    copy.push(routes.route(s, d).iter().copied());
+                }
+            }
+        }
+        changed.routes[job] = copy;
+    }
+    changed
+}
+
+#[test]
+fn planted_faults_are_rejected() {
+    let torus = healthy(&[4, 4]);
+    let tables = route(&torus, &TorusDemand::whole(&torus), "angara-sssp").unwrap();
+    let plant = |to: &str, steps: &str| {
+        let (from, to) = (node(&torus, "0.0"), node(&torus, to));
+        judge(&torus, &with_steps(&tables, from, to, steps), false).findings
+    };
+    let illegal = |to: &str, steps: &str, wanted: &str| {
+        let found = plant(to, steps);
+        let names = |f: &TorusFinding| matches!(f, TorusFinding::IllegalStep { rule, .. } if *rule == wanted);
+        assert!(found.iter().any(names), "{steps}: {found:?}");
+    };
+    assert_eq!(plant("1.1", "+X,+Y"), []);
+    illegal("1.1", "+Y,+X", "direction order");
+    illegal("0.1", "+X,+Y,-X", "direction bits");
+    illegal("1.1", "+X,F+Y", "a first step is the first");
+    illegal("1.3", "L-Y,+X", "a last step is the last");
+    illegal("3.1", "F-X,+Y", "a first step is positive");
+    illegal("1.1", "+X,L+Y", "a last step is negative");
+    illegal("1.3", "F+X,L-Y", "a last step follows an ordered one");
+    assert!(matches!(&plant("1.1", "")[..], [TorusFinding::Missing { pair }] if pair[1] == "1.1"));
+    assert!(matches!(&plant("1.1", "+X")[..], [TorusFinding::WrongEnd { ends, .. }] if ends == "1.0"));
+    let detour = plant("1.0", "-X,-X,-X");
+    assert!(matches!(&detour[..], [TorusFinding::Detour { hops: 3, shortest: 1, .. }]), "{detour:?}");
+}
+
+/// Rings of X and Y that wait for each other: +X +Y is in order, F+Y +X is not.
+#[test]
+fn a_planted_cycle_is_rejected() {
+    let torus = healthy(&[4, 4]);
+    let tables = route(&torus, &TorusDemand::whole(&torus), "angara-sssp").unwrap();
+    let turn = with_steps(&tables, node(&torus, "0.0"), node(&torus, "1.1"), "F+Y,+X");
+    let verdict = judge(&torus, &turn, false);
+    let [TorusFinding::Cycle { members }] = &verdict.findings[..] else { panic!("{:?}", verdict.findings) };
+    assert!(members.iter().any(|m| m.starts_with("ring +X")), "{members:?}");
+    assert!(members.iter().any(|m| m.starts_with("ring +Y")), "{members:?}");
+    // The same turn at the edge of a mesh closes nothing.
+    let torus = healthy(&[4, 2]);
+    let tables = route(&torus, &TorusDemand::whole(&torus), "angara-sssp").unwrap();
+    let turn = with_steps(&tables, node(&torus, "0.0"), node(&torus, "1.1"), "F+Y,+X");
+    assert_eq!(judge(&torus, &turn, false).findings, []);
+}
+
+/// In a mesh, positive turns are monotone: any order of them is free of cycles.
+#[test]
+fn incomplete_rings_count_channel_by_channel() {
+    let mut builder = TorusBuilder::new(&[3, 3]).unwrap();
+    builder.line(0).line(1);
+    let torus = builder.build().unwrap();
+    let tables = route(&torus, &TorusDemand::whole(&torus), "angara-sssp").unwrap();
+    let turn = with_steps(&tables, node(&torus, "0.0"), node(&torus, "1.1"), "F+Y,+X");
+    assert_eq!(judge(&torus, &turn, false).findings, []);
+}
+
+#[test]
+fn failed_channels_and_foreign_nodes_are_rejected() {
+    let torus = healthy(&[4, 4]);
+    let tables = route(&torus, &TorusDemand::whole(&torus), "angara-sssp").unwrap();
+    let mut builder = TorusBuilder::new(&[4, 4]).unwrap();
+    builder.fail_link("0.0".parse().unwrap(), Direction::positive(0)).unwrap();
+    let cut = builder.build().unwrap();
+    let mut stale = tables.clone();
+    assert_eq!(judge(&cut, &stale, false).findings[0], TorusFinding::WrongTorus);
+    stale.torus = cut.fingerprint();
+    let found = judge(&cut, &stale, false).findings;
+    assert!(found.iter().all(|f| matches!(f, TorusFinding::NoChannel { .. } | TorusFinding::More { .. })));
+    assert!(!found.is_empty());
+    // A route through a node that is not of the job.
+    let nodes = ["0.0", "0.1", "1.0", "1.1", "2.0", "2.1"].map(|n| node(&torus, n)).to_vec();
+    let demand = TorusDemand { jobs: vec![TorusJob::new(None, nodes)], transit: Transit::Job };
+    let tables = route(&torus, &demand, "angara-sssp").unwrap();
+    let strayed = with_steps(&tables, node(&torus, "2.0"), node(&torus, "0.0"), "+X,+X");
+    assert!(matches!(judge(&torus, &strayed, false).findings[..], [TorusFinding::NoChannel { step: 1, .. }]));
+}
+
+#[test]
+fn a_split_job_names_the_first_pair() {
+    let torus = healthy(&[4, 4]);
+    let nodes = ["0.0", "0.1", "2.2"].map(|n| node(&torus, n)).to_vec();
+    let demand = |transit| TorusDemand { jobs: vec![TorusJob::new(None, nodes.clone())], transit };
+    for name in ENGINES {
+        let refused = route(&torus, &demand(Transit::Job), name).unwrap_err().to_string();
+        assert!(refused.contains("from n1 (0.0) to n11 (2.2)"), "{name}: {refused}");
+        assert!(route(&torus, &demand(Transit::Any), name).is_ok());
+    }
+}
+
+/// Sizes, lines, failures, a subset, the transit rule.
+fn systems(most: usize) -> impl Strategy<Value = (Torus, TorusDemand)> {
+    let sizes = prop::collection::vec(2usize..=5, 1..=MAX_DIMS)
+        .prop_filter("small", move |s| s.iter().product::<usize>() <= most);
+    (sizes, any::<u64>(), 0usize..4, 0usize..3, 1usize..=3).prop_map(|(sizes, seed, links, dead, keep)| {
+        let mut rng = sarouter::generate::rng::Rng::new(seed);
+        let mut builder = TorusBuilder::new(&sizes).unwrap();
+        (0..sizes.len())
+            .filter(|_| rng.below(4) == 0)
+            .collect::<Vec<_>>()
+            .iter()
+            .for_each(|d| drop(builder.line(*d).links()));
+        let mut cables = builder.links();
+        rng.shuffle(&mut cables);
+        cables.iter().take(links).for_each(|(at, d)| builder.fail_link(*at, *d).unwrap());
+        for _ in 0..dead {
+            let at: Vec<u8> = sizes.iter().map(|s| rng.below(*s) as u8).collect();
+            builder.fail_node(Coords::new(&at)).unwrap();
+        }
+        let torus = builder.build().unwrap();
+        let mut nodes = torus.healthy_nodes();
+        rng.shuffle(&mut nodes);
+        nodes.truncate((nodes.len() * keep).div_ceil(3));
+        let transit = if rng.below(3) == 0 { Transit::Job } else { Transit::Any };
+        let half = nodes.len() / 2;
+        let jobs = if rng.below(2) == 0 {
+            vec![nodes]
+        } else {
+            vec![nodes[..half].to_vec(), nodes[half..].to_vec()]
+        };
+        (torus, TorusDemand { jobs: jobs.into_iter().map(|n| TorusJob::new(None, n)).collect(), transit })
+    })
+}
+
+/// Hops of the routing graph between all pairs of a job, by its nodes' places.
+fn graph_hops(torus: &Torus, demand: &TorusDemand, job: usize) -> Vec<Vec<u32>> {
+    let turns = Turns::new(torus, &demand.usable(torus, None));
+    let usable = demand.usable(torus, Some(job));
+    let graph = RoutingGraph::new(torus, &usable, &turns);
+    let nodes = demand.jobs[job].nodes();
+    let row = |s: &NodeId| nodes.iter().map(|d| graph.distances(*s).0[d.index()]).collect();
+    nodes.iter().map(row).collect()
+}
+
+/// Every distinct sequence of `hops` channels of the graph between two nodes, sorted.
+fn walks_of(torus: &Torus, graph: &RoutingGraph<'_>, from: NodeId, to: NodeId, hops: u32) -> Vec<Vec<usize>> {
+    let apart = |a: NodeId, b: NodeId| -> u32 {
+        let (a, b) = (torus.coords(a), torus.coords(b));
+        let straight = a.as_slice().iter().zip(b.as_slice()).map(|(a, b)| u32::from(a.abs_diff(*b)));
+        straight.zip(torus.sizes()).map(|(s, size)| s.min(u32::from(*size) - s)).sum()
+    };
+    let mut level = vec![(graph.begin(from), Vec::new())];
+    for left in (0..hops).rev() {
+        let mut next = Vec::new();
+        for (vertex, walk) in &level {
+            graph.hops(*vertex, |ahead, channel, _| {
+                if apart(graph.node(ahead), to) <= left {
+                    let mut walk: Vec<usize> = walk.clone();
+                    walk.push(channel);
+                    next.push((ahead, walk));
+                }
+            });
+        }
+        level = next;
+    }
+    let mut walks: Vec<Vec<usize>> = level.into_iter().map(|(_, w)| w).collect();
+    walks.sort();
+    walks.dedup();
+    walks
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every engine's tables are accepted, or a pair has no path in the routing graph and every
+    /// engine says so.
+    #[test]
+    fn tables_are_accepted_or_a_pair_is_unroutable((torus, demand) in systems(60)) {
+        let routable = (0..demand.jobs.len())
+            .all(|job| graph_hops(&torus, &demand, job).iter().flatten().all(|h| *h != u32::MAX));
+        for name in ENGINES {
+            match engine(name).unwrap().route(&torus, &demand, &Limits { rounds: 10, ..Limits::default() }) {
+                Ok(tables) => {
+                    prop_assert!(routable);
+                    let verdict = judge(&torus, &tables, false);
+                    prop_assert!(verdict.accepted, "{name}: {:?}", verdict.findings);
+                }
+                Err(TorusRouteError::Unroutable { .. }) => prop_assert!(!routable, "{name} gave up"),
+                Err(other) => prop_assert!(false, "{name}: {other}"),
+            }
+        }
+    }
+
+    /// Enumeration finds routes exactly where the graph has paths, of the same length, and all
+    /// distinct ones: as many as distinct channel sequences in the graph.
+    #[test]
+    fn enumeration_agrees_with_the_routing_graph((torus, demand) in systems(40)) {
+        let turns = Turns::new(&torus, &demand.usable(&torus, None));
+        for job in 0..demand.jobs.len() {
+            let usable = demand.usable(&torus, Some(job));
+            let graph = RoutingGraph::new(&torus, &usable, &turns);
+            let legal = Legal::new(&torus, &usable, &turns);
+            let mut found = Vec::new();
+            for from in demand.jobs[job].nodes() {
+                let (hops, paths) = graph.distances(*from);
+                for to in demand.jobs[job].nodes().iter().filter(|to| *to != from) {
+                    legal.minimal(*from, *to, &mut found);
+                    let wanted = hops[to.index()];
+                    prop_assert_eq!(found.is_empty(), wanted == u32::MAX);
+                    if found.is_empty() {
+                        continue;
+                    }
+                    prop_assert!(found.iter().all(|s| s.len() as u32 == wanted));
+                    prop_assert!(found.len() as u64 <= paths[to.index()]);
+                    let mut walks: Vec<Vec<usize>> = found.iter().map(|s| {
+                        let mut walk = Vec::new();
+                        legal.channels(*from, s, |c| walk.push(c));
+                        walk
+                    }).collect();
+                    walks.sort();
+                    let all = walks_of(&torus, &graph, *from, *to, wanted);
+                    prop_assert_eq!(walks, all);
+                }
+            }
+        }
+    }
+
+    /// Never worse than the construction it starts from, and the same on every run.
+    #[test]
+    fn sar_is_never_worse_than_sssp((torus, demand) in systems(60)) {
+        let (Ok(sar), Ok(sssp)) = (route(&torus, &demand, "angara-sar"), route(&torus, &demand, "angara-sssp")) else {
+            return Ok(());
+        };
+        prop_assert!(measure(&torus, &sar, None).max <= measure(&torus, &sssp, None).max);
+        prop_assert_eq!(&sar, &route(&torus, &demand, "angara-sar").unwrap());
+    }
+}
