@@ -96,6 +96,32 @@ impl Forest {
     }
 }
 
+/// Leads switches that a restricted scheme left without a way the shortest way to one that has
+/// one, lower ports first; returns those of them that have terminals, whose routes now break the
+/// scheme's rule. Where nothing starts, nothing depends: the other ways break no rule. O(switches + channels) if there are any.
+pub fn attach(graph: &Graph, tree: &mut [u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    if !tree.contains(&Forest::NONE) {
+        return found;
+    }
+    let mut queue: Vec<u32> = (0..tree.len() as u32).filter(|s| tree[*s as usize] != Forest::NONE).collect();
+    let mut next = 0;
+    while let Some(&s) = queue.get(next) {
+        next += 1;
+        for c in graph.out(s as usize) {
+            let (to, back) = (graph.to(c), graph.reverse(c));
+            if tree[to] == Forest::NONE {
+                tree[to] = graph.slot(back);
+                queue.push(to as u32);
+                if graph.terminals()[to] > 0 {
+                    found.push(to);
+                }
+            }
+        }
+    }
+    found
+}
+
 /// Gives each switch that has terminals the tree of its first terminal, and calls `make` for every
 /// other switch, with the switch and its (empty) tree. Destinations that are switches add no
 /// dependency where they can share a terminal's routes.

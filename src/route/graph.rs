@@ -107,6 +107,29 @@ impl Graph {
     pub fn terminals(&self) -> &[u32] {
         &self.terminals
     }
+    /// The part of the fabric each switch is in, named by the part's first switch.
+    /// O(switches + channels).
+    pub fn components(&self) -> Vec<u32> {
+        const UNSEEN: u32 = u32::MAX;
+        let mut part = vec![UNSEEN; self.switches()];
+        let mut stack = Vec::new();
+        for first in 0..self.switches() {
+            if part[first] != UNSEEN {
+                continue;
+            }
+            part[first] = first as u32;
+            stack.push(first);
+            while let Some(s) = stack.pop() {
+                for to in self.out(s).map(|c| self.to(c)) {
+                    if part[to] == UNSEEN {
+                        part[to] = first as u32;
+                        stack.push(to);
+                    }
+                }
+            }
+        }
+        part
+    }
     /// The switch as the fabric knows it.
     #[inline]
     pub fn switch_id(&self, switch: usize) -> SwitchId {

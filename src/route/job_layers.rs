@@ -6,8 +6,7 @@ use super::dfsssp::within;
 use super::forest::Forest;
 use super::graph::Graph;
 use super::layer_stack::LayerStack;
-use super::trees::{Levels, TreeBuilder};
-use super::updown::Heights;
+use super::updown::Escape;
 use super::{RouteError, switch_dests};
 use crate::model::{Demand, Fabric, LayerBudget, Tables, TerminalId};
 
@@ -34,7 +33,10 @@ pub fn assign(
     for job in jobs(fabric, demand) {
         let layer = place_whole(&mut stack, &forest, &job).unwrap_or_else(|| {
             let escape = escape.get_or_insert_with(|| Escape::new(graph));
-            job.iter().for_each(|(dest, _)| escape.reroute(graph, fabric, &mut forest, *dest));
+            for (dest, _) in &job {
+                let tree = forest.tree_mut(dest.index());
+                escape.reroute(graph, fabric.terminal(*dest).switch.index(), tree);
+            }
             // Up*/down* routes never close a cycle in a layer of their own.
             place_whole(&mut stack, &forest, &job).unwrap_or(Tables::NO_LAYER)
         });
@@ -94,30 +96,4 @@ fn jobs(fabric: &Fabric, demand: &Demand) -> Vec<Vec<Routes>> {
 fn place_whole(stack: &mut LayerStack<'_>, forest: &Forest, job: &[Routes]) -> Option<u8> {
     let routes = || job.iter().flat_map(|(t, sources)| sources.iter().map(|s| (forest.tree(t.index()), *s)));
     stack.place_all(routes)
-}
-
-/// Up*/down* trees, made when needed.
-struct Escape {
-    heights: Heights,
-    levels: Levels,
-    builder: TreeBuilder,
-    weights: Vec<u64>,
-}
-
-impl Escape {
-    fn new(graph: &Graph) -> Self {
-        Self {
-            heights: Heights::connecting(graph, &[]),
-            levels: Levels::new(graph),
-            builder: TreeBuilder::new(graph),
-            weights: vec![0; graph.channels()],
-        }
-    }
-
-    fn reroute(&mut self, graph: &Graph, fabric: &Fabric, forest: &mut Forest, dest: TerminalId) {
-        let home = fabric.terminal(dest).switch.index();
-        let tree = forest.tree_mut(dest.index());
-        self.heights.search(graph, &mut self.levels, home);
-        self.builder.spread(graph, &self.levels, graph.terminals(), &mut self.weights, tree);
-    }
 }

@@ -1,6 +1,7 @@
 //! A growing stack of layers that take routes one by one, none ever cyclic (thesis Algorithm 3.5).
 
 use super::cdg::{AcyclicLayer, Dependencies};
+use super::forest::Forest;
 use super::graph::Graph;
 use crate::model::Tables;
 
@@ -19,6 +20,42 @@ impl<'a> LayerStack<'a> {
     /// No layers yet.
     pub fn new(graph: &'a Graph, deps: &'a Dependencies) -> Self {
         Self { graph, deps, layers: Vec::new() }
+    }
+    /// The layers as given routes use them, of as many trees as `layers` has rows; each must be
+    /// acyclic, and there must be at most 32. [`Tables::NO_LAYER`] marks routes to leave out. A walk
+    /// ends where an earlier one of the same tree and layer went on: O(trees × switches × layers)
+    /// at worst.
+    pub fn of_routes(
+        graph: &'a Graph,
+        deps: &'a Dependencies,
+        forest: &Forest,
+        layers: &[u8],
+        used: usize,
+    ) -> Self {
+        let n = graph.switches();
+        // Bit l: in layer l.
+        let mut present = vec![0u32; deps.len()];
+        let mut walked = vec![0u32; n];
+        for (t, layers) in layers.chunks(n).enumerate() {
+            let tree = forest.tree(t);
+            walked.fill(0);
+            let starts = |s: &usize| graph.terminals()[*s] > 0 && layers[*s] != Tables::NO_LAYER;
+            for source in (0..n).filter(starts).filter(|s| tree[*s] < Forest::HOME) {
+                let bit = 1u32 << layers[source];
+                let mut at = source;
+                while walked[at] & bit == 0 {
+                    walked[at] |= bit;
+                    let channel = graph.channel(at, tree[at]);
+                    at = graph.to(channel);
+                    if tree[at] >= Forest::HOME {
+                        break;
+                    }
+                    present[deps.id(channel, tree[at])] |= bit;
+                }
+            }
+        }
+        let layer = |l: usize| AcyclicLayer::of(graph, deps, |d| present[d] >> l & 1 == 1);
+        Self { graph, deps, layers: (0..used).map(layer).collect() }
     }
     /// Layers so far.
     pub fn used(&self) -> usize {

@@ -11,8 +11,10 @@ mod balanced;
 pub mod cdg;
 pub mod dfsssp;
 pub mod dor;
+pub mod fattree;
 pub mod forest;
 pub mod graph;
+pub mod grid;
 pub mod job_layers;
 pub mod lash;
 pub mod layer_stack;
@@ -22,6 +24,7 @@ pub mod nue;
 pub mod sar;
 pub mod sssp;
 pub mod switch_dests;
+pub mod torus;
 pub mod trees;
 pub mod updown;
 
@@ -89,6 +92,8 @@ const ENGINES: &[(&str, Make)] = &[
     ("updown", |o| Box::new(updown::UpDown { roots: o.roots.clone() })),
     ("dor", |_| Box::new(dor::Dor)),
     ("lash", |_| Box::new(lash::Lash)),
+    ("fattree", |_| Box::new(fattree::FatTree)),
+    ("torus", |_| Box::new(torus::Torus)),
     ("sar", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job })),
     ("nue", |_| Box::new(nue::Nue { job_aware: false })),
     ("sar-nue", |_| Box::new(nue::Nue { job_aware: true })),

@@ -3,9 +3,9 @@
 //! Unlike OpenSM's engine of the same idea, which keeps ports reached against its own rule when
 //! they are as short, no route turns from down to up: the dependency graph has no cycle.
 
-use super::forest::Forest;
+use super::forest::{Forest, attach};
 use super::graph::Graph;
-use super::trees::Levels;
+use super::trees::{Levels, TreeBuilder};
 use super::{Engine, RouteError, sssp};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
@@ -29,7 +29,7 @@ impl Engine for UpDown {
             return Err(RouteError::NotApplicable { engine: self.name(), reason });
         }
         let heights = Heights::connecting(&graph, &given);
-        heights.forest(fabric, &graph).into_flat_tables(fabric, &graph, self.name())
+        heights.tables(fabric, &graph, self.name())
     }
 }
 
@@ -77,8 +77,8 @@ impl Heights {
         Self { height, by_height }
     }
 
-    /// Heights under which every two connected switches have a legal route. With several roots two
-    /// switches may have no common one above them; then the first root alone, from which a tree
+    /// Heights under which every two connected switches with terminals have a legal route. With
+    /// several roots two of them may have no common one above them; then the first root alone, from which a tree
     /// spans everything, is taken. Without given roots: [`histogram_roots`], or else [`centre`].
     /// O(switches × (switches + channels)).
     pub fn connecting(graph: &Graph, given: &[usize]) -> Self {
@@ -87,24 +87,43 @@ impl Heights {
         let first = found.first().copied().unwrap_or_else(|| centre(graph, &distances));
         if found.len() > 1 {
             let heights = Self::from_roots(graph, &found);
-            if heights.connects(graph, &distances) {
+            if heights.connects(graph) {
                 return heights;
             }
         }
         Self::from_roots(graph, &[first])
     }
 
-    fn connects(&self, graph: &Graph, distances: &Distances) -> bool {
+    fn connects(&self, graph: &Graph) -> bool {
         let mut levels = Levels::new(graph);
-        (0..graph.switches()).all(|home| {
+        let part = graph.components();
+        let with_terminals = |s: &usize| graph.terminals()[*s] > 0;
+        let mut members = vec![0; graph.switches()];
+        (0..graph.switches()).filter(with_terminals).for_each(|s| members[part[s] as usize] += 1);
+        (0..graph.switches()).filter(with_terminals).all(|home| {
             self.search(graph, &mut levels, home);
-            levels.order().len() == distances.reached[home]
+            let found = levels.order().iter().filter(|s| graph.terminals()[**s as usize] > 0);
+            found.count() == members[part[home] as usize]
         })
     }
 
     /// Balanced legal trees to all destinations. O(terminals × (switches + channels)).
     pub fn forest(&self, fabric: &Fabric, graph: &Graph) -> Forest {
         sssp::balanced_over(fabric, graph, |levels, home| self.search(graph, levels, home))
+    }
+
+    /// The tables of [`Heights::forest`], on one layer. Switches without terminals may have no
+    /// legal way to each other, as roots do; they get ways on which nothing starts.
+    pub fn tables(&self, fabric: &Fabric, graph: &Graph, engine: &str) -> Result<Tables, RouteError> {
+        let mut forest = self.forest(fabric, graph);
+        let n = graph.switches();
+        let mut layers = vec![0; fabric.dest_count() * n];
+        for dest in 0..forest.trees() {
+            for s in attach(graph, forest.tree_mut(dest)) {
+                layers[dest * n + s] = Tables::NO_LAYER;
+            }
+        }
+        forest.into_tables(fabric, graph, engine, layers)
     }
 
     /// All shortest legal routes to a switch.
@@ -116,8 +135,6 @@ impl Heights {
 /// What one breadth-first search from each switch tells.
 #[derive(Debug, Clone)]
 pub struct Distances {
-    /// Switches in the same part of the fabric, per switch, itself included.
-    reached: Vec<usize>,
     /// Terminals by hops from the switch, per switch.
     terminals: Vec<Vec<u64>>,
 }
@@ -126,7 +143,7 @@ impl Distances {
     /// Searches from every switch. O(switches × (switches + channels)).
     pub fn new(graph: &Graph) -> Self {
         let mut levels = Levels::new(graph);
-        let mut found = Self { reached: Vec::new(), terminals: Vec::new() };
+        let mut found = Self { terminals: Vec::new() };
         for s in 0..graph.switches() {
             levels.search(graph, s);
             let mut histogram = Vec::new();
@@ -135,7 +152,6 @@ impl Distances {
                 histogram.resize(histogram.len().max(hops + 1), 0);
                 histogram[hops] += u64::from(graph.terminals()[other as usize]);
             }
-            found.reached.push(levels.order().len());
             found.terminals.push(histogram);
         }
         found
@@ -157,5 +173,39 @@ pub fn histogram_roots(graph: &Graph, distances: &Distances) -> Vec<usize> {
 /// first of several.
 pub fn centre(graph: &Graph, distances: &Distances) -> usize {
     let sum = |s: usize| -> u64 { distances.terminals[s].iter().zip(0..).map(|(n, hops)| n * hops).sum() };
-    (0..graph.switches()).min_by_key(|s| (usize::MAX - distances.reached[*s], sum(*s))).unwrap_or(0)
+    let part = graph.components();
+    let mut size = vec![0u32; graph.switches()];
+    part.iter().for_each(|p| size[*p as usize] += 1);
+    let key = |s: &usize| (u32::MAX - size[part[*s] as usize], sum(*s));
+    (0..graph.switches()).min_by_key(key).unwrap_or(0)
+}
+
+/// Up*/down* trees for destinations that an engine's own scheme cannot take: any number of them
+/// fits one layer.
+#[derive(Debug, Clone)]
+pub struct Escape {
+    heights: Heights,
+    levels: Levels,
+    builder: TreeBuilder,
+    weights: Vec<u64>,
+}
+
+impl Escape {
+    /// Directions for all cables.
+    pub fn new(graph: &Graph) -> Self {
+        Self {
+            heights: Heights::connecting(graph, &[]),
+            levels: Levels::new(graph),
+            builder: TreeBuilder::new(graph),
+            weights: vec![0; graph.channels()],
+        }
+    }
+
+    /// Replaces one tree to a switch with terminals, balanced with those replaced before.
+    pub fn reroute(&mut self, graph: &Graph, home: usize, tree: &mut [u8]) {
+        self.heights.search(graph, &mut self.levels, home);
+        self.builder.cheapest(graph, &self.levels, &self.weights, tree);
+        self.builder.add_load(graph, &self.levels, tree, graph.terminals(), &mut self.weights);
+        attach(graph, tree);
+    }
 }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use sarouter::generate::generate;
 use sarouter::model::{Demand, Fabric, LayerBudget, PortPeer, Role, SwitchId, Tables};
 use sarouter::route::{self, EngineOptions, RouteError};
+use sarouter::verify::judge;
 
 /// What a walk over all routes found.
 struct Walked {
@@ -155,6 +156,8 @@ const PROMISES: &[Promise] = &[
     Promise { engine: "dor", minimal: true, acyclic: false },
     Promise { engine: "lash", minimal: true, acyclic: true },
     Promise { engine: "updown", minimal: false, acyclic: true },
+    Promise { engine: "fattree", minimal: false, acyclic: true },
+    Promise { engine: "torus", minimal: false, acyclic: true },
     Promise { engine: "sar", minimal: true, acyclic: true },
 ];
 
@@ -176,9 +179,106 @@ proptest! {
             }
             if promise.acyclic {
                 prop_assert!(!walked.cyclic, "{} on {}", promise.engine, name);
+                let verdict = judge(&fabric, &tables, LayerBudget::new(15).unwrap());
+                prop_assert!(verdict.accepted, "{} on {}: {:?}", promise.engine, name, verdict.findings);
             }
         }
     }
+}
+
+/// Without cables drawn with probability `percent`.
+fn cut(fabric: &Fabric, percent: usize, seed: u64) -> Fabric {
+    let mut rng = sarouter::generate::rng::Rng::new(seed);
+    let cut: Vec<bool> = (0..fabric.channels().len() / 2).map(|_| rng.below(100) < percent).collect();
+    fabric.without(|c| cut[c.index() / 2], |_| false).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Any number of dimensions, any number of faults, any budget: the engine never gives up.
+    #[test]
+    fn torus_routes_whatever_is_cut(
+        sizes in prop_oneof![
+            Just("5x5"), Just("7"), Just("6x5x2"), Just("5x5x5"), Just("4x4x4"), Just("3x2x3x2x2x2"), Just("8x3"),
+        ],
+        percent in 0usize..40,
+        budget in 1u64..16,
+        seed in any::<u64>(),
+    ) {
+        for kind in ["torus", "mesh"] {
+            let fabric = cut(&generate(&format!("{kind}:{sizes},hosts=2")).unwrap(), percent, seed);
+            let tables = run("torus", &fabric, &Demand::oblivious(), budget).unwrap();
+            prop_assert!(u64::from(tables.layers_used()) <= budget);
+            let walked = walk(&fabric, &tables, &Demand::oblivious());
+            prop_assert!(!walked.cyclic && walked.unreached == apart(&fabric));
+        }
+    }
+
+    /// Up*/down* with given roots, good or bad ones, on whatever fabric: one layer, no cycle.
+    #[test]
+    fn updown_takes_any_roots((name, fabric) in fabrics(), picks in prop::collection::vec(any::<u32>(), 1..4)) {
+        let ids: Vec<SwitchId> = fabric.switch_ids().collect();
+        let roots = picks.iter().map(|p| ids[*p as usize % ids.len()]).collect();
+        let engine = route::engine("updown", &EngineOptions { roots, ..EngineOptions::default() }).unwrap();
+        let tables = engine.route(&fabric, &Demand::oblivious(), LayerBudget::new(1).unwrap()).unwrap();
+        let walked = walk(&fabric, &tables, &Demand::oblivious());
+        prop_assert!(!walked.cyclic && walked.unreached == apart(&fabric), "{}", name);
+        prop_assert!(tables.layers_used() <= 1);
+    }
+
+    /// A tree with cut cables stays routable; leaves without a common spine use the second layer.
+    #[test]
+    fn fattree_survives_faults(percent in 0usize..50, seed in any::<u64>(), spec in prop_oneof![
+        Just("fattree:6x4,3"), Just("kary:3,3"), Just("kary:2,4"),
+    ]) {
+        let fabric = cut(&generate(spec).unwrap(), percent, seed);
+        let tables = run("fattree", &fabric, &Demand::oblivious(), 2).unwrap();
+        let walked = walk(&fabric, &tables, &Demand::oblivious());
+        prop_assert!(!walked.cyclic && walked.unreached == apart(&fabric));
+    }
+}
+
+/// Thesis section 3.3.5: on whole k-ary n-trees every channel between two levels carries the same,
+/// and shifts are free of contention: `hosts × (hosts - hosts below)` routes over `k^n` channels.
+#[test]
+fn fattree_balances_kary_trees_perfectly() {
+    let (k, n) = (4usize, 3u32);
+    let fabric = generate(&format!("kary:{k},{n}")).unwrap();
+    let tables = run("fattree", &fabric, &Demand::oblivious(), 1).unwrap();
+    let loads: BTreeSet<u64> = walk(&fabric, &tables, &Demand::oblivious()).load.into_iter().collect();
+    let hosts = k.pow(n);
+    let expected = (1..n).map(|level| (hosts - k.pow(level)) as u64).collect();
+    assert_eq!(loads, expected);
+}
+
+/// OpenSM's ftree refuses this fabric, where spines have three or four cables to a leaf; its
+/// largest EFI anywhere is 198 (`minhop`).
+#[test]
+fn fattree_takes_uneven_uplinks() {
+    let fabric = generate("fattree:10x18,5").unwrap();
+    let tables = run("fattree", &fabric, &Demand::oblivious(), 1).unwrap();
+    assert!(walk(&fabric, &tables, &Demand::oblivious()).load.iter().max() <= Some(&198));
+}
+
+/// On a whole torus dimension order loads all channels alike.
+#[test]
+fn torus_balances_a_whole_torus_perfectly() {
+    let fabric = generate("torus:5x5x5,hosts=2").unwrap();
+    let tables = run("torus", &fabric, &Demand::oblivious(), 8).unwrap();
+    let walked = walk(&fabric, &tables, &Demand::oblivious());
+    assert_eq!(walked.load.iter().min(), walked.load.iter().max());
+    assert_eq!(walked.hops, shortest(&fabric));
+    assert_eq!(tables.layers_used(), 8);
+}
+
+/// Dimension order needs no layer but one on a whole mesh (thesis section 3.3.3), more on a torus.
+#[test]
+fn dor_is_deadlock_free_on_meshes_only() {
+    let cyclic = |spec| {
+        let fabric = generate(spec).unwrap();
+        walk(&fabric, &run("dor", &fabric, &Demand::oblivious(), 1).unwrap(), &Demand::oblivious()).cyclic
+    };
+    assert!(!cyclic("mesh:4x4x4") && cyclic("torus:5x5"));
 }
 
 /// Thesis section 3.1.2: shortest paths around a ring of five close a cycle; two layers open it.
