@@ -1,1 +1,183 @@
-//! Typed settings.
+//! Typed settings: what was written, resolved once to what it means.
+//!
+//! `config/sarouter.toml` explains every key to an administrator.
+
+mod written;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use crate::model::LayerBudget;
+
+/// Where the settings are unless the command line says otherwise.
+pub const DEFAULT_PATH: &str = "/etc/sarouter/sarouter.toml";
+
+/// Everything an administrator decided, with paths resolved and defaults filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The epoch store.
+    pub state: State,
+    /// Where the fabric comes from; `None` if the settings do not say.
+    pub fabric: Option<FabricSource>,
+    /// File with lines `NODE GUID`; without it node descriptions decide.
+    pub node_map: Option<PathBuf>,
+    /// How Slurm is asked.
+    pub slurm: Slurm,
+    /// How routes are computed.
+    pub routing: Routing,
+    /// The service's rhythm.
+    pub service: Service,
+    /// What is known of OpenSM; `None` if none is to be watched.
+    pub opensm: Option<OpenSm>,
+}
+
+/// The epoch store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// State directory.
+    pub directory: PathBuf,
+    /// Epochs kept; at least 2.
+    pub keep_epochs: usize,
+}
+
+/// Where the fabric comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FabricSource {
+    /// A file, or a generated spec, as `--fabric` takes it.
+    Source(String),
+    /// A command that prints the fabric, such as `ibnetdiscover`.
+    Command {
+        /// Program and arguments; not empty.
+        argv: Vec<String>,
+        /// It is killed after this.
+        deadline: Duration,
+        /// It is killed after so many bytes.
+        output_limit: u64,
+    },
+}
+
+/// What `squeue` is told to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SqueueFormat {
+    /// `--json`: Slurm 20.11 and later. Bulky: it lists every core.
+    Json,
+    /// One line per job: every version, and ten times as fast.
+    Text,
+}
+
+/// How Slurm is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slurm {
+    /// Path or name of `squeue`.
+    pub squeue: String,
+    /// What it is told to print.
+    pub format: SqueueFormat,
+    /// It is killed after this.
+    pub deadline: Duration,
+    /// It is killed after so many bytes.
+    pub output_limit: u64,
+    /// Jobs younger than this wait.
+    pub min_job_age: TimeDelta,
+    /// Slurm's `topology.conf`, compared with the fabric by `doctor`.
+    pub topology: Option<PathBuf>,
+}
+
+/// How routes are computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routing {
+    /// Name of the engine.
+    pub engine: String,
+    /// Virtual layers it may use.
+    pub layers: LayerBudget,
+    /// All routes inside one job on one layer.
+    pub layer_per_job: bool,
+    /// Host lists of storage servers.
+    pub storage_nodes: Vec<String>,
+}
+
+/// The service's rhythm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Between two looks at Slurm.
+    pub interval: Duration,
+    /// Longest pause after repeated failures.
+    pub backoff_max: Duration,
+    /// How long a stop may take.
+    pub stop_deadline: Duration,
+}
+
+/// What is known of OpenSM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSm {
+    /// Written by the plugin.
+    pub status_file: PathBuf,
+    /// A status file older than this means that OpenSM is gone.
+    pub stale: Duration,
+    /// How long an epoch may take from rename to acknowledgement.
+    pub acknowledge: Duration,
+    /// OpenSM's own settings, checked by `doctor`.
+    pub conf: PathBuf,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A key or value is wrong.
+    #[error("{}:{line}: {message}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+}
+
+impl Settings {
+    /// The settings of a file, or of [`DEFAULT_PATH`].
+    ///
+    /// # Errors
+    /// With file and line.
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let path = path.unwrap_or(Path::new(DEFAULT_PATH));
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// As [`Settings::load`], but without a path given, a missing [`DEFAULT_PATH`] means the
+    /// defaults: for commands that work without an installation.
+    ///
+    /// # Errors
+    /// With file and line.
+    pub fn load_or_default(path: Option<&Path>) -> Result<Self, ConfigError> {
+        match Self::load(path) {
+            Err(ConfigError::Read { source, .. })
+                if path.is_none() && source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Self::parse("", Path::new(DEFAULT_PATH))
+            }
+            result => result,
+        }
+    }
+
+    /// The settings in a text. Relative paths in it are relative to the directory of `path`.
+    ///
+    /// # Errors
+    /// With `path` and line.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        written::Written::parse(text, path)?.resolve(text, path)
+    }
+}

@@ -2,12 +2,15 @@
 //!
 //! Pure: no clock, no I/O. Time comes in with the snapshot; what is in force comes in as a value.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::measure::{self, Figures};
-use crate::model::{Demand, Fabric, Fingerprint, JobMap, LayerBudget, NodeMap, NodeName, Tables, TerminalId};
+use crate::model::{
+    Demand, Fabric, Fingerprint, Group, JobMap, LayerBudget, NodeMap, NodeName, Placed, Tables, TerminalId,
+};
 use crate::route::{self, EngineOptions, RouteError};
 
 /// What an administrator decided.
@@ -50,6 +53,8 @@ pub enum Reason {
     EngineChanged,
     /// Multi-switch jobs run on other sets of nodes.
     JobsChanged,
+    /// What is in force uses more layers than the settings allow.
+    BudgetChanged,
 }
 
 /// New tables, not yet checked.
@@ -93,10 +98,27 @@ pub enum Decision {
 pub struct Outcome {
     /// The answer.
     pub decision: Decision,
+    /// What the routes in force are to serve, now or once the plan is published.
+    pub demand: Demand,
     /// Nodes of jobs that no terminal matches.
     pub unknown_nodes: Vec<NodeName>,
-    /// Jobs that are too young to count yet.
+    /// Multi-switch jobs that are too young to count yet.
     pub waiting: usize,
+}
+
+/// What a snapshot asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The jobs that count.
+    pub jobs: JobMap,
+    /// For whom to route.
+    pub demand: Demand,
+    /// Nodes of jobs that no terminal matches.
+    pub unknown_nodes: Vec<NodeName>,
+    /// Multi-switch jobs that are too young to count yet.
+    pub waiting: usize,
+    /// When the first of those is old enough.
+    pub ripe: Option<DateTime<Utc>>,
 }
 
 /// Decides whether the snapshot needs other routes than those in force, and computes them.
@@ -113,23 +135,64 @@ pub fn plan(
     published: Option<&Published>,
     policy: &Policy,
 ) -> Result<Outcome, RouteError> {
-    let (jobs, waiting) = old_enough(jobs, policy.min_job_age);
-    let placed = nodes.place(&jobs);
-    let demand = placed.demand(fabric, policy.storage.clone());
+    let in_force = published.map(|p| &p.demand);
+    let Wanted { jobs, demand, unknown_nodes, waiting, .. } = wanted(fabric, nodes, jobs, in_force, policy);
     let decision = match due(fabric, &demand, published, policy) {
         None => Decision::Keep,
         Some(reason) => {
-            Decision::Publish(Box::new(compute(fabric, jobs, demand, published, policy, reason)?))
+            let plan = compute(fabric, jobs, demand.clone(), published, policy, reason)?;
+            Decision::Publish(Box::new(plan))
         }
     };
-    Ok(Outcome { decision, unknown_nodes: placed.unknown, waiting })
+    Ok(Outcome { decision, demand, unknown_nodes, waiting })
 }
 
-fn old_enough(jobs: &JobMap, age: TimeDelta) -> (JobMap, usize) {
+/// What a snapshot asks for. Jobs younger than [`Policy::min_job_age`] do not count, except those
+/// on nodes that `in_force` serves already: they need nothing new. Jobs without a start count.
+/// O(sum of job sizes × log nodes).
+pub fn wanted(
+    fabric: &Fabric,
+    nodes: &NodeMap,
+    jobs: &JobMap,
+    in_force: Option<&Demand>,
+    policy: &Policy,
+) -> Wanted {
+    let placed = nodes.place(jobs);
+    let ripens: Vec<Option<DateTime<Utc>>> =
+        jobs.jobs.iter().map(|j| ripens(j.start, jobs, policy)).collect();
+    let mut served: BTreeMap<&Group, usize> = BTreeMap::new();
+    for group in in_force.iter().flat_map(|d| &d.groups) {
+        *served.entry(group).or_default() += 1;
+    }
+    let mut take = |group: &Group| match served.get_mut(group) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            true
+        }
+        _ => false,
+    };
+    let groups: Vec<Group> = placed.jobs.iter().map(|(_, t)| Group::new(t.clone())).collect();
+    // The old ones first: what they use of the demand in force cannot excuse a young one.
+    for (group, _) in groups.iter().zip(&ripens).filter(|(_, ripens)| ripens.is_none()) {
+        take(group);
+    }
+    let counts: Vec<bool> =
+        groups.iter().zip(&ripens).map(|(group, ripens)| ripens.is_none() || take(group)).collect();
+    let is_waiting = |i: &usize| !counts[*i] && Placed::is_multi_switch(fabric, &groups[*i].terminals);
+    let waiting: Vec<usize> = (0..groups.len()).filter(is_waiting).collect();
+    let ripe = waiting.iter().filter_map(|i| ripens[*i]).min();
+    let mut flags = counts.iter();
     let mut kept = jobs.clone();
-    kept.jobs.retain(|job| job.start.is_none_or(|start| jobs.time - start >= age));
-    let waiting = jobs.jobs.len() - kept.jobs.len();
-    (kept, waiting)
+    kept.jobs.retain(|_| flags.next() == Some(&true));
+    let demand = nodes.place(&kept).demand(fabric, policy.storage.clone());
+    Wanted { jobs: kept, demand, unknown_nodes: placed.unknown, waiting: waiting.len(), ripe }
+}
+
+/// When a young job is old enough; `None` if it is.
+fn ripens(start: Option<DateTime<Utc>>, jobs: &JobMap, policy: &Policy) -> Option<DateTime<Utc>> {
+    let age = policy.min_job_age;
+    let young = start.filter(|start| jobs.time - *start < age)?;
+    Some(young.checked_add_signed(age).unwrap_or(DateTime::<Utc>::MAX_UTC))
 }
 
 fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: &Policy) -> Option<Reason> {
@@ -138,6 +201,7 @@ fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: 
         Some(p) if p.fabric != fabric.fingerprint() => Some(Reason::FabricChanged),
         Some(p) if p.engine != policy.engine => Some(Reason::EngineChanged),
         Some(p) if p.demand != *demand => Some(Reason::JobsChanged),
+        Some(p) if p.tables.layers_used() > policy.budget.get() => Some(Reason::BudgetChanged),
         Some(_) => None,
     }
 }

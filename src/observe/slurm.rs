@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::child::{BoundedCommand, ChildError};
 use super::jobs::{self, JobsError};
+pub use crate::config::SqueueFormat;
 use crate::model::JobMap;
 
 /// Why Slurm gave no jobs.
@@ -28,15 +29,6 @@ pub type Poll<'a> = Pin<Box<dyn Future<Output = Result<JobMap, PollError>> + Sen
 pub trait JobSource: Send {
     /// Asks once. `now` becomes the time of the snapshot.
     fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_>;
-}
-
-/// What `squeue` is told to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SqueueFormat {
-    /// `--json`: Slurm 20.11 and later. Bulky: it lists every core.
-    Json,
-    /// One line per job: every version, and ten times as fast.
-    Text,
 }
 
 /// `squeue` as a child process.

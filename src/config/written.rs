@@ -1,0 +1,298 @@
+//! The settings as written, and what they mean.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{ConfigError, FabricSource, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State};
+use crate::model::LayerBudget;
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Written {
+    state: WrittenState,
+    fabric: WrittenFabric,
+    slurm: WrittenSlurm,
+    routing: WrittenRouting,
+    service: WrittenService,
+    opensm: WrittenOpenSm,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenState {
+    directory: PathBuf,
+    keep_epochs: Kept,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenFabric {
+    source: Option<Spanned<String>>,
+    command: Option<Spanned<Vec<String>>>,
+    deadline_seconds: Seconds,
+    output_limit_mib: Mebibytes,
+    node_map: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenSlurm {
+    squeue: String,
+    squeue_format: SqueueFormat,
+    deadline_seconds: Seconds,
+    output_limit_mib: Mebibytes,
+    min_job_age_seconds: SecondsOrZero,
+    topology: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenRouting {
+    engine: String,
+    layers: Option<LayerBudget>,
+    layer_per_job: bool,
+    storage_nodes: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenService {
+    interval_seconds: Seconds,
+    backoff_max_seconds: Seconds,
+    stop_seconds: Seconds,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenOpenSm {
+    watch: bool,
+    status_file: Option<PathBuf>,
+    stale_seconds: Seconds,
+    acknowledge_seconds: Seconds,
+    conf: PathBuf,
+}
+
+/// More than zero, at most a year.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Seconds(Duration);
+
+/// Zero, or as [`Seconds`].
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct SecondsOrZero(Duration);
+
+/// 1 to 65536 MiB, in bytes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct Mebibytes(u64);
+
+/// How many epochs: the one in force and at least one to go back to.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct Kept(usize);
+
+const YEAR: f64 = 365.0 * 86400.0;
+
+impl TryFrom<f64> for SecondsOrZero {
+    type Error = String;
+    fn try_from(seconds: f64) -> Result<Self, String> {
+        if (0.0..=YEAR).contains(&seconds) {
+            Ok(Self(Duration::from_secs_f64(seconds)))
+        } else {
+            Err(format!("{seconds} seconds are not between 0 and a year"))
+        }
+    }
+}
+
+impl TryFrom<f64> for Seconds {
+    type Error = String;
+    fn try_from(seconds: f64) -> Result<Self, String> {
+        let SecondsOrZero(duration) = seconds.try_into()?;
+        if duration.is_zero() { Err("must be more than 0 seconds".into()) } else { Ok(Self(duration)) }
+    }
+}
+
+impl TryFrom<u64> for Mebibytes {
+    type Error = String;
+    fn try_from(mib: u64) -> Result<Self, String> {
+        if (1..=65536).contains(&mib) { Ok(Self(mib << 20)) } else { Err("must be 1 to 65536 MiB".into()) }
+    }
+}
+
+impl TryFrom<u64> for Kept {
+    type Error = String;
+    fn try_from(epochs: u64) -> Result<Self, String> {
+        if (2..=1_000_000).contains(&epochs) {
+            Ok(Self(epochs as usize))
+        } else {
+            Err("must be 2 to 1000000 epochs".into())
+        }
+    }
+}
+
+impl Default for WrittenState {
+    fn default() -> Self {
+        Self { directory: "/var/lib/sarouter".into(), keep_epochs: Kept(50) }
+    }
+}
+
+impl Default for WrittenFabric {
+    fn default() -> Self {
+        Self {
+            source: None,
+            command: None,
+            deadline_seconds: Seconds(Duration::from_secs(60)),
+            output_limit_mib: Mebibytes(256 << 20),
+            node_map: None,
+        }
+    }
+}
+
+impl Default for WrittenSlurm {
+    fn default() -> Self {
+        Self {
+            squeue: "squeue".into(),
+            squeue_format: SqueueFormat::Text,
+            deadline_seconds: Seconds(Duration::from_secs(20)),
+            output_limit_mib: Mebibytes(256 << 20),
+            min_job_age_seconds: SecondsOrZero(Duration::from_secs(60)),
+            topology: None,
+        }
+    }
+}
+
+impl Default for WrittenRouting {
+    fn default() -> Self {
+        Self { engine: "sar".into(), layers: None, layer_per_job: false, storage_nodes: Vec::new() }
+    }
+}
+
+impl Default for WrittenService {
+    fn default() -> Self {
+        Self {
+            interval_seconds: Seconds(Duration::from_secs(60)),
+            backoff_max_seconds: Seconds(Duration::from_secs(600)),
+            stop_seconds: Seconds(Duration::from_secs(10)),
+        }
+    }
+}
+
+impl Default for WrittenOpenSm {
+    fn default() -> Self {
+        Self {
+            watch: true,
+            status_file: None,
+            stale_seconds: Seconds(Duration::from_secs(30)),
+            acknowledge_seconds: Seconds(Duration::from_secs(30)),
+            conf: "/etc/opensm/opensm.conf".into(),
+        }
+    }
+}
+
+/// Number of the line, from 1, that a byte offset is in.
+fn line_at(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
+}
+
+/// Layers that 8 VLs, which nearly every switch has, can carry.
+const DEFAULT_LAYERS: u64 = 8;
+
+/// Name of the plugin's status file in the state directory.
+const STATUS_FILE: &str = "opensm-status.json";
+
+impl Written {
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| {
+            let line = line_at(text, error.span().map_or(0, |span| span.start));
+            ConfigError::Line { path: path.to_path_buf(), line, message: error.message().to_string() }
+        })
+    }
+
+    pub(super) fn resolve(self, text: &str, path: &Path) -> Result<Settings, ConfigError> {
+        let home = path.parent().unwrap_or(Path::new(""));
+        let directory = home.join(&self.state.directory);
+        let fabric = self.fabric.resolve(home).map_err(|(offset, message)| ConfigError::Line {
+            path: path.to_path_buf(),
+            line: line_at(text, offset),
+            message: message.to_string(),
+        })?;
+        let opensm = self.opensm.watch.then(|| OpenSm {
+            status_file: self.opensm.status_file.map_or(directory.join(STATUS_FILE), |f| home.join(f)),
+            stale: self.opensm.stale_seconds.0,
+            acknowledge: self.opensm.acknowledge_seconds.0,
+            conf: home.join(self.opensm.conf),
+        });
+        Ok(Settings {
+            state: State { directory, keep_epochs: self.state.keep_epochs.0 },
+            fabric,
+            node_map: self.fabric.node_map.map(|p| home.join(p)),
+            slurm: self.slurm.resolve(home),
+            routing: self.routing.resolve(),
+            service: Service {
+                interval: self.service.interval_seconds.0,
+                backoff_max: self.service.backoff_max_seconds.0,
+                stop_deadline: self.service.stop_seconds.0,
+            },
+            opensm,
+        })
+    }
+}
+
+impl WrittenFabric {
+    /// The source, or what is wrong at which byte.
+    fn resolve(&self, home: &Path) -> Result<Option<FabricSource>, (usize, &'static str)> {
+        match (&self.source, &self.command) {
+            (Some(_), Some(command)) => {
+                Err((command.span().start, "fabric.source and fabric.command exclude each other"))
+            }
+            (Some(source), None) => Ok(Some(FabricSource::Source(resolve_source(source.get_ref(), home)))),
+            (None, Some(command)) if command.get_ref().is_empty() => {
+                Err((command.span().start, "fabric.command is empty"))
+            }
+            (None, Some(command)) => Ok(Some(FabricSource::Command {
+                argv: command.get_ref().clone(),
+                deadline: self.deadline_seconds.0,
+                output_limit: self.output_limit_mib.0,
+            })),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// File names are relative to the settings; generated specs (`fattree:4x2,2`) stay as they are.
+fn resolve_source(source: &str, home: &Path) -> String {
+    let is_path = source.contains('/') || (!source.contains(':') && source.contains('.'));
+    if is_path { home.join(source).to_string_lossy().into_owned() } else { source.to_string() }
+}
+
+impl WrittenSlurm {
+    fn resolve(self, home: &Path) -> Slurm {
+        Slurm {
+            squeue: self.squeue,
+            format: self.squeue_format,
+            deadline: self.deadline_seconds.0,
+            output_limit: self.output_limit_mib.0,
+            // At most a year: always fits.
+            min_job_age: TimeDelta::from_std(self.min_job_age_seconds.0).unwrap_or(TimeDelta::MAX),
+            topology: self.topology.map(|p| home.join(p)),
+        }
+    }
+}
+
+impl WrittenRouting {
+    fn resolve(self) -> Routing {
+        let layers = self.layers.or_else(|| LayerBudget::new(DEFAULT_LAYERS).ok());
+        Routing {
+            engine: self.engine,
+            layers: layers.unwrap_or_else(|| unreachable!("8 is a layer budget")),
+            layer_per_job: self.layer_per_job,
+            storage_nodes: self.storage_nodes,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! How the service fares: `health.json` in the state directory, written after each pass.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::model::NodeName;
+
+/// Name of the file in the state directory.
+pub const HEALTH_FILE: &str = "health.json";
+
+/// Where a pass can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Asking Slurm.
+    Jobs,
+    /// Reading the fabric or its node names.
+    Fabric,
+    /// Reading what is in force.
+    Store,
+    /// Computing routes.
+    Route,
+    /// Checking them.
+    Verify,
+    /// Writing them down.
+    Publish,
+    /// OpenSM's acknowledgement.
+    Acknowledge,
+}
+
+/// One failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// When.
+    pub time: DateTime<Utc>,
+    /// Where.
+    pub stage: Stage,
+    /// The whole error chain.
+    pub message: String,
+}
+
+/// OpenSM's answer to the newest epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acknowledged {
+    /// The epoch.
+    pub epoch: u64,
+    /// Milliseconds from rename until every switch had answered.
+    pub milliseconds: i64,
+}
+
+/// The content of `health.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// When this was written.
+    pub time: DateTime<Utc>,
+    /// When the service or `tick` started.
+    pub started: DateTime<Utc>,
+    /// Process that wrote this.
+    pub pid: u32,
+    /// False once the service has ended in order, and after a `tick`.
+    pub serving: bool,
+    /// The next pass is to begin before this; much later than this means that the service hangs.
+    pub next_pass: Option<DateTime<Utc>>,
+    /// Passes that ended well.
+    pub passes: u64,
+    /// Epochs published.
+    pub published: u64,
+    /// The newest epoch published by this process.
+    pub epoch: Option<u64>,
+    /// When a pass last ended well.
+    pub last_success: Option<DateTime<Utc>>,
+    /// The failure that the newest pass ended with, until one ends well.
+    pub failing: Option<Failure>,
+    /// Passes failed in a row.
+    pub failures_in_row: u64,
+    /// Failures by stage since `started`.
+    pub failures: BTreeMap<Stage, u64>,
+    /// Nodes of jobs that no terminal matches.
+    pub unknown_nodes: Vec<NodeName>,
+    /// Multi-switch jobs that are too young to count.
+    pub waiting_jobs: usize,
+    /// OpenSM's answer to the newest epoch.
+    pub acknowledged: Option<Acknowledged>,
+    /// OpenSM has not answered, until it does.
+    pub unacknowledged: Option<Failure>,
+}
+
+/// `health.json` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HealthError {
+    /// It cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// It is not what it should be.
+    #[error("{}: {source}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+}
+
+impl Health {
+    /// At the start.
+    pub fn new(started: DateTime<Utc>, serving: bool) -> Self {
+        Self {
+            time: started,
+            started,
+            pid: std::process::id(),
+            serving,
+            next_pass: None,
+            passes: 0,
+            published: 0,
+            epoch: None,
+            last_success: None,
+            failing: None,
+            failures_in_row: 0,
+            failures: BTreeMap::new(),
+            unknown_nodes: Vec::new(),
+            waiting_jobs: 0,
+            acknowledged: None,
+            unacknowledged: None,
+        }
+    }
+
+    /// A pass ended well.
+    pub fn succeeded(&mut self, time: DateTime<Utc>) {
+        self.time = time;
+        self.passes += 1;
+        self.last_success = Some(time);
+        self.failing = None;
+        self.failures_in_row = 0;
+    }
+
+    /// A pass failed.
+    pub fn failed(&mut self, failure: Failure) {
+        self.time = failure.time;
+        self.failures_in_row += 1;
+        *self.failures.entry(failure.stage).or_default() += 1;
+        self.failing = Some(failure);
+    }
+
+    /// What is wrong, one sentence each; nothing if all is well. A service that has not begun its
+    /// next pass `patience` after it was due is said to hang.
+    pub fn troubles(&self, now: DateTime<Utc>, patience: TimeDelta) -> Vec<String> {
+        let mut found = Vec::new();
+        if let Some(failure) = &self.failing {
+            let stage = failure.stage.name();
+            let times = self.failures_in_row;
+            found.push(format!(
+                "{stage} failed {times} times in a row, last at {}: {}",
+                failure.time, failure.message
+            ));
+        }
+        if let Some(failure) = &self.unacknowledged {
+            found.push(failure.message.clone());
+        }
+        if self.serving && self.next_pass.is_some_and(|next| now - next > patience) {
+            let since = (now - self.time).num_seconds();
+            found.push(format!("the service (process {}) was last heard of {since} s ago", self.pid));
+        }
+        if !self.unknown_nodes.is_empty() {
+            let names: Vec<&str> = self.unknown_nodes.iter().take(5).map(NodeName::as_str).collect();
+            let more = if self.unknown_nodes.len() > 5 { ", …" } else { "" };
+            found.push(format!(
+                "{} nodes of jobs are not in the fabric: {}{more}",
+                self.unknown_nodes.len(),
+                names.join(", ")
+            ));
+        }
+        found
+    }
+
+    /// Reads the file of a state directory; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not what it should be.
+    pub fn read(state: &Path) -> Result<Option<Self>, HealthError> {
+        let path = state.join(HEALTH_FILE);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => match serde_json::from_str(text.trim_end()) {
+                Ok(health) => Ok(Some(health)),
+                Err(source) => Err(HealthError::Json { path, source }),
+            },
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(HealthError::Io { path, source }),
+        }
+    }
+
+    /// Writes the file of a state directory: by rename, or, on a full disk, into the blocks that
+    /// the old one has.
+    ///
+    /// # Errors
+    /// If neither works.
+    pub fn write(&self, state: &Path) -> Result<(), HealthError> {
+        let path = state.join(HEALTH_FILE);
+        let failed = |source| HealthError::Io { path: path.clone(), source };
+        let mut text = serde_json::to_string_pretty(self).map_err(|e| failed(e.into()))?;
+        // Room for a longer message in the blocks of this file.
+        let padding = (text.len() / BLOCK + 2) * BLOCK - text.len() - 1;
+        text.extend(std::iter::repeat_n(' ', padding));
+        text.push('\n');
+        let new = state.join(format!("{HEALTH_FILE}.new"));
+        let replaced = std::fs::write(&new, &text).and_then(|()| std::fs::rename(&new, &path));
+        if replaced.is_err() {
+            // Nothing to be done about what is left: the next writer overwrites it.
+            let _ = std::fs::remove_file(&new);
+            overwrite(&path, text.trim_end()).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file system's block, at least.
+const BLOCK: usize = 4096;
+
+/// Writes a text into an existing file without making it longer or shorter.
+fn overwrite(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    let room = file.metadata()?.len() as usize;
+    if text.len() >= room {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    let blanks = " ".repeat(room - text.len() - 1);
+    file.write_all(format!("{text}{blanks}\n").as_bytes())
+}
+
+impl Stage {
+    /// For messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jobs => "asking Slurm",
+            Self::Fabric => "reading the fabric",
+            Self::Store => "reading the epoch in force",
+            Self::Route => "routing",
+            Self::Verify => "verification",
+            Self::Publish => "publication",
+            Self::Acknowledge => "OpenSM's acknowledgement",
+        }
+    }
+}

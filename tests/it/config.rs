@@ -1,0 +1,123 @@
+//! Settings: the example is complete, loads and shows the defaults; errors name the line.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sarouter::config::{ConfigError, FabricSource, Settings};
+
+const EXAMPLE: &str = include_str!("../../config/sarouter.toml");
+
+fn parse(text: &str) -> Result<Settings, ConfigError> {
+    Settings::parse(text, Path::new("/etc/sarouter/sarouter.toml"))
+}
+
+/// The keys that a table knows, from the reader's own complaint about one that it does not know.
+fn known_keys(prefix: &str) -> Vec<String> {
+    let error = parse(&format!("{prefix}no_such_key = 1\n")).unwrap_err().to_string();
+    let (_, list) = error.split_once("expected").unwrap_or_else(|| panic!("{error}"));
+    list.split('`').skip(1).step_by(2).map(String::from).collect()
+}
+
+/// `section.key` of each line of the example, in comments or not.
+fn shown_keys() -> Vec<String> {
+    let mut section = "";
+    let mut keys = Vec::new();
+    for line in EXAMPLE.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            section = name;
+        } else if let Some((key, _)) = line.trim_start_matches('#').split_once(" = ") {
+            if !key.contains(' ') {
+                keys.push(format!("{section}.{key}"));
+            }
+        }
+    }
+    keys
+}
+
+#[test]
+fn the_example_shows_every_key_once() {
+    let sections = known_keys("");
+    assert!(sections.contains(&"slurm".to_string()), "{sections:?}");
+    let mut wanted: Vec<String> = sections
+        .iter()
+        .flat_map(|s| known_keys(&format!("[{s}]\n")).into_iter().map(move |key| format!("{s}.{key}")))
+        .collect();
+    let mut shown = shown_keys();
+    wanted.sort();
+    shown.sort();
+    assert_eq!(shown, wanted);
+}
+
+#[test]
+fn the_example_loads_and_shows_the_defaults() {
+    let example = parse(EXAMPLE).unwrap();
+    let source = FabricSource::Source("/var/lib/sarouter/fabric.ibnetdiscover".into());
+    assert_eq!(example.fabric, Some(source));
+    // What has no default is the only difference.
+    assert_eq!(Settings { fabric: None, ..example }, parse("").unwrap());
+}
+
+#[test]
+fn what_is_commented_out_loads_too() {
+    let text: String = EXAMPLE
+        .lines()
+        .filter(|line| !line.starts_with("source ="))
+        .map(|line| match line.strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') && rest.contains(" = ") => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let settings = parse(&text).unwrap();
+    let Some(FabricSource::Command { argv, deadline, .. }) = settings.fabric else { panic!("no command") };
+    assert_eq!((argv, deadline), (vec!["ibnetdiscover".to_string()], Duration::from_secs(60)));
+    assert_eq!(settings.node_map.unwrap(), Path::new("/etc/sarouter/nodes"));
+    assert_eq!(settings.slurm.topology.unwrap(), Path::new("/etc/slurm/topology.conf"));
+}
+
+/// Each bad text with its line and a word of the explanation.
+#[test]
+fn bad_settings_are_refused_with_their_line() {
+    let cases: &[(&str, usize, &str)] = &[
+        ("[state]\n\ndirectry = \"x\"\n", 3, "directry"),
+        ("[stat]\n", 1, "stat"),
+        ("[routing]\nlayers = 16\n", 2, "1 to 15"),
+        ("[routing]\nengine = \"sar\"\nlayers = \"eight\"\n", 3, "layers"),
+        ("[service]\ninterval_seconds = 0\n", 2, "more than 0"),
+        ("[service]\ninterval_seconds = -1\n", 2, "between 0 and a year"),
+        ("[service]\nstop_seconds = nan\n", 2, "between 0 and a year"),
+        ("[state]\nkeep_epochs = 1\n", 2, "2 to"),
+        ("[slurm]\noutput_limit_mib = 0\n", 2, "MiB"),
+        ("[slurm]\nsqueue_format = \"xml\"\n", 2, "xml"),
+        ("[fabric]\nsource = \"a\"\n# and\ncommand = [\"b\"]\n", 4, "exclude"),
+        ("[fabric]\ncommand = []\n", 2, "empty"),
+        ("[fabric\n", 1, ""),
+    ];
+    for (text, wanted_line, word) in cases {
+        match parse(text) {
+            Err(ConfigError::Line { line, message, .. }) => {
+                assert_eq!(line, *wanted_line, "{text}: {message}");
+                // A wrong type is explained by what was expected, not by the key.
+                assert!(message.contains(word) || *word == "layers", "{text}: {message}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn paths_are_relative_to_the_file_and_specs_stay() {
+    let settings = parse("[state]\ndirectory = \"s\"\n[fabric]\nsource = \"f.net\"\n").unwrap();
+    assert_eq!(settings.state.directory, Path::new("/etc/sarouter/s"));
+    assert_eq!(settings.opensm.unwrap().status_file, Path::new("/etc/sarouter/s/opensm-status.json"));
+    assert_eq!(settings.fabric, Some(FabricSource::Source("/etc/sarouter/f.net".into())));
+    for spec in ["fattree:4x2,2", "random:9,9,20,seed=1,faults=0.5%", "taurus"] {
+        let settings = parse(&format!("[fabric]\nsource = \"{spec}\"\n")).unwrap();
+        assert_eq!(settings.fabric, Some(FabricSource::Source(spec.into())));
+    }
+}
+
+#[test]
+fn without_a_file_there_are_defaults_only_if_nobody_named_one() {
+    let missing = Path::new("/no/such/sarouter.toml");
+    assert!(Settings::load_or_default(Some(missing)).unwrap_err().to_string().starts_with("/no/such/"));
+}
