@@ -11,6 +11,7 @@ mod fabric;
 mod golden;
 mod history;
 mod input;
+mod notes;
 mod plan;
 mod rollback;
 mod route;
@@ -21,13 +22,14 @@ mod status;
 mod tick;
 mod verify;
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 pub use common::{Answer, Context, Failure, Format};
+
+use crate::service::chain;
 
 /// Routes a supercomputer's fabric for the jobs that run now.
 #[derive(Debug, Parser)]
@@ -118,18 +120,4 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// `outer: inner: …`, leaving out a message that the one before already ends with.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let message = inner.to_string();
-        if !text.ends_with(&message) {
-            text = format!("{text}: {message}");
-        }
-        source = inner.source();
-    }
-    text
 }

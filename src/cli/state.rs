@@ -1,13 +1,11 @@
 //! `--state`, and what the commands on the epoch store share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Context, Failure};
+use crate::config::Settings;
 use crate::plan::Reason;
 use crate::publish::EpochStore;
-
-/// Where the state directory is if nothing says otherwise.
-const DEFAULT: &str = "/var/lib/sarouter";
 
 /// Where the epochs are.
 #[derive(Debug, Clone, clap::Args)]
@@ -19,9 +17,13 @@ pub struct StateArgs {
 
 impl StateArgs {
     /// The epoch store.
-    pub fn store(&self, _context: &Context) -> Result<EpochStore, Failure> {
+    pub fn store(&self, context: &Context) -> Result<EpochStore, Failure> {
         let named = self.directory.clone().or_else(|| std::env::var_os("SAROUTER_STATE").map(PathBuf::from));
-        Ok(EpochStore::open(named.as_deref().unwrap_or(Path::new(DEFAULT)))?)
+        let directory = match named {
+            Some(directory) => directory,
+            None => Settings::load_or_default(context.config.as_deref())?.state.directory,
+        };
+        Ok(EpochStore::open(&directory)?)
     }
 }
 
@@ -32,6 +34,7 @@ pub fn reason(reason: Reason) -> &'static str {
         Reason::FabricChanged => "fabric changed",
         Reason::EngineChanged => "engine changed",
         Reason::JobsChanged => "jobs changed",
+        Reason::BudgetChanged => "layer budget changed",
     }
 }
 

@@ -13,6 +13,7 @@ use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, Trouble};
 use crate::publish::{Epoch, EpochStore};
+use crate::service::health::Health;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -192,19 +193,19 @@ fn opensm(
     fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok())
 }
 
+/// A service that has not begun its next pass so long after it was due hangs.
+const PATIENCE: TimeDelta = TimeDelta::seconds(120);
+
 /// Looks at what the service wrote of itself; adds what is wrong.
-fn service(store: &EpochStore, _now: DateTime<Utc>, problems: &mut Vec<String>) -> Option<Value> {
-    let path = store.path().join("health.json");
-    let text = fs::read(&path).ok()?;
-    match serde_json::from_slice::<Value>(&text) {
+fn service(store: &EpochStore, now: DateTime<Utc>, problems: &mut Vec<String>) -> Option<Value> {
+    match Health::read(store.path()) {
         Ok(health) => {
-            if let Some(message) = health["failing"]["message"].as_str() {
-                problems.push(format!("the service fails: {message}"));
-            }
-            Some(health)
+            let health = health?;
+            problems.extend(health.troubles(now, PATIENCE));
+            serde_json::to_value(health).ok()
         }
-        Err(e) => {
-            problems.push(format!("{}: {e}", path.display()));
+        Err(error) => {
+            problems.push(super::chain(&error));
             None
         }
     }

@@ -59,9 +59,16 @@ pub fn discover(source: &str) -> Result<Discovered, FabricSourceError> {
         _ => FabricSourceError::Read { path: path.to_path_buf(), source: error },
     })?;
     // Descriptions are bytes that anyone may set.
-    let text = String::from_utf8_lossy(&bytes);
-    if ibnetdiscover::recognises(&text) {
-        return Ok(ibnetdiscover::parse(path, &text)?);
+    parse(path, &String::from_utf8_lossy(&bytes))
+}
+
+/// Reads a fabric from a text whose kind is recognised by content; `path` is for messages.
+///
+/// # Errors
+/// With `path` and line.
+pub fn parse(path: &Path, text: &str) -> Result<Discovered, FabricSourceError> {
+    if ibnetdiscover::recognises(text) {
+        return Ok(ibnetdiscover::parse(path, text)?);
     }
     Err(FabricSourceError::UnknownKind { path: path.to_path_buf() })
 }

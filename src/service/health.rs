@@ -169,15 +169,6 @@ impl Health {
             let since = (now - self.time).num_seconds();
             found.push(format!("the service (process {}) was last heard of {since} s ago", self.pid));
         }
-        if !self.unknown_nodes.is_empty() {
-            let names: Vec<&str> = self.unknown_nodes.iter().take(5).map(NodeName::as_str).collect();
-            let more = if self.unknown_nodes.len() > 5 { ", …" } else { "" };
-            found.push(format!(
-                "{} nodes of jobs are not in the fabric: {}{more}",
-                self.unknown_nodes.len(),
-                names.join(", ")
-            ));
-        }
         found
     }
 
@@ -247,5 +238,61 @@ impl Stage {
             Self::Publish => "publication",
             Self::Acknowledge => "OpenSM's acknowledgement",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
+    }
+
+    fn failing(message: &str) -> Health {
+        let mut health = Health::new(at(0), true);
+        health.failed(Failure { time: at(5), stage: Stage::Publish, message: message.into() });
+        health
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_is_no_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Health::read(dir.path()).unwrap(), None);
+        for health in [failing(&"x".repeat(9000)), failing("short")] {
+            health.write(dir.path()).unwrap();
+            assert_eq!(Health::read(dir.path()).unwrap(), Some(health));
+        }
+        std::fs::write(dir.path().join(HEALTH_FILE), "{").unwrap();
+        assert!(Health::read(dir.path()).unwrap_err().to_string().contains(HEALTH_FILE));
+    }
+
+    #[test]
+    fn without_room_for_a_new_file_the_old_one_is_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        Health::new(at(0), true).write(dir.path()).unwrap();
+        // A directory in the place of the new file stands for a disk without room.
+        std::fs::create_dir(dir.path().join(format!("{HEALTH_FILE}.new"))).unwrap();
+        failing("no space left on device").write(dir.path()).unwrap();
+        assert_eq!(Health::read(dir.path()).unwrap(), Some(failing("no space left on device")));
+        // What does not fit is not half written.
+        assert!(failing(&"x".repeat(100_000)).write(dir.path()).is_err());
+        assert_eq!(Health::read(dir.path()).unwrap(), Some(failing("no space left on device")));
+    }
+
+    #[test]
+    fn troubles_are_named_until_they_are_over() {
+        let mut health = failing("no space");
+        health.failed(Failure { time: at(6), stage: Stage::Publish, message: "no space".into() });
+        let patience = TimeDelta::seconds(120);
+        let told = health.troubles(at(10), patience);
+        assert_eq!(told, ["publication failed 2 times in a row, last at 2023-11-14 22:13:26 UTC: no space"]);
+        health.succeeded(at(20));
+        assert_eq!(health.troubles(at(21), patience), [""; 0]);
+        health.next_pass = Some(at(80));
+        assert_eq!(health.troubles(at(200), patience), [""; 0]);
+        assert_eq!(health.troubles(at(201), patience).len(), 1);
+        health.serving = false;
+        assert_eq!(health.troubles(at(201), patience), [""; 0]);
     }
 }

@@ -1,4 +1,24 @@
 //! Drives the pass on a live site: when to look, what to do with what is seen, what to say.
 
+pub mod acknowledge;
 pub mod health;
+pub mod look;
+pub mod pass;
+pub mod run;
 pub mod step;
+
+use std::error::Error;
+
+/// `outer: inner: …`, leaving out a message that the one before already ends with.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let message = inner.to_string();
+        if !text.ends_with(&message) {
+            text = format!("{text}: {message}");
+        }
+        source = inner.source();
+    }
+    text
+}

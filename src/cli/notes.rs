@@ -1,0 +1,57 @@
+//! What `tick` and `serve` print.
+
+use super::state::reason;
+use super::{Format, common};
+use crate::service::pass::EpochLine;
+use crate::service::run::Note;
+
+/// Prints a note: a line, or a JSON object on a line.
+pub(super) fn print(note: &Note, format: Format) {
+    let line = match format {
+        Format::Text => text(note),
+        Format::Json => json(note),
+    };
+    // Nobody reads: the service goes on.
+    let _ = common::print(&line);
+}
+
+fn json(note: &Note) -> String {
+    let (kind, value) = match note {
+        Note::Epoch(line) => ("epoch", serde_json::to_value(line)),
+        Note::Acknowledged(acknowledged) => ("acknowledged", serde_json::to_value(acknowledged)),
+        Note::Failed(failure) => ("failed", serde_json::to_value(failure)),
+    };
+    serde_json::json!({ kind: value.unwrap_or_default() }).to_string()
+}
+
+fn text(note: &Note) -> String {
+    match note {
+        Note::Epoch(line) => epoch(line),
+        Note::Acknowledged(a) => {
+            format!("epoch {}: in force on every switch after {} ms", a.epoch, a.milliseconds)
+        }
+        Note::Failed(f) => format!("{} failed: {}; what was in force still is", f.stage.name(), f.message),
+    }
+}
+
+fn epoch(line: &EpochLine) -> String {
+    let before = line.before.map_or("-".to_string(), |f| f.effective.max.to_string());
+    let blocks = line.changed_blocks.map_or(String::new(), |n| format!(", {n} LFT blocks"));
+    format!(
+        "epoch {}: {} (+{} -{} of {} multi-switch, {} jobs){blocks}; max effective EFI {before} -> {}, \
+         dark fiber {:.1} %; ask {} parse {} route {} verify {} publish {} ms",
+        line.epoch,
+        reason(line.reason),
+        line.jobs_added,
+        line.jobs_removed,
+        line.multi_switch,
+        line.jobs,
+        line.after.effective.max,
+        line.after.effective.dark_fiber * 100.0,
+        line.ask_ms,
+        line.parse_ms,
+        line.route_ms,
+        line.verify_ms,
+        line.publish_ms,
+    )
+}

@@ -1,0 +1,47 @@
+//! Waits in the background until OpenSM has put an epoch in force on every switch.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::health::{Acknowledged, Failure, Stage};
+use crate::config::OpenSm;
+use crate::publish::opensm::PluginStatus;
+
+/// Between two looks at the status file: short beside what OpenSM takes for a large fabric.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits for the acknowledgement of an epoch that came into force on the disk at `renamed`, at
+/// most for the deadline of the settings.
+///
+/// # Errors
+/// What OpenSM says instead, or that it says nothing.
+pub async fn acknowledgement(
+    settings: OpenSm,
+    epoch: u64,
+    renamed: DateTime<Utc>,
+) -> Result<Acknowledged, Failure> {
+    let deadline = tokio::time::Instant::now() + settings.acknowledge;
+    loop {
+        let status = PluginStatus::read(&settings.status_file);
+        if let Ok(status) = &status {
+            let acknowledged = status.acknowledged.filter(|_| status.in_force(epoch));
+            if let Some(time) = acknowledged.filter(|time| *time >= renamed) {
+                return Ok(Acknowledged { epoch, milliseconds: (time - renamed).num_milliseconds() });
+            }
+        }
+        if tokio::time::Instant::now() >= deadline {
+            let waited = settings.acknowledge.as_secs_f64();
+            let why = match status {
+                Err(error) => error.to_string(),
+                Ok(status) => match status.troubles(Some(epoch), Utc::now()).first() {
+                    Some(trouble) => trouble.to_string(),
+                    None => "it has not routed again".to_string(),
+                },
+            };
+            let message = format!("OpenSM has not put epoch {epoch} in force within {waited} s: {why}");
+            return Err(Failure { time: Utc::now(), stage: Stage::Acknowledge, message });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

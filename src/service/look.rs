@@ -1,0 +1,230 @@
+//! A look at the outside: the jobs of now on the fabric of now.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+
+use super::health::Stage;
+use super::step::View;
+use crate::config::{FabricSource, Settings};
+use crate::generate::spec;
+use crate::model::{Fabric, JobMap, NodeMap, NodeName, TerminalId};
+use crate::observe::child::{BoundedCommand, ChildError};
+use crate::observe::fabric::{self, FabricSourceError};
+use crate::observe::hostlist::{self, HostlistError};
+use crate::observe::nodes::{self, NodeNames, NodeNamesError};
+use crate::observe::slurm::{JobSource, PollError, Squeue};
+use crate::plan::Policy;
+
+/// Why there is nothing to see.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// The settings name no fabric.
+    #[error("the settings name no fabric: set fabric.source or fabric.command")]
+    NoFabric,
+    /// Slurm does not answer.
+    #[error(transparent)]
+    Jobs(#[from] PollError),
+    /// The fabric's command failed.
+    #[error(transparent)]
+    Command(#[from] ChildError),
+    /// The fabric is not one.
+    #[error(transparent)]
+    Fabric(#[from] FabricSourceError),
+    /// The node map is not one.
+    #[error(transparent)]
+    Nodes(#[from] NodeNamesError),
+    /// `routing.storage_nodes` is not a host list.
+    #[error("routing.storage_nodes: {0}")]
+    Storage(#[from] HostlistError),
+    /// A bug: reading the fabric panicked.
+    #[error("reading the fabric was aborted: {0}")]
+    Aborted(String),
+}
+
+impl LookError {
+    /// Where a pass failed with this.
+    pub fn stage(&self) -> Stage {
+        match self {
+            Self::Jobs(_) => Stage::Jobs,
+            _ => Stage::Fabric,
+        }
+    }
+}
+
+/// A fabric with the names of its nodes.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// The fabric.
+    pub fabric: Arc<Fabric>,
+    /// Its nodes.
+    pub nodes: Arc<NodeMap>,
+}
+
+/// Fabric and node names, read again when their text has changed.
+#[derive(Debug, Clone)]
+pub struct FabricReader {
+    source: FabricSource,
+    node_map: Option<PathBuf>,
+    /// Digest of the texts, and what they mean.
+    known: Option<([u8; 32], Named)>,
+}
+
+impl FabricReader {
+    /// A reader that has not read yet.
+    pub fn new(source: FabricSource, node_map: Option<PathBuf>) -> Self {
+        Self { source, node_map, known: None }
+    }
+
+    /// The fabric of now. Parses only if a text differs from the last one.
+    ///
+    /// # Errors
+    /// With file and line, or what the command said.
+    pub async fn read(&mut self) -> Result<Named, LookError> {
+        let (name, text) = match &self.source {
+            FabricSource::Source(source) if spec::is_spec(source) => (source.clone(), None),
+            FabricSource::Source(path) => (path.clone(), Some(read_file(path)?)),
+            FabricSource::Command { argv, deadline, output_limit } => {
+                let command = BoundedCommand {
+                    argv: argv.clone(),
+                    environment: Vec::new(),
+                    deadline: *deadline,
+                    output_limit: *output_limit,
+                };
+                (command.program().to_string(), Some(command.output().await?))
+            }
+        };
+        let map = self.node_map.clone();
+        let known = self.known.take();
+        // Parsing takes a while: not in the loop.
+        let parsed = tokio::task::spawn_blocking(move || parse(&name, text, map.as_deref(), known));
+        let known = parsed.await.map_err(|e| LookError::Aborted(e.to_string()))??;
+        let named = known.1.clone();
+        self.known = Some(known);
+        Ok(named)
+    }
+}
+
+/// Descriptions in fabric files are bytes that anyone may set.
+fn read_file(path: &str) -> Result<String, FabricSourceError> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(source) => Err(FabricSourceError::Read { path: path.into(), source }),
+    }
+}
+
+fn parse(
+    name: &str,
+    text: Option<String>,
+    map: Option<&Path>,
+    known: Option<([u8; 32], Named)>,
+) -> Result<([u8; 32], Named), LookError> {
+    let mut digest = Sha256::new();
+    digest.update(text.as_deref().unwrap_or(name));
+    let names = match map {
+        Some(path) => {
+            let content = std::fs::read_to_string(path)
+                .map_err(|source| NodeNamesError::Read { path: path.to_path_buf(), source })?;
+            digest.update([0]);
+            digest.update(&content);
+            NodeNames::parse(path, &content)?
+        }
+        None => NodeNames::default(),
+    };
+    let digest = digest.finalize().into();
+    if let Some(known) = known.filter(|(before, _)| *before == digest) {
+        return Ok(known);
+    }
+    let fabric = match text {
+        Some(text) => fabric::parse(Path::new(name), &text)?.fabric,
+        None => fabric::load(name)?,
+    };
+    let nodes = nodes::name_hosts(&fabric, &names);
+    Ok((digest, Named { fabric: Arc::new(fabric), nodes: Arc::new(nodes) }))
+}
+
+/// What one look found.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    /// For the decision.
+    pub view: Arc<View>,
+    /// Storage nodes of the settings that the fabric does not have.
+    pub unknown_storage: Vec<NodeName>,
+    /// How long Slurm took to answer.
+    pub asking: Duration,
+    /// How long reading the fabric took.
+    pub parsing: Duration,
+}
+
+/// Looks at a site again and again.
+pub struct Looker {
+    settings: Settings,
+    jobs: Box<dyn JobSource>,
+    fabric: FabricReader,
+}
+
+impl Looker {
+    /// For a site. Touches nothing yet.
+    ///
+    /// # Errors
+    /// If the settings name no fabric.
+    pub fn new(settings: Settings) -> Result<Self, LookError> {
+        let source = settings.fabric.clone().ok_or(LookError::NoFabric)?;
+        let slurm = &settings.slurm;
+        let jobs = Squeue::new(&slurm.squeue, slurm.format, slurm.deadline, slurm.output_limit);
+        let fabric = FabricReader::new(source, settings.node_map.clone());
+        Ok(Self { jobs: Box::new(jobs), fabric, settings })
+    }
+
+    /// The same with another source of jobs.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: Box<dyn JobSource>) -> Self {
+        self.jobs = jobs;
+        self
+    }
+
+    /// Asks Slurm and reads the fabric. Takes at most the deadlines of the settings, and the time
+    /// to parse.
+    ///
+    /// # Errors
+    /// The first of the two that failed.
+    pub async fn look(&mut self, now: DateTime<Utc>) -> Result<Sight, LookError> {
+        let begun = Instant::now();
+        let jobs: JobMap = self.jobs.poll(now).await?;
+        let asking = begun.elapsed();
+        let begun = Instant::now();
+        let named = self.fabric.read().await?;
+        let parsing = begun.elapsed();
+        let (view, unknown_storage) = view(&self.settings, named, jobs)?;
+        Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing })
+    }
+}
+
+/// Puts together what was seen, and lists the storage nodes that the fabric does not have.
+///
+/// # Errors
+/// If `routing.storage_nodes` is not a host list.
+pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Vec<NodeName>), LookError> {
+    let routing = &settings.routing;
+    let mut storage: Vec<TerminalId> = Vec::new();
+    let mut unknown = Vec::new();
+    for list in &routing.storage_nodes {
+        for node in hostlist::expand(list)? {
+            match named.nodes.terminals(&node) {
+                [] => unknown.push(node),
+                found => storage.extend_from_slice(found),
+            }
+        }
+    }
+    let policy = Policy {
+        engine: routing.engine.clone(),
+        budget: routing.layers,
+        min_job_age: settings.slurm.min_job_age,
+        layer_per_job: routing.layer_per_job,
+        storage,
+    };
+    Ok((View { fabric: named.fabric, nodes: named.nodes, jobs, policy }, unknown))
+}

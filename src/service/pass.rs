@@ -1,0 +1,255 @@
+//! What follows a look: decide, check, publish. A dry run is the same without the last.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::health::Stage;
+use super::step::View;
+use crate::measure::Figures;
+use crate::model::{Demand, Group, NodeName};
+use crate::plan::{self, Decision, Plan, Published, Reason};
+use crate::publish::{EpochNumber, EpochStore, StoreError};
+use crate::report::{JobsSummary, Layers, Report, VerdictSummary};
+use crate::route::RouteError;
+use crate::verify::{self, Verdict, Verified};
+
+/// Why a pass made no epoch though one was due.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The engine made no tables.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// The checker refused the tables: a bug in the engine.
+    #[error("the tables of {engine} were rejected: {}", findings(verdict))]
+    Rejected {
+        /// The engine.
+        engine: String,
+        /// Why.
+        verdict: Verdict,
+    },
+    /// The epoch could not be written.
+    #[error(transparent)]
+    Publish(StoreError),
+    /// A bug: the computation panicked.
+    #[error("the computation was aborted: {0}")]
+    Aborted(String),
+}
+
+impl PassError {
+    /// Where a pass failed with this.
+    pub fn stage(&self) -> Stage {
+        match self {
+            Self::Store(_) => Stage::Store,
+            Self::Route(_) | Self::Aborted(_) => Stage::Route,
+            Self::Rejected { .. } => Stage::Verify,
+            Self::Publish(_) => Stage::Publish,
+        }
+    }
+}
+
+/// The first findings, as JSON: names of devices and layers included.
+fn findings(verdict: &Verdict) -> String {
+    const QUOTED: usize = 3;
+    let quoted: Vec<String> =
+        verdict.findings.iter().take(QUOTED).filter_map(|f| serde_json::to_string(f).ok()).collect();
+    let more = if verdict.findings.len() > QUOTED { ", …" } else { "" };
+    format!("{}{more}", quoted.join(", "))
+}
+
+/// What the decision was.
+#[derive(Debug)]
+pub struct Decided {
+    /// Checked tables, if new ones are due.
+    pub plan: Option<Checked>,
+    /// What the routes in force are to serve, now or once the plan is published.
+    pub demand: Demand,
+    /// Nodes of jobs that no terminal matches.
+    pub unknown_nodes: Vec<NodeName>,
+    /// Multi-switch jobs that are too young to count.
+    pub waiting: usize,
+}
+
+/// New tables that the checker accepted.
+#[derive(Debug)]
+pub struct Checked {
+    /// The plan.
+    pub plan: Verified<Plan>,
+    /// What it is worth.
+    pub report: Report,
+    /// Time of the decision, engine and measures included.
+    pub routing: Duration,
+    /// Time of the checker.
+    pub verifying: Duration,
+}
+
+/// Decides and checks.
+///
+/// # Errors
+/// If the engine makes no tables or the checker refuses them.
+pub fn decide(view: &View, published: Option<&Published>) -> Result<Decided, PassError> {
+    let begun = Instant::now();
+    let outcome = plan::plan(&view.fabric, &view.nodes, &view.jobs, published, &view.policy)?;
+    let routing = begun.elapsed();
+    let plan = match outcome.decision {
+        Decision::Keep => None,
+        Decision::Publish(plan) => Some(check(view, *plan, routing)?),
+    };
+    Ok(Decided {
+        plan,
+        demand: outcome.demand,
+        unknown_nodes: outcome.unknown_nodes,
+        waiting: outcome.waiting,
+    })
+}
+
+fn check(view: &View, plan: Plan, routing: Duration) -> Result<Checked, PassError> {
+    let begun = Instant::now();
+    let engine = plan.engine.clone();
+    let budget = plan.budget;
+    let plan = verify::accept(&view.fabric, plan, budget)
+        .map_err(|verdict| PassError::Rejected { engine: engine.clone(), verdict })?;
+    let verifying = begun.elapsed();
+    let jobs = JobsSummary { running: view.jobs.jobs.len(), multi_switch: plan.get().demand.groups.len() };
+    let after = plan.get().after;
+    let layers = Layers { budget: budget.get(), used: after.layers_used };
+    let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
+    let mut report = Report::new(&engine, &view.fabric, jobs, layers, verdict, after);
+    report.compute.wall_seconds = routing.as_secs_f64();
+    Ok(Checked { plan, report, routing, verifying })
+}
+
+/// A published epoch, for the log. Times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EpochLine {
+    /// Its number.
+    pub epoch: u64,
+    /// When it came into force on the disk.
+    pub time: DateTime<Utc>,
+    /// Why.
+    pub reason: Reason,
+    /// The engine.
+    pub engine: String,
+    /// Jobs that own nodes.
+    pub jobs: usize,
+    /// Jobs that count.
+    pub multi_switch: usize,
+    /// Node sets of multi-switch jobs that were not served before.
+    pub jobs_added: usize,
+    /// Those that are served no more.
+    pub jobs_removed: usize,
+    /// Blocks of 64 entries that OpenSM must send; `None` if the fabric is another.
+    pub changed_blocks: Option<usize>,
+    /// What was in force, under the new jobs; `None` if of another fabric.
+    pub before: Option<Figures>,
+    /// What is in force now.
+    pub after: Figures,
+    /// Asking Slurm.
+    pub ask_ms: f64,
+    /// Reading the fabric.
+    pub parse_ms: f64,
+    /// Deciding and routing.
+    pub route_ms: f64,
+    /// Checking.
+    pub verify_ms: f64,
+    /// Writing, until the data are on the disk.
+    pub publish_ms: f64,
+}
+
+/// A pass that ended well.
+#[derive(Debug)]
+pub struct Passed {
+    /// The new epoch, if one was due.
+    pub epoch: Option<EpochLine>,
+    /// What the routes in force serve.
+    pub demand: Demand,
+    /// Nodes of jobs that no terminal matches.
+    pub unknown_nodes: Vec<NodeName>,
+    /// Multi-switch jobs that are too young to count.
+    pub waiting: usize,
+    /// What did not go well and yet did not matter.
+    pub warnings: Vec<String>,
+}
+
+/// Decides, checks and publishes, under the store's lock. `keep` epochs stay.
+///
+/// A damaged epoch in force is replaced as if there were none.
+///
+/// # Errors
+/// The epoch in force stays.
+pub fn pass(store: &EpochStore, keep: usize, view: &View) -> Result<Passed, PassError> {
+    let mut warnings = Vec::new();
+    let mut writer = store.lock().map_err(PassError::Store)?;
+    let published = store.published(&view.fabric).unwrap_or_else(|error| {
+        warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
+        None
+    });
+    let decided = decide(view, published.as_ref())?;
+    let epoch = match decided.plan {
+        None => None,
+        Some(checked) => {
+            let begun = Instant::now();
+            let created = Utc::now();
+            let epoch = writer
+                .publish(&view.fabric, &checked.plan, &checked.report, created)
+                .map_err(PassError::Publish)?;
+            let publishing = begun.elapsed();
+            if let Err(error) = writer.collect_garbage(keep) {
+                warnings.push(format!("old epochs cannot be deleted: {error}"));
+            }
+            let time = switched_at(store).unwrap_or(created);
+            Some(line(view, published.as_ref(), &checked, epoch, time, publishing))
+        }
+    };
+    let (demand, unknown_nodes, waiting) = (decided.demand, decided.unknown_nodes, decided.waiting);
+    Ok(Passed { epoch, demand, unknown_nodes, waiting, warnings })
+}
+
+/// When `current` was renamed into place: a rename changes the link's status, nothing else does.
+fn switched_at(store: &EpochStore) -> Option<DateTime<Utc>> {
+    use std::os::unix::fs::MetadataExt;
+    let link = std::fs::symlink_metadata(store.current_path()).ok()?;
+    DateTime::from_timestamp(link.ctime(), u32::try_from(link.ctime_nsec()).ok()?)
+}
+
+fn line(
+    view: &View,
+    published: Option<&Published>,
+    checked: &Checked,
+    epoch: EpochNumber,
+    time: DateTime<Utc>,
+    publishing: Duration,
+) -> EpochLine {
+    let plan = checked.plan.get();
+    let before: BTreeSet<&Group> = published.iter().flat_map(|p| &p.demand.groups).collect();
+    let after: BTreeSet<&Group> = plan.demand.groups.iter().collect();
+    let same_fabric = published.filter(|p| p.fabric == view.fabric.fingerprint());
+    EpochLine {
+        epoch: epoch.get(),
+        time,
+        reason: plan.reason,
+        engine: plan.engine.clone(),
+        jobs: view.jobs.jobs.len(),
+        multi_switch: plan.demand.groups.len(),
+        jobs_added: after.difference(&before).count(),
+        jobs_removed: before.difference(&after).count(),
+        changed_blocks: same_fabric.and_then(|p| plan.tables.changed_blocks(&view.fabric, &p.tables)),
+        before: plan.before,
+        after: plan.after,
+        ask_ms: 0.0,
+        parse_ms: 0.0,
+        route_ms: milliseconds(checked.routing),
+        verify_ms: milliseconds(checked.verifying),
+        publish_ms: milliseconds(publishing),
+    }
+}
+
+/// For people: to a tenth.
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10_000.0).round() / 10.0
+}

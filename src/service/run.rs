@@ -1,0 +1,389 @@
+//! The tokio shell around [`Step`]: clock, signals, children, threads, log, health file.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{debug, error, info, info_span, warn};
+
+use super::acknowledge::acknowledgement;
+use super::chain;
+use super::health::{Acknowledged, Failure, Health, Stage};
+use super::look::{LookError, Looker, Sight};
+use super::pass::{EpochLine, PassError, Passed, milliseconds, pass};
+use super::step::{Action, Event, Rhythm, Step};
+use crate::config::Settings;
+use crate::model::NodeName;
+use crate::publish::{EpochStore, StoreError};
+use crate::route::{self, EngineOptions, RouteError};
+
+/// What the service has to say.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Note {
+    /// An epoch was published.
+    Epoch(Box<EpochLine>),
+    /// OpenSM has it in force.
+    Acknowledged(Acknowledged),
+    /// Something failed; what was in force still is.
+    Failed(Failure),
+}
+
+/// Where notes go: standard output for `serve` and `tick`.
+pub type Listener<'a> = &'a mut dyn FnMut(&Note);
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The settings name an engine that does not exist.
+    #[error(transparent)]
+    Engine(#[from] RouteError),
+    /// The settings name no fabric.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Neither runtime nor signals.
+    #[error("the runtime does not start: {0}")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// Runs until SIGTERM or SIGINT. SIGHUP means: look now.
+///
+/// A stop takes at most the settings' `stop_seconds`: a running `squeue` is killed, a computation
+/// may finish within that time and is abandoned otherwise; what is published stays whole.
+///
+/// # Errors
+/// Only at the start. Later failures are logged, counted and written to the health file.
+pub fn serve(settings: Settings, listener: Listener<'_>) -> Result<(), ServeError> {
+    let runtime = runtime()?;
+    let result = runtime.block_on(async { Service::start(settings, true)?.run(listener).await });
+    // A computation that did not finish in time is not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+/// One pass, and OpenSM's acknowledgement if it made an epoch.
+///
+/// # Errors
+/// Only at the start. Returns the failure of the pass, if it failed.
+pub fn tick(settings: Settings, listener: Listener<'_>) -> Result<Option<Failure>, ServeError> {
+    let runtime = runtime()?;
+    runtime.block_on(async { Service::start(settings, false)?.once(listener).await })
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Answer = Result<Acknowledged, Failure>;
+
+struct Service {
+    settings: Settings,
+    store: EpochStore,
+    step: Step,
+    health: Health,
+    /// Not here while it looks.
+    looker: Option<Looker>,
+    looking: Option<Task<(Looker, Result<Sight, LookError>)>>,
+    routing: Option<Task<Result<Passed, PassError>>>,
+    acknowledging: Option<Task<Answer>>,
+    /// The look behind the decision.
+    sight: Option<Sight>,
+    /// The newest epoch of this process, and when it came into force on the disk.
+    published: Option<(u64, DateTime<Utc>)>,
+}
+
+/// What the loop woke up for.
+enum Woken {
+    Stop(&'static str),
+    Event(Event),
+    Looked(Box<(Looker, Result<Sight, LookError>)>),
+    Routed(Box<Result<Passed, PassError>>),
+    Answered(Answer),
+}
+
+impl Service {
+    fn start(settings: Settings, serving: bool) -> Result<Self, ServeError> {
+        route::engine(&settings.routing.engine, &EngineOptions::default())?;
+        let store = EpochStore::open(&settings.state.directory)?;
+        // Creates the directory, and notices now what would fail at every pass.
+        match store.lock() {
+            Ok(_) | Err(StoreError::Locked { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let rhythm = Rhythm {
+            interval: delta(settings.service.interval),
+            backoff_max: delta(settings.service.backoff_max),
+        };
+        let now = Utc::now();
+        let mut health = Health::new(now, serving);
+        if !serving {
+            // A tick continues the count of the ticks before it.
+            if let Ok(Some(before)) = Health::read(&settings.state.directory) {
+                health = Health { time: now, pid: health.pid, serving, next_pass: None, ..before };
+            }
+        }
+        Ok(Self {
+            looker: Some(Looker::new(settings.clone())?),
+            step: Step::new(rhythm, now),
+            settings,
+            store,
+            health,
+            looking: None,
+            routing: None,
+            acknowledging: None,
+            sight: None,
+            published: None,
+        })
+    }
+
+    async fn run(mut self, listener: Listener<'_>) -> Result<(), ServeError> {
+        let mut signals = Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        };
+        info!(state = %self.settings.state.directory.display(), engine = self.settings.routing.engine, "serving");
+        loop {
+            match self.wake(&mut signals).await {
+                Woken::Stop(signal) => {
+                    info!(signal, "stopping");
+                    break;
+                }
+                woken => self.handle(woken, listener),
+            }
+        }
+        self.stop(listener).await;
+        Ok(())
+    }
+
+    async fn wake(&mut self, signals: &mut Signals) -> Woken {
+        let pause = self.step.due().map(|due| (due - Utc::now()).to_std().unwrap_or_default());
+        tokio::select! {
+            biased;
+            _ = signals.terminate.recv() => Woken::Stop("SIGTERM"),
+            _ = signals.interrupt.recv() => Woken::Stop("SIGINT"),
+            _ = signals.hangup.recv() => Woken::Event(Event::Asked),
+            answer = finished(&mut self.acknowledging) => Woken::Answered(answer),
+            looked = finished(&mut self.looking) => Woken::Looked(Box::new(looked)),
+            result = finished(&mut self.routing) => Woken::Routed(Box::new(result)),
+            () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => Woken::Event(Event::Tick),
+        }
+    }
+
+    fn handle(&mut self, woken: Woken, listener: Listener<'_>) {
+        let event = match woken {
+            Woken::Stop(_) => return,
+            Woken::Event(event) => event,
+            Woken::Answered(answer) => return self.answered(answer, listener),
+            Woken::Looked(looked) => {
+                self.looker = Some(looked.0);
+                self.looked(looked.1, listener)
+            }
+            Woken::Routed(result) => self.routed(*result, listener),
+        };
+        let action = self.step.handle(Utc::now(), event);
+        self.act(action);
+        if let Some(due) = self.step.due() {
+            self.health.next_pass = Some(due);
+            self.write_health();
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Wait => {}
+            Action::Look => {
+                if let Some(mut looker) = self.looker.take() {
+                    self.looking = Some(Box::pin(async move {
+                        let result = looker.look(Utc::now()).await;
+                        (looker, result)
+                    }));
+                }
+            }
+            Action::Keep(wanted) => {
+                debug!(waiting = wanted.waiting, "nothing changed");
+                self.succeeded(wanted.unknown_nodes, wanted.waiting);
+            }
+            Action::Refrain(_) => debug!("the same failed not long ago"),
+            Action::Route(view) => {
+                let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);
+                let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view));
+                self.routing = Some(Box::pin(async move {
+                    route.await.unwrap_or_else(|error| Err(PassError::Aborted(error.to_string())))
+                }));
+            }
+        }
+    }
+
+    fn looked(&mut self, result: Result<Sight, LookError>, listener: Listener<'_>) -> Event {
+        match result {
+            Ok(sight) => {
+                if !sight.unknown_storage.is_empty() {
+                    warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
+                }
+                let view = Arc::clone(&sight.view);
+                self.sight = Some(sight);
+                Event::Seen(view)
+            }
+            Err(error) => {
+                self.failed(error.stage(), &error, listener);
+                Event::LookFailed
+            }
+        }
+    }
+
+    fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {
+        match (result, &self.sight) {
+            (Ok(passed), Some(sight)) => {
+                let fabric = sight.view.fabric.fingerprint();
+                for warning in &passed.warnings {
+                    warn!("{warning}");
+                }
+                if let Some(mut line) = passed.epoch {
+                    line.ask_ms = milliseconds(sight.asking);
+                    line.parse_ms = milliseconds(sight.parsing);
+                    self.published(line, listener);
+                }
+                self.succeeded(passed.unknown_nodes, passed.waiting);
+                Event::InForce(fabric, passed.demand)
+            }
+            (Err(error), _) => {
+                self.failed(error.stage(), &error, listener);
+                Event::RouteFailed
+            }
+            // Nothing is routed that was not seen.
+            (Ok(_), None) => Event::RouteFailed,
+        }
+    }
+
+    fn published(&mut self, line: EpochLine, listener: Listener<'_>) {
+        let _span = info_span!("epoch", number = line.epoch).entered();
+        info!(reason = ?line.reason, jobs = line.jobs, multi_switch = line.multi_switch, "published");
+        self.health.published += 1;
+        self.health.epoch = Some(line.epoch);
+        self.health.acknowledged = None;
+        self.health.unacknowledged = None;
+        self.published = Some((line.epoch, line.time));
+        listener(&Note::Epoch(Box::new(line)));
+        self.await_acknowledgement();
+    }
+
+    /// Begins to wait for OpenSM; gives up waiting for an earlier epoch.
+    fn await_acknowledgement(&mut self) {
+        if let (Some(opensm), Some((epoch, renamed))) = (&self.settings.opensm, self.published) {
+            self.acknowledging = Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed)));
+        }
+    }
+
+    fn answered(&mut self, answer: Answer, listener: Listener<'_>) {
+        match answer {
+            Ok(acknowledged) => {
+                info!(
+                    epoch = acknowledged.epoch,
+                    ms = acknowledged.milliseconds,
+                    "OpenSM has the epoch in force"
+                );
+                self.health.acknowledged = Some(acknowledged);
+                self.health.unacknowledged = None;
+                listener(&Note::Acknowledged(acknowledged));
+            }
+            Err(failure) => {
+                // Said once, tried again at each pass.
+                if self.health.unacknowledged.is_none() {
+                    error!("{}", failure.message);
+                    *self.health.failures.entry(failure.stage).or_default() += 1;
+                    listener(&Note::Failed(failure.clone()));
+                }
+                self.health.unacknowledged = Some(failure);
+            }
+        }
+        self.write_health();
+    }
+
+    fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
+        if !unknown_nodes.is_empty() && unknown_nodes != self.health.unknown_nodes {
+            warn!(nodes = ?unknown_nodes, "nodes of jobs are not in the fabric");
+        }
+        self.health.unknown_nodes = unknown_nodes;
+        self.health.waiting_jobs = waiting;
+        self.health.succeeded(Utc::now());
+        if self.health.unacknowledged.is_some() && self.acknowledging.is_none() {
+            self.await_acknowledgement();
+        }
+    }
+
+    fn failed(&mut self, stage: Stage, error: &(dyn std::error::Error + 'static), listener: Listener<'_>) {
+        let message = chain(error);
+        error!(stage = stage.name(), "{message}");
+        let failure = Failure { time: Utc::now(), stage, message };
+        self.health.failed(failure.clone());
+        listener(&Note::Failed(failure));
+    }
+
+    fn write_health(&mut self) {
+        self.health.time = Utc::now();
+        if let Err(error) = self.health.write(&self.settings.state.directory) {
+            warn!("{error}");
+        }
+    }
+
+    /// Kills a running `squeue`, gives a computation the time of the settings.
+    async fn stop(&mut self, listener: Listener<'_>) {
+        self.looking = None;
+        if self.routing.is_some() {
+            let bound = self.settings.service.stop_deadline;
+            match tokio::time::timeout(bound, finished(&mut self.routing)).await {
+                Ok(result) => drop(self.routed(result, listener)),
+                Err(_) => warn!("a computation is abandoned"),
+            }
+        }
+        self.health.serving = false;
+        self.health.next_pass = None;
+        self.write_health();
+    }
+
+    async fn once(mut self, listener: Listener<'_>) -> Result<Option<Failure>, ServeError> {
+        self.handle(Woken::Event(Event::Tick), listener);
+        let looked = finished(&mut self.looking).await;
+        self.handle(Woken::Looked(Box::new(looked)), listener);
+        if self.routing.is_some() {
+            let result = finished(&mut self.routing).await;
+            self.handle(Woken::Routed(Box::new(result)), listener);
+        }
+        if self.acknowledging.is_some() {
+            let answer = finished(&mut self.acknowledging).await;
+            self.answered(answer, listener);
+        }
+        self.health.next_pass = None;
+        self.write_health();
+        Ok(self.health.failing)
+    }
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+/// The result of a task, which is then forgotten; waits for ever if there is none.
+async fn finished<T>(task: &mut Option<Task<T>>) -> T {
+    match task {
+        Some(running) => {
+            let result = running.as_mut().await;
+            *task = None;
+            result
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Settings are at most a year.
+fn delta(duration: std::time::Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
+}
