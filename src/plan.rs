@@ -191,7 +191,8 @@ pub fn wanted(
 /// When a young job is old enough; `None` if it is.
 fn ripens(start: Option<DateTime<Utc>>, jobs: &JobMap, policy: &Policy) -> Option<DateTime<Utc>> {
     let age = policy.min_job_age;
-    let young = start.filter(|start| jobs.time - *start < age)?;
+    // Without an age to reach, a clock of Slurm that is ahead of ours makes nobody wait.
+    let young = start.filter(|start| age > TimeDelta::zero() && jobs.time - *start < age)?;
     Some(young.checked_add_signed(age).unwrap_or(DateTime::<Utc>::MAX_UTC))
 }
 

@@ -1,11 +1,87 @@
-//! `sarouter doctor`.
+//! `sarouter doctor`: checks a site's set-up and says what to fix.
 
-use super::{Answer, Context, Failure};
+mod installation;
+mod site;
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::common::print;
+use super::{Answer, Context, Failure, Format, chain};
+use crate::config::Settings;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Exit 1 if there is something to fix. Changes nothing.\n\n\
+                        Example: sarouter doctor --config /etc/sarouter/sarouter.toml")]
 pub struct Args {}
 
-pub fn run(_args: Args, _context: &Context) -> Result<Answer, Failure> {
-    Err("not there yet".into())
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Check {
+    /// What.
+    name: &'static str,
+    /// Whether it is as it should be.
+    good: bool,
+    /// What was found.
+    found: String,
+    /// What to do; empty if good.
+    fix: String,
+}
+
+impl Check {
+    fn good(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, good: true, found: found.into(), fix: String::new() }
+    }
+    fn fix(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, good: false, found: found.into(), fix: fix.into() }
+    }
+}
+
+pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
+    let checks = match Settings::load(context.config.as_deref()) {
+        Ok(settings) => check(&settings)?,
+        Err(error) => {
+            let fix =
+                "correct the file, or name another with --config; config/sarouter.toml explains every key";
+            vec![Check::fix("settings", chain(&error), fix)]
+        }
+    };
+    match context.format {
+        Format::Text => print(&text(&checks))?,
+        Format::Json => print(&serde_json::to_string_pretty(&checks)?)?,
+    }
+    Ok(if checks.iter().all(|c| c.good) { Answer::Yes } else { Answer::No })
+}
+
+fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
+    let mut checks = vec![Check::good("settings", "load")];
+    checks.extend(site::check(settings)?);
+    checks.extend(installation::check(settings));
+    Ok(checks)
+}
+
+fn text(checks: &[Check]) -> String {
+    let mut out = String::new();
+    for check in checks {
+        let mark = if check.good { "ok " } else { "FIX" };
+        let _ = write!(out, "{mark} {:14}{}", check.name, check.found);
+        if !check.good {
+            let _ = write!(out, "\n    -> {}", check.fix);
+        }
+        out.push('\n');
+    }
+    let wrong = checks.iter().filter(|c| !c.good).count();
+    let _ =
+        write!(out, "{}", if wrong == 0 { "nothing to fix".to_string() } else { format!("{wrong} to fix") });
+    out
+}
+
+/// The first few of a list, and how many there are.
+fn some<T: ToString>(items: &[T]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+    let more = if items.len() > SHOWN { format!(" and {} more", items.len() - SHOWN) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
 }

@@ -110,10 +110,11 @@ impl Service {
     fn start(settings: Settings, serving: bool) -> Result<Self, ServeError> {
         route::engine(&settings.routing.engine, &EngineOptions::default())?;
         let store = EpochStore::open(&settings.state.directory)?;
-        // Creates the directory, and notices now what would fail at every pass.
-        match store.lock() {
-            Ok(_) | Err(StoreError::Locked { .. }) => {}
-            Err(error) => return Err(error.into()),
+        // Creates the directory. Anything else that is wrong is reported by the pass.
+        if let Err(error) = store.lock() {
+            if !store.path().is_dir() {
+                return Err(error.into());
+            }
         }
         let rhythm = Rhythm {
             interval: delta(settings.service.interval),

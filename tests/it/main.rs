@@ -3,6 +3,7 @@
 mod angara;
 mod architecture;
 mod balanced;
+mod cases;
 mod cli_fabric;
 mod commands;
 mod config;
@@ -15,6 +16,7 @@ mod helpers;
 mod jobs;
 mod measure;
 mod node_names;
+mod serve;
 mod step;
 mod store;
 mod verify;

@@ -1,0 +1,239 @@
+//! State directory, OpenSM and its plugin.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use chrono::Utc;
+
+use super::{Check, chain};
+use crate::config::{OpenSm, Settings};
+use crate::publish::EpochStore;
+use crate::publish::opensm::{ENGINE, PluginStatus};
+
+pub(super) fn check(settings: &Settings) -> Vec<Check> {
+    let state = &settings.state.directory;
+    let mut checks = vec![directory(state)];
+    checks.extend(disk(state));
+    if let Some(opensm) = &settings.opensm {
+        checks.push(plugin(opensm, state));
+        checks.extend(conf(opensm, settings));
+    }
+    checks
+}
+
+fn directory(state: &Path) -> Check {
+    const NAME: &str = "state";
+    let shown = state.display();
+    let user = rustix::process::geteuid().as_raw();
+    let found = match std::fs::metadata(state) {
+        Ok(found) => found,
+        Err(error) => {
+            return Check::fix(NAME, format!("{shown}: {error}"), format!("install -d -m 755 {shown}"));
+        }
+    };
+    if !found.is_dir() {
+        return Check::fix(NAME, format!("{shown} is not a directory"), "correct state.directory");
+    }
+    if found.mode() & 0o022 != 0 {
+        let what = format!("{shown} can be written by others (mode {:o})", found.mode() & 0o7777);
+        return Check::fix(NAME, what, format!("chmod 755 {shown}: who may write here may route the fabric"));
+    }
+    if found.mode() & 0o005 != 0o005 {
+        let what = format!("{shown} cannot be read by others (mode {:o})", found.mode() & 0o7777);
+        return Check::fix(NAME, what, format!("chmod 755 {shown}: OpenSM may run as another user"));
+    }
+    if rustix::fs::access(state, rustix::fs::Access::WRITE_OK).is_err() || (found.uid() != user && user != 0)
+    {
+        let what = format!("{shown} belongs to user {}, this is user {user}", found.uid());
+        return Check::fix(NAME, what, "run sarouter as the owner, or chown the directory");
+    }
+    Check::good(NAME, format!("{shown}, owner {}, mode {:o}", found.uid(), found.mode() & 0o7777))
+}
+
+/// Epochs that should still fit.
+const SPARE_EPOCHS: u64 = 10;
+/// Bytes that an epoch of a small fabric takes at most.
+const SMALL_EPOCH: u64 = 4 << 20;
+
+fn disk(state: &Path) -> Option<Check> {
+    let space = rustix::fs::statvfs(state).ok()?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let store = EpochStore::open(state).ok()?;
+    let files = store.current().ok().flatten().map(|n| store.epoch_path(n));
+    let sizes = files.and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten();
+    let epoch: u64 = sizes.filter_map(|f| f.ok()?.metadata().ok()).map(|m| m.len()).sum();
+    let wanted = SPARE_EPOCHS * epoch.max(SMALL_EPOCH);
+    let found =
+        format!("{} MiB free, an epoch takes {:.1} MiB", free >> 20, epoch as f64 / f64::from(1 << 20));
+    Some(if free >= wanted {
+        Check::good("disk", found)
+    } else {
+        Check::fix("disk", found, format!("make room for {SPARE_EPOCHS} epochs, or lower state.keep_epochs"))
+    })
+}
+
+fn plugin(opensm: &OpenSm, state: &Path) -> Check {
+    const NAME: &str = "plugin";
+    let status = match PluginStatus::read(&opensm.status_file) {
+        Ok(status) => status,
+        Err(error) => {
+            let fix =
+                "install the plugin built against this OpenSM, set opensm.conf as below, restart OpenSM";
+            return Check::fix(NAME, chain(&error), fix);
+        }
+    };
+    let now = Utc::now();
+    let age = status.age(now);
+    if age.to_std().is_ok_and(|age| age > opensm.stale) {
+        let found = format!("{} is {} s old", opensm.status_file.display(), age.num_seconds());
+        return Check::fix(NAME, found, "OpenSM is gone or hangs: look at its log and start it again");
+    }
+    let current = EpochStore::open(state).and_then(|store| store.current()).ok().flatten();
+    if let Some(trouble) = status.troubles(current.map(|n| n.get()), now).first() {
+        return Check::fix(
+            NAME,
+            trouble.to_string(),
+            "see OpenSM's log; plugin/README.md explains the states",
+        );
+    }
+    let ours = env!("CARGO_PKG_VERSION");
+    if status.plugin != ours {
+        let found = format!("version {}, sarouter is {ours}", status.plugin);
+        return Check::fix(NAME, found, "build and install the plugin of this version, restart OpenSM");
+    }
+    let force = status.generation.map_or("no epoch".to_string(), |n| format!("epoch {n}"));
+    Check::good(NAME, format!("version {} in {}, {force} in force", status.plugin, status.opensm))
+}
+
+/// What OpenSM's settings say: key to value, later lines win.
+fn keys(text: &str) -> BTreeMap<&str, &str> {
+    let lines = text.lines().map(|l| l.split('#').next().unwrap_or("").trim());
+    lines.filter_map(|l| l.split_once(char::is_whitespace)).map(|(k, v)| (k, v.trim())).collect()
+}
+
+fn conf(opensm: &OpenSm, settings: &Settings) -> Vec<Check> {
+    let path = opensm.conf.display();
+    match std::fs::read_to_string(&opensm.conf) {
+        Ok(text) => conf_checks(&keys(&text), settings.routing.layers.get(), &settings.state.directory),
+        Err(error) => {
+            let fix = "set opensm.conf; config/opensm.conf.part shows what belongs into it";
+            vec![Check::fix("opensm.conf", format!("{path}: {error}"), fix)]
+        }
+    }
+}
+
+fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Check> {
+    let value = |key: &str| keys.get(key).copied().unwrap_or("(not set)");
+    let mut wrong = Vec::new();
+    let mut wants = |good: bool, key: &'static str, fix: String| {
+        if !good {
+            wrong.push(Check::fix("opensm.conf", format!("{key} is {}", value(key)), fix));
+        }
+    };
+    let list = |key: &str| value(key).split([',', ' ']).map(str::trim).collect::<Vec<_>>();
+    wants(
+        list("routing_engine").first() == Some(&ENGINE),
+        "routing_engine",
+        format!("routing_engine {ENGINE},updn"),
+    );
+    wants(
+        list("event_plugin_name").contains(&ENGINE),
+        "event_plugin_name",
+        format!("event_plugin_name {ENGINE}"),
+    );
+    let options = list("event_plugin_options");
+    let named = options.iter().find_map(|o| o.strip_prefix("state=")).unwrap_or("/var/lib/sarouter");
+    wants(
+        Path::new(named) == state,
+        "event_plugin_options",
+        format!("event_plugin_options state={}", state.display()),
+    );
+    if layers > 1 {
+        let on = matches!(value("qos").to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1");
+        wants(on, "qos", "qos TRUE, or routing.layers = 1: without it every layer is on VL 0".into());
+        for key in ["qos_sl2vl", "qos_ca_sl2vl", "qos_sw0_sl2vl", "qos_swe_sl2vl", "qos_rtr_sl2vl"] {
+            wants(
+                is_identity(value(key), layers),
+                key,
+                format!("SLs 0 to {} must be mapped to the VLs of the same number", layers - 1),
+            );
+        }
+    }
+    if let Some(vls) = keys.get("max_op_vls").and_then(|v| operated(v)) {
+        let fix = format!("raise max_op_vls, or lower routing.layers to {vls}");
+        wants(layers <= vls, "max_op_vls", fix);
+    }
+    if wrong.is_empty() {
+        wrong.push(Check::good("opensm.conf", format!("fits, for {layers} layers")));
+    }
+    wrong
+}
+
+/// Whether an SL2VL setting leaves the SLs in use where they are. Not set: OpenSM's default does.
+fn is_identity(setting: &str, layers: u8) -> bool {
+    if setting.starts_with('(') {
+        return true;
+    }
+    let vls: Vec<Option<u8>> = setting.split(',').map(|v| v.trim().parse().ok()).collect();
+    (0..layers).all(|sl| vls.get(usize::from(sl)) == Some(&Some(sl)))
+}
+
+/// How many data VLs a value of `max_op_vls` allows (InfiniBand's OperationalVLs).
+fn operated(value: &str) -> Option<u8> {
+    match value {
+        "1" => Some(1),
+        "2" => Some(2),
+        "3" => Some(4),
+        "4" => Some(8),
+        "5" => Some(15),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "# OpenSM\nrouting_engine minhop\nrouting_engine sarouter,updn # later wins\n\
+        event_plugin_name sarouter\nevent_plugin_options state=/s,heartbeat=5\nqos TRUE\n\
+        qos_sl2vl 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7\nqos_ca_sl2vl (null)\nmax_op_vls 4\n";
+
+    /// Keys complained about.
+    fn wrong(text: &str, layers: u8) -> Vec<String> {
+        let checks = conf_checks(&keys(text), layers, Path::new("/s"));
+        let word = |c: &Check| c.found.split(' ').next().unwrap_or("").to_string();
+        checks.iter().filter(|c| !c.good).map(word).collect()
+    }
+
+    #[test]
+    fn a_fitting_opensm_conf_is_left_alone() {
+        assert_eq!(wrong(GOOD, 8), [""; 0]);
+    }
+
+    #[test]
+    fn each_wrong_key_of_opensm_conf_is_named() {
+        assert_eq!(wrong("", 8), ["routing_engine", "event_plugin_name", "event_plugin_options", "qos"]);
+        assert_eq!(wrong("", 1), ["routing_engine", "event_plugin_name", "event_plugin_options"]);
+        assert_eq!(wrong(&format!("{GOOD}routing_engine updn,sarouter\n"), 8), ["routing_engine"]);
+        assert_eq!(wrong(&format!("{GOOD}qos FALSE\n"), 2), ["qos"]);
+        assert_eq!(wrong(&format!("{GOOD}max_op_vls 3\n"), 8), ["max_op_vls"]);
+        assert_eq!(wrong(&format!("{GOOD}max_op_vls 3\n"), 4), [""; 0]);
+        assert_eq!(wrong(&format!("{GOOD}qos_swe_sl2vl 0,0,0,0\n"), 4), ["qos_swe_sl2vl"]);
+        assert_eq!(wrong(&format!("{GOOD}event_plugin_options state=/t\n"), 8), ["event_plugin_options"]);
+    }
+
+    #[test]
+    fn a_state_directory_that_others_may_write_or_not_read_is_to_be_fixed() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let with_mode = |mode| {
+            std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            directory(dir.path())
+        };
+        assert!(with_mode(0o755).good);
+        assert!(with_mode(0o777).fix.starts_with("chmod 755"));
+        assert!(with_mode(0o700).fix.contains("OpenSM may run"));
+        assert!(directory(&dir.path().join("missing")).fix.starts_with("install -d"));
+    }
+}

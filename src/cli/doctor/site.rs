@@ -1,0 +1,141 @@
+//! Fabric, Slurm, and whether they speak of the same nodes.
+
+use std::collections::BTreeSet;
+
+use chrono::Utc;
+
+use super::{Check, Failure, chain, some};
+use crate::config::Settings;
+use crate::model::NodeName;
+use crate::observe::child::BoundedCommand;
+use crate::observe::hostlist;
+use crate::observe::slurm::{JobSource, Squeue};
+use crate::observe::topology_conf::Topology;
+use crate::route::{self, EngineOptions};
+use crate::service::look::{FabricReader, Named, view};
+
+pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut checks = Vec::new();
+    let named = runtime.block_on(fabric(settings, &mut checks));
+    let slurm_nodes = runtime.block_on(slurm(settings, &mut checks));
+    if let Some(named) = &named {
+        checks.extend(slurm_nodes.map(|nodes| nodes_match(named, &nodes)));
+        checks.extend(topology(settings, named));
+        checks.extend(storage(settings, named));
+    }
+    checks.push(engine(settings));
+    Ok(checks)
+}
+
+async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
+    let Some(source) = settings.fabric.clone() else {
+        checks.push(Check::fix("fabric", "none in the settings", "set fabric.source or fabric.command"));
+        return None;
+    };
+    match FabricReader::new(source, settings.node_map.clone()).read().await {
+        Ok(named) => {
+            let fabric = &named.fabric;
+            let unnamed = named.nodes.unnamed();
+            let mut found = format!(
+                "{} switches, {} terminals, {} nodes",
+                fabric.switches().len(),
+                fabric.terminals().len(),
+                named.nodes.names().count()
+            );
+            if !unnamed.is_empty() {
+                let names: Vec<&str> =
+                    unnamed.iter().map(|t| fabric.terminal(*t).description.as_str()).collect();
+                found = format!("{found}; {} hosts without a node name: {}", unnamed.len(), some(&names));
+            }
+            checks.push(Check::good("fabric", found));
+            Some(named)
+        }
+        Err(error) => {
+            let fix = "write the file again with ibnetdiscover, complete, and move it into place";
+            checks.push(Check::fix("fabric", chain(&error), fix));
+            None
+        }
+    }
+}
+
+/// Slurm's nodes, if it says them.
+async fn slurm(settings: &Settings, checks: &mut Vec<Check>) -> Option<BTreeSet<NodeName>> {
+    let slurm = &settings.slurm;
+    let mut squeue = Squeue::new(&slurm.squeue, slurm.format, slurm.deadline, slurm.output_limit);
+    let jobs = match squeue.poll(Utc::now()).await {
+        Ok(jobs) => jobs,
+        Err(error) => {
+            let fix = "slurm.squeue must work for this user; see slurm.deadline_seconds and SLURM_CONF";
+            checks.push(Check::fix("squeue", chain(&error), fix));
+            return None;
+        }
+    };
+    checks.push(Check::good("squeue", format!("{} jobs own nodes", jobs.jobs.len())));
+    let mut nodes: BTreeSet<NodeName> = jobs.jobs.into_iter().flat_map(|job| job.nodes).collect();
+    // The node list of sinfo, if it lies beside squeue; otherwise the nodes of jobs must do.
+    if let Some(place) = slurm.squeue.strip_suffix("squeue") {
+        let argv = [&format!("{place}sinfo"), "-h", "-a", "-o", "%N"].map(String::from).to_vec();
+        let (deadline, output_limit) = (slurm.deadline, slurm.output_limit);
+        let sinfo = BoundedCommand { argv, environment: Vec::new(), deadline, output_limit };
+        if let Ok(text) = sinfo.output().await {
+            let lists = text.lines().filter(|l| !l.trim().is_empty());
+            nodes.extend(lists.filter_map(|l| hostlist::expand(l).ok()).flatten());
+        }
+    }
+    Some(nodes)
+}
+
+fn nodes_match(named: &Named, slurm: &BTreeSet<NodeName>) -> Check {
+    let unmatched: Vec<&NodeName> = slurm.iter().filter(|n| named.nodes.terminals(n).is_empty()).collect();
+    if unmatched.is_empty() {
+        return Check::good("node names", format!("all {} nodes of Slurm are in the fabric", slurm.len()));
+    }
+    let found = format!(
+        "{} of {} nodes of Slurm are not in the fabric: {}",
+        unmatched.len(),
+        slurm.len(),
+        some(&unmatched)
+    );
+    Check::fix("node names", found, "name their adapters in the file of fabric.node_map (`GUID NODE` lines)")
+}
+
+fn topology(settings: &Settings, named: &Named) -> Option<Check> {
+    const NAME: &str = "topology.conf";
+    let path = settings.slurm.topology.as_deref()?;
+    let topology = match Topology::load(path) {
+        Ok(topology) => topology,
+        Err(error) => return Some(Check::fix(NAME, chain(&error), "correct slurm.topology or the file")),
+    };
+    let wrong = topology.disagreements(&named.fabric, &named.nodes);
+    Some(if wrong.is_empty() {
+        Check::good(NAME, format!("{} agrees with the fabric", path.display()))
+    } else {
+        let fix = format!("correct {} or the cabling: Slurm places jobs by this file", path.display());
+        Check::fix(NAME, some(&wrong), fix)
+    })
+}
+
+fn storage(settings: &Settings, named: &Named) -> Option<Check> {
+    const NAME: &str = "storage nodes";
+    if settings.routing.storage_nodes.is_empty() {
+        return None;
+    }
+    let jobs = crate::model::JobMap::new(Utc::now(), Vec::new());
+    Some(match view(settings, named.clone(), jobs) {
+        Err(error) => Check::fix(NAME, chain(&error), "correct routing.storage_nodes"),
+        Ok((_, unknown)) if !unknown.is_empty() => Check::fix(
+            NAME,
+            format!("not in the fabric: {}", some(&unknown)),
+            "correct routing.storage_nodes",
+        ),
+        Ok((view, _)) => Check::good(NAME, format!("{} terminals", view.policy.storage.len())),
+    })
+}
+
+fn engine(settings: &Settings) -> Check {
+    match route::engine(&settings.routing.engine, &EngineOptions::default()) {
+        Ok(engine) => Check::good("engine", format!("{}, {} layers", engine.name(), settings.routing.layers)),
+        Err(error) => Check::fix("engine", chain(&error), "correct routing.engine"),
+    }
+}
