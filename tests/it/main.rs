@@ -16,6 +16,7 @@ mod helpers;
 mod jobs;
 mod measure;
 mod node_names;
+mod nue;
 mod serve;
 mod step;
 mod store;

@@ -40,8 +40,14 @@ pub(super) struct CompleteCdg<'a> {
     /// Stamp of the last search that saw a channel.
     seen: Vec<u32>,
     stamp: u32,
-    forward: Vec<ChannelId>,
-    backward: Vec<ChannelId>,
+    /// Results of the two searches: rank in the upper half, channel in the lower, so that they
+    /// sort as plain numbers.
+    forward: Vec<u64>,
+    backward: Vec<u64>,
+}
+
+fn channel_of(entry: u64) -> usize {
+    (entry & u64::from(u32::MAX)) as usize
 }
 
 impl<'a> CompleteCdg<'a> {
@@ -105,6 +111,10 @@ impl<'a> CompleteCdg<'a> {
         self.state[edge] = UNUSED;
     }
 
+    fn entry(&self, c: ChannelId) -> u64 {
+        u64::from(self.rank[c.index()]) << 32 | c.index() as u64
+    }
+
     /// Makes `p` come before `q` in the order; `false`, with nothing changed, if `q` leads to `p`.
     fn order(&mut self, p: ChannelId, q: ChannelId) -> bool {
         let (low, high) = (self.rank[q.index()], self.rank[p.index()]);
@@ -117,13 +127,23 @@ impl<'a> CompleteCdg<'a> {
         self.search_backward(p, low);
         // The channels found keep the set of places they had: first what leads to p, then what q
         // leads to, each in its old order.
-        let (rank, forward, backward) = (&mut self.rank, &mut self.forward, &mut self.backward);
-        forward.sort_unstable_by_key(|c| rank[c.index()]);
-        backward.sort_unstable_by_key(|c| rank[c.index()]);
-        let mut places: Vec<u32> = backward.iter().chain(forward.iter()).map(|c| rank[c.index()]).collect();
-        places.sort_unstable();
-        for (c, place) in backward.iter().chain(forward.iter()).zip(places) {
-            rank[c.index()] = place;
+        self.backward.sort_unstable();
+        self.forward.sort_unstable();
+        let (mut b, mut f) = (0, 0);
+        for i in 0..self.backward.len() + self.forward.len() {
+            let of_backward = self.backward.get(b).map_or(u64::MAX, |entry| *entry);
+            let of_forward = self.forward.get(f).map_or(u64::MAX, |entry| *entry);
+            let place = of_backward.min(of_forward);
+            if of_backward < of_forward {
+                b += 1;
+            } else {
+                f += 1;
+            }
+            let moved = match self.backward.get(i) {
+                Some(entry) => channel_of(*entry),
+                None => channel_of(self.forward[i - self.backward.len()]),
+            };
+            self.rank[moved] = (place >> 32) as u32;
         }
         true
     }
@@ -132,11 +152,11 @@ impl<'a> CompleteCdg<'a> {
     fn search_forward(&mut self, from: ChannelId, target: ChannelId, high: u32) -> bool {
         self.stamp += 1;
         self.forward.clear();
-        self.forward.push(from);
+        self.forward.push(self.entry(from));
         self.seen[from.index()] = self.stamp;
         let mut next = 0;
         while next < self.forward.len() {
-            let c = self.forward[next];
+            let c = ChannelId::at(channel_of(self.forward[next]));
             next += 1;
             let first = self.start[c.index()] as usize;
             for (i, d) in self.fabric.out(self.fabric.channel(c).to).iter().enumerate() {
@@ -148,7 +168,7 @@ impl<'a> CompleteCdg<'a> {
                 }
                 if self.seen[d.index()] != self.stamp {
                     self.seen[d.index()] = self.stamp;
-                    self.forward.push(*d);
+                    self.forward.push(self.entry(*d));
                 }
             }
         }
@@ -159,11 +179,11 @@ impl<'a> CompleteCdg<'a> {
     fn search_backward(&mut self, from: ChannelId, low: u32) {
         self.stamp += 1;
         self.backward.clear();
-        self.backward.push(from);
+        self.backward.push(self.entry(from));
         self.seen[from.index()] = self.stamp;
         let mut next = 0;
         while next < self.backward.len() {
-            let c = self.backward[next];
+            let c = ChannelId::at(channel_of(self.backward[next]));
             next += 1;
             // Channels that enter the switch `c` leaves are the reverses of those that leave it.
             for out in self.fabric.out(self.fabric.channel(c).from) {
@@ -173,7 +193,7 @@ impl<'a> CompleteCdg<'a> {
                 }
                 if self.state[self.dependency(d, c)] == USED {
                     self.seen[d.index()] = self.stamp;
-                    self.backward.push(d);
+                    self.backward.push(self.entry(d));
                 }
             }
         }
