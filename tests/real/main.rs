@@ -4,4 +4,5 @@
 mod fabric_files;
 mod handoff;
 mod plugin;
+mod slurm;
 mod testbed;

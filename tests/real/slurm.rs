@@ -1,0 +1,222 @@
+//! The service beside a real Slurm, and beside a real OpenSM with the plugin.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use rustix::process::{Pid, Signal, kill_process};
+use sarouter::generate::generate;
+use sarouter::model::{JobMap, JobState};
+use sarouter::observe;
+use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
+use sarouter::publish::EpochStore;
+use serde_json::Value;
+
+use crate::testbed::{Testbed, assert_in_force, await_some, root, run};
+
+fn slurm_conf(bed: &Testbed) -> String {
+    bed.path().join("slurm/slurm.conf").to_str().unwrap().to_string()
+}
+
+/// Runs a command of Slurm.
+fn slurm(bed: &Testbed, program: &str, arguments: &[&str]) -> String {
+    run(Command::new(program).args(arguments).env("SLURM_CONF", slurm_conf(bed)))
+}
+
+/// Submits a job on exactly these nodes and returns its id.
+fn submit(bed: &Testbed, nodes: &str) -> String {
+    let count = observe::hostlist::expand(nodes).unwrap().len().to_string();
+    let arguments = ["--parsable", "-N", &count, "-w", nodes, "-o", "/dev/null", "--wrap", "sleep 600"];
+    slurm(bed, "sbatch", &arguments).trim().to_string()
+}
+
+fn await_running(bed: &Testbed, id: &str) {
+    await_some("a running job", || {
+        (slurm(bed, "squeue", &["-h", "-j", id, "-o", "%T"]).trim() == "RUNNING").then_some(())
+    });
+}
+
+fn ask(bed: &Testbed, format: SqueueFormat, deadline: Duration) -> Result<JobMap, PollError> {
+    let mut squeue =
+        Squeue::new("squeue", format, deadline, 64 << 20).with_variable("SLURM_CONF", &slurm_conf(bed));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(squeue.poll(chrono::DateTime::<Utc>::UNIX_EPOCH))
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn both_forms_of_squeue_give_the_same_jobs_and_a_dead_controller_is_noticed() {
+    let fabric = generate("fattree:2x4,2").unwrap();
+    let bed = Testbed::with(&fabric, &["--no-opensm"], Vec::new());
+    let first = submit(&bed, "n[1-2,5-6]");
+    let second = submit(&bed, "n[3,7]");
+    let array = slurm(
+        &bed,
+        "sbatch",
+        &["--parsable", "-N1", "-w", "n4", "--array=1-2", "-o", "/dev/null", "--wrap", "sleep 600"],
+    );
+    for id in [&first, &second, array.trim()] {
+        await_some("a running job", || {
+            slurm(&bed, "squeue", &["-h", "-j", id, "-o", "%T"]).contains("RUNNING").then_some(())
+        });
+    }
+    let json = ask(&bed, SqueueFormat::Json, LONG).unwrap();
+    let text = ask(&bed, SqueueFormat::Text, LONG).unwrap();
+    assert_eq!(json, text);
+    let found: Vec<(String, Vec<&str>)> =
+        json.jobs.iter().map(|j| (j.id.to_string(), j.nodes.iter().map(|n| n.as_str()).collect())).collect();
+    assert!(found.contains(&(first, vec!["n1", "n2", "n5", "n6"])), "{found:?}");
+    assert!(found.contains(&(second, vec!["n3", "n7"])), "{found:?}");
+    // One task of the array runs, the other waits for the node.
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(json.jobs.iter().all(|j| j.state == JobState::Running && j.start.is_some()));
+
+    bed.script(&["stop", "slurmctld"]);
+    for format in [SqueueFormat::Json, SqueueFormat::Text] {
+        let error = ask(&bed, format, LONG).unwrap_err();
+        assert!(matches!(error, PollError::Child(_) | PollError::Jobs(_)), "{error}");
+        let begun = Instant::now();
+        let error = ask(&bed, format, Duration::from_millis(500)).unwrap_err();
+        assert!(error.to_string().contains("killed"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+}
+
+/// `sarouter serve` on a bed.
+struct Serving {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Serving {
+    fn start(bed: &Testbed, config: &PathBuf) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sarouter"))
+            .args(["serve", "--format", "json", "--config"])
+            .arg(config)
+            .env("SLURM_CONF", slurm_conf(bed))
+            .env("SAROUTER_BED", bed.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = channel();
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|l| send.send(l)));
+        Self { child, lines }
+    }
+
+    /// Looks now.
+    fn look(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::HUP).unwrap();
+    }
+
+    /// The next line, which must be of this kind.
+    fn line(&self, kind: &str) -> Value {
+        let line = self.lines.recv_timeout(LONG).unwrap();
+        let value: Value = serde_json::from_str(&line).unwrap();
+        eprintln!("{line}");
+        value.get(kind).unwrap_or_else(|| panic!("wanted {kind}: {line}")).clone()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write_settings(bed: &Testbed) -> PathBuf {
+    let path = bed.path().join("sarouter.toml");
+    let text = format!(
+        "[state]\ndirectory = \"{}\"\n[fabric]\ncommand = [\"{}\", \"ib\", \"ibnetdiscover\"]\n\
+         [slurm]\nmin_job_age_seconds = 0\ndeadline_seconds = 15\n\
+         [routing]\nengine = \"dfsssp\"\n[service]\ninterval_seconds = 3600\n[opensm]\nacknowledge_seconds = 5\n",
+        bed.state().display(),
+        root().join("scripts/testbed").display()
+    );
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn status(bed: &Testbed, config: &PathBuf) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    let output =
+        command.args(["status", "--config"]).arg(config).env("SAROUTER_STATE", bed.state()).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Asserts that every switch has exactly the tables of the epoch in force.
+fn assert_epoch_is_in_force(bed: &Testbed, epoch: u64) {
+    let text = bed.script(&["ib", "ibnetdiscover"]);
+    let fabric = observe::fabric::parse("ibnetdiscover".as_ref(), &text).unwrap().fabric;
+    let store = EpochStore::open(&bed.state()).unwrap();
+    assert_eq!(store.current().unwrap().unwrap().get(), epoch);
+    assert_in_force(bed, &fabric, &store.published(&fabric).unwrap().unwrap().tables);
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn jobs_of_slurm_become_routes_in_opensm() {
+    let fabric = generate("fattree:4x4,2").unwrap();
+    let bed = Testbed::with(&fabric, &[], Vec::new());
+    let config = write_settings(&bed);
+    let jobs: Vec<String> =
+        ["n[1,5,9,13]", "n[2,6,10]", "n[3-4,7-8]"].iter().map(|nodes| submit(&bed, nodes)).collect();
+    jobs.iter().for_each(|id| await_running(&bed, id));
+
+    let serving = Serving::start(&bed, &config);
+    let epoch = serving.line("epoch");
+    assert_eq!(
+        (&epoch["epoch"], &epoch["reason"], &epoch["multi_switch"]),
+        (&1.into(), &"first".into(), &3.into())
+    );
+    assert_eq!(serving.line("acknowledged")["epoch"], 1);
+    assert_epoch_is_in_force(&bed, 1);
+    assert_eq!(status(&bed, &config).0, 0, "{}", status(&bed, &config).1);
+
+    // A fourth job on the nodes of a finished one: what comes next is about the cable, not the job.
+    slurm(&bed, "scancel", &[&jobs[0]]);
+    await_running(&bed, &submit(&bed, "n[1,5,9,13]"));
+    serving.look();
+    bed.cut("S0000", 5);
+    serving.look();
+    let epoch = std::iter::repeat_with(|| serving.look())
+        .find_map(|()| serving.lines.recv_timeout(Duration::from_secs(3)).ok());
+    let epoch: Value = serde_json::from_str(&epoch.unwrap()).unwrap();
+    assert_eq!(
+        (&epoch["epoch"]["epoch"], &epoch["epoch"]["reason"]),
+        (&2.into(), &"fabric_changed".into()),
+        "{epoch}"
+    );
+    assert_eq!(serving.line("acknowledged")["epoch"], 2);
+    assert_epoch_is_in_force(&bed, 2);
+
+    // Without OpenSM an epoch is published, and missed.
+    bed.script(&["kill", "opensm"]);
+    slurm(&bed, "scancel", &[&jobs[1]]);
+    await_some("the job's end", || {
+        (!slurm(&bed, "squeue", &["-h", "-o", "%A"]).contains(&jobs[1])).then_some(())
+    });
+    serving.look();
+    assert_eq!(serving.line("epoch")["epoch"], 3);
+    assert_eq!(serving.line("failed")["stage"], "acknowledge");
+    let (code, text) = status(&bed, &config);
+    assert!(code == 1 && text.contains("OpenSM has not put epoch 3 in force"), "{text}");
+    bed.script(&["start", "opensm"]);
+    serving.look();
+    assert_eq!(serving.line("acknowledged")["epoch"], 3);
+    assert_epoch_is_in_force(&bed, 3);
+
+    // Without slurmctld what is in force stays.
+    bed.script(&["stop", "slurmctld"]);
+    serving.look();
+    assert_eq!(serving.line("failed")["stage"], "jobs");
+    assert_epoch_is_in_force(&bed, 3);
+    let (code, text) = status(&bed, &config);
+    assert!(code == 1 && text.contains("asking Slurm failed"), "{text}");
+}
