@@ -25,6 +25,7 @@ pub mod generate;
 pub mod measure;
 pub mod model;
 pub mod observe;
+pub mod peers;
 pub mod plan;
 pub mod publish;
 pub mod report;

@@ -30,12 +30,15 @@ pub struct Args {
     /// Connection managers answer on the layer on which they were called: check that too
     #[arg(long)]
     reverse_on_same_layer: bool,
+    /// Judge only routes to hosts, not those to the management ports of switches
+    #[arg(long)]
+    hosts_only: bool,
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let fabric = fabric::load(&args.fabric)?;
     let tables = input::read_tables(&fabric, &args.tables, args.layers_file.as_deref())?;
-    let checks = Checks { reverse_on_same_layer: args.reverse_on_same_layer };
+    let checks = Checks { reverse_on_same_layer: args.reverse_on_same_layer, hosts_only: args.hosts_only };
     let verdict = judge_with(&fabric, &tables, args.layers, checks);
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),

@@ -100,8 +100,6 @@ pub(super) struct AllPairs {
     pub(super) minimal: u64,
     /// Longest.
     pub(super) longest: u32,
-    /// Sum over all connected ordered pairs of hosts of the shortest possible length.
-    pub(super) shortest_hops: u64,
 }
 
 impl AllPairs {
@@ -116,7 +114,6 @@ impl AllPairs {
         self.hops += other.hops;
         self.minimal += other.minimal;
         self.longest = self.longest.max(other.longest);
-        self.shortest_hops += other.shortest_hops;
         self
     }
 }
@@ -170,9 +167,6 @@ pub(super) fn all_pairs(trees: &Trees<'_>) -> AllPairs {
 
 fn count_paths(tree: &Tree, hosts: &[u64], distance: &[u32], part: &mut AllPairs) {
     for (s, n) in hosts.iter().enumerate().filter(|(s, n)| **n > 0 && *s != tree.home) {
-        if distance[s] != LOST {
-            part.shortest_hops += n * u64::from(distance[s]);
-        }
         let depth = tree.depth[s];
         if depth != LOST {
             part.pairs += n;

@@ -1,6 +1,7 @@
 //! Tables to figures: EFI, effective EFI, dark fiber, links per job, hops, lower bounds.
 
 pub mod angara;
+mod bound;
 mod loads;
 
 use serde::{Deserialize, Serialize};
@@ -75,9 +76,19 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     let all = loads::all_pairs(&trees);
     let (effective, per_job) = loads::jobs(&trees, &demand.groups);
     let spread = Spread::of(&all.loads);
+    let parts = crate::verify::parts(fabric);
+    let hosts: Vec<_> = fabric.host_ids().collect();
+    let groups: Vec<_> = demand.groups.iter().map(|g| g.terminals.as_slice()).collect();
+    let effective_bound = bound::lower_bound(fabric, &parts, &groups);
     Figures {
-        load: Load { max: spread.max, min: spread.min, mean: spread.mean, sd: spread.sd, lower_bound: 0 },
-        effective: effective_figures(&effective, &per_job),
+        load: Load {
+            max: spread.max,
+            min: spread.min,
+            mean: spread.mean,
+            sd: spread.sd,
+            lower_bound: bound::lower_bound(fabric, &parts, &[&hosts]),
+        },
+        effective: effective_figures(&effective, &per_job, effective_bound),
         paths: Paths {
             max_hops: all.longest,
             mean_hops: ratio(all.hops, all.pairs),
@@ -87,14 +98,14 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     }
 }
 
-fn effective_figures(loads: &[u64], per_job: &[JobFigures]) -> Effective {
+fn effective_figures(loads: &[u64], per_job: &[JobFigures], lower_bound: u64) -> Effective {
     let spread = Spread::of(loads);
     let dark = loads.iter().filter(|n| **n == 0).count() as u64;
     let jobs = per_job.len() as u64;
     Effective {
         max: spread.max,
         mean: spread.mean,
-        lower_bound: 0,
+        lower_bound,
         dark_fiber: if loads.is_empty() { 1.0 } else { ratio(dark, loads.len() as u64) },
         max_per_job_mean: ratio(per_job.iter().map(|j| j.max).sum(), jobs),
         links_per_job_mean: ratio(per_job.iter().map(|j| j.links).sum(), jobs),

@@ -251,6 +251,17 @@ impl Fabric {
     pub fn last_port(&self, d: DestId) -> PortNum {
         self.dest_terminal(d).map_or(PortNum::ZERO, |t| self.terminal(t).port)
     }
+    /// Port GUID of a terminal, node GUID of a switch.
+    pub fn dest_guid(&self, d: DestId) -> Guid {
+        match self.dest_terminal(d) {
+            Some(t) => self.terminal(t).port_guid,
+            None => self.switch(self.home(d)).guid,
+        }
+    }
+    /// The switch with this GUID. O(log switches).
+    pub fn switch_by_guid(&self, guid: Guid) -> Option<SwitchId> {
+        self.switches.binary_search_by_key(&guid, |s| s.guid).ok().map(SwitchId::at)
+    }
     /// Local id of a destination.
     pub fn lid(&self, d: DestId) -> Lid {
         match self.dest_terminal(d) {

@@ -10,7 +10,7 @@ use crate::model::{ChannelId, DestId, Fabric, Layer, LayerBudget, Tables};
 /// What the layer check knows beside the trees.
 pub(super) struct Layers<'a> {
     trees: &'a Trees<'a>,
-    turns: Turns<'a>,
+    turns: &'a Turns<'a>,
     budget: u8,
     /// Whether terminals are attached to each switch: only there routes start.
     sources: Vec<bool>,
@@ -26,17 +26,17 @@ fn bit(layer: u8) -> u16 {
 }
 
 impl<'a> Layers<'a> {
-    /// O(turns), and O(terminals × switches) for reverse routes.
-    pub(super) fn new(trees: &'a Trees<'a>, budget: LayerBudget, checks: Checks) -> Self {
+    /// O(switches), and O(terminals × switches) for reverse routes.
+    pub(super) fn new(
+        trees: &'a Trees<'a>,
+        turns: &'a Turns<'a>,
+        budget: LayerBudget,
+        checks: Checks,
+    ) -> Self {
         let fabric = trees.fabric;
         let sources = fabric.switch_ids().map(|s| !fabric.attached(s).is_empty()).collect();
         let back = if checks.reverse_on_same_layer { back(trees) } else { Vec::new() };
-        Self { trees, turns: Turns::new(fabric), budget: budget.get(), sources, back }
-    }
-
-    /// No dependencies yet.
-    pub(super) fn none(&self) -> Dependencies {
-        self.turns.none()
+        Self { trees, turns, budget: budget.get(), sources, back }
     }
 
     /// Layers, as a bit set, of the routes that start at hosts of `s` and end at `d`.
@@ -104,27 +104,6 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// One cycle of each layer that has any. O(layers × turns); naming a cycle found takes
-    /// O(its length × destinations × switches).
-    pub(super) fn cycles(&self, dependencies: &Dependencies, findings: &mut Findings) {
-        let used = dependencies.layers();
-        for layer in (0..u16::BITS as u8).filter(|l| used >> l & 1 == 1) {
-            if let Some(cycle) = self.turns.cycle(dependencies, layer) {
-                findings.add(Kind::Cycle, || self.explain(layer, &cycle));
-            }
-        }
-    }
-
-    fn explain(&self, layer: u8, cycle: &[ChannelId]) -> Finding {
-        let mut tree = self.trees.room();
-        let follower = cycle.iter().cycle().skip(1);
-        let steps = cycle.iter().zip(follower).filter_map(|(c1, c2)| {
-            let (s, d) = self.example(layer, *c1, *c2, &mut tree)?;
-            Some(cycle_step(self.trees.fabric, *c1, s, d))
-        });
-        Finding::Cycle { layer, channels: steps.collect() }
-    }
-
     /// Source switch and destination of a route of a layer that turns from one channel to another.
     fn example(&self, layer: u8, c1: ChannelId, c2: ChannelId, tree: &mut Tree) -> Option<(usize, DestId)> {
         let fabric: &Fabric = self.trees.fabric;
@@ -155,4 +134,31 @@ fn back(trees: &Trees<'_>) -> Vec<u16> {
         }
     }
     back
+}
+
+/// One cycle of each layer that has any, of the routes of all tables. O(layers × turns); naming a
+/// cycle found takes O(its length × destinations × switches).
+pub(super) fn cycles(
+    all: &[Layers<'_>],
+    turns: &Turns<'_>,
+    dependencies: &Dependencies,
+    findings: &mut Findings,
+) {
+    let used = dependencies.layers();
+    for layer in (0..u16::BITS as u8).filter(|l| used >> l & 1 == 1) {
+        if let Some(cycle) = turns.cycle(dependencies, layer) {
+            findings.add(Kind::Cycle, || explain(all, layer, &cycle));
+        }
+    }
+}
+
+fn explain(all: &[Layers<'_>], layer: u8, cycle: &[ChannelId]) -> Finding {
+    let follower = cycle.iter().cycle().skip(1);
+    let steps = cycle.iter().zip(follower).filter_map(|(c1, c2)| {
+        all.iter().find_map(|layers| {
+            let (s, d) = layers.example(layer, *c1, *c2, &mut layers.trees.room())?;
+            Some(cycle_step(layers.trees.fabric, *c1, s, d))
+        })
+    });
+    Finding::Cycle { layer, channels: steps.collect() }
 }

@@ -11,10 +11,11 @@ pub(crate) mod trees;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use self::cycles::Dependencies;
+use self::cycles::{Dependencies, Turns};
 pub use self::finding::{CycleStep, DestinationName, Finding, SwitchName};
 use self::finding::{Findings, Kind};
 use self::layers::Layers;
+pub(crate) use self::reach::parts;
 use self::trees::Trees;
 use crate::model::{Fabric, LayerBudget, Tables};
 
@@ -54,6 +55,9 @@ pub struct Checks {
     /// Connection managers answer on the layer on which they were called: also count each route
     /// from b to a in the layers of the routes from a's switch to b's.
     pub reverse_on_same_layer: bool,
+    /// Judge only routes to terminals. Some subnet managers leave the management ports of switches
+    /// out of their promises: no route to them at all, or one on layer 0 outside of any proof.
+    pub hosts_only: bool,
 }
 
 /// Destinations that one task handles before its results are merged.
@@ -61,7 +65,9 @@ const TASK: usize = 64;
 
 /// Judges tables.
 ///
-/// Every switch must have, for every destination that the fabric connects it to, a live port; the
+/// Every switch must have, for every destination that the fabric connects it to, a live port
+/// (between two switches without terminals it may say that it has none: nobody's route is there);
+/// the
 /// ports of a destination must form an in-tree that ends at its own port; each route from a switch
 /// with terminals must have a layer below the budget; and in each layer the channel dependency
 /// graph of those routes (the layers' routes that start where terminals are) must be acyclic,
@@ -75,19 +81,32 @@ pub fn judge(fabric: &Fabric, tables: &Tables, budget: LayerBudget) -> Verdict {
 
 /// Like [`judge`], with optional checks.
 pub fn judge_with(fabric: &Fabric, tables: &Tables, budget: LayerBudget, checks: Checks) -> Verdict {
+    judge_all(fabric, std::slice::from_ref(tables), budget, checks)
+}
+
+/// Like [`judge_with`], for tables that are in force together: a subnet manager may give hosts of
+/// one switch different layers. Ports agree then, and each element has the layers of other hosts.
+/// No cycle may come from all of them together.
+pub fn judge_all(fabric: &Fabric, tables: &[Tables], budget: LayerBudget, checks: Checks) -> Verdict {
     let mut findings = Findings::default();
-    if tables.fabric() != fabric.fingerprint() {
+    for other in tables.iter().filter(|t| t.fabric() != fabric.fingerprint()) {
         findings.add(Kind::WrongFabric, || Finding::WrongFabric {
             fabric: fabric.fingerprint().to_string(),
-            tables: tables.fabric().to_string(),
+            tables: other.fabric().to_string(),
         });
         return verdict(findings, 0);
     }
     let parts = reach::parts(fabric);
-    let trees = Trees::new(fabric, tables);
-    let layers = Layers::new(&trees, budget, checks);
-    let (mut findings, dependencies) = sweep(&trees, &layers, &parts);
-    layers.cycles(&dependencies, &mut findings);
+    let trees: Vec<Trees<'_>> = tables.iter().map(|t| Trees::new(fabric, t)).collect();
+    let turns = Turns::new(fabric);
+    let layers: Vec<Layers<'_>> = trees.iter().map(|t| Layers::new(t, &turns, budget, checks)).collect();
+    let mut dependencies = turns.none();
+    for (trees, layers) in trees.iter().zip(&layers) {
+        let (found, own) = sweep(trees, layers, &turns, &parts, checks);
+        findings = findings.then(found);
+        dependencies = dependencies.and(&own);
+    }
+    layers::cycles(&layers, &turns, &dependencies, &mut findings);
     verdict(findings, reach::unreachable_pairs(fabric, &parts))
 }
 
@@ -97,14 +116,23 @@ fn verdict(findings: Findings, unreachable_pairs: u64) -> Verdict {
 }
 
 /// Checks every destination and collects the dependencies of all routes.
-fn sweep(trees: &Trees<'_>, layers: &Layers<'_>, parts: &[u32]) -> (Findings, Dependencies) {
-    let nothing = || (Findings::default(), layers.none());
+fn sweep(
+    trees: &Trees<'_>,
+    layers: &Layers<'_>,
+    turns: &Turns<'_>,
+    parts: &[u32],
+    checks: Checks,
+) -> (Findings, Dependencies) {
+    let nothing = || (Findings::default(), turns.none());
     let dests: Vec<_> = trees.fabric.dest_ids().collect();
     let tasks = dests.par_chunks(TASK.max(dests.len().div_ceil(4 * rayon::current_num_threads())));
     let partial = tasks.map(|dests| {
         let (mut findings, mut dependencies) = nothing();
         let (mut tree, mut subtree) = (trees.room(), vec![0; parts.len()]);
         for d in dests {
+            if checks.hosts_only && trees.fabric.dest_terminal(*d).is_none() {
+                continue;
+            }
             trees.trace(*d, &mut tree);
             reach::check(trees, *d, &tree, parts, &mut findings);
             layers.check(*d, &tree, &mut subtree, &mut dependencies, &mut findings);

@@ -4,11 +4,11 @@
 use petgraph::unionfind::UnionFind;
 
 use super::finding::{Finding, Findings, Kind, destination_name, switch_name};
-use super::trees::{NO_CHANNEL, Tree, Trees};
-use crate::model::{DestId, Fabric, PortPeer, Tables};
+use super::trees::{LOST, NO_CHANNEL, Tree, Trees};
+use crate::model::{DestId, Fabric, PortPeer, SwitchId, Tables};
 
 /// Connected part of each switch: equal numbers are connected. O(channels).
-pub(super) fn parts(fabric: &Fabric) -> Vec<u32> {
+pub(crate) fn parts(fabric: &Fabric) -> Vec<u32> {
     let mut sets = UnionFind::<u32>::new(fabric.switches().len());
     for c in fabric.channels().iter().step_by(2) {
         sets.union(c.from.index() as u32, c.to.index() as u32);
@@ -39,15 +39,23 @@ pub(super) fn check(trees: &Trees<'_>, d: DestId, tree: &Tree, parts: &[u32], fi
     if tree.looping.is_none() && tree.order.len() == ports.len() {
         return;
     }
+    let may_miss = is_management_only(trees.fabric, tree, parts);
     for s in (0..ports.len()).filter(|s| *s != tree.home && tree.next[*s] == NO_CHANNEL) {
         // A port where the fabric has no way is as wrong as a dead one: only 255 is explicit.
-        if ports[s] != Tables::UNREACHABLE || parts[s] == parts[tree.home] {
+        if ports[s] != Tables::UNREACHABLE || (parts[s] == parts[tree.home] && !may_miss) {
             dead_end(trees, d, s, ports[s], findings);
         }
     }
     if let Some(start) = tree.looping {
         findings.add(Kind::Loop, || forwarding_loop(trees, d, tree, start as usize));
     }
+}
+
+/// Whether no terminal is at the destination's switch, and all terminals elsewhere reach it.
+fn is_management_only(fabric: &Fabric, tree: &Tree, parts: &[u32]) -> bool {
+    let has_terminals = |s: usize| !fabric.attached(SwitchId::at(s)).is_empty();
+    let lost = |s: usize| tree.depth[s] == LOST && parts[s] == parts[tree.home];
+    !has_terminals(tree.home) && !(0..parts.len()).any(|s| has_terminals(s) && lost(s))
 }
 
 /// Says why the route to `d` ends at switch `s`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Rooms from the outside in; a room may import from its own and from later levels.
 const LEVELS: &[&[&str]] = &[
     &["cli"],
-    &["service", "replay"],
+    &["service", "replay", "peers"],
     &["observe", "publish", "report"],
     &["plan"],
     &["route", "verify", "measure", "generate"],

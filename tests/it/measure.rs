@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use sarouter::generate::generate;
 use sarouter::measure::{channel_loads, effective_loads, measure, per_job};
-use sarouter::model::{Demand, Fabric, Group, Tables, TerminalId};
+use sarouter::model::{Demand, DestId, Fabric, Group, SwitchId, Tables, TerminalId};
 
 use crate::helpers::{random_tables, walk};
 
@@ -80,4 +80,112 @@ fn figures_of_a_line_are_those_counted_on_paper() {
         (e.max, e.mean, e.dark_fiber, e.links_per_job_mean, e.max_per_job_mean),
         (1, 0.5, 0.5, 2.0, 1.0)
     );
+}
+
+/// Loads of every possible in-tree to one destination, for the given sources per switch.
+fn in_trees(fabric: &Fabric, d: DestId, weight: &[u64]) -> Vec<Vec<u64>> {
+    let switches: Vec<SwitchId> = fabric.switch_ids().filter(|s| *s != fabric.home(d)).collect();
+    let mut found = Vec::new();
+    let mut choice = vec![0; switches.len()];
+    loop {
+        let next = |s: SwitchId| {
+            let i = switches.iter().position(|other| *other == s)?;
+            Some(fabric.out(s)[choice[i]])
+        };
+        let mut loads = vec![0; fabric.channels().len()];
+        let arrives = switches.iter().all(|s| {
+            let (mut at, mut hops) = (*s, 0);
+            while let Some(c) = next(at) {
+                loads[c.index()] += weight[s.index()];
+                (at, hops) = (fabric.channel(c).to, hops + 1);
+                if hops > switches.len() {
+                    return false;
+                }
+            }
+            true
+        });
+        if arrives {
+            found.push(loads);
+        }
+        let Some(i) = (0..switches.len()).find(|i| choice[*i] + 1 < fabric.out(switches[*i]).len()) else {
+            return found;
+        };
+        choice[..i].fill(0);
+        choice[i] += 1;
+    }
+}
+
+/// The smallest possible largest load, by trying all in-trees of all destinations.
+fn optimum(trees: &[Vec<Vec<u64>>], sum: &[u64], best: &mut u64) {
+    let max = sum.iter().copied().max().unwrap_or(0);
+    if max >= *best {
+        return;
+    }
+    match trees.split_first() {
+        None => *best = max,
+        Some((first, rest)) => first.iter().for_each(|loads| {
+            let sum: Vec<u64> = sum.iter().zip(loads).map(|(a, b)| a + b).collect();
+            optimum(rest, &sum, best);
+        }),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn no_tables_are_below_the_lower_bound(
+        switches in 2..5usize, hosts in 2..6usize, extra in 0..3usize, seed in 0..10_000u64, split in 0..4usize,
+    ) {
+        let spec = format!("random:{switches},{hosts},{},seed={seed}", switches - 1 + extra);
+        let fabric = generate(&spec).unwrap();
+        let all: Vec<TerminalId> = fabric.host_ids().collect();
+        // Two jobs that may share a node.
+        let groups = vec![Group::new(all[..split.min(all.len())].to_vec()), Group::new(all[split.saturating_sub(1).min(all.len())..].to_vec())];
+        let demand = Demand::new(groups, vec![]);
+        let tables = random_tables(&fabric, seed, 1, false);
+        let figures = measure(&fabric, &tables, &demand);
+        let whole = Demand::new(vec![Group::new(all.clone())], vec![]);
+        for (demand, bound) in [(&demand, figures.effective.lower_bound), (&whole, figures.load.lower_bound)] {
+            let trees: Vec<_> = all.iter().map(|t| {
+                let mut weight = vec![0; fabric.switches().len()];
+                for group in demand.groups.iter().filter(|g| g.terminals.contains(t)) {
+                    group.terminals.iter().for_each(|m| weight[fabric.terminal(*m).switch.index()] += 1);
+                }
+                in_trees(&fabric, fabric.dest_of_terminal(*t), &weight)
+            }).collect();
+            let mut best = u64::MAX;
+            optimum(&trees, &vec![0; fabric.channels().len()], &mut best);
+            prop_assert!(bound <= best, "bound {bound}, optimum {best}");
+            // Never far away on fabrics as small as these.
+            prop_assert!(3 * bound >= best, "bound {bound}, optimum {best}");
+        }
+    }
+}
+
+fn load_bound(spec: &str) -> u64 {
+    let fabric = generate(spec).unwrap();
+    measure(&fabric, &random_tables(&fabric, 1, 1, false), &Demand::oblivious()).load.lower_bound
+}
+
+#[test]
+fn bounds_of_regular_fabrics_are_those_counted_on_paper() {
+    // 180 × 162 routes of two channels over 360 channels.
+    assert_eq!(load_bound("fattree:10x18,5"), 162);
+    // 1,089 branches of 11 routes over 10 uplinks: some uplink has 109.
+    assert_eq!(load_bound("kary:10,3,hosts=11"), 1199);
+    // A ring of 8 switches: 16 ordered pairs leave each half through two channels.
+    assert_eq!(load_bound("torus:8"), 8);
+    // Half a 6×6 torus with 2 hosts each, 36 × 36 routes over 12 channels.
+    assert_eq!(load_bound("torus:6x6,hosts=2"), 108);
+}
+
+#[test]
+fn the_bound_of_figure_5_2_is_54() {
+    let fabric = generate("fattree:10x18,5").unwrap();
+    let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    let job = |parts: [std::ops::Range<usize>; 2]| Group::new(parts.map(|p| hosts[p].to_vec()).concat());
+    let jobs = vec![job([0..30, 90..120]), job([30..60, 150..180]), job([60..90, 120..150])];
+    let tables = random_tables(&fabric, 1, 1, false);
+    assert_eq!(measure(&fabric, &tables, &Demand::new(jobs, vec![])).effective.lower_bound, 54);
 }

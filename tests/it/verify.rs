@@ -54,6 +54,20 @@ fn a_hole_names_switch_and_destination() {
 }
 
 #[test]
+fn only_spines_may_miss_each_other() {
+    let (fabric, tables) = tree();
+    let n = fabric.switches().len();
+    let spine = fabric.dest_of_switch(switch(&fabric, 3));
+    let hole =
+        |s: usize| altered(&fabric, &tables, |ports, _| ports[spine.index() * n + s] = Tables::UNREACHABLE);
+    assert!(judge(&fabric, &hole(2), budget(1)).accepted);
+    let found = judge(&fabric, &hole(0), budget(1)).findings;
+    assert!(matches!(found.as_slice(), [Finding::Hole { switch, .. }] if switch.description == "S0000"));
+    let checks = Checks { hosts_only: true, ..Checks::default() };
+    assert!(judge_with(&fabric, &hole(0), budget(1), checks).accepted);
+}
+
+#[test]
 fn ports_that_lead_nowhere_or_elsewhere_are_told_apart() {
     let (fabric, tables) = tree();
     let (leaf, n3) = (switch(&fabric, 0), host(&fabric, "n3"));
@@ -206,7 +220,7 @@ proptest! {
         let spec = format!("random:{switches},{},{},seed={seed}", switches + 2, switches - 1 + extra);
         let fabric = generate(&spec).unwrap();
         let tables = random_tables(&fabric, seed, layers, wander);
-        let verdict = judge_with(&fabric, &tables, budget(6), Checks { reverse_on_same_layer: reverse });
+        let verdict = judge_with(&fabric, &tables, budget(6), Checks { reverse_on_same_layer: reverse, hosts_only: false });
         let acyclic = acyclic_by_paths(&fabric, &tables, reverse);
         prop_assert_eq!(has_cycle(&verdict), !acyclic);
         prop_assert_eq!(verdict.accepted, acyclic);

@@ -3,6 +3,7 @@
 
 mod fabric_files;
 mod handoff;
+mod peers;
 mod plugin;
 mod slurm;
 mod testbed;

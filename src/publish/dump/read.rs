@@ -69,16 +69,8 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn new(fabric: &'a Fabric) -> Self {
-        let guid = |d: DestId| match fabric.dest_terminal(d) {
-            Some(t) => fabric.terminal(t).port_guid,
-            None => fabric.switch(fabric.home(d)).guid,
-        };
-        let by_guid = fabric.dest_ids().map(|d| (guid(d), d)).collect();
+        let by_guid = fabric.dest_ids().map(|d| (fabric.dest_guid(d), d)).collect();
         Self { fabric, by_lid: by_lid(fabric), by_guid }
-    }
-
-    fn switch(&self, guid: Guid) -> Option<SwitchId> {
-        self.fabric.switches().binary_search_by_key(&guid, |s| s.guid).ok().map(SwitchId::at)
     }
 
     /// By GUID where the line has one that the fabric knows: the subnet manager may have given
@@ -149,7 +141,7 @@ fn not_closed(fabric: &Fabric, block: &Block) -> String {
 fn header(names: &Names<'_>, line: &str) -> Result<SwitchId, String> {
     let guid = line.split_once(" guid 0x").and_then(|(_, rest)| rest.split([' ', '\t']).next());
     let guid: Guid = guid.and_then(|g| g.parse().ok()).ok_or("no GUID of a switch")?;
-    names.switch(guid).ok_or_else(|| format!("the fabric has no switch {guid}"))
+    names.fabric.switch_by_guid(guid).ok_or_else(|| format!("the fabric has no switch {guid}"))
 }
 
 fn entry(names: &Names<'_>, line: &str) -> Result<(DestId, u8), String> {
@@ -186,8 +178,10 @@ pub fn read_layers(fabric: &Fabric, path: &Path, from: impl BufRead) -> Result<V
         let (guid, row) =
             line.split_once(' ').ok_or_else(|| lines.wrong("not a GUID and a row of layers"))?;
         let guid: Guid = guid.parse().map_err(|e| lines.wrong(format!("{e}")))?;
-        let switch =
-            names.switch(guid).ok_or_else(|| lines.wrong(format!("the fabric has no switch {guid}")))?;
+        let switch = names
+            .fabric
+            .switch_by_guid(guid)
+            .ok_or_else(|| lines.wrong(format!("the fabric has no switch {guid}")))?;
         if std::mem::replace(&mut seen[switch.index()], true) {
             return Err(lines.wrong(format!("switch {guid} comes twice")));
         }

@@ -43,10 +43,8 @@ pub fn write_lft(fabric: &Fabric, tables: &Tables, to: &mut impl Write) -> io::R
 
 /// The part of an entry after the port.
 fn destination(fabric: &Fabric, d: DestId) -> String {
-    let (kind, guid) = match fabric.dest_terminal(d) {
-        Some(t) => ("Channel Adapter", fabric.terminal(t).port_guid),
-        None => ("Switch", fabric.switch(fabric.home(d)).guid),
-    };
+    let kind = if fabric.dest_terminal(d).is_some() { "Channel Adapter" } else { "Switch" };
+    let guid = fabric.dest_guid(d);
     format!(" # {kind} portguid {guid}: '{}'\n", fabric.description(d))
 }
 

@@ -1,0 +1,115 @@
+//! The checker on tables of OpenSM's own engines, run on ibsim.
+
+use std::time::Duration;
+
+use sarouter::generate::generate;
+use sarouter::model::{Fabric, FabricBuilder, Guid, LayerBudget, NewTerminal, PortNum, Role};
+use sarouter::peers::{Answer, Routed, run};
+use sarouter::verify::{Checks, Finding, Verdict, judge_all};
+
+/// OpenSM's engines need less than a second here; this only ends a broken test.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// OpenSM's nue promises nothing for routes to switches: they are all on layer 0.
+const CHECKS: Checks = Checks { reverse_on_same_layer: false, hosts_only: true };
+
+fn verdict(spec: &str, engine: &str) -> Verdict {
+    let fabric = if spec == NUMBERED { numbered_torus() } else { generate(spec).unwrap() };
+    // updn finds roots by itself only in trees.
+    let roots: Vec<_> = fabric.switch_ids().take(usize::from(engine == "updn" && !is_tree(spec))).collect();
+    let routed: Routed = match run(&fabric, engine, &roots, DEADLINE).unwrap() {
+        Answer::Routed(routed) => *routed,
+        other => panic!("{engine} on {spec}: {other:?}"),
+    };
+    judge_all(&fabric, &routed.tables, LayerBudget::new(8).unwrap(), CHECKS)
+}
+
+fn is_tree(spec: &str) -> bool {
+    spec.starts_with("fattree") || spec.starts_with("kary")
+}
+
+const NUMBERED: &str = "torus 4x4x4, equal ports in equal directions";
+
+/// Ports 1, 3, 5 go up in the three dimensions and 2, 4, 6 down. dor breaks ties of both ways
+/// round a ring of four by port number; equal numbers close the ring.
+fn numbered_torus() -> Fabric {
+    let (guid, port) = (|n: usize| Guid::new(n as u64).unwrap(), |n: usize| PortNum::new(n as u64).unwrap());
+    let mut builder = FabricBuilder::default();
+    let ids: Vec<_> =
+        (0..64).map(|s| builder.switch(guid(0x20_0000 + s), 7, None, &format!("S{s:04}")).unwrap()).collect();
+    for s in 0..64 {
+        for (dimension, stride) in [16, 4, 1].into_iter().enumerate() {
+            let at = s / stride % 4;
+            let up = s - at * stride + (at + 1) % 4 * stride;
+            let (near, far) = (port(2 * dimension + 1), port(2 * dimension + 2));
+            builder.cable(ids[s], near, ids[up], far).unwrap();
+        }
+        let host = NewTerminal {
+            node_guid: guid(0x10_0000 + 2 * s),
+            port_guid: guid(0x10_0001 + 2 * s),
+            adapter_port: port(1),
+            lid: None,
+            description: format!("n{}", s + 1),
+            role: Role::Host,
+            switch: ids[s],
+            port: port(7),
+        };
+        builder.terminal(host).unwrap();
+    }
+    builder.build().unwrap()
+}
+
+fn accepted(spec: &str, engine: &str) {
+    let verdict = verdict(spec, engine);
+    assert!(verdict.accepted, "{engine} on {spec}: {} findings: {}", verdict.findings_total, text(&verdict));
+}
+
+fn text(verdict: &Verdict) -> String {
+    verdict.findings.iter().map(|f| format!("{f}\n")).collect()
+}
+
+/// Rejected for cycles and nothing else, each printed channel by channel with a route.
+fn rejected(spec: &str, engine: &str) {
+    let verdict = verdict(spec, engine);
+    assert!(!verdict.accepted, "{engine} on {spec}");
+    for finding in &verdict.findings {
+        let Finding::Cycle { channels, .. } = finding else { panic!("{engine} on {spec}: {finding}") };
+        assert!(channels.len() > 1, "{finding}");
+        let lines = finding.to_string();
+        assert_eq!(lines.lines().count(), channels.len() + 1, "{lines}");
+    }
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn dfsssp_and_nue_are_accepted_on_four_fabrics() {
+    for spec in ["fattree:10x18,5", "kary:4,3", "torus:4x4,hosts=2", "random:20,60,50,seed=1"] {
+        accepted(spec, "dfsssp");
+        accepted(spec, "nue");
+    }
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn updn_is_accepted_on_trees_and_rejected_on_irregular_fabrics() {
+    accepted("fattree:10x18,5", "updn");
+    accepted("kary:4,3", "updn");
+    rejected("random:125,1000,1000,seed=1", "updn");
+    rejected("dragonfly:12,6,6,15", "updn");
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn minimal_hop_engines_are_rejected_on_tori() {
+    rejected("torus:5x5,hosts=2", "minhop");
+    rejected("torus:5x5,hosts=2", "sssp");
+    rejected(NUMBERED, "dor");
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn an_engine_that_gives_up_is_an_answer() {
+    let fabric = generate("fattree:4x4,2").unwrap();
+    let answer = run(&fabric, "torus-2QoS", &[], DEADLINE).unwrap();
+    assert!(matches!(answer, Answer::Failed { .. }), "{answer:?}");
+}
