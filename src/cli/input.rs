@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::Failure;
 use crate::measure::measure;
 use crate::model::{Demand, Fabric, LayerBudget, NodeMap, SwitchId, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
+use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::{EngineOptions, RouteError, engine};
 use crate::verify::{Verdict, judge};
@@ -115,20 +114,6 @@ pub fn report(name: &str, input: &Input, tables: &Tables, compute: Compute) -> (
 pub fn summary(verdict: &Verdict) -> VerdictSummary {
     let findings = verdict.findings.iter().filter_map(|f| serde_json::to_value(f).ok()).collect();
     VerdictSummary { accepted: verdict.accepted, findings }
-}
-
-/// CPU time of this process so far, all threads.
-fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-/// Largest resident set of this process so far; 0 where the system does not say.
-pub fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }
 
 /// Switches given by GUID or description, separated by commas.

@@ -215,7 +215,9 @@ impl Written {
     }
 
     pub(super) fn resolve(self, text: &str, path: &Path) -> Result<Settings, ConfigError> {
-        let home = path.parent().unwrap_or(Path::new(""));
+        // `sarouter.toml` alone has no parent; what is resolved must not change with the directory.
+        let path_from_root = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let home = path_from_root.parent().unwrap_or(Path::new(""));
         let directory = home.join(&self.state.directory);
         let fabric = self.fabric.resolve(home).map_err(|(offset, message)| ConfigError::Line {
             path: path.to_path_buf(),

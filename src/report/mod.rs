@@ -1,5 +1,6 @@
 //! Figures for people and programs: `report.json`, text, plots, HTML.
 
+pub mod cost;
 pub mod curves;
 pub mod demo_page;
 pub mod heat_map;

@@ -12,7 +12,8 @@ use crate::measure::Figures;
 use crate::model::{Demand, Group, NodeName};
 use crate::plan::{self, Decision, Plan, Published, Reason};
 use crate::publish::{EpochNumber, EpochStore, StoreError};
-use crate::report::{JobsSummary, Layers, Report, VerdictSummary};
+use crate::report::cost::{cpu_seconds, peak_rss_bytes};
+use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::RouteError;
 use crate::verify::{self, Verdict, Verified};
 
@@ -93,12 +94,13 @@ pub struct Checked {
 /// # Errors
 /// If the engine makes no tables or the checker refuses them.
 pub fn decide(view: &View, published: Option<&Published>) -> Result<Decided, PassError> {
-    let begun = Instant::now();
+    let (begun, cpu_before) = (Instant::now(), cpu_seconds());
     let outcome = plan::plan(&view.fabric, &view.nodes, &view.jobs, published, &view.policy)?;
     let routing = begun.elapsed();
+    let cpu = cpu_seconds() - cpu_before;
     let plan = match outcome.decision {
         Decision::Keep => None,
-        Decision::Publish(plan) => Some(check(view, *plan, routing)?),
+        Decision::Publish(plan) => Some(check(view, *plan, routing, cpu)?),
     };
     Ok(Decided {
         plan,
@@ -108,7 +110,7 @@ pub fn decide(view: &View, published: Option<&Published>) -> Result<Decided, Pas
     })
 }
 
-fn check(view: &View, plan: Plan, routing: Duration) -> Result<Checked, PassError> {
+fn check(view: &View, plan: Plan, routing: Duration, cpu_seconds: f64) -> Result<Checked, PassError> {
     let begun = Instant::now();
     let engine = plan.engine.clone();
     let budget = plan.budget;
@@ -120,7 +122,8 @@ fn check(view: &View, plan: Plan, routing: Duration) -> Result<Checked, PassErro
     let layers = Layers { budget: budget.get(), used: after.layers_used };
     let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
     let mut report = Report::new(&engine, &view.fabric, jobs, layers, verdict, after);
-    report.compute.wall_seconds = routing.as_secs_f64();
+    let wall_seconds = routing.as_secs_f64();
+    report.compute = Compute { cpu_seconds, wall_seconds, peak_rss_bytes: peak_rss_bytes() };
     Ok(Checked { plan, report, routing, verifying })
 }
 

@@ -117,6 +117,12 @@ fn paths_are_relative_to_the_file_and_specs_stay() {
 }
 
 #[test]
+fn paths_are_absolute_however_the_file_is_named() {
+    let settings = Settings::parse("[state]\ndirectory = \"s\"\n", Path::new("sarouter.toml")).unwrap();
+    assert_eq!(settings.state.directory, std::env::current_dir().unwrap().join("s"));
+}
+
+#[test]
 fn without_a_file_there_are_defaults_only_if_nobody_named_one() {
     let missing = Path::new("/no/such/sarouter.toml");
     assert!(Settings::load_or_default(Some(missing)).unwrap_err().to_string().starts_with("/no/such/"));
