@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Routing engine.
-    #[arg(long, default_value = "sar-nue")]
+    #[arg(long, default_value = "balanced")]
     engine: String,
     /// Page to write.
     #[arg(long, default_value = "sarouter-demo.html", value_name = "FILE")]
