@@ -1,7 +1,11 @@
 //! `sarouter compare`: several engines on one fabric, one row each.
 
+use std::path::PathBuf;
+
 use super::input::{self, Input, Source};
 use super::{Answer, Context, Failure, Format};
+use crate::measure::{self, Effective};
+use crate::report::heat_map::heat_sheet;
 use crate::report::{Refusal, Report};
 use crate::route::{self, EngineOptions};
 
@@ -15,6 +19,9 @@ pub struct Args {
     /// Engines, separated by commas; all unless given
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     engines: Vec<String>,
+    /// Draw each engine's load on the fabric: routes inside jobs, or all if there are no jobs
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 /// A row: a report, or why there is none.
@@ -32,9 +39,15 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     for name in &engines {
         route::engine(name, &EngineOptions::default())?;
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut maps) = (Vec::new(), Vec::new());
     for name in &engines {
-        rows.push(args.source.in_pool(|| row(name, &input))?);
+        let (row, map) = args.source.in_pool(|| row(name, &input))?;
+        rows.push(row);
+        maps.extend(map.filter(|_| args.svg.is_some()));
+    }
+    if let Some(path) = &args.svg {
+        std::fs::write(path, heat_sheet(&input.fabric, &maps))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
     }
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
@@ -43,12 +56,24 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-fn row(name: &str, input: &Input) -> Row {
+/// An engine's row, and its heat map: title and loads by channel.
+fn row(name: &str, input: &Input) -> (Row, Option<(String, Vec<u64>)>) {
     let routed = input::route(name, &EngineOptions::default(), input);
-    match routed.answer {
-        Ok(tables) => Row::Report(Box::new(input::report(name, input, &tables, routed.compute).0)),
-        Err(error) => Row::Refused(Refusal::new(name, &error)),
-    }
+    let tables = match routed.answer {
+        Ok(tables) => tables,
+        Err(error) => return (Row::Refused(Refusal::new(name, &error)), None),
+    };
+    let report = input::report(name, input, &tables, routed.compute).0;
+    let map = if input.demand.is_oblivious() {
+        let title = format!("{name}: at most {} routes on a channel", report.load.max);
+        (title, measure::channel_loads(&input.fabric, &tables))
+    } else {
+        let Effective { max, dark_fiber, .. } = report.effective;
+        let dark = 100.0 * dark_fiber;
+        let title = format!("{name}: at most {max} routes inside jobs on a channel, {dark:.1} % dark fiber");
+        (title, measure::effective_loads(&input.fabric, &tables, &input.demand.groups))
+    };
+    (Row::Report(Box::new(report)), Some(map))
 }
 
 fn table(rows: &[Row]) -> String {

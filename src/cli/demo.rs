@@ -1,21 +1,22 @@
 //! `sarouter demo`: the whole job on a built-in cluster, nothing to install.
 
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Answer, Context, Failure, Format};
 use crate::generate::workload::Workload;
 use crate::measure::{self, Figures};
-use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Tables};
+use crate::model::{Demand, LayerBudget, Tables};
 use crate::observe::nodes::NodeNames;
-use crate::plan::{Decision, Policy, plan};
+use crate::plan::Policy;
 use crate::publish::EpochStore;
 use crate::report::demo_page::{Moment, PublishedEpoch, Sample, demo_page};
-use crate::report::{JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::{self, EngineOptions};
-use crate::{generate, observe, verify};
+use crate::service::pass::pass;
+use crate::service::step::View;
+use crate::{generate, observe};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -41,6 +42,8 @@ pub struct Args {
 /// The 180-node island of thesis Figure 5.2.
 const ISLAND: &str = "fattree:10x18,5";
 const POLL_MINUTES: u32 = 5;
+/// Epochs kept in the state directory.
+const KEEP: usize = 10;
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let scratch = std::env::temp_dir().join(format!("sarouter-demo-{}", std::process::id()));
@@ -53,7 +56,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     result
 }
 
-fn simulate(args: &Args, state: &std::path::Path, format: Format) -> Result<Answer, Failure> {
+fn simulate(args: &Args, state: &Path, format: Format) -> Result<Answer, Failure> {
     let mut demo = Demo::new(args, state)?;
     if format == Format::Text {
         println!(
@@ -77,110 +80,90 @@ fn simulate(args: &Args, state: &std::path::Path, format: Format) -> Result<Answ
 
 /// A cluster, its routes, and what was seen so far.
 struct Demo {
-    fabric: Fabric,
-    nodes: NodeMap,
+    view: View,
     workload: Workload,
-    policy: Policy,
     store: EpochStore,
     /// Routes that know no jobs, for comparison.
     oblivious: Tables,
-    jobs_before: JobMap,
     samples: Vec<Sample>,
-    changes: Vec<(usize, usize)>,
-    worst: Option<Worst>,
+    best: Option<Best>,
 }
 
 /// The moment at which job-aware routes gained most.
-struct Worst {
+struct Best {
     sample: usize,
     oblivious: Vec<u64>,
     ours: Vec<u64>,
 }
 
 impl Demo {
-    fn new(args: &Args, state: &std::path::Path) -> Result<Self, Failure> {
+    fn new(args: &Args, state: &Path) -> Result<Self, Failure> {
         let fabric = generate::generate(ISLAND)?;
         let nodes = observe::nodes::name_hosts(&fabric, &NodeNames::default());
         let start: DateTime<Utc> = DateTime::UNIX_EPOCH + TimeDelta::hours(8);
-        let names = fabric.host_ids().map(|t| fabric.terminal(t).description.parse());
-        let mut workload = Workload::new(names.collect::<Result<_, _>>()?, start, args.seed);
+        let mut workload = Workload::new(nodes.names().cloned().collect(), start, args.seed);
         // The cluster has been running for a while when the demo begins.
         workload.advance(6 * 60);
         let budget = LayerBudget::new(8)?;
+        let policy = Policy {
+            engine: args.engine.clone(),
+            budget,
+            // No simulated job is too short to be worth an epoch.
+            min_job_age: TimeDelta::zero(),
+            layer_per_job: false,
+            storage: Vec::new(),
+        };
         let oblivious = route::engine("dfsssp", &EngineOptions::default())?;
+        let oblivious = oblivious.route(&fabric, &Demand::oblivious(), budget)?;
+        let jobs = workload.snapshot();
+        let view = View { fabric: Arc::new(fabric), nodes: Arc::new(nodes), jobs, policy };
         Ok(Self {
-            oblivious: oblivious.route(&fabric, &Demand::oblivious(), budget)?,
-            policy: Policy {
-                engine: args.engine.clone(),
-                budget,
-                // No simulated job is too short to be worth an epoch.
-                min_job_age: TimeDelta::zero(),
-                layer_per_job: false,
-                storage: Vec::new(),
-            },
-            store: EpochStore::open(state)?,
-            jobs_before: JobMap::new(start, Vec::new()),
-            samples: Vec::new(),
-            changes: Vec::new(),
-            worst: None,
-            fabric,
-            nodes,
+            view,
             workload,
+            store: EpochStore::open(state)?,
+            oblivious,
+            samples: Vec::new(),
+            best: None,
         })
     }
 
+    /// One poll: the same pass as on a live site.
     fn poll(&mut self) -> Result<(), Failure> {
         self.workload.advance(POLL_MINUTES);
-        let jobs = self.workload.snapshot();
-        let began = Instant::now();
-        let published = self.store.published(&self.fabric)?;
-        let outcome = plan(&self.fabric, &self.nodes, &jobs, published.as_ref(), &self.policy)?;
-        let mut epoch = None;
-        if let Decision::Publish(plan) = outcome.decision {
-            let before = plan.before;
-            let number = self.publish(*plan)?;
-            let milliseconds = began.elapsed().as_secs_f64() * 1e3;
-            epoch = Some(PublishedEpoch { number, before, milliseconds });
-        }
-        self.look(jobs, epoch)
-    }
-
-    fn publish(&self, plan: crate::plan::Plan) -> Result<u64, Failure> {
-        let (figures, created) = (plan.after, plan.jobs.time);
-        let running = plan.jobs.jobs.len();
-        let jobs = JobsSummary { running, multi_switch: plan.demand.groups.len() };
-        let layers = Layers { budget: self.policy.budget.get(), used: figures.layers_used };
-        let checked = verify::accept(&self.fabric, plan, self.policy.budget)
-            .map_err(|verdict| format!("the checker rejected the tables: {:?}", verdict.findings))?;
-        let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
-        let report = Report::new(&self.policy.engine, &self.fabric, jobs, layers, verdict, figures);
-        let number = self.store.lock()?.publish(&self.fabric, &checked, &report, created)?;
-        Ok(number.get())
+        self.view.jobs = self.workload.snapshot();
+        let passed = pass(&self.store, KEEP, &self.view)?;
+        let epoch = passed.epoch.map(|line| PublishedEpoch {
+            number: line.epoch,
+            added: line.jobs_added,
+            removed: line.jobs_removed,
+            before: line.before,
+            milliseconds: line.route_ms + line.verify_ms + line.publish_ms,
+        });
+        self.look(epoch)
     }
 
     /// Measures what is in force, and oblivious routes, for the jobs of now.
-    fn look(&mut self, jobs: JobMap, epoch: Option<PublishedEpoch>) -> Result<(), Failure> {
-        let published = self.store.published(&self.fabric)?.ok_or("nothing was published")?;
-        let demand = self.nodes.place(&jobs).demand(&self.fabric, Vec::new());
-        let ours = measure::measure(&self.fabric, &published.tables, &demand);
-        let oblivious = measure::measure(&self.fabric, &self.oblivious, &demand);
-        let time = jobs.time.format("%H:%M").to_string();
+    fn look(&mut self, epoch: Option<PublishedEpoch>) -> Result<(), Failure> {
+        let fabric = &self.view.fabric;
+        let published = self.store.published(fabric)?.ok_or("nothing was published")?;
+        let demand = self.view.nodes.place(&self.view.jobs).demand(fabric, Vec::new());
+        let ours = measure::measure(fabric, &published.tables, &demand);
+        let oblivious = measure::measure(fabric, &self.oblivious, &demand);
+        let time = self.view.jobs.time.format("%H:%M").to_string();
         let sample = Sample { time, multi_switch: demand.groups.len(), oblivious, ours, epoch };
-        self.changes.push(changes(&self.jobs_before, &jobs));
-        if self.worst.as_ref().is_none_or(|w| gain(&sample) > gain(&self.samples[w.sample])) {
-            self.worst = Some(Worst {
+        if self.best.as_ref().is_none_or(|b| gain(&sample) > gain(&self.samples[b.sample])) {
+            self.best = Some(Best {
                 sample: self.samples.len(),
-                oblivious: measure::effective_loads(&self.fabric, &self.oblivious, &demand.groups),
-                ours: measure::effective_loads(&self.fabric, &published.tables, &demand.groups),
+                oblivious: measure::effective_loads(fabric, &self.oblivious, &demand.groups),
+                ours: measure::effective_loads(fabric, &published.tables, &demand.groups),
             });
         }
         self.samples.push(sample);
-        self.jobs_before = jobs;
         Ok(())
     }
 
     fn print_last(&self) {
-        let (Some(s), Some((started, ended))) = (self.samples.last(), self.changes.last()) else { return };
+        let Some(s) = self.samples.last() else { return };
         let Some(epoch) = s.epoch else { return };
         let before = epoch.before.map_or("-".to_string(), |f| f.effective.max.to_string());
         let dark = |f: &Figures| format!("{:.0}", 100.0 * f.effective.dark_fiber);
@@ -188,7 +171,7 @@ impl Demo {
             "{:>5} {:>6} {:>7} {:>6}  {:>9} {:>7} {:>6} {:>6}  {:>11}  {:>6.1}",
             s.time,
             epoch.number,
-            format!("+{started} -{ended}"),
+            format!("+{} -{}", epoch.added, epoch.removed),
             s.multi_switch,
             s.oblivious.effective.max,
             before,
@@ -200,10 +183,10 @@ impl Demo {
     }
 
     fn finish(self, args: &Args, format: Format) -> Result<Answer, Failure> {
-        let worst = self.worst.ok_or("no poll happened")?;
+        let best = self.best.ok_or("no poll happened")?;
         let moment =
-            Moment { sample: &self.samples[worst.sample], oblivious: &worst.oblivious, ours: &worst.ours };
-        let page = demo_page(&self.fabric, &args.engine, &self.samples, &moment);
+            Moment { sample: &self.samples[best.sample], oblivious: &best.oblivious, ours: &best.ours };
+        let page = demo_page(&self.view.fabric, &args.engine, &self.samples, &moment);
         std::fs::write(&args.out, page).map_err(|e| format!("{}: {e}", args.out.display()))?;
         let path = args.out.canonicalize().unwrap_or_else(|_| args.out.clone());
         let mean = |value: &dyn Fn(&Sample) -> f64| {
@@ -235,12 +218,4 @@ impl Demo {
 
 fn gain(s: &Sample) -> i64 {
     s.oblivious.effective.max as i64 - s.ours.effective.max as i64
-}
-
-/// Jobs that started and ended between two snapshots.
-fn changes(before: &JobMap, after: &JobMap) -> (usize, usize) {
-    let missing = |a: &JobMap, b: &JobMap| {
-        a.jobs.iter().filter(|j| b.jobs.binary_search_by(|k| k.id.cmp(&j.id)).is_err()).count()
-    };
-    (missing(after, before), missing(before, after))
 }

@@ -26,6 +26,10 @@ pub struct Sample {
 pub struct PublishedEpoch {
     /// Its number.
     pub number: u64,
+    /// Multi-switch node sets that were not served before.
+    pub added: usize,
+    /// Those that are served no more.
+    pub removed: usize,
     /// Figures of the routes it replaced, for the same jobs.
     pub before: Option<Figures>,
     /// From the job map to the published epoch, milliseconds.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::page::STYLE;
 use super::svg::{escape, heat_colour};
 use crate::model::{ChannelId, Fabric, SwitchId};
 
@@ -13,16 +14,37 @@ const TOP: f64 = 46.0;
 /// Draws a fabric whose switches are laid out in rows: leaf switches (those with hosts) at the
 /// bottom, then by distance from them. `loads` is indexed by channel; colours are scaled to
 /// `full`, so that two pictures can share one scale. Channels without load are thin and dashed:
-/// dark fiber. O(channels).
+/// dark fiber. For a page with [`super::page::STYLE`]. O(channels).
 pub fn heat_map(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> String {
+    let (height, drawing) = draw(fabric, loads, full, title);
+    format!(
+        "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">{drawing}</svg>",
+        escape(title)
+    )
+}
+
+/// Several heat maps of one fabric, below each other on one scale, as a file of its own.
+/// `maps` are titles and loads by channel.
+pub fn heat_sheet(fabric: &Fabric, maps: &[(String, Vec<u64>)]) -> String {
+    let full = maps.iter().flat_map(|(_, loads)| loads).max().copied().unwrap_or(0);
+    let (mut y, mut body) = (0.0, String::new());
+    for (title, loads) in maps {
+        let (height, drawing) = draw(fabric, loads, full, title);
+        let _ = write!(body, "<g class=\"heat\" transform=\"translate(0 {y})\">{drawing}</g>\n");
+        y += height + 16.0;
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\"><style>{STYLE}</style>\
+         <rect width=\"{WIDTH}\" height=\"{y}\" style=\"fill:var(--paper)\"/>\n{body}</svg>\n"
+    )
+}
+
+/// Height and markup of one picture.
+fn draw(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> (f64, String) {
     let rows = rows(fabric);
     let place = places(fabric, &rows);
     let height = TOP + ROW * (rows.len().max(2) - 1) as f64 + 70.0;
-    let mut svg = format!(
-        "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{t}\">\
-         <text x=\"12\" y=\"22\" class=\"title\">{t}</text>",
-        t = escape(title)
-    );
+    let mut svg = format!("<text x=\"12\" y=\"22\" class=\"title\">{}</text>", escape(title));
     let mut order: Vec<ChannelId> = fabric.channel_ids().collect();
     order.sort_by_key(|c| loads[c.index()]);
     let nth = nth_parallel(fabric);
@@ -49,8 +71,7 @@ pub fn heat_map(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> Strin
         }
     }
     svg.push_str(&legend(height - 14.0, full));
-    svg.push_str("</svg>");
-    svg
+    (height, svg)
 }
 
 /// Switches by distance from the nearest leaf, farthest row first.
@@ -148,9 +169,8 @@ fn legend(y: f64, full: u64) -> String {
     }
     let _ = write!(
         svg,
-        "<text x=\"52\" y=\"{y:.1}\" class=\"end\">1</text><text x=\"282\" y=\"{y:.1}\" class=\"small\">{full} routes \
-         inside jobs</text><line x1=\"460\" x2=\"500\" y1=\"{l:.1}\" y2=\"{l:.1}\" class=\"dark\"/>\
-         <text x=\"508\" y=\"{y:.1}\" class=\"small\">unused (dark fiber)</text>",
+        "<text x=\"52\" y=\"{y:.1}\" class=\"end\">1</text><text x=\"282\" y=\"{y:.1}\" class=\"small\">{full} routes</text><line x1=\"400\" x2=\"440\" y1=\"{l:.1}\" y2=\"{l:.1}\" class=\"dark\"/>\
+         <text x=\"448\" y=\"{y:.1}\" class=\"small\">unused (dark fiber)</text>",
         l = y - 4.0
     );
     svg

@@ -7,6 +7,7 @@ mod cases;
 mod cli_fabric;
 mod commands;
 mod config;
+mod demo;
 mod dump;
 mod engines;
 mod fabric_files;

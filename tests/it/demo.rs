@@ -1,0 +1,49 @@
+//! The demo and its pictures.
+
+use std::process::Command;
+
+use sarouter::generate::generate;
+use sarouter::report::heat_map::heat_sheet;
+
+/// One simulated hour: epochs are published, and the page is complete in itself.
+#[test]
+fn one_hour_makes_epochs_and_a_page_that_asks_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let (page, state) = (dir.path().join("demo.html"), dir.path().join("state"));
+    let run = |seed: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(["demo", "--hours", "1", "--seed", seed, "--format", "json", "--out"]);
+        let output = command.arg(&page).arg("--state").arg(&state).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let summary = run("1");
+    let epochs = summary["epochs"].as_u64().unwrap();
+    assert!(epochs >= 3, "only {epochs} epochs");
+    let load = |key: &str| summary["mean_max_effective"][key].as_f64().unwrap();
+    assert!(load("ours") < load("oblivious"), "{summary}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    for foreign in ["http:", "https:", "src=", "<script", "@import", "url("] {
+        assert!(!html.contains(foreign), "the page asks for {foreign}");
+    }
+    assert_eq!(html.matches("<svg").count(), 4);
+    let current = std::fs::read_link(state.join("current")).unwrap();
+    assert!(current.ends_with(format!("{epochs:06}")), "{} after {epochs} epochs", current.display());
+}
+
+/// Every channel is a line of its own, dark exactly where nothing runs, and its tooltip tells.
+#[test]
+fn a_heat_map_shows_every_channel() {
+    let fabric = generate("fattree:4x4,2").unwrap();
+    let loads: Vec<u64> = (0..fabric.channels().len() as u64).map(|i| i % 3).collect();
+    let svg = heat_sheet(&fabric, &[("<one>".into(), loads.clone()), ("two".into(), loads.clone())]);
+    let dark = loads.iter().filter(|n| **n == 0).count();
+    let lines = |class: &str| svg.matches(&format!("class=\"{class}\"><title>")).count();
+    assert_eq!(lines("dark"), 2 * dark);
+    assert_eq!(svg.matches("class=\"lit\" stroke=").count(), 2 * (loads.len() - dark));
+    assert!(svg.contains("&lt;one&gt;") && !svg.contains("<one>"));
+    assert!(svg.contains(&format!(
+        "{}: 2</title>",
+        fabric.channel_name(fabric.channel_ids().nth(2).unwrap()).replace('>', "&gt;")
+    )));
+}
