@@ -1,13 +1,13 @@
 //! The laws of `balanced`: every pair reached, in-trees, no cycle in any layer, the budget kept,
 //! the same bytes whatever the thread count.
 
-use petgraph::algo::tarjan_scc;
-use petgraph::graphmap::DiGraphMap;
 use proptest::prelude::*;
 use sarouter::generate::generate;
 use sarouter::generate::rng::Rng;
-use sarouter::model::{Demand, Fabric, Group, LayerBudget, PortPeer, Tables, TerminalId};
+use sarouter::measure::{Figures, measure};
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
+use sarouter::verify::judge;
 
 fn route(fabric: &Fabric, demand: &Demand, layers: u64, options: &EngineOptions) -> Tables {
     let budget = LayerBudget::new(layers).unwrap();
@@ -21,50 +21,9 @@ fn damaged(fabric: &Fabric, share: f64, seed: u64) -> Fabric {
     fabric.without(|c| cut[c.index() / 2], |_| false).unwrap()
 }
 
-/// Panics unless every connected pair has a route in a layer of the budget, and no layer's channel
-/// dependency graph has a cycle.
-fn check(fabric: &Fabric, tables: &Tables, layers: u8) {
-    let mut links = petgraph::unionfind::UnionFind::<usize>::new(fabric.switches().len());
-    for c in fabric.channels() {
-        links.union(c.from.index(), c.to.index());
-    }
-    let mut turns: Vec<DiGraphMap<u32, ()>> = vec![DiGraphMap::new(); usize::from(layers)];
-    for d in fabric.dest_ids() {
-        let home = fabric.home(d);
-        assert_eq!(tables.port(home, d), Some(fabric.last_port(d)));
-        for s in fabric.switch_ids().filter(|s| *s != home) {
-            if !links.equiv(s.index(), home.index()) {
-                assert_eq!((tables.port(s, d), tables.layer(s, d)), (None, None));
-                continue;
-            }
-            let mut route = Vec::new();
-            let mut at = s;
-            while at != home {
-                let peer = fabric.peer(at, tables.port(at, d).unwrap());
-                let Some(PortPeer::Channel(c)) = peer else { panic!("{at:?} sends to {peer:?}") };
-                assert!(route.len() < fabric.switches().len(), "a loop towards {d:?}");
-                route.push(c.index() as u32);
-                at = fabric.channel(c).to;
-            }
-            match tables.layer(s, d) {
-                Some(layer) => {
-                    let graph = &mut turns[usize::from(layer.get())];
-                    route.windows(2).for_each(|w| {
-                        graph.add_edge(w[0], w[1], ());
-                    });
-                }
-                // Only management ports of switches without terminals may lack a layer.
-                None => assert!(
-                    fabric.attached(s).is_empty()
-                        || (fabric.dest_terminal(d).is_none() && fabric.attached(home).is_empty()),
-                    "no layer from {s:?} to {d:?}"
-                ),
-            }
-        }
-    }
-    for (layer, graph) in turns.iter().enumerate() {
-        assert!(tarjan_scc(graph).iter().all(|part| part.len() == 1), "a cycle in layer {layer}");
-    }
+fn check(fabric: &Fabric, tables: &Tables, layers: u64) {
+    let verdict = judge(fabric, tables, LayerBudget::new(layers).unwrap());
+    assert!(verdict.accepted, "{:?}", verdict.findings);
 }
 
 /// Random jobs over a share of the terminals.
@@ -106,7 +65,7 @@ proptest! {
         let fabric = damaged(&generate(&spec).unwrap(), share, seed);
         let options = EngineOptions { layer_per_job, ..EngineOptions::default() };
         let tables = route(&fabric, &jobs(&fabric, &sizes, seed), layers.into(), &options);
-        check(&fabric, &tables, layers);
+        check(&fabric, &tables, layers.into());
     }
 }
 
@@ -121,4 +80,37 @@ fn two_threads_make_the_same_bytes_as_one() {
     let one = made(1);
     assert_eq!(one, made(2));
     assert_eq!(one, made(1));
+}
+
+/// Routes with eight layers, checks, and measures.
+fn figures(spec: &str, jobs: &[&[std::ops::RangeInclusive<usize>]]) -> Figures {
+    let fabric = generate(spec).unwrap();
+    let groups = jobs.iter().map(|ranges| {
+        let names: Vec<String> = ranges.iter().cloned().flatten().map(|n| format!("n{n}")).collect();
+        let is_member = |t: &TerminalId| names.contains(&fabric.terminal(*t).description);
+        Group::new(fabric.terminal_ids().filter(is_member).collect())
+    });
+    let demand = Demand::new(groups.collect(), Vec::new());
+    let tables = route(&fabric, &demand, 8, &EngineOptions::default());
+    check(&fabric, &tables, 8);
+    measure(&fabric, &tables, &demand)
+}
+
+#[test]
+fn the_loads_are_as_low_as_promised() {
+    let largest = |spec| figures(spec, &[]).load.max;
+    assert_eq!(largest("fattree:10x18,5"), 162);
+    // A leaf sends 11 routes to each of 1,089 hosts over 10 channels: 109 whole branches on one.
+    assert!(largest("kary:10,3,hosts=11") <= 1199 * 105 / 100);
+    // A switch with six cables: 166 whole branches of 8 on one. With seed 2, seven cables, 1136.
+    assert!(largest("random:125,1000,1000,seed=1") <= 1328 * 105 / 100);
+    assert!(largest("random:125,1000,1000,seed=2") <= 1150);
+    assert!(largest("dragonfly:12,6,6,15") <= 1500);
+}
+
+#[test]
+fn figure_5_2_reaches_the_lower_bound_without_dark_fiber() {
+    let jobs: [&[_]; 3] = [&[1..=30, 91..=120], &[31..=60, 151..=180], &[61..=90, 121..=150]];
+    let effective = figures("fattree:10x18,5", &jobs).effective;
+    assert_eq!((effective.max, effective.dark_fiber), (54, 0.0));
 }

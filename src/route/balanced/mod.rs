@@ -5,17 +5,21 @@
 //!    in that layer, so no cycle can ever arise and no route has to be moved between layers.
 //! 2. One tree per destination terminal is searched from the destination outwards (`search`). Each
 //!    switch carries the set of layers that allow its route as a bit mask, so layers cost nothing.
-//!    One layer holds a spanning tree as the last resort: there is always a route.
-//! 3. Every tree is torn up and routed again when the load of all others is known.
+//!    A switch that the search missed gets a route when a neighbour is led elsewhere (`repair`), and
+//!    one layer holds a spanning tree as the last resort: there is always a route.
+//! 3. Routes over the fullest channels are torn up and led elsewhere (`refine`), down to what no
+//!    routing can beat (`bound`), if it can be reached.
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts.
 
+mod bound;
 mod grid;
 mod layers;
 mod net;
 mod order;
 mod refine;
+mod repair;
 mod routing;
 mod search;
 mod traffic;
@@ -49,17 +53,7 @@ impl Engine for Balanced {
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let mut routing = Routing::new(&net, &layers, &traffic, home);
         for class in [Class::Job, Class::Storage, Class::Other] {
-            routing.clear_load();
-            let destinations = traffic.destinations(class);
-            for &t in &destinations {
-                routing.grow(t, layers.all);
-            }
-            for &t in &destinations {
-                routing.lift(t);
-                routing.grow(t, layers.all);
-            }
-            let mean = routing.load.iter().map(|l| u64::from(*l)).sum::<u64>() / net.channels().max(1) as u64;
-            routing.refine(&destinations, mean as u32, 40);
+            routing.route(&traffic.destinations(class), layers.all);
         }
         write(fabric, &net, &layers, routing.rows)
     }
@@ -88,7 +82,7 @@ fn write(fabric: &Fabric, net: &Net, layers: &Layers, rows: Vec<u8>) -> Result<T
         let home = fabric.home(d).index();
         let at = d.index() * switches..(d.index() + 1) * switches;
         let (row, layer) = (&mut ports[at.clone()], &mut layer_of[at]);
-        search.follow(net, &layers.fit, layers.all, home, row);
+        search.trace(net, &layers.fit, layers.all, home, row);
         for s in 0..switches {
             if net.is_source[s] && search.layers[s] != 0 {
                 layer[s] = search.layers[s].trailing_zeros() as u8;

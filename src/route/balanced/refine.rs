@@ -3,6 +3,13 @@
 use super::net::{NONE, Net};
 use super::routing::Routing;
 
+/// Most passes over all trees.
+const ROUNDS: usize = 40;
+/// Switches of trees visited by wandering, at most.
+const WANDERING: usize = 2_000_000;
+/// Moves per switch of a tree below which a pass is the last one.
+const PATIENCE: usize = 50_000;
+
 /// A better way for one switch.
 struct Detour {
     slot: u8,
@@ -10,45 +17,93 @@ struct Detour {
     meets: usize,
     /// Fullest channel of the new way up to there, with the flow on it.
     fullest: u32,
+    /// Fullest channel of the present way up to there.
+    fullest_now: u32,
+    /// How much more load there would be above the limit, over all channels.
+    spill: i64,
 }
 
 impl Routing<'_> {
-    /// Moves routes away from channels with more than `limit` until nothing helps or `rounds` are
-    /// over. Each move makes the fullest channel it touches less full.
-    /// O(rounds × terminals × channels) at worst, much less if few channels are that full.
-    pub(super) fn refine(&mut self, terminals: &[usize], limit: u32, rounds: usize) {
-        for _ in 0..rounds {
-            let fullest = self.load.iter().max().copied().unwrap_or(0);
+    /// Moves routes away from full channels: first without making them longer, then by at most one
+    /// hop, then sideways in small fabrics. `floor` is what cannot be beaten.
+    pub(super) fn balance(&mut self, terminals: &[usize], floor: u32) {
+        let mean = self.load.iter().map(|l| u64::from(*l)).sum::<u64>() / self.load.len().max(1) as u64;
+        let is_large = self.is_large(terminals.len());
+        let limit = floor.max((mean + if is_large { mean / 16 } else { 0 }) as u32);
+        let base = if is_large { limit } else { mean as u32 };
+        self.refine(terminals, limit, base);
+        if !is_large || self.fullest() > limit + limit / 8 {
+            self.slack = 1;
+            self.refine(terminals, limit, base);
+            self.slack = 0;
+        }
+        self.wander(terminals, floor);
+    }
+
+    /// Moves routes until no channel has more than `limit` or nothing helps; `base` is what a channel
+    /// has at least to be worth a look. Each move makes the
+    /// fullest channel it touches less full. O(rounds × terminals × channels) at worst, much less
+    /// if few channels are that full.
+    fn refine(&mut self, terminals: &[usize], limit: u32, base: u32) {
+        let size = terminals.len() * self.net.switches();
+        let is_large = self.is_large(terminals.len());
+        for _ in 0..ROUNDS {
+            let fullest = self.fullest();
             if fullest <= limit {
                 return;
             }
-            // The very fullest channels first: most of what they lose has to go to fuller than average ones.
-            let above = limit + (fullest - limit) * 3 / 5;
-            let moved: usize = terminals.iter().map(|t| self.relieve(*t, above)).sum();
-            if moved == 0 && terminals.iter().map(|t| self.relieve(*t, limit)).sum::<usize>() == 0 {
+            // The very fullest channels first: what they lose fills others.
+            let above = base + (fullest - base) * 3 / 5;
+            let mut moved: usize = terminals.iter().map(|t| self.relieve(*t, above, None)).sum();
+            if moved == 0 && !is_large {
+                moved = terminals.iter().map(|t| self.relieve(*t, limit, None)).sum();
+            }
+            if moved <= if is_large { size / PATIENCE } else { 0 } {
                 return;
             }
         }
     }
 
-    /// Moves what can be moved of one tree; returns the number of moves.
-    fn relieve(&mut self, terminal: usize, limit: u32) -> usize {
-        let switches = self.net.switches();
-        let row = &self.rows[terminal * switches..(terminal + 1) * switches];
-        let is_full =
-            |(v, slot): (usize, &u8)| *slot != NONE && self.load[self.net.channel(v, *slot)] > limit;
-        if !row.iter().enumerate().any(is_full) {
+    /// In small fabrics that are close to `floor`, moves routes over channels above it to others as
+    /// long as the sum of what is above does not grow, at random, until holes are found: loads made
+    /// of a few large pieces cannot be levelled by gains alone.
+    fn wander(&mut self, terminals: &[usize], floor: u32) {
+        let size = (terminals.len() * self.net.switches()).max(1);
+        for round in 0..(WANDERING / size).min(500) {
+            let fullest = self.fullest();
+            if fullest <= floor || fullest > floor + floor / 4 {
+                return;
+            }
+            // Now and then all routes over channels that are just full move on, too: to find new holes.
+            let above = if round % 8 == 7 { floor - 1 } else { floor };
+            terminals.iter().for_each(|t| {
+                self.relieve(*t, above, Some(floor));
+            });
+        }
+    }
+
+    fn fullest(&self) -> u32 {
+        self.load.iter().max().copied().unwrap_or(0)
+    }
+
+    /// Moves what can be moved of one tree away from channels with more than `limit`; returns the
+    /// number of moves.
+    fn relieve(&mut self, terminal: usize, limit: u32, sideways: Option<u32>) -> usize {
+        let net = self.net;
+        let is_full = |(v, slot): (usize, &u8)| *slot != NONE && self.load[net.channel(v, *slot)] > limit;
+        if !self.row(terminal).iter().enumerate().any(is_full) {
             return 0;
         }
         self.follow(terminal);
         self.gather(terminal);
+        self.mark_full(terminal, limit);
         let mut moved = 0;
         for i in (1..self.search.reached.len()).rev() {
             let v = self.search.reached[i] as usize;
-            if self.flow[v] == 0 || !self.is_full_behind(terminal, v, limit) {
+            if self.flow[v] == 0 || !self.is_full[v] || !self.is_still_full(terminal, v, limit) {
                 continue;
             }
-            if let Some(detour) = self.best_detour(terminal, v) {
+            if let Some(detour) = self.best_detour(terminal, v, sideways) {
                 self.apply(terminal, v, &detour);
                 moved += 1;
             }
@@ -56,7 +111,17 @@ impl Routing<'_> {
         moved
     }
 
-    fn is_full_behind(&self, terminal: usize, mut v: usize, limit: u32) -> bool {
+    fn mark_full(&mut self, terminal: usize, limit: u32) {
+        let switches = self.net.switches();
+        let row = &self.rows[terminal * switches..(terminal + 1) * switches];
+        self.is_full[self.home[terminal] as usize] = false;
+        for &v in self.search.reached.iter().skip(1) {
+            let c = self.net.channel(v as usize, row[v as usize]);
+            self.is_full[v as usize] = self.load[c] > limit || self.is_full[self.net.to(c)];
+        }
+    }
+
+    fn is_still_full(&self, terminal: usize, mut v: usize, limit: u32) -> bool {
         let row = self.row(terminal);
         while row[v] != NONE {
             let c = self.net.channel(v, row[v]);
@@ -68,44 +133,64 @@ impl Routing<'_> {
         false
     }
 
-    fn best_detour(&mut self, terminal: usize, v: usize) -> Option<Detour> {
+    fn best_detour(&mut self, terminal: usize, v: usize, sideways: Option<u32>) -> Option<Detour> {
         let now = self.row(terminal)[v];
         let mut best: Option<Detour> = None;
-        for (slot, c) in self.net.out(v).enumerate() {
-            let (u, slot) = (self.net.to(c), slot as u8);
-            if slot == now || self.search.hops[u] >= self.search.hops[v] || self.search.layers[u] == 0 {
+        let degree = self.net.degree(v);
+        let first = if sideways.is_some() { self.rng.below(degree) } else { 0 };
+        for i in 0..degree {
+            let slot = ((first + i) % degree) as u8;
+            let u = self.net.to(self.net.channel(v, slot));
+            let is_near = self.search.hops[u] < self.search.hops[v] + self.slack;
+            if slot == now || !is_near || self.search.layers[u] == 0 {
                 continue;
             }
-            let detour = self.try_detour(terminal, v, slot);
-            if let Some(detour) = detour.filter(|d| best.as_ref().is_none_or(|b| d.fullest < b.fullest)) {
-                if self.layers_behind(terminal, v, slot, false) {
-                    best = Some(detour);
-                }
+            let detour = self.try_detour(terminal, v, slot, sideways.unwrap_or(0));
+            let (is_better, key) = if sideways.is_some() {
+                (detour.spill <= 0, detour.spill)
+            } else {
+                (detour.fullest < detour.fullest_now, i64::from(detour.fullest))
+            };
+            let is_best = best
+                .as_ref()
+                .is_none_or(|b| key < if sideways.is_some() { b.spill } else { b.fullest.into() });
+            if is_better && is_best && self.layers_behind(terminal, v, slot, false) {
+                best = Some(detour);
             }
         }
         best
     }
 
-    /// What the way over another slot would be worth; `None` if it is no better.
-    fn try_detour(&self, terminal: usize, v: usize, slot: u8) -> Option<Detour> {
+    /// What the way over another slot would be worth.
+    fn try_detour(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Detour {
         let (net, hops, row) = (self.net, &self.search.hops, self.row(terminal));
         let flow = self.flow[v];
-        let first = net.channel(v, row[v]);
-        let other = net.channel(v, slot);
-        let (mut a, mut b) = (net.to(first), net.to(other));
-        let (mut old, mut new) = (self.load[first], self.load[other] + flow);
-        while a != b {
+        let above = |load: u32| i64::from(load.saturating_sub(limit));
+        let (mut old, mut new) = (net.channel(v, row[v]), net.channel(v, slot));
+        let mut detour = Detour { slot, meets: v, fullest: 0, fullest_now: 0, spill: 0 };
+        let (mut leave, mut join) = (true, true);
+        loop {
+            if std::mem::take(&mut leave) {
+                let load = self.load[old];
+                detour.fullest_now = detour.fullest_now.max(load);
+                detour.spill -= above(load) - above(load - flow);
+            }
+            if std::mem::take(&mut join) {
+                let load = self.load[new];
+                detour.fullest = detour.fullest.max(load + flow);
+                detour.spill += above(load + flow) - above(load);
+            }
+            let (a, b) = (net.to(old), net.to(new));
+            if a == b {
+                detour.meets = a;
+                return detour;
+            }
             if hops[a] >= hops[b] {
-                let c = net.channel(a, row[a]);
-                old = old.max(self.load[c]);
-                a = net.to(c);
+                (old, leave) = (net.channel(a, row[a]), true);
             } else {
-                let c = net.channel(b, row[b]);
-                new = new.max(self.load[c] + flow);
-                b = net.to(c);
+                (new, join) = (net.channel(b, row[b]), true);
             }
         }
-        (new < old).then_some(Detour { slot, meets: a, fullest: new })
     }
 
     fn apply(&mut self, terminal: usize, v: usize, detour: &Detour) {
@@ -133,7 +218,7 @@ impl Routing<'_> {
 
     /// Whether some layer allows the route of `v` over `slot`, and those of all switches behind it;
     /// if `keep`, notes the layers and hops. O(size of the subtree × ports).
-    fn layers_behind(&mut self, terminal: usize, v: usize, slot: u8, keep: bool) -> bool {
+    pub(super) fn layers_behind(&mut self, terminal: usize, v: usize, slot: u8, keep: bool) -> bool {
         let (net, fit) = (self.net, &self.layers.fit);
         let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
         let search = &mut self.search;

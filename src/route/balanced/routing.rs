@@ -1,9 +1,14 @@
 //! One tree of routes per destination terminal, and what the trees put on the channels.
 
+use super::bound;
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::search::Search;
 use super::traffic::Traffic;
+use crate::generate::rng::Rng;
+
+/// Switches of trees in large fabrics.
+const LARGE: usize = 1_000_000;
 
 /// The trees under construction.
 pub(super) struct Routing<'a> {
@@ -17,12 +22,18 @@ pub(super) struct Routing<'a> {
     /// Routes that count over each channel.
     pub(super) load: Vec<u32>,
     /// Price of the reverse of each channel.
-    price_back: Vec<f32>,
+    pub(super) price_back: Vec<f32>,
+    no_price: Vec<f32>,
     pub(super) search: Search,
     /// Flow into the tree at each switch, from it and from all behind it.
     pub(super) flow: Vec<u32>,
     /// Switches still to visit, with the layers and hops of their routes.
     pub(super) stack: Vec<(u32, u16, u16)>,
+    /// How much longer a route may become when it is moved.
+    pub(super) slack: u16,
+    /// Whether the route of a switch has a channel that is too full.
+    pub(super) is_full: Vec<bool>,
+    pub(super) rng: Rng,
 }
 
 impl<'a> Routing<'a> {
@@ -33,9 +44,13 @@ impl<'a> Routing<'a> {
             home,
             load: vec![0; net.channels()],
             price_back: vec![0.0; net.channels()],
+            no_price: vec![0.0; net.channels()],
             search: Search::new(switches),
             flow: vec![0; switches],
             stack: Vec::new(),
+            slack: 0,
+            is_full: vec![false; switches],
+            rng: Rng::new(1),
             net,
             layers,
             traffic,
@@ -48,8 +63,30 @@ impl<'a> Routing<'a> {
         &self.rows[terminal * switches..(terminal + 1) * switches]
     }
 
-    /// Forgets all loads: what comes next is balanced among itself.
-    pub(super) fn clear_load(&mut self) {
+    /// Routes these terminals and balances them among themselves, whatever was routed before.
+    pub(super) fn route(&mut self, terminals: &[usize], within: u16) {
+        self.clear_load();
+        for &t in terminals {
+            self.grow(t, within);
+        }
+        if !self.is_large(terminals.len()) {
+            // Once more, now that the load of all others is known.
+            for &t in terminals {
+                self.lift(t);
+                self.grow(t, within);
+            }
+        }
+        let floor = bound::floor(self, terminals);
+        self.balance(terminals, floor);
+    }
+
+    /// Whether quality has to pay for its time.
+    pub(super) fn is_large(&self, trees: usize) -> bool {
+        trees * self.net.switches() > LARGE
+    }
+
+    /// Forgets all loads.
+    fn clear_load(&mut self) {
         self.load.fill(0);
         self.price_back.fill(0.0);
     }
@@ -58,35 +95,42 @@ impl<'a> Routing<'a> {
     pub(super) fn grow(&mut self, terminal: usize, within: u16) {
         let switches = self.net.switches();
         let home = self.home[terminal] as usize;
-        let row = &mut self.rows[terminal * switches..(terminal + 1) * switches];
-        let (net, layers, search) = (self.net, self.layers, &mut self.search);
-        search.run(net, &layers.fit, within, home, &self.price_back, row);
-        if !covers(net, search, home) {
-            search.run(net, &layers.fit, layers.refuge_layer, home, &self.price_back, row);
+        let (net, layers) = (self.net, self.layers);
+        let span = terminal * switches..(terminal + 1) * switches;
+        let (fit, row, search) = (&layers.fit, &mut self.rows[span.clone()], &mut self.search);
+        search.run(net, fit, within, home, &self.price_back, row);
+        let mut is_done = covers(net, search, home) || self.repair(terminal);
+        if !is_done {
+            let (row, search) = (&mut self.rows[span.clone()], &mut self.search);
+            search.run(net, fit, within, home, &self.no_price, row);
+            is_done = covers(net, search, home) || self.repair(terminal);
         }
-        if !covers(net, search, home) {
-            layers.refuge_routes(net, home, row);
-            search.follow(net, &layers.fit, layers.refuge_layer, home, row);
+        if !is_done {
+            let (row, search) = (&mut self.rows[span.clone()], &mut self.search);
+            search.run(net, fit, layers.refuge_layer, home, &self.price_back, row);
+            if !covers(net, search, home) {
+                layers.refuge_routes(net, home, row);
+                search.trace(net, fit, layers.refuge_layer, home, row);
+            }
         }
-        search.attach_rest(net, row);
+        self.search.attach_rest(net, &mut self.rows[span]);
         self.gather(terminal);
         self.count(terminal, u32::wrapping_add);
     }
 
-    /// Takes the tree's load off the channels. O(channels).
+    /// Takes the tree's load off the channels. O(switches).
     pub(super) fn lift(&mut self, terminal: usize) {
         self.follow(terminal);
         self.gather(terminal);
         self.count(terminal, u32::wrapping_sub);
     }
 
-    /// Makes `search` describe the tree of a terminal. O(channels).
+    /// Makes `search` describe the tree of a terminal. O(switches).
     pub(super) fn follow(&mut self, terminal: usize) {
         let switches = self.net.switches();
-        let row = &mut self.rows[terminal * switches..(terminal + 1) * switches];
+        let row = &self.rows[terminal * switches..(terminal + 1) * switches];
         let home = self.home[terminal] as usize;
-        self.search.follow(self.net, &self.layers.fit, self.layers.all, home, row);
-        self.search.attach_rest(self.net, row);
+        self.search.trace(self.net, &self.layers.fit, self.layers.all, home, row);
     }
 
     /// Sums the flows of the tree that `search` describes. O(switches).

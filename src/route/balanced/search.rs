@@ -11,6 +11,8 @@ pub(super) struct Search {
     /// Switches with a route, nearest first; the home switch first of all.
     pub(super) reached: Vec<u32>,
     cost: Vec<f32>,
+    chain: Vec<u32>,
+    starts: Vec<u32>,
 }
 
 impl Search {
@@ -20,6 +22,8 @@ impl Search {
             layers: vec![0; switches],
             reached: Vec::with_capacity(switches),
             cost: vec![0.0; switches],
+            chain: Vec::new(),
+            starts: Vec::new(),
         }
     }
 
@@ -48,7 +52,29 @@ impl Search {
         row: &mut [u8],
     ) {
         self.start(home, layers, row);
-        let mut head = 0;
+        self.resume(net, fit, home, price_back, row, 0);
+    }
+
+    /// Notes the route of a switch that had none, so that a search can go on from there without
+    /// touching the routes there are.
+    pub(super) fn admit(&mut self, net: &Net, v: usize, layers: u16, row: &[u8]) {
+        self.hops[v] = self.hops[net.to(net.channel(v, row[v]))] + 1;
+        self.layers[v] = layers;
+        // No route that exists is dearer.
+        self.cost[v] = f32::INFINITY;
+        self.reached.push(v as u32);
+    }
+
+    /// Goes on from the switches at `head..` in `reached`.
+    pub(super) fn resume(
+        &mut self,
+        net: &Net,
+        fit: &[u16],
+        home: usize,
+        price_back: &[f32],
+        row: &mut [u8],
+        mut head: usize,
+    ) {
         while let Some(&u) = self.reached.get(head) {
             head += 1;
             let u = u as usize;
@@ -63,10 +89,11 @@ impl Search {
                 }
                 let layers = turns.map_or(above, |t| above & t[i]);
                 let cost = cost + price_back[c];
-                if layers == 0 || (self.hops[w] == hops && cost >= self.cost[w]) {
+                let is_new = self.hops[w] == u16::MAX;
+                if layers == 0 || !(is_new || (self.hops[w] == hops && cost < self.cost[w])) {
                     continue;
                 }
-                if self.hops[w] == u16::MAX {
+                if is_new {
                     self.hops[w] = hops;
                     self.reached.push(w as u32);
                 }
@@ -77,31 +104,54 @@ impl Search {
         }
     }
 
-    /// Recomputes everything but costs from the routes in `row`. Switches whose route is broken or
-    /// allowed in no layer count as not reached. O(channels).
-    pub(super) fn follow(&mut self, net: &Net, fit: &[u16], layers: u16, home: usize, row: &[u8]) {
+    /// Recomputes everything but costs from the routes in `row`, which must have no loop. Routes that
+    /// no layer allows count as reached, in no layer. O(switches + longest route).
+    pub(super) fn trace(&mut self, net: &Net, fit: &[u16], layers: u16, home: usize, row: &[u8]) {
         self.hops.fill(u16::MAX);
         self.layers.fill(0);
-        self.reached.clear();
-        self.reached.push(home as u32);
         self.hops[home] = 0;
         self.layers[home] = layers;
-        let mut head = 0;
-        while let Some(&u) = self.reached.get(head) {
-            head += 1;
-            let u = u as usize;
-            for (i, c) in net.out(u).enumerate() {
-                let w = net.to(c);
-                if w == home || row[w] != net.back_slot[c] {
-                    continue;
-                }
-                let fit = if u == home { u16::MAX } else { fit[net.turn(u, i as u8, row[u])] };
-                if self.layers[u] & fit != 0 {
-                    self.hops[w] = self.hops[u] + 1;
-                    self.layers[w] = self.layers[u] & fit;
-                    self.reached.push(w as u32);
-                }
+        for first in 0..row.len() {
+            let mut v = first;
+            self.chain.clear();
+            while self.hops[v] == u16::MAX && row[v] != NONE {
+                self.chain.push(v as u32);
+                v = net.to(net.channel(v, row[v]));
             }
+            if self.hops[v] == u16::MAX {
+                continue;
+            }
+            while let Some(w) = self.chain.pop() {
+                let w = w as usize;
+                let c = net.channel(w, row[w]);
+                let turn = if v == home { u16::MAX } else { fit[net.turn(v, net.back_slot[c], row[v])] };
+                self.hops[w] = self.hops[v] + 1;
+                self.layers[w] = self.layers[v] & turn;
+                v = w;
+            }
+        }
+        self.sort();
+    }
+
+    /// Fills `reached` by counting switches per number of hops.
+    fn sort(&mut self) {
+        self.starts.clear();
+        for hops in self.hops.iter().filter(|h| **h != u16::MAX) {
+            let at = usize::from(*hops) + 1;
+            if self.starts.len() <= at {
+                self.starts.resize(at + 1, 0);
+            }
+            self.starts[at] += 1;
+        }
+        for i in 1..self.starts.len() {
+            self.starts[i] += self.starts[i - 1];
+        }
+        self.reached.clear();
+        self.reached.resize(self.starts.last().map_or(0, |n| *n as usize), 0);
+        for (v, hops) in self.hops.iter().enumerate().filter(|(_, h)| **h != u16::MAX) {
+            let at = &mut self.starts[usize::from(*hops)];
+            self.reached[*at as usize] = v as u32;
+            *at += 1;
         }
     }
 
