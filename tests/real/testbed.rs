@@ -57,10 +57,26 @@ impl Testbed {
 
     /// Starts what the options say on this fabric, with more variables in the environment.
     pub fn with(fabric: &Fabric, options: &[&str], environment: Vec<(&'static str, String)>) -> Self {
+        Self::start(fabric, options, environment, |_| {})
+    }
+
+    /// Starts everything on this fabric. `prepare` sees the state directory before anybody else.
+    pub fn prepared(fabric: &Fabric, prepare: impl FnOnce(&Path)) -> Self {
+        Self::start(fabric, &[], Vec::new(), prepare)
+    }
+
+    fn start(
+        fabric: &Fabric,
+        options: &[&str],
+        environment: Vec<(&'static str, String)>,
+        prepare: impl FnOnce(&Path),
+    ) -> Self {
         let directory = tempfile::Builder::new().prefix("sarouter-bed.").tempdir().unwrap();
         let net = directory.path().join("given.net");
         fs::write(&net, to_net(fabric)).unwrap();
         let bed = Self { directory, environment };
+        fs::create_dir(bed.state()).unwrap();
+        prepare(&bed.state());
         let net = net.to_str().unwrap();
         bed.script(&[&["up", "--dir", bed.path().to_str().unwrap(), "--fabric", net], options].concat());
         bed
