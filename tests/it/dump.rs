@@ -43,17 +43,18 @@ proptest! {
         let layers = read_layers(&fabric, Path::new("layers.txt"), text.as_bytes()).unwrap();
         prop_assert_eq!(Tables::new(&fabric, "test", ports, layers).unwrap(), tables);
     }
+}
 
-    #[test]
-    fn a_file_cut_short_anywhere_is_refused(cut: prop::sample::Index) {
-        let fabric = generate("fattree:2x2,2").unwrap();
-        let tables = random_tables(&fabric, 1, 1, false);
-        for (text, is_lft) in [(lft(&fabric, &tables), true), (layers(&fabric, &tables), false)] {
-            let short = &text[..cut.index(text.len())];
-            let path = Path::new("cut.txt");
-            let refused = if is_lft { read(&fabric, short) } else { read_layers(&fabric, path, short.as_bytes()) };
-            prop_assert!(refused.is_err(), "accepted {short:?}");
-        }
+#[test]
+fn a_file_cut_short_anywhere_is_refused() {
+    let fabric = generate("fattree:1x2,1").unwrap();
+    let tables = random_tables(&fabric, 1, 1, false);
+    let (lft, layers) = (lft(&fabric, &tables), layers(&fabric, &tables));
+    for short in (0..lft.len()).map(|n| &lft[..n]) {
+        assert!(read(&fabric, short).is_err(), "accepted {short:?}");
+    }
+    for short in (0..layers.len()).map(|n| &layers[..n]) {
+        assert!(read_layers(&fabric, Path::new("cut.txt"), short.as_bytes()).is_err(), "accepted {short:?}");
     }
 }
 
