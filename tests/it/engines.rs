@@ -382,3 +382,29 @@ fn layer_per_job_keeps_each_job_on_one_layer() {
     let walked = walk(&fabric, &tables, &demand);
     assert!(!walked.cyclic && walked.unreached == 0);
 }
+
+/// OpenSM's updn keeps turns from down to up on fabrics like this one; `updown` must not.
+#[test]
+fn updown_is_deadlock_free_on_irregular_fabrics() {
+    for seed in 0..4 {
+        let fabric = generate(&format!("random:60,120,180,seed={seed}")).unwrap();
+        let tables = run("updown", &fabric, &Demand::oblivious(), 1).unwrap();
+        let walked = walk(&fabric, &tables, &Demand::oblivious());
+        assert!(!walked.cyclic && walked.unreached == 0, "seed {seed}");
+    }
+}
+
+/// Same input, same bytes, whatever the thread count: every engine there is.
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let fabric = generate("torus:4x4,hosts=3").unwrap();
+    let groups = [vec![1..=20], vec![21..=44]];
+    let groups = groups.iter().map(|g| sarouter::model::Group::new(hosts(&fabric, g))).collect();
+    let demand = Demand::new(groups, Vec::new());
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let (one, two) = (pool(1), pool(2));
+    for engine in route::names() {
+        let alone = one.install(|| run(engine, &fabric, &demand, 8));
+        assert_eq!(alone, two.install(|| run(engine, &fabric, &demand, 8)), "{engine}");
+    }
+}
