@@ -15,6 +15,7 @@ mod notes;
 mod plan;
 mod rollback;
 mod route;
+mod route_angara;
 mod serve;
 mod show;
 mod state;

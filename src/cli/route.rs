@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::input::{self, Input, Source};
+use super::route_angara::{self, SearchArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::model::Tables;
 use crate::publish::dump::{LAYERS_FILE, LFT_FILE, write_layers, write_lft};
@@ -35,9 +36,15 @@ pub struct Args {
     /// Tables of an earlier run on the same fabric: balanced keeps what need not change
     #[arg(long, value_name = "DIR")]
     previous: Option<PathBuf>,
+    #[command(flatten)]
+    search: SearchArgs,
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    if is_torus(&args.source.fabric) {
+        let (fabric, jobs) = (&args.source.fabric, args.source.jobs.as_deref());
+        return route_angara::route(fabric, jobs, &args.engine, &args.search, &args.out, context);
+    }
     let input = args.source.load()?;
     let previous = args.previous.as_deref().map(|dir| input::read_tables(&input.fabric, dir, None));
     let options = EngineOptions {

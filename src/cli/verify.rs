@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::input;
+use super::route_angara::{self, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::model::LayerBudget;
 use crate::observe::fabric;
@@ -33,9 +34,17 @@ pub struct Args {
     /// Judge only routes to hosts, not those to the management ports of switches
     #[arg(long)]
     hosts_only: bool,
+    /// Jobs of a direct torus: squeue --json, a snapshot, or lines "ID HOSTLIST"
+    #[arg(long, value_name = "FILE")]
+    jobs: Option<String>,
+    #[command(flatten)]
+    torus: TorusArgs,
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    if is_torus(&args.fabric) {
+        return route_angara::verify(&args.fabric, args.jobs.as_deref(), &args.tables, &args.torus, context);
+    }
     let fabric = fabric::load(&args.fabric)?;
     let tables = input::read_tables(&fabric, &args.tables, args.layers_file.as_deref())?;
     let checks = Checks { reverse_on_same_layer: args.reverse_on_same_layer, hosts_only: args.hosts_only };

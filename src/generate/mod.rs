@@ -1,5 +1,6 @@
 //! Synthetic fabrics, fault injection and job placements; seeded, deterministic.
 
+pub mod angara;
 mod builder;
 mod dragonflies;
 pub mod faults;

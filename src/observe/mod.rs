@@ -8,3 +8,4 @@ pub mod jobs;
 pub mod nodes;
 pub mod slurm;
 pub mod topology_conf;
+pub mod torus_toml;

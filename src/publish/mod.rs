@@ -13,6 +13,7 @@
 //! An epoch never changes once it has its number. A crash at any point leaves `current` at the old
 //! or at the new epoch, both complete.
 
+pub mod angara;
 pub mod dump;
 mod epoch;
 mod error;

@@ -92,6 +92,14 @@ pub enum TorusFinding {
     },
 }
 
+impl TorusFinding {
+    /// The `kind` of its JSON form.
+    pub fn kind(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        value["kind"].as_str().unwrap_or_default().to_string()
+    }
+}
+
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TorusVerdict {

@@ -42,6 +42,18 @@ fn table_2_desmos_32_nodes() {
     assert_eq!((sar.channels, sar.max_hops, sar.mean), (160, 5, 16.0));
 }
 
+/// The bound is below every table, and tight on the system of the paper.
+#[test]
+fn the_lower_bound_holds() {
+    for (sizes, least) in [(&[4, 2, 2, 2][..], 26), (&[4, 4], 8), (&[3, 3, 3], 9)] {
+        let torus = healthy(sizes);
+        let demand = TorusDemand::whole(&torus);
+        let bound = sarouter::measure::angara::lower_bound(&torus, &demand);
+        assert_eq!(bound, least, "{sizes:?}");
+        assert!(ENGINES.iter().all(|name| figures(&torus, &demand, name).max >= bound));
+    }
+}
+
 #[test]
 fn table_2_two_and_four_nodes() {
     let torus = healthy(&[4, 2, 2, 2]);

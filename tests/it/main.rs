@@ -1,6 +1,7 @@
 //! Fast tests of the whole crate, one file per subject.
 
 mod angara;
+mod angara_files;
 mod architecture;
 mod balanced;
 mod cases;

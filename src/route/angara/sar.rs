@@ -20,8 +20,10 @@ use crate::model::{Torus, TorusDemand, TorusTables};
 /// See the module.
 pub struct Sar;
 
-/// Channel visits that searching beyond the first descent may cost: bounds time without a clock.
-const VISITS: u64 = 6_000_000;
+/// Channel visits of the search per round allowed: bounds time without a clock. With the default
+/// of 1,000 rounds small tori are searched until nothing improves; at 1,000 nodes there is time
+/// for one or two sweeps.
+const VISITS_PER_ROUND: u64 = 12_000;
 /// Rounds without a better state after which the search for a smaller maximum stops.
 const PATIENCE: u32 = 24;
 
@@ -86,7 +88,7 @@ impl<'a, 'l> Search<'a, 'l> {
 
     fn run(&mut self) {
         self.refine();
-        if self.visits < VISITS {
+        if self.visits < self.budget() / 2 {
             self.most_turns_first();
             self.refine();
         }
@@ -95,10 +97,10 @@ impl<'a, 'l> Search<'a, 'l> {
 
     /// Descent, search for a smaller maximum, descent below that maximum.
     fn refine(&mut self) {
-        while self.sweep(&Fourth, 0) > 0 && self.go_on() {}
+        while self.sweep(&Fourth, 0) > 0 && self.go_on() && self.visits < self.budget() {}
         self.keep_if_better();
         let mut idle = 0;
-        while idle < PATIENCE && self.visits < VISITS && self.go_on() {
+        while idle < PATIENCE && self.visits < self.budget() && self.go_on() {
             let cost = Steep { top: self.top() };
             let changed = self.sweep(&cost, cost.top.saturating_sub(1));
             idle = if self.keep_if_better() { 0 } else { idle + 1 };
@@ -108,8 +110,12 @@ impl<'a, 'l> Search<'a, 'l> {
         }
         self.restore_best();
         let cost = Capped { top: self.best.0 };
-        while self.sweep(&cost, 0) > 0 && self.visits < VISITS && self.go_on() {}
+        while self.visits < self.budget() && self.sweep(&cost, 0) > 0 && self.go_on() {}
         self.keep_if_better();
+    }
+
+    fn budget(&self) -> u64 {
+        u64::from(self.limits.rounds) * VISITS_PER_ROUND
     }
 
     fn go_on(&mut self) -> bool {

@@ -1,0 +1,272 @@
+//! `sarouter route` and `sarouter verify` for a direct torus.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Context, Failure, Format};
+use crate::measure::angara::{TorusFigures, lower_bound, measure, unique_share};
+use crate::model::{Torus, TorusDemand, TorusJob, TorusTables, Transit};
+use crate::observe::{jobs, torus_toml};
+use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
+use crate::report::Compute;
+use crate::report::cost::{cpu_seconds, peak_rss_bytes};
+use crate::route::angara::{ENGINES, Limits, engine};
+use crate::verify::angara::{TorusVerdict, accept, judge};
+
+pub use crate::observe::torus_toml::is_torus;
+
+/// Arguments that only a direct torus has.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Direct torus")]
+pub struct TorusArgs {
+    /// Nodes that may forward a job's packets: job or any [default: what the description says, else
+    /// job with --jobs and any without]
+    #[arg(long, value_name = "job|any")]
+    transit: Option<String>,
+    /// Accept routes longer than the shortest legal ones
+    #[arg(long)]
+    pub allow_detours: bool,
+}
+
+/// Arguments of a computation.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Direct torus")]
+pub struct SearchArgs {
+    #[command(flatten)]
+    pub torus: TorusArgs,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Generations of angara-genetic, improvement rounds of angara-sar
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    rounds: u32,
+    /// Stop improving after so many seconds; then results depend on the machine
+    #[arg(long, value_name = "SECONDS")]
+    time_limit: Option<f64>,
+}
+
+/// A torus and who runs on it.
+struct Site {
+    torus: Torus,
+    demand: TorusDemand,
+}
+
+impl Site {
+    fn load(fabric: &str, jobs: Option<&str>, args: &TorusArgs) -> Result<Self, Failure> {
+        let source = torus_toml::load(fabric)?;
+        let transit = match args.transit.as_deref() {
+            None => source.transit,
+            Some("job") => Some(Transit::Job),
+            Some("any") => Some(Transit::Any),
+            Some(other) => return Err(format!("--transit {other}: job or any").into()),
+        };
+        let torus = source.torus;
+        let Some(jobs) = jobs else {
+            let whole = TorusDemand::whole(&torus);
+            return Ok(Self {
+                demand: TorusDemand { transit: transit.unwrap_or(whole.transit), ..whole },
+                torus,
+            });
+        };
+        let mut found = Vec::new();
+        for job in jobs::load(jobs)?.jobs {
+            let node = |name| {
+                let node = torus.node_named(name);
+                node.ok_or_else(|| format!("{jobs}: job {}: the torus has no node {name}", job.id))
+            };
+            let nodes: Result<Vec<_>, String> = job.nodes.iter().map(node).collect();
+            found.push(TorusJob::new(Some(job.id.clone()), nodes?));
+        }
+        let demand = TorusDemand { jobs: found, transit: transit.unwrap_or_default() };
+        demand.check(&torus)?;
+        Ok(Self { torus, demand })
+    }
+
+    /// Where a job's files are: the directory itself if there is one job only.
+    fn dir(&self, out: &Path, job: usize) -> PathBuf {
+        match &self.demand.jobs[job].id {
+            Some(id) if self.demand.jobs.len() > 1 => out.join(format!("job-{id}")),
+            _ => out.to_path_buf(),
+        }
+    }
+}
+
+/// `report.json` of a direct torus.
+#[derive(Serialize)]
+struct Report {
+    engine: String,
+    fabric: Value,
+    jobs: Value,
+    compute: Compute,
+    verdict: TorusVerdict,
+    load: Value,
+    paths: Value,
+    sigma4: f64,
+    unique_share: f64,
+    lower_bound: u32,
+    per_job: Vec<Value>,
+}
+
+impl Report {
+    fn new(site: &Site, tables: &TorusTables, compute: Compute, verdict: TorusVerdict) -> Self {
+        let figures = measure(&site.torus, tables, None);
+        let pairs: usize =
+            tables.routes.iter().map(|r| r.nodes().len() * r.nodes().len().saturating_sub(1)).sum();
+        let minimal = 1.0 - verdict.detours as f64 / pairs.max(1) as f64;
+        let row = |(job, the_job): (usize, &TorusJob)| {
+            let f = measure(&site.torus, tables, Some(job));
+            json!({"id": the_job.id, "nodes": the_job.nodes().len(), "load": load(&f), "sigma4": f.sigma4,
+                "max_hops": f.max_hops, "mean_hops": f.mean_hops})
+        };
+        Self {
+            engine: tables.engine.clone(),
+            fabric: json!({"kind": "direct torus", "sizes": site.torus.size_text(), "nodes": site.torus.len(),
+                "healthy_nodes": site.torus.healthy_nodes().len(), "channels": figures.channels,
+                "fingerprint": site.torus.fingerprint()}),
+            jobs: json!({"running": site.demand.jobs.len(), "multi_switch":
+                site.demand.jobs.iter().filter(|j| j.nodes().len() > 1).count()}),
+            compute,
+            verdict,
+            load: load(&figures),
+            paths: json!({"max_hops": figures.max_hops, "mean_hops": figures.mean_hops, "minimal_share": minimal}),
+            sigma4: figures.sigma4,
+            unique_share: unique_share(&site.torus, &site.demand),
+            lower_bound: lower_bound(&site.torus, &site.demand),
+            per_job: site.demand.jobs.iter().enumerate().map(row).collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "engine        {}\ntorus         {}, {} healthy nodes, {} channels\ncompute       {:.3} s CPU\n\
+             verdict       {}\nload          max {} min {} mean {:.2}, at least {} for any table\n\
+             deviation     {:.3} (k = 4)\nhops          max {} mean {:.2}\none route     {:.1} % of pairs\n",
+            self.engine,
+            self.fabric["sizes"].as_str().unwrap_or_default(),
+            self.fabric["healthy_nodes"],
+            self.fabric["channels"],
+            self.compute.cpu_seconds,
+            if self.verdict.accepted { "accepted" } else { "rejected" },
+            self.load["max"],
+            self.load["min"],
+            self.load["mean"].as_f64().unwrap_or_default(),
+            self.lower_bound,
+            self.sigma4,
+            self.paths["max_hops"],
+            self.paths["mean_hops"].as_f64().unwrap_or_default(),
+            100.0 * self.unique_share,
+        )
+    }
+}
+
+fn load(figures: &TorusFigures) -> Value {
+    json!({"max": figures.max, "min": figures.min, "mean": figures.mean, "sd": figures.sd})
+}
+
+/// Routes a direct torus and writes the files. `engine_name` without `angara-` is understood.
+pub fn route(
+    fabric: &str,
+    jobs: Option<&str>,
+    engine_name: &str,
+    search: &SearchArgs,
+    out: &Path,
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let site = Site::load(fabric, jobs, &search.torus)?;
+    let name = engine_of(engine_name);
+    let bar = progress(search.rounds, context);
+    let (wall, cpu) = (Instant::now(), cpu_seconds());
+    let deadline = search.time_limit.map(|s| wall + Duration::from_secs_f64(s.clamp(0.0, 1e6)));
+    let go_on = |round: u32| {
+        bar.set_position(u64::from(round));
+        deadline.is_none_or(|d| Instant::now() < d)
+    };
+    let limits = Limits { seed: search.seed, rounds: search.rounds, go_on: &go_on };
+    let routed = engine(&name)?.route(&site.torus, &site.demand, &limits);
+    bar.finish_and_clear();
+    let compute = Compute {
+        cpu_seconds: cpu_seconds() - cpu,
+        wall_seconds: wall.elapsed().as_secs_f64(),
+        peak_rss_bytes: peak_rss_bytes(),
+    };
+    // A job that failures split is bad input: nothing is written.
+    let tables = routed?;
+    match accept(&site.torus, tables, search.torus.allow_detours) {
+        Ok(tables) => {
+            let verdict = judge(&site.torus, tables.get(), search.torus.allow_detours);
+            let report = Report::new(&site, tables.get(), compute, verdict);
+            for job in 0..site.demand.jobs.len() {
+                write_job(&site.dir(out, job), &site.torus, tables.get(), job)?;
+            }
+            let path = out.join("report.json");
+            fs::create_dir_all(out)?;
+            fs::write(&path, serde_json::to_string_pretty(&report)? + "\n")
+                .map_err(|e| format!("{}: {e}", path.display()))?;
+            match context.format {
+                Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+                Format::Text => print!("{}files         {}\n", report.text(), out.display()),
+            }
+            Ok(Answer::Yes)
+        }
+        Err(verdict) => show(&verdict, context),
+    }
+}
+
+/// The default of switched fabrics stands for ours.
+fn engine_of(name: &str) -> String {
+    match name {
+        "balanced" | "sar" => ENGINES[0].to_string(),
+        _ if name.starts_with("angara-") => name.to_string(),
+        _ => format!("angara-{name}"),
+    }
+}
+
+fn progress(rounds: u32, context: &Context) -> ProgressBar {
+    if context.format == Format::Json {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(u64::from(rounds));
+    let style = ProgressStyle::with_template("{elapsed} {bar:40} round {pos}/{len}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// Judges `routes.txt` of a directory (one per job, if there are several), or of a file.
+pub fn verify(
+    fabric: &str,
+    jobs: Option<&str>,
+    tables: &Path,
+    args: &TorusArgs,
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let site = Site::load(fabric, jobs, args)?;
+    let mut routes = Vec::new();
+    for (number, job) in site.demand.jobs.iter().enumerate() {
+        let path =
+            if tables.is_dir() { site.dir(tables, number).join(ROUTES_FILE) } else { tables.to_path_buf() };
+        routes.push(read_routes(&path, &site.torus, job.nodes())?);
+    }
+    let read = tables_of_files(&site.torus, site.demand, routes);
+    show(&judge(&site.torus, &read, args.allow_detours), context)
+}
+
+fn show(verdict: &TorusVerdict, context: &Context) -> Result<Answer, Failure> {
+    match context.format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(verdict)?),
+        Format::Text if verdict.accepted => println!("accepted: every pair is routed legally, no cycle"),
+        Format::Text => {
+            let kinds: BTreeSet<String> = verdict.findings.iter().map(|f| f.kind()).collect();
+            println!("rejected: {}", kinds.into_iter().collect::<Vec<_>>().join(", "));
+            for finding in &verdict.findings {
+                println!("  {}", serde_json::to_string(finding)?);
+            }
+        }
+    }
+    Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}

@@ -1,0 +1,131 @@
+//! Direct tori: files, and the command line with good and bad input.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use sarouter::model::*;
+use sarouter::publish::angara::{ROUTES_FILE, node_table, publish, read_routes, remove};
+use sarouter::route::angara::{Limits, engine};
+use sarouter::verify::angara::accept;
+
+fn sarouter(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sarouter")).args(args).output().unwrap()
+}
+
+fn job(id: &str, nodes: Vec<NodeId>) -> TorusJob {
+    TorusJob::new(Some(JobId::new(id).unwrap()), nodes)
+}
+
+#[test]
+fn a_job_is_published_whole_replaced_whole_and_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let torus = TorusBuilder::new(&[4, 2]).unwrap().build().unwrap();
+    for count in [8, 4] {
+        let nodes = torus.nodes().take(count).collect();
+        let demand = TorusDemand { jobs: vec![job("17", nodes)], transit: Transit::Job };
+        let tables = engine("angara-sar").unwrap().route(&torus, &demand, &Limits::default()).unwrap();
+        let tables = accept(&torus, tables, false).unwrap();
+        publish(root.path(), &torus, &tables).unwrap();
+        let dir = root.path().join("17");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), count + 1);
+        let read = read_routes(&dir.join(ROUTES_FILE), &torus, demand.jobs[0].nodes()).unwrap();
+        assert_eq!(read, tables.get().routes[0]);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing is left beside");
+    }
+    let id = JobId::new("17").unwrap();
+    remove(root.path(), &id).unwrap();
+    remove(root.path(), &id).unwrap();
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_node_table_reads_as_documented() {
+    let torus = TorusBuilder::new(&[2, 2]).unwrap().build().unwrap();
+    let demand = TorusDemand::whole(&torus);
+    let tables = engine("angara-sssp").unwrap().route(&torus, &demand, &Limits::default()).unwrap();
+    let text = node_table(&torus, &tables.routes[0], None, 1);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "sarouter-angara-table 1");
+    assert_eq!(lines[1], "job -");
+    assert_eq!(lines[2], format!("torus 2x2 {}", torus.fingerprint()));
+    assert_eq!(lines[3..8], ["node 0.1 n2", "routes 3", "0.0 n1 -Y", "1.0 n3 +X,-Y", "1.1 n4 +X"]);
+    assert!(lines[8].starts_with("end ") && lines[8].len() == 68 && lines.len() == 9);
+}
+
+#[test]
+fn routes_are_written_judged_and_rejected_when_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("tables");
+    let (jobs, out_text) = (dir.path().join("jobs"), out.to_str().unwrap());
+    fs::write(&jobs, "17 n[1-16]\n").unwrap();
+    let common = ["--fabric", "angara:4x2x2x2", "--jobs", jobs.to_str().unwrap()];
+    let run = |command: &str, more: &[&str]| sarouter(&[&[command], &common[..], more].concat());
+    let routed = run("route", &["--format", "json", "--out", out_text]);
+    assert_eq!(routed.status.code(), Some(0), "{routed:?}");
+    let report: serde_json::Value = serde_json::from_slice(&routed.stdout).unwrap();
+    assert!(report["load"]["max"].as_u64() >= report["lower_bound"].as_u64());
+    assert!(report["sigma4"].is_f64() && report["unique_share"].is_f64());
+    assert!(out.join("node-0.0.0.0.table").is_file());
+    assert_eq!(run("verify", &["--tables", out_text]).status.code(), Some(0));
+    let path = out.join(ROUTES_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.split_once('\n').unwrap().1).unwrap();
+    let missing = run("verify", &["--tables", out_text]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stdout).contains("missing"));
+    fs::write(&path, &text[..text.len() - 3]).unwrap();
+    let cut = run("verify", &["--tables", out_text]);
+    assert_eq!(cut.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&cut.stderr).contains("routes.txt:240: the file ends"), "{cut:?}");
+}
+
+#[test]
+fn bad_input_names_the_place_and_publishes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let twice =
+        at("twice.toml", "sizes = [2]\nnode = [{name = \"a\", at = [0]},\n{name = \"a\", at = [1]}]\n");
+    let truncated = at("cut.toml", "sizes = [4, 2]\nfailed = [\"1.0\",\n");
+    let outside = at("outside", "17 n1,n99\n");
+    let split = at("split", "17 n1,n6\n");
+    let out = dir.path().join("out");
+    for (fabric, jobs, wanted) in [
+        ("angara:4x0", None, "angara:4x0"),
+        ("angara:4x1", None, "size 1"),
+        ("angara:2x2x2x2x2", None, "5 dimensions"),
+        (&twice[..], None, "twice.toml:3: two nodes are called a"),
+        (&truncated[..], None, "cut.toml:"),
+        ("angara:4x4", Some(&outside), "no node n99"),
+        ("angara:4x4", Some(&split), "from n1 (0.0) to n6 (1.1)"),
+        ("angara:4x4,failed=0.0", Some(&split), "node n1 has failed"),
+    ] {
+        let mut args = vec!["route", "--fabric", fabric, "--out", out.to_str().unwrap()];
+        jobs.iter().for_each(|j| args.extend(["--jobs", j.as_str()]));
+        let answer = sarouter(&args);
+        assert_eq!(answer.status.code(), Some(2), "{fabric}: {answer:?}");
+        assert!(String::from_utf8_lossy(&answer.stderr).contains(wanted), "{fabric}: {answer:?}");
+        assert!(!Path::new(&out).exists(), "{fabric}");
+    }
+}
+
+#[test]
+fn a_small_sweep_is_accepted_and_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let sweep = ["angara", "sweep", "--samples", "2", "--max-nodes", "60", "--out", out, "--format", "json"];
+    let answer = sarouter(&sweep);
+    assert_eq!(answer.status.code(), Some(0), "{answer:?}");
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!(rows.len(), 3 * (49 + 2 + 2));
+    for system in rows.chunks(3) {
+        let max: Vec<u64> = system.iter().map(|r| r["max"].as_u64().unwrap()).collect();
+        assert!(max[2] <= max[1] && max[2] <= max[0], "{}: {max:?}", system[0]["system"]);
+    }
+    assert!(fs::read_to_string(dir.path().join("sweep.svg")).unwrap().contains("<circle"));
+    assert_eq!(fs::read_to_string(dir.path().join("sweep.csv")).unwrap().lines().count(), rows.len() + 1);
+}
