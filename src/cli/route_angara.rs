@@ -210,7 +210,7 @@ pub fn route(
                 .map_err(|e| format!("{}: {e}", path.display()))?;
             match context.format {
                 Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-                Format::Text => print!("{}files         {}\n", report.text(), out.display()),
+                Format::Text => println!("{}files         {}", report.text(), out.display()),
             }
             Ok(Answer::Yes)
         }

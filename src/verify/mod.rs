@@ -89,7 +89,7 @@ pub fn judge_with(fabric: &Fabric, tables: &Tables, budget: LayerBudget, checks:
 /// No cycle may come from all of them together.
 pub fn judge_all(fabric: &Fabric, tables: &[Tables], budget: LayerBudget, checks: Checks) -> Verdict {
     let mut findings = Findings::default();
-    for other in tables.iter().filter(|t| t.fabric() != fabric.fingerprint()) {
+    if let Some(other) = tables.iter().find(|t| t.fabric() != fabric.fingerprint()) {
         findings.add(Kind::WrongFabric, || Finding::WrongFabric {
             fabric: fabric.fingerprint().to_string(),
             tables: other.fabric().to_string(),
