@@ -30,7 +30,7 @@ pub fn heat_sheet(fabric: &Fabric, maps: &[(String, Vec<u64>)]) -> String {
     let (mut y, mut body) = (0.0, String::new());
     for (title, loads) in maps {
         let (height, drawing) = draw(fabric, loads, full, title);
-        let _ = write!(body, "<g class=\"heat\" transform=\"translate(0 {y})\">{drawing}</g>\n");
+        let _ = writeln!(body, "<g class=\"heat\" transform=\"translate(0 {y})\">{drawing}</g>");
         y += height + 16.0;
     }
     format!(
