@@ -114,3 +114,49 @@ fn figure_5_2_reaches_the_lower_bound_without_dark_fiber() {
     let effective = figures("fattree:10x18,5", &jobs).effective;
     assert_eq!((effective.max, effective.dark_fiber), (54, 0.0));
 }
+
+/// On a ring a job's shortest routes close a cycle, so that they cannot all be on one layer.
+#[test]
+fn one_layer_per_job_is_kept_even_where_shortest_routes_need_more() {
+    for spec in ["torus:9,hosts=2", "torus:5x5,hosts=2", "random:20,60,50"] {
+        let fabric = generate(spec).unwrap();
+        let demand = jobs(&fabric, &[10, 4, 3], 5);
+        let options = EngineOptions { layer_per_job: true, ..EngineOptions::default() };
+        let tables = route(&fabric, &demand, 4, &options);
+        check(&fabric, &tables, 4);
+        for group in &demand.groups {
+            let ends =
+                |a: &TerminalId, b: &TerminalId| (fabric.terminal(*a).switch, fabric.dest_of_terminal(*b));
+            let pairs = group.terminals.iter().flat_map(|a| group.terminals.iter().map(move |b| ends(a, b)));
+            let mut layers: Vec<_> =
+                pairs.filter(|(s, d)| *s != fabric.home(*d)).map(|(s, d)| tables.layer(s, d)).collect();
+            layers.dedup();
+            assert_eq!(layers.len(), 1, "{spec}");
+        }
+    }
+}
+
+#[test]
+fn what_need_not_change_stays() {
+    let fabric = generate("kary:6,3").unwrap();
+    let before = jobs(&fabric, &[40, 40, 64], 2);
+    let (old, groups) = (route(&fabric, &before, 8, &EngineOptions::default()), before.groups.clone());
+    let options =
+        EngineOptions { previous: Some(std::sync::Arc::new(old.clone())), ..EngineOptions::default() };
+    assert_eq!(route(&fabric, &before, 8, &options), old);
+    // The job of 64 ends, and another starts on its and on free hosts.
+    let busy: Vec<TerminalId> = groups[1..].iter().flat_map(|g| g.terminals.clone()).collect();
+    let free = fabric.terminal_ids().filter(|t| !busy.contains(t)).skip(9).step_by(2).take(64).collect();
+    let after = Demand::new(vec![groups[1].clone(), groups[2].clone(), Group::new(free)], Vec::new());
+    let new = route(&fabric, &after, 8, &options);
+    check(&fabric, &new, 8);
+    let in_jobs: Vec<TerminalId> = after.groups.iter().flat_map(|g| g.terminals.clone()).collect();
+    for t in fabric.terminal_ids().filter(|t| !in_jobs.contains(t)) {
+        assert_eq!(new.ports_to(fabric.dest_of_terminal(t)), old.ports_to(fabric.dest_of_terminal(t)));
+    }
+    let fresh = route(&fabric, &after, 8, &EngineOptions::default());
+    let largest = |tables| measure(&fabric, tables, &after).effective.max;
+    assert!(largest(&new) <= largest(&fresh) * 5 / 4, "{} {}", largest(&new), largest(&fresh));
+    let changed = |tables: &Tables| old.changed_blocks(&fabric, tables).unwrap();
+    assert!(changed(&new) < changed(&fresh), "{} {}", changed(&new), changed(&fresh));
+}

@@ -15,6 +15,8 @@
 
 mod bound;
 mod grid;
+mod jobs;
+mod keep;
 mod layers;
 mod net;
 mod order;
@@ -24,6 +26,7 @@ mod routing;
 mod search;
 mod traffic;
 
+use self::jobs::JobLayers;
 use self::layers::Layers;
 use self::net::{NONE, Net};
 use self::routing::Routing;
@@ -33,11 +36,13 @@ use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, LayerBudget, Tables};
 
 /// The engine.
-pub(super) struct Balanced;
+pub(super) struct Balanced {
+    options: EngineOptions,
+}
 
 impl Balanced {
-    pub(super) fn make(_options: &EngineOptions) -> Box<dyn Engine> {
-        Box::new(Self)
+    pub(super) fn make(options: &EngineOptions) -> Box<dyn Engine> {
+        Box::new(Self { options: options.clone() })
     }
 }
 
@@ -52,15 +57,30 @@ impl Engine for Balanced {
         let traffic = Traffic::new(fabric, demand);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let mut routing = Routing::new(&net, &layers, &traffic, home);
+        let previous = self.options.previous.as_ref().filter(|p| p.fabric() == fabric.fingerprint());
+        let kept = match previous {
+            Some(previous) => routing.keep(fabric, previous),
+            None => vec![false; fabric.terminals().len()],
+        };
+        let mut job_layers = JobLayers::default();
         for class in [Class::Job, Class::Storage, Class::Other] {
-            routing.route(&traffic.destinations(class), layers.all);
+            routing.route(class, &kept, layers.all);
+            if class == Class::Job && self.options.layer_per_job {
+                job_layers = routing.one_layer_per_job(fabric, demand);
+            }
         }
-        write(fabric, &net, &layers, routing.rows)
+        write(fabric, &net, &layers, routing.rows, &job_layers)
     }
 }
 
 /// Tables of the trees: ports for slots, a layer per source, and the trees of the switches.
-fn write(fabric: &Fabric, net: &Net, layers: &Layers, rows: Vec<u8>) -> Result<Tables, RouteError> {
+fn write(
+    fabric: &Fabric,
+    net: &Net,
+    layers: &Layers,
+    rows: Vec<u8>,
+    job_layers: &JobLayers,
+) -> Result<Tables, RouteError> {
     let switches = net.switches();
     let mut ports = rows;
     ports.resize(fabric.dest_count() * switches, NONE);
@@ -90,6 +110,10 @@ fn write(fabric: &Fabric, net: &Net, layers: &Layers, rows: Vec<u8>) -> Result<T
             if row[s] != NONE {
                 row[s] = net.port(net.channel(s, row[s]));
             }
+        }
+        if let Some((of_job, switches)) = job_layers.of(d.index()) {
+            let starts = switches.iter().map(|s| *s as usize).filter(|s| search.layers[*s] != 0);
+            starts.for_each(|s| layer[s] = *of_job);
         }
         if net.is_source[home] {
             layer[home] = 0;

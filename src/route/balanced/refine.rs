@@ -40,6 +40,17 @@ impl Routing<'_> {
         self.wander(terminals, floor);
     }
 
+    /// Moves as few routes as possible: those over channels with an eighth more than the bound.
+    pub(super) fn make_room(&mut self, terminals: &[usize], floor: u32) {
+        let mean = self.load.iter().map(|l| u64::from(*l)).sum::<u64>() / self.load.len().max(1) as u64;
+        let limit = floor.max(mean as u32);
+        let limit = limit + limit / 8;
+        self.refine(terminals, limit, limit);
+        self.slack = 1;
+        self.refine(terminals, limit, limit);
+        self.slack = 0;
+    }
+
     /// Moves routes until no channel has more than `limit` or nothing helps; `base` is what a channel
     /// has at least to be worth a look. Each move makes the
     /// fullest channel it touches less full. O(rounds × terminals × channels) at worst, much less

@@ -4,7 +4,7 @@ use super::bound;
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::search::Search;
-use super::traffic::Traffic;
+use super::traffic::{Class, Traffic};
 use crate::generate::rng::Rng;
 
 /// Switches of trees in large fabrics.
@@ -64,10 +64,26 @@ impl<'a> Routing<'a> {
     }
 
     /// Routes these terminals and balances them among themselves, whatever was routed before.
-    pub(super) fn route(&mut self, terminals: &[usize], within: u16) {
+    ///
+    /// Those that are `kept` have routes, which then only make room where a channel is too full with
+    /// the routes of jobs.
+    pub(super) fn route(&mut self, class: Class, kept: &[bool], within: u16) {
+        let terminals = &self.traffic.destinations(class);
         self.clear_load();
-        for &t in terminals {
+        for &t in terminals.iter().filter(|t| kept[**t]) {
+            self.follow(t);
+            self.gather(t);
+            self.count(t, u32::wrapping_add);
+        }
+        for &t in terminals.iter().filter(|t| !kept[**t]) {
             self.grow(t, within);
+        }
+        if terminals.iter().any(|t| kept[*t]) {
+            if class == Class::Job {
+                let floor = bound::floor(self, terminals);
+                self.make_room(terminals, floor);
+            }
+            return;
         }
         if !self.is_large(terminals.len()) {
             // Once more, now that the load of all others is known.

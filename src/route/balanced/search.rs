@@ -155,6 +155,32 @@ impl Search {
         }
     }
 
+    /// Recomputes everything but costs from the routes in `row`, whatever they are. Switches whose
+    /// route is broken or in a loop count as not reached. O(channels).
+    pub(super) fn follow(&mut self, net: &Net, fit: &[u16], layers: u16, home: usize, row: &[u8]) {
+        self.hops.fill(u16::MAX);
+        self.layers.fill(0);
+        self.reached.clear();
+        self.reached.push(home as u32);
+        self.hops[home] = 0;
+        self.layers[home] = layers;
+        let mut head = 0;
+        while let Some(&u) = self.reached.get(head) {
+            head += 1;
+            let u = u as usize;
+            for (i, c) in net.out(u).enumerate() {
+                let w = net.to(c);
+                if w == home || row[w] != net.back_slot[c] {
+                    continue;
+                }
+                let fit = if u == home { u16::MAX } else { fit[net.turn(u, i as u8, row[u])] };
+                self.hops[w] = self.hops[u] + 1;
+                self.layers[w] = self.layers[u] & fit;
+                self.reached.push(w as u32);
+            }
+        }
+    }
+
     /// Gives switches without a route one over any neighbour that has one; such routes are allowed
     /// in no layer. O(channels).
     pub(super) fn attach_rest(&mut self, net: &Net, row: &mut [u8]) {

@@ -1,0 +1,40 @@
+//! Starts from tables that are in force, so that only what must change does.
+
+use super::net::NONE;
+use super::routing::{Routing, covers};
+use crate::model::{Fabric, Tables, TerminalId};
+
+impl Routing<'_> {
+    /// Takes over the routes to each terminal if some layer allows each of them. The orders of the
+    /// layers depend on the fabric and the budget alone, so tables of this engine stay as they are.
+    /// Says which were taken over. O(terminals × channels).
+    pub(super) fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
+        let net = self.net;
+        let switches = net.switches();
+        let mut slot_of = vec![[NONE; 256]; switches];
+        for (s, slots) in slot_of.iter_mut().enumerate() {
+            for (slot, c) in net.out(s).enumerate() {
+                slots[usize::from(net.port(c))] = slot as u8;
+            }
+        }
+        let keep_one = |t: usize| {
+            let home = self.home[t] as usize;
+            let row = &mut self.rows[t * switches..(t + 1) * switches];
+            let ports = previous.ports_to(fabric.dest_of_terminal(TerminalId::at(t)));
+            for s in (0..switches).filter(|s| *s != home) {
+                row[s] = slot_of[s][usize::from(ports[s])];
+            }
+            self.search.follow(net, &self.layers.fit, self.layers.all, home, row);
+            let is_kept = covers(net, &self.search, home);
+            if is_kept {
+                // Broken routes are left only where nothing starts: any way there will do.
+                for s in (0..switches).filter(|s| self.search.hops[*s] == u16::MAX) {
+                    row[s] = NONE;
+                }
+                self.search.attach_rest(net, row);
+            }
+            is_kept
+        };
+        (0..self.home.len()).map(keep_one).collect()
+    }
+}
