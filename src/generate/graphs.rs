@@ -4,8 +4,9 @@ use super::builder::Net;
 use super::rng::Rng;
 use super::spec::{Refusal, Words};
 
-/// `random:125,1000,1000,seed=1`: switches, hosts, cables. Hosts are spread evenly; a random tree
-/// keeps the fabric connected, the other cables join random pairs (parallel cables may occur).
+/// `random:125,1000,1000,seed=1`: switches, hosts, cables (thesis section 3.2.5). Hosts are spread
+/// evenly; a ring keeps the fabric connected (a line, if there is one cable too few), the other
+/// cables join random pairs (parallel cables may occur).
 pub(super) fn random(words: &mut Words) -> Result<Net, Refusal> {
     let [switches, hosts, cables] = words.numbers("SWITCHES,HOSTS,CABLES")?;
     let mut rng = Rng::new(words.seed);
@@ -14,12 +15,10 @@ pub(super) fn random(words: &mut Words) -> Result<Net, Refusal> {
     }
     let mut net = words.net(switches)?;
     (0..switches).try_for_each(|s| net.hosts(s, hosts / switches + usize::from(s < hosts % switches)))?;
-    let mut order: Vec<usize> = (0..switches).collect();
-    rng.shuffle(&mut order);
-    for i in 1..switches {
-        net.cable(order[i], order[rng.below(i)])?;
-    }
-    for _ in switches - 1..cables {
+    // Two switches make a line.
+    let ring = cables.min(if switches > 2 { switches } else { 1 });
+    (0..ring).try_for_each(|s| net.cable(s, (s + 1) % switches))?;
+    for _ in ring..cables {
         let a = rng.below(switches);
         let b = (a + 1 + rng.below(switches - 1)) % switches;
         net.cable(a, b)?;

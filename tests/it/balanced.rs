@@ -102,8 +102,7 @@ fn the_loads_are_as_low_as_promised() {
     assert_eq!(largest("fattree:10x18,5"), 162);
     // A leaf sends 11 routes to each of 1,089 hosts over 10 channels: 109 whole branches on one.
     assert!(largest("kary:10,3,hosts=11") <= 1199 * 105 / 100);
-    // A switch with six cables: 166 whole branches of 8 on one. With seed 2, seven cables, 1136.
-    assert!(largest("random:125,1000,1000,seed=1") <= 1328 * 105 / 100);
+    assert!(largest("random:125,1000,1000,seed=1") <= 1150);
     assert!(largest("random:125,1000,1000,seed=2") <= 1150);
     assert!(largest("dragonfly:12,6,6,15") <= 1500);
 }

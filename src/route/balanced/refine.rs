@@ -6,9 +6,18 @@ use super::routing::Routing;
 /// Most passes over all trees.
 const ROUNDS: usize = 40;
 /// Switches of trees visited by wandering, at most.
-const WANDERING: usize = 2_000_000;
+const WANDERING: usize = 4_000_000;
 /// Moves per switch of a tree below which a pass is the last one.
 const PATIENCE: usize = 50_000;
+
+/// What bounds a move that need not be a gain.
+#[derive(Clone, Copy)]
+struct Sideways {
+    /// The sum of loads above this must not grow.
+    target: u32,
+    /// No channel may get more than this.
+    most: u32,
+}
 
 /// A better way for one switch.
 struct Detour {
@@ -37,7 +46,11 @@ impl Routing<'_> {
             self.refine(terminals, limit, base);
             self.slack = 0;
         }
-        self.wander(terminals, floor);
+        // Where the floor is no higher than the mean no routing comes near it: so step by step.
+        let mut left = WANDERING;
+        for target in [mean + mean / 8, mean + mean / 16, mean + mean / 32, 0] {
+            left = self.wander(terminals, floor.max(target as u32), left);
+        }
     }
 
     /// Moves as few routes as possible: those over channels with an eighth more than the bound.
@@ -75,22 +88,25 @@ impl Routing<'_> {
         }
     }
 
-    /// In small fabrics that are close to `floor`, moves routes over channels above it to others as
-    /// long as the sum of what is above does not grow, at random, until holes are found: loads made
-    /// of a few large pieces cannot be levelled by gains alone.
-    fn wander(&mut self, terminals: &[usize], floor: u32) {
+    /// Moves routes over channels with more than `target` to others as long as the sum of what is
+    /// above does not grow, at random, until holes are found: loads made of a few large pieces
+    /// cannot be levelled by gains alone. No channel becomes fuller than the fullest was. `left` is
+    /// how many switches of trees may be visited; half of them at most are, and the rest is returned.
+    fn wander(&mut self, terminals: &[usize], target: u32, left: usize) -> usize {
         let size = (terminals.len() * self.net.switches()).max(1);
-        for round in 0..(WANDERING / size).min(500) {
+        let rounds = (left / 2 / size).min(500);
+        for round in 0..rounds {
             let fullest = self.fullest();
-            if fullest <= floor || fullest > floor + floor / 4 {
-                return;
+            if fullest <= target {
+                return left - round * size;
             }
             // Now and then all routes over channels that are just full move on, too: to find new holes.
-            let above = if round % 8 == 7 { floor - 1 } else { floor };
+            let above = if round % 8 == 7 { target - 1 } else { target };
             terminals.iter().for_each(|t| {
-                self.relieve(*t, above, Some(floor));
+                self.relieve(*t, above, Some(Sideways { target, most: fullest }));
             });
         }
+        left - rounds * size
     }
 
     fn fullest(&self) -> u32 {
@@ -99,7 +115,7 @@ impl Routing<'_> {
 
     /// Moves what can be moved of one tree away from channels with more than `limit`; returns the
     /// number of moves.
-    fn relieve(&mut self, terminal: usize, limit: u32, sideways: Option<u32>) -> usize {
+    fn relieve(&mut self, terminal: usize, limit: u32, sideways: Option<Sideways>) -> usize {
         let net = self.net;
         let is_full = |(v, slot): (usize, &u8)| *slot != NONE && self.load[net.channel(v, *slot)] > limit;
         if !self.row(terminal).iter().enumerate().any(is_full) {
@@ -144,7 +160,7 @@ impl Routing<'_> {
         false
     }
 
-    fn best_detour(&mut self, terminal: usize, v: usize, sideways: Option<u32>) -> Option<Detour> {
+    fn best_detour(&mut self, terminal: usize, v: usize, sideways: Option<Sideways>) -> Option<Detour> {
         let now = self.row(terminal)[v];
         let mut best: Option<Detour> = None;
         let degree = self.net.degree(v);
@@ -156,11 +172,10 @@ impl Routing<'_> {
             if slot == now || !is_near || self.search.layers[u] == 0 {
                 continue;
             }
-            let detour = self.try_detour(terminal, v, slot, sideways.unwrap_or(0));
-            let (is_better, key) = if sideways.is_some() {
-                (detour.spill <= 0, detour.spill)
-            } else {
-                (detour.fullest < detour.fullest_now, i64::from(detour.fullest))
+            let detour = self.try_detour(terminal, v, slot, sideways.map_or(0, |s| s.target));
+            let (is_better, key) = match sideways {
+                Some(bounds) => (detour.spill <= 0 && detour.fullest <= bounds.most, detour.spill),
+                None => (detour.fullest < detour.fullest_now, i64::from(detour.fullest)),
             };
             let is_best = best
                 .as_ref()
