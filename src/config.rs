@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+pub use self::written::STATUS_FILE;
 use crate::model::LayerBudget;
 
 /// Where the settings are unless the command line says otherwise.

@@ -169,7 +169,7 @@ impl Default for WrittenSlurm {
 
 impl Default for WrittenRouting {
     fn default() -> Self {
-        Self { engine: "sar".into(), layers: None, layer_per_job: false, storage_nodes: Vec::new() }
+        Self { engine: "balanced".into(), layers: None, layer_per_job: false, storage_nodes: Vec::new() }
     }
 }
 
@@ -204,7 +204,7 @@ fn line_at(text: &str, offset: usize) -> usize {
 const DEFAULT_LAYERS: u64 = 8;
 
 /// Name of the plugin's status file in the state directory.
-const STATUS_FILE: &str = "opensm-status.json";
+pub const STATUS_FILE: &str = "opensm-status.json";
 
 impl Written {
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {

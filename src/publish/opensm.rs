@@ -6,8 +6,7 @@ use std::{fs, io};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-/// Name of the status file in the state directory, unless configured.
-pub const STATUS_FILE: &str = "opensm-status.json";
+pub use crate::config::STATUS_FILE;
 
 /// Name of our engine in OpenSM.
 pub const ENGINE: &str = "sarouter";
