@@ -110,8 +110,10 @@ fn the_loads_are_as_low_as_promised() {
 #[test]
 fn figure_5_2_reaches_the_lower_bound_without_dark_fiber() {
     let jobs: [&[_]; 3] = [&[1..=30, 91..=120], &[31..=60, 151..=180], &[61..=90, 121..=150]];
-    let effective = figures("fattree:10x18,5", &jobs).effective;
-    assert_eq!((effective.max, effective.dark_fiber), (54, 0.0));
+    let figures = figures("fattree:10x18,5", &jobs);
+    assert_eq!((figures.effective.max, figures.effective.dark_fiber), (54, 0.0));
+    // A job that starts now is served at once: 162 is the mean, the routes of the jobs are given.
+    assert!(figures.load.max <= 260, "{}", figures.load.max);
 }
 
 /// On a ring a job's shortest routes close a cycle, so that they cannot all be on one layer.

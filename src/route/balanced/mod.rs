@@ -11,13 +11,15 @@
 //!    routing can beat (`bound`), if it can be reached.
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
-//! routes between hosts.
+//! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
+//! are balanced, for a job that starts before the next tables are there (`level`).
 
 mod bound;
 mod grid;
 mod jobs;
 mod keep;
 mod layers;
+mod level;
 mod net;
 mod order;
 mod refine;
@@ -55,6 +57,8 @@ impl Engine for Balanced {
         let net = Net::new(fabric);
         let layers = Layers::new(fabric, &net, budget.get());
         let traffic = Traffic::new(fabric, demand);
+        let oblivious = Demand::oblivious();
+        let everyone = Traffic::new(fabric, &oblivious);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let mut routing = Routing::new(&net, &layers, &traffic, home);
         let previous = self.options.previous.as_ref().filter(|p| p.fabric() == fabric.fingerprint());
@@ -62,6 +66,7 @@ impl Engine for Balanced {
             Some(previous) => routing.keep(fabric, previous),
             None => vec![false; fabric.terminals().len()],
         };
+        let in_force = previous.map(|_| routing.fullest_in_force(&everyone, &kept));
         let mut job_layers = JobLayers::default();
         for class in [Class::Job, Class::Storage, Class::Other] {
             routing.route(class, &kept, layers.all);
@@ -69,7 +74,11 @@ impl Engine for Balanced {
                 job_layers = routing.one_layer_per_job(fabric, demand);
             }
         }
-        write(fabric, &net, &layers, routing.rows, &job_layers)
+        let rows = match demand.is_oblivious() {
+            true => routing.rows,
+            false => routing.level(&everyone, &job_layers, in_force),
+        };
+        write(fabric, &net, &layers, rows, &job_layers)
     }
 }
 

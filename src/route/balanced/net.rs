@@ -43,9 +43,8 @@ impl Net {
         let back_slot = (0..graph.channels()).map(|c| graph.slot(graph.reverse(c))).collect();
         let is_source = graph.terminals().iter().map(|n| *n > 0).collect();
         let hosts = hosts_per_switch(fabric);
-        let mut net = Self { graph, back_slot, turn_start, hosts, is_source, part: Vec::new() };
-        net.part = net.parts();
-        net
+        let part = graph.components();
+        Self { graph, back_slot, turn_start, hosts, is_source, part }
     }
 
     /// Number of turns.
@@ -82,19 +81,5 @@ impl Net {
             }
         }
         hops
-    }
-
-    fn parts(&self) -> Vec<u32> {
-        let mut part = vec![u32::MAX; self.switches()];
-        for first in 0..self.switches() {
-            if part[first] == u32::MAX {
-                let hops = self.hops_from([first]);
-                part.iter_mut()
-                    .zip(hops)
-                    .filter(|(_, h)| *h != u32::MAX)
-                    .for_each(|(p, _)| *p = first as u32);
-            }
-        }
-        part
     }
 }

@@ -36,10 +36,10 @@ impl Routing<'_> {
     /// Moves routes away from full channels: first without making them longer, then by at most one
     /// hop, then sideways in small fabrics. `floor` is what cannot be beaten.
     pub(super) fn balance(&mut self, terminals: &[usize], floor: u32) {
-        let mean = self.load.iter().map(|l| u64::from(*l)).sum::<u64>() / self.load.len().max(1) as u64;
+        let mean = self.mean_load();
         let is_large = self.is_large(terminals.len());
-        let limit = floor.max((mean + if is_large { mean / 16 } else { 0 }) as u32);
-        let base = if is_large { limit } else { mean as u32 };
+        let limit = floor.max(mean + if is_large { mean / 16 } else { 0 });
+        let base = if is_large { limit } else { mean };
         self.refine(terminals, limit, base);
         if !is_large || self.fullest() > limit + limit / 8 {
             self.slack = 1;
@@ -55,8 +55,8 @@ impl Routing<'_> {
 
     /// Moves as few routes as possible: those over channels with an eighth more than the bound.
     pub(super) fn make_room(&mut self, terminals: &[usize], floor: u32) {
-        let mean = self.load.iter().map(|l| u64::from(*l)).sum::<u64>() / self.load.len().max(1) as u64;
-        let limit = floor.max(mean as u32);
+        let mean = self.mean_load();
+        let limit = floor.max(mean);
         let limit = limit + limit / 8;
         self.refine(terminals, limit, limit);
         self.slack = 1;
@@ -66,9 +66,9 @@ impl Routing<'_> {
 
     /// Moves routes until no channel has more than `limit` or nothing helps; `base` is what a channel
     /// has at least to be worth a look. Each move makes the
-    /// fullest channel it touches less full. O(rounds × terminals × channels) at worst, much less
+    /// fullest channel it touches less full. Routes that are held stay. O(rounds × terminals × channels) at worst, much less
     /// if few channels are that full.
-    fn refine(&mut self, terminals: &[usize], limit: u32, base: u32) {
+    pub(super) fn refine(&mut self, terminals: &[usize], limit: u32, base: u32) {
         let size = terminals.len() * self.net.switches();
         let is_large = self.is_large(terminals.len());
         for _ in 0..ROUNDS {
@@ -109,7 +109,13 @@ impl Routing<'_> {
         left - rounds * size
     }
 
-    fn fullest(&self) -> u32 {
+    /// Mean over all channels, rounded down.
+    pub(super) fn mean_load(&self) -> u32 {
+        (self.load.iter().map(|l| u64::from(*l)).sum::<u64>() / self.load.len().max(1) as u64) as u32
+    }
+
+    /// Load of the fullest channel.
+    pub(super) fn fullest(&self) -> u32 {
         self.load.iter().max().copied().unwrap_or(0)
     }
 
@@ -122,12 +128,17 @@ impl Routing<'_> {
             return 0;
         }
         self.follow(terminal);
+        self.mark_held(terminal);
         self.gather(terminal);
         self.mark_full(terminal, limit);
         let mut moved = 0;
         for i in (1..self.search.reached.len()).rev() {
             let v = self.search.reached[i] as usize;
-            if self.flow[v] == 0 || !self.is_full[v] || !self.is_still_full(terminal, v, limit) {
+            if self.flow[v] == 0
+                || self.held[v]
+                || !self.is_full[v]
+                || !self.is_still_full(terminal, v, limit)
+            {
                 continue;
             }
             if let Some(detour) = self.best_detour(terminal, v, sideways) {

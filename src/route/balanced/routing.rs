@@ -2,6 +2,7 @@
 
 use super::bound;
 use super::layers::Layers;
+use super::level::Hold;
 use super::net::{NONE, Net};
 use super::search::Search;
 use super::traffic::{Class, Traffic};
@@ -34,6 +35,10 @@ pub(super) struct Routing<'a> {
     /// Whether the route of a switch has a channel that is too full.
     pub(super) is_full: Vec<bool>,
     pub(super) rng: Rng,
+    /// Set once the routes of jobs must stay as they are.
+    pub(super) hold: Option<Hold<'a>>,
+    /// Whether the route of a switch must stay, in the tree at hand.
+    pub(super) held: Vec<bool>,
 }
 
 impl<'a> Routing<'a> {
@@ -51,6 +56,8 @@ impl<'a> Routing<'a> {
             slack: 0,
             is_full: vec![false; switches],
             rng: Rng::new(1),
+            hold: None,
+            held: vec![false; switches],
             net,
             layers,
             traffic,
@@ -69,20 +76,20 @@ impl<'a> Routing<'a> {
     /// the routes of jobs.
     pub(super) fn route(&mut self, class: Class, kept: &[bool], within: u16) {
         let terminals = &self.traffic.destinations(class);
-        self.clear_load();
-        for &t in terminals.iter().filter(|t| kept[**t]) {
-            self.follow(t);
-            self.gather(t);
-            self.count(t, u32::wrapping_add);
-        }
+        let taken_over: Vec<usize> = terminals.iter().copied().filter(|t| kept[*t]).collect();
+        self.sum_up(&taken_over);
         for &t in terminals.iter().filter(|t| !kept[**t]) {
             self.grow(t, within);
         }
-        if terminals.iter().any(|t| kept[*t]) {
+        if !taken_over.is_empty() {
             if class == Class::Job {
                 let floor = bound::floor(self, terminals);
                 self.make_room(terminals, floor);
             }
+            return;
+        }
+        if class == Class::Other && !self.traffic.is_oblivious() {
+            // All routes between hosts are balanced in the end.
             return;
         }
         if !self.is_large(terminals.len()) {
@@ -102,7 +109,7 @@ impl<'a> Routing<'a> {
     }
 
     /// Forgets all loads.
-    fn clear_load(&mut self) {
+    pub(super) fn clear_load(&mut self) {
         self.load.fill(0);
         self.price_back.fill(0.0);
     }
@@ -160,7 +167,7 @@ impl<'a> Routing<'a> {
         }
     }
 
-    fn count(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
+    pub(super) fn count(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
         for i in 1..self.search.reached.len() {
             let v = self.search.reached[i] as usize;
             let flow = self.flow[v];

@@ -2,6 +2,18 @@
 
 use super::net::{NONE, Net};
 
+/// What a search runs over.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) net: &'a Net,
+    /// Layers that allow each turn.
+    pub(super) fit: &'a [u16],
+    /// Switch of the destination.
+    pub(super) home: usize,
+    /// Price of the reverse of each channel.
+    pub(super) price_back: &'a [f32],
+}
+
 /// Reusable arrays of one search; afterwards they describe the tree that was found.
 pub(super) struct Search {
     /// Hops to the destination's switch; `u16::MAX` where there is no route.
@@ -73,8 +85,33 @@ impl Search {
         home: usize,
         price_back: &[f32],
         row: &mut [u8],
-        mut head: usize,
+        head: usize,
     ) {
+        self.advance(Ground { net, fit, home, price_back }, row, head, |_, _| true);
+    }
+
+    /// Like [`Search::run`], but a switch that is `held` keeps the slot it has in `before`, whose
+    /// routes must be allowed in `layers`; all others are routed around these. O(channels).
+    pub(super) fn run_around(
+        &mut self,
+        ground: Ground<'_>,
+        layers: u16,
+        row: &mut [u8],
+        before: &[u8],
+        held: &[bool],
+    ) {
+        self.start(ground.home, layers, row);
+        self.advance(ground, row, 0, |w, slot| !held[w] || slot == before[w]);
+    }
+
+    fn advance(
+        &mut self,
+        ground: Ground<'_>,
+        row: &mut [u8],
+        mut head: usize,
+        may_use: impl Fn(usize, u8) -> bool,
+    ) {
+        let Ground { net, fit, home, price_back } = ground;
         while let Some(&u) = self.reached.get(head) {
             head += 1;
             let u = u as usize;
@@ -90,7 +127,10 @@ impl Search {
                 let layers = turns.map_or(above, |t| above & t[i]);
                 let cost = cost + price_back[c];
                 let is_new = self.hops[w] == u16::MAX;
-                if layers == 0 || !(is_new || (self.hops[w] == hops && cost < self.cost[w])) {
+                if layers == 0
+                    || !(is_new || (self.hops[w] == hops && cost < self.cost[w]))
+                    || !may_use(w, net.back_slot[c])
+                {
                     continue;
                 }
                 if is_new {

@@ -53,6 +53,16 @@ impl<'a> Traffic<'a> {
         Self { demand, groups, spread, class }
     }
 
+    /// Whether no job is known, so that all routes between hosts count.
+    pub(super) fn is_oblivious(&self) -> bool {
+        self.demand.is_oblivious()
+    }
+
+    /// Class of a terminal.
+    pub(super) fn class(&self, terminal: usize) -> Class {
+        self.class[terminal]
+    }
+
     /// Destinations of a class. Those of jobs in the order of the largest job they are in, as in
     /// Algorithm 5.1.
     pub(super) fn destinations(&self, class: Class) -> Vec<usize> {

@@ -1,0 +1,260 @@
+//! What `balanced` costs and reaches, on one thread.
+//!
+//! `cargo bench --bench balanced [loads] [incremental] [scale]`: all three unless named. CPU seconds are
+//! those of the process.
+
+use std::error::Error;
+use std::process::Command;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use sarouter::generate::generate;
+use sarouter::generate::rng::Rng;
+use sarouter::measure::measure;
+use sarouter::model::{
+    Demand, Fabric, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Tables, TerminalId,
+};
+use sarouter::observe::nodes::{NodeNames, name_hosts};
+use sarouter::report::align;
+use sarouter::report::cost::{cpu_seconds, peak_rss_bytes};
+use sarouter::route::{self, EngineOptions};
+use sarouter::verify::judge;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+const LAYERS: u64 = 8;
+
+/// The fabrics whose loads and times are promised.
+const FABRICS: &[&str] = &[
+    "fattree:10x18,5",
+    "kary:10,3,hosts=11",
+    "random:125,1000,1000,seed=1",
+    "dragonfly:12,6,6,15",
+    "torus:8x8x8,hosts=4,faults=1%,seed=7",
+    "torus:10x10x10,hosts=4,faults=1%,seed=7",
+];
+
+/// Two families that grow to 20,000 hosts.
+const SCALES: &[&[&str]] = &[
+    &["kary:10,3", "kary:14,3", "kary:20,3", "kary:27,3"],
+    &["dragonfly:8,4,4,33", "dragonfly:10,5,5,51", "dragonfly:14,7,7,75", "dragonfly:18,9,9,124"],
+];
+
+/// What one fabric took, in a process of its own.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+struct Point {
+    hosts: usize,
+    switches: usize,
+    cpu_seconds: f64,
+    peak_rss_bytes: u64,
+    max: u64,
+    bound: u64,
+    minimal_share: f64,
+    accepted: bool,
+}
+
+fn main() -> Result<(), Failure> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    if let [command, spec] = args.as_slice() {
+        if command == "point" {
+            println!("{}", serde_json::to_string(&pool.install(|| point(spec))?)?);
+            return Ok(());
+        }
+    }
+    let is_wanted = |part: &str| args.is_empty() || args.iter().any(|a| a == part);
+    if is_wanted("loads") {
+        loads()?;
+    }
+    if is_wanted("incremental") {
+        pool.install(incremental)?;
+    }
+    if is_wanted("scale") {
+        SCALES.iter().try_for_each(|specs| scale(specs))?;
+    }
+    Ok(())
+}
+
+fn route(fabric: &Fabric, demand: &Demand, previous: Option<&Arc<Tables>>) -> Result<Tables, Failure> {
+    let options = EngineOptions { previous: previous.cloned(), ..EngineOptions::default() };
+    Ok(route::engine("balanced", &options)?.route(fabric, demand, LayerBudget::new(LAYERS)?)?)
+}
+
+fn point(spec: &str) -> Result<Point, Failure> {
+    let fabric = generate(spec)?;
+    let start = cpu_seconds();
+    let tables = route(&fabric, &Demand::oblivious(), None)?;
+    let (cpu_seconds, peak_rss_bytes) = (cpu_seconds() - start, peak_rss_bytes());
+    let figures = measure(&fabric, &tables, &Demand::oblivious());
+    Ok(Point {
+        hosts: fabric.host_ids().count(),
+        switches: fabric.switches().len(),
+        cpu_seconds,
+        peak_rss_bytes,
+        max: figures.load.max,
+        bound: figures.load.lower_bound,
+        minimal_share: figures.paths.minimal_share,
+        accepted: judge(&fabric, &tables, LayerBudget::new(LAYERS)?).accepted,
+    })
+}
+
+/// Runs [`point`] in another process, so that its memory can be told.
+fn apart(spec: &str) -> Result<Point, Failure> {
+    let output = Command::new(std::env::current_exe()?).args(["point", spec]).output()?;
+    if !output.status.success() {
+        return Err(format!("{spec}: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn cells(spec: &str, p: &Point) -> Vec<String> {
+    vec![
+        spec.to_string(),
+        p.hosts.to_string(),
+        p.switches.to_string(),
+        format!("{:.3}", p.cpu_seconds),
+        format!("{:.0}", p.peak_rss_bytes as f64 / 1e6),
+        p.max.to_string(),
+        p.bound.to_string(),
+        format!("{:.3}", p.minimal_share),
+        if p.accepted { "accepted" } else { "rejected" }.to_string(),
+    ]
+}
+
+fn head() -> Vec<String> {
+    ["fabric", "hosts", "switches", "CPU s", "MB", "EFI max", "bound", "minimal", "verdict"]
+        .map(String::from)
+        .to_vec()
+}
+
+fn loads() -> Result<(), Failure> {
+    let mut rows = vec![head()];
+    for spec in FABRICS {
+        rows.push(cells(spec, &apart(spec)?));
+    }
+    println!("{}", align(&rows));
+    Ok(())
+}
+
+/// The growth exponent is the slope of the least-squares line through the logarithms.
+fn scale(specs: &[&str]) -> Result<(), Failure> {
+    let mut rows = vec![head()];
+    let (mut times, mut sizes) = (Vec::new(), Vec::new());
+    for spec in specs {
+        let p = apart(spec)?;
+        rows.push(cells(spec, &p));
+        let hosts = (p.hosts as f64).ln();
+        times.push((hosts, p.cpu_seconds.ln()));
+        sizes.push((hosts, (p.peak_rss_bytes as f64).ln()));
+    }
+    println!(
+        "{}grows with hosts to the {:.2} in CPU time, to the {:.2} in memory\n",
+        align(&rows),
+        slope(&times),
+        slope(&sizes)
+    );
+    Ok(())
+}
+
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
+    let (xy, xx) = points
+        .iter()
+        .fold((0.0, 0.0), |(xy, xx), p| (xy + (p.0 - x) * (p.1 - y), xx + (p.0 - x) * (p.0 - x)));
+    xy / xx
+}
+
+/// Twenty jobs on 2,000 hosts of a three-level tree, at random places; one of 64 hosts ends and
+/// another of 64 starts on any free hosts.
+fn incremental() -> Result<(), Failure> {
+    let fabric = generate("kary:10,3,hosts=20")?;
+    let nodes = name_hosts(&fabric, &NodeNames::default());
+    let mut rows = vec![
+        [
+            "seed",
+            "jobs",
+            "hosts in jobs",
+            "tables ms",
+            "verified ms",
+            "fresh ms",
+            "blocks",
+            "fresh",
+            "of",
+            "γᵉ max",
+            "fresh",
+            "bound",
+            "EFI max",
+            "fresh",
+        ]
+        .map(String::from)
+        .to_vec(),
+    ];
+    for seed in 1..=5 {
+        rows.push(change(&fabric, &nodes, seed)?);
+    }
+    println!("{}", align(&rows));
+    Ok(())
+}
+
+fn change(fabric: &Fabric, nodes: &NodeMap, seed: u64) -> Result<Vec<String>, Failure> {
+    let mut rng = Rng::new(seed);
+    let mut free: Vec<TerminalId> = fabric.host_ids().collect();
+    rng.shuffle(&mut free);
+    let sizes = std::iter::once(64).chain((1..20).map(|_| 32 + rng.below(129))).collect::<Vec<_>>();
+    let mut placed: Vec<Vec<TerminalId>> =
+        sizes.iter().map(|n| free.split_off(free.len().saturating_sub(*n))).collect();
+    let before = job_map(fabric, &placed)?;
+    free.append(&mut placed[0]);
+    rng.shuffle(&mut free);
+    placed[0] = free.split_off(free.len() - 64);
+    let in_jobs: usize = placed.iter().map(Vec::len).sum();
+    let after = job_map(fabric, &placed)?;
+    let demand = |jobs: &JobMap| nodes.place(jobs).demand(fabric, Vec::new());
+    let old = Arc::new(route(fabric, &demand(&before), None)?);
+    let start = cpu_seconds();
+    let wanted = demand(&after);
+    let new = route(fabric, &wanted, Some(&old))?;
+    let routed = cpu_seconds();
+    let verdict = judge(fabric, &new, LayerBudget::new(LAYERS)?);
+    let verified = cpu_seconds();
+    let fresh = route(fabric, &wanted, None)?;
+    let anew = cpu_seconds() - verified;
+    if !verdict.accepted {
+        return Err(format!("rejected: {:?}", verdict.findings).into());
+    }
+    let (got, best) = (measure(fabric, &new, &wanted), measure(fabric, &fresh, &wanted));
+    let blocks = |tables: &Tables| old.changed_blocks(fabric, tables).unwrap_or(0).to_string();
+    let lids = fabric.dest_ids().map(|d| fabric.lid(d).get() / 64).collect::<std::collections::BTreeSet<_>>();
+    let ms = |seconds: f64| format!("{:.0}", seconds * 1e3);
+    Ok(vec![
+        seed.to_string(),
+        wanted.groups.len().to_string(),
+        in_jobs.to_string(),
+        ms(routed - start),
+        ms(verified - start),
+        ms(anew),
+        blocks(&new),
+        blocks(&fresh),
+        (lids.len() * fabric.switches().len()).to_string(),
+        got.effective.max.to_string(),
+        best.effective.max.to_string(),
+        got.effective.lower_bound.to_string(),
+        got.load.max.to_string(),
+        best.load.max.to_string(),
+    ])
+}
+
+fn job_map(fabric: &Fabric, placed: &[Vec<TerminalId>]) -> Result<JobMap, Failure> {
+    let mut jobs = Vec::new();
+    for (id, terminals) in placed.iter().enumerate() {
+        let names = terminals.iter().map(|t| NodeName::new(fabric.terminal(*t).description.clone()));
+        jobs.push(Job::new(
+            JobId::new(format!("{}", id + 1))?,
+            JobState::Running,
+            names.collect::<Result<_, _>>()?,
+            None,
+        ));
+    }
+    Ok(JobMap::new(DateTime::<Utc>::UNIX_EPOCH, jobs))
+}
