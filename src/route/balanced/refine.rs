@@ -49,7 +49,7 @@ impl Routing<'_> {
         // Where the floor is no higher than the mean no routing comes near it: so step by step.
         let mut left = WANDERING;
         for target in [mean + mean / 8, mean + mean / 16, mean + mean / 32, 0] {
-            left = self.wander(terminals, floor.max(target as u32), left);
+            left = self.wander(terminals, floor.max(target), left);
         }
     }
 
