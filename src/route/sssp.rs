@@ -24,13 +24,27 @@ impl Engine for Sssp {
 
 /// The trees of Algorithm 3.1 over all shortest paths.
 pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Forest {
-    balanced_over(fabric, graph, |levels, home| levels.search(graph, home))
+    balanced_over(fabric, graph, Join::Freely, |levels, home| levels.search(graph, home))
+}
+
+/// Whether the routes of one tree see each other while it grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Join {
+    /// Algorithm 3.1: weights change between trees only; all may join on one light channel.
+    Freely,
+    /// Weights change with each route (see [`TreeBuilder::spread`]).
+    Sparingly,
 }
 
 /// The trees of Algorithm 3.1 over the routes that `search` permits: terminals in turn, each tree
 /// over channel weights that count the host-to-host routes so far. Aggregation nodes get routes
-/// and add no weight. O(terminals × (switches + channels)).
-pub fn balanced_over(fabric: &Fabric, graph: &Graph, search: impl Fn(&mut Levels, usize)) -> Forest {
+/// and add no weight. O(terminals × (switches + channels)), times hops with [`Join::Sparingly`].
+pub fn balanced_over(
+    fabric: &Fabric,
+    graph: &Graph,
+    join: Join,
+    search: impl Fn(&mut Levels, usize),
+) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);
     let mut builder = TreeBuilder::new(graph);
@@ -40,8 +54,13 @@ pub fn balanced_over(fabric: &Fabric, graph: &Graph, search: impl Fn(&mut Levels
         search(&mut levels, home.index());
         for &t in terminals {
             let tree = forest.tree_mut(t.index());
+            let is_host = fabric.terminal(t).role == Role::Host;
+            if is_host && join == Join::Sparingly {
+                builder.spread(graph, &levels, &hosts, &mut weights, tree);
+                continue;
+            }
             builder.cheapest(graph, &levels, &weights, tree);
-            if fabric.terminal(t).role == Role::Host {
+            if is_host {
                 builder.add_load(graph, &levels, tree, &hosts, &mut weights);
             }
         }

@@ -107,9 +107,11 @@ impl Heights {
         })
     }
 
-    /// Balanced legal trees to all destinations. O(terminals × (switches + channels)).
+    /// Balanced legal trees to all destinations. O(terminals × hops × (switches + channels)).
     pub fn forest(&self, fabric: &Fabric, graph: &Graph) -> Forest {
-        sssp::balanced_over(fabric, graph, |levels, home| self.search(graph, levels, home))
+        sssp::balanced_over(fabric, graph, sssp::Join::Sparingly, |levels, home| {
+            self.search(graph, levels, home)
+        })
     }
 
     /// The tables of [`Heights::forest`], on one layer. Switches without terminals may have no
