@@ -2,17 +2,19 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::Output;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::{Answer, Context, Failure, Format};
 use crate::measure::measure;
-use crate::model::{Demand, Fabric, LayerBudget};
+use crate::model::{Demand, Fabric, LayerBudget, SwitchId};
 use crate::observe::fabric;
 use crate::peers;
-use crate::report::{Report, align};
+use crate::report::Report;
+use crate::route::graph::Graph;
+use crate::route::updown::{Distances, centre, histogram_roots};
 use crate::verify::{Checks, judge_all};
 
 /// Arguments.
@@ -117,24 +119,58 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let count = if args.quick { QUICK } else { FABRICS.len() };
     let default = || FABRICS[..count].iter().map(ToString::to_string).collect();
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
+    watch_signals()?;
+    let text = context.format == Format::Text;
     let mut rows = Vec::new();
     for spec in &specs {
         let fabric = fabric::load(spec)?;
+        let first = rows.len();
+        if text {
+            print(&heading(spec))?;
+        }
         for engine in &args.engines {
-            tracing::info!("{engine} on {spec}");
-            rows.push(row(&args, spec, &fabric, engine)?);
+            eprintln!("{engine} on {spec} …");
+            let row = row(&args, spec, &fabric, engine)?;
+            if text {
+                print(&line(&cells(&row)))?;
+            }
+            rows.push(row);
+        }
+        if text {
+            print(&footing(&rows[first..]))?;
         }
     }
     let json = serde_json::to_string_pretty(&rows)?;
     if let Some(path) = &args.out {
         std::fs::write(path, format!("{json}\n")).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    let mut stdout = std::io::stdout().lock();
-    match context.format {
-        Format::Json => writeln!(stdout, "{json}")?,
-        Format::Text => write!(stdout, "{}", table(&rows))?,
+    if !text {
+        print(&format!("{json}\n"))?;
     }
     Ok(Answer::Yes)
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// SIGTERM and SIGINT end the run under way, which then removes its processes and files.
+fn watch_signals() -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        });
+        peers::stop();
+    });
+    Ok(())
 }
 
 fn row(args: &PeersArgs, spec: &str, fabric: &Fabric, engine: &str) -> Result<Row, Failure> {
@@ -148,10 +184,22 @@ fn row(args: &PeersArgs, spec: &str, fabric: &Fabric, engine: &str) -> Result<Ro
     Ok(Row { fabric: spec.to_string(), engine: engine.to_string(), lower_bound, opensm, ours, speedup })
 }
 
+/// The root for OpenSM's `updn` where it finds none, as ours.
+fn root(fabric: &Fabric) -> Vec<SwitchId> {
+    let graph = Graph::new(fabric);
+    let distances = Distances::new(&graph);
+    let found = histogram_roots(&graph, &distances);
+    if found.is_empty() { vec![graph.switch_id(centre(&graph, &distances))] } else { Vec::new() }
+}
+
 /// OpenSM's engine.
 fn theirs(fabric: &Fabric, name: &str, deadline: Duration) -> Result<Side, Failure> {
-    let routed = match peers::run(fabric, name, &[], deadline)? {
-        peers::Answer::Deadline => return Ok(Side { answer: "deadline".to_string(), ..Side::default() }),
+    let roots = if name == "updn" { root(fabric) } else { Vec::new() };
+    let routed = match peers::run(fabric, name, &roots, deadline)? {
+        peers::Answer::Deadline => {
+            let answer = format!("> {} s", deadline.as_secs());
+            return Ok(Side { answer, ..Side::default() });
+        }
         peers::Answer::Failed { cpu_seconds } => {
             let cpu_seconds = Some(cpu_seconds);
             return Ok(Side { answer: "failed".to_string(), cpu_seconds, ..Side::default() });
@@ -179,9 +227,10 @@ fn theirs(fabric: &Fabric, name: &str, deadline: Duration) -> Result<Side, Failu
 
 /// Our engine, on one thread, in a process of its own so that its memory can be told.
 fn ours(spec: &str, engine: &str) -> Result<Side, Failure> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = tokio::process::Command::new(std::env::current_exe()?);
     command.args(["compare", "--format", "json", "--threads", "1", "--fabric", spec, "--engines", engine]);
-    let output = command.arg("--layers").arg(LAYERS.to_string()).output()?;
+    command.arg("--layers").arg(LAYERS.to_string());
+    let output = output(command)?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
         return Ok(Side { answer: message, ..Side::default() });
@@ -207,19 +256,40 @@ fn ours(spec: &str, engine: &str) -> Result<Side, Failure> {
     })
 }
 
-/// One block per fabric; of two numbers the first is OpenSM's.
-fn table(rows: &[Row]) -> String {
-    let mut text = String::new();
-    for block in rows.chunk_by(|a, b| a.fabric == b.fabric) {
-        let bound = block.iter().map(|r| r.lower_bound).max().unwrap_or(0);
-        text += &format!("\n{}: no tables below {bound}; OpenSM's figure | ours\n", block[0].fabric);
-        let head = ["engine", "CPU s", "speed-up", "max EFI", "mean EFI", "layers", "accepted", "peak MiB"];
-        let mut lines = vec![head.map(String::from).to_vec()];
-        lines.extend(block.iter().map(cells));
-        text += &align(&lines);
-        for row in block.iter().filter(|r| r.ours.figures.is_none()) {
-            text += &format!("ours, {}: {}\n", row.engine, row.ours.answer);
+/// What a process prints; it ends early with [`peers::stop`].
+fn output(mut command: tokio::process::Command) -> Result<Output, Failure> {
+    let stopped = async {
+        while !peers::stopped() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    };
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        tokio::select! {
+            output = command.kill_on_drop(true).output() => Ok(output?),
+            () = stopped => Err(peers::PeerError::Stopped.into()),
+        }
+    })
+}
+
+/// Characters of each column: rows appear one by one, so that widths cannot wait for all.
+const WIDTHS: [usize; 8] = [10, 21, 9, 15, 17, 9, 11, 11];
+
+fn line(cells: &[String]) -> String {
+    let padded: Vec<String> =
+        cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:<width$}")).collect();
+    format!("{}\n", padded.join("  ").trim_end())
+}
+
+fn heading(spec: &str) -> String {
+    let head = ["engine", "CPU s", "speed-up", "max EFI", "mean EFI", "layers", "accepted", "peak MiB"];
+    format!("\n{spec}: OpenSM's figure | ours\n{}", line(&head.map(String::from)))
+}
+
+fn footing(rows: &[Row]) -> String {
+    let bound = rows.iter().map(|r| r.lower_bound).max().unwrap_or(0);
+    let mut text = format!("no tables have a max EFI below {bound}\n");
+    for row in rows.iter().filter(|r| r.ours.figures.is_none()) {
+        text += &format!("ours, {}: {}\n", row.engine, row.ours.answer);
     }
     text
 }

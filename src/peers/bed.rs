@@ -15,6 +15,8 @@ const PROBE: &str = include_str!("probe.c");
 static BEDS: AtomicU32 = AtomicU32::new(0);
 /// How long ibsim may take to read its file.
 const START: Duration = Duration::from_secs(60);
+/// How long OpenSM may take to discover the fabric.
+const DISCOVERY: Duration = Duration::from_secs(300);
 
 /// A child that does not outlive us.
 struct Killed(Child);
@@ -74,11 +76,17 @@ impl Bed {
         Ok(Self { opensm, _ibsim: ibsim, scratch })
     }
 
-    /// The probe's file once it is there; `None` at the deadline.
+    /// The probe's file once it is there; `None` at the deadline, which counts from the engine's
+    /// start.
     pub(super) fn wait(mut self, deadline: Duration) -> Result<Option<Answered>, PeerError> {
-        let start = Instant::now();
         let path = self.scratch.0.join("answer");
-        while start.elapsed() < deadline {
+        let started = self.scratch.0.join("answer.started");
+        let (mut start, mut limit, mut at_work) = (Instant::now(), DISCOVERY, false);
+        while start.elapsed() < limit {
+            unless_stopped()?;
+            if !at_work && started.exists() {
+                (start, limit, at_work) = (Instant::now(), deadline, true);
+            }
             let ended = io("opensm", self.opensm.0.try_wait())?.is_some();
             if path.exists() {
                 return Ok(Some(Answered { path, _bed: self }));
@@ -105,6 +113,10 @@ impl AsRef<Path> for Answered {
     fn as_ref(&self) -> &Path {
         &self.path
     }
+}
+
+fn unless_stopped() -> Result<(), PeerError> {
+    if super::stopped() { Err(PeerError::Stopped) } else { Ok(()) }
 }
 
 fn last_words(dir: &Path, file: &str) -> String {
@@ -142,6 +154,7 @@ fn start_ibsim(fabric: &Fabric, dir: &Path, name: &str) -> Result<Killed, PeerEr
     let start = Instant::now();
     while !fs::read(dir.join("ibsim.out")).is_ok_and(|text| contains(&text, b"Network simulator ready")) {
         let ended = io("ibsim", ibsim.0.try_wait())?.is_some();
+        unless_stopped()?;
         if ended || start.elapsed() > START {
             return Err(PeerError::Tool { program: "ibsim", message: last_words(dir, "ibsim.out") });
         }

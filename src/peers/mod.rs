@@ -8,6 +8,7 @@ mod bed;
 mod read;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::model::{Fabric, SwitchId, Tables, TablesError};
@@ -41,9 +42,25 @@ pub enum PeerError {
         /// What is wrong.
         message: String,
     },
+    /// [`stop`] was called.
+    #[error("stopped")]
+    Stopped,
     /// Arrays that do not fit.
     #[error(transparent)]
     Tables(#[from] TablesError),
+}
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Ends all runs of this process, now and later ones, so that they remove their processes and
+/// files: for signal handlers.
+pub fn stop() {
+    STOPPED.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`stop`] was called.
+pub fn stopped() -> bool {
+    STOPPED.load(Ordering::Relaxed)
 }
 
 /// What an engine of OpenSM's did.
@@ -74,7 +91,8 @@ pub struct Routed {
 }
 
 /// Runs `engine` of OpenSM's on the fabric with 8 virtual lanes. `roots` are for updn and ftree,
-/// which choose their own if it is empty (and give up where they find none).
+/// which choose their own if it is empty (and give up where they find none). `deadline` counts from
+/// the engine's start, without discovery.
 ///
 /// # Errors
 /// When the tools are missing or broken; an engine that fails is an answer.

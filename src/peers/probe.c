@@ -103,8 +103,21 @@ static void write_down(const char *answer)
 		rename(beside, path);
 }
 
+/* PATH.started: discovery is over, the engine at work. */
+static void tell_start(void)
+{
+	const char *path = osm->subn.opt.event_plugin_options;
+	char beside[4096];
+	FILE *f = NULL;
+	if (path != NULL && snprintf(beside, sizeof(beside), "%s.started", path) < (int)sizeof(beside))
+		f = fopen(beside, "w");
+	if (f != NULL)
+		fclose(f);
+}
+
 static int timed_matrices(void *context)
 {
+	tell_start();
 	start = cpu();
 	int error = matrices != NULL ? matrices(context) : osm_ucast_mgr_build_lid_matrices(&osm->sm.ucast_mgr);
 	if (error < 0)
