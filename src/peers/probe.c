@@ -85,6 +85,9 @@ static void write_down(const char *answer)
 		return;
 	fprintf(f, "%s %s %.6f %ld\n", answer, engine->name, seconds, peak_rss_kib());
 	if (strcmp(answer, "routed") == 0) {
+		/* lash and torus-2QoS tell SLs only while they are in use, which OpenSM notes later. */
+		osm_routing_engine_t *used = osm->routing_engine_used;
+		osm->routing_engine_used = engine;
 		unsigned max_lid = 0;
 		osm_port_t *port = (osm_port_t *)cl_qmap_head(&osm->subn.port_guid_tbl);
 		for (; port != (osm_port_t *)cl_qmap_end(&osm->subn.port_guid_tbl);
@@ -97,6 +100,7 @@ static void write_down(const char *answer)
 		for (; sw != (osm_switch_t *)cl_qmap_end(&osm->subn.sw_guid_tbl);
 		     sw = (osm_switch_t *)cl_qmap_next(&sw->map_item))
 			write_switch(f, sw, max_lid);
+		osm->routing_engine_used = used;
 	}
 	fputs("end\n", f);
 	if (fclose(f) == 0)

@@ -98,6 +98,13 @@ fn updn_is_accepted_on_trees_and_rejected_on_irregular_fabrics() {
     rejected("dragonfly:12,6,6,15", "updn");
 }
 
+/// OpenSM's lash tells its SLs only while OpenSM notes it as the engine in use.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn lash_is_accepted_with_its_layers() {
+    accepted("random:125,1000,1000,seed=1", "lash");
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn minimal_hop_engines_are_rejected_on_tori() {
