@@ -202,8 +202,10 @@ fn change(fabric: &Fabric, nodes: &NodeMap, seed: u64) -> Result<Vec<String>, Fa
     let mut free: Vec<TerminalId> = fabric.host_ids().collect();
     rng.shuffle(&mut free);
     let sizes = std::iter::once(64).chain((1..20).map(|_| 32 + rng.below(129))).collect::<Vec<_>>();
-    let mut placed: Vec<Vec<TerminalId>> =
-        sizes.iter().map(|n| free.split_off(free.len().saturating_sub(*n))).collect();
+    let mut placed: Vec<Vec<TerminalId>> = sizes
+        .iter()
+        .map(|n| free.split_off(free.len().saturating_sub(*n).max(100.min(free.len()))))
+        .collect();
     let before = job_map(fabric, &placed)?;
     free.append(&mut placed[0]);
     rng.shuffle(&mut free);

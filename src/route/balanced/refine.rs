@@ -38,7 +38,7 @@ impl Routing<'_> {
     pub(super) fn balance(&mut self, terminals: &[usize], floor: u32) {
         let mean = self.mean_load();
         let is_large = self.is_large(terminals.len());
-        let limit = floor.max(mean + if is_large { mean / 16 } else { 0 });
+        let limit = floor.max(mean + if is_large { mean / 8 } else { 0 });
         let base = if is_large { limit } else { mean };
         self.refine(terminals, limit, base);
         if !is_large || self.fullest() > limit + limit / 8 {
