@@ -84,7 +84,7 @@ pub fn unique_share(torus: &Torus, demand: &TorusDemand) -> f64 {
 /// By linear-programming duality every weighting of the channels (sum 1) gives a bound: the
 /// weight of each pair's lightest route, summed. Weights start even (the averaging bound) and
 /// follow the loads of the lightest routes multiplicatively; the best bound of
-/// [`BOUND_ROUNDS`] weightings counts. For large demands fewer weightings are tried.
+/// `BOUND_ROUNDS` weightings counts. For large demands fewer weightings are tried.
 /// O(rounds × pairs × alternatives × hops).
 pub fn lower_bound(torus: &Torus, demand: &TorusDemand) -> u32 {
     let Some(routes) = Alternatives::new(torus, demand) else { return 0 };

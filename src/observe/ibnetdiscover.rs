@@ -166,10 +166,10 @@ pub enum Problem {
         "the discovery started from node 0x{0:016x}, which the file does not describe; was it cut short?"
     )]
     NoInitiator(u64),
-    /// See [`PROMISE`].
+    /// The file says that it is complete only with the line `# end of fabric`, and has none.
     #[error("the end of the file is missing")]
     NoEnd,
-    /// Text after [`END`].
+    /// Text after the line `# end of fabric`.
     #[error("there is more after the end of the fabric")]
     AfterEnd,
     /// Nothing attached to any switch.
