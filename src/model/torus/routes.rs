@@ -26,6 +26,11 @@ impl Routes {
         self.steps.extend(steps);
         self.starts.push(self.steps.len() as u32);
     }
+    /// Makes room for the routes of all pairs with that many steps in total.
+    pub fn reserve(&mut self, steps: usize) {
+        self.starts.reserve_exact(self.nodes.len() * self.nodes.len());
+        self.steps.reserve_exact(steps);
+    }
     /// The job's nodes, ascending.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes

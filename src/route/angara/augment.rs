@@ -61,6 +61,11 @@ impl Turns {
     pub fn allows(&self, channel: usize, from: Direction, to: Direction) -> bool {
         (from < to && to != from.opposite()) || self.extra[channel] & to.bit() != 0
     }
+    /// Directions, one bit each, that may follow a channel against the order.
+    #[inline]
+    pub fn after(&self, channel: usize) -> u8 {
+        self.extra[channel]
+    }
     /// Number of turns against the order.
     pub fn count(&self) -> u32 {
         self.extra.iter().map(|e| e.count_ones()).sum()

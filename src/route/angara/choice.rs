@@ -2,9 +2,9 @@
 //! settled at once (the first stage of Algorithm 3); the others keep their alternatives.
 
 use super::augment::Turns;
-use super::minimal::{Legal, Shape};
+use super::minimal::{Legal, MAX_HOPS, Shape};
 use super::{MAX_JOB_NODES, TorusRouteError};
-use crate::model::{NodeId, Routes, Torus, TorusDemand, TorusJob, TorusTables};
+use crate::model::{Direction, NodeId, Routes, Step, Torus, TorusDemand, TorusJob, TorusTables};
 
 /// A pair with several legal minimal routes.
 #[derive(Debug, Clone, Copy)]
@@ -133,8 +133,10 @@ impl<'a> Choice<'a> {
     /// The table of the chosen routes. O(routes × hops).
     pub fn into_routes(self) -> Routes {
         let mut routes = Routes::new(self.nodes);
+        routes.reserve(self.chosen.iter().map(Shape::len).sum());
+        let mut steps = [Step::plain(Direction::at(0)); MAX_HOPS];
         for shape in &self.chosen {
-            routes.push(shape.steps());
+            routes.push(shape.steps(&mut steps).iter().copied());
         }
         routes
     }

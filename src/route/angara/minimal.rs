@@ -8,7 +8,7 @@
 //! at most `2ⁿ` shapes; the others are tried only where failures block all of those.
 
 use super::augment::Turns;
-use crate::model::torus::{DIRECTIONS, MAX_DIMS};
+use crate::model::torus::{DIRECTIONS, MAX_DIMS, MAX_SIZE};
 use crate::model::{Direction, NodeId, Step, Torus};
 
 /// A legal route in the form of the router's header: hops per dimension (negative in the negative
@@ -19,6 +19,9 @@ pub struct Shape {
     first: Option<Dir>,
     last: Option<Dir>,
 }
+
+/// No route has more hops: less than once round each dimension, a first and a last step.
+pub const MAX_HOPS: usize = MAX_DIMS * (MAX_SIZE - 1) + 2;
 
 /// A direction that leaves room for `None` in one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,12 +68,21 @@ impl Shape {
         let up = up.map(|(dim, h)| (Direction::positive(dim), h.unsigned_abs()));
         up.chain(down.map(|(dim, h)| (Direction::negative(dim), h.unsigned_abs())))
     }
-    /// As the steps of a table.
-    pub fn steps(&self) -> impl Iterator<Item = Step> {
-        let core =
-            self.segments().flat_map(|(d, hops)| std::iter::repeat_n(Step::plain(d), usize::from(hops)));
-        let first = self.first.map(|d| Step::first(d.get()));
-        first.into_iter().chain(core).chain(self.last.map(|d| Step::last(d.get())))
+    /// As the steps of a table, written to the front of `steps`.
+    pub fn steps<'s>(&self, steps: &'s mut [Step; MAX_HOPS]) -> &'s [Step] {
+        let mut end = 0;
+        let mut put = |step: Step, hops: u8| {
+            steps[end..end + usize::from(hops)].fill(step);
+            end += usize::from(hops);
+        };
+        if let Some(first) = self.first {
+            put(Step::first(first.get()), 1);
+        }
+        self.segments().for_each(|(direction, hops)| put(Step::plain(direction), hops));
+        if let Some(last) = self.last {
+            put(Step::last(last.get()), 1);
+        }
+        &steps[..end]
     }
 }
 
@@ -86,6 +98,10 @@ pub struct Legal<'a> {
     run: Vec<u8>,
     /// Every channel that is cabled is usable: no check is needed.
     whole: bool,
+    /// By source: bit `dim` is set where a first step in `+dim` may be followed against the order.
+    early: Vec<u8>,
+    /// By destination: bit `dim` is set where a last step in `-dim` may end a route against it.
+    late: Vec<u8>,
 }
 
 impl<'a> Legal<'a> {
@@ -98,8 +114,9 @@ impl<'a> Legal<'a> {
             (sizes[dim], ring[dim]) = (torus.size(dim), torus.is_ring(dim));
         }
         let coords = torus.nodes().map(|n| torus.coords(n).all()).collect();
-        let mut legal =
-            Self { torus, turns, dims: torus.dims(), coords, sizes, ring, run: Vec::new(), whole: true };
+        let (early, late) = ends_against_order(torus, turns);
+        let (dims, run) = (torus.dims(), Vec::new());
+        let mut legal = Self { torus, turns, dims, coords, sizes, ring, run, whole: true, early, late };
         legal.run = legal.runs(usable);
         legal
     }
@@ -229,17 +246,22 @@ impl<'a> Legal<'a> {
             if self.whole || self.is_legal(source, &shape) {
                 found.push(shape);
             }
-            if self.turns.any() {
-                self.reordered(source, &shape, found);
+            let (early, late) = (self.early[source.index()], self.late[destination.index()]);
+            if early | late != 0 {
+                self.reordered(source, &shape, early, late, found);
             }
         }
     }
 
-    /// Routes with the hops of `shape` of which the first or last is taken out of order.
-    fn reordered(&self, source: NodeId, shape: &Shape, found: &mut Vec<Shape>) {
-        let early = |dim: usize| shape.hops[dim] > 0 && (0..dim).any(|lower| shape.hops[lower] > 0);
-        let late =
-            |dim: usize| shape.hops[dim] < 0 && (dim + 1..self.dims).any(|higher| shape.hops[higher] < 0);
+    /// Routes with the hops of `shape` of which the first (in a dimension of `early`) or last (of
+    /// `late`) is taken out of order.
+    fn reordered(&self, source: NodeId, shape: &Shape, early: u8, late: u8, found: &mut Vec<Shape>) {
+        let hops = &shape.hops;
+        let early =
+            |dim: usize| early >> dim & 1 == 1 && hops[dim] > 0 && hops[..dim].iter().any(|lower| *lower > 0);
+        let late = |dim: usize| {
+            late >> dim & 1 == 1 && hops[dim] < 0 && hops[dim + 1..self.dims].iter().any(|higher| *higher < 0)
+        };
         for first in 0..=self.dims {
             let Some(first) = pick(first, self.dims, early) else { continue };
             for last in 0..=self.dims {
@@ -395,6 +417,27 @@ impl<'a> Legal<'a> {
         }
         true
     }
+}
+
+/// Where routes may start or end against the order: by node, a bit per dimension. O(channels).
+fn ends_against_order(torus: &Torus, turns: &Turns) -> (Vec<u8>, Vec<u8>) {
+    let (mut early, mut late) = (vec![0; torus.len()], vec![0; torus.len()]);
+    for node in torus.nodes().filter(|_| turns.any()) {
+        for from in Direction::all() {
+            let after = turns.after(torus.channel(node, from));
+            let Some(head) = torus.cabled(node, from).filter(|_| after != 0) else { continue };
+            if !from.is_negative() {
+                early[node.index()] |= 1 << from.dim();
+                continue;
+            }
+            for to in Direction::all().filter(|to| after & to.bit() != 0) {
+                if let Some(end) = torus.cabled(head, to) {
+                    late[end.index()] |= 1 << to.dim();
+                }
+            }
+        }
+    }
+    (early, late)
 }
 
 /// Place 0 stands for "none", place `i` for dimension `i - 1` if it qualifies.
