@@ -1,7 +1,7 @@
 //! What subcommands share.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -44,20 +44,31 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// [`write_file_with`] for what is in memory.
+///
+/// # Errors
+/// As there.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_file_with(path, |to| to.write_all(bytes))
+}
+
 /// Writes a file so that its path has the old content or the new, never a part: a new file beside
 /// it, forced to disk, takes its place.
 ///
 /// # Errors
 /// With the path; the old file then stands and no other is left.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_file_with(
+    path: &Path,
+    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), Failure> {
     let failed = |e: io::Error| format!("{}: {e}", path.display());
     let name = path.file_name().ok_or_else(|| format!("{} is not a file name", path.display()))?;
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = directory.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     let write = || -> io::Result<()> {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
+        let mut to = BufWriter::with_capacity(1 << 16, File::create(&beside)?);
+        content(&mut to)?;
+        to.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(&beside, path)?;
         File::open(directory)?.sync_all()
     };

@@ -1,10 +1,11 @@
 //! `sarouter route`: one computation, written as files.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::common::write_file_with;
 use super::input::{self, Input, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
@@ -94,28 +95,8 @@ fn write_files(out: &Path, input: &Input, tables: &Tables, report: &Report) -> R
             return Err(format!("{}: {error}", report_path.display()).into());
         }
     }
-    write_whole(&out.join(LFT_FILE), |to| write_lft(&input.fabric, tables, to))?;
-    write_whole(&out.join(LAYERS_FILE), |to| write_layers(&input.fabric, tables, to))?;
+    write_file_with(&out.join(LFT_FILE), |to| write_lft(&input.fabric, tables, to))?;
+    write_file_with(&out.join(LAYERS_FILE), |to| write_layers(&input.fabric, tables, to))?;
     let text = serde_json::to_string_pretty(report)?;
-    write_whole(&report_path, |to| writeln!(to, "{text}"))
-}
-
-/// Writes beside the file and renames: readers see the old or the new file, whole.
-fn write_whole(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let mut beside = path.as_os_str().to_os_string();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = (|| {
-        let mut to = BufWriter::with_capacity(1 << 16, File::create(&beside)?);
-        write(&mut to)?;
-        to.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(&beside, path)
-    })();
-    written.map_err(|e| {
-        let _ = fs::remove_file(&beside);
-        format!("{}: {e}", path.display()).into()
-    })
+    write_file_with(&report_path, |to| writeln!(to, "{text}"))
 }
