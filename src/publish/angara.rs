@@ -3,18 +3,18 @@
 //! The format is documented in `plugin/README.md`, "Angara node tables".
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use sha2::{Digest, Sha256};
-
+use super::StoreError;
+use super::job::{self, JobEnvironment, JobWriter};
 use crate::model::{JobId, NodeId, Routes, Step, Torus, TorusDemand, TorusTables};
 use crate::verify::Verified;
 
 /// File of all routes.
 pub const ROUTES_FILE: &str = "routes.txt";
+/// File that says which table is for which node: `<name> <file>` per line.
+pub const NODES_FILE: &str = "nodes.txt";
 
 /// Why files were not written or read.
 #[derive(Debug, thiserror::Error)]
@@ -71,76 +71,59 @@ pub fn node_table(torus: &Torus, routes: &Routes, job: Option<&JobId>, place: us
             Step::join(routes.route(place, d))
         );
     }
-    let digest = Sha256::digest(text.as_bytes());
-    text += "end ";
-    for byte in digest {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text + "\n"
+    let digest = job::hex(text.as_bytes());
+    let _ = writeln!(text, "end {digest}");
+    text
 }
 
-/// Writes `routes.txt` and all node tables of one job into a directory.
+/// Calls `put` with name and content of `routes.txt`, `nodes.txt` and every node table of a job.
+fn files<E>(
+    torus: &Torus,
+    tables: &TorusTables,
+    job: usize,
+    mut put: impl FnMut(&str, &str) -> Result<(), E>,
+) -> Result<(), E> {
+    let (Some(routes), Some(the_job)) = (tables.routes.get(job), tables.demand.jobs.get(job)) else {
+        return Ok(());
+    };
+    put(ROUTES_FILE, &routes_text(torus, routes))?;
+    let mut nodes = String::new();
+    for (place, node) in routes.nodes().iter().enumerate() {
+        let name = format!("node-{}.table", torus.coords(*node));
+        put(&name, &node_table(torus, routes, the_job.id.as_ref(), place))?;
+        let _ = writeln!(nodes, "{} {name}", torus.name(*node));
+    }
+    put(NODES_FILE, &nodes)
+}
+
+/// Writes `routes.txt`, `nodes.txt` and all node tables of one job into a directory.
 ///
 /// # Errors
 /// What the system says, with the path.
 pub fn write_job(dir: &Path, torus: &Torus, tables: &TorusTables, job: usize) -> Result<(), TorusFilesError> {
     fs::create_dir_all(dir).map_err(io_at(dir))?;
-    let (Some(routes), Some(the_job)) = (tables.routes.get(job), tables.demand.jobs.get(job)) else {
-        return Ok(());
-    };
-    write(&dir.join(ROUTES_FILE), &routes_text(torus, routes))?;
-    for (place, node) in routes.nodes().iter().enumerate() {
-        let path = dir.join(format!("node-{}.table", torus.coords(*node)));
-        write(&path, &node_table(torus, routes, the_job.id.as_ref(), place))?;
-    }
-    File::open(dir).and_then(|d| d.sync_all()).map_err(io_at(dir))
+    files(torus, tables, job, |name, text| {
+        let path = dir.join(name);
+        fs::write(&path, text).map_err(io_at(&path))
+    })
 }
 
-fn write(path: &Path, text: &str) -> Result<(), TorusFilesError> {
-    let written = File::create(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(io_at(path))
-}
-
-/// Publishes every job's tables as `ROOT/<job id>/`, each complete or not at all: they are written
-/// beside, then the directory is renamed, or exchanged with the one of an earlier start of the job.
+/// Publishes every job's tables as `ROOT/<job id>/`, each complete or not at all, with the job's
+/// environment ([`job`]).
 ///
 /// # Errors
 /// What the system says; what was published before stays.
-pub fn publish(root: &Path, torus: &Torus, tables: &Verified<TorusTables>) -> Result<(), TorusFilesError> {
+pub fn publish(root: &Path, torus: &Torus, tables: &Verified<TorusTables>) -> Result<(), StoreError> {
     let tables = tables.get();
-    fs::create_dir_all(root).map_err(io_at(root))?;
-    for (number, job) in tables.demand.jobs.iter().enumerate() {
-        let id = job.id.as_ref().map_or("all", JobId::as_str);
-        // Ids never start with a dot.
-        let beside = root.join(format!(".{id}.{}.tmp", std::process::id()));
-        let _ = fs::remove_dir_all(&beside);
-        let target = root.join(id);
-        let done = write_job(&beside, torus, tables, number).and_then(|()| swap_in(&beside, &target));
-        let _ = fs::remove_dir_all(&beside);
-        done?;
+    for (number, the_job) in tables.demand.jobs.iter().enumerate() {
+        let Some(id) = &the_job.id else { continue };
+        let mut writer = JobWriter::begin(root, id)?;
+        let environment = JobEnvironment { routed: true, ..JobEnvironment::default() };
+        writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
+        files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
+        writer.publish()?;
     }
-    File::open(root).and_then(|d| d.sync_all()).map_err(io_at(root))
-}
-
-fn swap_in(beside: &Path, target: &Path) -> Result<(), TorusFilesError> {
-    let flags = if target.exists() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-    renameat_with(CWD, beside, CWD, target, flags).map_err(|e| io_at(target)(e.into()))
-}
-
-/// Removes the tables of a job that is over; nothing to do if there are none.
-///
-/// # Errors
-/// What the system says.
-pub fn remove(root: &Path, job: &JobId) -> Result<(), TorusFilesError> {
-    let (target, gone) = (root.join(job.as_str()), root.join(format!(".{job}.{}.gone", std::process::id())));
-    match fs::rename(&target, &gone) {
-        Ok(()) => fs::remove_dir_all(&gone).map_err(io_at(&gone)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(io_at(&target)(e)),
-    }
+    Ok(())
 }
 
 /// Reads `routes.txt` for a job's nodes. Pairs that are not in the file have no route: the checker

@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::handoff::{self, Handoff};
 use super::record::{FORMAT, PlanRecord};
@@ -110,7 +109,7 @@ impl Files {
 /// As `sha256sum` prints it.
 fn sums(files: [(&str, &[u8]); 3]) -> String {
     let line = |(name, bytes): (&str, &[u8])| {
-        let hex: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+        let hex = super::job::hex(bytes);
         format!("{hex}  {name}\n")
     };
     files.into_iter().map(line).collect()

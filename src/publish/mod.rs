@@ -6,6 +6,7 @@
 //!                     report.json   what they are worth; see [`crate::report::Report`]
 //!                     SHA256SUMS    as `sha256sum` writes it
 //! STATE/current -> epochs/000123    the epoch in force
+//! STATE/jobs/17/                   what the nodes of job 17 read before it starts; see [`job`]
 //! STATE/lock                        held by the one writer; its pid, for people
 //! STATE/history.db                  an index of the epochs, can be deleted at any time
 //! ```
@@ -19,6 +20,7 @@ mod epoch;
 mod error;
 pub mod handoff;
 mod history;
+pub mod job;
 pub mod opensm;
 mod publication;
 mod record;

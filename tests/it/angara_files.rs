@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use sarouter::model::*;
-use sarouter::publish::angara::{ROUTES_FILE, node_table, publish, read_routes, remove};
+use sarouter::publish::angara::{NODES_FILE, ROUTES_FILE, node_table, publish, read_routes};
+use sarouter::publish::job::{self, ENVIRONMENT_FILE, JobEnvironment, SUMS_FILE};
 use sarouter::route::angara::{Limits, engine};
 use sarouter::verify::angara::accept;
 
@@ -28,15 +29,51 @@ fn a_job_is_published_whole_replaced_whole_and_removed() {
         let tables = accept(&torus, tables, false).unwrap();
         publish(root.path(), &torus, &tables).unwrap();
         let dir = root.path().join("17");
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), count + 1);
+        // A table each, routes.txt, nodes.txt, routing.env, SHA256SUMS.
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), count + 4);
+        let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+        assert_eq!(read(ENVIRONMENT_FILE), "SAROUTER_FORMAT=1\nSAROUTER_JOB=17\nSAROUTER_ROUTED=yes\n");
+        assert!(read(NODES_FILE).starts_with("n1 node-0.0.table\nn2 node-0.1.table\n"));
+        assert_eq!(read(SUMS_FILE).lines().count(), count + 3);
+        let check = ["--check", "--strict", "--quiet", SUMS_FILE];
+        assert!(Command::new("sha256sum").args(check).current_dir(&dir).status().unwrap().success());
         let read = read_routes(&dir.join(ROUTES_FILE), &torus, demand.jobs[0].nodes()).unwrap();
         assert_eq!(read, tables.get().routes[0]);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing is left beside");
     }
     let id = JobId::new("17").unwrap();
-    remove(root.path(), &id).unwrap();
-    remove(root.path(), &id).unwrap();
+    assert_eq!(job::published(root.path()).unwrap(), [id.clone()]);
+    job::remove(root.path(), &id).unwrap();
+    job::remove(root.path(), &id).unwrap();
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_job_on_switches_gets_its_service_level_and_a_reason() {
+    let root = tempfile::tempdir().unwrap();
+    let id = JobId::new("18").unwrap();
+    let text = |environment: &JobEnvironment| {
+        job::publish(root.path(), &id, environment).unwrap();
+        fs::read_to_string(root.path().join("18").join(ENVIRONMENT_FILE)).unwrap()
+    };
+    let routed = JobEnvironment {
+        service_level: Some(Sl::new(3).unwrap()),
+        routed: true,
+        epoch: Some(12),
+        ..Default::default()
+    };
+    let wanted =
+        "SAROUTER_FORMAT=1\nSAROUTER_JOB=18\nSAROUTER_ROUTED=yes\nSAROUTER_SL=3\nSAROUTER_EPOCH=12\n";
+    assert_eq!(text(&routed), wanted);
+    let late = JobEnvironment { note: "too\nlate".into(), ..JobEnvironment::default() };
+    assert!(text(&late).ends_with("SAROUTER_ROUTED=no\nSAROUTER_NOTE=too late\n"));
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    // A writer that ends early leaves what was there.
+    let mut writer = job::JobWriter::begin(root.path(), &id).unwrap();
+    writer.add("half", b"x").unwrap();
+    drop(writer);
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    assert!(fs::read_to_string(root.path().join("18").join(ENVIRONMENT_FILE)).unwrap().contains("too late"));
 }
 
 #[test]

@@ -1,0 +1,176 @@
+//! What the nodes of one job read before it starts: `STATE/jobs/<job id>/`.
+//!
+//! The layout is specified in `plugin/README.md`, "The directory of a job". A directory appears
+//! complete or not at all: files are written beside it, synced, then the directory is renamed, or
+//! exchanged in one step with the one of an earlier start of the job.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use sha2::{Digest, Sha256};
+
+use super::StoreError;
+use crate::model::{JobId, Sl};
+
+/// Directory of all jobs, in the state directory.
+pub const JOBS_DIRECTORY: &str = "jobs";
+/// What a job's tasks find in their environment.
+pub const ENVIRONMENT_FILE: &str = "routing.env";
+/// Digests of all other files, as `sha256sum` writes them.
+pub const SUMS_FILE: &str = "SHA256SUMS";
+
+/// What [`ENVIRONMENT_FILE`] says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobEnvironment {
+    /// The service level of all paths inside the job, if it has one.
+    pub service_level: Option<Sl>,
+    /// Whether the routes were made for this job, or it starts on what was in force (its deadline
+    /// has passed, or no single layer could be had).
+    pub routed: bool,
+    /// The epoch in force, on a switched fabric.
+    pub epoch: Option<u64>,
+    /// Why it is not routed, in one line for people. Control characters become spaces.
+    pub note: String,
+}
+
+impl JobEnvironment {
+    /// The file's text: `SAROUTER_NAME=value` per line.
+    pub fn text(&self, job: &JobId) -> String {
+        let mut text = format!("SAROUTER_FORMAT=1\nSAROUTER_JOB={job}\n");
+        let _ = writeln!(text, "SAROUTER_ROUTED={}", if self.routed { "yes" } else { "no" });
+        if let Some(level) = self.service_level {
+            let _ = writeln!(text, "SAROUTER_SL={}", level.get());
+        }
+        if let Some(epoch) = self.epoch {
+            let _ = writeln!(text, "SAROUTER_EPOCH={epoch}");
+        }
+        if !self.note.is_empty() {
+            let note = self.note.replace(char::is_control, " ");
+            let _ = writeln!(text, "SAROUTER_NOTE={note}");
+        }
+        text
+    }
+}
+
+/// A job's directory while it is written. Dropped before [`JobWriter::publish`], it leaves nothing.
+#[derive(Debug)]
+pub struct JobWriter {
+    root: PathBuf,
+    target: PathBuf,
+    beside: PathBuf,
+    sums: BTreeMap<String, String>,
+}
+
+impl JobWriter {
+    /// Begins the directory of a job in `root`, which is created if need be. Readers see nothing yet.
+    ///
+    /// # Errors
+    /// What the system says, with the path.
+    pub fn begin(root: &Path, job: &JobId) -> Result<Self, StoreError> {
+        // Ids never start with a dot, so readers tell these names apart.
+        let beside = root.join(format!(".{job}.{}.tmp", std::process::id()));
+        let _ = fs::remove_dir_all(&beside);
+        fs::create_dir_all(&beside).map_err(StoreError::io("create", &beside))?;
+        let (root, target) = (root.to_path_buf(), root.join(job.as_str()));
+        Ok(Self { root, target, beside, sums: BTreeMap::new() })
+    }
+
+    /// Adds a file, synced.
+    ///
+    /// # Errors
+    /// What the system says, with the path.
+    pub fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        write_synced(&self.beside.join(name), bytes)?;
+        self.sums.insert(name.to_string(), hex(bytes));
+        Ok(())
+    }
+
+    /// Writes the checksums and puts the directory in its place.
+    ///
+    /// # Errors
+    /// What the system says, with the path; what was published before stays.
+    pub fn publish(self) -> Result<(), StoreError> {
+        let line = |(name, sum): (&String, &String)| format!("{sum}  {name}\n");
+        let sums: String = self.sums.iter().map(line).collect();
+        write_synced(&self.beside.join(SUMS_FILE), sums.as_bytes())?;
+        sync(&self.beside)?;
+        let flags = if self.target.exists() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+        renameat_with(CWD, &self.beside, CWD, &self.target, flags)
+            .map_err(|e| StoreError::io("rename", &self.target)(e.into()))?;
+        sync(&self.root)
+    }
+}
+
+impl Drop for JobWriter {
+    fn drop(&mut self) {
+        // What was never published, or the directory of an earlier start.
+        let _ = fs::remove_dir_all(&self.beside);
+    }
+}
+
+/// Publishes the directory of a job on a switched fabric: its environment and nothing else.
+///
+/// # Errors
+/// What the system says, with the path; what was published before stays.
+pub fn publish(root: &Path, job: &JobId, environment: &JobEnvironment) -> Result<(), StoreError> {
+    let mut writer = JobWriter::begin(root, job)?;
+    writer.add(ENVIRONMENT_FILE, environment.text(job).as_bytes())?;
+    writer.publish()
+}
+
+/// Removes the directory of a job that is over; nothing to do if there is none.
+///
+/// # Errors
+/// What the system says, with the path.
+pub fn remove(root: &Path, job: &JobId) -> Result<(), StoreError> {
+    let (target, gone) = (root.join(job.as_str()), root.join(format!(".{job}.{}.gone", std::process::id())));
+    match fs::rename(&target, &gone) {
+        Ok(()) => fs::remove_dir_all(&gone).map_err(StoreError::io("remove", &gone)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(StoreError::io("rename", &target)(e)),
+    }
+}
+
+/// Jobs that have a directory, in order of their names.
+///
+/// # Errors
+/// What the system says, with the path; a root that does not exist has no jobs.
+pub fn published(root: &Path) -> Result<Vec<JobId>, StoreError> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(StoreError::io("read", root)(e)),
+    };
+    let mut jobs = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(StoreError::io("read", root))?.file_name();
+        let name = name.to_string_lossy();
+        jobs.extend((!name.starts_with('.')).then(|| JobId::new(name.as_ref()).ok()).flatten());
+    }
+    jobs.sort();
+    Ok(jobs)
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let written = File::create(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.map_err(StoreError::io("write", path))
+}
+
+fn sync(directory: &Path) -> Result<(), StoreError> {
+    File::open(directory).and_then(|d| d.sync_all()).map_err(StoreError::io("sync", directory))
+}
+
+/// SHA-256 as 64 hex digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
