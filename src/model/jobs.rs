@@ -1,6 +1,6 @@
 //! Which job runs on which nodes, as the batch system says it.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{JobId, NodeName};
@@ -29,6 +29,9 @@ pub struct Job {
     /// When the job started, if the source says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<DateTime<Utc>>,
+    /// When it ends at the latest, if it has a time limit and the source says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<DateTime<Utc>>,
 }
 
 /// A snapshot of all jobs that own nodes (also the snapshot format of `--jobs`).
@@ -45,7 +48,19 @@ impl Job {
     pub fn new(id: JobId, state: JobState, mut nodes: Vec<NodeName>, start: Option<DateTime<Utc>>) -> Self {
         nodes.sort_unstable();
         nodes.dedup();
-        Self { id, state, nodes, start }
+        Self { id, state, nodes, start, end: None }
+    }
+
+    /// The same with a latest end.
+    #[must_use]
+    pub fn ending(mut self, end: Option<DateTime<Utc>>) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// How long it may run, if that is known.
+    pub fn length(&self) -> Option<TimeDelta> {
+        self.end.zip(self.start).map(|(end, start)| end - start)
     }
 }
 

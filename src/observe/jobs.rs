@@ -80,7 +80,8 @@ pub fn parse(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsE
     let kind: Kind = json(text, name)?;
     if kind.time.is_some() {
         let map: JobMap = json(text, name)?;
-        let jobs = map.jobs.into_iter().map(|j| Job::new(j.id, j.state, j.nodes, j.start)).collect();
+        let jobs =
+            map.jobs.into_iter().map(|j| Job::new(j.id, j.state, j.nodes, j.start).ending(j.end)).collect();
         return Ok(JobMap::new(map.time, jobs));
     }
     slurm_json::parse(text, name, now)
@@ -116,7 +117,7 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError
     Ok(JobMap::new(now, jobs))
 }
 
-/// `squeue -o '%A|%T|%N|%S'` with times as seconds since 1970.
+/// `squeue -o '%A|%T|%N|%S|%e'` with times as seconds since 1970; the last field may be left out.
 ///
 /// # Errors
 /// With `name` and line.
@@ -125,8 +126,10 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
     for (line, content) in text.lines().enumerate().filter(|(_, content)| !content.is_empty()) {
         let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
         let fields: Vec<&str> = content.split('|').collect();
-        let [id, state, nodes, start] = fields[..] else {
-            return Err(wrong(format!("expected `ID|STATE|NODES|START`, found {content:?}")));
+        let (id, state, nodes, start, end) = match fields[..] {
+            [id, state, nodes, start] => (id, state, nodes, start, ""),
+            [id, state, nodes, start, end] => (id, state, nodes, start, end),
+            _ => return Err(wrong(format!("expected `ID|STATE|NODES|START|END`, found {content:?}"))),
         };
         let Some(state) = owning_state(&[state]) else { continue };
         if nodes.is_empty() {
@@ -134,17 +137,16 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
         }
         let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
         let nodes = hostlist::expand(nodes).map_err(|e| wrong(e.to_string()))?;
-        let start = match start {
-            "N/A" | "" => None,
-            seconds => Some(
-                seconds
-                    .parse()
-                    .ok()
-                    .and_then(|s| DateTime::from_timestamp(s, 0))
-                    .ok_or_else(|| wrong(format!("{seconds:?} is not a time in seconds")))?,
-            ),
+        let time = |text: &str| match text {
+            "N/A" | "NONE" | "Unknown" | "" => Ok(None),
+            seconds => seconds
+                .parse()
+                .ok()
+                .and_then(|s| DateTime::from_timestamp(s, 0))
+                .map(Some)
+                .ok_or_else(|| wrong(format!("{seconds:?} is not a time in seconds"))),
         };
-        jobs.push(Job::new(id, state, nodes, start));
+        jobs.push(Job::new(id, state, nodes, time(start)?).ending(time(end)?));
     }
     Ok(JobMap::new(now, jobs))
 }

@@ -45,7 +45,7 @@ impl Squeue {
         let arguments: &[&str] = match format {
             // Slurm 22.05 ignores the filter with --json: the reader filters again.
             SqueueFormat::Json => &["--json", "-t", "R,CF,CG"],
-            SqueueFormat::Text => &["-h", "-r", "-t", "R,CF,CG", "-o", "%A|%T|%N|%S"],
+            SqueueFormat::Text => &["-h", "-r", "-t", "R,CF,CG", "-o", "%A|%T|%N|%S|%e"],
         };
         let argv = std::iter::once(&program).chain(arguments).map(|s| (*s).to_string()).collect();
         // Times as seconds since 1970: independent of time zone and locale.

@@ -73,6 +73,10 @@ struct Written {
     job_resources: Option<Resources>,
     #[serde(default)]
     start_time: Option<Number>,
+    #[serde(default)]
+    end_time: Option<Number>,
+    #[serde(default)]
+    time_limit: Option<Number>,
 }
 
 /// A job that owns nodes, or one that does not. Converted inside the JSON reader, so that what is
@@ -128,7 +132,11 @@ impl TryFrom<Written> for Listed {
         let explain = |e: &dyn std::fmt::Display| format!("job {}: {e}", written.job_id);
         let id = JobId::new(written.job_id.to_string()).map_err(|e| explain(&e))?;
         let nodes = hostlist::expand(hosts).map_err(|e| explain(&e))?;
-        Ok(Self(Some(Job::new(id, state, nodes, written.start_time.and_then(Number::time)))))
+        // Without a limit, Slurm gives an end in a year.
+        let limited = written.time_limit.is_some_and(|limit| limit.value().is_some());
+        let end = written.end_time.filter(|_| limited).and_then(Number::time);
+        let start = written.start_time.and_then(Number::time);
+        Ok(Self(Some(Job::new(id, state, nodes, start).ending(end))))
     }
 }
 

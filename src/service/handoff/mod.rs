@@ -1,0 +1,385 @@
+//! Hand-off before the job: which starting jobs wait for routes of their own, and until when. No
+//! clock, no I/O: time comes in with the event.
+//!
+//! ```text
+//!  announced ──> new ──────────> covered ──────────────> published ─────────────> starts
+//!     │           │  a look saw it      its epoch is on the disk   OpenSM acknowledged it
+//!     │           │  (the jobs of now                                              ^
+//!     │           │   and this one)                                                │
+//!     └───────────┴── nothing to wait for, or the deadline has passed ─────────────┘
+//! ```
+//!
+//! A start is known by job, restart count and nodes: a batch system that restarts announces a job
+//! again, perhaps on other nodes, and never says that the first start came to nothing. So a
+//! repetition joins the first announcement, another start of the job replaces it, and a start that
+//! the batch system does not know any more is forgotten. Jobs never wait for each other: all that
+//! are new when a look sees the cluster share one computation.
+
+mod passes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Demand, Fabric, Group, JobId, NodeMap, NodeName, Placed, TerminalId};
+
+/// What an administrator decided of the hand-off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The longest a job may wait.
+    pub deadline: TimeDelta,
+    /// Jobs on fewer nodes join the next pass.
+    pub min_nodes: usize,
+    /// Jobs with a shorter time limit join the next pass.
+    pub min_length: TimeDelta,
+    /// At most one computation for starting jobs in this time.
+    pub reroute_interval: TimeDelta,
+    /// Jobs that wait at one time; further ones start at once.
+    pub max_pending: usize,
+}
+
+/// One start of a job.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StartId {
+    /// The job.
+    pub job: JobId,
+    /// How often it was started before.
+    pub restart: u32,
+    /// Its nodes, sorted, without repetition.
+    pub nodes: Vec<NodeName>,
+}
+
+impl StartId {
+    /// Sorts the nodes.
+    pub fn new(job: JobId, restart: u32, mut nodes: Vec<NodeName>) -> Self {
+        nodes.sort_unstable();
+        nodes.dedup();
+        Self { job, restart, nodes }
+    }
+}
+
+/// What a prolog says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// Which start.
+    pub start: StartId,
+    /// How long the job may run, if the prolog knows.
+    pub length: Option<TimeDelta>,
+    /// How long the prolog will wait; the rules bound it.
+    pub patience: TimeDelta,
+}
+
+/// Why a job may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Routes for it are in force.
+    InForce,
+    /// It is on one switch: routes do not matter to it.
+    OneSwitch,
+    /// It is too small, too short, or too close to the last computation: the next pass serves it.
+    NextPass,
+    /// Its deadline has passed; it starts on the last verified routes.
+    Deadline,
+    /// An administrator holds the routes as they are.
+    Held,
+    /// Too many jobs wait already.
+    Full,
+    /// It is over, or the batch system does not know it any more.
+    Gone,
+    /// Another start of the same job was announced.
+    Superseded,
+}
+
+/// The answer to an announcement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Not yet.
+    Wait,
+    /// Go.
+    Start(Outcome),
+}
+
+/// A start that was let go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Released {
+    /// Which.
+    pub start: StartId,
+    /// Why.
+    pub outcome: Outcome,
+    /// How long it waited.
+    pub waited: TimeDelta,
+}
+
+/// What happened since the service started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counters {
+    /// Announcements, repetitions included.
+    pub announced: u64,
+    /// Announcements of a start that was known.
+    pub repeated: u64,
+    /// Announcements of a job that was known with other nodes or another restart count.
+    pub changed: u64,
+    /// Ends announced.
+    pub ended: u64,
+    /// Ends of jobs whose start was not known.
+    pub ended_unknown: u64,
+    /// Starts whose end was never announced.
+    pub unended: u64,
+    /// Starts by reason.
+    pub started: BTreeMap<Outcome, u64>,
+    /// Milliseconds waited, all starts together.
+    pub waited_ms: u64,
+    /// Jobs that wait now.
+    pub waiting: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    New,
+    Covered,
+    /// In this epoch, which OpenSM has not acknowledged.
+    Published(u64),
+    /// Started then, for that reason.
+    Started(DateTime<Utc>, Outcome),
+}
+
+#[derive(Debug, Clone)]
+struct Start {
+    id: StartId,
+    announced: DateTime<Utc>,
+    deadline: DateTime<Utc>,
+    /// The batch system has listed it with these nodes.
+    listed: bool,
+    phase: Phase,
+}
+
+impl Start {
+    fn is_pending(&self) -> bool {
+        !matches!(self.phase, Phase::Started(..))
+    }
+}
+
+/// What is in force.
+#[derive(Debug, Clone)]
+struct InForce {
+    epoch: u64,
+    demand: Demand,
+    acknowledged: bool,
+}
+
+/// After a failure, the next computation for starting jobs begins this much later.
+const RETRY: TimeDelta = TimeDelta::seconds(1);
+
+/// A batch system that does not list a started job so much later does not know it.
+const UNLISTED: TimeDelta = TimeDelta::seconds(5);
+
+/// Starts remembered after they were let go, as a multiple of the most that may wait.
+const REMEMBERED: usize = 16;
+
+/// The hand-off's memory between events.
+#[derive(Debug, Clone)]
+pub struct HandOff {
+    rules: Rules,
+    /// The newest start of each job.
+    starts: BTreeMap<JobId, Start>,
+    site: Option<(Arc<Fabric>, Arc<NodeMap>)>,
+    in_force: Option<InForce>,
+    /// No computation for starting jobs begins before.
+    not_before: DateTime<Utc>,
+    /// A look was asked for and has not come.
+    asked: bool,
+    held: bool,
+    released: Vec<Released>,
+    counters: Counters,
+}
+
+impl HandOff {
+    /// Nobody waits.
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            starts: BTreeMap::new(),
+            site: None,
+            in_force: None,
+            not_before: DateTime::<Utc>::MIN_UTC,
+            asked: false,
+            held: false,
+            released: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Counts.
+    pub fn counters(&self) -> Counters {
+        Counters { waiting: self.waiting(), ..self.counters.clone() }
+    }
+
+    /// How many jobs wait.
+    pub fn waiting(&self) -> usize {
+        self.starts.values().filter(|s| s.is_pending()).count()
+    }
+
+    /// Whether a job waits for OpenSM's acknowledgement.
+    pub fn awaits_acknowledgement(&self) -> bool {
+        self.starts.values().any(|s| matches!(s.phase, Phase::Published(_)))
+    }
+
+    /// Those let go since the last call.
+    pub fn take_released(&mut self) -> Vec<Released> {
+        std::mem::take(&mut self.released)
+    }
+
+    /// A prolog announces a start. O(nodes of the job + jobs known).
+    pub fn announce(&mut self, now: DateTime<Utc>, said: Announcement) -> Answer {
+        self.counters.announced += 1;
+        let Announcement { start: id, length, patience } = said;
+        let deadline = now + patience.clamp(TimeDelta::zero(), self.rules.deadline);
+        match self.starts.get_mut(&id.job) {
+            Some(known) if known.id == id => {
+                self.counters.repeated += 1;
+                match known.phase {
+                    Phase::Started(_, Outcome::Gone) => drop(self.starts.remove(&id.job)),
+                    Phase::Started(_, outcome) => return Answer::Start(outcome),
+                    _ => {
+                        known.deadline = known.deadline.min(deadline);
+                        return Answer::Wait;
+                    }
+                }
+            }
+            // A straggler of an earlier start.
+            Some(known) if known.is_pending() && id.restart < known.id.restart => {
+                return self.at_once(Outcome::Superseded);
+            }
+            Some(_) => {
+                self.counters.changed += 1;
+                self.start_job(now, &id.job, Outcome::Superseded);
+                self.starts.remove(&id.job);
+            }
+            None => {}
+        }
+        if let Some(outcome) = self.needs_nothing(&id) {
+            return self.at_once(outcome);
+        }
+        if !self.is_worth(&id, length) || self.not_before.max(now) >= deadline {
+            return self.at_once(Outcome::NextPass);
+        }
+        if self.waiting() >= self.rules.max_pending {
+            return self.at_once(Outcome::Full);
+        }
+        let start = Start { id, announced: now, deadline, listed: false, phase: Phase::New };
+        self.starts.insert(start.id.job.clone(), start);
+        self.trim();
+        Answer::Wait
+    }
+
+    /// Why a start need not wait, if the last look tells.
+    fn needs_nothing(&self, id: &StartId) -> Option<Outcome> {
+        if self.held {
+            return Some(Outcome::Held);
+        }
+        let (fabric, nodes) = self.site.as_ref()?;
+        let terminals = terminals(nodes, &id.nodes);
+        if !Placed::is_multi_switch(fabric, &terminals) {
+            return Some(Outcome::OneSwitch);
+        }
+        let group = Group::new(terminals);
+        let serves = |f: &&InForce| f.acknowledged && f.demand.groups.contains(&group);
+        self.in_force.as_ref().filter(serves).map(|_| Outcome::InForce)
+    }
+
+    /// Whether the rules grant a start a computation of its own.
+    fn is_worth(&self, id: &StartId, length: Option<TimeDelta>) -> bool {
+        id.nodes.len() >= self.rules.min_nodes && length.is_none_or(|l| l >= self.rules.min_length)
+    }
+
+    /// Counts a start that does not wait.
+    fn at_once(&mut self, outcome: Outcome) -> Answer {
+        *self.counters.started.entry(outcome).or_default() += 1;
+        Answer::Start(outcome)
+    }
+
+    /// An epilog announces the end of a job.
+    pub fn ended(&mut self, now: DateTime<Utc>, job: &JobId) {
+        self.counters.ended += 1;
+        self.start_job(now, job, Outcome::Gone);
+        if self.starts.remove(job).is_none() {
+            self.counters.ended_unknown += 1;
+        }
+    }
+
+    /// Time has passed: lets go whose deadline has come, or who would wait in vain.
+    pub fn tick(&mut self, now: DateTime<Utc>) {
+        let not_before = self.not_before;
+        self.start_all(now, |start| {
+            if start.deadline <= now {
+                return Some(Outcome::Deadline);
+            }
+            (start.phase == Phase::New && not_before >= start.deadline).then_some(Outcome::NextPass)
+        });
+    }
+
+    /// When [`HandOff::tick`] or [`HandOff::wants_look`] may next say something new, if nothing
+    /// else happens. `idle`: no look or computation is under way.
+    pub fn due(&self, idle: bool) -> Option<DateTime<Utc>> {
+        let pending = || self.starts.values().filter(|s| s.is_pending());
+        let deadline = pending().map(|s| s.deadline).min();
+        let look =
+            (idle && !self.asked && pending().any(|s| s.phase == Phase::New)).then_some(self.not_before);
+        deadline.into_iter().chain(look).min()
+    }
+
+    /// Whether the cluster should be looked at now for the sake of starting jobs. To be asked while
+    /// no look or computation is under way; says so once until [`HandOff::merge`] or
+    /// [`HandOff::failed`].
+    pub fn wants_look(&mut self, now: DateTime<Utc>) -> bool {
+        let wants =
+            !self.asked && now >= self.not_before && self.starts.values().any(|s| s.phase == Phase::New);
+        self.asked |= wants;
+        wants
+    }
+
+    /// An administrator holds the routes as they are, or does so no more: nobody waits meanwhile.
+    pub fn hold(&mut self, now: DateTime<Utc>, held: bool) {
+        self.held = held;
+        if held {
+            self.start_all(now, |_| Some(Outcome::Held));
+        }
+    }
+
+    /// Lets pending starts go for which a reason is given.
+    fn start_all(&mut self, now: DateTime<Utc>, why: impl Fn(&Start) -> Option<Outcome>) {
+        let jobs: Vec<(JobId, Outcome)> = self
+            .starts
+            .values()
+            .filter(|s| s.is_pending())
+            .filter_map(|s| Some((s.id.job.clone(), why(s)?)))
+            .collect();
+        for (job, outcome) in jobs {
+            self.start_job(now, &job, outcome);
+        }
+    }
+
+    /// Lets a job go if it waits.
+    fn start_job(&mut self, now: DateTime<Utc>, job: &JobId, outcome: Outcome) {
+        let Some(start) = self.starts.get_mut(job).filter(|s| s.is_pending()) else { return };
+        start.phase = Phase::Started(now, outcome);
+        let waited = (now - start.announced).max(TimeDelta::zero());
+        self.released.push(Released { start: start.id.clone(), outcome, waited });
+        *self.counters.started.entry(outcome).or_default() += 1;
+        self.counters.waited_ms += waited.num_milliseconds().unsigned_abs();
+    }
+}
+
+/// Terminals of nodes, sorted; unknown nodes have none.
+fn terminals(map: &NodeMap, nodes: &[NodeName]) -> Vec<TerminalId> {
+    let mut found: Vec<TerminalId> = nodes.iter().flat_map(|n| map.terminals(n)).copied().collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}

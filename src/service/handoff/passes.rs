@@ -1,0 +1,166 @@
+//! What a pass means for the jobs that wait: seen, routed, published, acknowledged.
+
+use std::collections::BTreeMap;
+
+use super::{
+    DateTime, Demand, HandOff, InForce, Outcome, Phase, REMEMBERED, RETRY, Start, TimeDelta, UNLISTED, Utc,
+};
+use crate::model::{Job, JobId, JobMap, JobState};
+use crate::service::step::View;
+
+impl HandOff {
+    /// The jobs that a look saw, together with those announced. Jobs that wait count whatever their
+    /// age, though the batch system may not list them yet; the pass that follows covers them.
+    /// `view.jobs.time` is when the batch system was asked. O(jobs × log jobs + their nodes).
+    pub fn merge(&mut self, now: DateTime<Utc>, view: &View) -> JobMap {
+        self.asked = false;
+        self.site = Some((view.fabric.clone(), view.nodes.clone()));
+        let mut jobs = view.jobs.clone();
+        if self.starts.is_empty() {
+            return jobs;
+        }
+        self.decide_new(now, &jobs);
+        self.forget(now, &jobs);
+        for start in self.starts.values_mut() {
+            if let Phase::Started(_, Outcome::NextPass | Outcome::OneSwitch | Outcome::Held | Outcome::Gone) =
+                start.phase
+            {
+                continue;
+            }
+            if start.phase == Phase::New {
+                start.phase = Phase::Covered;
+            }
+            // Without a start there is no age to reach.
+            let announced = |state| Job::new(start.id.job.clone(), state, start.id.nodes.clone(), None);
+            match listed(&jobs, &start.id.job) {
+                Some(at) => {
+                    start.listed |= jobs.jobs[at].nodes == start.id.nodes;
+                    jobs.jobs[at] = announced(jobs.jobs[at].state);
+                }
+                None => jobs.jobs.push(announced(JobState::Configuring)),
+            }
+            // `listed` searches by id.
+            jobs.jobs.sort_by(|a, b| a.id.cmp(&b.id));
+        }
+        jobs
+    }
+
+    /// Lets jobs go of which the look shows that they are too short, or need no other routes.
+    fn decide_new(&mut self, now: DateTime<Utc>, jobs: &JobMap) {
+        let new = self.starts.values().filter(|s| s.phase == Phase::New);
+        let decided: BTreeMap<JobId, Outcome> = new
+            .filter_map(|s| {
+                let length = listed(jobs, &s.id.job).and_then(|at| jobs.jobs[at].length());
+                let unworthy = (!self.is_worth(&s.id, length)).then_some(Outcome::NextPass);
+                Some((s.id.job.clone(), self.needs_nothing(&s.id).or(unworthy)?))
+            })
+            .collect();
+        self.start_all(now, |s| decided.get(&s.id.job).copied());
+    }
+
+    /// Forgets starts that came to nothing.
+    fn forget(&mut self, now: DateTime<Utc>, jobs: &JobMap) {
+        let gone: Vec<JobId> =
+            self.starts.values().filter(|s| is_gone(s, jobs)).map(|s| s.id.job.clone()).collect();
+        for job in gone {
+            self.start_job(now, &job, Outcome::Gone);
+            self.starts.remove(&job);
+            self.counters.unended += 1;
+        }
+    }
+
+    /// Forgets those let go longest ago, if there are too many.
+    pub(super) fn trim(&mut self) {
+        let excess = self.starts.len().saturating_sub(REMEMBERED * self.rules.max_pending);
+        if excess == 0 {
+            return;
+        }
+        let mut started: Vec<(DateTime<Utc>, JobId)> = self
+            .starts
+            .values()
+            .filter_map(|s| match s.phase {
+                Phase::Started(at, _) => Some((at, s.id.job.clone())),
+                _ => None,
+            })
+            .collect();
+        started.sort_unstable();
+        for (_, job) in started.into_iter().take(excess) {
+            self.starts.remove(&job);
+        }
+    }
+
+    /// The look or the computation failed, or was not tried: those covered wait for another one.
+    pub fn failed(&mut self, now: DateTime<Utc>) {
+        self.asked = false;
+        let mut tried = false;
+        for start in self.starts.values_mut() {
+            tried |= matches!(start.phase, Phase::New | Phase::Covered);
+            if start.phase == Phase::Covered {
+                start.phase = Phase::New;
+            }
+        }
+        if tried {
+            self.not_before = self.not_before.max(now + RETRY);
+        }
+    }
+
+    /// Routes for this demand are on the disk as this epoch. Those covered now wait for OpenSM, or,
+    /// if nobody watches it, for nothing more.
+    pub fn published(&mut self, now: DateTime<Utc>, epoch: u64, demand: &Demand, watched: bool) {
+        let known = self.in_force.as_ref().filter(|f| f.epoch == epoch);
+        let acknowledged = !watched || known.is_some_and(|f| f.acknowledged);
+        if known.is_none() {
+            self.not_before = self.not_before.max(now + self.rules.reroute_interval);
+        }
+        self.in_force = Some(InForce { epoch, demand: demand.clone(), acknowledged });
+        for start in self.starts.values_mut().filter(|s| s.phase == Phase::Covered) {
+            start.phase = Phase::Published(epoch);
+        }
+        if acknowledged {
+            self.acknowledged(now, epoch);
+        }
+    }
+
+    /// What is in force serves what was seen.
+    pub fn kept(&mut self, now: DateTime<Utc>) {
+        match self.in_force.clone() {
+            Some(InForce { epoch, demand, acknowledged }) => {
+                self.published(now, epoch, &demand, !acknowledged);
+            }
+            None => self.failed(now),
+        }
+    }
+
+    /// OpenSM has this epoch in force on every switch, and with it what earlier epochs were for.
+    pub fn acknowledged(&mut self, now: DateTime<Utc>, epoch: u64) {
+        if let Some(in_force) = self.in_force.as_mut().filter(|f| f.epoch == epoch) {
+            in_force.acknowledged = true;
+        }
+        self.start_all(now, |s| match s.phase {
+            Phase::Published(needed) if needed <= epoch => Some(Outcome::InForce),
+            _ => None,
+        });
+    }
+}
+
+/// Place of a job in a job map, which is sorted by id.
+fn listed(jobs: &JobMap, id: &JobId) -> Option<usize> {
+    jobs.jobs.binary_search_by(|j| j.id.cmp(id)).ok()
+}
+
+/// Whether a start came to nothing, or its end was not announced: the batch system, asked after the
+/// announcement, lists the job with other nodes or not at all, having listed it before or having
+/// had the time to.
+fn is_gone(start: &Start, jobs: &JobMap) -> bool {
+    if jobs.time <= start.announced {
+        return false;
+    }
+    let since = match start.phase {
+        Phase::Started(at, _) => jobs.time - at,
+        _ => TimeDelta::zero(),
+    };
+    match listed(jobs, &start.id.job) {
+        Some(at) => jobs.jobs[at].nodes != start.id.nodes && !start.is_pending(),
+        None => start.listed || since > UNLISTED,
+    }
+}
