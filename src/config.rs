@@ -32,6 +32,8 @@ pub struct Settings {
     pub service: Service,
     /// What is known of OpenSM; `None` if none is to be watched.
     pub opensm: Option<OpenSm>,
+    /// The service's HTTP interface; `None` if there is to be none.
+    pub api: Option<Api>,
 }
 
 /// The epoch store.
@@ -121,6 +123,23 @@ pub struct OpenSm {
     pub acknowledge: Duration,
     /// OpenSM's own settings, checked by `doctor`.
     pub conf: PathBuf,
+}
+
+/// The service's HTTP interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Api {
+    /// The unix socket.
+    pub socket: PathBuf,
+    /// User ids that may change things, beside root and the service's own.
+    pub write_users: Vec<u32>,
+    /// Group ids (of the caller's own group, not the further ones) that may change things.
+    pub write_groups: Vec<u32>,
+    /// Whether everybody else may ask.
+    pub others_read: bool,
+    /// Bytes of a request's body.
+    pub body_limit: usize,
+    /// How long an answer may take.
+    pub deadline: Duration,
 }
 
 /// Settings that cannot be used.

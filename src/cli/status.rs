@@ -13,7 +13,7 @@ use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, Trouble};
 use crate::publish::{Epoch, EpochStore};
-use crate::service::health::Health;
+use crate::service::health::{Health, PATIENCE};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -192,9 +192,6 @@ fn opensm(
     problems.extend(troubles.iter().map(Trouble::to_string));
     fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok())
 }
-
-/// A service that has not begun its next pass so long after it was due hangs.
-const PATIENCE: TimeDelta = TimeDelta::seconds(120);
 
 /// Looks at what the service wrote of itself; adds what is wrong.
 fn service(store: &EpochStore, now: DateTime<Utc>, problems: &mut Vec<String>) -> Option<Value> {

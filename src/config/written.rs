@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{ConfigError, FabricSource, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State};
+use super::{Api, ConfigError, FabricSource, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State};
 use crate::model::LayerBudget;
 
 /// The whole file.
@@ -20,6 +20,7 @@ pub(super) struct Written {
     routing: WrittenRouting,
     service: WrittenService,
     opensm: WrittenOpenSm,
+    api: WrittenApi,
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,6 +78,31 @@ struct WrittenOpenSm {
     conf: PathBuf,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenApi {
+    enable: bool,
+    socket: Option<PathBuf>,
+    write_users: Vec<Spanned<Account>>,
+    write_groups: Vec<Spanned<Account>>,
+    others_read: bool,
+    body_limit_kib: Kibibytes,
+    deadline_seconds: Seconds,
+}
+
+/// A user or group: a number, or a name of this machine.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Account {
+    Id(u32),
+    Name(String),
+}
+
+/// 1 to 1048576 KiB, in bytes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct Kibibytes(usize);
+
 /// More than zero, at most a year.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "f64")]
@@ -122,6 +148,16 @@ impl TryFrom<u64> for Mebibytes {
     type Error = String;
     fn try_from(mib: u64) -> Result<Self, String> {
         if (1..=65536).contains(&mib) { Ok(Self(mib << 20)) } else { Err("must be 1 to 65536 MiB".into()) }
+    }
+}
+
+impl TryFrom<u64> for Kibibytes {
+    type Error = String;
+    fn try_from(kib: u64) -> Result<Self, String> {
+        match usize::try_from(kib) {
+            Ok(kib) if (1..=1 << 20).contains(&kib) => Ok(Self(kib << 10)),
+            _ => Err("must be 1 to 1048576 KiB".into()),
+        }
     }
 }
 
@@ -195,6 +231,20 @@ impl Default for WrittenOpenSm {
     }
 }
 
+impl Default for WrittenApi {
+    fn default() -> Self {
+        Self {
+            enable: true,
+            socket: None,
+            write_users: Vec::new(),
+            write_groups: Vec::new(),
+            others_read: true,
+            body_limit_kib: Kibibytes(4 << 20),
+            deadline_seconds: Seconds(Duration::from_secs(10)),
+        }
+    }
+}
+
 /// Number of the line, from 1, that a byte offset is in.
 fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
@@ -202,6 +252,9 @@ fn line_at(text: &str, offset: usize) -> usize {
 
 /// Layers that 8 VLs, which nearly every switch has, can carry.
 const DEFAULT_LAYERS: u64 = 8;
+
+/// Name of the service's socket in the state directory.
+const SOCKET_FILE: &str = "api.sock";
 
 /// Name of the plugin's status file in the state directory.
 pub const STATUS_FILE: &str = "opensm-status.json";
@@ -219,11 +272,13 @@ impl Written {
         let path_from_root = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let home = path_from_root.parent().unwrap_or(Path::new(""));
         let directory = home.join(&self.state.directory);
-        let fabric = self.fabric.resolve(home).map_err(|(offset, message)| ConfigError::Line {
+        let at = |(offset, message): (usize, String)| ConfigError::Line {
             path: path.to_path_buf(),
             line: line_at(text, offset),
-            message: message.to_string(),
-        })?;
+            message,
+        };
+        let fabric = self.fabric.resolve(home).map_err(|(offset, message)| at((offset, message.into())))?;
+        let api = self.api.resolve(home, &directory).map_err(at)?;
         let opensm = self.opensm.watch.then(|| OpenSm {
             status_file: self.opensm.status_file.map_or(directory.join(STATUS_FILE), |f| home.join(f)),
             stale: self.opensm.stale_seconds.0,
@@ -242,8 +297,41 @@ impl Written {
                 stop_deadline: self.service.stop_seconds.0,
             },
             opensm,
+            api,
         })
     }
+}
+
+impl WrittenApi {
+    /// The interface, or what is wrong at which byte.
+    fn resolve(self, home: &Path, state: &Path) -> Result<Option<Api>, (usize, String)> {
+        let ids = |accounts: Vec<Spanned<Account>>, file| {
+            accounts.into_iter().map(|a| account_id(a, file)).collect::<Result<Vec<u32>, _>>()
+        };
+        let api = Api {
+            write_users: ids(self.write_users, "/etc/passwd")?,
+            write_groups: ids(self.write_groups, "/etc/group")?,
+            socket: self.socket.map_or(state.join(SOCKET_FILE), |s| home.join(s)),
+            others_read: self.others_read,
+            body_limit: self.body_limit_kib.0,
+            deadline: self.deadline_seconds.0,
+        };
+        Ok(self.enable.then_some(api))
+    }
+}
+
+/// The number of an account; names are looked up in this file of `NAME:…:ID:…` lines.
+fn account_id(account: Spanned<Account>, file: &str) -> Result<u32, (usize, String)> {
+    let start = account.span().start;
+    let name = match account.into_inner() {
+        Account::Id(id) => return Ok(id),
+        Account::Name(name) => name,
+    };
+    let lines = std::fs::read_to_string(file).unwrap_or_default();
+    let line = lines.lines().map(|l| l.split(':').collect::<Vec<_>>()).find(|f| f[0] == name);
+    line.and_then(|fields| fields.get(2)?.parse().ok()).ok_or_else(|| {
+        (start, format!("{file} has no {name:?}: give the number of an account from elsewhere"))
+    })
 }
 
 impl WrittenFabric {

@@ -12,6 +12,9 @@ use crate::model::NodeName;
 /// Name of the file in the state directory.
 pub const HEALTH_FILE: &str = "health.json";
 
+/// A service that has not begun its next pass so long after it was due hangs.
+pub const PATIENCE: TimeDelta = TimeDelta::seconds(120);
+
 /// Where a pass can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

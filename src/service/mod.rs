@@ -1,6 +1,9 @@
 //! Drives the pass on a live site: when to look, what to do with what is seen, what to say.
 
 pub mod acknowledge;
+pub mod api;
+pub mod client;
+pub mod command;
 pub mod handoff;
 pub mod health;
 pub mod look;

@@ -6,10 +6,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 use tracing::{debug, error, info, info_span, warn};
 
 use super::acknowledge::acknowledgement;
+use super::api::listen::ListenError;
+use super::api::{self, Api};
 use super::chain;
+use super::command::{Command, Handle};
 use super::health::{Acknowledged, Failure, Health, Stage};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed, milliseconds, pass};
@@ -45,6 +49,9 @@ pub enum ServeError {
     /// The state directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The socket cannot be used.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// Neither runtime nor signals.
     #[error("the runtime does not start: {0}")]
     Runtime(#[from] std::io::Error),
@@ -86,6 +93,10 @@ struct Service {
     store: EpochStore,
     step: Step,
     health: Health,
+    /// What others ask.
+    commands: mpsc::Receiver<Command>,
+    /// The servers of the sockets; they end with this.
+    servers: tokio::task::JoinSet<()>,
     /// Not here while it looks.
     looker: Option<Looker>,
     looking: Option<Task<(Looker, Result<Sight, LookError>)>>,
@@ -104,6 +115,7 @@ enum Woken {
     Looked(Box<(Looker, Result<Sight, LookError>)>),
     Routed(Box<Result<Passed, PassError>>),
     Answered(Answer),
+    Command(Command),
 }
 
 impl Service {
@@ -120,6 +132,11 @@ impl Service {
             interval: delta(settings.service.interval),
             backoff_max: delta(settings.service.backoff_max),
         };
+        let (handle, commands) = Handle::new();
+        let mut servers = tokio::task::JoinSet::new();
+        if serving {
+            listen(&settings, &store, &handle, &mut servers)?;
+        }
         let now = Utc::now();
         let mut health = Health::new(now, serving);
         if !serving {
@@ -134,6 +151,8 @@ impl Service {
             settings,
             store,
             health,
+            commands,
+            servers,
             looking: None,
             routing: None,
             acknowledging: None,
@@ -173,6 +192,8 @@ impl Service {
             looked = finished(&mut self.looking) => Woken::Looked(Box::new(looked)),
             result = finished(&mut self.routing) => Woken::Routed(Box::new(result)),
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => Woken::Event(Event::Tick),
+            // Last: however much is asked, the service's own work comes first.
+            Some(command) = self.commands.recv() => Woken::Command(command),
         }
     }
 
@@ -181,6 +202,10 @@ impl Service {
             Woken::Stop(_) => return,
             Woken::Event(event) => event,
             Woken::Answered(answer) => return self.answered(answer, listener),
+            Woken::Command(command) => match self.command(command) {
+                Some(event) => event,
+                None => return,
+            },
             Woken::Looked(looked) => {
                 self.looker = Some(looked.0);
                 self.looked(looked.1, listener)
@@ -193,6 +218,24 @@ impl Service {
             self.health.next_pass = Some(due);
             self.write_health();
         }
+    }
+
+    /// Answers a command; the event that it is, if it is one.
+    fn command(&mut self, command: Command) -> Option<Event> {
+        // Whoever does not wait for the answer any more does not get it.
+        match command {
+            Command::Health(reply) => {
+                let _ = reply.send(self.health.clone());
+            }
+            Command::View(reply) => {
+                let _ = reply.send(self.sight.as_ref().map(|sight| Arc::clone(&sight.view)));
+            }
+            Command::Look(reply) => {
+                let _ = reply.send(());
+                return Some(Event::Asked);
+            }
+        }
+        None
     }
 
     fn act(&mut self, action: Action) {
@@ -336,6 +379,11 @@ impl Service {
     /// Kills a running `squeue`, gives a computation the time of the settings.
     async fn stop(&mut self, listener: Listener<'_>) {
         self.looking = None;
+        self.servers.abort_all();
+        if let Some(api) = &self.settings.api {
+            // What cannot be removed is replaced at the next start.
+            let _ = std::fs::remove_file(&api.socket);
+        }
         if self.routing.is_some() {
             let bound = self.settings.service.stop_deadline;
             match tokio::time::timeout(bound, finished(&mut self.routing)).await {
@@ -364,6 +412,26 @@ impl Service {
         self.write_health();
         Ok(self.health.failing)
     }
+}
+
+/// Opens the sockets of the settings.
+fn listen(
+    settings: &Settings,
+    store: &EpochStore,
+    handle: &Handle,
+    servers: &mut tokio::task::JoinSet<()>,
+) -> Result<(), ServeError> {
+    if let Some(api) = &settings.api {
+        let listener = api::listen::bind(&api.socket)?;
+        let rule = api::peer::Rule::new(api);
+        let router = api::router(Api {
+            handle: handle.clone(),
+            store: store.clone(),
+            settings: Arc::new(api.clone()),
+        });
+        servers.spawn(api::listen::serve_unix(listener, router, rule));
+    }
+    Ok(())
 }
 
 struct Signals {

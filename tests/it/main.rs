@@ -2,6 +2,7 @@
 
 mod angara;
 mod angara_files;
+mod api;
 mod architecture;
 mod balanced;
 mod cases;
@@ -20,6 +21,7 @@ mod measure;
 mod node_names;
 mod nue;
 mod serve;
+mod site;
 mod step;
 mod store;
 mod verify;

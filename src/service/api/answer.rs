@@ -1,0 +1,53 @@
+//! Errors as the API says them.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use crate::service::command::AskError;
+
+/// The body of an answer that is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// What is wrong, in words.
+    pub error: String,
+}
+
+/// An answer that is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiError {
+    status: StatusCode,
+    message: String,
+}
+
+impl ApiError {
+    /// An error with its HTTP status.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+    /// 400.
+    pub fn bad(message: impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message.to_string())
+    }
+    /// 404.
+    pub fn missing(message: impl ToString) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message.to_string())
+    }
+    /// 500: our side failed.
+    pub fn failed(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, crate::service::chain(error))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(ErrorBody { error: self.message })).into_response()
+    }
+}
+
+impl From<AskError> for ApiError {
+    fn from(error: AskError) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}

@@ -1,0 +1,147 @@
+//! The socket: who may connect, how many, and for how long.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tracing::{debug, warn};
+
+use super::peer::{Access, Caller, Rule};
+
+/// Connections at once of those who may write: nobody else can use them up.
+const WRITERS: usize = 512;
+/// Connections at once of everybody else.
+const READERS: usize = 64;
+/// A client must have sent the head of its request after this.
+const HEADER: Duration = Duration::from_secs(10);
+/// No connection lives longer, whatever it does.
+const LIFE: Duration = Duration::from_secs(600);
+/// After an accept failed (too many open files, say).
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The socket cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct ListenError {
+    /// The socket.
+    pub path: PathBuf,
+    /// The system's reason.
+    pub source: io::Error,
+}
+
+/// A unix socket that everybody can connect to: who may do what is decided per connection.
+/// A socket that nobody listens on any more is replaced; must be called inside a runtime.
+///
+/// # Errors
+/// If somebody listens there, or the path is something else or too long.
+pub fn bind(path: &Path) -> Result<UnixListener, ListenError> {
+    let failed = |source| ListenError { path: path.to_path_buf(), source };
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(failed(io::Error::new(ErrorKind::AlreadyExists, "it is not a socket")));
+        }
+        match std::os::unix::net::UnixStream::connect(path) {
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).map_err(failed)?;
+            }
+            _ => return Err(failed(io::Error::new(ErrorKind::AddrInUse, "another service listens on it"))),
+        }
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Serves a unix socket until dropped; then open connections end too.
+pub async fn serve_unix(listener: UnixListener, router: Router, rule: Rule) {
+    let gate = Gate::default();
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        // What has ended is forgotten.
+        while connections.try_join_next().is_some() {}
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let Some(caller) = name(&stream, &rule) else { continue };
+        let Some(permit) = gate.enter(caller.access) else {
+            // Closing is the answer: a flood must not cost more than this.
+            debug!(caller = caller.name, "too many connections");
+            continue;
+        };
+        let router = router.clone();
+        connections.spawn(async move {
+            serve_connection(stream, router, caller).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Who connected; `None` if they may not.
+fn name(stream: &UnixStream, rule: &Rule) -> Option<Caller> {
+    let peer = match stream.peer_cred() {
+        Ok(peer) => peer,
+        Err(error) => {
+            warn!(%error, "a peer without credentials");
+            return None;
+        }
+    };
+    let access = rule.access(peer.uid(), peer.gid());
+    let name = format!("uid {}", peer.uid());
+    if access == Access::Nothing {
+        warn!(caller = name, "refused");
+        return None;
+    }
+    Some(Caller { name, access })
+}
+
+/// How many connections there may be.
+#[derive(Debug)]
+pub struct Gate {
+    writers: Arc<Semaphore>,
+    readers: Arc<Semaphore>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { writers: Arc::new(Semaphore::new(WRITERS)), readers: Arc::new(Semaphore::new(READERS)) }
+    }
+}
+
+impl Gate {
+    /// A place, unless all are taken.
+    pub fn enter(&self, access: Access) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        let places = if access == Access::Write { &self.writers } else { &self.readers };
+        Arc::clone(places).try_acquire_owned().ok()
+    }
+}
+
+/// Serves one connection to its end, at most for [`LIFE`].
+pub async fn serve_connection<S>(stream: S, router: Router, caller: Caller)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let router = router.layer(axum::Extension(caller));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    match tokio::time::timeout(LIFE, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "a connection ended badly"),
+        Err(_) => debug!("a connection lived too long"),
+    }
+}

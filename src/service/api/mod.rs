@@ -1,0 +1,75 @@
+//! HTTP on a unix socket: what the service knows and what it can be told. JSON in, JSON out.
+//!
+//! | path | who | answer |
+//! |---|---|---|
+//! | `GET /v1/health` | readers | [`super::health::Health`] and what is wrong in words |
+//! | `POST /v1/look` | writers | the service looks at once |
+//!
+//! Errors are `{"error": "…"}` with a fitting status. To add a path: make a router of it in a file
+//! of its own and merge it in [`router`], with [`peer::writers_only`] if it changes anything and
+//! [`with_deadline`] unless it waits on purpose.
+
+pub mod answer;
+pub mod listen;
+pub mod peer;
+pub mod state;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+
+use self::answer::ApiError;
+use super::command::Handle;
+use crate::config;
+use crate::publish::EpochStore;
+
+/// What every handler has. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Api {
+    /// The loop.
+    pub handle: Handle,
+    /// The epochs, for reading.
+    pub store: EpochStore,
+    /// How requests are bounded.
+    pub settings: Arc<config::Api>,
+}
+
+/// All paths.
+pub fn router(api: Api) -> Router {
+    let deadline = api.settings.deadline;
+    let read = Router::new().merge(state::read());
+    let write = Router::new().merge(state::write()).route_layer(middleware::from_fn(peer::writers_only));
+    with_deadline(read.merge(write), deadline)
+        .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no such path") })
+        .method_not_allowed_fallback(|| async {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")
+        })
+        .layer(DefaultBodyLimit::max(api.settings.body_limit))
+        .with_state(api)
+}
+
+/// Ends a handler that takes longer than this with 504.
+pub fn with_deadline<S: Clone + Send + Sync + 'static>(router: Router<S>, deadline: Duration) -> Router<S> {
+    router.layer(middleware::from_fn(move |request: Request, next: Next| async move {
+        match tokio::time::timeout(deadline, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => {
+                let message = format!("no answer within {} s", deadline.as_secs_f64());
+                ApiError::new(StatusCode::GATEWAY_TIMEOUT, message).into_response()
+            }
+        }
+    }))
+}
+
+/// For handlers: `State<Api>` without the noise.
+pub(super) type Ask = State<Api>;
+
+/// A JSON answer.
+pub(super) fn json(value: impl serde::Serialize) -> Response {
+    Json(value).into_response()
+}

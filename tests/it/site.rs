@@ -1,0 +1,144 @@
+//! A site of its own for a test: the program itself, with a `squeue` that is a script.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A private state directory, settings, fabric and `squeue`.
+pub struct Site {
+    dir: tempfile::TempDir,
+}
+
+impl Site {
+    /// A fabric file of 16 nodes on 4 leaves, and a squeue that prints the file `jobs`.
+    pub fn new(service: &str) -> Self {
+        let site = Self { dir: tempfile::tempdir().unwrap() };
+        site.write_fabric(|_| false);
+        site.squeue("cat \"$(dirname \"$0\")/jobs\"");
+        site.jobs("1|RUNNING|n[1,5,9]|100\n");
+        let text = format!(
+            "[state]\ndirectory = \"state\"\n[fabric]\nsource = \"fabric.net\"\n\
+             [slurm]\nsqueue = \"{}\"\n[routing]\nengine = \"dfsssp\"\n[opensm]\nwatch = false\n[service]\n{service}\n",
+            site.path("squeue").display()
+        );
+        std::fs::write(site.path("sarouter.toml"), text).unwrap();
+        site
+    }
+
+    /// Adds a section to the settings.
+    pub fn settings(&self, section: &str) {
+        let text = std::fs::read_to_string(self.path("sarouter.toml")).unwrap();
+        self.replace("sarouter.toml", &format!("{text}\n{section}"));
+    }
+
+    /// What services of this site logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write_fabric(&self, cut: impl Fn(usize) -> bool) {
+        let fabric = sarouter::generate::generate("fattree:4x4,2").unwrap();
+        let fabric = fabric.without(|c| cut(c.index()), |_| false).unwrap();
+        self.replace("fabric.net", &sarouter::observe::ibnetdiscover::to_ibnetdiscover(&fabric));
+    }
+
+    pub fn squeue(&self, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let new = self.path("squeue.new");
+        std::fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::rename(new, self.path("squeue")).unwrap();
+    }
+
+    pub fn jobs(&self, text: &str) {
+        self.replace("jobs", text);
+    }
+
+    pub fn replace(&self, name: &str, text: &str) {
+        let new = self.path(&format!("{name}.new"));
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(new, self.path(name)).unwrap();
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(arguments).arg("--config").arg(self.path("sarouter.toml")).args(["--format", "json"]);
+        command.env_remove("SAROUTER_STATE");
+        command
+    }
+
+    /// Exit code and standard output.
+    pub fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let Output { status, stdout, .. } = self.command(arguments).output().unwrap();
+        (status.code().unwrap(), String::from_utf8(stdout).unwrap())
+    }
+
+    pub fn current(&self) -> Option<PathBuf> {
+        std::fs::read_link(self.path("state/current")).ok()
+    }
+
+    pub fn health(&self) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.path("state/health.json")).unwrap()).unwrap()
+    }
+}
+
+/// Parses what must be JSON.
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+/// A running service; killed when dropped.
+pub struct Serving {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+pub const LONG: Duration = Duration::from_secs(120);
+
+impl Serving {
+    pub fn start(site: &Site) -> Self {
+        let log = std::fs::File::options().create(true).append(true).open(site.path("log")).unwrap();
+        let mut child = site.command(&["serve"]).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|l| send.send(l)));
+        Self { child, lines }
+    }
+
+    /// The next line it prints.
+    pub fn line(&self) -> Value {
+        json(&self.lines.recv_timeout(LONG).unwrap())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Its exit code after SIGTERM.
+    pub fn stop(mut self) -> i32 {
+        self.signal(Signal::TERM);
+        let begun = Instant::now();
+        loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => return status.code().unwrap(),
+                None => assert!(begun.elapsed() < LONG, "it does not stop"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
