@@ -2,6 +2,7 @@
 //!
 //! `config/sarouter.toml` explains every key to an administrator.
 
+mod interfaces;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,14 @@ pub struct Settings {
     pub opensm: Option<OpenSm>,
     /// The service's HTTP interface; `None` if there is to be none.
     pub api: Option<Api>,
+    /// Slurm's own HTTP interface; `None` if it is not used.
+    pub rest: Option<Rest>,
+    /// Directory in which others lay down files for the service; `None` if there is none.
+    pub spool: Option<PathBuf>,
+    /// The recording of events; `None` if there is to be none.
+    pub record: Option<Record>,
+    /// What is remembered of the past.
+    pub history: History,
 }
 
 /// The epoch store.
@@ -71,9 +80,23 @@ pub enum SqueueFormat {
     Text,
 }
 
+/// Who is asked for the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobsFrom {
+    /// The command `squeue`.
+    Squeue,
+    /// Slurm's HTTP interface.
+    Slurmrestd,
+    /// The file `jobs` in the spool.
+    Spool,
+}
+
 /// How Slurm is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slurm {
+    /// Who is asked.
+    pub source: JobsFrom,
     /// Path or name of `squeue`.
     pub squeue: String,
     /// What it is told to print.
@@ -136,10 +159,68 @@ pub struct Api {
     pub write_groups: Vec<u32>,
     /// Whether everybody else may ask.
     pub others_read: bool,
+    /// The same on a network, for whoever has the token; `None` if not.
+    pub tcp: Option<Tcp>,
     /// Bytes of a request's body.
     pub body_limit: usize,
     /// How long an answer may take.
     pub deadline: Duration,
+}
+
+/// The HTTP interface on a network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tcp {
+    /// Address and port.
+    pub address: std::net::SocketAddr,
+    /// File with the tokens.
+    pub token_file: PathBuf,
+    /// Without it nothing is encrypted.
+    pub tls: Option<Tls>,
+}
+
+/// PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// The certificate and those it rests on.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Slurm's HTTP interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    /// Where.
+    pub url: RestUrl,
+    /// `X-SLURM-USER-NAME`; `None` if the token names its user.
+    pub user: Option<String>,
+    /// File with the JWT; `None` on a unix socket that authenticates by its peer.
+    pub token_file: Option<PathBuf>,
+}
+
+/// Where slurmrestd listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestUrl {
+    /// `http://…` or `https://…`, without a slash at the end.
+    Tcp(String),
+    /// Path of a unix socket.
+    Unix(PathBuf),
+}
+
+/// The recording of events: at most `files` times `file_bytes` and a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// A file that is longer is closed.
+    pub file_bytes: u64,
+    /// Files kept.
+    pub files: usize,
+}
+
+/// What is remembered of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct History {
+    /// Rows older than this go.
+    pub keep: TimeDelta,
 }
 
 /// Settings that cannot be used.

@@ -7,7 +7,10 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Api, ConfigError, FabricSource, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State};
+use super::interfaces::{WrittenApi, WrittenHistory, WrittenRecord, WrittenRest, WrittenSpool};
+use super::{
+    ConfigError, FabricSource, JobsFrom, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State,
+};
 use crate::model::LayerBudget;
 
 /// The whole file.
@@ -21,6 +24,10 @@ pub(super) struct Written {
     service: WrittenService,
     opensm: WrittenOpenSm,
     api: WrittenApi,
+    slurmrestd: WrittenRest,
+    spool: WrittenSpool,
+    record: WrittenRecord,
+    history: WrittenHistory,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,6 +50,7 @@ struct WrittenFabric {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WrittenSlurm {
+    source: Spanned<JobsFrom>,
     squeue: String,
     squeue_format: SqueueFormat,
     deadline_seconds: Seconds,
@@ -78,45 +86,25 @@ struct WrittenOpenSm {
     conf: PathBuf,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct WrittenApi {
-    enable: bool,
-    socket: Option<PathBuf>,
-    write_users: Vec<Spanned<Account>>,
-    write_groups: Vec<Spanned<Account>>,
-    others_read: bool,
-    body_limit_kib: Kibibytes,
-    deadline_seconds: Seconds,
-}
-
-/// A user or group: a number, or a name of this machine.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-enum Account {
-    Id(u32),
-    Name(String),
-}
-
 /// 1 to 1048576 KiB, in bytes.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "u64")]
-struct Kibibytes(usize);
+pub(super) struct Kibibytes(pub(super) usize);
 
 /// More than zero, at most a year.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "f64")]
-struct Seconds(Duration);
+pub(super) struct Seconds(pub(super) Duration);
 
 /// Zero, or as [`Seconds`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "f64")]
-struct SecondsOrZero(Duration);
+pub(super) struct SecondsOrZero(pub(super) Duration);
 
 /// 1 to 65536 MiB, in bytes.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "u64")]
-struct Mebibytes(u64);
+pub(super) struct Mebibytes(pub(super) u64);
 
 /// How many epochs: the one in force and at least one to go back to.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -193,6 +181,7 @@ impl Default for WrittenFabric {
 impl Default for WrittenSlurm {
     fn default() -> Self {
         Self {
+            source: Spanned::new(0..0, JobsFrom::Squeue),
             squeue: "squeue".into(),
             squeue_format: SqueueFormat::Text,
             deadline_seconds: Seconds(Duration::from_secs(20)),
@@ -231,20 +220,6 @@ impl Default for WrittenOpenSm {
     }
 }
 
-impl Default for WrittenApi {
-    fn default() -> Self {
-        Self {
-            enable: true,
-            socket: None,
-            write_users: Vec::new(),
-            write_groups: Vec::new(),
-            others_read: true,
-            body_limit_kib: Kibibytes(4 << 20),
-            deadline_seconds: Seconds(Duration::from_secs(10)),
-        }
-    }
-}
-
 /// Number of the line, from 1, that a byte offset is in.
 fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
@@ -252,9 +227,6 @@ fn line_at(text: &str, offset: usize) -> usize {
 
 /// Layers that 8 VLs, which nearly every switch has, can carry.
 const DEFAULT_LAYERS: u64 = 8;
-
-/// Name of the service's socket in the state directory.
-const SOCKET_FILE: &str = "api.sock";
 
 /// Name of the plugin's status file in the state directory.
 pub const STATUS_FILE: &str = "opensm-status.json";
@@ -279,6 +251,16 @@ impl Written {
         };
         let fabric = self.fabric.resolve(home).map_err(|(offset, message)| at((offset, message.into())))?;
         let api = self.api.resolve(home, &directory).map_err(at)?;
+        let rest = self.slurmrestd.resolve(home).map_err(at)?;
+        let spool = self.spool.resolve(home);
+        let missing = match self.slurm.source.get_ref() {
+            JobsFrom::Slurmrestd if rest.is_none() => Some("this source needs slurmrestd.url"),
+            JobsFrom::Spool if spool.is_none() => Some("this source needs spool.directory"),
+            _ => None,
+        };
+        if let Some(message) = missing {
+            return Err(at((self.slurm.source.span().start, message.into())));
+        }
         let opensm = self.opensm.watch.then(|| OpenSm {
             status_file: self.opensm.status_file.map_or(directory.join(STATUS_FILE), |f| home.join(f)),
             stale: self.opensm.stale_seconds.0,
@@ -298,40 +280,12 @@ impl Written {
             },
             opensm,
             api,
+            rest,
+            spool,
+            record: self.record.resolve(),
+            history: self.history.resolve(),
         })
     }
-}
-
-impl WrittenApi {
-    /// The interface, or what is wrong at which byte.
-    fn resolve(self, home: &Path, state: &Path) -> Result<Option<Api>, (usize, String)> {
-        let ids = |accounts: Vec<Spanned<Account>>, file| {
-            accounts.into_iter().map(|a| account_id(a, file)).collect::<Result<Vec<u32>, _>>()
-        };
-        let api = Api {
-            write_users: ids(self.write_users, "/etc/passwd")?,
-            write_groups: ids(self.write_groups, "/etc/group")?,
-            socket: self.socket.map_or(state.join(SOCKET_FILE), |s| home.join(s)),
-            others_read: self.others_read,
-            body_limit: self.body_limit_kib.0,
-            deadline: self.deadline_seconds.0,
-        };
-        Ok(self.enable.then_some(api))
-    }
-}
-
-/// The number of an account; names are looked up in this file of `NAME:…:ID:…` lines.
-fn account_id(account: Spanned<Account>, file: &str) -> Result<u32, (usize, String)> {
-    let start = account.span().start;
-    let name = match account.into_inner() {
-        Account::Id(id) => return Ok(id),
-        Account::Name(name) => name,
-    };
-    let lines = std::fs::read_to_string(file).unwrap_or_default();
-    let line = lines.lines().map(|l| l.split(':').collect::<Vec<_>>()).find(|f| f[0] == name);
-    line.and_then(|fields| fields.get(2)?.parse().ok()).ok_or_else(|| {
-        (start, format!("{file} has no {name:?}: give the number of an account from elsewhere"))
-    })
 }
 
 impl WrittenFabric {
@@ -364,6 +318,7 @@ fn resolve_source(source: &str, home: &Path) -> String {
 impl WrittenSlurm {
     fn resolve(self, home: &Path) -> Slurm {
         Slurm {
+            source: self.source.into_inner(),
             squeue: self.squeue,
             format: self.squeue_format,
             deadline: self.deadline_seconds.0,

@@ -8,6 +8,8 @@ use chrono::{DateTime, Utc};
 
 use super::child::{BoundedCommand, ChildError};
 use super::jobs::{self, JobsError};
+use super::slurmrestd::RestError;
+use super::spool::SpoolError;
 pub use crate::config::SqueueFormat;
 use crate::model::JobMap;
 
@@ -20,6 +22,12 @@ pub enum PollError {
     /// Its output is not understood, or is Slurm's own complaint.
     #[error(transparent)]
     Jobs(#[from] JobsError),
+    /// slurmrestd gave none.
+    #[error(transparent)]
+    Rest(#[from] RestError),
+    /// The spool's file cannot be used.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
 }
 
 /// The answer to come from a [`JobSource`].
@@ -29,6 +37,11 @@ pub type Poll<'a> = Pin<Box<dyn Future<Output = Result<JobMap, PollError>> + Sen
 pub trait JobSource: Send {
     /// Asks once. `now` becomes the time of the snapshot.
     fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_>;
+
+    /// How long it will go on answering what it knows instead of asking; `None` if it asks each time.
+    fn fresh_in(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// `squeue` as a child process.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::health::Stage;
 use super::step::View;
-use crate::config::{FabricSource, Settings};
+use crate::config::{FabricSource, JobsFrom, Settings};
 use crate::generate::spec;
 use crate::model::{Fabric, JobMap, NodeMap, NodeName, TerminalId};
 use crate::observe::child::{BoundedCommand, ChildError};
@@ -17,6 +17,8 @@ use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
 use crate::observe::nodes::{self, NodeNames, NodeNamesError};
 use crate::observe::slurm::{JobSource, PollError, Squeue};
+use crate::observe::slurmrestd::Slurmrestd;
+use crate::observe::spool::SpooledJobs;
 use crate::plan::Policy;
 
 /// Why there is nothing to see.
@@ -157,6 +159,23 @@ pub struct Sight {
     pub asking: Duration,
     /// How long reading the fabric took.
     pub parsing: Duration,
+    /// How long the source of jobs goes on with this answer; `None` if it is asked each time.
+    pub fresh_in: Option<Duration>,
+}
+
+/// Who is asked for the jobs.
+fn job_source(settings: &Settings) -> Box<dyn JobSource> {
+    let slurm = &settings.slurm;
+    match (slurm.source, &settings.rest, &settings.spool) {
+        (JobsFrom::Slurmrestd, Some(rest), _) => Box::new(Slurmrestd::new(
+            rest.clone(),
+            slurm.deadline,
+            slurm.output_limit,
+            settings.service.interval,
+        )),
+        (JobsFrom::Spool, _, Some(spool)) => Box::new(SpooledJobs::new(spool, slurm.output_limit)),
+        _ => Box::new(Squeue::new(&slurm.squeue, slurm.format, slurm.deadline, slurm.output_limit)),
+    }
 }
 
 /// Looks at a site again and again.
@@ -173,10 +192,8 @@ impl Looker {
     /// If the settings name no fabric.
     pub fn new(settings: Settings) -> Result<Self, LookError> {
         let source = settings.fabric.clone().ok_or(LookError::NoFabric)?;
-        let slurm = &settings.slurm;
-        let jobs = Squeue::new(&slurm.squeue, slurm.format, slurm.deadline, slurm.output_limit);
         let fabric = FabricReader::new(source, settings.node_map.clone());
-        Ok(Self { jobs: Box::new(jobs), fabric, settings })
+        Ok(Self { jobs: job_source(&settings), fabric, settings })
     }
 
     /// The same with another source of jobs.
@@ -199,7 +216,8 @@ impl Looker {
         let named = self.fabric.read().await?;
         let parsing = begun.elapsed();
         let (view, unknown_storage) = view(&self.settings, named, jobs)?;
-        Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing })
+        let fresh_in = self.jobs.fresh_in();
+        Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing, fresh_in })
     }
 }
 

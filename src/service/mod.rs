@@ -10,6 +10,8 @@ pub mod look;
 pub mod pass;
 pub mod run;
 pub mod step;
+pub mod systemd;
+pub mod watch;
 
 use std::error::Error;
 

@@ -1,0 +1,218 @@
+//! Settings of the service's interfaces as written: HTTP, slurmrestd, spool, recording, history.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::written::{Kibibytes, Mebibytes, Seconds};
+use super::{Api, History, Record, Rest, RestUrl, Tcp, Tls};
+
+/// What is wrong, and at which byte of the text.
+type Wrong = (usize, String);
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenApi {
+    enable: bool,
+    socket: Option<PathBuf>,
+    write_users: Vec<Spanned<Account>>,
+    write_groups: Vec<Spanned<Account>>,
+    others_read: bool,
+    tcp: Option<Spanned<String>>,
+    token_file: Option<PathBuf>,
+    tls_certificate: Option<Spanned<PathBuf>>,
+    tls_key: Option<PathBuf>,
+    body_limit_kib: Kibibytes,
+    deadline_seconds: Seconds,
+}
+
+/// A user or group: a number, or a name of this machine.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Account {
+    Id(u32),
+    Name(String),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenRest {
+    url: Option<Spanned<String>>,
+    user: Option<String>,
+    token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenSpool {
+    directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenRecord {
+    enable: bool,
+    file_mib: Mebibytes,
+    files: Files,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct WrittenHistory {
+    keep_days: Days,
+}
+
+/// 2 to 1000.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct Files(usize);
+
+/// 1 to 36500.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct Days(i64);
+
+impl TryFrom<u64> for Files {
+    type Error = String;
+    fn try_from(files: u64) -> Result<Self, String> {
+        if (2..=1000).contains(&files) {
+            Ok(Self(files as usize))
+        } else {
+            Err("must be 2 to 1000 files".into())
+        }
+    }
+}
+
+impl TryFrom<u64> for Days {
+    type Error = String;
+    fn try_from(days: u64) -> Result<Self, String> {
+        if (1..=36_500).contains(&days) {
+            Ok(Self(days as i64))
+        } else {
+            Err("must be 1 to 36500 days".into())
+        }
+    }
+}
+
+impl Default for WrittenApi {
+    fn default() -> Self {
+        Self {
+            enable: true,
+            socket: None,
+            write_users: Vec::new(),
+            write_groups: Vec::new(),
+            others_read: true,
+            tcp: None,
+            token_file: None,
+            tls_certificate: None,
+            tls_key: None,
+            body_limit_kib: Kibibytes(4 << 20),
+            deadline_seconds: Seconds(Duration::from_secs(10)),
+        }
+    }
+}
+
+impl Default for WrittenRecord {
+    fn default() -> Self {
+        Self { enable: true, file_mib: Mebibytes(16 << 20), files: Files(8) }
+    }
+}
+
+impl Default for WrittenHistory {
+    fn default() -> Self {
+        Self { keep_days: Days(400) }
+    }
+}
+
+/// Name of the service's socket in the state directory.
+const SOCKET_FILE: &str = "api.sock";
+
+impl WrittenApi {
+    /// The interface, or what is wrong at which byte.
+    pub(super) fn resolve(self, home: &Path, state: &Path) -> Result<Option<Api>, Wrong> {
+        let ids = |accounts: Vec<Spanned<Account>>, file| {
+            accounts.into_iter().map(|a| account_id(a, file)).collect::<Result<Vec<u32>, _>>()
+        };
+        let tcp = match self.tcp {
+            None => None,
+            Some(address) => {
+                let start = address.span().start;
+                let tls = match (self.tls_certificate, self.tls_key) {
+                    (Some(certificate), Some(key)) => {
+                        Some(Tls { certificate: home.join(certificate.into_inner()), key: home.join(key) })
+                    }
+                    (None, None) => None,
+                    _ => return Err((start, "api.tls_certificate and api.tls_key belong together".into())),
+                };
+                let address = address.into_inner().parse().map_err(|e| {
+                    (start, format!("{e}: expected an address with port, such as 127.0.0.1:6830"))
+                })?;
+                let token_file =
+                    self.token_file.ok_or((start, "api.tcp needs api.token_file".to_string()))?;
+                Some(Tcp { address, token_file: home.join(token_file), tls })
+            }
+        };
+        let api = Api {
+            tcp,
+            write_users: ids(self.write_users, "/etc/passwd")?,
+            write_groups: ids(self.write_groups, "/etc/group")?,
+            socket: self.socket.map_or(state.join(SOCKET_FILE), |s| home.join(s)),
+            others_read: self.others_read,
+            body_limit: self.body_limit_kib.0,
+            deadline: self.deadline_seconds.0,
+        };
+        Ok(self.enable.then_some(api))
+    }
+}
+
+/// The number of an account; names are looked up in this file of `NAME:…:ID:…` lines.
+fn account_id(account: Spanned<Account>, file: &str) -> Result<u32, Wrong> {
+    let start = account.span().start;
+    let name = match account.into_inner() {
+        Account::Id(id) => return Ok(id),
+        Account::Name(name) => name,
+    };
+    let lines = std::fs::read_to_string(file).unwrap_or_default();
+    let line = lines.lines().map(|l| l.split(':').collect::<Vec<_>>()).find(|f| f[0] == name);
+    line.and_then(|fields| fields.get(2)?.parse().ok()).ok_or_else(|| {
+        (start, format!("{file} has no {name:?}: give the number of an account from elsewhere"))
+    })
+}
+
+impl WrittenRest {
+    pub(super) fn resolve(self, home: &Path) -> Result<Option<Rest>, Wrong> {
+        let Some(url) = self.url else { return Ok(None) };
+        let start = url.span().start;
+        let url = match url.into_inner() {
+            text if text.starts_with("http://") || text.starts_with("https://") => {
+                RestUrl::Tcp(text.trim_end_matches('/').to_string())
+            }
+            text => match text.strip_prefix("unix:") {
+                Some(path) => RestUrl::Unix(home.join(path)),
+                None => return Err((start, "expected http://…, https://… or unix:/path".into())),
+            },
+        };
+        Ok(Some(Rest { url, user: self.user, token_file: self.token_file.map(|f| home.join(f)) }))
+    }
+}
+
+impl WrittenSpool {
+    pub(super) fn resolve(self, home: &Path) -> Option<PathBuf> {
+        self.directory.map(|d| home.join(d))
+    }
+}
+
+impl WrittenRecord {
+    pub(super) fn resolve(self) -> Option<Record> {
+        self.enable.then_some(Record { file_bytes: self.file_mib.0, files: self.files.0 })
+    }
+}
+
+impl WrittenHistory {
+    pub(super) fn resolve(self) -> History {
+        History { keep: TimeDelta::days(self.keep_days.0) }
+    }
+}

@@ -1,0 +1,385 @@
+//! Slurm's HTTP interface as the source of jobs.
+//!
+//! A query for all jobs is expensive (10 MB for 2,000 jobs, as Slurm lists every core), so it is
+//! made at most once per [`Slurmrestd::pause`]. Most looks end with `304 Not Modified`, which is what
+//! `update_time` is for: slurmctld answers it if nothing changed *before* that second of its own
+//! clock. Our clock may be another, so the time is always one that Slurm has told: `last_update` of
+//! the answer (v0.0.39 on), or the clock of the controller, asked *before* the jobs.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use reqwest::{Client, Response, StatusCode};
+use serde::Deserialize;
+use tracing::{debug, info};
+
+use super::jobs;
+use super::secret::{self, SecretError};
+use super::slurm::{JobSource, Poll, PollError};
+use crate::config::{Rest, RestUrl};
+use crate::model::JobMap;
+
+/// Why slurmrestd gave no jobs.
+#[derive(Debug, thiserror::Error)]
+pub enum RestError {
+    /// No client can be made of the settings.
+    #[error("slurmrestd: {0}")]
+    Client(#[source] reqwest::Error),
+    /// The token cannot be used.
+    #[error("slurmrestd: {0}")]
+    Token(#[from] SecretError),
+    /// The token is not one line of printable characters.
+    #[error("slurmrestd: the token file holds no token")]
+    NoToken,
+    /// No answer.
+    #[error("slurmrestd: {path}: {source}")]
+    Exchange {
+        /// What was asked.
+        path: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// It answers, but not with jobs.
+    #[error("slurmrestd: {path}: {status}: {message}")]
+    Refused {
+        /// What was asked.
+        path: String,
+        /// HTTP status.
+        status: StatusCode,
+        /// The beginning of what it says.
+        message: String,
+    },
+    /// More than allowed.
+    #[error("slurmrestd: {path}: more than {limit} bytes")]
+    TooMuch {
+        /// What was asked.
+        path: String,
+        /// The bound.
+        limit: u64,
+    },
+    /// It offers no version of the interface that lists jobs.
+    #[error("slurmrestd: it offers no version of /slurm/v0.0.*/jobs")]
+    NoVersion,
+}
+
+/// What was asked so far, for tests and metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Queries {
+    /// Answers with all jobs.
+    pub full: u64,
+    /// Answers `304 Not Modified`.
+    pub unchanged: u64,
+}
+
+/// slurmrestd at an address.
+#[derive(Debug)]
+pub struct Slurmrestd {
+    settings: Rest,
+    client: Option<Client>,
+    deadline: Duration,
+    output_limit: u64,
+    /// Between two full queries.
+    pause: Duration,
+    /// Such as `v0.0.38`; `None` until discovered.
+    version: Option<String>,
+    /// Whether its answers have `last_update`.
+    tells_clock: bool,
+    known: Option<Known>,
+    asked: Queries,
+}
+
+/// The newest full answer.
+#[derive(Debug)]
+struct Known {
+    jobs: JobMap,
+    /// For `update_time`: a time of Slurm's clock; `None` if it told none.
+    update_time: Option<i64>,
+    /// When it was asked for.
+    at: Instant,
+}
+
+/// The part of slurmrestd's description that matters.
+#[derive(Deserialize)]
+struct Description {
+    paths: std::collections::BTreeMap<String, serde::de::IgnoredAny>,
+}
+
+/// Slurm's clock, wherever the answer has it.
+#[derive(Deserialize)]
+struct Clock {
+    #[serde(default)]
+    last_update: Option<Seconds>,
+    #[serde(default)]
+    statistics: Option<Statistics>,
+}
+
+#[derive(Deserialize)]
+struct Statistics {
+    #[serde(default)]
+    req_time: Option<Seconds>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Seconds {
+    Plain(i64),
+    Wrapped { number: i64 },
+}
+
+impl Seconds {
+    fn value(&self) -> Option<i64> {
+        let (Self::Plain(number) | Self::Wrapped { number }) = self;
+        (*number > 0).then_some(*number)
+    }
+}
+
+impl Slurmrestd {
+    /// Each look takes at most `deadline`; an answer longer than `output_limit` bytes is refused; all
+    /// jobs are asked for at most once per `pause`. Touches nothing yet.
+    pub fn new(settings: Rest, deadline: Duration, output_limit: u64, pause: Duration) -> Self {
+        Self {
+            settings,
+            client: None,
+            deadline,
+            output_limit,
+            pause,
+            version: None,
+            tells_clock: false,
+            known: None,
+            asked: Queries::default(),
+        }
+    }
+
+    /// What was asked so far.
+    pub fn queries(&self) -> Queries {
+        self.asked
+    }
+
+    async fn ask(&mut self, now: DateTime<Utc>) -> Result<JobMap, PollError> {
+        let soon = self.fresh_in().is_some();
+        if let Some(known) = self.known.as_mut().filter(|_| soon) {
+            debug!("slurmrestd was asked for all jobs not long ago");
+            known.jobs.time = now;
+            return Ok(known.jobs.clone());
+        }
+        let client = self.client()?;
+        let version = match &self.version {
+            Some(version) => version.clone(),
+            None => {
+                let found = self.discover(&client).await?;
+                info!(version = found, "slurmrestd");
+                self.version.insert(found).clone()
+            }
+        };
+        let at = Instant::now();
+        let since = self.known.as_ref().and_then(|k| k.update_time);
+        // Before the jobs: what changes in between is then asked for again.
+        let clock = match self.tells_clock {
+            false => self.controller_clock(&client, &version).await,
+            true => None,
+        };
+        let query = since.map_or(String::new(), |t| format!("?update_time={t}"));
+        let path = format!("/slurm/{version}/jobs{query}");
+        let response = self.get(&client, &path).await?;
+        if response.status() == StatusCode::NOT_MODIFIED {
+            self.asked.unchanged += 1;
+            if let Some(known) = &mut self.known {
+                known.jobs.time = now;
+                return Ok(known.jobs.clone());
+            }
+        }
+        if response.status() == StatusCode::NOT_FOUND {
+            // Another slurmrestd than before.
+            self.version = None;
+        }
+        let text = self.text(response, &path).await?;
+        self.asked.full += 1;
+        let told = told(&text);
+        self.tells_clock = told.is_some();
+        let jobs = tokio::task::spawn_blocking(move || jobs::parse(&text, "slurmrestd", now))
+            .await
+            .unwrap_or_else(|error| {
+                let message = error.to_string();
+                Err(jobs::JobsError::Line { name: "slurmrestd".into(), line: 0, message })
+            })?;
+        self.known = Some(Known { jobs: jobs.clone(), update_time: told.or(clock), at });
+        Ok(jobs)
+    }
+
+    fn client(&mut self) -> Result<Client, RestError> {
+        if let Some(client) = &self.client {
+            return Ok(client.clone());
+        }
+        let mut builder = Client::builder()
+            .timeout(self.deadline)
+            .connect_timeout(self.deadline)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy();
+        if let RestUrl::Unix(path) = &self.settings.url {
+            builder = builder.unix_socket(path.clone());
+        }
+        let client = builder.build().map_err(RestError::Client)?;
+        Ok(self.client.insert(client).clone())
+    }
+
+    /// The newest version that lists jobs: from its own description, or by trying.
+    async fn discover(&self, client: &Client) -> Result<String, RestError> {
+        for path in ["/openapi/v3", "/openapi.json", "/openapi"] {
+            let response = self.get(client, path).await?;
+            if !response.status().is_success() {
+                continue;
+            }
+            let text = self.text(response, path).await?;
+            if let Some(version) =
+                serde_json::from_str::<Description>(&text).ok().and_then(|d| newest(d.paths.keys()))
+            {
+                return Ok(version);
+            }
+        }
+        // No description: newest first. A far future is cheap to ask for.
+        for n in (36..=50).rev() {
+            let version = format!("v0.0.{n}");
+            let response = self.get(client, &format!("/slurm/{version}/ping")).await?;
+            if response.status().is_success() {
+                return Ok(version);
+            }
+        }
+        Err(RestError::NoVersion)
+    }
+
+    /// What the controller's clock says; `None` if it does not say it.
+    async fn controller_clock(&self, client: &Client, version: &str) -> Option<i64> {
+        let path = format!("/slurm/{version}/diag");
+        let response = self.get(client, &path).await.ok()?;
+        let text = self.text(response, &path).await.ok()?;
+        let clock: Clock = serde_json::from_str(&text).ok()?;
+        clock.statistics?.req_time?.value()
+    }
+
+    async fn get(&self, client: &Client, path: &str) -> Result<Response, RestError> {
+        let base = match &self.settings.url {
+            RestUrl::Tcp(url) => url.as_str(),
+            RestUrl::Unix(_) => "http://localhost",
+        };
+        let mut request = client.get(format!("{base}{path}"));
+        if let Some(user) = &self.settings.user {
+            request = request.header("X-SLURM-USER-NAME", user);
+        }
+        if let Some(file) = &self.settings.token_file {
+            let text = secret::read(file)?;
+            let token = text.trim();
+            let token = token.strip_prefix("SLURM_JWT=").unwrap_or(token);
+            if token.is_empty() || token.chars().any(|c| !c.is_ascii_graphic()) {
+                return Err(RestError::NoToken);
+            }
+            request = request.header("X-SLURM-USER-TOKEN", token);
+        }
+        request.send().await.map_err(|source| RestError::Exchange { path: path.to_string(), source })
+    }
+
+    /// The body of a good answer.
+    async fn text(&self, mut response: Response, path: &str) -> Result<String, RestError> {
+        let status = response.status();
+        let mut bytes = Vec::new();
+        let failed = |source| RestError::Exchange { path: path.to_string(), source };
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() as u64 > self.output_limit {
+                return Err(RestError::TooMuch { path: path.to_string(), limit: self.output_limit });
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if !status.is_success() {
+            let message = complaint(&text);
+            return Err(RestError::Refused { path: path.to_string(), status, message });
+        }
+        Ok(text)
+    }
+}
+
+impl JobSource for Slurmrestd {
+    fn fresh_in(&self) -> Option<Duration> {
+        let left = self.pause.checked_sub(self.known.as_ref()?.at.elapsed())?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_> {
+        Box::pin(async move {
+            let deadline = self.deadline;
+            match tokio::time::timeout(deadline, self.ask(now)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(RestError::Refused {
+                    path: "/slurm".to_string(),
+                    status: StatusCode::GATEWAY_TIMEOUT,
+                    message: format!("no answer within {} s", deadline.as_secs_f64()),
+                }
+                .into()),
+            }
+        })
+    }
+}
+
+/// `last_update` of an answer.
+fn told(text: &str) -> Option<i64> {
+    serde_json::from_str::<Clock>(text).ok()?.last_update?.value()
+}
+
+/// Slurm's words in an answer, or its beginning.
+fn complaint(text: &str) -> String {
+    #[derive(Deserialize)]
+    struct Answer {
+        errors: Vec<Complaint>,
+    }
+    #[derive(Deserialize)]
+    struct Complaint {
+        #[serde(default)]
+        error: Option<String>,
+        #[serde(default)]
+        description: Option<String>,
+    }
+    const QUOTED: usize = 300;
+    let answer = serde_json::from_str::<Answer>(text).ok();
+    match answer.and_then(|a| a.errors.into_iter().next()) {
+        Some(Complaint { error, description }) => {
+            [description, error].into_iter().flatten().collect::<Vec<_>>().join(": ")
+        }
+        None => text.trim().chars().take(QUOTED).collect(),
+    }
+}
+
+/// The newest version among paths such as `/slurm/v0.0.38/jobs`.
+fn newest<'a>(paths: impl Iterator<Item = &'a String>) -> Option<String> {
+    let versions = paths.filter_map(|path| {
+        let version = path.strip_prefix("/slurm/")?.trim_end_matches('/').strip_suffix("/jobs")?;
+        let numbers: Option<Vec<u32>> =
+            version.strip_prefix('v')?.split('.').map(|n| n.parse().ok()).collect();
+        Some((numbers?, version.to_string()))
+    });
+    versions.max().map(|(_, version)| version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_that_lists_jobs_is_found() {
+        let paths = |list: &[&str]| newest(list.iter().map(|p| (*p).to_string()).collect::<Vec<_>>().iter());
+        let debian =
+            ["/slurm/v0.0.36/jobs", "/slurm/v0.0.38/jobs", "/slurm/v0.0.39/ping", "/slurmdb/v0.0.38/jobs"];
+        assert_eq!(paths(&debian).as_deref(), Some("v0.0.38"));
+        // Numbers, not letters; newer Slurm ends the path with a slash.
+        assert_eq!(paths(&["/slurm/v0.0.9/jobs", "/slurm/v0.0.41/jobs/"]).as_deref(), Some("v0.0.41"));
+        assert_eq!(paths(&["/slurm/vx/jobs", "/slurm/v0.0.40/job/{id}"]), None);
+    }
+
+    #[test]
+    fn slurms_clock_is_read_where_each_version_has_it() {
+        assert_eq!(
+            told(r#"{"last_update": {"set": true, "number": 1700000000}, "jobs": []}"#),
+            Some(1_700_000_000)
+        );
+        assert_eq!(told(r#"{"last_update": 17, "jobs": []}"#), Some(17));
+        assert_eq!(told(r#"{"jobs": []}"#), None);
+    }
+}
