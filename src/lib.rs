@@ -14,7 +14,7 @@
 //! (purely) whether new routes are due and calls one engine of [`route`]; [`verify`] rebuilds
 //! everything from the tables alone; [`measure`] says what they are worth; [`publish`] takes only
 //! what `verify` accepted. [`service`] drives this from a clock, [`report`] and [`cli`] show it,
-//! [`generate`] makes synthetic fabrics.
+//! [`generate`] makes synthetic fabrics, [`placement`] says which nodes a job should get.
 //!
 //! Invariants: `route` and `verify` never import each other; nothing unverified is published;
 //! same input, same bytes, whatever the thread count; the core never reads a clock.
@@ -26,6 +26,7 @@ pub mod measure;
 pub mod model;
 pub mod observe;
 pub mod peers;
+pub mod placement;
 pub mod plan;
 pub mod publish;
 pub mod report;

@@ -12,6 +12,7 @@ mod golden;
 mod history;
 mod input;
 mod notes;
+mod place;
 mod plan;
 mod rollback;
 mod route;
@@ -61,6 +62,8 @@ enum Command {
     Compare(compare::Args),
     /// Dry run against the live cluster
     Plan(plan::Args),
+    /// Which nodes route best for a job
+    Place(place::Args),
     /// One pass: poll, diff, recompute if due, publish
     Tick(tick::Args),
     /// The service
@@ -91,6 +94,7 @@ impl Command {
             Self::Verify(args) => verify::run(args, context),
             Self::Compare(args) => compare::run(args, context),
             Self::Plan(args) => plan::run(args, context),
+            Self::Place(args) => place::run(args, context),
             Self::Tick(args) => tick::run(args, context),
             Self::Serve(args) => serve::run(args, context),
             Self::Status(args) => status::run(args, context),

@@ -240,7 +240,7 @@ impl Cut<'_> {
 /// With sizes in descending order: of the `j·bins + 1` largest items some bin holds `j + 1`, and
 /// these are at least as large as the `j + 1` smallest among them. And some bin holds at least the
 /// mean, rounded up to a multiple of the greatest common divisor, as every bin's content is one.
-fn packing(mut sizes: Vec<u64>, bins: u64) -> u64 {
+pub(crate) fn packing(mut sizes: Vec<u64>, bins: u64) -> u64 {
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let divisor = sizes.iter().fold(0, |a, b| gcd(a, *b));
     if divisor == 0 {

@@ -119,7 +119,7 @@ impl AllPairs {
 }
 
 /// Channels of a shortest path from each switch to `home`; [`LOST`] where there is none.
-pub(super) fn distances(fabric: &Fabric, home: usize, distance: &mut Vec<u32>, queue: &mut Vec<u32>) {
+pub(crate) fn distances(fabric: &Fabric, home: usize, distance: &mut Vec<u32>, queue: &mut Vec<u32>) {
     distance.clear();
     distance.resize(fabric.switches().len(), LOST);
     distance[home] = 0;

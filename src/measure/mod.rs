@@ -6,6 +6,8 @@ mod loads;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::bound::packing;
+pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 use crate::model::{Demand, Fabric, Tables};
 use crate::verify::trees::Trees;

@@ -8,7 +8,7 @@ const LEVELS: &[&[&str]] = &[
     &["cli"],
     &["service", "replay", "peers"],
     &["observe", "publish", "report"],
-    &["plan"],
+    &["plan", "placement"],
     &["route", "verify", "measure", "generate"],
     &["config", "model"],
 ];

@@ -20,6 +20,7 @@ mod jobs;
 mod measure;
 mod node_names;
 mod nue;
+mod placement;
 mod serve;
 mod site;
 mod step;

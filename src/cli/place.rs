@@ -1,0 +1,210 @@
+//! `sarouter place`: which nodes route best for a job.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::common::print;
+use super::{Answer, Context, Failure, Format};
+use crate::measure;
+use crate::model::{Demand, Fabric, Group, LayerBudget, NodeMap, NodeName, TerminalId, Transit};
+use crate::observe::nodes::{NodeNames, name_hosts};
+use crate::observe::{fabric, hostlist, jobs, torus_toml};
+use crate::placement::{self, Board, Choice, Direct, Insist, Predicted, Question, Switched};
+use crate::route::{EngineOptions, engine};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit 1 if no set of nodes can be recommended. Nothing is changed.\n\n\
+                        Example: sarouter place --nodes 24 --fabric fattree:10x18,5 --jobs jobs.txt")]
+pub struct Args {
+    /// Fabric: ibnetdiscover output, ibsim .net file, direct torus, or a spec
+    #[arg(long, value_name = "FILE|SPEC")]
+    fabric: String,
+    /// Running jobs: squeue --json, a snapshot, or lines "ID HOSTLIST"; - is standard input
+    #[arg(long, value_name = "FILE")]
+    jobs: Option<String>,
+    /// How many nodes the job wants
+    #[arg(long, value_name = "N")]
+    nodes: usize,
+    /// Nodes it may get [default: all that no running job has]
+    #[arg(long, value_name = "HOSTLIST")]
+    candidates: Option<String>,
+    /// prefer (any nodes rather than none) or require (wait rather than run on bad ones)
+    #[arg(long, default_value = "prefer", value_name = "prefer|require")]
+    insist: Insist,
+    /// Node names of adapters: lines "GUID NAME"
+    #[arg(long, value_name = "FILE")]
+    node_map: Option<PathBuf>,
+    /// Also route for both choices with this engine (switched fabrics)
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// Layers for --engine
+    #[arg(long, value_name = "1..15", default_value = "8")]
+    layers: LayerBudget,
+    /// Direct torus: nodes that may forward a job's packets [default: what the description says]
+    #[arg(long, value_name = "job|any")]
+    transit: Option<String>,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Answered {
+    /// The set; null if none is recommended.
+    nodes: Option<Vec<NodeName>>,
+    /// Why there is none.
+    why: Option<String>,
+    candidates: usize,
+    /// Candidates and nodes of jobs that the fabric does not have.
+    unknown_nodes: Vec<NodeName>,
+    /// Prediction for the set.
+    predicted: Option<Predicted>,
+    /// The batch system's own choice.
+    usual_nodes: Vec<NodeName>,
+    /// Prediction for it.
+    usual: Option<Predicted>,
+    /// Largest effective EFI after routing with --engine.
+    routed: Option<Routed>,
+}
+
+#[derive(Debug, Serialize)]
+struct Routed {
+    engine: String,
+    usual: u64,
+    chosen: u64,
+}
+
+/// What places and, on a switched fabric, what routes.
+struct Site {
+    board: Board,
+    switched: Option<(Fabric, NodeMap)>,
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let site = args.site()?;
+    let board = &site.board;
+    let jobs = args.jobs.as_deref().map(jobs::load).transpose()?.map_or_else(Vec::new, |map| map.jobs);
+    let running: Vec<Vec<u32>> = jobs.iter().map(|job| board.numbers(&job.nodes)).collect();
+    let asked = args.candidates.as_deref().map(hostlist::expand).transpose()?;
+    let mut unknown: Vec<NodeName> =
+        jobs.iter().flat_map(|job| &job.nodes).chain(asked.iter().flatten()).cloned().collect();
+    unknown.retain(|name| board.numbers([name]).is_empty());
+    unknown.sort_by(placement::natural);
+    unknown.dedup();
+    let candidates = match &asked {
+        Some(names) => board.numbers(names),
+        None => {
+            let busy: std::collections::BTreeSet<u32> = running.iter().flatten().copied().collect();
+            (0..board.names().len() as u32).filter(|n| !busy.contains(n)).collect()
+        }
+    };
+    let traffic = board.running(&running);
+    let question = Question { nodes: args.nodes, candidates: &candidates, insist: args.insist };
+    let name = |numbers: &[u32]| numbers.iter().map(|n| board.names()[*n as usize].clone()).collect();
+    let mut answered = Answered {
+        nodes: None,
+        why: None,
+        candidates: candidates.len(),
+        unknown_nodes: unknown,
+        predicted: None,
+        usual_nodes: Vec::new(),
+        usual: None,
+        routed: None,
+    };
+    match board.choose(&traffic, question) {
+        placement::Answer::Chosen(Choice { nodes, predicted, usual }) => {
+            let usually = placement::usual::usual(args.nodes, &candidates);
+            answered.routed = args.route(&site, &running, &usually, &nodes)?;
+            answered.nodes = Some(name(&nodes));
+            answered.predicted = Some(predicted);
+            answered.usual_nodes = name(&usually);
+            answered.usual = usual;
+        }
+        placement::Answer::Any(why) | placement::Answer::No(why) => answered.why = Some(why.to_string()),
+    }
+    match context.format {
+        Format::Text => print(&answered.text())?,
+        Format::Json => print(&serde_json::to_string_pretty(&answered)?)?,
+    }
+    Ok(if answered.nodes.is_some() { Answer::Yes } else { Answer::No })
+}
+
+impl Args {
+    fn site(&self) -> Result<Site, Failure> {
+        if torus_toml::is_torus(&self.fabric) {
+            let source = torus_toml::load(&self.fabric)?;
+            let transit = match self.transit.as_deref() {
+                None => source.transit.unwrap_or_default(),
+                Some("job") => Transit::Job,
+                Some("any") => Transit::Any,
+                Some(other) => return Err(format!("--transit {other}: job or any").into()),
+            };
+            return Ok(Site { board: Board::Direct(Direct::new(source.torus, transit)), switched: None });
+        }
+        let fabric = fabric::load(&self.fabric)?;
+        let names = self.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
+        let nodes = name_hosts(&fabric, &names);
+        let board = Board::Switched(Switched::new(&fabric, &nodes));
+        Ok(Site { board, switched: Some((fabric, nodes)) })
+    }
+
+    fn route(
+        &self,
+        site: &Site,
+        running: &[Vec<u32>],
+        usual: &[u32],
+        chosen: &[u32],
+    ) -> Result<Option<Routed>, Failure> {
+        let (Some(name), Some((fabric, nodes))) = (&self.engine, &site.switched) else { return Ok(None) };
+        let engine = engine(name, &EngineOptions::default())?;
+        let terminals = |job: &[u32]| -> Vec<TerminalId> {
+            let names = job.iter().map(|n| &site.board.names()[*n as usize]);
+            names.flat_map(|n| nodes.terminals(n)).copied().collect()
+        };
+        let largest = |set: &[u32]| -> Result<u64, Failure> {
+            let jobs = running.iter().map(Vec::as_slice).chain([set]);
+            let demand = Demand::new(jobs.map(|j| Group::new(terminals(j))).collect(), Vec::new());
+            let tables = engine.route(fabric, &demand, self.layers)?;
+            let loads = measure::effective_loads(fabric, &tables, &demand.groups);
+            Ok(loads.into_iter().max().unwrap_or(0))
+        };
+        Ok(Some(Routed { engine: name.clone(), usual: largest(usual)?, chosen: largest(chosen)? }))
+    }
+}
+
+fn list(names: &[NodeName]) -> String {
+    names.iter().map(NodeName::as_str).collect::<Vec<_>>().join(",")
+}
+
+impl Answered {
+    fn text(&self) -> String {
+        let mut out = match (&self.nodes, &self.why) {
+            (Some(nodes), _) => format!("nodes         {}", list(nodes)),
+            (None, Some(why)) => format!("no recommendation: {why}"),
+            (None, None) => "no recommendation".to_string(),
+        };
+        let _ = write!(out, "\ncandidates    {}", self.candidates);
+        if !self.unknown_nodes.is_empty() {
+            let _ = write!(out, "\nunknown nodes {}", list(&self.unknown_nodes));
+        }
+        let Some(predicted) = &self.predicted else { return out };
+        let _ = write!(
+            out,
+            "\nusual choice  {}\n\npredicted                 usual     chosen",
+            list(&self.usual_nodes)
+        );
+        let mut row = |name: &str, pick: &dyn Fn(&Predicted) -> u64| {
+            let usual = self.usual.as_ref().map_or("unroutable".to_string(), |p| pick(p).to_string());
+            let _ = write!(out, "\n{name:20}{usual:>11}{:>11}", pick(predicted));
+        };
+        row("max effective EFI", &|p| p.max);
+        row("channels", &|p| p.channels as u64);
+        row("shared channels", &|p| p.shared as u64);
+        row("extent", &|p| p.extent);
+        if let Some(routed) = &self.routed {
+            let _ = write!(out, "\nrouted by {:10}{:>11}{:>11}", routed.engine, routed.usual, routed.chosen);
+        }
+        out
+    }
+}

@@ -1,0 +1,244 @@
+//! Which nodes route best for a job that is about to start. Pure: no clock, no I/O.
+//!
+//! The question is always the same: a job of so many nodes, the nodes it may get, the jobs that
+//! run. The answer is a set of exactly that many of those nodes, with what it is predicted to cost
+//! beside what the batch system's own choice would ([`usual`]).
+//!
+//! - On a **switched fabric** ([`switched`]) the best set has the smallest predicted largest
+//!   effective EFI (Definition 5.1) of the job and of the jobs it shares channels with; among
+//!   those, the one that adds the least to channels in use. One switch, the fullest that fits, if
+//!   there is one: such a job needs no channel. Else sets on few switches close to each other and
+//!   sets spread over the least loaded uplinks are tried.
+//! - On a **direct torus** ([`direct`]) the set must be routable as a whole, should share few
+//!   channels with running jobs, then have a small largest load, then be compact.
+//!
+//! The prediction runs no engine: it would take too long for a scheduler that waits. It is the
+//! larger of two things ([`flow`]): the load if every route were spread evenly over all shortest
+//! ways, and what indivisible routes need at each switch of the job. `balanced` comes close to
+//! both; `docs/results.md` compares prediction and routes.
+//!
+//! Same question, same answer: work is bounded by counted steps, never by time.
+
+pub mod direct;
+mod flow;
+mod sets;
+pub mod switched;
+pub mod usual;
+
+use serde::Serialize;
+
+pub use self::direct::Direct;
+pub use self::switched::Switched;
+use crate::model::NodeName;
+
+/// How much a job wants a good set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Insist {
+    /// A good set if there is one, else any.
+    Prefer,
+    /// Rather wait than run elsewhere.
+    Require,
+}
+
+impl std::str::FromStr for Insist {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "prefer" => Ok(Self::Prefer),
+            "require" => Ok(Self::Require),
+            _ => Err(format!("{text:?} is neither prefer nor require")),
+        }
+    }
+}
+
+/// A job that is about to start. Nodes are numbers: positions in [`Board::names`].
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// How many nodes it wants, at least 1.
+    pub nodes: usize,
+    /// The nodes it may get, ascending, without repetition.
+    pub candidates: &'a [u32],
+    /// What to answer if no good set is found.
+    pub insist: Insist,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Exactly as many candidates as asked.
+    Chosen(Choice),
+    /// Nothing to recommend, and the job only prefers: let the batch system choose.
+    Any(Why),
+    /// Nothing to recommend, and the job insists: let it wait.
+    No(Why),
+}
+
+/// Why there is nothing to recommend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// Fewer candidates than the job wants nodes.
+    #[error("only {candidates} of {nodes} nodes are free")]
+    TooFew {
+        /// Candidates there are.
+        candidates: usize,
+        /// Nodes the job wants.
+        nodes: usize,
+    },
+    /// No set that was tried can be routed.
+    #[error("no set of candidates can be routed as a whole")]
+    NotRoutable,
+}
+
+/// A set of nodes and its prediction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The nodes, ascending.
+    pub nodes: Vec<u32>,
+    /// What is predicted for them.
+    pub predicted: Predicted,
+    /// The same for the batch system's own choice; `None` if that cannot be routed.
+    pub usual: Option<Predicted>,
+}
+
+impl Choice {
+    /// By how much the predicted maximum is below that of the usual choice.
+    pub fn gain(&self) -> u64 {
+        self.usual.map_or(0, |usual| usual.max.saturating_sub(self.predicted.max))
+    }
+}
+
+/// What a set of nodes is predicted to cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Predicted {
+    /// Largest load of a channel that the job uses, all jobs counted. 0 if it uses none.
+    pub max: u64,
+    /// Channels that the job uses.
+    pub channels: usize,
+    /// Those of them that running jobs use too.
+    pub shared: usize,
+    /// Switches that the nodes are on (switched fabric), or the sum of distances of all ordered
+    /// pairs in hops (direct torus).
+    pub extent: u64,
+}
+
+/// A fabric, prepared for questions.
+#[derive(Debug)]
+pub enum Board {
+    /// InfiniBand.
+    Switched(Switched),
+    /// Angara.
+    Direct(Direct),
+}
+
+/// The running jobs on a board, prepared for questions.
+#[derive(Debug, Clone)]
+pub enum Running {
+    /// See [`switched::Traffic`].
+    Switched(switched::Traffic),
+    /// See [`direct::Traffic`].
+    Direct(direct::Traffic),
+}
+
+impl Board {
+    /// All nodes, in the order that a batch system would list them.
+    pub fn names(&self) -> &[NodeName] {
+        match self {
+            Self::Switched(board) => board.names(),
+            Self::Direct(board) => board.names(),
+        }
+    }
+
+    /// Numbers of those of these nodes that the board has, ascending, without repetition.
+    /// O(nodes × log nodes of the board).
+    pub fn numbers<'n>(&self, nodes: impl IntoIterator<Item = &'n NodeName>) -> Vec<u32> {
+        let names = self.names();
+        let number = |n: &NodeName| names.binary_search_by(|known| natural(known, n)).ok();
+        let mut found: Vec<u32> = nodes.into_iter().filter_map(number).map(|i| i as u32).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Prepares the running jobs, given as numbers of their nodes.
+    pub fn running(&self, jobs: &[Vec<u32>]) -> Running {
+        match self {
+            Self::Switched(board) => Running::Switched(board.traffic(jobs)),
+            Self::Direct(board) => Running::Direct(board.traffic(jobs)),
+        }
+    }
+
+    /// Answers. `running` must be of this board; candidates must be numbers of its nodes.
+    pub fn choose(&self, running: &Running, question: Question<'_>) -> Answer {
+        if question.candidates.len() < question.nodes || question.nodes == 0 {
+            let why = Why::TooFew { candidates: question.candidates.len(), nodes: question.nodes };
+            return nothing(question.insist, why);
+        }
+        let chosen = match (self, running) {
+            (Self::Switched(board), Running::Switched(traffic)) => board.choose(traffic, question),
+            (Self::Direct(board), Running::Direct(traffic)) => board.choose(traffic, question),
+            _ => None,
+        };
+        chosen.map_or_else(|| nothing(question.insist, Why::NotRoutable), Answer::Chosen)
+    }
+
+    /// What a set is predicted to cost; `None` if it cannot be routed.
+    pub fn predict(&self, running: &Running, nodes: &[u32]) -> Option<Predicted> {
+        match (self, running) {
+            (Self::Switched(board), Running::Switched(traffic)) => board.predict(traffic, nodes),
+            (Self::Direct(board), Running::Direct(traffic)) => board.predict(traffic, nodes),
+            _ => None,
+        }
+    }
+}
+
+fn nothing(insist: Insist, why: Why) -> Answer {
+    match insist {
+        Insist::Prefer => Answer::Any(why),
+        Insist::Require => Answer::No(why),
+    }
+}
+
+/// Order of names as people read them: `n2` before `n10`. Total: names that differ are not equal.
+pub fn natural(a: &NodeName, b: &NodeName) -> std::cmp::Ordering {
+    let (mut left, mut right) = (a.as_str(), b.as_str());
+    loop {
+        let (x, y) = (split_number(&mut left), split_number(&mut right));
+        let order = x.cmp(&y);
+        if order.is_ne() {
+            return order;
+        }
+        if left.is_empty() && right.is_empty() {
+            return a.as_str().cmp(b.as_str());
+        }
+    }
+}
+
+/// Cuts off text up to and including the next number: the text, digits without leading zeros by
+/// length and value.
+fn split_number<'a>(rest: &mut &'a str) -> (&'a str, usize, &'a str) {
+    let text_end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+    let (text, tail) = rest.split_at(text_end);
+    let number_end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+    let (number, tail) = tail.split_at(number_end);
+    *rest = tail;
+    let number = number.trim_start_matches('0');
+    (text, number.len(), number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_ordered_as_people_read_them() {
+        let mut names: Vec<NodeName> = ["n10", "n2", "m3", "n02", "r2n1", "r1n12", "n2b", "n"]
+            .iter()
+            .map(|n| NodeName::new(*n).unwrap())
+            .collect();
+        names.sort_by(natural);
+        let names: Vec<&str> = names.iter().map(NodeName::as_str).collect();
+        assert_eq!(names, ["m3", "n", "n02", "n2", "n2b", "n10", "r1n12", "r2n1"]);
+    }
+}
