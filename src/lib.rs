@@ -13,8 +13,9 @@
 //! In data-flow order: [`observe`] turns the outside into values of [`model`]; [`plan`] decides
 //! (purely) whether new routes are due and calls one engine of [`route`]; [`verify`] rebuilds
 //! everything from the tables alone; [`measure`] says what they are worth; [`publish`] takes only
-//! what `verify` accepted. [`service`] drives this from a clock, [`report`] and [`cli`] show it,
-//! [`generate`] makes synthetic fabrics, [`placement`] says which nodes a job should get.
+//! what `verify` accepted. [`service`] drives this from a clock, [`replay`] from a recorded history;
+//! [`report`] and [`cli`] show it, [`generate`] makes synthetic fabrics and workloads, [`placement`]
+//! says which nodes a job should get.
 //!
 //! Invariants: `route` and `verify` never import each other; nothing unverified is published;
 //! same input, same bytes, whatever the thread count; the core never reads a clock.
@@ -29,6 +30,7 @@ pub mod peers;
 pub mod placement;
 pub mod plan;
 pub mod publish;
+pub mod replay;
 pub mod report;
 pub mod route;
 pub mod service;

@@ -14,6 +14,7 @@ mod input;
 mod notes;
 mod place;
 mod plan;
+mod replay;
 mod rollback;
 mod route;
 mod route_angara;
@@ -78,6 +79,8 @@ enum Command {
     Rollback(rollback::Args),
     /// Check a site's set-up
     Doctor(doctor::Args),
+    /// Job history through every engine
+    Replay(replay::Args),
     /// Write, inspect and damage fabrics
     Fabric(fabric::Args),
     /// Direct tori: the paper's synthetic study
@@ -102,6 +105,7 @@ impl Command {
             Self::Show(args) => show::run(args, context),
             Self::Rollback(args) => rollback::run(args, context),
             Self::Doctor(args) => doctor::run(args, context),
+            Self::Replay(args) => replay::run(args, context),
             Self::Fabric(args) => fabric::run(args, context),
             Self::Angara(args) => angara::run(args, context),
             Self::Bench(args) => bench::run(args, context),

@@ -2,11 +2,13 @@
 
 pub mod angara;
 mod bound;
+mod changes;
 mod loads;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bound::packing;
+pub use self::changes::changed_routes;
 pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 use crate::model::{Demand, Fabric, Tables};
@@ -80,8 +82,6 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     let spread = Spread::of(&all.loads);
     let parts = crate::verify::parts(fabric);
     let hosts: Vec<_> = fabric.host_ids().collect();
-    let groups: Vec<_> = demand.groups.iter().map(|g| g.terminals.as_slice()).collect();
-    let effective_bound = bound::lower_bound(fabric, &parts, &groups);
     Figures {
         load: Load {
             max: spread.max,
@@ -90,7 +90,7 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
             sd: spread.sd,
             lower_bound: bound::lower_bound(fabric, &parts, &[&hosts]),
         },
-        effective: effective_figures(&effective, &per_job, effective_bound),
+        effective: effective_figures(&effective, &per_job, effective_bound(fabric, demand)),
         paths: Paths {
             max_hops: all.longest,
             mean_hops: ratio(all.hops, all.pairs),
@@ -98,6 +98,19 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
         },
         layers_used: tables.layers_used(),
     }
+}
+
+/// The [`Figures::effective`] of tables alone: what depends on the jobs. Much cheaper than
+/// [`measure`] where only the jobs changed. Cost as [`effective_loads`], and the lower bound's.
+pub fn effective(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Effective {
+    let (loads, per_job) = loads::jobs(&Trees::new(fabric, tables), &demand.groups);
+    effective_figures(&loads, &per_job, effective_bound(fabric, demand))
+}
+
+/// No tables can have a smaller maximum inside jobs.
+fn effective_bound(fabric: &Fabric, demand: &Demand) -> u64 {
+    let groups: Vec<_> = demand.groups.iter().map(|g| g.terminals.as_slice()).collect();
+    bound::lower_bound(fabric, &crate::verify::parts(fabric), &groups)
 }
 
 fn effective_figures(loads: &[u64], per_job: &[JobFigures], lower_bound: u64) -> Effective {

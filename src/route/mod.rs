@@ -104,6 +104,11 @@ pub fn names() -> Vec<&'static str> {
     ENGINES.iter().map(|(name, _)| *name).collect()
 }
 
+/// Whether the routes of the engine of that name depend on the jobs.
+pub fn serves_jobs(name: &str) -> bool {
+    ["balanced", "sar", "sar-nue"].contains(&name)
+}
+
 /// The engine of that name.
 pub fn engine(name: &str, options: &EngineOptions) -> Result<Box<dyn Engine>, RouteError> {
     let found = ENGINES.iter().find(|(n, _)| *n == name);

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// Rooms from the outside in; a room may import from its own and from later levels.
 const LEVELS: &[&[&str]] = &[
     &["cli"],
-    &["service", "replay", "peers"],
+    &["replay"],
+    &["service", "peers"],
     &["observe", "publish", "report"],
     &["plan", "placement"],
     &["route", "verify", "measure", "generate"],

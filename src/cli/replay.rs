@@ -1,0 +1,357 @@
+//! `sarouter replay`: job history through every engine; `replay merge`: parts of one joined.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use indicatif::ProgressBar;
+
+use super::common::{print, write_file};
+use super::{Answer, Context, Failure, Format};
+use crate::generate::placement::Placement;
+use crate::model::LayerBudget;
+use crate::observe::fabric;
+use crate::observe::nodes::{NodeNames, name_hosts};
+use crate::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
+use crate::replay::history::{GENERATED_START, History, Nodes};
+use crate::replay::run::{Engines, Setup, replay};
+use crate::replay::summary::{cost_table, grid};
+use crate::replay::trace::{self, Content, Fault, Trace, TraceError};
+use crate::report::{FabricSummary, align};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  sarouter replay --fabric site.ibnetdiscover --trace sacct.txt --engines dfsssp,fattree,sar,balanced --out month
+  sarouter replay --fabric tsubame2 --trace generated:tsubame2,days=30,seed=1 --placement linear,tree,random
+  sarouter replay --fabric F --trace T --shard 3/10 --out part-3, on ten machines; then
+  sarouter replay merge part-* --out month
+
+Traces, recognised by content: sacct --parsable2 (with a header, or name the --fields), SWF with or without node
+lists in braces, snapshots (one JSON document a line, or a directory with a file each), generated:MIX[,days=][,seed=].
+Improvements are positive where the job-aware engine is better; means are over snapshots with multi-switch jobs."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    part: Option<Part>,
+    #[command(flatten)]
+    replay: Replay,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Part {
+    /// Join all parts of a run that was shared out with --shard
+    Merge(Merge),
+}
+
+#[derive(Debug, clap::Args)]
+struct Merge {
+    /// Directories that the parts left
+    #[arg(required = true, value_name = "DIR")]
+    parts: Vec<PathBuf>,
+    /// Directory for the result
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct Replay {
+    /// Fabric: ibnetdiscover output, ibsim .net file, or a spec such as tsubame2
+    #[arg(long, value_name = "FILE|SPEC", required = true)]
+    fabric: Option<String>,
+    /// Job history
+    #[arg(long, value_name = "FILE|DIR|SPEC", required = true)]
+    trace: Option<String>,
+    /// Engines, separated by commas; NAME:static for a job-aware one that is asked once, for everybody
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        value_delimiter = ',',
+        default_value = "dfsssp,fattree,updown,sar,balanced"
+    )]
+    engines: Vec<String>,
+    /// Time between snapshots: seconds, or with s, min, h
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = duration)]
+    every: i64,
+    /// First snapshot (RFC 3339); the first start in the trace unless given
+    #[arg(long, value_name = "TIME")]
+    from: Option<DateTime<Utc>>,
+    /// End; the last end in the trace unless given
+    #[arg(long, value_name = "TIME")]
+    to: Option<DateTime<Utc>>,
+    /// Where the jobs' nodes come from, separated by commas: linear, tree, random, interleaved; as recorded unless given
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
+    placement: Vec<Placement>,
+    /// The trace's nodes, sorted, stand for those of the fabric, switch by switch
+    #[arg(long, conflicts_with = "placement")]
+    nodes_in_order: bool,
+    /// Names of the fields of a sacct dump without a header, separated by commas
+    #[arg(long, value_name = "FIELDS")]
+    fields: Option<String>,
+    /// Stop at the first bad line or unknown node
+    #[arg(long)]
+    strict: bool,
+    /// Node names of adapters: lines "GUID NAME"
+    #[arg(long, value_name = "FILE")]
+    node_map: Option<PathBuf>,
+    /// Virtual layers that may be used, 1 to 15
+    #[arg(long, value_name = "K", default_value = "8")]
+    layers: LayerBudget,
+    /// All routes inside one job on one layer
+    #[arg(long)]
+    layer_per_job: bool,
+    /// Seed of random placement
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Snapshots per chunk: each chunk starts with fresh routes, and shards are made of chunks
+    #[arg(long, value_name = "N", default_value_t = 144, value_parser = clap::value_parser!(u32).range(1..))]
+    chunk: u32,
+    /// Only this part of the run, I from 1 to N
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Threads; all processors unless given
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Directory for the time series, tables, plots and report
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// One self-contained report
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// `600`, `600s`, `10min`, `1h`, in seconds.
+fn duration(text: &str) -> Result<i64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return Err("units are s, min, h and d".to_string()),
+    };
+    let number: i64 = digits.parse().map_err(|_| format!("{digits:?} is not a number"))?;
+    number
+        .checked_mul(unit)
+        .filter(|s| (1..=31_536_000).contains(s))
+        .ok_or("must be 1 s to 365 d".to_string())
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    match args.part {
+        Some(Part::Merge(merge)) => run_merge(&merge, context),
+        None => run_replay(&args.replay, context),
+    }
+}
+
+fn run_merge(args: &Merge, context: &Context) -> Result<Answer, Failure> {
+    let parts: Result<Vec<Outcome>, _> = args.parts.iter().map(|p| Outcome::read(p)).collect();
+    let outcome = Outcome::merge(parts?)?;
+    // The faults are the same in every part.
+    let faults = std::fs::read(args.parts[0].join(FAULTS)).unwrap_or_default();
+    write_out(&outcome, &args.out, &faults)?;
+    show(&outcome, context)
+}
+
+/// What `--fabric` and `--trace` must be: clap demands them.
+fn given(value: &Option<String>) -> &str {
+    value.as_deref().unwrap_or_default()
+}
+
+fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
+    let source = given(&args.fabric);
+    let fabric = Arc::new(fabric::load(source)?);
+    let names = args.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
+    let nodes = Arc::new(name_hosts(&fabric, &names));
+    let trace = trace::load(given(&args.trace), args.fields.as_deref())?;
+    let histories: Result<Vec<History>, TraceError> = placements(args, &trace)
+        .into_iter()
+        .map(|placement| History::new(&trace, &fabric, &nodes, placement, args.seed))
+        .collect();
+    let histories = histories?;
+    let faults: Vec<&Fault> = trace.faults.iter().chain(histories.iter().flat_map(|h| &h.faults)).collect();
+    report_faults(&trace, &faults, args.strict)?;
+    let (from, samples) = span(args, &trace, &histories)?;
+    let setup = Setup {
+        fabric: Arc::clone(&fabric),
+        nodes,
+        engines: args.engines.clone(),
+        budget: args.layers,
+        layer_per_job: args.layer_per_job,
+        from,
+        every: args.every,
+        samples,
+        chunk: args.chunk as usize,
+    };
+    let engines = Engines::new(&setup)?;
+    for (engine, reason) in &engines.refused {
+        tracing::warn!("{engine} does not take part: {reason}");
+    }
+    if engines.names().is_empty() {
+        return Err("no engine can route this fabric".into());
+    }
+    let chunks = setup.chunks(histories.len());
+    let chunks = match args.shard {
+        Some(shard) => shard.of(chunks),
+        None => chunks,
+    };
+    let bar = match context.format {
+        Format::Text => ProgressBar::new(chunks.iter().map(|c| (c.end - c.first) as u64).sum()),
+        Format::Json => ProgressBar::hidden(),
+    };
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let results = replay(&setup, &engines, &histories, &chunks, threads, &|| bar.inc(1))?;
+    bar.finish_and_clear();
+    for (engine, reason) in &results.refusals {
+        tracing::warn!("{engine} kept earlier routes: {reason}");
+    }
+    let run = describe(args, &setup, &engines, &trace, &histories);
+    let outcome = Outcome::new(run, results);
+    if let Some(out) = &args.out {
+        write_out(&outcome, out, &fault_lines(&trace, &faults))?;
+    }
+    show(&outcome, context)
+}
+
+fn placements(args: &Replay, trace: &Trace) -> Vec<Nodes> {
+    if !args.placement.is_empty() {
+        return args.placement.iter().map(|p| Nodes::Placed(*p)).collect();
+    }
+    let has_nodes = match &trace.content {
+        Content::Jobs(jobs) => jobs.iter().all(|j| j.nodes.is_some()),
+        Content::Snapshots(_) => true,
+        Content::Generated(..) => false,
+    };
+    match (has_nodes, args.nodes_in_order) {
+        (true, true) => vec![Nodes::InOrder],
+        (true, false) => vec![Nodes::Recorded],
+        (false, _) => vec![Nodes::Placed(Placement::Tree)],
+    }
+}
+
+/// First snapshot, at a multiple of the interval, and how many there are.
+fn span(args: &Replay, trace: &Trace, histories: &[History]) -> Result<(i64, usize), Failure> {
+    let spans: Vec<(i64, i64)> = histories.iter().filter_map(History::span).collect();
+    let first = spans.iter().map(|s| s.0).min().ok_or("the trace has no job that ran")?;
+    let (first, last) = match trace.content {
+        Content::Generated(_, days, _) => (GENERATED_START, GENERATED_START + i64::from(days) * 86_400),
+        _ => (first, spans.iter().map(|s| s.1).max().unwrap_or(first)),
+    };
+    let every = args.every;
+    let from = args.from.map_or(first - first.rem_euclid(every), |t| t.timestamp());
+    let to = args.to.map_or(last, |t| t.timestamp());
+    let samples = to.saturating_sub(from).max(0) as u64;
+    let samples = samples.div_ceil(every as u64).max(1);
+    if samples > 10_000_000 {
+        return Err(format!("{samples} snapshots are more than 10 million: choose --from and --to").into());
+    }
+    Ok((from, samples as usize))
+}
+
+/// Faults on stderr that people see; all are in the file.
+const SHOWN: usize = 50;
+
+fn report_faults(trace: &Trace, faults: &[&Fault], strict: bool) -> Result<(), Failure> {
+    let is_bad = |f: &&&Fault| f.kind != trace::FaultKind::Overlap;
+    if let Some(fault) = faults.iter().find(is_bad).filter(|_| strict) {
+        let (name, message) = (trace.name.clone(), fault.message.clone());
+        return Err(TraceError::Strict { name, line: fault.line, message }.into());
+    }
+    for fault in faults.iter().filter(is_bad).take(SHOWN) {
+        eprintln!("{}:{}: {}", trace.name, fault.line, fault.message);
+    }
+    let hidden = faults.iter().filter(is_bad).count().saturating_sub(SHOWN);
+    if hidden > 0 {
+        eprintln!("{}: {hidden} more bad lines; all are in {FAULTS} of --out", trace.name);
+    }
+    Ok(())
+}
+
+fn fault_lines(trace: &Trace, faults: &[&Fault]) -> Vec<u8> {
+    let lines = faults.iter().map(|f| format!("{}:{}: {}\n", trace.name, f.line, f.message));
+    lines.collect::<String>().into_bytes()
+}
+
+fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, histories: &[History]) -> Run {
+    let source = given(&args.fabric);
+    let file_name = Path::new(source).file_name().filter(|_| Path::new(source).exists());
+    let mut counts = std::collections::BTreeMap::new();
+    for fault in trace.faults.iter().chain(histories.iter().flat_map(|h| &h.faults)) {
+        *counts.entry(fault.kind).or_default() += 1;
+    }
+    Run {
+        fabric_source: file_name.map_or(source.to_string(), |n| n.to_string_lossy().into_owned()),
+        fabric: FabricSummary::of(&setup.fabric),
+        trace: TraceSummary {
+            name: trace.name.clone(),
+            format: trace.format.to_string(),
+            digest: trace.digest.clone(),
+            entries: histories.first().map_or(0, History::entries),
+            passed_over: trace.passed_over,
+            faults: counts,
+        },
+        placements: histories.iter().map(|h| h.nodes.to_string()).collect(),
+        seed: args.seed,
+        engines: engines.names(),
+        job_aware: engines.job_aware(),
+        refused: engines.refused.iter().cloned().collect(),
+        layers: setup.budget.get(),
+        layer_per_job: setup.layer_per_job,
+        from: DateTime::UNIX_EPOCH + TimeDelta::seconds(setup.from),
+        every_seconds: setup.every,
+        snapshots: setup.samples,
+        chunk: setup.chunk,
+        shard: args.shard,
+    }
+}
+
+fn write_out(outcome: &Outcome, out: &Path, faults: &[u8]) -> Result<(), Failure> {
+    std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+    for (name, bytes) in outcome.files()? {
+        write_file(&out.join(name), &bytes)?;
+    }
+    write_file(&out.join(FAULTS), faults)
+}
+
+fn show(outcome: &Outcome, context: &Context) -> Result<Answer, Failure> {
+    let summaries = outcome.summaries();
+    if context.format == Format::Json {
+        let json = serde_json::json!({"run": outcome.run, "summaries": summaries});
+        print(&serde_json::to_string_pretty(&json)?)?;
+        return Ok(Answer::Yes);
+    }
+    let Run { trace, fabric, fabric_source, .. } = &outcome.run;
+    let faults: Vec<String> = trace
+        .faults
+        .iter()
+        .map(|(kind, n)| {
+            format!(
+                "{n} {}",
+                serde_json::to_value(kind)
+                    .map_or(String::new(), |k| k.as_str().unwrap_or_default().replace('_', " "))
+            )
+        })
+        .collect();
+    let mut text = format!(
+        "{} ({}): {} entries, {} passed over; faults: {}\n{fabric_source}: {} switches, {} terminals\n\n",
+        trace.name,
+        trace.format,
+        trace.entries,
+        trace.passed_over,
+        if faults.is_empty() { "none".to_string() } else { faults.join(", ") },
+        fabric.switches,
+        fabric.terminals
+    );
+    for summary in &summaries {
+        text += &summary.text();
+        text.push('\n');
+    }
+    for (title, table) in grid(&summaries) {
+        text += &format!("placement against routing, {title}, mean over snapshots\n{}\n", align(&table));
+    }
+    text += &align(&cost_table(&outcome.costs, &outcome.run.job_aware));
+    print(text.trim_end())?;
+    Ok(Answer::Yes)
+}

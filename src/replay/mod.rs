@@ -1,0 +1,14 @@
+//! Job history through every engine: traces and generated months, snapshot by snapshot, by the same
+//! decision, routing, check and measures as on a live site (thesis section 5.3.2).
+//!
+//! In data-flow order: [`trace`] reads or generates jobs, [`history`] puts them on the fabric's
+//! nodes and says who runs when, [`run`] sends each snapshot through the engines, [`series`] holds
+//! the results as rows, [`summary`] puts them into the form of Tables 5.1 and 5.2, and [`files`]
+//! writes all of it and joins the parts of a run that was shared out.
+
+pub mod files;
+pub mod history;
+pub mod run;
+pub mod series;
+pub mod summary;
+pub mod trace;

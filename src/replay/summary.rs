@@ -1,0 +1,295 @@
+//! The series in the form of thesis Tables 5.1 and 5.2, and what the changes cost.
+
+use serde::{Deserialize, Serialize};
+
+use super::series::{Cost, Row};
+use crate::report::align;
+
+/// One of the four metrics of Figure 5.8.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Name in JSON.
+    pub key: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Whether less is better.
+    pub less_is_better: bool,
+    /// Whether it is a share, and differences are points.
+    pub is_share: bool,
+    value: fn(&Row) -> f64,
+}
+
+/// In the order of Figure 5.8 and of the tables' rows.
+pub const METRICS: [Metric; 4] = [
+    Metric {
+        key: "max_effective",
+        title: "max effective EFI",
+        less_is_better: true,
+        is_share: false,
+        value: |r| r.max_effective as f64,
+    },
+    Metric {
+        key: "max_per_job_mean",
+        title: "mean of jobs' max EFI",
+        less_is_better: true,
+        is_share: false,
+        value: |r| r.max_per_job_mean,
+    },
+    Metric {
+        key: "dark_fiber",
+        title: "dark fiber, %",
+        less_is_better: true,
+        is_share: true,
+        value: |r| 100.0 * r.dark_fiber,
+    },
+    Metric {
+        key: "links_per_job_mean",
+        title: "links per job",
+        less_is_better: false,
+        is_share: false,
+        value: |r| r.links_per_job_mean,
+    },
+];
+
+impl Metric {
+    /// The value of a row; shares in percent.
+    pub fn of(&self, row: &Row) -> f64 {
+        (self.value)(row)
+    }
+}
+
+/// How much better one engine is than another in one metric. Positive is better.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Improvement {
+    /// Key of the metric.
+    pub metric: String,
+    /// Largest improvement at a snapshot.
+    pub max: f64,
+    /// Largest improvement at a snapshot, in percent of the other engine's value there.
+    pub max_percent: f64,
+    /// Mean over snapshots.
+    pub mean: f64,
+    /// Mean over snapshots, in percent of the other engine's mean.
+    pub mean_percent: f64,
+}
+
+/// A job-aware engine beside another engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The job-aware engine.
+    pub engine: String,
+    /// The other one.
+    pub beside: String,
+    /// By metric.
+    pub improvements: Vec<Improvement>,
+}
+
+/// An engine by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EngineSummary {
+    /// The engine.
+    pub engine: String,
+    /// Means over snapshots, by metric, in the order of [`METRICS`].
+    pub means: Vec<f64>,
+    /// Mean of what no tables can have less of.
+    pub lower_bound: f64,
+    /// Times at which other routes came into force.
+    pub epochs: usize,
+    /// The same per day.
+    pub epochs_per_day: f64,
+    /// Mean over epochs of the host-to-host routes that changed.
+    pub routes_changed: f64,
+    /// Mean over epochs of the LFT blocks that changed.
+    pub blocks_changed: f64,
+    /// Snapshots at which other routes were due and none were to be had.
+    pub refused: usize,
+}
+
+/// All of one placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Where the jobs' nodes come from.
+    pub placement: String,
+    /// Snapshots.
+    pub snapshots: usize,
+    /// Those of them without multi-switch jobs: they count in no mean.
+    pub idle: usize,
+    /// Snapshots whose multi-switch jobs or figures differ from the one before.
+    pub jobs_mean: f64,
+    /// Mean number of multi-switch jobs, over all snapshots.
+    pub multi_switch_mean: f64,
+    /// By engine.
+    pub engines: Vec<EngineSummary>,
+    /// Each job-aware engine beside each engine before it in `engines` and each static one.
+    pub comparisons: Vec<Comparison>,
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0u32), |(s, n), v| (s + v, n + 1));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
+/// Sums up the rows of one placement. `engines` are in the order wanted, `job_aware` those of them
+/// that follow the jobs, `every` seconds lie between snapshots.
+pub fn summarise(
+    placement: &str,
+    rows: &[Row],
+    engines: &[String],
+    job_aware: &[String],
+    every: i64,
+) -> Summary {
+    let of = |engine: &str| -> Vec<&Row> {
+        rows.iter().filter(|r| r.placement == placement && r.engine == engine).collect()
+    };
+    let all: Vec<Vec<&Row>> = engines.iter().map(|e| of(e)).collect();
+    let first = all.first().map_or(&[][..], Vec::as_slice);
+    let days = first.len() as f64 * every as f64 / 86_400.0;
+    let mut comparisons = Vec::new();
+    for (i, engine) in engines.iter().enumerate().filter(|(_, e)| job_aware.contains(e)) {
+        let others =
+            engines.iter().enumerate().filter(|(j, e)| *j != i && (*j < i || !job_aware.contains(e)));
+        for (j, beside) in others {
+            let improvements = METRICS.iter().map(|m| improvement(m, &all[i], &all[j])).collect();
+            comparisons.push(Comparison { engine: engine.clone(), beside: beside.clone(), improvements });
+        }
+    }
+    Summary {
+        placement: placement.to_string(),
+        snapshots: first.len(),
+        idle: first.iter().filter(|r| r.multi_switch == 0).count(),
+        jobs_mean: mean(first.iter().map(|r| r.jobs as f64)),
+        multi_switch_mean: mean(first.iter().map(|r| r.multi_switch as f64)),
+        engines: engines.iter().zip(&all).map(|(e, rows)| engine_summary(e, rows, days)).collect(),
+        comparisons,
+    }
+}
+
+fn engine_summary(engine: &str, rows: &[&Row], days: f64) -> EngineSummary {
+    let busy = || rows.iter().filter(|r| r.multi_switch > 0);
+    let epochs = rows.iter().filter(|r| r.epoch > 0).count();
+    EngineSummary {
+        engine: engine.to_string(),
+        means: METRICS.iter().map(|m| mean(busy().map(|r| m.of(r)))).collect(),
+        lower_bound: mean(busy().map(|r| r.lower_bound as f64)),
+        epochs,
+        epochs_per_day: if days > 0.0 { epochs as f64 / days } else { 0.0 },
+        routes_changed: mean(rows.iter().filter_map(|r| r.routes_changed).map(|n| n as f64)),
+        blocks_changed: mean(rows.iter().filter_map(|r| r.blocks_changed).map(|n| n as f64)),
+        refused: rows.iter().filter(|r| r.refused > 0).count(),
+    }
+}
+
+/// Snapshots without multi-switch jobs do not count.
+fn improvement(metric: &Metric, ours: &[&Row], theirs: &[&Row]) -> Improvement {
+    let pairs = || {
+        let both = ours.iter().zip(theirs).filter(|(r, _)| r.multi_switch > 0);
+        both.map(|(o, t)| (metric.of(o), metric.of(t)))
+    };
+    let sign = if metric.less_is_better { -1.0 } else { 1.0 };
+    let gain = |(o, t): (f64, f64)| sign * (o - t);
+    let percent = |gain: f64, of: f64| if of == 0.0 { 0.0 } else { 100.0 * gain / of };
+    let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::NEG_INFINITY, f64::max);
+    let finite = |v: f64| if v.is_finite() { v } else { 0.0 };
+    let mean_gain = mean(pairs().map(gain));
+    Improvement {
+        metric: metric.key.to_string(),
+        max: finite(largest(&mut pairs().map(gain))),
+        max_percent: finite(largest(&mut pairs().map(|(o, t)| percent(gain((o, t)), t)))),
+        mean: mean_gain,
+        mean_percent: percent(mean_gain, mean(pairs().map(|(_, t)| t))),
+    }
+}
+
+impl Summary {
+    /// For people: engines by themselves, then one table per job-aware engine in the form of Tables
+    /// 5.1 and 5.2.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "placement {}: {} snapshots, {} of them without multi-switch jobs; on average {:.1} jobs, {:.1} of them multi-switch\n",
+            self.placement, self.snapshots, self.idle, self.jobs_mean, self.multi_switch_mean
+        );
+        text += &align(&self.engine_table());
+        let mut engines: Vec<&str> = self.comparisons.iter().map(|c| c.engine.as_str()).collect();
+        engines.dedup();
+        for engine in engines {
+            text += &format!("\nimprovements by {engine}: largest / in %, mean / in %\n");
+            text += &align(&self.comparison_table(engine));
+        }
+        text
+    }
+
+    /// Engines by themselves, as cells.
+    pub fn engine_table(&self) -> Vec<Vec<String>> {
+        let mut head: Vec<String> = vec!["mean over snapshots".into()];
+        head.extend(METRICS.iter().map(|m| m.title.to_string()));
+        head.extend(
+            ["lower bound", "epochs/day", "routes/epoch", "LFT blocks/epoch", "refused"].map(String::from),
+        );
+        let rows = self.engines.iter().map(|e| {
+            let mut row = vec![e.engine.clone()];
+            row.extend(e.means.iter().map(|v| format!("{v:.1}")));
+            row.push(format!("{:.1}", e.lower_bound));
+            row.push(format!("{:.1}", e.epochs_per_day));
+            row.push(format!("{:.0}", e.routes_changed));
+            row.push(format!("{:.0}", e.blocks_changed));
+            row.push(e.refused.to_string());
+            row
+        });
+        std::iter::once(head).chain(rows).collect()
+    }
+
+    /// An engine's improvements, as cells: a row per metric, two columns per other engine.
+    pub fn comparison_table(&self, engine: &str) -> Vec<Vec<String>> {
+        let of: Vec<&Comparison> = self.comparisons.iter().filter(|c| c.engine == engine).collect();
+        let mut head = vec!["metric".to_string()];
+        head.extend(of.iter().flat_map(|c| [format!("{} max", c.beside), format!("{} avg", c.beside)]));
+        let rows = METRICS.iter().enumerate().map(|(i, metric)| {
+            let mut row = vec![metric.title.to_string()];
+            for improvement in of.iter().map(|c| &c.improvements[i]) {
+                if metric.is_share {
+                    row.extend([format!("{:.2}", improvement.max), format!("{:.2}", improvement.mean)]);
+                } else {
+                    row.push(format!("{:.1} / {:.1}", improvement.max, improvement.max_percent));
+                    row.push(format!("{:.1} / {:.1}", improvement.mean, improvement.mean_percent));
+                }
+            }
+            row
+        });
+        std::iter::once(head).chain(rows).collect()
+    }
+}
+
+/// Placement against routing: one table per metric, a row per placement, a column per engine.
+pub fn grid(summaries: &[Summary]) -> Vec<(&'static str, Vec<Vec<String>>)> {
+    let Some(first) = summaries.first().filter(|_| summaries.len() > 1) else { return Vec::new() };
+    let mut head = vec!["placement".to_string(), "multi-switch".to_string()];
+    head.extend(first.engines.iter().map(|e| e.engine.clone()));
+    let table = |i: usize| {
+        let rows = summaries.iter().map(|s| {
+            let mut row = vec![s.placement.clone(), format!("{:.1}", s.multi_switch_mean)];
+            row.extend(s.engines.iter().map(|e| format!("{:.1}", e.means[i])));
+            row
+        });
+        std::iter::once(head.clone()).chain(rows).collect()
+    };
+    METRICS.iter().enumerate().map(|(i, m)| (m.title, table(i))).collect()
+}
+
+/// Median and largest time per reroute, by engine, as cells.
+pub fn cost_table(costs: &[Cost], engines: &[String]) -> Vec<Vec<String>> {
+    let head =
+        ["time per reroute, ms", "route, median", "largest", "check, median", "largest"].map(String::from);
+    let rows = engines.iter().filter_map(|engine| {
+        let mut route: Vec<f64> = costs.iter().filter(|c| c.engine == *engine).map(|c| c.route_ms).collect();
+        let mut verify: Vec<f64> =
+            costs.iter().filter(|c| c.engine == *engine).map(|c| c.verify_ms).collect();
+        let mut row = vec![engine.clone()];
+        for values in [&mut route, &mut verify] {
+            values.sort_by(f64::total_cmp);
+            let (median, largest) = (values.get(values.len() / 2)?, values.last()?);
+            row.extend([format!("{median:.1}"), format!("{largest:.1}")]);
+        }
+        Some(row)
+    });
+    std::iter::once(head.to_vec()).chain(rows).collect()
+}

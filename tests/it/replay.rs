@@ -1,0 +1,242 @@
+//! Job history through the engines.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const TREE: &str = "fattree:4x4,2";
+
+fn sarouter(dir: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sarouter")).current_dir(dir).args(words).output().unwrap()
+}
+
+fn replay(dir: &Path, words: &[&str]) -> Value {
+    let output = sarouter(dir, &[&["replay", "--format", "json"], words].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
+}
+
+/// Means of an engine in the only placement, in the order of the metrics.
+fn means(answer: &Value, engine: &str) -> Vec<f64> {
+    let engines = answer["summaries"][0]["engines"].as_array().unwrap();
+    let found = engines.iter().find(|e| e["engine"] == engine).unwrap();
+    found["means"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+}
+
+/// Files that must not differ from run to run.
+fn results(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let name = |p: &Path| p.file_name().unwrap().to_str().unwrap().to_string();
+    let files = files.iter().filter(|p| name(p) != "times.csv");
+    files.map(|p| (name(p), fs::read(p).unwrap())).collect()
+}
+
+#[test]
+fn the_example_of_the_thesis_has_its_figures_for_as_long_as_its_jobs_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = fs::read_to_string("tests/data/figure-5.2.jobs").unwrap();
+    let mut sacct = "JobID|Start|End|NodeList|JobName\n".to_string();
+    for line in jobs.lines().filter(|l| !l.starts_with('#')) {
+        let (id, nodes) = line.split_once(' ').unwrap();
+        writeln!(sacct, "{id}|2015-02-16T00:00:00|2015-02-16T03:00:00|{}|a|b", nodes.trim()).unwrap();
+        writeln!(sacct, "{id}.batch|2015-02-16T00:00:00|2015-02-16T03:00:00|n1|batch").unwrap();
+    }
+    fs::write(dir.path().join("jobs.sacct"), sacct).unwrap();
+    let words = ["--fabric", "fattree:10x18,5", "--trace", "jobs.sacct", "--engines", "dfsssp,sar,balanced"];
+    let more = ["--to", "2015-02-16T04:00:00Z", "--every", "30min", "--out", "o"];
+    let answer = replay(dir.path(), &[&words[..], &more[..]].concat());
+    assert_eq!(answer["summaries"][0]["snapshots"], 8);
+    assert_eq!(answer["summaries"][0]["idle"], 2, "the last hour is empty");
+    assert_eq!(answer["run"]["trace"]["passed_over"], 3);
+    let of = |engine| means(&answer, engine)[0];
+    assert_eq!([of("dfsssp"), of("sar"), of("balanced")], [102.0, 60.0, 54.0]);
+    let comparison = &answer["summaries"][0]["comparisons"][0];
+    assert_eq!((&comparison["engine"], &comparison["beside"]), (&"sar".into(), &"dfsssp".into()));
+    let largest = &comparison["improvements"][0];
+    assert_eq!((largest["max"].as_f64(), largest["mean"].as_f64()), (Some(42.0), Some(42.0)));
+    // One epoch when they start, one when they end.
+    assert_eq!(answer["summaries"][0]["engines"][1]["epochs"], 2);
+    let series = fs::read_to_string(dir.path().join("o/series.csv")).unwrap();
+    let changed: Vec<&str> = series.lines().filter(|l| l.contains(",sar,") && l.contains(",1,0,")).collect();
+    assert_eq!(changed.len(), 2, "{series}");
+    assert!(changed[0].ends_with(",1,0,,"), "nothing was in force before: {}", changed[0]);
+    assert!(!changed[1].ends_with(",1,0,,"), "routes and blocks changed: {}", changed[1]);
+}
+
+#[test]
+fn shards_joined_give_the_same_bytes_as_one_run_whatever_the_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "--fabric",
+        "fattree:6x6,3",
+        "--trace",
+        "generated:tsubame2,days=1,seed=3",
+        "--engines",
+        "dfsssp,sar,balanced",
+        "--placement",
+        "linear,random",
+        "--every",
+        "30min",
+        "--chunk",
+        "10",
+    ];
+    let with = |more: &[&str]| replay(dir.path(), &[&words[..], more].concat());
+    with(&["--out", "whole", "--threads", "1"]);
+    with(&["--out", "again", "--threads", "3"]);
+    let whole = results(&dir.path().join("whole"));
+    assert_eq!(whole, results(&dir.path().join("again")));
+    for i in 1..=3 {
+        with(&["--shard", &format!("{i}/3"), "--out", &format!("part{i}")]);
+    }
+    let merge =
+        |parts: &[&str]| sarouter(dir.path(), &[&["replay", "merge", "--out", "merged"], parts].concat());
+    assert_eq!(merge(&["part2", "part3", "part1"]).status.code(), Some(0));
+    assert_eq!(whole, results(&dir.path().join("merged")));
+    let series = text(&whole.iter().find(|(name, _)| name == "series.csv").unwrap().1);
+    assert_eq!(series.lines().count(), 1 + 2 * 48 * 3);
+
+    for parts in [&["part1", "part2"][..], &["part1", "part2", "part2"], &["part1", "part1", "part3"]] {
+        let output = merge(parts);
+        assert_eq!(output.status.code(), Some(2), "{parts:?}");
+        assert!(text(&output.stderr).contains("parts 1 to 3 are needed"), "{output:?}");
+    }
+    let other = [&words[..], &["--shard", "2/3", "--out", "other", "--layers", "7"]].concat();
+    replay(dir.path(), &other);
+    let output = merge(&["part1", "other", "part3"]);
+    assert!(text(&output.stderr).contains("not of one run"), "{output:?}");
+}
+
+/// One SWF line: times in minutes.
+fn swf(id: &str, submit: &str, run: i64, nodes: &str) -> String {
+    format!("{id} {submit} 0 {} 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1 {nodes} queue", run * 60)
+}
+
+#[test]
+fn each_bad_line_is_reported_counted_and_skipped_unless_none_is_accepted() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = [
+        "; UnixStartTime: 1424044800".to_string(),
+        swf("1", "0", 60, "{n1,n1,n5}"),
+        "2 0 0 3600 4".to_string(),
+        swf("3", "soon", 60, "{n2,n6}"),
+        swf("4", "0", 60, "{n2,n6"),
+        swf("5", "600", -60, "{n2,n6}"),
+        swf("6", "0", 60, "{n3,n7,elsewhere}"),
+        swf("7", "600", 30, "{n5,n9}"),
+        swf("8", "600", 0, "{n4,n8}"),
+    ];
+    fs::write(dir.path().join("t.swf"), lines.join("\n")).unwrap();
+    let words = ["replay", "--fabric", TREE, "--trace", "t.swf", "--engines", "sar", "--out", "o"];
+    let output = sarouter(dir.path(), &[&words[..], &["--format", "json"]].concat());
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let errors = text(&output.stderr);
+    for wanted in [
+        "t.swf:3: 18 fields expected, 5 found",
+        "t.swf:4: field 2 (submit time): \"soon\" is not a number",
+        "t.swf:5: the node list has no end",
+        "t.swf:6: it waits 0 s and runs -3600 s",
+        "t.swf:7: job 6: the fabric has no elsewhere",
+    ] {
+        assert!(errors.lines().any(|l| l == wanted), "{wanted} is missing in {errors}");
+    }
+    let trace = &answer["run"]["trace"];
+    let faults = serde_json::json!({"malformed": 3, "backwards": 1, "unknown_nodes": 1, "overlap": 1});
+    assert_eq!((&trace["faults"], &trace["entries"], &trace["passed_over"]), (&faults, &3.into(), &1.into()));
+    // Jobs 1, 6 without its unknown node, and 7 on a node that 1 has too.
+    assert_eq!(answer["summaries"][0]["snapshots"], 6);
+    let series = fs::read_to_string(dir.path().join("o/series.csv")).unwrap();
+    assert!(series.contains("recorded,2015-02-16T00:10:00Z,sar,3,3,"), "{series}");
+    let written = fs::read_to_string(dir.path().join("o/bad-lines.txt")).unwrap();
+    assert_eq!(written.lines().count(), 6, "{written}");
+
+    let output = sarouter(dir.path(), &[&words[..], &["--strict"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("t.swf:3: 18 fields expected"), "{output:?}");
+}
+
+#[test]
+fn bad_lines_of_sacct_and_snapshots_are_found_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let sacct = "1|2015-02-16T00:00:00|2015-02-16T01:00:00|n[1-6]\n\
+                 2|2015-02-16T00:00:00|2015-02-15T01:00:00|n[7-8]\n\
+                 3|2015-02-16T00:00:00|yesterday|n[7-8]\n\
+                 4|2015-02-16T00:00:00|Unknown|n[7-9\n\
+                 5|2015-02-16T00:00:00\n\
+                 6|Unknown|2015-02-16T01:00:00|None assigned\n\
+                 7|2015-02-16T00:00:00|Unknown|n[7-9]\n";
+    fs::write(dir.path().join("a.sacct"), sacct).unwrap();
+    let words =
+        ["--fabric", TREE, "--trace", "a.sacct", "--engines", "sar", "--fields", "jobid,start,end,nodelist"];
+    let answer = replay(dir.path(), &words);
+    let trace = &answer["run"]["trace"];
+    assert_eq!(trace["faults"], serde_json::json!({"malformed": 3, "backwards": 1}));
+    assert_eq!((&trace["entries"], &trace["passed_over"]), (&2.into(), &1.into()));
+    // Without names for its fields it is refused.
+    let output = sarouter(dir.path(), &[&["replay"], &words[..6]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("no header"), "{output:?}");
+
+    let snapshot = |time: &str, nodes: &str| {
+        format!(r#"{{"time": "{time}", "jobs": [{{"id": "1", "state": "RUNNING", "nodes": [{nodes}]}}]}}"#)
+    };
+    let lines = [
+        snapshot("2015-02-16T00:00:00Z", r#""n1", "n5""#),
+        snapshot("2015-02-16T00:20:00Z", r#""n1", "n2""#),
+        "{\"time\": \"2015-02-16T00:21:00Z\", \"jo".to_string(),
+        snapshot("2015-02-16T00:10:00Z", r#""n1", "n6""#),
+        snapshot("2015-02-16T00:40:00Z", r#""n1", "n6""#),
+    ];
+    fs::write(dir.path().join("s.jsonl"), lines.join("\n")).unwrap();
+    let answer =
+        replay(dir.path(), &["--fabric", TREE, "--trace", "s.jsonl", "--engines", "sar", "--out", "s"]);
+    let faults = serde_json::json!({"malformed": 1, "backwards": 1});
+    assert_eq!(answer["run"]["trace"]["faults"], faults);
+    let series = fs::read_to_string(dir.path().join("s/series.csv")).unwrap();
+    let multi: Vec<&str> = series.lines().skip(1).map(|l| l.split(',').nth(4).unwrap()).collect();
+    assert_eq!(multi, ["1", "1", "0", "0"], "the last snapshot holds until the next: {series}");
+}
+
+#[test]
+fn traces_without_nodes_get_them_from_the_model_that_the_results_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = (1..=3).map(|i| swf(&i.to_string(), "0", 60, "")).collect();
+    fs::write(
+        dir.path().join("t.swf"),
+        lines.join("\n") + "\n9 0 0 60 17 -1 -1 17 -1 -1 1 1 1 1 1 1 -1 -1\n",
+    )
+    .unwrap();
+    let words = ["--fabric", TREE, "--trace", "t.swf", "--engines", "dfsssp,sar", "--placement"];
+    let answer = replay(dir.path(), &[&words[..], &["interleaved,tree", "--out", "o"]].concat());
+    let summaries = answer["summaries"].as_array().unwrap();
+    let named: Vec<(&Value, &Value)> =
+        summaries.iter().map(|s| (&s["placement"], &s["multi_switch_mean"])).collect();
+    assert_eq!(named, [(&"interleaved".into(), &3.0.into()), (&"tree".into(), &0.0.into())]);
+    assert_eq!(answer["run"]["trace"]["faults"]["too_large"], 2, "once per placement");
+    let series = fs::read_to_string(dir.path().join("o/series.csv")).unwrap();
+    assert!(series.lines().skip(1).all(|l| l.starts_with("interleaved,") || l.starts_with("tree,")));
+    // Recorded nodes cannot be had.
+    let output = sarouter(dir.path(), &[&["replay"], &words[..6], &["--nodes-in-order"]].concat());
+    assert_eq!(output.status.code(), Some(0), "falls back to tree: {output:?}");
+}
+
+#[test]
+fn engines_that_cannot_route_the_fabric_are_named_and_the_others_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["--fabric", "torus:3x3,hosts=2", "--trace", "generated:taurus,days=1", "--every", "6h"];
+    let answer =
+        replay(dir.path(), &[&words[..], &["--engines", "fattree,dfsssp,balanced:static,sar"]].concat());
+    assert!(answer["run"]["refused"]["fattree"].as_str().unwrap().contains("fattree cannot route"));
+    assert_eq!(answer["run"]["engines"], serde_json::json!(["dfsssp", "balanced:static", "sar"]));
+    assert_eq!(answer["run"]["job_aware"], serde_json::json!(["sar"]));
+    let output = sarouter(dir.path(), &[&["replay"], &words[..], &["--engines", "magic"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("there is no engine \"magic\""), "{output:?}");
+}
