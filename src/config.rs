@@ -2,6 +2,7 @@
 //!
 //! `config/sarouter.toml` explains every key to an administrator.
 
+mod handoff;
 mod interfaces;
 mod written;
 
@@ -43,6 +44,8 @@ pub struct Settings {
     pub record: Option<Record>,
     /// What is remembered of the past.
     pub history: History,
+    /// The hand-off before a job starts.
+    pub handoff: HandOff,
 }
 
 /// The epoch store.
@@ -221,6 +224,23 @@ pub struct Record {
 pub struct History {
     /// Rows older than this go.
     pub keep: TimeDelta,
+}
+
+/// The hand-off before a job starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandOff {
+    /// The longest a job waits for its routes.
+    pub deadline: Duration,
+    /// The longest a job waits for a service that does not answer.
+    pub away: Duration,
+    /// Jobs on fewer nodes do not wait.
+    pub min_nodes: usize,
+    /// Jobs with a shorter time limit do not wait.
+    pub min_length: TimeDelta,
+    /// At most one computation for starting jobs in this time.
+    pub reroute_interval: TimeDelta,
+    /// Jobs that wait at one time; further ones do not.
+    pub max_pending: usize,
 }
 
 /// Settings that cannot be used.

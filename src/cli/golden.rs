@@ -204,8 +204,9 @@ fn a_rollback_to_another_fabric_is_refused() {
     let (_dir, store) = three();
     let cut = small().without(|c| c.index() == 0, |_| false).unwrap();
     publish(&store, &cut, 4);
-    let attempt =
-        |to, fabric: Option<&Fabric>, force| Rollback::attempt(&store, number(to), fabric, force).unwrap();
+    let attempt = |to, fabric: Option<&Fabric>, force| {
+        Rollback::attempt(&store, number(to), fabric, force, false).unwrap()
+    };
     let refused = attempt(2, None, false);
     assert_eq!(
         (refused.done, refused.from, store.current().unwrap()),

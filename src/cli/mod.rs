@@ -10,10 +10,12 @@ mod fabric;
 #[cfg(test)]
 mod golden;
 mod history;
+mod hold;
 mod input;
 mod notes;
 mod place;
 mod plan;
+mod prolog;
 mod replay;
 mod rollback;
 mod route;
@@ -77,6 +79,14 @@ enum Command {
     Show(show::Args),
     /// Make an earlier epoch current
     Rollback(rollback::Args),
+    /// Publish nothing until resumed
+    Hold(hold::Args),
+    /// End a hold
+    Resume(hold::ResumeArgs),
+    /// Before a job: announce it and wait until its routes are in force
+    Prolog(prolog::Args),
+    /// After a job: it is over
+    Epilog(prolog::EpilogArgs),
     /// Check a site's set-up
     Doctor(doctor::Args),
     /// Job history through every engine
@@ -104,6 +114,10 @@ impl Command {
             Self::History(args) => history::run(args, context),
             Self::Show(args) => show::run(args, context),
             Self::Rollback(args) => rollback::run(args, context),
+            Self::Hold(args) => hold::run(args, context),
+            Self::Resume(args) => hold::resume(args, context),
+            Self::Prolog(args) => prolog::run(args, context),
+            Self::Epilog(args) => prolog::epilog(args, context),
             Self::Doctor(args) => doctor::run(args, context),
             Self::Replay(args) => replay::run(args, context),
             Self::Fabric(args) => fabric::run(args, context),
@@ -115,7 +129,15 @@ impl Command {
 
 /// Parses, dispatches, prints an error chain once. Exit 0 = yes, 1 = the answer is no, 2 = failed.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // A slip in a prolog's command line must not hold every job.
+        Err(error) if error.use_stderr() && is_hook(std::env::args()) => {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => error.exit(),
+    };
     let level = ["warn", "info", "debug", "trace"][usize::from(cli.verbose.min(3))];
     let filter = tracing_subscriber::EnvFilter::try_from_env("SAROUTER_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
@@ -129,4 +151,9 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Whether Slurm's controller calls: as prolog or epilog.
+fn is_hook(mut arguments: impl Iterator<Item = String>) -> bool {
+    arguments.any(|word| word == "prolog" || word == "epilog")
 }

@@ -2,21 +2,22 @@
 
 use std::fmt::Write;
 
+use chrono::Utc;
 use serde::Serialize;
 
 use super::common::print;
 use super::state::StateArgs;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure, Format, hold};
 use crate::model::{Fabric, Fingerprint};
 use crate::observe;
-use crate::publish::{Epoch, EpochNumber, EpochStore};
+use crate::publish::{Epoch, EpochNumber, EpochStore, Hold};
 use crate::verify::{self, Finding};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The service publishes again when it next finds that other routes are due: stop it \
-                        first if the earlier routes are to stay.\n\n\
-                        Example: sarouter rollback 41 --fabric site.ibnetdiscover")]
+#[command(after_help = "The service publishes again when it next finds that other routes are due: --hold \
+                        keeps the earlier routes until `sarouter resume`.\n\n\
+                        Example: sarouter rollback 41 --hold --fabric site.ibnetdiscover")]
 pub struct Args {
     /// Number of the epoch
     #[arg(value_name = "EPOCH")]
@@ -27,6 +28,9 @@ pub struct Args {
     /// Also if the epoch was made for another fabric; rejected tables stay rejected
     #[arg(long)]
     pub(super) force: bool,
+    /// Publish nothing else until `sarouter resume`
+    #[arg(long)]
+    pub(super) hold: bool,
     #[command(flatten)]
     state: StateArgs,
 }
@@ -40,6 +44,8 @@ pub(super) struct Rollback {
     pub(super) to: EpochNumber,
     /// Whether it is in force now.
     pub(super) done: bool,
+    /// Whether it stays until `sarouter resume`.
+    pub(super) held: bool,
     /// Why not.
     pub(super) refused: Option<String>,
     /// What the checker found.
@@ -49,7 +55,10 @@ pub(super) struct Rollback {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let store = args.state.store(context)?;
     let fabric = args.fabric.as_deref().map(observe::fabric::load).transpose()?;
-    let rollback = Rollback::attempt(&store, args.epoch, fabric.as_ref(), args.force)?;
+    let rollback = Rollback::attempt(&store, args.epoch, fabric.as_ref(), args.force, args.hold)?;
+    if rollback.held {
+        hold::tell_service(context);
+    }
     match context.format {
         Format::Text => print(&rollback.text())?,
         Format::Json => print(&serde_json::to_string_pretty(&rollback)?)?,
@@ -63,11 +72,12 @@ impl Rollback {
         to: EpochNumber,
         fabric: Option<&Fabric>,
         force: bool,
+        hold: bool,
     ) -> Result<Self, Failure> {
         let mut writer = store.lock()?;
         let epoch = store.epoch(to)?;
         let from = store.current().unwrap_or(None);
-        let mut rollback = Self { from, to, done: false, refused: None, findings: Vec::new() };
+        let mut rollback = Self { from, to, done: false, held: false, refused: None, findings: Vec::new() };
         if !force {
             rollback.refused = other_fabric(store, &epoch, from, fabric);
         }
@@ -79,7 +89,18 @@ impl Rollback {
             }
         }
         if rollback.refused.is_none() {
-            writer.rollback(to)?;
+            if hold {
+                // First, and under the same lock: no pass comes between.
+                let reason = format!("rolled back to epoch {to}");
+                writer.hold(&Hold { since: Utc::now(), epoch: Some(to), reason })?;
+                rollback.held = true;
+            }
+            if let Err(error) = writer.rollback(to) {
+                if hold {
+                    writer.resume()?;
+                }
+                return Err(error.into());
+            }
             rollback.done = true;
         }
         Ok(rollback)
@@ -92,6 +113,9 @@ impl Rollback {
         };
         if let Some(from) = self.from.filter(|_| self.done) {
             let _ = write!(out, ", before it was epoch {from}");
+        }
+        if self.held {
+            out.push_str("; it stays until `sarouter resume`");
         }
         for finding in &self.findings {
             let _ = write!(out, "\n  {finding}");

@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::common::print;
+use super::hold::held;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, Trouble};
-use crate::publish::{Epoch, EpochStore};
+use crate::publish::{Epoch, EpochStore, Hold};
 use crate::service::health::{Health, PATIENCE};
 
 /// Arguments.
@@ -41,6 +42,8 @@ pub(super) struct Status {
     epoch: Option<InForce>,
     opensm: Option<Value>,
     service: Option<Value>,
+    /// What is in force stays until `sarouter resume`.
+    held: Option<Hold>,
 }
 
 /// The epoch in force.
@@ -97,6 +100,10 @@ impl Status {
         let since = since.map(DateTime::<Utc>::from);
         let opensm = opensm(store, watch, since, &mut problems);
         let service = service(store, watch.now, &mut problems);
+        let held = store.hold().unwrap_or_else(|e| {
+            problems.push(super::chain(&e));
+            None
+        });
         Self {
             healthy: problems.is_empty(),
             problems,
@@ -105,6 +112,7 @@ impl Status {
             epoch: epoch.as_ref().map(InForce::of),
             opensm,
             service,
+            held,
         }
     }
 
@@ -117,6 +125,9 @@ impl Status {
         if let Some(epoch) = &self.epoch {
             out.push_str(&epoch.text());
         }
+        if let Some(hold) = &self.held {
+            let _ = write!(out, "\nHELD        {}; `sarouter resume` ends it", held(hold));
+        }
         if let Some(opensm) = &self.opensm {
             let number = |key: &str| opensm[key].as_u64().map_or("none".to_string(), |n| n.to_string());
             let (generation, lost) = (number("generation"), number("lost_entries"));
@@ -125,6 +136,7 @@ impl Status {
         if let Some(service) = &self.service {
             let last = service["last_success"].as_str().unwrap_or("never");
             let _ = write!(out, "\nservice     last good pass {last}");
+            out.push_str(&handoff(&service["handoff"]));
         }
         out
     }
@@ -191,6 +203,18 @@ fn opensm(
     }
     problems.extend(troubles.iter().map(Trouble::to_string));
     fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok())
+}
+
+/// Jobs announced before their start, if there were any.
+fn handoff(counters: &Value) -> String {
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let Some(started) = counters["started"].as_object().filter(|s| !s.is_empty()) else {
+        return String::new();
+    };
+    let reasons: Vec<String> =
+        started.iter().map(|(why, n)| format!("{} {}", number(n), why.replace('_', " "))).collect();
+    let waiting = number(&counters["waiting"]);
+    format!("\nhand-off    {} wait; started: {}", waiting, reasons.join(", "))
 }
 
 /// Looks at what the service wrote of itself; adds what is wrong.

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::handoff::WrittenHandOff;
 use super::interfaces::{WrittenApi, WrittenHistory, WrittenRecord, WrittenRest, WrittenSpool};
 use super::{
     ConfigError, FabricSource, JobsFrom, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State,
@@ -28,6 +29,7 @@ pub(super) struct Written {
     spool: WrittenSpool,
     record: WrittenRecord,
     history: WrittenHistory,
+    handoff: WrittenHandOff,
 }
 
 #[derive(Debug, Deserialize)]
@@ -284,6 +286,7 @@ impl Written {
             spool,
             record: self.record.resolve(),
             history: self.history.resolve(),
+            handoff: self.handoff.resolve(),
         })
     }
 }

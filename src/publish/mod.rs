@@ -8,6 +8,7 @@
 //! STATE/current -> epochs/000123    the epoch in force
 //! STATE/jobs/17/                   what the nodes of job 17 read before it starts; see [`job`]
 //! STATE/lock                        held by the one writer; its pid, for people
+//! STATE/hold.json               an administrator's hold: nothing is published meanwhile
 //! STATE/history.db                  an index of the epochs, can be deleted at any time
 //! ```
 //!
@@ -20,6 +21,7 @@ mod epoch;
 mod error;
 pub mod handoff;
 mod history;
+mod hold;
 pub mod job;
 pub mod opensm;
 mod publication;
@@ -32,6 +34,7 @@ mod writer;
 pub use epoch::{Epoch, EpochNumber};
 pub use error::StoreError;
 pub use history::{History, HistoryRow};
+pub use hold::{HOLD_FILE, Hold};
 pub use record::{DemandRecord, GroupRecord, PlanRecord};
 pub use store::EpochStore;
 pub use writer::Writer;

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::handoff::{Announcement, Outcome};
 use super::health::Health;
 use super::step::View;
+use crate::model::JobId;
 
 /// Commands that may wait for the loop. More are refused at once.
 const WAITING: usize = 256;
@@ -25,6 +27,10 @@ pub enum Command {
     Look(Reply<()>),
     /// What was seen in the newest good look; `None` before the first.
     View(Reply<Option<Arc<View>>>),
+    /// A job is about to start. The answer comes when it may.
+    Start(Announcement, Reply<Outcome>),
+    /// A job is over.
+    End(JobId, Reply<()>),
 }
 
 /// Why there is no answer.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::handoff::Counters;
 use crate::model::NodeName;
+use crate::publish::Hold;
 
 /// Name of the file in the state directory.
 pub const HEALTH_FILE: &str = "health.json";
@@ -90,6 +92,12 @@ pub struct Health {
     pub acknowledged: Option<Acknowledged>,
     /// OpenSM has not answered, until it does.
     pub unacknowledged: Option<Failure>,
+    /// An administrator holds what is in force.
+    #[serde(default)]
+    pub held: Option<Hold>,
+    /// Jobs that were announced before they started.
+    #[serde(default)]
+    pub handoff: Counters,
 }
 
 /// `health.json` cannot be used.
@@ -133,6 +141,8 @@ impl Health {
             waiting_jobs: 0,
             acknowledged: None,
             unacknowledged: None,
+            held: None,
+            handoff: Counters::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::step::View;
 use crate::measure::Figures;
 use crate::model::{Demand, Group, NodeName};
 use crate::plan::{self, Decision, Plan, Published, Reason};
-use crate::publish::{EpochNumber, EpochStore, StoreError};
+use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::RouteError;
@@ -23,6 +23,9 @@ pub enum PassError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(StoreError),
+    /// An administrator holds what is in force.
+    #[error("what is in force is held since {}: {}", .0.since, .0.reason)]
+    Held(Hold),
     /// The engine made no tables.
     #[error(transparent)]
     Route(#[from] RouteError),
@@ -46,7 +49,7 @@ impl PassError {
     /// Where a pass failed with this.
     pub fn stage(&self) -> Stage {
         match self {
-            Self::Store(_) => Stage::Store,
+            Self::Store(_) | Self::Held(_) => Stage::Store,
             Self::Route(_) | Self::Aborted(_) => Stage::Route,
             Self::Rejected { .. } => Stage::Verify,
             Self::Publish(_) => Stage::Publish,
@@ -175,6 +178,8 @@ pub struct Passed {
     pub unknown_nodes: Vec<NodeName>,
     /// Multi-switch jobs that are too young to count.
     pub waiting: usize,
+    /// What is in force now, and since when; `None` if nothing was ever published.
+    pub in_force: Option<(u64, DateTime<Utc>)>,
     /// What did not go well and yet did not matter.
     pub warnings: Vec<String>,
 }
@@ -188,6 +193,9 @@ pub struct Passed {
 pub fn pass(store: &EpochStore, keep: usize, view: &View) -> Result<Passed, PassError> {
     let mut warnings = Vec::new();
     let mut writer = store.lock().map_err(PassError::Store)?;
+    if let Some(hold) = store.hold().map_err(PassError::Store)? {
+        return Err(PassError::Held(hold));
+    }
     let published = store.published(&view.fabric).unwrap_or_else(|error| {
         warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
         None
@@ -209,8 +217,10 @@ pub fn pass(store: &EpochStore, keep: usize, view: &View) -> Result<Passed, Pass
             Some(line(view, published.as_ref(), &checked, epoch, time, publishing))
         }
     };
+    let in_force = store.current().ok().flatten().zip(switched_at(store));
+    let in_force = in_force.map(|(epoch, since)| (epoch.get(), since));
     let (demand, unknown_nodes, waiting) = (decided.demand, decided.unknown_nodes, decided.waiting);
-    Ok(Passed { epoch, demand, unknown_nodes, waiting, warnings })
+    Ok(Passed { epoch, demand, unknown_nodes, waiting, in_force, warnings })
 }
 
 /// When `current` was renamed into place: a rename changes the link's status, nothing else does.

@@ -1,5 +1,7 @@
 //! The tokio shell around [`Step`]: clock, signals, children, threads, log, health file.
 
+mod waiting;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{debug, error, info, info_span, warn};
 
+use self::waiting::Waiting;
 use super::acknowledge::acknowledgement;
 use super::api::listen::ListenError;
 use super::api::{self, Api};
@@ -17,7 +20,7 @@ use super::command::{Command, Handle};
 use super::health::{Acknowledged, Failure, Health, Stage};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed, milliseconds, pass};
-use super::step::{Action, Event, Rhythm, Step};
+use super::step::{Action, Event, Rhythm, Step, View};
 use crate::config::Settings;
 use crate::model::NodeName;
 use crate::publish::{EpochStore, StoreError};
@@ -104,8 +107,9 @@ struct Service {
     acknowledging: Option<Task<Answer>>,
     /// The look behind the decision.
     sight: Option<Sight>,
-    /// The newest epoch of this process, and when it came into force on the disk.
+    /// The epoch in force, and when it came into force on the disk.
     published: Option<(u64, DateTime<Utc>)>,
+    waiting: Waiting,
 }
 
 /// What the loop woke up for.
@@ -148,6 +152,7 @@ impl Service {
         Ok(Self {
             looker: Some(Looker::new(settings.clone())?),
             step: Step::new(rhythm, now),
+            waiting: Waiting::new(&settings.handoff),
             settings,
             store,
             health,
@@ -182,7 +187,9 @@ impl Service {
     }
 
     async fn wake(&mut self, signals: &mut Signals) -> Woken {
-        let pause = self.step.due().map(|due| (due - Utc::now()).to_std().unwrap_or_default());
+        let due = self.step.due();
+        let due = due.into_iter().chain(self.waiting.handoff.due(due.is_some())).min();
+        let pause = due.map(|due| (due - Utc::now()).to_std().unwrap_or_default());
         tokio::select! {
             biased;
             _ = signals.terminate.recv() => Woken::Stop("SIGTERM"),
@@ -198,6 +205,22 @@ impl Service {
     }
 
     fn handle(&mut self, woken: Woken, listener: Listener<'_>) {
+        self.handle_one(woken, listener);
+        let now = Utc::now();
+        self.waiting.handoff.tick(now);
+        if self.step.due().is_some() && self.waiting.handoff.wants_look(now) {
+            let action = self.step.handle(now, Event::Asked);
+            self.act(action);
+        }
+        self.waiting.let_go();
+        let told = self.health.handoff.announced + self.health.handoff.ended;
+        let counters = self.waiting.handoff.counters();
+        if counters.announced + counters.ended != told && now - self.health.time > SELDOM {
+            self.write_health();
+        }
+    }
+
+    fn handle_one(&mut self, woken: Woken, listener: Listener<'_>) {
         let event = match woken {
             Woken::Stop(_) => return,
             Woken::Event(event) => event,
@@ -225,10 +248,16 @@ impl Service {
         // Whoever does not wait for the answer any more does not get it.
         match command {
             Command::Health(reply) => {
-                let _ = reply.send(self.health.clone());
+                let handoff = self.waiting.handoff.counters();
+                let _ = reply.send(Health { handoff, ..self.health.clone() });
             }
             Command::View(reply) => {
                 let _ = reply.send(self.sight.as_ref().map(|sight| Arc::clone(&sight.view)));
+            }
+            Command::Start(said, reply) => self.waiting.announce(Utc::now(), said, reply),
+            Command::End(job, reply) => {
+                self.waiting.ended(Utc::now(), &job);
+                let _ = reply.send(());
             }
             Command::Look(reply) => {
                 let _ = reply.send(());
@@ -252,8 +281,12 @@ impl Service {
             Action::Keep(wanted) => {
                 debug!(waiting = wanted.waiting, "nothing changed");
                 self.succeeded(wanted.unknown_nodes, wanted.waiting);
+                self.waiting.handoff.kept(Utc::now());
             }
-            Action::Refrain(_) => debug!("the same failed not long ago"),
+            Action::Refrain(_) => {
+                debug!("the same failed not long ago");
+                self.waiting.handoff.failed(Utc::now());
+            }
             Action::Route(view) => {
                 let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);
                 let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view));
@@ -270,8 +303,13 @@ impl Service {
                 if !sight.unknown_storage.is_empty() {
                     warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
                 }
-                let view = Arc::clone(&sight.view);
-                self.sight = Some(sight);
+                if self.is_held() {
+                    self.succeeded(Vec::new(), 0);
+                    return Event::Held;
+                }
+                let jobs = self.waiting.handoff.merge(Utc::now(), &sight.view);
+                let view = Arc::new(View { jobs, ..(*sight.view).clone() });
+                self.sight = Some(Sight { view: Arc::clone(&view), ..sight });
                 Event::Seen(view)
             }
             Err(error) => {
@@ -281,6 +319,23 @@ impl Service {
         }
     }
 
+    /// Whether an administrator holds what is in force. A hold that cannot be read is one.
+    fn is_held(&mut self) -> bool {
+        let held = match self.store.hold() {
+            Ok(held) => held,
+            Err(error) => {
+                warn!("{error}");
+                return true;
+            }
+        };
+        if held.is_some() != self.health.held.is_some() {
+            info!(held = held.is_some(), "an administrator's hold");
+        }
+        self.health.held = held;
+        self.waiting.handoff.hold(Utc::now(), self.health.held.is_some());
+        self.health.held.is_some()
+    }
+
     fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {
         match (result, &self.sight) {
             (Ok(passed), Some(sight)) => {
@@ -288,17 +343,36 @@ impl Service {
                 for warning in &passed.warnings {
                     warn!("{warning}");
                 }
+                let found = passed.in_force.filter(|_| passed.epoch.is_none());
+                let is_new = passed.epoch.is_some();
                 if let Some(mut line) = passed.epoch {
                     line.ask_ms = milliseconds(sight.asking);
                     line.parse_ms = milliseconds(sight.parsing);
                     self.published(line, listener);
+                } else if found.is_some() && found != self.published {
+                    // Of an earlier process, or put in force by hand.
+                    self.published = found;
+                    self.await_acknowledgement();
+                }
+                if let Some((epoch, _)) = self.published {
+                    let watched = self.settings.opensm.is_some();
+                    let handoff = &mut self.waiting.handoff;
+                    match is_new {
+                        true => handoff.published(Utc::now(), epoch, &passed.demand, watched),
+                        false => handoff.found(Utc::now(), epoch, &passed.demand, watched),
+                    }
                 }
                 self.succeeded(passed.unknown_nodes, passed.waiting);
                 Event::InForce(fabric, passed.demand)
             }
+            (Err(PassError::Held(_)), _) => {
+                self.is_held();
+                Event::Held
+            }
             (Err(error), _) => {
                 self.failed(error.stage(), &error, listener);
-                Event::RouteFailed
+                // Somebody else may hold the store's lock for a moment: no fault of the demand.
+                if matches!(error, PassError::Store(_)) { Event::LookFailed } else { Event::RouteFailed }
             }
             // Nothing is routed that was not seen.
             (Ok(_), None) => Event::RouteFailed,
@@ -334,6 +408,7 @@ impl Service {
                 );
                 self.health.acknowledged = Some(acknowledged);
                 self.health.unacknowledged = None;
+                self.waiting.handoff.acknowledged(Utc::now(), acknowledged.epoch);
                 listener(&Note::Acknowledged(acknowledged));
             }
             Err(failure) => {
@@ -344,6 +419,9 @@ impl Service {
                     listener(&Note::Failed(failure.clone()));
                 }
                 self.health.unacknowledged = Some(failure);
+                if self.waiting.handoff.awaits_acknowledgement() {
+                    self.await_acknowledgement();
+                }
             }
         }
         self.write_health();
@@ -366,11 +444,13 @@ impl Service {
         error!(stage = stage.name(), "{message}");
         let failure = Failure { time: Utc::now(), stage, message };
         self.health.failed(failure.clone());
+        self.waiting.handoff.failed(failure.time);
         listener(&Note::Failed(failure));
     }
 
     fn write_health(&mut self) {
         self.health.time = Utc::now();
+        self.health.handoff = self.waiting.handoff.counters();
         if let Err(error) = self.health.write(&self.settings.state.directory) {
             warn!("{error}");
         }
@@ -413,6 +493,9 @@ impl Service {
         Ok(self.health.failing)
     }
 }
+
+/// The health file is not written more often for what prologs say.
+const SELDOM: TimeDelta = TimeDelta::seconds(1);
 
 /// Opens the sockets of the settings.
 fn listen(

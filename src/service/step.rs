@@ -50,6 +50,8 @@ pub enum Event {
     Seen(Arc<View>),
     /// A look failed.
     LookFailed,
+    /// An administrator holds what is in force: nothing is to be done until the next look.
+    Held,
     /// The computation ended: routes for this fabric and demand are in force.
     InForce(Fingerprint, Demand),
     /// The computation or its publication failed.
@@ -127,6 +129,12 @@ impl Step {
                 self.look_failures += 1;
                 let pause = self.backoff(self.look_failures);
                 self.rest(now + pause, now)
+            }
+            Event::Held => {
+                // Whatever was put in force by hand is found out when the hold is over.
+                self.in_force = None;
+                self.refused = None;
+                self.rest(now + self.rhythm.interval, now)
             }
             Event::InForce(fabric, demand) => {
                 self.in_force = Some((fabric, demand));

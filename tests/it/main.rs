@@ -21,6 +21,7 @@ mod measure;
 mod node_names;
 mod nue;
 mod placement;
+mod prolog;
 mod replay;
 mod serve;
 mod site;

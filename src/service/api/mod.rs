@@ -4,12 +4,15 @@
 //! |---|---|---|
 //! | `GET /v1/health` | readers | [`super::health::Health`] and what is wrong in words |
 //! | `POST /v1/look` | writers | the service looks at once |
+//! | `POST /v1/jobs/ID/start` | writers | [`jobs::StartAnswer`]: may this job start? |
+//! | `POST /v1/jobs/ID/end` | writers | `{}` |
 //!
 //! Errors are `{"error": "…"}` with a fitting status. To add a path: make a router of it in a file
 //! of its own and merge it in [`router`], with [`peer::writers_only`] if it changes anything and
 //! [`with_deadline`] unless it waits on purpose.
 
 pub mod answer;
+pub mod jobs;
 pub mod listen;
 pub mod peer;
 pub mod state;
@@ -44,7 +47,10 @@ pub fn router(api: Api) -> Router {
     let deadline = api.settings.deadline;
     let read = Router::new().merge(state::read());
     let write = Router::new().merge(state::write()).route_layer(middleware::from_fn(peer::writers_only));
+    // These wait on purpose, and not for long.
+    let waiting = jobs::write().route_layer(middleware::from_fn(peer::writers_only));
     with_deadline(read.merge(write), deadline)
+        .merge(waiting)
         .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(|| async {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")

@@ -348,6 +348,7 @@ impl HandOff {
     pub fn hold(&mut self, now: DateTime<Utc>, held: bool) {
         self.held = held;
         if held {
+            self.asked = false;
             self.start_all(now, |_| Some(Outcome::Held));
         }
     }

@@ -107,11 +107,15 @@ impl HandOff {
     /// Routes for this demand are on the disk as this epoch. Those covered now wait for OpenSM, or,
     /// if nobody watches it, for nothing more.
     pub fn published(&mut self, now: DateTime<Utc>, epoch: u64, demand: &Demand, watched: bool) {
+        self.not_before = self.not_before.max(now + self.rules.reroute_interval);
+        self.found(now, epoch, demand, watched);
+    }
+
+    /// What was on the disk already serves this demand. As [`HandOff::published`], but nothing was
+    /// routed anew.
+    pub fn found(&mut self, now: DateTime<Utc>, epoch: u64, demand: &Demand, watched: bool) {
         let known = self.in_force.as_ref().filter(|f| f.epoch == epoch);
         let acknowledged = !watched || known.is_some_and(|f| f.acknowledged);
-        if known.is_none() {
-            self.not_before = self.not_before.max(now + self.rules.reroute_interval);
-        }
         self.in_force = Some(InForce { epoch, demand: demand.clone(), acknowledged });
         for start in self.starts.values_mut().filter(|s| s.phase == Phase::Covered) {
             start.phase = Phase::Published(epoch);
@@ -125,7 +129,7 @@ impl HandOff {
     pub fn kept(&mut self, now: DateTime<Utc>) {
         match self.in_force.clone() {
             Some(InForce { epoch, demand, acknowledged }) => {
-                self.published(now, epoch, &demand, !acknowledged);
+                self.found(now, epoch, &demand, !acknowledged);
             }
             None => self.failed(now),
         }

@@ -1,0 +1,211 @@
+//! `sarouter prolog` and `sarouter epilog`: what Slurm's controller runs before and after a job.
+//!
+//! The controller holds a job while its prolog runs, kills it at `PrologEpilogTimeout`, and takes
+//! any exit status but 0 for a broken node: a batch job goes back into the queue, and would do so
+//! for ever. So whatever is wrong here, the job starts; only `--strict` lets it go back, and only at
+//! the deadline.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::common::print;
+use super::{Answer, Context, Failure, Format, chain};
+use crate::config::Settings;
+use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
+use crate::service::client::{Client, ClientError};
+use crate::service::handoff::Outcome;
+
+/// Arguments of `prolog`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "For slurm.conf: PrologSlurmctld, as a script that runs this command. What is not given \
+                        comes from the environment that Slurm sets there.\n\n\
+                        Exit 0 whatever happens, so that no job is held; with --strict, exit 1 at the deadline.\n\n\
+                        Example: sarouter prolog --job 17 --nodes 'n[1-4]' --timeout 20"
+)]
+pub struct Args {
+    /// Job [default: $SLURM_JOB_ID]
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+    /// Its nodes [default: $SLURM_JOB_NODELIST]
+    #[arg(long, value_name = "HOSTLIST")]
+    nodes: Option<String>,
+    /// How often it was started before [default: $SLURM_RESTART_COUNT, or 0]
+    #[arg(long, value_name = "N")]
+    restart: Option<u32>,
+    /// Wait no longer than this [default: handoff.deadline_seconds of the settings]
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    /// At the deadline exit 1: Slurm then requeues the job
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Arguments of `epilog`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "For slurm.conf: EpilogSlurmctld, as a script that runs this command. Exit 0 whatever \
+                        happens.\n\nExample: sarouter epilog --job 17"
+)]
+pub struct EpilogArgs {
+    /// Job [default: $SLURM_JOB_ID]
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Said {
+    job: String,
+    /// Why the job starts; `None`: the service does not answer.
+    outcome: Option<Outcome>,
+    waited_ms: u128,
+    /// What the service answered instead.
+    trouble: Option<String>,
+}
+
+/// Between two attempts to reach a service that is away.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// So much before the end of its patience a prolog wants to be told.
+const MARGIN: Duration = Duration::from_millis(250);
+
+/// Waits until the job may start.
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let begun = Instant::now();
+    let waited = job(args.job.as_deref()).and_then(|job| {
+        let settings = Settings::load(context.config.as_deref())?;
+        let socket = &settings.api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
+        let timeout = args.timeout.map_or(Ok(settings.handoff.deadline), Duration::try_from_secs_f64)?;
+        let nodes = args.nodes.clone().or_else(|| variable("SLURM_JOB_NODELIST"));
+        let request = StartRequest {
+            restart: args.restart.or_else(|| number("SLURM_RESTART_COUNT")).unwrap_or(0),
+            nodes: nodes.ok_or("which nodes? --nodes, or SLURM_JOB_NODELIST in the environment")?,
+            length_seconds: length(),
+            patience_seconds: 0.0,
+        };
+        // Whoever wants no start without routes waits for the service to its deadline.
+        let away = if args.strict { timeout } else { settings.handoff.away };
+        Ok(Prolog { socket, job, request, deadline: begun + timeout, away }.wait()?)
+    });
+    match waited {
+        Ok(said) => {
+            say(&said, context)?;
+            let late = said.outcome.is_none_or(|o| o == Outcome::Deadline);
+            Ok(if args.strict && late { Answer::No } else { Answer::Yes })
+        }
+        Err(error) => Ok(complain(error.as_ref())),
+    }
+}
+
+/// Tells the service that the job is over.
+pub fn epilog(args: EpilogArgs, context: &Context) -> Result<Answer, Failure> {
+    let told = job(args.job.as_deref()).and_then(|job| {
+        let settings = Settings::load(context.config.as_deref())?;
+        let socket = &settings.api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
+        let client = Client::new(socket, settings.handoff.away);
+        client.wait(client.post::<serde_json::Value>(&format!("/v1/jobs/{job}/end"), &()))?;
+        Ok(())
+    });
+    Ok(told.map_or_else(|error| complain(error.as_ref()), |()| Answer::Yes))
+}
+
+/// Says what is wrong; the job starts nevertheless.
+fn complain(error: &(dyn std::error::Error + 'static)) -> Answer {
+    eprintln!("sarouter: {}; the job starts all the same", chain(error));
+    Answer::Yes
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
+    variable(name)?.parse().ok()
+}
+
+fn job(given: Option<&str>) -> Result<String, Failure> {
+    let job = given.map(String::from).or_else(|| variable("SLURM_JOB_ID"));
+    let job = job.ok_or("which job? --job, or SLURM_JOB_ID in the environment")?;
+    Ok(crate::model::JobId::new(job)?.to_string())
+}
+
+/// Seconds that the job may run: newer Slurm says so, older does not.
+fn length() -> Option<f64> {
+    let (start, end): (f64, f64) = (number("SLURM_JOB_START_TIME")?, number("SLURM_JOB_END_TIME")?);
+    Some(end - start).filter(|length| *length > 0.0)
+}
+
+/// A prolog that waits.
+struct Prolog<'a> {
+    socket: &'a Path,
+    job: String,
+    request: StartRequest,
+    deadline: Instant,
+    /// A service that has not answered for so long is away.
+    away: Duration,
+}
+
+impl Prolog<'_> {
+    fn wait(mut self) -> Result<Said, std::io::Error> {
+        let begun = Instant::now();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let path = format!("/v1/jobs/{}/start", self.job);
+        let (mut heard, mut answered) = (begun, false);
+        let mut trouble = None;
+        let outcome = loop {
+            let asked = Instant::now();
+            let left = self.deadline.saturating_duration_since(asked);
+            if left.is_zero() {
+                // A service that answered till now has let the deadline pass.
+                break (answered && heard.elapsed() < ROUND + self.away).then_some(Outcome::Deadline);
+            }
+            // The service decides a little before, so that its answer comes in time.
+            self.request.patience_seconds = (left - MARGIN.min(left / 10)).as_secs_f64();
+            let client = Client::new(self.socket, left.min(ROUND + self.away));
+            match runtime.block_on(client.post::<StartAnswer>(&path, &self.request)) {
+                Ok(StartAnswer { start: None }) => (heard, answered) = (Instant::now(), true),
+                Ok(StartAnswer { start }) => break start,
+                Err(error) => {
+                    let refused = matches!(error, ClientError::Refused { status: 400..=499, .. });
+                    trouble = Some(error.to_string());
+                    if refused || heard.elapsed() >= self.away {
+                        break None;
+                    }
+                }
+            }
+            // Whoever answers at once is not asked more often for it.
+            std::thread::sleep(PAUSE.saturating_sub(asked.elapsed()).min(left));
+        };
+        trouble = trouble.filter(|_| outcome.is_none());
+        Ok(Said { job: self.job, outcome, waited_ms: begun.elapsed().as_millis(), trouble })
+    }
+}
+
+fn say(said: &Said, context: &Context) -> Result<(), Failure> {
+    if let Some(trouble) = &said.trouble {
+        eprintln!("sarouter: {trouble}; the job starts on the last verified routes");
+    }
+    match context.format {
+        Format::Json => print(&serde_json::to_string(said)?),
+        Format::Text => {
+            let why = said.outcome.map_or("the service does not answer", words);
+            print(&format!("job {} starts after {} ms: {why}", said.job, said.waited_ms))
+        }
+    }
+}
+
+fn words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::InForce => "its routes are in force",
+        Outcome::OneSwitch => "it is on one switch",
+        Outcome::NextPass => "the next pass serves it",
+        Outcome::Deadline => "at its deadline, on the last verified routes",
+        Outcome::Held => "an administrator holds the routes as they are",
+        Outcome::Full => "too many jobs wait",
+        Outcome::Gone => "the batch system does not know it any more",
+        Outcome::Superseded => "another start of it was announced",
+    }
+}

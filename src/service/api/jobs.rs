@@ -1,0 +1,80 @@
+//! Jobs announced by prolog and epilog.
+
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::post;
+use axum::{Json, Router};
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use super::answer::ApiError;
+use super::{Api, Ask, json};
+use crate::model::JobId;
+use crate::observe::hostlist;
+use crate::service::command::Command;
+use crate::service::handoff::{Announcement, Outcome, StartId};
+
+pub(super) fn write() -> Router<Api> {
+    Router::new().route("/v1/jobs/{id}/start", post(start)).route("/v1/jobs/{id}/end", post(end))
+}
+
+/// One request waits no longer than this; the prolog then asks again, and so notices a service that
+/// hangs.
+pub const ROUND: Duration = Duration::from_millis(1000);
+
+/// A prolog's request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartRequest {
+    /// How often the job was started before.
+    #[serde(default)]
+    pub restart: u32,
+    /// The job's nodes, as a host list of Slurm.
+    pub nodes: String,
+    /// Seconds that the job may run, if known.
+    #[serde(default)]
+    pub length_seconds: Option<f64>,
+    /// Seconds that the prolog will go on waiting.
+    pub patience_seconds: f64,
+}
+
+/// The answer to a prolog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartAnswer {
+    /// Why the job may start; `None`: not yet, ask again.
+    pub start: Option<Outcome>,
+}
+
+/// At most a year, so that it fits.
+fn seconds(value: f64) -> TimeDelta {
+    const YEAR: f64 = 365.0 * 86400.0;
+    let bounded = if value.is_finite() { value.clamp(0.0, YEAR) } else { YEAR };
+    TimeDelta::milliseconds((bounded * 1000.0) as i64)
+}
+
+async fn start(
+    State(api): Ask,
+    Path(job): Path<String>,
+    Json(request): Json<StartRequest>,
+) -> Result<Response, ApiError> {
+    let job = JobId::new(job).map_err(ApiError::bad)?;
+    let nodes = hostlist::expand(&request.nodes).map_err(ApiError::bad)?;
+    let said = Announcement {
+        start: StartId::new(job, request.restart, nodes),
+        length: request.length_seconds.map(seconds),
+        patience: seconds(request.patience_seconds),
+    };
+    let answer = api.handle.ask(|reply| Command::Start(said, reply));
+    let start = match tokio::time::timeout(ROUND, answer).await {
+        Ok(outcome) => Some(outcome?),
+        Err(_) => None,
+    };
+    Ok(json(StartAnswer { start }))
+}
+
+async fn end(State(api): Ask, Path(job): Path<String>) -> Result<Response, ApiError> {
+    let job = JobId::new(job).map_err(ApiError::bad)?;
+    api.handle.ask(|reply| Command::End(job, reply)).await?;
+    Ok(json(serde_json::json!({})))
+}

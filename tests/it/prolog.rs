@@ -1,0 +1,169 @@
+//! Prolog and epilog as Slurm's controller calls them, with and without a service; an
+//! administrator's hold.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use crate::site::{LONG, Serving, Site, json};
+
+/// A site whose service looks only when asked, and whose jobs must be old to count.
+fn site(handoff: &str) -> Site {
+    let site = Site::new("interval_seconds = 3600");
+    let text = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
+    let text = text.replace("[slurm]\n", "[slurm]\nmin_job_age_seconds = 3600\n");
+    site.replace("sarouter.toml", &text);
+    site.settings(&format!("[handoff]\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n{handoff}"));
+    site
+}
+
+/// Exit code, the answer, and what it complained about.
+fn prolog(site: &Site, words: &[&str]) -> (i32, serde_json::Value, String) {
+    let mut command = site.command(&["prolog"]);
+    let Output { status, stdout, stderr } = command.args(words).env_remove("SLURM_JOB_ID").output().unwrap();
+    let text = String::from_utf8(stdout).unwrap();
+    let answer = if text.is_empty() { serde_json::Value::Null } else { json(&text) };
+    (status.code().unwrap(), answer, String::from_utf8(stderr).unwrap())
+}
+
+/// The same, with the time it took.
+fn timed(site: &Site, words: &[&str]) -> ((i32, serde_json::Value, String), Duration) {
+    let begun = Instant::now();
+    (prolog(site, words), begun.elapsed())
+}
+
+const JOB: [&str; 4] = ["--job", "7", "--nodes", "n[2,6]"];
+
+#[test]
+fn a_job_is_served_before_it_starts_though_slurm_does_not_list_it() {
+    let site = site("deadline_seconds = 100");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["multi_switch"], 1);
+    let (code, answer, _) = prolog(&site, &JOB);
+    assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{answer}");
+    let line = serving.line();
+    assert_eq!((&line["epoch"]["epoch"], &line["epoch"]["jobs_added"]), (&2.into(), &1.into()), "{line}");
+    // A restarted controller asks again; what is there is not made again.
+    let (code, answer, _) = prolog(&site, &JOB);
+    assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()));
+    assert_eq!(prolog(&site, &["--job", "8", "--nodes", "n[2-3]"]).1["outcome"], "one_switch");
+    assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
+    assert_eq!(serving.stop(), 0);
+    let handoff = &site.health()["handoff"];
+    assert_eq!((&handoff["announced"], &handoff["repeated"]), (&3.into(), &1.into()), "{handoff}");
+    assert_eq!((&handoff["ended"], &handoff["ended_unknown"]), (&1.into(), &0.into()), "{handoff}");
+}
+
+#[test]
+fn what_slurm_sets_in_the_environment_is_enough() {
+    let site = site("deadline_seconds = 100");
+    let serving = Serving::start(&site);
+    serving.line();
+    let mut command = site.command(&["prolog"]);
+    command.env("SLURM_JOB_ID", "9").env("SLURM_JOB_NODELIST", "n[3,7]").env("SLURM_RESTART_COUNT", "2");
+    let answer = json(&String::from_utf8(command.output().unwrap().stdout).unwrap());
+    assert_eq!((&answer["job"], &answer["outcome"]), (&"9".into(), &"in_force".into()));
+    assert_eq!(serving.line()["epoch"]["jobs_added"], 1);
+}
+
+#[test]
+fn routes_that_do_not_come_in_time_hold_no_job() {
+    let site = site("deadline_seconds = 100");
+    let serving = Serving::start(&site);
+    serving.line();
+    site.squeue("sleep 1000");
+    let waits = [&JOB[..], &["--timeout", "0.7"]].concat();
+    let ((code, answer, _), took) = timed(&site, &waits);
+    assert_eq!((code, &answer["outcome"]), (0, &"deadline".into()), "{answer}");
+    assert!(took >= Duration::from_millis(600), "{took:?}");
+    let strict = ["--job", "8", "--nodes", "n[3,7]", "--timeout", "0.5", "--strict"];
+    assert_eq!(prolog(&site, &strict).0, 1);
+    assert_eq!(serving.stop(), 0);
+    assert_eq!(site.health()["handoff"]["started"]["deadline"], 2);
+}
+
+/// Answers each connection to the service's socket with this, and keeps it open.
+fn impostor(site: &Site, says: &'static [u8]) {
+    let _ = std::fs::create_dir(site.path("state"));
+    let _ = std::fs::remove_file(site.path("state/api.sock"));
+    let listener = UnixListener::bind(site.path("state/api.sock")).unwrap();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(says);
+            kept.push(stream);
+        }
+    });
+}
+
+#[test]
+fn without_a_service_jobs_start_soon() {
+    let site = site("deadline_seconds = 100\naway_seconds = 0.3");
+    let starts = |what: &str, site: &Site| {
+        let ((code, answer, error), took) = timed(site, &JOB);
+        assert_eq!((code, &answer["outcome"]), (0, &serde_json::Value::Null), "{what}: {answer}");
+        assert!(!error.is_empty(), "{what}");
+        assert!(took < Duration::from_secs(60), "{what}: {took:?}");
+    };
+    starts("stopped", &site);
+    impostor(&site, b"");
+    starts("hung", &site);
+    impostor(&site, b"\x00\xff rubbish\n\n");
+    starts("rubbish", &site);
+    impostor(&site, b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{\"start\": 17");
+    starts("almost right", &site);
+    impostor(&site, b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+    let (code, answer, _) = prolog(&site, &[&JOB[..], &["--timeout", "0.5"]].concat());
+    assert_eq!((code, &answer["outcome"]), (0, &"deadline".into()), "never an outcome");
+    let (code, _, _) = prolog(&site, &[&JOB[..], &["--timeout", "0.5", "--strict"]].concat());
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn no_slip_in_a_command_line_or_in_the_settings_holds_a_job() {
+    let site = site("");
+    for words in [
+        &["--jbo", "3"] as &[&str],
+        &["--job", "7"],
+        &["--nodes", "n1"],
+        &["--job", "7", "--nodes", "n[1", "--timeout", "0.2"],
+        &["--job", "7", "--nodes", "n1", "--timeout", "-3"],
+    ] {
+        let (code, answer, error) = prolog(&site, words);
+        assert_eq!(code, 0, "{words:?}: {answer} {error}");
+        assert!(!error.is_empty(), "{words:?}");
+    }
+    site.settings("[nonsense]\n");
+    assert_eq!(prolog(&site, &JOB).0, 0);
+    assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
+}
+
+#[test]
+fn a_rollback_that_is_held_stays_until_resumed() {
+    let site = site("deadline_seconds = 100");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    site.jobs("2|RUNNING|n[2,6]|100\n");
+    serving.signal(rustix::process::Signal::HUP);
+    assert_eq!(serving.line()["epoch"]["epoch"], 2);
+    let (code, text) = site.run(&["rollback", "1", "--hold"]);
+    assert_eq!((code, &json(&text)["held"]), (0, &true.into()), "{text}");
+    // Neither the service nor a tick publishes, and nobody waits in vain.
+    site.jobs("3|RUNNING|n[3,7]|100\n");
+    let begun = Instant::now();
+    while site.health()["held"].is_null() {
+        assert!(begun.elapsed() < LONG);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(prolog(&site, &JOB).1["outcome"], "held");
+    assert_eq!(site.run(&["tick"]), (0, String::new()));
+    assert_eq!(site.current().unwrap(), std::path::Path::new("epochs/000001"));
+    let (_, text) = site.run(&["status"]);
+    assert!(json(&text)["held"]["reason"].as_str().unwrap().contains("epoch 1"), "{text}");
+    assert_eq!(site.run(&["resume"]).0, 0);
+    assert_eq!(serving.line()["epoch"]["epoch"], 3);
+    assert_eq!(site.run(&["resume"]).0, 1);
+    assert_eq!(serving.stop(), 0);
+}
