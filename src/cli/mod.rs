@@ -4,6 +4,7 @@ mod angara;
 mod bench;
 mod common;
 mod compare;
+mod completions;
 mod demo;
 mod doctor;
 mod fabric;
@@ -12,6 +13,7 @@ mod golden;
 mod history;
 mod hold;
 mod input;
+mod man;
 mod notes;
 mod place;
 mod plan;
@@ -97,6 +99,10 @@ enum Command {
     Angara(angara::Args),
     /// Benchmarks beside OpenSM
     Bench(bench::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+    /// Write the manual pages
+    Man(man::Args),
 }
 
 impl Command {
@@ -123,6 +129,8 @@ impl Command {
             Self::Fabric(args) => fabric::run(args, context),
             Self::Angara(args) => angara::run(args, context),
             Self::Bench(args) => bench::run(args, context),
+            Self::Completions(args) => completions::run(args, context),
+            Self::Man(args) => man::run(args, context),
         }
     }
 }

@@ -28,6 +28,14 @@ pub enum StoreError {
         /// The process that holds it, if it got as far as writing that down.
         holder: Option<u32>,
     },
+    /// Root would write into the directory of another user.
+    #[error("{path} belongs to user {owner}: run this as that user (runuser -u USER -- sarouter …)", path = path.display())]
+    Foreign {
+        /// The state directory.
+        path: PathBuf,
+        /// Its owner's user id.
+        owner: u32,
+    },
     /// A file of an epoch is not what was published.
     #[error("{file} is damaged: {reason}", file = file.display())]
     Damaged {

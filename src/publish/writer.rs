@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use chrono::{DateTime, Utc};
 use rustix::fs::{FlockOperation, flock};
@@ -32,6 +32,7 @@ impl EpochStore {
     /// [`StoreError::Locked`] with the holder's pid if there is a writer already.
     pub fn lock(&self) -> Result<Writer, StoreError> {
         publication::ensure_directory(self.path())?;
+        self.refuse_foreign_root()?;
         let path = self.lock_path();
         let options =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
@@ -52,6 +53,17 @@ impl EpochStore {
         publication::ensure_directory(&self.epochs_path())?;
         publication::sweep(self)?;
         Ok(writer)
+    }
+
+    /// Root may write anywhere, but what it leaves the owner of the directory could neither
+    /// replace nor remove.
+    fn refuse_foreign_root(&self) -> Result<(), StoreError> {
+        let path = self.path();
+        let owner = std::fs::metadata(path).map_err(StoreError::io("read", path))?.uid();
+        if owner != 0 && rustix::process::geteuid().is_root() {
+            return Err(StoreError::Foreign { path: path.to_path_buf(), owner });
+        }
+        Ok(())
     }
 }
 

@@ -4,6 +4,8 @@
 mod end_to_end;
 mod fabric_files;
 mod handoff;
+mod machine;
+mod package;
 mod peers;
 mod plugin;
 mod slurm;
