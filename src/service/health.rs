@@ -35,6 +35,10 @@ pub enum Stage {
     Publish,
     /// OpenSM's acknowledgement.
     Acknowledge,
+    /// Reading changed settings.
+    Settings,
+    /// Recording events.
+    Record,
 }
 
 /// One failure.
@@ -98,6 +102,12 @@ pub struct Health {
     /// Jobs that were announced before they started.
     #[serde(default)]
     pub handoff: Counters,
+    /// Why the settings file of now is not in force, or not wholly.
+    #[serde(default)]
+    pub settings_refused: Option<Failure>,
+    /// Why events are not recorded.
+    #[serde(default)]
+    pub unrecorded: Option<Failure>,
 }
 
 /// `health.json` cannot be used.
@@ -143,6 +153,8 @@ impl Health {
             unacknowledged: None,
             held: None,
             handoff: Counters::default(),
+            settings_refused: None,
+            unrecorded: None,
         }
     }
 
@@ -178,11 +190,26 @@ impl Health {
         if let Some(failure) = &self.unacknowledged {
             found.push(failure.message.clone());
         }
+        if let Some(failure) = &self.settings_refused {
+            found.push(format!("the settings file is not in force: {}", failure.message));
+        }
+        if let Some(failure) = &self.unrecorded {
+            found.push(format!("events are not recorded: {}", failure.message));
+        }
         if self.serving && self.next_pass.is_some_and(|next| now - next > patience) {
             let since = (now - self.time).num_seconds();
             found.push(format!("the service (process {}) was last heard of {since} s ago", self.pid));
         }
         found
+    }
+
+    /// One line for a person: the epoch, and the first trouble.
+    pub fn line(&self, now: DateTime<Utc>) -> String {
+        let epoch = self.epoch.map_or("no epoch of this process".to_string(), |n| format!("epoch {n}"));
+        match self.troubles(now, PATIENCE).first() {
+            None => format!("{epoch}, {} passes, all well", self.passes),
+            Some(trouble) => format!("{epoch}, {trouble}"),
+        }
     }
 
     /// Reads the file of a state directory; `None` if there is none yet.
@@ -250,6 +277,8 @@ impl Stage {
             Self::Verify => "verification",
             Self::Publish => "publication",
             Self::Acknowledge => "OpenSM's acknowledgement",
+            Self::Settings => "reading the settings",
+            Self::Record => "recording events",
         }
     }
 }

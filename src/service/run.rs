@@ -1,8 +1,10 @@
 //! The tokio shell around [`Step`]: clock, signals, children, threads, log, health file.
 
+mod reload;
 mod waiting;
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{debug, error, info, info_span, warn};
 
+use self::reload::{Stamp, changed, rhythm};
 use self::waiting::Waiting;
 use super::acknowledge::acknowledgement;
 use super::api::listen::ListenError;
@@ -20,7 +23,9 @@ use super::command::{Command, Handle};
 use super::health::{Acknowledged, Failure, Health, Stage};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed, milliseconds, pass};
-use super::step::{Action, Event, Rhythm, Step, View};
+use super::step::{Action, Event, Step, View};
+use super::systemd::Systemd;
+use super::watch::{Changed, Watch};
 use crate::config::Settings;
 use crate::model::NodeName;
 use crate::publish::{EpochStore, StoreError};
@@ -60,16 +65,17 @@ pub enum ServeError {
     Runtime(#[from] std::io::Error),
 }
 
-/// Runs until SIGTERM or SIGINT. SIGHUP means: look now.
+/// Runs until SIGTERM or SIGINT. SIGHUP means: look now. When the settings file `config` changes it
+/// is read again; one that cannot be used changes nothing and is told in the health file.
 ///
 /// A stop takes at most the settings' `stop_seconds`: a running `squeue` is killed, a computation
 /// may finish within that time and is abandoned otherwise; what is published stays whole.
 ///
 /// # Errors
 /// Only at the start. Later failures are logged, counted and written to the health file.
-pub fn serve(settings: Settings, listener: Listener<'_>) -> Result<(), ServeError> {
+pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Result<(), ServeError> {
     let runtime = runtime()?;
-    let result = runtime.block_on(async { Service::start(settings, true)?.run(listener).await });
+    let result = runtime.block_on(async { Service::start(settings, Some(config))?.run(listener).await });
     // A computation that did not finish in time is not waited for.
     runtime.shutdown_background();
     result
@@ -81,12 +87,15 @@ pub fn serve(settings: Settings, listener: Listener<'_>) -> Result<(), ServeErro
 /// Only at the start. Returns the failure of the pass, if it failed.
 pub fn tick(settings: Settings, listener: Listener<'_>) -> Result<Option<Failure>, ServeError> {
     let runtime = runtime()?;
-    runtime.block_on(async { Service::start(settings, false)?.once(listener).await })
+    runtime.block_on(async { Service::start(settings, None)?.once(listener).await })
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
+
+/// Between two looks that somebody wants.
+const AGAIN: TimeDelta = TimeDelta::seconds(1);
 
 type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Answer = Result<Acknowledged, Failure>;
@@ -100,8 +109,16 @@ struct Service {
     commands: mpsc::Receiver<Command>,
     /// The servers of the sockets; they end with this.
     servers: tokio::task::JoinSet<()>,
+    /// The settings file and what it looked like; `None` for one pass.
+    config: Option<(PathBuf, Option<Stamp>)>,
+    watch: Option<Watch>,
+    systemd: Systemd,
+    /// When the newest look began.
+    looked_at: DateTime<Utc>,
     /// Not here while it looks.
     looker: Option<Looker>,
+    /// For new settings: takes the place of one that looks.
+    next_looker: Option<Looker>,
     looking: Option<Task<(Looker, Result<Sight, LookError>)>>,
     routing: Option<Task<Result<Passed, PassError>>>,
     acknowledging: Option<Task<Answer>>,
@@ -120,10 +137,14 @@ enum Woken {
     Routed(Box<Result<Passed, PassError>>),
     Answered(Answer),
     Command(Command),
+    Changed(Changed),
+    Alive,
 }
 
 impl Service {
-    fn start(settings: Settings, serving: bool) -> Result<Self, ServeError> {
+    /// With a settings file it serves, without it is for one pass.
+    fn start(settings: Settings, config: Option<&Path>) -> Result<Self, ServeError> {
+        let serving = config.is_some();
         route::engine(&settings.routing.engine, &EngineOptions::default())?;
         let store = EpochStore::open(&settings.state.directory)?;
         // Creates the directory. Anything else that is wrong is reported by the pass.
@@ -132,10 +153,7 @@ impl Service {
                 return Err(error.into());
             }
         }
-        let rhythm = Rhythm {
-            interval: delta(settings.service.interval),
-            backoff_max: delta(settings.service.backoff_max),
-        };
+        let rhythm = rhythm(&settings);
         let (handle, commands) = Handle::new();
         let mut servers = tokio::task::JoinSet::new();
         if serving {
@@ -153,16 +171,21 @@ impl Service {
             looker: Some(Looker::new(settings.clone())?),
             step: Step::new(rhythm, now),
             waiting: Waiting::new(&settings.handoff),
-            settings,
             store,
             health,
             commands,
             servers,
+            watch: config.map(|path| Watch::new(Some(path), &settings)),
+            config: config.map(|path| (path.to_path_buf(), Stamp::of(path))),
+            systemd: Systemd::new(),
+            next_looker: None,
+            looked_at: DateTime::UNIX_EPOCH,
             looking: None,
             routing: None,
             acknowledging: None,
             sight: None,
             published: None,
+            settings,
         })
     }
 
@@ -173,6 +196,7 @@ impl Service {
             hangup: signal(SignalKind::hangup())?,
         };
         info!(state = %self.settings.state.directory.display(), engine = self.settings.routing.engine, "serving");
+        self.systemd.ready();
         loop {
             match self.wake(&mut signals).await {
                 Woken::Stop(signal) => {
@@ -181,7 +205,9 @@ impl Service {
                 }
                 woken => self.handle(woken, listener),
             }
+            self.systemd.alive();
         }
+        self.systemd.stopping();
         self.stop(listener).await;
         Ok(())
     }
@@ -199,6 +225,8 @@ impl Service {
             looked = finished(&mut self.looking) => Woken::Looked(Box::new(looked)),
             result = finished(&mut self.routing) => Woken::Routed(Box::new(result)),
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => Woken::Event(Event::Tick),
+            () = self.systemd.due() => Woken::Alive,
+            changed = changed(&self.watch) => Woken::Changed(changed),
             // Last: however much is asked, the service's own work comes first.
             Some(command) = self.commands.recv() => Woken::Command(command),
         }
@@ -221,26 +249,59 @@ impl Service {
     }
 
     fn handle_one(&mut self, woken: Woken, listener: Listener<'_>) {
+        let mut fresh_in = None;
         let event = match woken {
-            Woken::Stop(_) => return,
-            Woken::Event(event) => event,
+            Woken::Stop(_) | Woken::Alive => return,
+            Woken::Event(event) => {
+                // Where nobody tells of changes.
+                if matches!(event, Event::Tick) && self.is_config_other() {
+                    self.reload(listener);
+                }
+                event
+            }
+            Woken::Changed(changed) => {
+                let reloaded = changed.settings && self.reload(listener);
+                match reloaded || changed.files {
+                    true => match self.look_soon() {
+                        Some(event) => event,
+                        None => return,
+                    },
+                    false => return,
+                }
+            }
             Woken::Answered(answer) => return self.answered(answer, listener),
             Woken::Command(command) => match self.command(command) {
                 Some(event) => event,
                 None => return,
             },
             Woken::Looked(looked) => {
-                self.looker = Some(looked.0);
+                self.looker = Some(self.next_looker.take().unwrap_or(looked.0));
+                fresh_in = looked.1.as_ref().ok().and_then(|sight| sight.fresh_in);
                 self.looked(looked.1, listener)
             }
             Woken::Routed(result) => self.routed(*result, listener),
         };
-        let action = self.step.handle(Utc::now(), event);
+        let now = Utc::now();
+        let action = self.step.handle(now, event);
+        if let Some(fresh_in) = fresh_in {
+            self.step.look_by(now + delta(fresh_in));
+        }
         self.act(action);
         if let Some(due) = self.step.due() {
             self.health.next_pass = Some(due);
             self.write_health();
         }
+    }
+
+    /// A look because somebody wants one: at once, unless the last one began just now. However often
+    /// it is wanted, Slurm is asked once in [`AGAIN`].
+    fn look_soon(&mut self) -> Option<Event> {
+        let (now, soonest) = (Utc::now(), self.looked_at + AGAIN);
+        if now >= soonest {
+            return Some(Event::Asked);
+        }
+        self.step.look_by(soonest.min(now + AGAIN));
+        None
     }
 
     /// Answers a command; the event that it is, if it is one.
@@ -261,7 +322,7 @@ impl Service {
             }
             Command::Look(reply) => {
                 let _ = reply.send(());
-                return Some(Event::Asked);
+                return self.look_soon();
             }
         }
         None
@@ -272,6 +333,7 @@ impl Service {
             Action::Wait => {}
             Action::Look => {
                 if let Some(mut looker) = self.looker.take() {
+                    self.looked_at = Utc::now();
                     self.looking = Some(Box::pin(async move {
                         let result = looker.look(Utc::now()).await;
                         (looker, result)
@@ -451,6 +513,7 @@ impl Service {
     fn write_health(&mut self) {
         self.health.time = Utc::now();
         self.health.handoff = self.waiting.handoff.counters();
+        self.systemd.status(self.health.line(self.health.time));
         if let Err(error) = self.health.write(&self.settings.state.directory) {
             warn!("{error}");
         }

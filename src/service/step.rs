@@ -87,6 +87,8 @@ pub struct Step {
     phase: Phase,
     /// When to look next.
     next: DateTime<Utc>,
+    /// Somebody wants it by then.
+    by: Option<DateTime<Utc>>,
     /// A look was asked for while busy.
     asked: bool,
     in_force: Option<(Fingerprint, Demand)>,
@@ -103,6 +105,7 @@ impl Step {
             rhythm,
             phase: Phase::Idle,
             next: now,
+            by: None,
             asked: false,
             in_force: None,
             refused: None,
@@ -113,7 +116,26 @@ impl Step {
 
     /// When the next `Tick` is wanted; `None` while busy.
     pub fn due(&self) -> Option<DateTime<Utc>> {
-        (self.phase == Phase::Idle).then_some(self.next)
+        (self.phase == Phase::Idle).then(|| self.next_look())
+    }
+
+    /// With another rhythm, and without memory of what is in force: new settings may want another
+    /// engine for the same jobs.
+    pub fn resume(&mut self, rhythm: Rhythm) {
+        self.rhythm = rhythm;
+        self.in_force = None;
+        self.refused = None;
+    }
+
+    /// The next look comes at this time at the latest, or as soon after it as the present work is
+    /// done.
+    pub fn look_by(&mut self, time: DateTime<Utc>) {
+        self.by = Some(self.by.map_or(time, |by| by.min(time)));
+    }
+
+    /// When the next look is due.
+    fn next_look(&self) -> DateTime<Utc> {
+        self.by.map_or(self.next, |by| by.min(self.next))
     }
 
     /// Takes an event. O(size of what was seen).
@@ -154,10 +176,11 @@ impl Step {
     }
 
     fn look_if_due(&mut self, now: DateTime<Utc>) -> Action {
-        if self.phase != Phase::Idle || (now < self.next && !self.asked) {
+        if self.phase != Phase::Idle || (now < self.next_look() && !self.asked) {
             return Action::Wait;
         }
         self.asked = false;
+        self.by = None;
         self.phase = Phase::Looking;
         Action::Look
     }

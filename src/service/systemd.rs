@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use sd_notify::NotifyState;
+use tokio::time::Instant;
 use tracing::debug;
 
 /// The loop's line to systemd.
@@ -12,6 +13,8 @@ use tracing::debug;
 pub struct Systemd {
     /// Between two signs of life; `None` if there is no watchdog.
     pause: Option<Duration>,
+    /// The newest sign of life.
+    last: Instant,
     /// What was said last, so that it is said once.
     status: String,
 }
@@ -23,12 +26,15 @@ impl Systemd {
         let watched = sd_notify::watchdog_enabled(false, &mut microseconds);
         // Twice as often as needed, as systemd recommends.
         let pause = watched.then(|| Duration::from_micros(microseconds / 2));
-        Self { pause: pause.filter(|p| !p.is_zero()), status: String::new() }
+        Self { pause: pause.filter(|p| !p.is_zero()), last: Instant::now(), status: String::new() }
     }
 
-    /// Between two calls of [`Systemd::alive`]; `None` if nobody waits for it.
-    pub fn pause(&self) -> Option<Duration> {
-        self.pause
+    /// Waits until [`Systemd::alive`] is due; for ever if nobody waits for it.
+    pub async fn due(&self) {
+        match self.pause {
+            Some(pause) => tokio::time::sleep_until(self.last + pause).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The sockets are open.
@@ -36,10 +42,11 @@ impl Systemd {
         send(&[NotifyState::Ready]);
     }
 
-    /// The loop turns.
-    pub fn alive(&self) {
-        if self.pause.is_some() {
+    /// The loop turns. Sent when it is due.
+    pub fn alive(&mut self) {
+        if self.pause.is_some_and(|pause| self.last.elapsed() >= pause) {
             send(&[NotifyState::Watchdog]);
+            self.last = Instant::now();
         }
     }
 

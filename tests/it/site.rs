@@ -35,6 +35,13 @@ impl Site {
         self.replace("sarouter.toml", &format!("{text}\n{section}"));
     }
 
+    /// Replaces a part of the settings, in place.
+    pub fn alter(&self, from: &str, to: &str) {
+        let text = std::fs::read_to_string(self.path("sarouter.toml")).unwrap();
+        assert!(text.contains(from), "{text}");
+        self.replace("sarouter.toml", &text.replace(from, to));
+    }
+
     /// What services of this site logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap()
@@ -62,6 +69,7 @@ impl Site {
         self.replace("jobs", text);
     }
 
+    /// Replaces a file by rename.
     pub fn replace(&self, name: &str, text: &str) {
         let new = self.path(&format!("{name}.new"));
         std::fs::write(&new, text).unwrap();
@@ -105,8 +113,15 @@ pub const LONG: Duration = Duration::from_secs(120);
 
 impl Serving {
     pub fn start(site: &Site) -> Self {
+        Self::with(site, |_| {})
+    }
+
+    /// With a command that was changed a little.
+    pub fn with(site: &Site, change: impl FnOnce(&mut Command)) -> Self {
         let log = std::fs::File::options().create(true).append(true).open(site.path("log")).unwrap();
-        let mut child = site.command(&["serve"]).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut command = site.command(&["serve", "-v"]);
+        change(&mut command);
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = std::sync::mpsc::channel();
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|l| send.send(l)));
