@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::{Answer, Context, Failure, Format};
 use crate::generate::rng::Rng;
-use crate::measure::angara::measure;
+use crate::measure::angara::{first_unroutable, lower_bound, measure};
 use crate::model::{Torus, TorusBuilder, TorusDemand, TorusJob, Transit};
 use crate::report::align;
-use crate::report::cost::{cpu_seconds, peak_rss_bytes};
+use crate::report::cost::{cpu_seconds, forget_peak_rss, peak_rss_bytes};
 use crate::route::angara::{Limits, engine};
 use crate::verify::angara::judge;
 
@@ -37,7 +37,8 @@ enum Study {
   sarouter angara sweep --samples 20 --max-nodes 300 --out sweep
 
 All 49 two-dimensional systems with sizes 2 to 8, and as many seeded samples of three and four
-dimensions as asked. Writes sweep.csv and sweep.svg. The exit status is 1 if a table is rejected.")]
+dimensions as asked (with --max-nodes 420 there are 339 systems of three dimensions). Writes
+sweep.csv and sweep.svg. The exit status is 1 if a table is rejected.")]
 struct Sweep {
     /// Systems drawn in three and in four dimensions
     #[arg(long, default_value_t = 20)]
@@ -78,7 +79,11 @@ struct Row {
     max: u32,
     mean: f64,
     sigma4: f64,
+    /// No table of legal minimal routes has a smaller maximum.
+    lower_bound: u32,
     cpu_seconds: f64,
+    /// Largest resident set while it was computed.
+    peak_rss_bytes: u64,
     accepted: bool,
 }
 
@@ -99,8 +104,10 @@ fn run_sweep(args: &Sweep, context: &Context) -> Result<Answer, Failure> {
     let mut rows = Vec::new();
     for sizes in &systems {
         let torus = TorusBuilder::new(sizes)?.build()?;
+        let demand = TorusDemand::whole(&torus);
+        let bound = lower_bound(&torus, &demand);
         for name in &engines {
-            rows.push(measured(&torus, &TorusDemand::whole(&torus), name, "healthy", true)?);
+            rows.push(measured(&torus, &demand, name, "healthy", bound)?);
             bar.inc(1);
         }
     }
@@ -115,19 +122,23 @@ fn run_sweep(args: &Sweep, context: &Context) -> Result<Answer, Failure> {
     Ok(if rows.iter().all(|r| r.accepted) { Answer::Yes } else { Answer::No })
 }
 
-/// All 2D systems, then seeded samples of 3D and 4D without repetition (sorted sizes may repeat).
+/// All 2D systems, then seeded samples of all 3D and 4D systems that are not too large, in order of
+/// their sizes.
 fn systems(args: &Sweep) -> Vec<Vec<usize>> {
-    let mut systems: Vec<Vec<usize>> = (2..=8).flat_map(|x| (2..=8).map(move |y| vec![x, y])).collect();
+    let mut all: Vec<Vec<usize>> = vec![vec![]];
+    let mut systems = Vec::new();
     let mut rng = Rng::new(args.seed);
-    for dims in [3, 4] {
-        let wanted = systems.len() + args.samples;
-        for _ in 0..args.samples * 1000 {
-            let sizes: Vec<usize> = (0..dims).map(|_| 2 + rng.below(7)).collect();
-            let small = sizes.iter().product::<usize>() <= args.max_nodes;
-            if systems.len() < wanted && small && !systems.contains(&sizes) {
-                systems.push(sizes);
-            }
+    for dims in 1..=4 {
+        let longer = |sizes: &Vec<usize>| (2..=8).map(|d| [&sizes[..], &[d]].concat()).collect::<Vec<_>>();
+        all = all.iter().flat_map(longer).collect();
+        let mut drawn = all.clone();
+        if dims > 2 {
+            drawn.retain(|sizes| sizes.iter().product::<usize>() <= args.max_nodes);
+            rng.shuffle(&mut drawn);
+            drawn.truncate(args.samples);
+            drawn.sort();
         }
+        systems.extend(drawn.into_iter().filter(|_| dims > 1));
     }
     systems
 }
@@ -137,11 +148,12 @@ fn measured(
     demand: &TorusDemand,
     name: &str,
     kind: &str,
-    check: bool,
+    lower_bound: u32,
 ) -> Result<Row, Failure> {
+    forget_peak_rss();
     let before = cpu_seconds();
     let tables = engine(name)?.route(torus, demand, &Limits::default())?;
-    let cpu_seconds = cpu_seconds() - before;
+    let (cpu_seconds, peak_rss_bytes) = (cpu_seconds() - before, peak_rss_bytes());
     let figures = measure(torus, &tables, None);
     Ok(Row {
         system: torus.size_text(),
@@ -152,8 +164,10 @@ fn measured(
         max: figures.max,
         mean: figures.mean,
         sigma4: figures.sigma4,
+        lower_bound,
         cpu_seconds,
-        accepted: !check || judge(torus, &tables, false).accepted,
+        peak_rss_bytes,
+        accepted: judge(torus, &tables, false).accepted,
     })
 }
 
@@ -166,51 +180,52 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn csv(rows: &[Row]) -> String {
-    let mut text = String::from("system,kind,dims,nodes,engine,max,mean,sigma4,cpu_seconds,accepted\n");
+    let mut text = String::from(
+        "system,kind,dims,nodes,engine,max,lower_bound,mean,sigma4,cpu_seconds,peak_rss_bytes,accepted\n",
+    );
     for r in rows {
-        let Row { system, kind, dims, nodes, engine, max, mean, sigma4, cpu_seconds, accepted } = r;
-        let _ = writeln!(
-            text,
-            "{system},{kind},{dims},{nodes},{engine},{max},{mean:.3},{sigma4:.4},{cpu_seconds:.5},{accepted}"
-        );
+        let Row { system, kind, dims, nodes, engine, max, lower_bound, accepted, .. } = r;
+        let _ = write!(text, "{system},{kind},{dims},{nodes},{engine},{max},{lower_bound},");
+        let _ = write!(text, "{:.3},{:.4},{:.5},", r.mean, r.sigma4, r.cpu_seconds);
+        let _ = writeln!(text, "{},{accepted}", r.peak_rss_bytes);
     }
     text
 }
 
 /// Per number of dimensions, engine and group of Figure 5 (maximum less than, equal to, greater
-/// than that of angara-bfs): systems, and total maximum as a share of angara-bfs and angara-sssp.
+/// than that of angara-bfs): systems, total maximum as a share of angara-bfs, angara-sssp and the
+/// lower bounds, and systems where it is the lower bound.
 fn groups(rows: &[Row], engines: &[&str]) -> String {
-    let mut lines =
-        vec![["dims", "engine", "than bfs", "systems", "to bfs", "to sssp"].map(String::from).to_vec()];
+    let head = ["dims", "engine", "than bfs", "systems", "to bfs", "to sssp", "to bound", "at bound"];
+    let mut lines = vec![head.map(String::from).to_vec()];
     for dims in 2..=4 {
         for name in &engines[1..] {
-            let all: Vec<[u64; 3]> = triples(rows, dims, name);
+            let all: Vec<[u64; 4]> = maxima(rows, dims, name);
             let less: Vec<_> = all.iter().filter(|t| t[0] < t[1]).copied().collect();
             let equal: Vec<_> = all.iter().filter(|t| t[0] == t[1]).copied().collect();
             let greater: Vec<_> = all.iter().filter(|t| t[0] > t[1]).copied().collect();
             for (label, group) in [("less", less), ("equal", equal), ("greater", greater), ("all", all)] {
                 let total = |i: usize| group.iter().map(|t| t[i]).sum::<u64>().max(1) as f64;
-                lines.push(vec![
-                    dims.to_string(),
-                    name.to_string(),
-                    label.into(),
-                    group.len().to_string(),
-                    format!("{:.3}", total(0) / total(1)),
-                    format!("{:.3}", total(0) / total(2)),
-                ]);
+                let mut line =
+                    vec![dims.to_string(), name.to_string(), label.into(), group.len().to_string()];
+                line.extend((1..4).map(|other| format!("{:.4}", total(0) / total(other))));
+                line.push(group.iter().filter(|t| t[0] == t[3]).count().to_string());
+                lines.push(line);
             }
         }
     }
     align(&lines)
 }
 
-/// Maxima of an engine, of angara-bfs and of angara-sssp, by system.
-fn triples(rows: &[Row], dims: usize, name: &str) -> Vec<[u64; 3]> {
+/// Maxima of an engine, of angara-bfs, of angara-sssp, and the lower bound, by system.
+fn maxima(rows: &[Row], dims: usize, name: &str) -> Vec<[u64; 4]> {
     let of = |name: &str| -> Vec<u64> {
         rows.iter().filter(|r| r.dims == dims && r.engine == name).map(|r| u64::from(r.max)).collect()
     };
+    let bounds = rows.iter().filter(|r| r.dims == dims && r.engine == name).map(|r| u64::from(r.lower_bound));
     let others = of("angara-bfs").into_iter().zip(of("angara-sssp"));
-    of(name).into_iter().zip(others).map(|(own, (bfs, sssp))| [own, bfs, sssp]).collect()
+    let own = of(name).into_iter().zip(others).zip(bounds);
+    own.map(|((own, (bfs, sssp)), bound)| [own, bfs, sssp, bound]).collect()
 }
 
 const COLOURS: [&str; 4] = ["#888888", "#1b6ca8", "#c0392b", "#27803b"];
@@ -275,22 +290,27 @@ const CUBES: [&[usize]; 12] = [
 
 fn run_curve(args: &Curve, context: &Context) -> Result<Answer, Failure> {
     let mut rows = Vec::new();
-    let head = ["system", "kind", "nodes", "engine", "CPU s", "max", "mean", "peak MB"];
+    let head =
+        ["system", "kind", "nodes", "engine", "CPU s", "max", "at least", "mean", "peak MiB", "B/route"];
     let mut lines = vec![head.map(String::from).to_vec()];
     for sizes in CUBES.iter().filter(|s| s.iter().product::<usize>() <= args.max_nodes) {
-        for kind in ["healthy", "1% links", "half"] {
-            let (torus, demand) = damaged(sizes, kind)?;
+        for kind in [Damage::None, Damage::Links(100), Damage::Half] {
+            let (torus, demand, kind) = damaged(sizes, kind)?;
+            let bound = lower_bound(&torus, &demand);
             for name in args.engines.split(',') {
-                let row = measured(&torus, &demand, name, kind, false)?;
+                let row = measured(&torus, &demand, name, &kind, bound)?;
+                let routes = (row.nodes * row.nodes.saturating_sub(1)).max(1);
                 lines.push(vec![
                     row.system.clone(),
-                    kind.to_string(),
+                    kind.clone(),
                     row.nodes.to_string(),
                     name.to_string(),
                     format!("{:.4}", row.cpu_seconds),
                     row.max.to_string(),
+                    row.lower_bound.to_string(),
                     format!("{:.1}", row.mean),
-                    (peak_rss_bytes() >> 20).to_string(),
+                    (row.peak_rss_bytes >> 20).to_string(),
+                    (row.peak_rss_bytes / routes as u64).to_string(),
                 ]);
                 rows.push(row);
             }
@@ -298,26 +318,78 @@ fn run_curve(args: &Curve, context: &Context) -> Result<Answer, Failure> {
     }
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}", align(&lines)),
+        Format::Text => print!("{}{}", align(&lines), growth(&rows, &args.engines)),
     }
-    Ok(Answer::Yes)
+    Ok(if rows.iter().all(|r| r.accepted) { Answer::Yes } else { Answer::No })
 }
 
-fn damaged(sizes: &[usize], kind: &str) -> Result<(Torus, TorusDemand), Failure> {
-    let mut builder = TorusBuilder::new(sizes)?;
-    let mut rng = Rng::new(7);
-    if kind == "1% links" {
-        let mut cables = builder.links();
-        rng.shuffle(&mut cables);
-        for (at, direction) in cables.iter().take(cables.len() / 100) {
-            builder.fail_link(*at, *direction)?;
+/// Exponents of the growth with the nodes, from 64 on, by least squares in logarithms.
+fn growth(rows: &[Row], engines: &str) -> String {
+    let mut lines =
+        vec![["engine", "kind", "CPU grows as nodes^", "memory as nodes^"].map(String::from).to_vec()];
+    for name in engines.split(',') {
+        for kind in ["healthy", "links", "half"] {
+            let all = || rows.iter().filter(|r| r.engine == name && r.kind.ends_with(kind) && r.nodes >= 64);
+            if all().count() > 2 {
+                let time = slope(all().map(|r| (r.nodes as f64, r.cpu_seconds)));
+                // Below some MiB the program itself is measured.
+                let large = all().filter(|r| r.peak_rss_bytes > 32 << 20);
+                let memory = slope(large.map(|r| (r.nodes as f64, r.peak_rss_bytes as f64)));
+                lines.push(vec![name.into(), kind.into(), format!("{time:.2}"), format!("{memory:.2}")]);
+            }
         }
     }
-    let torus = builder.build()?;
-    let mut nodes = torus.healthy_nodes();
-    if kind == "half" {
-        rng.shuffle(&mut nodes);
-        nodes.truncate(nodes.len() / 2);
+    align(&lines)
+}
+
+fn slope(points: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let logs: Vec<(f64, f64)> = points.map(|(x, y)| (x.ln(), y.max(1e-9).ln())).collect();
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / logs.len().max(1) as f64;
+    let (x, y) = (mean(&|p| p.0), mean(&|p| p.1));
+    mean(&|p| (p.0 - x) * (p.1 - y)) / mean(&|p| (p.0 - x).powi(2))
+}
+
+/// What is wrong with a system of the curve.
+#[derive(Clone, Copy)]
+enum Damage {
+    None,
+    /// One link in so many has failed.
+    Links(usize),
+    /// A job on a random half of the nodes, over which others forward.
+    Half,
+}
+
+/// Links fail at random such that every pair can still be routed; if ten draws do not give that,
+/// half as many fail.
+fn damaged(sizes: &[usize], damage: Damage) -> Result<(Torus, TorusDemand, String), Failure> {
+    let mut rng = Rng::new(7);
+    let whole = |torus: &Torus| TorusDemand { transit: Transit::Any, ..TorusDemand::whole(torus) };
+    let torus = TorusBuilder::new(sizes)?.build()?;
+    match damage {
+        Damage::None => Ok((torus.clone(), whole(&torus), "healthy".into())),
+        Damage::Half => {
+            let mut nodes = torus.healthy_nodes();
+            rng.shuffle(&mut nodes);
+            nodes.truncate(nodes.len() / 2);
+            let demand = TorusDemand { jobs: vec![TorusJob::new(None, nodes)], transit: Transit::Any };
+            Ok((torus, demand, "half".into()))
+        }
+        Damage::Links(one_in) => {
+            for _ in 0..10 {
+                let mut builder = TorusBuilder::new(sizes)?;
+                let mut cables = builder.links();
+                rng.shuffle(&mut cables);
+                for (at, direction) in cables.iter().take(cables.len() / one_in) {
+                    builder.fail_link(*at, *direction)?;
+                }
+                let torus = builder.build()?;
+                let demand = whole(&torus);
+                if first_unroutable(&torus, &demand).is_none() {
+                    let share = 100.0 / one_in as f64;
+                    return Ok((torus, demand, format!("{share} % links")));
+                }
+            }
+            damaged(sizes, Damage::Links(2 * one_in))
+        }
     }
-    Ok((torus, TorusDemand { jobs: vec![TorusJob::new(None, nodes)], transit: Transit::Any }))
 }

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::torus::DIRECTIONS;
-use crate::model::{Direction, Torus, TorusDemand, TorusTables};
+use crate::model::{Direction, NodeId, Torus, TorusDemand, TorusTables};
 use crate::route::angara::augment::Turns;
-use crate::route::angara::minimal::Legal;
+use crate::route::angara::choice::{Choice, Flexible};
+use crate::route::angara::lanes::Lanes;
+use crate::route::angara::minimal::{Legal, Shape};
 
 /// What tables are worth.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ pub fn measure(torus: &Torus, tables: &TorusTables, job: Option<usize>) -> Torus
             max_hops = max_hops.max(steps.len() as u32);
         }
     }
-    let exists = |n: crate::model::NodeId, d: Direction| usable[n.index()] & d.bit() != 0;
+    let exists = |n: NodeId, d: Direction| usable[n.index()] & d.bit() != 0;
     let used: Vec<u32> = torus
         .nodes()
         .flat_map(|n| Direction::all().map(move |d| (n, d)))
@@ -79,7 +80,25 @@ pub fn unique_share(torus: &Torus, demand: &TorusDemand) -> f64 {
     if pairs == 0 { 1.0 } else { unique as f64 / pairs as f64 }
 }
 
-/// No table of legal minimal routes has a smaller maximum load.
+/// The first pair of a job, by its nodes, that no legal route joins. O(pairs × alternatives).
+pub fn first_unroutable(torus: &Torus, demand: &TorusDemand) -> Option<(NodeId, NodeId)> {
+    let turns = Turns::new(torus, &demand.usable(torus, None));
+    let mut found = Vec::new();
+    for (number, job) in demand.jobs.iter().enumerate() {
+        let legal = Legal::new(torus, &demand.usable(torus, Some(number)), &turns);
+        for from in job.nodes() {
+            for to in job.nodes().iter().filter(|to| *to != from) {
+                legal.minimal(*from, *to, &mut found);
+                if found.is_empty() {
+                    return Some((*from, *to));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// No table of legal minimal routes has a smaller maximum load; 0 if a pair has no route.
 ///
 /// By linear-programming duality every weighting of the channels (sum 1) gives a bound: the
 /// weight of each pair's lightest route, summed. Weights start even (the averaging bound) and
@@ -87,19 +106,21 @@ pub fn unique_share(torus: &Torus, demand: &TorusDemand) -> f64 {
 /// `BOUND_ROUNDS` weightings counts. For large demands fewer weightings are tried.
 /// O(rounds × pairs × alternatives × hops).
 pub fn lower_bound(torus: &Torus, demand: &TorusDemand) -> u32 {
-    let Some(routes) = Alternatives::new(torus, demand) else { return 0 };
-    let mut weight: Vec<f64> = routes.settled.iter().map(|_| 0.0).collect();
-    let exists = demand.usable(torus, None);
-    let real: Vec<usize> =
-        (0..weight.len()).filter(|c| exists[c / DIRECTIONS] >> (c % DIRECTIONS) & 1 == 1).collect();
+    let turns = Turns::new(torus, &demand.usable(torus, None));
+    let mut settled = Vec::new();
+    let choice = |job| Choice::new(torus, demand, job, &turns, &mut settled).ok();
+    let Some(choices) = (0..demand.jobs.len()).map(choice).collect::<Option<Vec<_>>>() else { return 0 };
+    let real = existing(torus, demand);
+    let mut weight = vec![0.0f64; settled.len()];
     real.iter().for_each(|c| weight[*c] = 1.0);
-    let rounds = (BOUND_WORK / routes.hops.max(1)).clamp(3, BOUND_ROUNDS);
+    let visits = |pair: &Flexible| usize::from(pair.length) * usize::from(pair.count);
+    let work = choices.iter().flat_map(|c| &c.flexible).map(visits).sum::<usize>() + settled.len();
     let mut best = 0.0f64;
-    for round in 0..rounds {
-        let total: f64 = real.iter().map(|c| weight[*c]).sum();
-        let (sum, load) = routes.lightest(&weight);
-        best = best.max(sum / total);
-        let most = f64::from(real.iter().map(|c| load[*c]).max().unwrap_or(0)).max(1.0);
+    for round in 0..(BOUND_WORK / work.max(1)).clamp(3, BOUND_ROUNDS) {
+        let (sum, load) = lightest(&choices, &settled, &weight);
+        // Every channel has two copies.
+        best = best.max(2.0 * sum / real.iter().map(|c| weight[*c]).sum::<f64>());
+        let most = f64::from(load.iter().copied().max().unwrap_or(0)).max(1.0);
         let rate = 2.0 / (1.0 + round as f64 / 8.0);
         for c in &real {
             weight[*c] *= (rate * (f64::from(load[*c]) / most - 1.0)).exp();
@@ -114,65 +135,38 @@ const BOUND_ROUNDS: usize = 400;
 /// Channel visits that weightings may cost together.
 const BOUND_WORK: usize = 100_000_000;
 
-/// All routes of a demand, as channels.
-struct Alternatives {
-    /// Load of pairs with one route, by channel.
-    settled: Vec<u32>,
-    /// Channels of all alternatives of other pairs.
-    channels: Vec<u32>,
-    /// End of each alternative in `channels`, and whether it is the pair's last.
-    ends: Vec<(usize, bool)>,
-    hops: usize,
+/// Slots, in lanes, of the channels that some job may use.
+fn existing(torus: &Torus, demand: &TorusDemand) -> Vec<usize> {
+    let (lanes, usable) = (Lanes::new(torus), demand.usable(torus, None));
+    let mut real = Vec::new();
+    for node in torus.nodes() {
+        for direction in Direction::all().filter(|d| usable[node.index()] & d.bit() != 0) {
+            let c = torus.coords(node).all()[direction.dim()];
+            lanes.span(node.0, c, direction, 1).each(|slot| real.push(slot));
+        }
+    }
+    real
 }
 
-impl Alternatives {
-    /// `None` if a pair has no route.
-    fn new(torus: &Torus, demand: &TorusDemand) -> Option<Self> {
-        let turns = Turns::new(torus, &demand.usable(torus, None));
-        let mut all =
-            Self { settled: vec![0; torus.channel_slots()], channels: vec![], ends: vec![], hops: 0 };
-        let mut found = Vec::new();
-        for (number, job) in demand.jobs.iter().enumerate() {
-            let legal = Legal::new(torus, &demand.usable(torus, Some(number)), &turns);
-            for from in job.nodes() {
-                for to in job.nodes().iter().filter(|to| *to != from) {
-                    legal.minimal(*from, *to, &mut found);
-                    if let [only] = &found[..] {
-                        legal.channels(*from, only, |c| all.settled[c] += 1);
-                    }
-                    for (i, shape) in found.iter().enumerate().filter(|_| found.len() > 1) {
-                        legal.channels(*from, shape, |c| all.channels.push(c as u32));
-                        all.ends.push((all.channels.len(), i + 1 == found.len()));
-                    }
-                    if found.is_empty() {
-                        return None;
-                    }
+/// Weight of everybody's lightest route, and the load of these.
+fn lightest(choices: &[Choice<'_>], settled: &[u32], weight: &[f64]) -> (f64, Vec<u32>) {
+    let mut load = settled.to_vec();
+    let mut sum = load.iter().zip(weight).map(|(l, w)| f64::from(*l) * w).sum::<f64>() / 2.0;
+    for choice in choices {
+        for pair in &choice.flexible {
+            let mut best = (f64::INFINITY, Shape::default());
+            for shape in choice.alternatives(pair) {
+                let mut cost = 0.0;
+                choice.legal.spans(pair.source, shape, |s| cost += weight[s.slots()].iter().sum::<f64>());
+                if cost < best.0 {
+                    best = (cost, *shape);
                 }
             }
+            sum += best.0;
+            choice.legal.spans(pair.source, &best.1, |s| s.each(|c| load[c] += 1));
         }
-        all.hops = all.channels.len() + all.settled.len();
-        Some(all)
     }
-
-    /// Weight of everybody's lightest route, and the load of these.
-    fn lightest(&self, weight: &[f64]) -> (f64, Vec<u32>) {
-        let mut load = self.settled.clone();
-        let mut sum: f64 = load.iter().zip(weight).map(|(l, w)| f64::from(*l) * w).sum();
-        let (mut start, mut best) = (0, (f64::INFINITY, 0..0));
-        for (end, last) in &self.ends {
-            let cost: f64 = self.channels[start..*end].iter().map(|c| weight[*c as usize]).sum();
-            if cost < best.0 {
-                best = (cost, start..*end);
-            }
-            start = *end;
-            if *last {
-                sum += best.0;
-                self.channels[best.1].iter().for_each(|c| load[*c as usize] += 1);
-                best = (f64::INFINITY, 0..0);
-            }
-        }
-        (sum, load)
-    }
+    (sum, load)
 }
 
 /// Figures of channel loads.

@@ -73,6 +73,8 @@ pub struct Torus {
     ring: Vec<bool>,
     /// Distance in node indices between neighbours of a dimension.
     strides: [u32; MAX_DIMS],
+    /// By node: its coordinates, absent ones 0.
+    at: Vec<[u8; MAX_DIMS]>,
     healthy: Vec<bool>,
     /// By node: bit `d` is set where the channel in direction `d` exists and works.
     exits: Vec<u8>,
@@ -130,13 +132,7 @@ impl Torus {
     /// Where a node is.
     #[inline]
     pub fn coords(&self, node: NodeId) -> Coords {
-        let mut at = [0; MAX_DIMS];
-        let mut rest = node.0;
-        for (dim, c) in at.iter_mut().enumerate().take(self.dims()) {
-            *c = (rest / self.strides[dim]) as u8;
-            rest %= self.strides[dim];
-        }
-        Coords { at, dims: self.dims() as u8 }
+        Coords { at: self.at[node.index()], dims: self.dims() as u8 }
     }
     /// The node at a position, `None` outside the torus.
     pub fn node_at(&self, coords: Coords) -> Option<NodeId> {
@@ -150,10 +146,12 @@ impl Torus {
         if dim >= self.dims() {
             return None;
         }
-        let (size, c) = (self.sizes[dim], self.coords(node).at[dim]);
-        let to = if direction.is_negative() { (c + size - 1) % size } else { (c + 1) % size };
-        let wraps = to.abs_diff(c) > 1 || (size == 2 && direction.is_negative() != (to < c));
-        (self.ring[dim] || !wraps).then(|| self.moved(node, dim, c, to))
+        let (size, c) = (self.sizes[dim], self.at[node.index()][dim]);
+        let (edge, over) = if direction.is_negative() { (0, size - 1) } else { (size - 1, 0) };
+        if c == edge {
+            return self.ring[dim].then(|| self.moved(node, dim, c, over));
+        }
+        Some(self.moved(node, dim, c, if direction.is_negative() { c - 1 } else { c + 1 }))
     }
     /// The neighbour over a working channel.
     #[inline]

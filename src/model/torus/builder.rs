@@ -141,7 +141,14 @@ impl TorusBuilder {
             stride /= size;
             strides[dim] = stride as u32;
         }
+        let at = (0..nodes as u32).map(|node| {
+            std::array::from_fn(|dim| {
+                let size = sizes.get(dim).copied().unwrap_or(1) as u32;
+                (node / strides[dim].max(1) % size) as u8
+            })
+        });
         let torus = Torus {
+            at: at.collect(),
             sizes: sizes.iter().map(|s| *s as u8).collect(),
             ring: sizes.iter().map(|s| *s > 2).collect(),
             strides,

@@ -21,6 +21,8 @@ pub struct Flexible {
     pub turns: u8,
     /// Hops.
     pub length: u16,
+    /// Directions of the first hops of its alternatives, one bit each.
+    pub exits: u8,
 }
 
 /// All routes of one job: settled ones and alternatives.
@@ -38,7 +40,8 @@ pub struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Enumerates every pair's routes and adds those of settled pairs to the channel loads.
+    /// Enumerates every pair's routes and adds those of settled pairs to the channel loads
+    /// (in [`super::lanes::Lanes`]; an empty vector is sized).
     /// O(pairs × alternatives × dimensions + hops).
     ///
     /// # Errors
@@ -48,13 +51,14 @@ impl<'a> Choice<'a> {
         demand: &TorusDemand,
         job: usize,
         turns: &'a Turns,
-        load: &mut [u32],
+        load: &mut Vec<u32>,
     ) -> Result<Self, TorusRouteError> {
         let the_job = &demand.jobs[job];
         check_size(the_job)?;
         let nodes = the_job.nodes().to_vec();
         let legal = Legal::new(torus, &demand.usable(torus, Some(job)), turns);
         let chosen = vec![Shape::default(); nodes.len() * nodes.len()];
+        load.resize(legal.lanes.slots(), 0);
         let mut choice = Self { legal, nodes, chosen, flexible: Vec::new(), shapes: Vec::new() };
         let mut found = Vec::new();
         for source in choice.source_order(torus) {
@@ -84,7 +88,7 @@ impl<'a> Choice<'a> {
         let pair = source * self.nodes.len() + destination;
         self.chosen[pair] = found[0];
         if let [only] = found {
-            self.legal.channels(self.nodes[source], only, |c| load[c] += 1);
+            self.legal.spans(self.nodes[source], only, |s| s.each(|c| load[c] += 1));
             return;
         }
         self.flexible.push(Flexible {
@@ -94,6 +98,7 @@ impl<'a> Choice<'a> {
             count: found.len() as u16,
             turns: found.iter().map(Shape::turns).min().unwrap_or(0) as u8,
             length: found[0].len() as u16,
+            exits: found.iter().map(Shape::exit).fold(0, |set, exit| set | exit.bit()),
         });
         self.shapes.extend_from_slice(found);
     }
@@ -117,11 +122,11 @@ impl<'a> Choice<'a> {
         &self.shapes[flexible.start as usize..flexible.start as usize + usize::from(flexible.count)]
     }
 
-    /// Adds the chosen routes of all pairs to the channel loads. O(routes × hops).
+    /// Adds the chosen routes of all pairs to channel loads in lanes. O(routes × hops).
     pub fn add_all(&self, load: &mut [u32]) {
         let width = self.nodes.len().max(1);
         for (pair, shape) in self.chosen.iter().enumerate() {
-            self.legal.channels(self.nodes[pair / width], shape, |c| load[c] += 1);
+            self.legal.spans(self.nodes[pair / width], shape, |s| s.each(|c| load[c] += 1));
         }
     }
 
@@ -132,10 +137,13 @@ impl<'a> Choice<'a> {
 
     /// The table of the chosen routes. O(routes × hops).
     pub fn into_routes(self) -> Routes {
-        let mut routes = Routes::new(self.nodes);
-        routes.reserve(self.chosen.iter().map(Shape::len).sum());
+        let Self { nodes, chosen, flexible, shapes, .. } = self;
+        // The table is as large as these: they go first.
+        drop((flexible, shapes));
+        let mut routes = Routes::new(nodes);
+        routes.reserve(chosen.iter().map(Shape::len).sum());
         let mut steps = [Step::plain(Direction::at(0)); MAX_HOPS];
-        for shape in &self.chosen {
+        for shape in &chosen {
             routes.push(shape.steps(&mut steps).iter().copied());
         }
         routes

@@ -39,8 +39,9 @@ impl TorusEngine for Genetic {
         let turns = choice::turns(torus, demand)?;
         let mut routes = Vec::with_capacity(demand.jobs.len());
         for job in 0..demand.jobs.len() {
-            let mut settled = vec![0; torus.channel_slots()];
+            let mut settled = Vec::new();
             let mut choice = Choice::new(torus, demand, job, &turns, &mut settled)?;
+            let settled = choice.legal.lanes.by_channel(torus, &settled);
             let best = evolve(&choice, &demand.usable(torus, Some(job)), &settled, limits);
             for (place, gene) in best.into_iter().enumerate() {
                 let pair = choice.flexible[place];

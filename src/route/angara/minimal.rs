@@ -8,6 +8,7 @@
 //! at most `2ⁿ` shapes; the others are tried only where failures block all of those.
 
 use super::augment::Turns;
+use super::lanes::{Lanes, Span};
 use crate::model::torus::{DIRECTIONS, MAX_DIMS, MAX_SIZE};
 use crate::model::{Direction, NodeId, Step, Torus};
 
@@ -55,6 +56,15 @@ impl Shape {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+    /// Direction of the first hop; of a route that leads nowhere, any.
+    pub fn exit(&self) -> Direction {
+        if let Some(first) = self.first {
+            return first.get();
+        }
+        let up = self.hops.iter().position(|h| *h > 0).map(Direction::positive);
+        let down = || self.hops.iter().position(|h| *h < 0).map(Direction::negative);
+        up.or_else(down).unwrap_or(Direction::at(0))
+    }
     /// Number of changes of direction.
     pub fn turns(&self) -> usize {
         let segments = self.hops.iter().filter(|h| **h != 0).count();
@@ -78,7 +88,12 @@ impl Shape {
         if let Some(first) = self.first {
             put(Step::first(first.get()), 1);
         }
-        self.segments().for_each(|(direction, hops)| put(Step::plain(direction), hops));
+        for (dim, hops) in self.hops.iter().enumerate().filter(|(_, h)| **h > 0) {
+            put(Step::plain(Direction::positive(dim)), hops.unsigned_abs());
+        }
+        for (dim, hops) in self.hops.iter().enumerate().filter(|(_, h)| **h < 0) {
+            put(Step::plain(Direction::negative(dim)), hops.unsigned_abs());
+        }
         if let Some(last) = self.last {
             put(Step::last(last.get()), 1);
         }
@@ -90,6 +105,8 @@ impl Shape {
 pub struct Legal<'a> {
     torus: &'a Torus,
     turns: &'a Turns,
+    /// Layout of numbers per channel that [`Legal::spans`] speaks of.
+    pub lanes: Lanes,
     dims: usize,
     coords: Vec<[u8; MAX_DIMS]>,
     sizes: [u8; MAX_DIMS],
@@ -116,7 +133,9 @@ impl<'a> Legal<'a> {
         let coords = torus.nodes().map(|n| torus.coords(n).all()).collect();
         let (early, late) = ends_against_order(torus, turns);
         let (dims, run) = (torus.dims(), Vec::new());
-        let mut legal = Self { torus, turns, dims, coords, sizes, ring, run, whole: true, early, late };
+        let lanes = Lanes::new(torus);
+        let mut legal =
+            Self { torus, turns, lanes, dims, coords, sizes, ring, run, whole: true, early, late };
         legal.run = legal.runs(usable);
         legal
     }
@@ -151,56 +170,48 @@ impl<'a> Legal<'a> {
         limit
     }
 
-    /// Calls `visit` with every channel of a route, in order.
+    /// Calls `visit` with every straight run of a route, in order.
     #[inline]
-    pub fn channels(&self, source: NodeId, shape: &Shape, mut visit: impl FnMut(usize)) {
+    pub fn spans(&self, source: NodeId, shape: &Shape, mut visit: impl FnMut(Span)) {
         let mut at = source.0;
         let mut coords = self.coords[source.index()];
+        let mut run = |direction: Direction, hops: u8| {
+            let dim = direction.dim();
+            visit(self.lanes.span(at, coords[dim], direction, hops));
+            (at, coords[dim]) = self.ahead_of(at, coords[dim], direction, hops);
+        };
         if let Some(first) = shape.first {
-            at = self.run_along(at, &mut coords, first.get(), 1, &mut visit);
+            run(first.get(), 1);
         }
-        for (dim, hops) in shape.hops.iter().enumerate() {
-            if *hops > 0 {
-                at = self.run_along(at, &mut coords, Direction::positive(dim), *hops as u8, &mut visit);
-            }
+        for (dim, hops) in shape.hops.iter().enumerate().filter(|(_, h)| **h > 0) {
+            run(Direction::positive(dim), hops.unsigned_abs());
         }
-        for (dim, hops) in shape.hops.iter().enumerate() {
-            if *hops < 0 {
-                let hops = hops.unsigned_abs();
-                at = self.run_along(at, &mut coords, Direction::negative(dim), hops, &mut visit);
-            }
+        for (dim, hops) in shape.hops.iter().enumerate().filter(|(_, h)| **h < 0) {
+            run(Direction::negative(dim), hops.unsigned_abs());
         }
         if let Some(last) = shape.last {
-            self.run_along(at, &mut coords, last.get(), 1, &mut visit);
+            run(last.get(), 1);
         }
     }
 
-    #[inline]
-    fn run_along(
-        &self,
-        mut at: u32,
-        coords: &mut [u8; MAX_DIMS],
-        direction: Direction,
-        hops: u8,
-        visit: &mut impl FnMut(usize),
-    ) -> u32 {
-        let dim = direction.dim();
-        let (size, stride) = (self.sizes[dim], self.torus.stride(dim));
-        let mut c = coords[dim];
-        for _ in 0..hops {
-            visit(at as usize * DIRECTIONS + direction.index());
-            if direction.is_negative() {
-                (c, at) = if c == 0 {
-                    (size - 1, at + (u32::from(size) - 1) * stride)
-                } else {
-                    (c - 1, at - stride)
-                };
-            } else {
-                (c, at) = if c + 1 == size { (0, at - u32::from(c) * stride) } else { (c + 1, at + stride) };
-            }
+    /// Calls `visit` with every channel of a route, in order.
+    pub fn channels(&self, source: NodeId, shape: &Shape, mut visit: impl FnMut(usize)) {
+        let (mut at, mut steps) = (source.0, [Step::plain(Direction::at(0)); MAX_HOPS]);
+        for step in shape.steps(&mut steps) {
+            let direction = step.direction();
+            visit(self.torus.channel(NodeId(at), direction));
+            (at, _) = self.ahead_of(at, self.coords[at as usize][direction.dim()], direction, 1);
         }
-        coords[dim] = c;
-        at
+    }
+
+    /// Node and coordinate after some hops, fewer than the dimension's size, from a coordinate.
+    #[inline]
+    fn ahead_of(&self, at: u32, c: u8, direction: Direction, hops: u8) -> (u32, u8) {
+        let dim = direction.dim();
+        let forth = if direction.is_negative() { self.sizes[dim] - hops } else { hops };
+        let to = c + forth;
+        let to = if to >= self.sizes[dim] { to - self.sizes[dim] } else { to };
+        (self.torus.moved(NodeId(at), dim, c, to).0, to)
     }
 
     /// All distinct minimal routes from one node to another, in a fixed order; `found` is emptied
@@ -243,24 +254,35 @@ impl<'a> Legal<'a> {
                     shape.hops[*dim] = -shape.hops[*dim];
                 }
             }
-            if self.whole || self.is_legal(source, &shape) {
+            if self.whole || self.is_open(source, &shape.hops) {
                 found.push(shape);
             }
             let (early, late) = (self.early[source.index()], self.late[destination.index()]);
             if early | late != 0 {
-                self.reordered(source, &shape, early, late, found);
+                self.reordered([source, destination], &shape, early, late, found);
             }
         }
     }
 
     /// Routes with the hops of `shape` of which the first (in a dimension of `early`) or last (of
     /// `late`) is taken out of order.
-    fn reordered(&self, source: NodeId, shape: &Shape, early: u8, late: u8, found: &mut Vec<Shape>) {
-        let hops = &shape.hops;
-        let early =
-            |dim: usize| early >> dim & 1 == 1 && hops[dim] > 0 && hops[..dim].iter().any(|lower| *lower > 0);
+    fn reordered(&self, ends: [NodeId; 2], shape: &Shape, early: u8, late: u8, found: &mut Vec<Shape>) {
+        let (hops, [source, destination]) = (&shape.hops, ends);
+        // The turns at the ends are looked at first: most routes fail there.
+        let early = |dim: usize| {
+            let lower = hops[..dim].iter().position(|lower| *lower > 0);
+            let turn = || self.turns.after(self.torus.channel(source, Direction::positive(dim)));
+            early >> dim & 1 == 1 && hops[dim] > 0 && lower.is_some_and(|to| turn() >> to & 1 == 1)
+        };
         let late = |dim: usize| {
-            late >> dim & 1 == 1 && hops[dim] < 0 && hops[dim + 1..self.dims].iter().any(|higher| *higher < 0)
+            let higher = hops[dim + 1..self.dims].iter().rposition(|higher| *higher < 0);
+            let turn = |from: usize| {
+                let (c, to) = (self.coords[destination.index()], Direction::negative(dim));
+                let (at, _) = self.ahead_of(destination.0, c[dim], Direction::positive(dim), 1);
+                let (at, _) = self.ahead_of(at, c[from], Direction::positive(from), 1);
+                self.turns.after(self.torus.channel(NodeId(at), Direction::negative(from))) & to.bit() != 0
+            };
+            late >> dim & 1 == 1 && hops[dim] < 0 && higher.is_some_and(|h| turn(dim + 1 + h))
         };
         for first in 0..=self.dims {
             let Some(first) = pick(first, self.dims, early) else { continue };
@@ -390,30 +412,42 @@ impl<'a> Legal<'a> {
         Some(at)
     }
 
+    /// Whether every channel of a route in direction order is usable; its turns always are.
+    #[inline]
+    fn is_open(&self, source: NodeId, hops: &[i8; MAX_DIMS]) -> bool {
+        let (mut at, from) = (source.0, &self.coords[source.index()]);
+        let mut clear = |direction: Direction, hops: u8| {
+            let open = self.run[self.torus.channel(NodeId(at), direction)] >= hops;
+            (at, _) = self.ahead_of(at, from[direction.dim()], direction, hops);
+            open
+        };
+        let up = |dim: &usize| hops[*dim] > 0;
+        let down = |dim: &usize| hops[*dim] < 0;
+        (0..self.dims).filter(up).all(|dim| clear(Direction::positive(dim), hops[dim].unsigned_abs()))
+            && (0..self.dims)
+                .filter(down)
+                .all(|dim| clear(Direction::negative(dim), hops[dim].unsigned_abs()))
+    }
+
     /// Whether every channel is usable and every turn free of deadlock.
     fn is_legal(&self, source: NodeId, shape: &Shape) -> bool {
-        let mut at = source;
+        let mut at = source.0;
         let mut coords = self.coords[source.index()];
         let mut before: Option<(usize, Direction)> = None;
         let first = shape.first.map(|d| (d.get(), 1));
         for (direction, hops) in
             first.into_iter().chain(shape.segments()).chain(shape.last.map(|d| (d.get(), 1)))
         {
-            if self.run[self.torus.channel(at, direction)] < hops {
+            if self.run[self.torus.channel(NodeId(at), direction)] < hops {
                 return false;
             }
             if before.is_some_and(|(channel, from)| !self.turns.allows(channel, from, direction)) {
                 return false;
             }
-            let (dim, size) = (direction.dim(), self.sizes[direction.dim()]);
-            let c = coords[dim];
-            let forth = if direction.is_negative() { size - hops } else { hops };
-            let to = (c + forth) % size;
-            let turned_at = if direction.is_negative() { (to + 1) % size } else { (to + size - 1) % size };
-            before =
-                Some((self.torus.channel(self.torus.moved(at, dim, c, turned_at), direction), direction));
-            at = self.torus.moved(at, dim, c, to);
-            coords[dim] = to;
+            let c = coords[direction.dim()];
+            let (turned_at, _) = self.ahead_of(at, c, direction, hops - 1);
+            before = Some((self.torus.channel(NodeId(turned_at), direction), direction));
+            (at, coords[direction.dim()]) = self.ahead_of(at, c, direction, hops);
         }
         true
     }

@@ -11,6 +11,7 @@ pub mod bfs;
 pub mod choice;
 pub mod genetic;
 pub mod graph;
+pub mod lanes;
 pub mod minimal;
 pub mod sar;
 pub mod sssp;

@@ -16,8 +16,9 @@
 //! - Each job is routed as if alone.
 
 use super::choice::{self, Choice, Flexible};
+use super::minimal::Shape;
 use super::{Limits, TorusEngine, TorusRouteError};
-use crate::model::{Torus, TorusDemand, TorusTables};
+use crate::model::{NodeId, Torus, TorusDemand, TorusTables};
 
 /// See the module.
 pub struct Sssp;
@@ -36,7 +37,7 @@ impl TorusEngine for Sssp {
         let turns = choice::turns(torus, demand)?;
         let mut routes = Vec::with_capacity(demand.jobs.len());
         for job in 0..demand.jobs.len() {
-            let mut load = vec![0; torus.channel_slots()];
+            let mut load = Vec::new();
             let mut choice = Choice::new(torus, demand, job, &turns, &mut load)?;
             balance(&mut choice, &mut load);
             routes.push(choice.into_routes());
@@ -48,50 +49,67 @@ impl TorusEngine for Sssp {
 /// The second stage of Algorithm 3: settles all flexible pairs and adds their routes to `load`.
 /// O(rounds × alternatives × hops).
 pub(super) fn balance(choice: &mut Choice<'_>, load: &mut [u32]) {
-    let order = by_turns_and_length(&choice.flexible);
+    let pairs = std::mem::take(&mut choice.flexible);
+    let order = by_turns_and_length(&pairs);
     let mut stamp = vec![0u32; load.len()];
     let mut round = 0;
-    let mut left: Vec<Flexible> = Vec::new();
-    for group in order.chunk_by(|a, b| key(a) == key(b) && a.source == b.source) {
+    let (mut left, mut kept): (Vec<Flexible>, Vec<(NodeId, Shape)>) = Default::default();
+    let of = |place: &u32| pairs[*place as usize];
+    let one_group = |a: &u32, b: &u32| key(&of(a)) == key(&of(b)) && of(a).source == of(b).source;
+    for group in order.chunk_by(one_group) {
         left.clear();
-        left.extend_from_slice(group);
+        left.extend(group.iter().map(of));
         while !left.is_empty() {
             round += 1;
-            for pair in &left {
-                choice.chosen[pair.pair as usize] = cheapest(choice, pair, load);
-            }
+            // Directions in which a route kept in this round leaves the source.
+            let mut taken = 0u8;
             left.retain(|pair| {
-                let shape = &choice.chosen[pair.pair as usize];
-                let mut crosses = false;
-                choice.legal.channels(pair.source, shape, |c| crosses |= stamp[c] == round);
+                // Whatever route it takes crosses one at the source: no need to know which.
+                if pair.exits & !taken == 0 {
+                    return true;
+                }
+                let shape = cheapest(choice, pair, load);
+                let mut crosses = taken & shape.exit().bit() != 0;
+                choice.legal.spans(pair.source, &shape, |s| {
+                    crosses = crosses || stamp[s.slots()].contains(&round);
+                });
                 if !crosses {
-                    choice.legal.channels(pair.source, shape, |c| {
-                        stamp[c] = round;
-                        load[c] += 1;
-                    });
+                    taken |= shape.exit().bit();
+                    choice.chosen[pair.pair as usize] = shape;
+                    choice.legal.spans(pair.source, &shape, |s| s.each(|c| stamp[c] = round));
+                    kept.push((pair.source, shape));
                 }
                 crosses
             });
+            for (source, shape) in kept.drain(..) {
+                choice.legal.spans(source, &shape, |s| s.each(|c| load[c] += 1));
+            }
         }
     }
+    choice.flexible = pairs;
 }
 
 fn key(pair: &Flexible) -> (u8, u16) {
     (pair.turns, pair.length)
 }
 
-fn by_turns_and_length(pairs: &[Flexible]) -> Vec<Flexible> {
+/// Places in the list of pairs.
+fn by_turns_and_length(pairs: &[Flexible]) -> Vec<u32> {
     // Pairs come in the order of sources; a stable sort keeps that within a key.
-    let mut order = pairs.to_vec();
-    order.sort_by_key(key);
+    let mut order: Vec<u32> = (0..pairs.len() as u32).collect();
+    order.sort_by_key(|place| key(&pairs[*place as usize]));
     order
 }
 
-fn cheapest(choice: &Choice<'_>, pair: &Flexible, load: &[u32]) -> super::minimal::Shape {
-    let mut best = (u64::MAX, choice.chosen[pair.pair as usize]);
+fn cheapest(choice: &Choice<'_>, pair: &Flexible, load: &[u32]) -> Shape {
+    let mut best = (u64::MAX, Shape::default());
     for shape in choice.alternatives(pair) {
         let mut cost = 0;
-        choice.legal.channels(pair.source, shape, |c| cost += u64::from(load[c]));
+        choice.legal.spans(pair.source, shape, |s| {
+            for l in &load[s.slots()] {
+                cost += u64::from(*l);
+            }
+        });
         if cost <= best.0 {
             best = (cost, *shape);
         }
