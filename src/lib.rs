@@ -15,7 +15,7 @@
 //! everything from the tables alone; [`measure`] says what they are worth; [`publish`] takes only
 //! what `verify` accepted. [`service`] drives this from a clock, [`replay`] from a recorded history;
 //! [`report`] and [`cli`] show it, [`generate`] makes synthetic fabrics and workloads, [`placement`]
-//! says which nodes a job should get.
+//! says which nodes a job should get, [`simulate`] puts traffic on a fabric.
 //!
 //! Invariants: `route` and `verify` never import each other; nothing unverified is published;
 //! same input, same bytes, whatever the thread count; the core never reads a clock.
@@ -34,4 +34,5 @@ pub mod replay;
 pub mod report;
 pub mod route;
 pub mod service;
+pub mod simulate;
 pub mod verify;

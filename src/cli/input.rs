@@ -49,16 +49,21 @@ impl Source {
     /// Loads what the arguments name. Nodes of jobs that no host matches are listed on stderr.
     pub fn load(&self) -> Result<Input, Failure> {
         let fabric = fabric::load(&self.fabric)?;
-        let names = match &self.node_map {
-            Some(path) => NodeNames::load(path)?,
-            None => NodeNames::default(),
-        };
-        let nodes = name_hosts(&fabric, &names);
+        let nodes = self.nodes(&fabric)?;
         let (demand, jobs) = match &self.jobs {
             Some(source) => demand(&fabric, &nodes, source)?,
             None => (Demand::oblivious(), JobsSummary::default()),
         };
         Ok(Input { fabric, demand, jobs, budget: self.layers })
+    }
+
+    /// Which host is which node.
+    pub fn nodes(&self, fabric: &Fabric) -> Result<NodeMap, Failure> {
+        let names = match &self.node_map {
+            Some(path) => NodeNames::load(path)?,
+            None => NodeNames::default(),
+        };
+        Ok(name_hosts(fabric, &names))
     }
 
     /// Runs something with as many threads as the arguments say.

@@ -24,8 +24,10 @@ mod route;
 mod route_angara;
 mod serve;
 mod show;
+mod simulate;
 mod state;
 mod status;
+mod survive;
 mod tick;
 mod verify;
 
@@ -97,6 +99,10 @@ enum Command {
     Fabric(fabric::Args),
     /// Direct tori: the paper's synthetic study
     Angara(angara::Args),
+    /// Put traffic on a fabric and see what comes out
+    Simulate(simulate::Args),
+    /// What a fabric is worth when parts of it fail
+    Survive(survive::Args),
     /// Benchmarks beside OpenSM
     Bench(bench::Args),
     /// Print completions for a shell
@@ -128,6 +134,8 @@ impl Command {
             Self::Replay(args) => replay::run(args, context),
             Self::Fabric(args) => fabric::run(args, context),
             Self::Angara(args) => angara::run(args, context),
+            Self::Simulate(args) => simulate::run(args, context),
+            Self::Survive(args) => survive::run(args, context),
             Self::Bench(args) => bench::run(args, context),
             Self::Completions(args) => completions::run(args, context),
             Self::Man(args) => man::run(args, context),

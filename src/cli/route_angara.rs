@@ -219,7 +219,7 @@ pub fn route(
 }
 
 /// The default of switched fabrics stands for ours.
-fn engine_of(name: &str) -> String {
+pub fn engine_of(name: &str) -> String {
     match name {
         "balanced" | "sar" => ENGINES[0].to_string(),
         _ if name.starts_with("angara-") => name.to_string(),

@@ -4,6 +4,7 @@ pub mod angara;
 mod bound;
 mod changes;
 mod loads;
+mod lost;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ pub(crate) use self::bound::packing;
 pub use self::changes::changed_routes;
 pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
+pub use self::lost::lost_pairs;
 use crate::model::{Demand, Fabric, Tables};
 use crate::verify::trees::Trees;
 

@@ -8,7 +8,7 @@ const LEVELS: &[&[&str]] = &[
     &["cli"],
     &["replay"],
     &["service", "peers"],
-    &["observe", "publish", "report"],
+    &["observe", "publish", "report", "simulate"],
     &["plan", "placement"],
     &["route", "verify", "measure", "generate"],
     &["config", "model"],

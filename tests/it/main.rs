@@ -25,6 +25,7 @@ mod prolog;
 mod reload;
 mod replay;
 mod serve;
+mod simulate;
 mod site;
 mod step;
 mod store;

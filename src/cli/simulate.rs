@@ -1,0 +1,440 @@
+//! `sarouter simulate`: traffic on a fabric with a routing.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::input::{self, Input, Source};
+use super::route_angara::is_torus;
+use super::{Answer, Context, Failure, Format};
+use crate::model::{Fabric, JobId, Tables};
+use crate::observe::{jobs as job_files, torus_toml};
+use crate::report::align;
+use crate::report::cost::cpu_seconds;
+use crate::route::EngineOptions;
+use crate::simulate::adaptive::Distances;
+use crate::simulate::patterns::Pattern;
+use crate::simulate::run::{self, Load, Outcome, Windows};
+use crate::simulate::traffic::jobs::Jobs;
+use crate::simulate::traffic::open::Destinations;
+use crate::simulate::traffic::ping::{Ping, Rounds};
+use crate::simulate::traffic::script::{Exchange, Script};
+use crate::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, TableRouter};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  sarouter simulate --fabric fattree:10x18,5 --engine balanced --jobs jobs.txt --traffic shift
+  sarouter simulate --fabric random:720,5040,6120 --engine polarized --hardware phits \\
+      --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
+
+Traffic: shift, linear, random (all to all in three orders), uniform, server-permutation, switch-permutation, transpose, neighbor, tornado,
+grid-transpose, grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
+given, or its own: --traffic shift,17=tornado. Without --load patterns run once, message by message;
+with it (or uniform) they run without end. The exit status is 1 after a deadlock.")]
+pub struct Args {
+    #[command(flatten)]
+    pub source: Source,
+    /// Tables: what `route --out` wrote, or a dump
+    #[arg(long, value_name = "DIR|FILE", conflicts_with = "engine")]
+    tables: Option<PathBuf>,
+    /// Layers of the routes, beside a dump
+    #[arg(long, value_name = "FILE", requires = "tables")]
+    layers_file: Option<PathBuf>,
+    /// Routing engine, or polarized, minimal, valiant, ugal, ksp, ksp-ugal, rdr, dor-lanes
+    #[arg(long, default_value = "balanced")]
+    engine: String,
+    /// What is sent
+    #[arg(long, value_name = "T", default_value = "shift", value_delimiter = ',')]
+    traffic: Vec<String>,
+    /// Offered loads as shares of a cable's rate, for traffic without end
+    #[arg(long, value_name = "L,…", value_delimiter = ',')]
+    load: Vec<f64>,
+    /// Payload of a message: a number, 64KiB, 1MiB [default: one packet; RDR's 8 KiB for pingpong and bulk]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    bytes: Option<u32>,
+    /// Hardware: qdr, phits, rdr, angara
+    #[arg(long, default_value = "qdr")]
+    hardware: String,
+    /// Change a figure of the hardware, such as input_flits=64; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Nanoseconds (cycles of phits) before measuring; without it until steady
+    #[arg(long, value_name = "NS", requires = "measure")]
+    warm_up: Option<f64>,
+    /// Nanoseconds to measure
+    #[arg(long, value_name = "NS", requires = "warm_up")]
+    measure: Option<f64>,
+    /// Nanoseconds after which traffic that is not steady is measured as it is
+    #[arg(long, value_name = "NS", default_value_t = 2_000_000.0)]
+    most: f64,
+    /// Hosts that take part in pingpong and bulk, drawn by the seed; all unless given
+    #[arg(long, value_name = "N")]
+    active: Option<usize>,
+    /// Paths per pair of ksp and ksp-ugal
+    #[arg(long, value_name = "K", default_value_t = 8)]
+    paths: usize,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// `8192`, `64KiB`, `1MiB`.
+fn size(text: &str) -> Result<u32, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match &text[split..] {
+        "" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        other => return Err(format!("{other:?} is not KiB or MiB")),
+    };
+    let number = text[..split].parse::<u32>().ok().and_then(|n| n.checked_mul(unit));
+    number.filter(|n| *n > 0).ok_or_else(|| "must be 1 to 4294967295 bytes".to_string())
+}
+
+/// Who sends how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    AllToAll(Exchange),
+    Uniform,
+    Pattern(Pattern),
+    Ping { bulk: bool },
+}
+
+impl FromStr for Kind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "shift" => Self::AllToAll(Exchange::Shift),
+            "linear" | "alltoall" => Self::AllToAll(Exchange::Linear),
+            "random" => Self::AllToAll(Exchange::Random),
+            "uniform" => Self::Uniform,
+            "server-permutation" => Self::Pattern(Pattern::ServerPermutation),
+            "switch-permutation" => Self::Pattern(Pattern::SwitchPermutation),
+            "transpose" => Self::Pattern(Pattern::Transpose),
+            "neighbor" => Self::Pattern(Pattern::Neighbor),
+            "tornado" => Self::Pattern(Pattern::Tornado),
+            "grid-transpose" => Self::Pattern(Pattern::GridTranspose),
+            "grid-neighbor" => Self::Pattern(Pattern::GridNeighbor),
+            "grid-tornado" => Self::Pattern(Pattern::GridTornado),
+            "pingpong" => Self::Ping { bulk: false },
+            "bulk" => Self::Ping { bulk: true },
+            _ => return Err(format!("there is no traffic {text:?}; see --help")),
+        })
+    }
+}
+
+/// The settings of that name with changes `key=value`.
+pub fn hardware(name: &str, changes: &[String]) -> Result<Settings, Failure> {
+    let base = match name {
+        "qdr" => Settings::qdr(),
+        "phits" => Settings::phits(),
+        "rdr" => Settings::rdr(),
+        "angara" => Settings::angara(),
+        _ => return Err(format!("--hardware {name}: qdr, phits, rdr or angara").into()),
+    };
+    let mut value = serde_json::to_value(base)?;
+    for change in changes {
+        let (key, to) = change.split_once('=').ok_or_else(|| format!("--set {change}: KEY=VALUE"))?;
+        let entry = value.get_mut(key).ok_or_else(|| format!("--set {change}: there is no {key}"))?;
+        *entry = serde_json::from_str(to).map_err(|_| format!("--set {change}: {to} is not a number"))?;
+    }
+    let settings: Settings = serde_json::from_value(value).map_err(|e| format!("--set: {e}"))?;
+    settings.check()?;
+    Ok(settings)
+}
+
+/// What is simulated: everything but the routing.
+struct Case {
+    settings: Settings,
+    bytes: Option<u32>,
+    default: Kind,
+    own: BTreeMap<String, Kind>,
+    jobs: Vec<(Option<JobId>, Vec<u32>)>,
+}
+
+impl Case {
+    fn new(args: &Args, net: &Net, jobs: Option<Vec<(Option<JobId>, Vec<u32>)>>) -> Result<Self, Failure> {
+        let settings = hardware(&args.hardware, &args.set)?;
+        let mut case = Self {
+            settings,
+            bytes: args.bytes,
+            default: Kind::AllToAll(Exchange::Shift),
+            own: BTreeMap::new(),
+            jobs: jobs.unwrap_or_else(|| vec![(None, net.hosts().to_vec())]),
+        };
+        for word in &args.traffic {
+            match word.split_once('=') {
+                Some((job, kind)) => {
+                    if !case.jobs.iter().any(|(id, _)| id.as_ref().is_some_and(|id| id.as_str() == job)) {
+                        return Err(format!("--traffic {word}: there is no job {job}").into());
+                    }
+                    case.own.insert(job.to_string(), kind.parse()?);
+                }
+                None => case.default = word.parse()?,
+            }
+        }
+        Ok(case)
+    }
+
+    fn kind(&self, job: usize) -> Kind {
+        let id = self.jobs[job].0.as_ref();
+        id.and_then(|id| self.own.get(id.as_str())).copied().unwrap_or(self.default)
+    }
+
+    fn script(&self, net: &Net, job: usize, seed: u64) -> Result<Script, Failure> {
+        let (members, bytes) = (&self.jobs[job].1, self.bytes.unwrap_or(self.settings.mtu));
+        Ok(match self.kind(job) {
+            Kind::AllToAll(Exchange::Random) => {
+                Script::in_random_order(members, net.terminals(), bytes, seed)
+            }
+            Kind::AllToAll(exchange) => Script::all_to_all(members, net.terminals(), exchange, bytes),
+            Kind::Pattern(pattern) => {
+                let to = pattern.destinations(net, members, seed)?;
+                Script::once(members, net.terminals(), to, bytes)
+            }
+            _ => return Err("jobs run finite exchanges: no uniform, pingpong or bulk".into()),
+        })
+    }
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    if is_torus(&args.source.fabric) {
+        return on_torus(&args, context);
+    }
+    let fabric_input = args.source.load()?;
+    let net = Net::of_fabric(&fabric_input.fabric);
+    let jobs =
+        args.source.jobs.as_ref().map(|source| placed(&args.source, &fabric_input, source)).transpose()?;
+    let case = Case::new(&args, &net, jobs)?;
+    if ADAPTIVE.contains(&args.engine.as_str()) && args.tables.is_none() {
+        let far = Distances::new(&net)?;
+        let router = args
+            .source
+            .in_pool(|| AnyRouter::adaptive(&args.engine, &net, &far, args.paths, args.seed))??;
+        return simulate(&args, &case, &net, &router, &args.engine, context);
+    }
+    let tables = tables(&args, &fabric_input)?;
+    let router = AnyRouter::Table(TableRouter::new(&fabric_input.fabric, &net, &tables)?);
+    simulate(&args, &case, &net, &router, tables.engine(), context)
+}
+
+fn tables(args: &Args, input: &Input) -> Result<Tables, Failure> {
+    match &args.tables {
+        Some(path) => input::read_tables(&input.fabric, path, args.layers_file.as_deref()),
+        None => {
+            let routed =
+                args.source.in_pool(|| input::route(&args.engine, &EngineOptions::default(), input))?;
+            Ok(routed.answer?)
+        }
+    }
+}
+
+/// Jobs as terminals; those on fewer than two are left out.
+fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<(Option<JobId>, Vec<u32>)>, Failure> {
+    let nodes = source.nodes(&input.fabric)?;
+    let placed = nodes.place(&job_files::load(jobs)?);
+    let terminals = |t: &Vec<crate::model::TerminalId>| t.iter().map(|t| t.index() as u32).collect();
+    let jobs = placed.jobs.iter().filter(|(_, t)| t.len() > 1);
+    Ok(jobs.map(|(id, t)| (Some(id.clone()), terminals(t))).collect())
+}
+
+fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    use crate::model::TorusDemand;
+    use crate::route::angara::{Limits, engine};
+    use crate::simulate::TorusRouter;
+    if args.source.jobs.is_some() || args.tables.is_some() {
+        return Err("a direct torus is simulated as one job on all its nodes, with --engine".into());
+    }
+    let torus = torus_toml::load(&args.source.fabric)?.torus;
+    let net = Net::of_torus(&torus);
+    let case = Case::new(args, &net, None)?;
+    if ADAPTIVE.contains(&args.engine.as_str()) {
+        let far = Distances::new(&net)?;
+        let router = AnyRouter::adaptive(&args.engine, &net, &far, args.paths, args.seed)?;
+        return simulate(args, &case, &net, &router, &args.engine, context);
+    }
+    let name = super::route_angara::engine_of(&args.engine);
+    let tables = engine(&name)?.route(&torus, &TorusDemand::whole(&torus), &Limits::default())?;
+    let router = AnyRouter::Torus(TorusRouter::new(&net, &tables)?);
+    simulate(args, &case, &net, &router, &name, context)
+}
+
+/// One run of `simulate`, or one for each load.
+fn simulate(
+    args: &Args,
+    case: &Case,
+    net: &Net,
+    router: &AnyRouter<'_>,
+    engine: &str,
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let (wall, cpu) = (Instant::now(), cpu_seconds());
+    let (outcomes, more) = outcomes(args, case, net, router)?;
+    let hops: u64 = outcomes.iter().map(|o| o.packet_hops).sum();
+    tracing::info!(
+        "{:.2} s CPU, {:.2} s, {:.2} million packet-hops",
+        cpu_seconds() - cpu,
+        wall.elapsed().as_secs_f64(),
+        hops as f64 / 1e6
+    );
+    match context.format {
+        Format::Text => print!("{}", text(&outcomes, &more)),
+        Format::Json => {
+            let mut value = json!({"fabric": args.source.fabric, "engine": engine, "traffic": args.traffic,
+                "seed": args.seed, "settings": case.settings, "runs": outcomes});
+            if let (Value::Object(all), Value::Object(more)) = (&mut value, more) {
+                all.extend(more);
+            }
+            println!("{}", serde_json::to_string_pretty(&value)?);
+        }
+    }
+    let stuck = outcomes.iter().any(|o| o.ended == Ended::Deadlock);
+    Ok(if stuck { Answer::No } else { Answer::Yes })
+}
+
+fn outcomes(
+    args: &Args,
+    case: &Case,
+    net: &Net,
+    router: &AnyRouter<'_>,
+) -> Result<(Vec<Outcome>, Value), Failure> {
+    let (settings, seed) = (case.settings, args.seed);
+    if let Kind::Ping { bulk } = case.default {
+        return ping(args, case, net, router, bulk);
+    }
+    if case.default == Kind::Uniform || !args.load.is_empty() {
+        return loads(args, case, net, router);
+    }
+    let scripts: Result<Vec<Script>, Failure> =
+        (0..case.jobs.len()).map(|j| case.script(net, j, seed)).collect();
+    let jobs = Jobs::new(scripts?, net.terminals())
+        .map_err(|t| format!("terminal {t} is in two jobs: only one may use it"))?;
+    let (outcome, finished) = run::jobs(net, settings, router, jobs, seed)?;
+    let rows: Vec<Value> = case
+        .jobs
+        .iter()
+        .zip(&finished)
+        .map(|((id, members), ns)| json!({"id": id, "terminals": members.len(), "finished_ns": ns}))
+        .collect();
+    Ok((vec![outcome], json!({"jobs": rows})))
+}
+
+fn loads(
+    args: &Args,
+    case: &Case,
+    net: &Net,
+    router: &AnyRouter<'_>,
+) -> Result<(Vec<Outcome>, Value), Failure> {
+    use rayon::prelude::*;
+    if case.jobs.len() != 1 {
+        return Err("traffic without end runs on all hosts or in one job".into());
+    }
+    let members = case.jobs[0].1.clone();
+    let destinations = match case.default {
+        Kind::Pattern(pattern) => Destinations::Fixed(pattern.destinations(net, &members, args.seed)?),
+        Kind::Uniform => Destinations::Uniform,
+        _ => return Err("an all-to-all exchange has an end: no --load".into()),
+    };
+    let windows = match (args.warm_up, args.measure) {
+        (Some(warm_up_ns), Some(measure_ns)) => Windows::Given { warm_up_ns, measure_ns },
+        _ => Windows::UntilSteady { most_ns: args.most },
+    };
+    let shares: Vec<Option<f64>> =
+        if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
+    if let Some(bad) = args.load.iter().find(|l| !(**l > 0.0 && **l <= 1.0)) {
+        return Err(format!("--load {bad}: above 0 and at most 1").into());
+    }
+    let bytes = case.bytes.unwrap_or(case.settings.mtu);
+    let one = |offered: &Option<f64>| {
+        let (members, destinations, offered) = (members.clone(), destinations.clone(), *offered);
+        let load = Load { members, destinations, bytes, offered, windows, drain: true };
+        run::load(net, case.settings, router, &load, args.seed)
+    };
+    let runs: Result<Vec<Outcome>, String> = args.source.in_pool(|| shares.par_iter().map(one).collect())?;
+    Ok((runs?, json!({})))
+}
+
+fn ping(
+    args: &Args,
+    case: &Case,
+    net: &Net,
+    router: &AnyRouter<'_>,
+    bulk: bool,
+) -> Result<(Vec<Outcome>, Value), Failure> {
+    let mut hosts = case.jobs.iter().flat_map(|(_, m)| m.iter().copied()).collect::<Vec<u32>>();
+    crate::generate::rng::Rng::new(args.seed).shuffle(&mut hosts);
+    hosts.truncate(args.active.unwrap_or(hosts.len()));
+    let pairs: Vec<(u32, u32)> = hosts.chunks_exact(2).map(|p| (p[0], p[1])).collect();
+    let bytes = case.bytes.unwrap_or(8192);
+    let what = if bulk {
+        Rounds { rounds: 10, messages: 10, bytes, answer: 64 }
+    } else {
+        Rounds { rounds: 10, messages: 1, bytes, answer: 64 }
+    };
+    let pings = Ping::new(&pairs, net.terminals(), what);
+    let (outcome, times) = run::ping(net, case.settings, router, pings, args.seed)?;
+    let mut means: Vec<f64> =
+        times.iter().filter(|t| !t.is_empty()).map(|t| t.iter().sum::<f64>() / t.len() as f64).collect();
+    means.sort_by(f64::total_cmp);
+    let sent = f64::from(what.messages) * f64::from(bytes);
+    let bandwidths: Vec<f64> = means.iter().rev().map(|ns| sent / ns).collect();
+    Ok((vec![outcome], json!({"pairs": pairs.len(), "latency_ns": means, "bandwidth": bandwidths})))
+}
+
+fn text(outcomes: &[Outcome], more: &Value) -> String {
+    let head = ["offered", "accepted", "worst", "best", "Gbyte/s", "latency µs", "99 % µs", "hops", "ended"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    let share = |v: Option<f64>| v.map_or("-".to_string(), |v| format!("{v:.3}"));
+    for o in outcomes {
+        let s = o.steady;
+        lines.push(vec![
+            share(s.and_then(|s| s.offered)),
+            share(s.map(|s| s.accepted)),
+            share(s.map(|s| s.quartiles[0])),
+            share(s.map(|s| s.quartiles[4])),
+            format!("{:.2}", o.throughput),
+            format!("{:.3}", o.latency_mean_ns / 1000.0),
+            format!("{:.3}", o.latency_p99_ns / 1000.0),
+            format!("{:.2}", o.mean_hops),
+            format!("{:?} after {:.1} µs", o.ended, o.time_ns / 1000.0),
+        ]);
+    }
+    let mut text = align(&lines);
+    for job in more["jobs"].as_array().into_iter().flatten().filter(|j| !j["id"].is_null()) {
+        let ms = job["finished_ns"].as_f64().map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));
+        text += &format!("job {} on {} terminals: finished after {ms}\n", job["id"], job["terminals"]);
+    }
+    for (what, unit) in [("latency_ns", "ns"), ("bandwidth", "Gbyte/s")] {
+        let values: Vec<f64> =
+            more[what].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        if let Some(last) = values.last() {
+            let at = |share: f64| values[((values.len() - 1) as f64 * share) as usize];
+            text += &format!(
+                "{what}: 0 % {:.2}, 25 % {:.2}, 50 % {:.2}, 75 % {:.2}, 100 % {last:.2} {unit}\n",
+                at(0.0),
+                at(0.25),
+                at(0.5),
+                at(0.75)
+            );
+        }
+    }
+    for w in outcomes.iter().flat_map(|o| &o.deadlock) {
+        text += &format!(
+            "  {} packets behind one from terminal {} to {}: on {} layer {}, want {} layer {}\n",
+            w.wait.packets, w.wait.src, w.wait.dst, w.channel, w.wait.lane, w.wanted, w.wait.wants_lane
+        );
+    }
+    text
+}
+
+/// Everything a study needs of one fabric and its tables: full shift throughput in Gbyte/s, or the deadlock.
+pub fn shift(fabric: &Fabric, tables: &Tables, settings: Settings, bytes: u32) -> Result<Outcome, Failure> {
+    let net = Net::of_fabric(fabric);
+    let router = TableRouter::new(fabric, &net, tables)?;
+    let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, bytes);
+    Ok(run::exchange(&net, settings, &router, script, 1)?)
+}

@@ -1,0 +1,92 @@
+//! How much of a fabric fails: levels of damage from numbers, shares, ratios or years.
+
+use crate::cli::Failure;
+use crate::generate::faults::{Amount, Faults};
+use crate::model::Fabric;
+
+/// Arguments that say how much fails.
+#[derive(Debug, clap::Args)]
+pub struct Damage {
+    /// Levels of damage: numbers or shares
+    #[arg(long, value_name = "N|P%,…", value_delimiter = ',', conflicts_with = "years")]
+    faults: Vec<Amount>,
+    /// What fails: cables, switches, or both in a ratio of switches to cables such as 1:13
+    #[arg(long, value_name = "cables|switches|S:C", default_value = "cables")]
+    what: String,
+    /// Levels of damage by age, from 0 to so many years, at the annual rates
+    #[arg(long, value_name = "Y")]
+    years: Option<u32>,
+    /// Share of the cables that fails in a year
+    #[arg(long, value_name = "P%", default_value = "0.9%")]
+    annual_cables: Amount,
+    /// Share of the switches that fails in a year
+    #[arg(long, value_name = "P%", default_value = "1%")]
+    annual_switches: Amount,
+    /// Damaged fabrics per level, seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub seeds: u64,
+}
+
+/// One level of damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Level {
+    /// Cables that fail.
+    pub cables: usize,
+    /// Switches that fail.
+    pub switches: usize,
+}
+
+impl Level {
+    /// Components that fail.
+    pub fn faults(self) -> usize {
+        self.cables + self.switches
+    }
+    /// The damage with a seed.
+    pub fn with(self, seed: u64) -> Faults {
+        Faults { cables: Amount::Count(self.cables), dead_switches: self.switches, seed }
+    }
+}
+
+fn of(amount: Amount, all: usize) -> f64 {
+    match amount {
+        Amount::Count(n) => n as f64,
+        Amount::Percent(share) => all as f64 * share / 100.0,
+    }
+}
+
+impl Damage {
+    /// The levels for a fabric, in the order given; `default` where none is.
+    ///
+    /// # Errors
+    /// If `--what` is not understood.
+    pub fn levels(&self, fabric: &Fabric, default: &[Amount]) -> Result<Vec<Level>, Failure> {
+        let (cables, switches) = (fabric.channels().len() / 2, fabric.switches().len());
+        let round = |n: f64| n.round() as usize;
+        if let Some(years) = self.years {
+            let rate = |amount, all| of(amount, all);
+            let at = |y: u32| Level {
+                cables: round(rate(self.annual_cables, cables) * f64::from(y)),
+                switches: round(rate(self.annual_switches, switches) * f64::from(y)),
+            };
+            return Ok((0..=years).map(at).collect());
+        }
+        let amounts = if self.faults.is_empty() { default } else { &self.faults };
+        let level = |amount: &Amount| -> Result<Level, Failure> {
+            Ok(match self.what.as_str() {
+                "cables" => Level { cables: round(of(*amount, cables)), switches: 0 },
+                "switches" => Level { cables: 0, switches: round(of(*amount, switches)) },
+                ratio => {
+                    let parts = ratio.split_once(':').and_then(|(s, c)| {
+                        let (s, c) = (s.parse::<f64>().ok()?, c.parse::<f64>().ok()?);
+                        (s > 0.0 && c > 0.0).then_some(s / c)
+                    });
+                    let per_cable =
+                        parts.ok_or_else(|| format!("--what {ratio}: cables, switches or S:C"))?;
+                    let cut = round(of(*amount, cables));
+                    Level { cables: cut, switches: round(cut as f64 * per_cable) }
+                }
+            })
+        };
+        amounts.iter().map(level).collect()
+    }
+}

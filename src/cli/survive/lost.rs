@@ -1,0 +1,121 @@
+//! `sarouter survive lost`: Figure 4.2.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::damage::{Damage, Level};
+use crate::cli::input::{self, Source};
+use crate::cli::{Answer, Context, Failure, Format};
+use crate::generate::faults::Amount;
+use crate::measure::{channel_loads, lost_pairs};
+use crate::model::{Fabric, Tables};
+use crate::report::align;
+use crate::route::EngineOptions;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  sarouter survive lost --fabric kary:10,3,hosts=11 --engines dfsssp,fattree,updown --faults 1,2,5,10,20 --seeds 100")]
+pub struct Args {
+    #[command(flatten)]
+    source: Source,
+    /// Engines, separated by commas
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', default_value = "dfsssp,updown,balanced")]
+    engines: Vec<String>,
+    #[command(flatten)]
+    damage: Damage,
+}
+
+/// Share of connections lost, over the seeds, and what Proposition 4.2 says.
+#[derive(Debug, Serialize)]
+struct Row {
+    engine: String,
+    #[serde(flatten)]
+    level: Level,
+    /// Least, first quartile, median, third quartile, most.
+    lost: [f64; 5],
+    mean: f64,
+    expected: f64,
+}
+
+pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    let input = args.source.load()?;
+    let levels = args.damage.levels(&input.fabric, &[1, 2, 5, 10, 20].map(Amount::Count))?;
+    let bar = super::bar(args.engines.len() * levels.len());
+    let mut rows = Vec::new();
+    for name in &args.engines {
+        let tables = input::route(name, &EngineOptions::default(), &input).answer?;
+        for level in &levels {
+            let one = |seed| {
+                Ok::<_, crate::generate::faults::FaultError>(lost(&input.fabric, &tables, *level, seed)?)
+            };
+            let seeds = 1..=args.damage.seeds.max(1);
+            let found: Result<Vec<f64>, _> =
+                args.source.in_pool(|| seeds.into_par_iter().map(one).collect())?;
+            let mut found = found?;
+            found.sort_by(f64::total_cmp);
+            rows.push(Row {
+                engine: name.clone(),
+                level: *level,
+                lost: [0, 1, 2, 3, 4].map(|q| found[q * (found.len() - 1) / 4]),
+                mean: found.iter().sum::<f64>() / found.len() as f64,
+                expected: expected(&input.fabric, &tables, *level),
+            });
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    match context.format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
+        Format::Text => print!("{}", text(&rows)),
+    }
+    Ok(Answer::Yes)
+}
+
+fn lost(
+    fabric: &Fabric,
+    tables: &Tables,
+    level: Level,
+    seed: u64,
+) -> Result<f64, crate::generate::faults::FaultError> {
+    let damaged = level.with(seed).apply(fabric)?;
+    let switches: BTreeSet<_> = damaged.switches().iter().map(|s| s.guid).collect();
+    let channels: BTreeSet<_> =
+        damaged.channels().iter().map(|c| (damaged.switch(c.from).guid, c.from_port)).collect();
+    let dead: Vec<bool> = fabric.switches().iter().map(|s| !switches.contains(&s.guid)).collect();
+    let gone = |c: &crate::model::Channel| !channels.contains(&(fabric.switch(c.from).guid, c.from_port));
+    let cut: Vec<bool> = fabric.channels().iter().map(gone).collect();
+    Ok(lost_pairs(fabric, tables, &cut, &dead) as f64 / pairs(fabric))
+}
+
+fn pairs(fabric: &Fabric) -> f64 {
+    let hosts = fabric.host_ids().count() as f64;
+    (hosts * (hosts - 1.0)).max(1.0)
+}
+
+/// Proposition 4.2: n faults cut n times the mean number of routes over a cable, both directions.
+/// For switches, what passes a switch or ends there: a route of h channels has h + 1 switches.
+fn expected(fabric: &Fabric, tables: &Tables, level: Level) -> f64 {
+    let load: u64 = channel_loads(fabric, tables).iter().sum();
+    let cables = (fabric.channels().len() / 2).max(1) as f64;
+    let by_cables = level.cables as f64 * load as f64 / cables;
+    let by_switches =
+        level.switches as f64 * (load as f64 + pairs(fabric)) / fabric.switches().len().max(1) as f64;
+    ((by_cables + by_switches) / pairs(fabric)).min(1.0)
+}
+
+fn text(rows: &[Row]) -> String {
+    let head =
+        ["engine", "cables", "switches", "least", "25 %", "median", "75 %", "most", "mean", "Prop. 4.2"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    let percent = |v: f64| format!("{:.3} %", 100.0 * v);
+    for r in rows {
+        let mut line = vec![r.engine.clone(), r.level.cables.to_string(), r.level.switches.to_string()];
+        line.extend(r.lost.map(percent));
+        line.extend([r.mean, r.expected].map(percent));
+        lines.push(line);
+    }
+    align(&lines)
+}

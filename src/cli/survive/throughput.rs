@@ -1,0 +1,298 @@
+//! `sarouter survive throughput`: Tables 4.4 to 4.6, and the advice of section 4.4.2.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::advice::{Advice, Candidate, advise};
+use super::damage::{Damage, Level};
+use crate::cli::simulate::{hardware, shift};
+use crate::cli::{Answer, Context, Failure, Format};
+use crate::generate::faults::Amount;
+use crate::model::{Demand, Fabric, LayerBudget};
+use crate::observe::fabric;
+use crate::report::align;
+use crate::route::{self, EngineOptions};
+use crate::simulate::stats::{Line, mean_ci95, regression};
+use crate::simulate::{Ended, Settings};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  sarouter survive throughput --fabric random:32,256,256,seed=1 --engines dfsssp,updown,balanced \\
+      --faults 0,1%,3%,5%,10% --seeds 10 --out survive
+  sarouter survive throughput --fabric tsubame2:rail=1 --engines dfsssp,fattree --faults 0,2%,4% \\
+      --what 1:13 --out survive
+
+Each run is a line of runs.jsonl as soon as it is done: the same command goes on where it stopped,
+and with --shard I/N every N-th run is done, for a Slurm array with a directory each.")]
+pub struct Args {
+    /// Fabric: a file or a spec
+    #[arg(long, value_name = "FILE|SPEC")]
+    fabric: String,
+    /// Engines, separated by commas
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        value_delimiter = ',',
+        default_value = "dfsssp,lash,updown,minhop,balanced"
+    )]
+    engines: Vec<String>,
+    #[command(flatten)]
+    damage: Damage,
+    /// Virtual layers that may be used
+    #[arg(long, value_name = "K", default_value = "8")]
+    layers: LayerBudget,
+    /// Packets per message: 10 up to 300 hosts, else 1 (as in section 4.3.3.2), unless given
+    #[arg(long, value_name = "N")]
+    packets: Option<u32>,
+    /// Change a figure of the QDR hardware; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Only every N-th run, beginning with the I-th (from 1)
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Directory for runs.jsonl and survive.json
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Threads; all processors unless given
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+/// One damaged fabric, routed and loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Run {
+    fabric: String,
+    engine: String,
+    #[serde(flatten)]
+    level: Level,
+    seed: u64,
+    packets: u32,
+    layers: u8,
+    set: Vec<String>,
+    /// Gbyte/s by Equation 4.2; `None` if there was none.
+    throughput: Option<f64>,
+    /// `deadlock`, or why the engine made no tables.
+    failed: Option<String>,
+}
+
+/// Something to do: engine, level, seed.
+type Task = (String, Level, u64);
+
+pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    let fabric = fabric::load(&args.fabric)?;
+    let settings = hardware("qdr", &args.set)?;
+    for name in &args.engines {
+        route::engine(name, &EngineOptions::default())?;
+    }
+    let default = [0.0, 1.0, 3.0, 5.0, 10.0].map(Amount::Percent);
+    let levels = args.damage.levels(&fabric, &default)?;
+    let packets = args.packets.unwrap_or(if fabric.host_ids().count() <= 300 { 10 } else { 1 }).max(1);
+    fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
+    let path = args.out.join("runs.jsonl");
+    let mut runs = read(&path)?;
+    let tasks: Vec<Task> = tasks(args, &levels)?
+        .into_iter()
+        .filter(|t| !runs.iter().any(|r| is_of(r, args, packets) && same(r, t)))
+        .collect();
+    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let file = Mutex::new(file.map_err(|e| format!("{}: {e}", path.display()))?);
+    let bar = super::bar(tasks.len());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build()?;
+    let done: Result<Vec<Run>, String> = pool.install(|| {
+        let one = |task: &Task| {
+            let run = measured(&fabric, args, settings, packets, task).map_err(|e| e.to_string())?;
+            append(&file, &run).map_err(|e| format!("{}: {e}", path.display()))?;
+            bar.inc(1);
+            Ok(run)
+        };
+        tasks.par_iter().with_max_len(1).map(one).collect()
+    });
+    bar.finish_and_clear();
+    runs.extend(done?);
+    runs.retain(|r| is_of(r, args, packets) && levels.contains(&r.level) && args.engines.contains(&r.engine));
+    finish(args, &runs, context)
+}
+
+/// All runs in a fixed order, or a shard of them. Undamaged, all seeds are the same.
+fn tasks(args: &Args, levels: &[Level]) -> Result<Vec<Task>, Failure> {
+    let mut all = Vec::new();
+    for level in levels {
+        for seed in 1..=if level.faults() == 0 { 1 } else { args.damage.seeds.max(1) } {
+            all.extend(args.engines.iter().map(|e| (e.clone(), *level, seed)));
+        }
+    }
+    let Some(shard) = &args.shard else { return Ok(all) };
+    let parts =
+        shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
+    match parts {
+        Some((i, n)) if (1..=n).contains(&i) => Ok(all.into_iter().skip(i - 1).step_by(n).collect()),
+        _ => Err(format!("--shard {shard}: I/N with I from 1 to N").into()),
+    }
+}
+
+fn is_of(run: &Run, args: &Args, packets: u32) -> bool {
+    run.fabric == args.fabric
+        && run.packets == packets
+        && run.layers == args.layers.get()
+        && run.set == args.set
+}
+
+fn same(run: &Run, task: &Task) -> bool {
+    run.engine == task.0 && run.level == task.1 && run.seed == task.2
+}
+
+/// Lines of an earlier call. A last line without end was being written when it died.
+fn read(path: &Path) -> Result<Vec<Run>, Failure> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(format!("{}: {e}", path.display()).into()),
+    };
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    if whole < text.len() {
+        OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
+    }
+    let line = |(i, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|e| format!("{}:{}: {e}", path.display(), i + 1).into())
+    };
+    text[..whole].lines().enumerate().map(line).collect()
+}
+
+fn append(file: &Mutex<File>, run: &Run) -> std::io::Result<()> {
+    let line = serde_json::to_string(run)? + "\n";
+    let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    file.write_all(line.as_bytes())
+}
+
+fn measured(
+    fabric: &Fabric,
+    args: &Args,
+    settings: Settings,
+    packets: u32,
+    (engine, level, seed): &Task,
+) -> Result<Run, Failure> {
+    let mut run = Run {
+        fabric: args.fabric.clone(),
+        engine: engine.clone(),
+        level: *level,
+        seed: *seed,
+        packets,
+        layers: args.layers.get(),
+        set: args.set.clone(),
+        throughput: None,
+        failed: None,
+    };
+    let damaged = level.with(*seed).apply(fabric)?;
+    let made = route::engine(engine, &EngineOptions::default())?;
+    match made.route(&damaged, &Demand::oblivious(), args.layers) {
+        Err(error) => run.failed = Some(error.to_string()),
+        Ok(tables) => {
+            let outcome = shift(&damaged, &tables, settings, settings.mtu * packets)?;
+            if outcome.ended == Ended::Deadlock {
+                run.failed = Some("deadlock".into());
+            } else {
+                run.throughput = Some(outcome.throughput);
+            }
+        }
+    }
+    Ok(run)
+}
+
+/// One engine at one level.
+#[derive(Debug, Serialize)]
+struct Row {
+    engine: String,
+    #[serde(flatten)]
+    level: Level,
+    runs: usize,
+    failed: usize,
+    mean: f64,
+    /// Half of the 95 % confidence interval.
+    ci95: f64,
+}
+
+/// One engine over all levels.
+#[derive(Debug, Serialize)]
+struct Summary {
+    engine: String,
+    #[serde(flatten)]
+    line: Option<Line>,
+    fails_at: Option<usize>,
+}
+
+fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failure> {
+    let mut by: BTreeMap<(usize, usize, usize), Vec<&Run>> = BTreeMap::new();
+    for r in runs {
+        let engine = args.engines.iter().position(|e| *e == r.engine).unwrap_or(0);
+        by.entry((engine, r.level.faults(), r.level.switches)).or_default().push(r);
+    }
+    let row = |group: &Vec<&Run>| {
+        let values: Vec<f64> = group.iter().filter_map(|r| r.throughput).collect();
+        let (mean, ci95) = mean_ci95(&values);
+        let (engine, level) = (group[0].engine.clone(), group[0].level);
+        Row { engine, level, runs: group.len(), failed: group.len() - values.len(), mean, ci95 }
+    };
+    let rows: Vec<Row> = by.values().map(row).collect();
+    let summary = |engine: &String| {
+        let own = runs.iter().filter(|r| r.engine == *engine);
+        let mut points: Vec<(f64, f64)> =
+            own.clone().filter_map(|r| Some((r.level.faults() as f64, r.throughput?))).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let fails_at = own.filter(|r| r.failed.is_some()).map(|r| r.level.faults()).min();
+        Summary { engine: engine.clone(), line: regression(&points), fails_at }
+    };
+    let summaries: Vec<Summary> = args.engines.iter().map(summary).collect();
+    let candidate =
+        |s: &Summary| Some(Candidate { engine: s.engine.clone(), line: s.line?, fails_at: s.fails_at });
+    let candidates: Vec<Candidate> = summaries.iter().filter_map(candidate).collect();
+    let advice = advise(&candidates, runs.iter().map(|r| r.level.faults()).max().unwrap_or(0));
+    let value = json!({"fabric": args.fabric, "rows": rows, "regression": summaries, "advice": advice});
+    let pretty = serde_json::to_string_pretty(&value)?;
+    crate::cli::common::write_file(&args.out.join("survive.json"), (pretty.clone() + "\n").as_bytes())?;
+    match context.format {
+        Format::Json => println!("{pretty}"),
+        Format::Text => print!("{}", text(&rows, &summaries, &advice)),
+    }
+    Ok(Answer::Yes)
+}
+
+fn text(rows: &[Row], summaries: &[Summary], advice: &[Advice]) -> String {
+    let head = ["engine", "cables", "switches", "runs", "failed", "Gbyte/s", "± 95 %"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    for r in rows {
+        lines.push(vec![
+            r.engine.clone(),
+            r.level.cables.to_string(),
+            r.level.switches.to_string(),
+            r.runs.to_string(),
+            r.failed.to_string(),
+            format!("{:.2}", r.mean),
+            format!("{:.2}", r.ci95),
+        ]);
+    }
+    let mut second = vec![["engine", "intercept", "slope", "R²", "fails at"].map(String::from).to_vec()];
+    for s in summaries {
+        let figure = |f: fn(&Line) -> f64| s.line.as_ref().map_or("-".into(), |l| format!("{:.2}", f(l)));
+        let fails = s.fails_at.map_or("-".into(), |f| f.to_string());
+        second.push(vec![
+            s.engine.clone(),
+            figure(|l| l.intercept),
+            figure(|l| l.slope),
+            figure(|l| l.r2),
+            fails,
+        ]);
+    }
+    let mut text = align(&lines) + "\n" + &align(&second) + "\n";
+    for a in advice {
+        text += &format!("{} to {} faults: {}\n", a.from, a.until, a.engine);
+    }
+    text
+}

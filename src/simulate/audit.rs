@@ -1,0 +1,54 @@
+//! What must hold at every moment, for tests.
+
+use super::engine::Simulator;
+use super::router::Router;
+use super::state::{List, NONE, Out};
+use super::traffic::Traffic;
+
+impl<R: Router, T: Traffic> Simulator<'_, R, T> {
+    /// Checks that no buffer holds more than fits and that room and credits are what the packets
+    /// leave. O(lanes + packets).
+    ///
+    /// # Errors
+    /// The first lane where it does not hold.
+    pub fn audit(&self) -> Result<(), String> {
+        let (input, output) = (self.settings.input_flits as i32, self.settings.output_flits as i32);
+        for (q, lane) in self.outs.iter().enumerate() {
+            let (inside, outside) = (self.flits(self.ins[q].input), self.flits(lane.output));
+            // Credits under way belong to neither side, packets on a cable to the receiving one.
+            if lane.credit < 0 || lane.credit + inside > input {
+                return Err(format!("lane {q}: {} credits, {inside} of {input} flits in use", lane.credit));
+            }
+            if output > 0 && (lane.room < 0 || lane.room + outside > output) {
+                return Err(format!("lane {q}: room for {}, {outside} of {output} flits in use", lane.room));
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets that left their terminal and have not been consumed.
+    pub fn in_network(&self) -> u64 {
+        self.live() - self.hosts.iter().filter(|h| h.packet != NONE).count() as u64
+    }
+
+    /// Whether every buffer is empty and every credit is back.
+    pub fn is_at_rest(&self) -> bool {
+        let (input, output) = (self.settings.input_flits as i32, self.settings.output_flits as i32);
+        let at_rest = |l: &Out| {
+            l.credit == input && l.room == output && l.output.head == NONE && l.waiting.head == NONE
+        };
+        self.live() == 0
+            && self.outs.iter().all(at_rest)
+            && self.ins.iter().all(|l| l.input.head == NONE)
+            && self.links.iter().all(|l| !l.sending && !l.filling && l.reading == 0 && l.parked == 0)
+    }
+
+    fn flits(&self, list: List) -> i32 {
+        let (mut p, mut sum) = (list.head, 0);
+        while p != NONE {
+            sum += i32::from(self.packets[p as usize].header.flits);
+            p = self.packets[p as usize].next;
+        }
+        sum
+    }
+}

@@ -1,0 +1,78 @@
+//! Which packets wait for which: the circle of a deadlock.
+
+use super::engine::Simulator;
+use super::router::Router;
+use super::state::NONE;
+use super::traffic::Traffic;
+
+/// One packet of a circle of waiting packets.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Wait {
+    /// The link in whose input buffer the packet is.
+    pub link: u32,
+    /// Its lane: the layer, for tables.
+    pub lane: u8,
+    /// Terminal that sent it.
+    pub src: u32,
+    /// Terminal that it is for.
+    pub dst: u32,
+    /// Link that it wants.
+    pub wants: u32,
+    /// Lane there.
+    pub wants_lane: u8,
+    /// Packets in that input buffer.
+    pub packets: usize,
+}
+
+impl<R: Router, T: Traffic> Simulator<'_, R, T> {
+    /// The circle in which packets wait for each other, if every packet is stuck: the first of
+    /// each buffer waits for room in the next one, and the last for room in the first. O(links).
+    pub fn wait_cycle(&self) -> Vec<Wait> {
+        let mut seen = vec![NONE; self.ins.len()];
+        for start in 0..self.ins.len() as u32 {
+            let mut at = start;
+            while let Some(next) = self.waits_for(at).filter(|_| seen[at as usize] == NONE) {
+                seen[at as usize] = start;
+                at = next;
+            }
+            if seen[at as usize] == start {
+                return self.circle(at);
+            }
+        }
+        Vec::new()
+    }
+
+    fn waits_for(&self, q: u32) -> Option<u32> {
+        let p = self.ins[q as usize].input.head;
+        let packet = self.packets.get(p as usize).filter(|packet| packet.out != NONE)?;
+        Some((packet.out << self.shift) + u32::from(packet.out_lane))
+    }
+
+    fn circle(&self, start: u32) -> Vec<Wait> {
+        let (mut circle, mut at) = (Vec::new(), start);
+        while let Some(next) = self.waits_for(at) {
+            let mut p = self.ins[at as usize].input.head;
+            let packet = &self.packets[p as usize];
+            let mask = (1 << self.shift) - 1;
+            let mut wait = Wait {
+                link: at >> self.shift,
+                lane: (at & mask) as u8,
+                src: packet.header.src,
+                dst: packet.header.dst,
+                wants: packet.out,
+                wants_lane: packet.out_lane,
+                packets: 0,
+            };
+            while p != NONE {
+                wait.packets += 1;
+                p = self.packets[p as usize].next;
+            }
+            circle.push(wait);
+            at = next;
+            if at == start {
+                break;
+            }
+        }
+        circle
+    }
+}

@@ -1,0 +1,272 @@
+//! The event loop.
+//!
+//! A packet's way over one link: it is first in its input buffer and chooses a link and a lane
+//! ([`Router::hop`]); it waits there in the order of requests; the crossbar moves it to the output
+//! buffer when that has room for all of it (virtual cut-through); the cable takes it when the next
+//! input buffer has room; its head arrives and may go on before its tail is there. Lanes take
+//! turns on the cable and on the crossbar. Without output buffers the middle steps are one.
+//!
+//! Nothing is allocated per packet: packets are slots of one array, and every list is linked
+//! through its members.
+
+use super::net::Net;
+use super::router::Router;
+use super::settings::Settings;
+use super::state::{Content, In, Link, List, NONE, Out, Packet};
+use super::stats::Stats;
+use super::traffic::{Message, Traffic};
+use super::wheel::Wheel;
+use crate::generate::rng::Rng;
+
+pub(super) const ARRIVE: u64 = 0;
+pub(super) const READ: u64 = 1;
+pub(super) const SENT: u64 = 2;
+pub(super) const CREDIT: u64 = 3;
+pub(super) const DELIVER: u64 = 4;
+/// From here on events that cannot move a packet by themselves.
+pub(super) const WAKE: u64 = 5;
+pub(super) const RECONSIDER: u64 = 6;
+
+/// Reconsiderations in vain, per packet, after which adaptive packets count as stuck.
+const IN_VAIN: u64 = 16;
+
+fn event(kind: u64, a: u32, b: u32) -> u64 {
+    kind | u64::from(a) << 4 | u64::from(b) << 32
+}
+
+/// What a terminal is sending.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Host {
+    pub(super) message: Option<Message>,
+    /// Bytes of the message that are not in packets yet.
+    pub(super) left: u32,
+    /// A packet that is made but not sent.
+    pub(super) packet: u32,
+    /// When it will ask for work; 0 if it will not.
+    pub(super) wake: u64,
+    /// When it has consumed everything that has arrived.
+    pub(super) consumed: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Nothing is left to do.
+    Finished,
+    /// The time is over.
+    Time,
+    /// Packets wait for each other in a circle.
+    Deadlock,
+}
+
+/// A network, a routing, traffic, and the state of everything at one moment.
+pub struct Simulator<'a, R, T> {
+    pub(super) net: &'a Net,
+    pub(super) settings: Settings,
+    pub(super) router: &'a R,
+    /// The traffic.
+    pub traffic: T,
+    pub(super) links: Vec<Link>,
+    pub(super) outs: Vec<Out>,
+    pub(super) ins: Vec<In>,
+    pub(super) packets: Vec<Packet>,
+    pub(super) contents: Vec<Content>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) live: u64,
+    /// What was counted.
+    pub stats: Stats,
+    /// log2 of lanes per link.
+    pub(super) shift: u32,
+    pub(super) free: u32,
+    pub(super) now: u64,
+    pub(super) wheel: Wheel,
+    /// Events that may move a packet.
+    pub(super) pending: u64,
+    pub(super) in_vain: u64,
+    pub(super) stopped: bool,
+    pub(super) rng: Rng,
+    pub(super) link_delay: u64,
+    pub(super) head_delay: u64,
+    pub(super) reconsider: u64,
+    /// Reciprocal of the speed-up; 0 for no limit.
+    pub(super) fill: f64,
+    pub(super) full_packet: (u32, u32, u32),
+    pub(super) todo: Vec<u32>,
+    pub(super) wake: Vec<u32>,
+}
+
+impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
+    /// An empty network at time 0.
+    ///
+    /// # Errors
+    /// See [`Settings::check`]; lanes out of 1 to 16; a network too large for the event format.
+    pub fn new(
+        net: &'a Net,
+        settings: Settings,
+        router: &'a R,
+        traffic: T,
+        seed: u64,
+    ) -> Result<Self, String> {
+        settings.check()?;
+        if !(1..=16).contains(&router.lanes()) {
+            return Err(format!("{} lanes, 1 to 16 are possible", router.lanes()));
+        }
+        let per_link = usize::from(router.lanes()).next_power_of_two();
+        if net.links() * per_link >= 1 << 28 {
+            return Err("the network is too large".into());
+        }
+        let out = Out {
+            credit: settings.input_flits as i32,
+            room: settings.output_flits as i32,
+            output: List::EMPTY,
+            waiting: List::EMPTY,
+        };
+        let empty = In { input: List::EMPTY, next: NONE, prev: NONE, turn: 0, in_list: false, read: false };
+        let link = |l: usize| Link {
+            to: match l {
+                _ if l < net.channels() => net.to(l as u32),
+                _ if l < net.channels() + net.terminals() => net.home((l - net.channels()) as u32),
+                _ => NONE,
+            },
+            sending: false,
+            filling: false,
+            reading: 0,
+            cable_turn: 0,
+            crossbar_turn: 0,
+            ready: 0,
+            wanted: 0,
+            parked: 0,
+            busy: 0,
+            sent: 0,
+        };
+        let host = Host { message: None, left: 0, packet: NONE, wake: 0, consumed: 0 };
+        let link_delay = settings.ticks(settings.link_delay_ps);
+        let head_delay = settings.ticks(settings.link_delay_ps + settings.switch_delay_ps);
+        let rates = [settings.link_rate, settings.injection_rate, settings.consumption_rate];
+        let [on_link, injecting, consuming] = rates.map(|r| settings.ticks_at(settings.mtu, r));
+        let slowest = u64::from(on_link.max(injecting).max(consuming));
+        let cable = u64::from(on_link);
+        let delays = vec![cable, cable + link_delay, link_delay, head_delay];
+        let adaptive = router.is_adaptive() && settings.reconsider_ps > 0;
+        Ok(Self {
+            net,
+            settings,
+            router,
+            traffic,
+            links: (0..net.links()).map(link).collect(),
+            outs: vec![out; net.links() * per_link],
+            ins: vec![empty; net.links() * per_link],
+            packets: Vec::new(),
+            contents: Vec::new(),
+            hosts: vec![host; net.terminals()],
+            live: 0,
+            stats: Stats::new(net.terminals()),
+            shift: per_link.trailing_zeros(),
+            free: NONE,
+            now: 0,
+            wheel: Wheel::new(delays, (2 * slowest + head_delay).min(1 << 16)),
+            pending: 0,
+            in_vain: 0,
+            stopped: false,
+            rng: Rng::new(seed),
+            link_delay,
+            head_delay,
+            reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
+            fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
+            full_packet: (on_link, injecting, consuming),
+            todo: Vec::new(),
+            wake: net.hosts().to_vec(),
+        })
+    }
+
+    /// The tick that is simulated.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Packets in the network.
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Ticks that each link spent sending, by link.
+    pub fn busy(&self) -> Vec<u64> {
+        self.links.iter().map(|l| l.busy).collect()
+    }
+
+    /// From now on no terminal starts a message.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Simulates up to and including tick `until`, or to the end.
+    pub fn run(&mut self, until: u64) -> Ended {
+        let mut events = Vec::new();
+        self.wake_hosts();
+        loop {
+            if self.pending == 0 && self.live > 0 && self.is_stuck() {
+                return Ended::Deadlock;
+            }
+            let Some(time) = self.wheel.next(until, &mut events) else {
+                let over = self.wheel.is_empty();
+                self.now = if over { self.now } else { until };
+                return if over { Ended::Finished } else { Ended::Time };
+            };
+            self.now = time;
+            for e in &events {
+                self.handle(*e);
+            }
+        }
+    }
+
+    /// With no event under way that moves a packet: nothing will ever move, unless an adaptive
+    /// packet still finds another way.
+    pub(super) fn is_stuck(&mut self) -> bool {
+        if self.reconsider == 0 {
+            return true;
+        }
+        self.in_vain += 1;
+        self.in_vain > IN_VAIN * self.reconsider * (self.live + 1)
+    }
+
+    #[inline]
+    pub(super) fn handle(&mut self, e: u64) {
+        let (a, b) = ((e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
+        let kind = e & 15;
+        if kind < WAKE {
+            self.pending -= 1;
+            self.in_vain = 0;
+        }
+        match kind {
+            ARRIVE => self.arrive(a),
+            READ => {
+                self.links[a as usize].filling = false;
+                self.finish_read(b);
+                self.fill(a);
+            }
+            SENT => self.sent(a, b),
+            CREDIT => {
+                self.outs[a as usize].credit += b as i32;
+                self.sender_may_send(a >> self.shift);
+            }
+            DELIVER => self.deliver(a),
+            WAKE => {
+                if self.hosts[a as usize].wake == self.now {
+                    self.hosts[a as usize].wake = 0;
+                    self.inject(a);
+                }
+            }
+            _ => self.reconsider(a, b as u16),
+        }
+        while let Some(q) = self.todo.pop() {
+            self.request(q);
+        }
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
+        self.pending += u64::from(kind < WAKE);
+        self.wheel.push(time.max(self.now + 1), event(kind, a, b));
+    }
+}

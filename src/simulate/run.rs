@@ -1,0 +1,309 @@
+//! Whole experiments: run traffic to its end or to a steady state, and say what came out.
+
+use serde::Serialize;
+
+use super::deadlock::Wait;
+use super::engine::{Ended, Simulator};
+use super::net::Net;
+use super::router::Router;
+use super::settings::Settings;
+use super::traffic::Traffic;
+use super::traffic::jobs::Jobs;
+use super::traffic::open::{Destinations, Open};
+use super::traffic::ping::Ping;
+use super::traffic::script::Script;
+
+/// What came out of a run. Rates in Gbyte/s (bytes per nanosecond) of payload.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// Duration: until the last delivery, or of the measuring window.
+    pub time_ns: f64,
+    /// Payload over duration, all terminals together (thesis Equation 4.2 for an exchange).
+    pub throughput: f64,
+    /// Packets consumed.
+    pub packets: u64,
+    /// Payload consumed.
+    pub bytes: u64,
+    /// Cables taken by packets.
+    pub packet_hops: u64,
+    /// Mean latency of a packet from the making of its message.
+    pub latency_mean_ns: f64,
+    /// Half of the packets were not slower.
+    pub latency_p50_ns: f64,
+    /// 99 % of the packets were not slower.
+    pub latency_p99_ns: f64,
+    /// Mean number of channels between switches.
+    pub mean_hops: f64,
+    /// Packets by number of channels.
+    pub hops: Vec<u64>,
+    /// Share of the time in which the busiest channel between switches sent.
+    pub busiest_channel: f64,
+    /// Only for traffic without end: see [`Steady`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady: Option<Steady>,
+    /// The circle of waiting packets, after a deadlock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlock: Vec<Waiting>,
+}
+
+/// A [`Wait`] with names.
+#[derive(Debug, Clone, Serialize)]
+pub struct Waiting {
+    /// Where it is and what it wants, as numbers.
+    #[serde(flatten)]
+    pub wait: Wait,
+    /// Name of the link in whose buffer the packet is.
+    pub channel: String,
+    /// Name of the link that it wants.
+    pub wanted: String,
+}
+
+/// Rates that terminals got, as shares of the cable's rate for payload, in a measuring window.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Steady {
+    /// Offered load as a share, if it was limited.
+    pub offered: Option<f64>,
+    /// Mean over terminals.
+    pub accepted: f64,
+    /// Worst, first quartile, median, third quartile and best terminal, by what they sent and
+    /// others consumed.
+    pub quartiles: [f64; 5],
+    /// Whether the run became steady before the time was over (always, with a given window).
+    pub reached: bool,
+    /// Length of what was simulated before the measuring window.
+    pub warm_up_ns: f64,
+}
+
+/// How long to simulate traffic without end.
+#[derive(Debug, Clone, Copy)]
+pub enum Windows {
+    /// Given times.
+    Given {
+        /// Not measured.
+        warm_up_ns: f64,
+        /// Measured.
+        measure_ns: f64,
+    },
+    /// Until the mean bandwidth of 99 % of the sinks is known to within 5 % (half the width of
+    /// its 99 % confidence interval), or the time is over (thesis section 4.3.4.1, which does not
+    /// say how wide its interval may be).
+    UntilSteady {
+        /// Longest time.
+        most_ns: f64,
+    },
+}
+
+/// Traffic without end.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Who takes part.
+    pub members: Vec<u32>,
+    /// Where to.
+    pub destinations: Destinations,
+    /// Payload of a message.
+    pub bytes: u32,
+    /// Offered load as a share of the cable's rate; `None` for as much as possible.
+    pub offered: Option<f64>,
+    /// Simulated time.
+    pub windows: Windows,
+    /// After measuring, stop sending and see that everything arrives: finds deadlocks of a part
+    /// of the network.
+    pub drain: bool,
+}
+
+/// Packet times per window of the search for a steady state.
+const WINDOW: u64 = 40;
+/// 99.5th percentile of the normal distribution.
+const Z995: f64 = 2.576;
+
+impl<R: Router, T: Traffic> Simulator<'_, R, T> {
+    fn outcome(&self, ended: Ended, ticks: u64) -> Outcome {
+        let ns = |t: f64| t * f64::from(self.settings.tick_ps) / 1000.0;
+        let (stats, time) = (&self.stats, ns(ticks as f64));
+        let busiest = self.links[..self.net.channels()].iter().map(|l| l.busy).max().unwrap_or(0);
+        let longest = stats.hops.iter().rposition(|n| *n > 0).map_or(0, |h| h + 1);
+        let circle = if ended == Ended::Deadlock { self.wait_cycle() } else { Vec::new() };
+        let name = |wait: Wait| Waiting {
+            channel: self.net.link_name(wait.link),
+            wanted: self.net.link_name(wait.wants),
+            wait,
+        };
+        Outcome {
+            ended,
+            time_ns: time,
+            throughput: stats.delivered_bytes as f64 / time.max(f64::MIN_POSITIVE),
+            packets: stats.delivered_packets,
+            bytes: stats.delivered_bytes,
+            packet_hops: stats.links,
+            latency_mean_ns: ns(stats.mean_latency()),
+            latency_p50_ns: ns(stats.latency_percentile(0.5) as f64),
+            latency_p99_ns: ns(stats.latency_percentile(0.99) as f64),
+            mean_hops: stats.mean_hops(),
+            hops: stats.hops[..longest].to_vec(),
+            busiest_channel: busiest as f64 / self.now().max(1) as f64,
+            steady: None,
+            deadlock: circle.into_iter().map(name).collect(),
+        }
+    }
+
+    fn to_the_end(&mut self) -> Outcome {
+        let ended = self.run(u64::MAX);
+        self.outcome(ended, self.stats.last_delivery)
+    }
+}
+
+/// Runs one exchange to its end.
+///
+/// # Errors
+/// See [`Simulator::new`].
+pub fn exchange<R: Router>(
+    net: &Net,
+    settings: Settings,
+    router: &R,
+    script: Script,
+    seed: u64,
+) -> Result<Outcome, String> {
+    Ok(Simulator::new(net, settings, router, script, seed)?.to_the_end())
+}
+
+/// Runs several exchanges at once to their end; also when each of them was finished, in ns.
+///
+/// # Errors
+/// See [`Simulator::new`].
+pub fn jobs<R: Router>(
+    net: &Net,
+    settings: Settings,
+    router: &R,
+    jobs: Jobs,
+    seed: u64,
+) -> Result<(Outcome, Vec<Option<f64>>), String> {
+    let mut simulator = Simulator::new(net, settings, router, jobs, seed)?;
+    let outcome = simulator.to_the_end();
+    let finished = |s: &Script| s.finished().map(|t| settings.nanoseconds(t));
+    Ok((outcome, simulator.traffic.scripts().iter().map(finished).collect()))
+}
+
+/// Runs pairs that answer each other; also the time of each round in ns, by pair.
+///
+/// # Errors
+/// See [`Simulator::new`].
+pub fn ping<R: Router>(
+    net: &Net,
+    settings: Settings,
+    router: &R,
+    ping: Ping,
+    seed: u64,
+) -> Result<(Outcome, Vec<Vec<f64>>), String> {
+    let mut simulator = Simulator::new(net, settings, router, ping, seed)?;
+    let outcome = simulator.to_the_end();
+    let times = simulator.traffic.times().iter();
+    let times = times.map(|rounds| rounds.iter().map(|t| settings.nanoseconds(*t)).collect()).collect();
+    Ok((outcome, times))
+}
+
+/// Runs traffic without end: warms up, measures, and drains if asked.
+///
+/// # Errors
+/// See [`Simulator::new`].
+pub fn load<R: Router>(
+    net: &Net,
+    settings: Settings,
+    router: &R,
+    load: &Load,
+    seed: u64,
+) -> Result<Outcome, String> {
+    let packets = load.bytes.div_ceil(settings.mtu).max(1);
+    let per_message =
+        f64::from(settings.ticks_at(settings.mtu.min(load.bytes), settings.link_rate)) * f64::from(packets);
+    let gap = load.offered.map_or(0.0, |share| per_message / share.max(1e-9));
+    let (members, to) = (&load.members, load.destinations.clone());
+    let open = Open::new(members, net.terminals(), to, load.bytes, gap, settings.source_queue, seed);
+    let mut simulator = Simulator::new(net, settings, router, open, seed.wrapping_add(1))?;
+    let (ended, from, reached) = match load.windows {
+        Windows::Given { warm_up_ns, measure_ns } => given(&mut simulator, warm_up_ns, measure_ns),
+        Windows::UntilSteady { most_ns } => until_steady(&mut simulator, members, most_ns),
+    };
+    let measured = simulator.now().saturating_sub(from).max(1);
+    let mut outcome = simulator.outcome(ended, measured);
+    let full = f64::from(load.bytes) / per_message;
+    let mut shares: Vec<f64> = members
+        .iter()
+        .map(|t| simulator.stats.accepted_from[*t as usize] as f64 / measured as f64 / full)
+        .collect();
+    shares.sort_by(f64::total_cmp);
+    let n = shares.len();
+    outcome.steady = Some(Steady {
+        offered: load.offered,
+        accepted: shares.iter().sum::<f64>() / n.max(1) as f64,
+        quartiles: [0, 1, 2, 3, 4].map(|q| shares.get(q * n.saturating_sub(1) / 4).copied().unwrap_or(0.0)),
+        reached,
+        warm_up_ns: settings.nanoseconds(from),
+    });
+    if load.drain && outcome.ended != Ended::Deadlock {
+        simulator.stop();
+        if simulator.run(u64::MAX) == Ended::Deadlock {
+            outcome.ended = Ended::Deadlock;
+            outcome.deadlock = simulator.outcome(Ended::Deadlock, measured).deadlock;
+        }
+    }
+    Ok(outcome)
+}
+
+fn given<R: Router, T: Traffic>(
+    simulator: &mut Simulator<'_, R, T>,
+    warm_up_ns: f64,
+    measure_ns: f64,
+) -> (Ended, u64, bool) {
+    let tick = f64::from(simulator.settings.tick_ps) / 1000.0;
+    let (warm_up, measure) = ((warm_up_ns / tick) as u64, (measure_ns / tick) as u64);
+    let mut ended = simulator.run(warm_up);
+    if ended == Ended::Time {
+        simulator.stats.reset();
+        simulator.links.iter_mut().for_each(|l| l.busy = 0);
+        ended = simulator.run(warm_up + measure.max(1));
+    }
+    (ended, warm_up, true)
+}
+
+fn until_steady<R: Router, T: Traffic>(
+    simulator: &mut Simulator<'_, R, T>,
+    sinks: &[u32],
+    most_ns: f64,
+) -> (Ended, u64, bool) {
+    let settings = simulator.settings;
+    let window = WINDOW * u64::from(settings.ticks_at(settings.mtu, settings.link_rate));
+    let most = (most_ns * 1000.0 / f64::from(settings.tick_ps)) as u64;
+    // The first windows fill the network.
+    let warm_up = 4 * window;
+    let mut ended = simulator.run(warm_up);
+    simulator.stats.reset();
+    let mut sums = vec![(0.0, 0.0); sinks.len()];
+    let mut before = vec![0; sinks.len()];
+    let mut windows = 0;
+    while ended == Ended::Time {
+        ended = simulator.run(warm_up + (windows + 1) * window);
+        windows += 1;
+        for ((t, sum), before) in sinks.iter().zip(&mut sums).zip(&mut before) {
+            let all = simulator.stats.consumed_by[*t as usize];
+            let bytes = (all - std::mem::replace(before, all)) as f64;
+            *sum = (sum.0 + bytes, sum.1 + bytes * bytes);
+        }
+        let steady = sums.iter().filter(|s| is_known(**s, windows as f64)).count();
+        if windows >= 5 && 100 * steady >= 99 * sinks.len() {
+            return (ended, warm_up, true);
+        }
+        if simulator.now() >= most {
+            break;
+        }
+    }
+    (ended, warm_up, false)
+}
+
+/// Whether a mean is known to within 5 %, from the sum of `n` values and that of their squares.
+fn is_known((sum, squares): (f64, f64), n: f64) -> bool {
+    let mean = sum / n;
+    let variance = (squares / n - mean * mean).max(0.0) * n / (n - 1.0).max(1.0);
+    Z995 * (variance / n).sqrt() <= 0.05 * mean
+}

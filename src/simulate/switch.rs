@@ -1,0 +1,347 @@
+//! What happens in a switch: arrival, choice, waiting, crossbar, cable.
+
+use super::engine::{ARRIVE, CREDIT, DELIVER, READ, RECONSIDER, SENT, Simulator};
+use super::router::{Hop, Router};
+use super::state::{In, Link, List, NONE, Out, Packet, View};
+use super::traffic::Traffic;
+
+impl<R: Router, T: Traffic> Simulator<'_, R, T> {
+    pub(super) fn sender_may_send(&mut self, link: u32) {
+        let injection = link as usize - (link as usize).min(self.net.channels());
+        if link as usize >= self.net.channels() && injection < self.net.terminals() {
+            self.inject(injection as u32);
+        } else {
+            self.send(link);
+        }
+    }
+
+    /// The cable of `link` is free again. `b` is the input lane that was read, without output
+    /// buffers; else lane and flits.
+    pub(super) fn sent(&mut self, link: u32, b: u32) {
+        self.links[link as usize].sending = false;
+        let injection = (link as usize).wrapping_sub(self.net.channels());
+        if injection < self.net.terminals() {
+            return self.inject(injection as u32);
+        }
+        if self.settings.output_flits == 0 {
+            self.finish_read(b);
+            self.send(link);
+        } else {
+            self.outs[((link << self.shift) + (b >> 24)) as usize].room += (b & 0xff_ffff) as i32;
+            self.send(link);
+            self.fill(link);
+        }
+    }
+
+    pub(super) fn arrive(&mut self, p: u32) {
+        let packet = &mut self.packets[p as usize];
+        packet.next = NONE;
+        let q = (packet.link << self.shift) + u32::from(packet.header.lane);
+        let list = &mut self.ins[q as usize].input;
+        if list.head == NONE {
+            *list = List { head: p, tail: p };
+            if !self.ins[q as usize].read {
+                self.request(q);
+            }
+        } else {
+            let last = std::mem::replace(&mut list.tail, p);
+            self.packets[last as usize].next = p;
+        }
+    }
+
+    /// The first packet of an input lane is new there.
+    pub(super) fn request(&mut self, q: u32) {
+        self.ins[q as usize].turn = self.ins[q as usize].turn.wrapping_add(1);
+        let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
+        if limit > 0 && link.reading >= limit {
+            link.parked |= 1 << (q & ((1 << self.shift) - 1));
+        } else {
+            self.choose(q);
+        }
+    }
+
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            net: self.net,
+            links: &self.links,
+            outs: &self.outs,
+            per_link: 1 << self.shift,
+            input_flits: self.settings.input_flits as i32,
+            output_flits: self.settings.output_flits as i32,
+        }
+    }
+
+    #[inline]
+    pub(super) fn ask_router(&mut self, q: u32) -> Hop {
+        let at = self.links[(q >> self.shift) as usize].to;
+        let header = self.packets[self.ins[q as usize].input.head as usize].header;
+        let mut rng = self.rng.clone();
+        let hop = self.router.hop(at, &header, &self.view(), &mut rng);
+        self.rng = rng;
+        hop
+    }
+
+    /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
+    pub(super) fn choose(&mut self, q: u32) {
+        let hop = self.ask_router(q);
+        self.enqueue(q, hop);
+        self.output_may_move(hop.link);
+        if self.reconsider > 0 && self.ins[q as usize].in_list {
+            let turn = u32::from(self.ins[q as usize].turn);
+            self.at(self.now + self.reconsider, RECONSIDER, q, turn);
+        }
+    }
+
+    #[inline]
+    pub(super) fn output_may_move(&mut self, link: u32) {
+        if self.settings.output_flits == 0 {
+            self.send(link);
+        } else {
+            self.fill(link);
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, q: u32, hop: Hop) {
+        let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
+        (packet.out, packet.out_lane, packet.bubble) = (hop.link, hop.lane, hop.bubble);
+        let target = ((hop.link << self.shift) + u32::from(hop.lane)) as usize;
+        let last = self.outs[target].waiting.tail;
+        if last == NONE {
+            self.outs[target].waiting.head = q;
+            self.links[hop.link as usize].wanted |= 1 << hop.lane;
+        } else {
+            self.ins[last as usize].next = q;
+        }
+        self.outs[target].waiting.tail = q;
+        let own = &mut self.ins[q as usize];
+        (own.prev, own.next, own.in_list) = (last, NONE, true);
+    }
+
+    pub(super) fn dequeue(&mut self, q: u32) {
+        let packet = &self.packets[self.ins[q as usize].input.head as usize];
+        let (link, lane) = (packet.out, packet.out_lane);
+        let target = ((link << self.shift) + u32::from(lane)) as usize;
+        let In { prev, next, .. } = self.ins[q as usize];
+        self.ins[q as usize].in_list = false;
+        match prev {
+            NONE => self.outs[target].waiting.head = next,
+            _ => self.ins[prev as usize].next = next,
+        }
+        match next {
+            NONE => self.outs[target].waiting.tail = prev,
+            _ => self.ins[next as usize].prev = prev,
+        }
+        if self.outs[target].waiting.head == NONE {
+            self.links[link as usize].wanted &= !(1 << lane);
+        }
+    }
+
+    /// A waiting packet may choose anew.
+    pub(super) fn reconsider(&mut self, q: u32, turn: u16) {
+        let lane = &self.ins[q as usize];
+        if !lane.in_list || lane.turn != turn {
+            return;
+        }
+        let packet = &self.packets[lane.input.head as usize];
+        let old = Hop { link: packet.out, lane: packet.out_lane, bubble: packet.bubble };
+        let hop = self.ask_router(q);
+        if hop != old {
+            self.dequeue(q);
+            self.enqueue(q, hop);
+            self.output_may_move(hop.link);
+        }
+        if self.ins[q as usize].in_list {
+            self.at(self.now + self.reconsider, RECONSIDER, q, u32::from(turn));
+        }
+    }
+
+    /// The first lane in `mask`, in turn from `from`, on which some input lane waits that fits.
+    pub(super) fn pick(
+        &self,
+        link: u32,
+        mask: u16,
+        from: u8,
+        free: impl Fn(&Out) -> i32,
+    ) -> Option<(u8, u32)> {
+        let mut left = rotate(mask, from);
+        while left != 0 {
+            let v = (left.trailing_zeros() as u8 + from) & 15;
+            left &= left - 1;
+            let lane = &self.outs[((link << self.shift) + u32::from(v)) as usize];
+            let (free, mut q) = (free(lane), lane.waiting.head);
+            while q != NONE {
+                let packet = &self.packets[self.ins[q as usize].input.head as usize];
+                let need = i32::from(packet.header.flits) << u32::from(packet.bubble);
+                if need <= free {
+                    return Some((v, q));
+                }
+                if !packet.bubble {
+                    break;
+                }
+                q = self.ins[q as usize].next;
+            }
+        }
+        None
+    }
+
+    /// Takes the first packet of an input lane out of it, or parks the lane if its port is busy.
+    pub(super) fn take(&mut self, q: u32) -> Option<u32> {
+        self.dequeue(q);
+        let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
+        if limit > 0 && link.reading >= limit {
+            link.parked |= 1 << (q & ((1 << self.shift) - 1));
+            return None;
+        }
+        let p = self.ins[q as usize].input.head;
+        let packet = &mut self.packets[p as usize];
+        let list = &mut self.ins[q as usize].input;
+        list.head = packet.next;
+        if list.head == NONE {
+            list.tail = NONE;
+        }
+        packet.next = NONE;
+        let hop = Hop { link: packet.out, lane: packet.out_lane, bubble: packet.bubble };
+        packet.header.hops += u8::from((hop.link as usize) < self.net.channels());
+        self.router.taken(&mut packet.header, hop);
+        packet.header.lane = hop.lane;
+        Some(p)
+    }
+
+    /// The crossbar moves packets into the output buffer of a link.
+    pub(super) fn fill(&mut self, link: u32) {
+        loop {
+            let Link { filling, wanted, crossbar_turn, .. } = self.links[link as usize];
+            if filling || wanted == 0 {
+                return;
+            }
+            let Some((v, q)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
+            let Some(p) = self.take(q) else { continue };
+            self.links[link as usize].crossbar_turn = (v + 1) & 15;
+            let Packet { header, ticks, tail, .. } = self.packets[p as usize];
+            let target = (link << self.shift) + u32::from(v);
+            self.outs[target as usize].room -= i32::from(header.flits);
+            let read = (self.now + (f64::from(ticks) * self.fill).ceil() as u64).max(tail);
+            self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
+            if self.fill > 0.0 {
+                self.links[link as usize].filling = true;
+                self.start_read(q);
+                self.at(read, READ, link, q);
+            } else if self.ins[q as usize].input.head != NONE {
+                self.todo.push(q);
+            }
+            let list = &mut self.outs[target as usize].output;
+            let last = std::mem::replace(&mut list.tail, p);
+            if last == NONE {
+                list.head = p;
+                self.links[link as usize].ready |= 1 << v;
+            } else {
+                self.packets[last as usize].next = p;
+            }
+            self.send(link);
+        }
+    }
+
+    pub(super) fn start_read(&mut self, q: u32) {
+        self.ins[q as usize].read = true;
+        self.links[(q >> self.shift) as usize].reading += 1;
+    }
+
+    /// An input lane has been read: its next packet may ask, after parked lanes of the same port.
+    pub(super) fn finish_read(&mut self, q: u32) {
+        let (link, own) = (q >> self.shift, q & ((1 << self.shift) - 1));
+        self.ins[q as usize].read = false;
+        self.links[link as usize].reading -= 1;
+        if self.ins[q as usize].input.head != NONE {
+            self.links[link as usize].parked |= 1 << own;
+        }
+        let limit = self.settings.parallel_reads;
+        let mut left = rotate(self.links[link as usize].parked, own as u8 + 1);
+        while left != 0 && (limit == 0 || self.links[link as usize].reading < limit) {
+            let v = (left.trailing_zeros() + own + 1) & 15;
+            left &= left - 1;
+            self.links[link as usize].parked &= !(1 << v);
+            self.request((link << self.shift) + v);
+        }
+    }
+
+    /// Puts a packet on the cable of a link, if it is free and one may go.
+    pub(super) fn send(&mut self, link: u32) {
+        if self.settings.output_flits == 0 {
+            return self.send_unbuffered(link);
+        }
+        let Link { sending, ready, cable_turn, .. } = self.links[link as usize];
+        if sending || ready == 0 {
+            return;
+        }
+        let mut left = rotate(ready, cable_turn);
+        while left != 0 {
+            let v = (left.trailing_zeros() as u8 + cable_turn) & 15;
+            left &= left - 1;
+            let target = (link << self.shift) + u32::from(v);
+            let lane = &mut self.outs[target as usize];
+            let p = lane.output.head;
+            let packet = &self.packets[p as usize];
+            let flits = packet.header.flits;
+            if lane.credit < i32::from(flits) {
+                continue;
+            }
+            lane.credit -= i32::from(flits);
+            lane.output.head = packet.next;
+            if packet.next == NONE {
+                lane.output.tail = NONE;
+                self.links[link as usize].ready &= !(1 << v);
+            }
+            self.links[link as usize].cable_turn = (v + 1) & 15;
+            return self.depart(p, link, u32::from(v) << 24 | u32::from(flits));
+        }
+    }
+
+    pub(super) fn send_unbuffered(&mut self, link: u32) {
+        loop {
+            let Link { sending, wanted, cable_turn, .. } = self.links[link as usize];
+            if sending || wanted == 0 {
+                return;
+            }
+            let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
+            let Some(p) = self.take(q) else { continue };
+            self.links[link as usize].cable_turn = (v + 1) & 15;
+            let Packet { header, ticks, tail, .. } = self.packets[p as usize];
+            self.outs[((link << self.shift) + u32::from(v)) as usize].credit -= i32::from(header.flits);
+            self.start_read(q);
+            let read = (self.now + u64::from(ticks)).max(tail);
+            self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
+            self.depart(p, link, q);
+        }
+    }
+
+    /// A packet starts on a cable.
+    pub(super) fn depart(&mut self, p: u32, link: u32, sent: u32) {
+        let packet = &mut self.packets[p as usize];
+        packet.link = link;
+        let ticks = packet.ticks;
+        let (head, tail) = (self.now + self.link_delay, self.now + self.link_delay + u64::from(ticks));
+        packet.tail = tail;
+        let dst = packet.header.dst;
+        let l = &mut self.links[link as usize];
+        l.sending = true;
+        l.busy += u64::from(ticks);
+        l.sent += 1;
+        let arrives = l.to != NONE;
+        self.stats.links += 1;
+        self.at(self.now + u64::from(ticks), SENT, link, sent);
+        if arrives {
+            return self.at(self.now + self.head_delay, ARRIVE, p, 0);
+        }
+        let consuming = self.consuming(self.contents[p as usize].bytes);
+        let host = &mut self.hosts[dst as usize];
+        host.consumed = (head.max(host.consumed) + consuming).max(tail);
+        let done = host.consumed;
+        self.at(done, DELIVER, p, 0);
+    }
+}
+
+/// Moves bit `from` to the lowest place, the bits below it to the top.
+#[inline]
+fn rotate(mask: u16, from: u8) -> u16 {
+    mask.rotate_right(u32::from(from) & 15)
+}

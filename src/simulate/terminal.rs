@@ -1,0 +1,133 @@
+//! What happens at a terminal: packets are made, injected and consumed.
+
+use super::engine::{ARRIVE, CREDIT, SENT, Simulator, WAKE};
+use super::router::{Header, Router};
+use super::state::{Content, NONE, Packet};
+use super::traffic::{Delivery, Next, Traffic};
+
+impl<R: Router, T: Traffic> Simulator<'_, R, T> {
+    pub(super) fn consuming(&self, bytes: u32) -> u64 {
+        let full = bytes == self.settings.mtu;
+        let rate = self.settings.consumption_rate;
+        u64::from(if full { self.full_packet.2 } else { self.settings.ticks_at(bytes, rate) })
+    }
+
+    pub(super) fn deliver(&mut self, p: u32) {
+        let (header, link) = (self.packets[p as usize].header, self.packets[p as usize].link);
+        let Content { bytes, tag, last, born } = self.contents[p as usize];
+        self.packets[p as usize].next = self.free;
+        self.free = p;
+        self.live -= 1;
+        let q = (link << self.shift) + u32::from(header.lane);
+        self.at(self.now + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.stats.delivered(&header, bytes, born, self.now);
+        let delivery = Delivery { src: header.src, dst: header.dst, bytes, tag, last, born };
+        self.traffic.delivered(&delivery, self.now, &mut self.wake);
+        if !self.wake.is_empty() {
+            self.wake_hosts();
+        }
+    }
+
+    pub(super) fn wake_hosts(&mut self) {
+        let mut wake = std::mem::take(&mut self.wake);
+        wake.drain(..).for_each(|host| self.inject(host));
+        self.wake = wake;
+        while let Some(q) = self.todo.pop() {
+            self.request(q);
+        }
+    }
+
+    /// A terminal sends its next packet, if it has one and its switch has room.
+    pub(super) fn inject(&mut self, t: u32) {
+        let link = self.net.injection(t);
+        if self.links[link as usize].sending {
+            return;
+        }
+        if self.hosts[t as usize].packet == NONE && !self.make_packet(t) {
+            return;
+        }
+        let p = self.hosts[t as usize].packet;
+        let Packet { header, ticks, .. } = self.packets[p as usize];
+        let bytes = self.contents[p as usize].bytes;
+        let lane = &mut self.outs[((link << self.shift) + u32::from(header.lane)) as usize];
+        if lane.credit < i32::from(header.flits) {
+            return;
+        }
+        lane.credit -= i32::from(header.flits);
+        self.hosts[t as usize].packet = NONE;
+        let full = bytes == self.settings.mtu;
+        let own = if full {
+            self.full_packet.1
+        } else {
+            self.settings.ticks_at(bytes, self.settings.injection_rate)
+        };
+        let on_cable = u64::from(own.max(ticks));
+        let packet = &mut self.packets[p as usize];
+        packet.link = link;
+        packet.tail = self.now + self.link_delay + on_cable;
+        let l = &mut self.links[link as usize];
+        l.sending = true;
+        l.busy += on_cable;
+        l.sent += 1;
+        self.stats.links += 1;
+        self.stats.injected(t, bytes);
+        self.at(self.now + on_cable, SENT, link, 0);
+        self.at(self.now + self.head_delay, ARRIVE, p, 0);
+    }
+
+    /// Makes a terminal's next packet; `false` if it has nothing to send now.
+    pub(super) fn make_packet(&mut self, t: u32) -> bool {
+        let message = match self.hosts[t as usize].message {
+            Some(message) => message,
+            None if self.stopped => return false,
+            None => match self.traffic.next(t, self.now) {
+                Next::Idle => return false,
+                Next::At(time) => {
+                    let time = time.max(self.now + 1);
+                    if self.hosts[t as usize].wake != time {
+                        self.hosts[t as usize].wake = time;
+                        self.at(time, WAKE, t, 0);
+                    }
+                    return false;
+                }
+                Next::Send(message) => {
+                    self.hosts[t as usize].message = Some(message);
+                    self.hosts[t as usize].left = message.bytes.max(1);
+                    message
+                }
+            },
+        };
+        let left = self.hosts[t as usize].left;
+        let bytes = left.min(self.settings.mtu);
+        let last = bytes == left;
+        self.hosts[t as usize].left -= bytes;
+        if last {
+            self.hosts[t as usize].message = None;
+        }
+        let (from, home) = (self.net.home(t), self.net.home(message.dst));
+        let flits = self.settings.flits(bytes) as u16;
+        let mut header = Header { src: t, dst: message.dst, from, home, flits, ..Header::default() };
+        let mut rng = self.rng.clone();
+        header.lane = self.router.inject(&mut header, &self.view(), &mut rng);
+        self.rng = rng;
+        let full = bytes == self.settings.mtu;
+        let ticks =
+            if full { self.full_packet.0 } else { self.settings.ticks_at(bytes, self.settings.link_rate) };
+        let packet =
+            Packet { header, next: NONE, link: NONE, out: NONE, out_lane: 0, bubble: false, ticks, tail: 0 };
+        let content = Content { born: message.born, bytes, tag: message.tag, last };
+        self.live += 1;
+        let slot = self.free;
+        if slot == NONE {
+            self.hosts[t as usize].packet = self.packets.len() as u32;
+            self.packets.push(packet);
+            self.contents.push(content);
+        } else {
+            self.free = self.packets[slot as usize].next;
+            self.packets[slot as usize] = packet;
+            self.contents[slot as usize] = content;
+            self.hosts[t as usize].packet = slot;
+        }
+        true
+    }
+}

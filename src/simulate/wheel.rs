@@ -1,0 +1,162 @@
+//! Events to come, by time.
+//!
+//! Most events of a network come after one of a few fixed delays: a packet's time on a cable, a
+//! cable's delay. Those of one delay are made in the order of their times, so each delay has a
+//! queue that is only appended to; memory is walked in order. Everything else goes to a heap.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Events of one tick come out in a fixed order: by delay, then as they went in.
+#[derive(Debug)]
+pub(super) struct Wheel {
+    lines: Vec<(u64, VecDeque<(u64, u64)>)>,
+    /// Other delays: slots of the near future.
+    slots: Vec<Vec<u64>>,
+    /// Bit per slot that is not empty.
+    full: Vec<u64>,
+    in_slots: usize,
+    /// Beyond the slots: time, order of insertion, event.
+    far: BinaryHeap<Reverse<(u64, u64, u64)>>,
+    inserted: u64,
+    now: u64,
+}
+
+impl Wheel {
+    /// With a queue for each of `delays`, and slots for at least `reach` ticks ahead.
+    pub(super) fn new(mut delays: Vec<u64>, reach: u64) -> Self {
+        delays.sort_unstable();
+        delays.dedup();
+        let size = (reach + 1).next_power_of_two().max(64) as usize;
+        Self {
+            lines: delays.into_iter().map(|d| (d, VecDeque::new())).collect(),
+            slots: vec![Vec::new(); size],
+            full: vec![0; size / 64],
+            in_slots: 0,
+            far: BinaryHeap::new(),
+            inserted: 0,
+            now: 0,
+        }
+    }
+
+    /// Whether nothing is to come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.in_slots == 0 && self.far.is_empty() && self.lines.iter().all(|l| l.1.is_empty())
+    }
+
+    /// Adds an event; `time` must be later than the last one taken.
+    #[inline]
+    pub(super) fn push(&mut self, time: u64, event: u64) {
+        debug_assert!(time > self.now);
+        let delay = time - self.now;
+        for (of, line) in &mut self.lines {
+            if *of == delay {
+                return line.push_back((time, event));
+            }
+        }
+        if delay < self.slots.len() as u64 {
+            return self.put(time, event);
+        }
+        self.inserted += 1;
+        self.far.push(Reverse((time, self.inserted, event)));
+    }
+
+    fn put(&mut self, time: u64, event: u64) {
+        let slot = time as usize & (self.slots.len() - 1);
+        self.slots[slot].push(event);
+        self.full[slot / 64] |= 1 << (slot % 64);
+        self.in_slots += 1;
+    }
+
+    /// Advances to the next tick that has events, if it is not after `until`, and moves them into
+    /// `events` (emptied first).
+    pub(super) fn next(&mut self, until: u64, events: &mut Vec<u64>) -> Option<u64> {
+        events.clear();
+        let mut time = self.far.peek().map_or(u64::MAX, |Reverse((time, ..))| *time);
+        if self.in_slots > 0 {
+            time = time.min(self.scan());
+        }
+        for (_, line) in &self.lines {
+            time = time.min(line.front().map_or(u64::MAX, |(time, _)| *time));
+        }
+        if time > until || time == u64::MAX {
+            return None;
+        }
+        self.now = time;
+        while let Some(Reverse((t, _, event))) = self.far.peek().copied() {
+            if t - time >= self.slots.len() as u64 {
+                break;
+            }
+            self.far.pop();
+            self.put(t, event);
+        }
+        let slot = time as usize & (self.slots.len() - 1);
+        self.full[slot / 64] &= !(1 << (slot % 64));
+        self.in_slots -= self.slots[slot].len();
+        events.append(&mut self.slots[slot]);
+        for (_, line) in &mut self.lines {
+            while let Some((_, event)) = line.front().filter(|(t, _)| *t == time) {
+                events.push(*event);
+                line.pop_front();
+            }
+        }
+        Some(time)
+    }
+
+    /// Time of the first slot with events; there is one.
+    fn scan(&self) -> u64 {
+        let size = self.slots.len();
+        let start = (self.now + 1) as usize & (size - 1);
+        let words = self.full.len();
+        let mut word = start / 64;
+        let mut bits = self.full[word] & (!0 << (start % 64));
+        for _ in 0..=words {
+            if bits != 0 {
+                let slot = word * 64 + bits.trailing_zeros() as usize;
+                return self.now + 1 + ((slot + size - start) & (size - 1)) as u64;
+            }
+            word = (word + 1) % words;
+            bits = self.full[word];
+        }
+        u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::rng::Rng;
+
+    #[test]
+    fn events_come_out_by_time_and_none_is_lost() {
+        let mut wheel = Wheel::new(vec![7, 40], 100);
+        let (mut rng, mut expected) = (Rng::new(5), Vec::new());
+        let (mut found, mut events, mut number) = (Vec::new(), Vec::new(), 0);
+        wheel.push(1, u64::MAX);
+        while let Some(time) = wheel.next(u64::MAX, &mut events) {
+            found.extend(events.iter().filter(|e| **e != u64::MAX).map(|e| (time, *e)));
+            for _ in 0..if number < 3000 { 1 + rng.below(2) } else { 0 } {
+                // Delays with a queue, near ones, and some far beyond the slots.
+                let delay = [7, 40, 1 + rng.below(90) as u64, 1 + rng.below(1000) as u64][rng.below(4)];
+                wheel.push(time + delay, number);
+                expected.push((time + delay, number));
+                number += 1;
+            }
+        }
+        assert!(number >= 3000 && wheel.is_empty() && found.is_sorted_by_key(|f| f.0));
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn nothing_comes_out_after_the_limit() {
+        let (mut wheel, mut events) = (Wheel::new(vec![7], 10), Vec::new());
+        wheel.push(7, 1);
+        wheel.push(5000, 2);
+        assert_eq!(wheel.next(6, &mut events), None);
+        assert_eq!(wheel.next(7, &mut events), Some(7));
+        assert_eq!(wheel.next(4999, &mut events), None);
+        assert_eq!(wheel.next(5000, &mut events), Some(5000));
+    }
+}
