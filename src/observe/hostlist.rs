@@ -4,6 +4,8 @@
 //! digits than 32 bits hold; `tux[1-3][0-1]`), reads an unknown `@group` as no node at all, and
 //! has no bound on the size of a range.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::model::{IdError, NodeName};
 
 /// The most nodes one host list may stand for: beyond any machine, well below what hurts.
@@ -93,6 +95,46 @@ pub fn expand(list: &str) -> Result<Vec<NodeName>, HostlistError> {
             .map_err(|source| HostlistError::Name { list: shortened(list), source })?;
     }
     Ok(names)
+}
+
+/// A short host list of these nodes: [`expand`] of it gives the same set. Sorted by prefix, then
+/// number; padded numbers are kept apart from others. O(n log n).
+///
+/// ```
+/// use sarouter::observe::hostlist::{expand, fold};
+/// let nodes = expand("login,r1n[08-11],r1n[1-3]")?;
+/// assert_eq!(fold(&nodes), "login,r1n[1-3,10-11],r1n[08-09]");
+/// # Ok::<(), sarouter::observe::hostlist::HostlistError>(())
+/// ```
+pub fn fold(nodes: &[NodeName]) -> String {
+    // By prefix and padded width (0: not padded).
+    let mut families: BTreeMap<(&str, usize), BTreeSet<u64>> = BTreeMap::new();
+    let mut plain: BTreeSet<&str> = BTreeSet::new();
+    for node in nodes.iter().map(NodeName::as_str) {
+        let prefix = node.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &node[prefix.len()..];
+        let width = if digits.len() > 1 && digits.starts_with('0') { digits.len() } else { 0 };
+        match digits.parse() {
+            Ok(number) => drop(families.entry((prefix, width)).or_default().insert(number)),
+            Err(_) => drop(plain.insert(node)),
+        }
+    }
+    let mut list: Vec<String> = plain.into_iter().map(str::to_string).collect();
+    for ((prefix, width), numbers) in families {
+        let numbers: Vec<u64> = numbers.into_iter().collect();
+        let ranges: Vec<String> = numbers
+            .chunk_by(|a, b| a + 1 == *b)
+            .map(|run| match run {
+                [one] => format!("{one:0width$}"),
+                run => format!("{:0width$}-{:0width$}", run[0], run[run.len() - 1]),
+            })
+            .collect();
+        list.push(match (numbers.len(), ranges.as_slice()) {
+            (1, [one]) => format!("{prefix}{one}"),
+            _ => format!("{prefix}[{}]", ranges.join(",")),
+        });
+    }
+    list.join(",")
 }
 
 /// Splits at commas outside brackets.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::layout::rows;
 use super::page::STYLE;
 use super::svg::{escape, heat_colour};
 use crate::model::{ChannelId, Fabric, SwitchId};
@@ -72,27 +73,6 @@ fn draw(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> (f64, String)
     }
     svg.push_str(&legend(height - 14.0, full));
     (height, svg)
-}
-
-/// Switches by distance from the nearest leaf, farthest row first.
-fn rows(fabric: &Fabric) -> Vec<Vec<SwitchId>> {
-    let mut level = vec![usize::MAX; fabric.switches().len()];
-    let mut row: Vec<SwitchId> = fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()).collect();
-    if row.is_empty() {
-        row = fabric.switch_ids().collect();
-    }
-    let mut rows = Vec::new();
-    while !row.is_empty() {
-        row.iter().for_each(|s| level[s.index()] = rows.len());
-        let mut next: Vec<SwitchId> =
-            row.iter().flat_map(|s| fabric.out(*s)).map(|c| fabric.channel(*c).to).collect();
-        next.retain(|s| level[s.index()] == usize::MAX);
-        next.sort_unstable();
-        next.dedup();
-        rows.push(std::mem::replace(&mut row, next));
-    }
-    rows.reverse();
-    rows
 }
 
 /// `result[switch]`: centre of its circle. Switches that no leaf reaches stay in the corner.

@@ -5,6 +5,7 @@ pub mod curves;
 pub mod demo_page;
 pub mod heat_map;
 pub mod inventory;
+pub mod layout;
 pub mod page;
 pub mod svg;
 

@@ -1,11 +1,13 @@
 //! Tests with the real daemons on loopback. Ignored unless `scripts/test` asks for them, because
 //! they need Debian's packages.
 
+mod browser;
 mod end_to_end;
 mod fabric_files;
 mod handoff;
 mod machine;
 mod package;
+mod page;
 mod peers;
 mod plugin;
 mod slurm;

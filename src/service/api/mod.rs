@@ -3,6 +3,11 @@
 //! | path | who | answer |
 //! |---|---|---|
 //! | `GET /v1/health` | readers | [`super::health::Health`] and what is wrong in words |
+//! | `GET /` | everybody | the web page |
+//! | `GET /v1/fabric` | readers | [`picture::FabricAnswer`]: switches, cables, where to draw them |
+//! | `GET /v1/epochs?limit=N` | readers | [`picture::EpochsAnswer`] |
+//! | `GET /v1/load?epoch=N&job=ID` | readers | [`picture::LoadAnswer`]: per channel, now and before |
+//! | `GET /v1/jobs?epoch=N` | readers | [`picture::JobsAnswer`]: what the tables give each job |
 //! | `POST /v1/look` | writers | the service looks at once |
 //! | `POST /v1/jobs/ID/start` | writers | [`jobs::StartAnswer`]: may this job start? |
 //! | `POST /v1/jobs/ID/end` | writers | `{}` |
@@ -14,7 +19,9 @@
 pub mod answer;
 pub mod jobs;
 pub mod listen;
+mod page;
 pub mod peer;
+pub mod picture;
 pub mod state;
 
 use std::sync::Arc;
@@ -45,16 +52,18 @@ pub struct Api {
 /// All paths.
 pub fn router(api: Api) -> Router {
     let deadline = api.settings.deadline;
-    let read = Router::new().merge(state::read());
+    let read = Router::new().merge(state::read()).merge(picture::read());
     let write = Router::new().merge(state::write()).route_layer(middleware::from_fn(peer::writers_only));
     // These wait on purpose, and not for long.
     let waiting = jobs::write().route_layer(middleware::from_fn(peer::writers_only));
     with_deadline(read.merge(write), deadline)
         .merge(waiting)
+        .merge(page::router())
         .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(|| async {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")
         })
+        .layer(middleware::from_fn(page::own_pages_only))
         .layer(DefaultBodyLimit::max(api.settings.body_limit))
         .with_state(api)
 }

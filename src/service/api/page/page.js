@@ -1,0 +1,289 @@
+// Asks the service what it knows and shows it. No library, no other host.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+const EVERY = 5000;
+const shown = {
+  fabric: null, pictures: null, epochs: [], current: null, load: null, jobs: [],
+  epoch: null, // chosen; null follows the one in force
+  job: null, // chosen; null shows all
+};
+
+class Refused extends Error {}
+
+async function ask(path) {
+  const headers = {};
+  const token = sessionStorage.getItem("token");
+  if (token) headers.Authorization = "Bearer " + token;
+  const answer = await fetch(path, { headers });
+  const body = await answer.json().catch(() => ({}));
+  if (answer.status === 401 || answer.status === 403) throw new Refused(body.error || "refused");
+  if (!answer.ok) throw new Error(body.error || `the service answers ${answer.status}`);
+  return body;
+}
+
+// Element with text (never markup: names come from the fabric) and children.
+function make(tag, text, ...children) {
+  const element = document.createElement(tag);
+  if (text !== null) element.textContent = text;
+  element.append(...children);
+  return element;
+}
+
+const clock = (time) => (time ? new Date(time).toLocaleString() : "–");
+const words = (name) => name.replaceAll("_", " ");
+
+function showHealth(health) {
+  const box = $("health");
+  box.className = health.healthy ? "" : "bad";
+  const verdict = health.healthy ? "healthy" : `${health.problems.length} to look at`;
+  const facts = [
+    shown.current === null ? "nothing published yet" : `epoch ${shown.current} in force`,
+    health.acknowledged ? `OpenSM took it in ${health.acknowledged.milliseconds} ms` : null,
+    `last pass ${clock(health.last_success)}`,
+    health.next_pass ? `next ${clock(health.next_pass)}` : null,
+    health.waiting_jobs ? `${health.waiting_jobs} young jobs wait` : null,
+  ];
+  box.replaceChildren(make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
+  $("problems").replaceChildren(...health.problems.map((p) => make("li", p)));
+}
+
+function showEpochs() {
+  const most = Math.max(1, ...shown.epochs.map((e) => Math.max(e.effective_max_before || 0, e.effective_max_after)));
+  const chosen = shown.epoch === null ? shown.current : shown.epoch;
+  const bar = (kind, value) => {
+    const element = make("i", null);
+    element.className = "key " + kind;
+    element.style.height = (70 * value) / most + "px";
+    return element;
+  };
+  const box = $("epochs");
+  const atEnd = box.scrollLeft + box.clientWidth >= box.scrollWidth - 4;
+  box.replaceChildren(...shown.epochs.map((e) => {
+    const button = make("button", null, bar("before", e.effective_max_before || 0), bar("now", e.effective_max_after));
+    const before = e.effective_max_before === null ? "" : `${e.effective_max_before} → `;
+    button.type = "button";
+    button.dataset.epoch = e.epoch;
+    button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${before}${e.effective_max_after}`;
+    button.setAttribute("aria-label", button.title);
+    button.setAttribute("aria-pressed", e.epoch === chosen);
+    button.addEventListener("click", () => choose(e.epoch === shown.current ? null : e.epoch, null));
+    return button;
+  }));
+  if (atEnd) box.scrollLeft = box.scrollWidth;
+  const e = shown.epochs.find((e) => e.epoch === chosen);
+  $("epoch").textContent = e
+    ? `Epoch ${e.epoch}${e.epoch === shown.current ? " (in force)" : ""}, ${clock(e.created)}: ${words(e.reason)}, `
+      + `${e.multi_switch_jobs} multi-switch jobs, engine ${e.engine}, ${e.layers} virtual layer${e.layers === 1 ? "" : "s"}, `
+      + `${(100 * e.dark_fiber).toFixed(0)} % of the channels unused, computed in ${e.milliseconds.toFixed(0)} ms`
+    : "";
+}
+
+const isDark = () => document.documentElement.classList.contains("dark");
+const largest = (loads) => loads.reduce((a, b) => Math.max(a, b), 0);
+
+function showLoad() {
+  const { fabric, load, pictures } = shown;
+  if (!fabric || !load) return;
+  const full = Math.max(1, largest(load.now), load.before ? largest(load.before) : 0);
+  const whose = shown.job === null ? "inside jobs" : `of job ${shown.job}`;
+  const title = (what, loads) => `${what}: at most ${largest(loads)} routes ${whose} on a channel, `
+    + `${loads.filter((n) => n === 0).length} of ${loads.length} channels unused`;
+  const caption = (id, text) => {
+    $("t-" + id).textContent = text;
+    $(id).setAttribute("aria-label", text);
+  };
+  caption("now", title(`Epoch ${load.epoch}`, load.now) + (load.other_fabric ? " (made for another fabric)" : ""));
+  pictures.now.draw(load.now, full, isDark());
+  $("before").parentElement.hidden = !load.before;
+  if (load.before) {
+    caption("before", title("Tables before, same jobs", load.before));
+    pictures.before.draw(load.before, full, isDark());
+  }
+  showScale(full);
+  const order = load.now.map((_, c) => c).filter((c) => load.now[c] > 0);
+  order.sort((a, b) => load.now[b] - load.now[a] || a - b);
+  $("busiest").replaceChildren(...order.slice(0, 12).map((c) =>
+    make("tr", null, make("td", channelName(c)), make("td", load.now[c]), make("td", load.before ? load.before[c] : "–"))));
+  if (!document.body.dataset.drawn) document.body.dataset.drawn = Math.round(performance.now());
+}
+
+function showScale(full) {
+  const canvas = make("canvas", null);
+  [canvas.width, canvas.height] = [SHADES, 1];
+  const context = canvas.getContext("2d");
+  for (let i = 0; i < SHADES; i++) {
+    context.fillStyle = shade(isDark() ? STOPS.dark : STOPS.light, i / (SHADES - 1));
+    context.fillRect(i, 0, 1, 1);
+  }
+  const unused = make("i", null);
+  unused.className = "unused";
+  $("scale").replaceChildren("1", canvas, `${full} routes`, unused, "unused · each cable is two lines, one per direction");
+}
+
+function channelName(channel) {
+  const [from, to] = shown.fabric.cables[channel >> 1];
+  const [a, b] = channel % 2 ? [to, from] : [from, to];
+  return `${shown.fabric.names[a]} → ${shown.fabric.names[b]}`;
+}
+
+// Whether a host list of Slurm names a node: n[1-4,9].
+function holds(list, node) {
+  const number = node.match(/^(.*?)(\d+)$/);
+  return [...list.matchAll(/([^,[]+)(?:\[([^\]]*)\])?/g)].some(([, prefix, ranges]) => {
+    if (!ranges) return prefix === node;
+    return number && number[1] === prefix && ranges.split(",").some((range) => {
+      const [low, high = low] = range.split("-");
+      const padded = low.length > 1 && low[0] === "0";
+      return +number[2] >= +low && +number[2] <= +high && (padded ? number[2].length === low.length : number[2][0] !== "0");
+    });
+  });
+}
+
+function showJobs() {
+  const wanted = $("filter").value.trim();
+  const fits = (job) => !wanted || job.id.includes(wanted) || job.nodes.includes(wanted)
+    || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted);
+  const jobs = shown.jobs.filter(fits);
+  const cells = (job) => ["max", "busiest", "links"].flatMap((key) =>
+    [job.now, job.before].map((gets) => make("td", gets ? gets[key] : "–")));
+  $("jobs").replaceChildren(...jobs.map((job) => {
+    const nodes = make("td", job.nodes);
+    nodes.title = job.nodes;
+    const row = make("tr", null, make("td", job.id), make("td", job.state.toLowerCase()), nodes,
+      make("td", job.node_count), make("td", job.switches), ...cells(job));
+    row.dataset.job = job.id;
+    row.setAttribute("aria-selected", job.id === shown.job);
+    row.tabIndex = 0;
+    const toggle = () => choose(shown.epoch, job.id === shown.job ? null : job.id);
+    row.addEventListener("click", toggle);
+    row.addEventListener("keydown", (event) => { if (event.key === "Enter") toggle(); });
+    return row;
+  }));
+  const all = shown.jobs.length;
+  $("count").textContent = wanted ? `${jobs.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
+  $("all").hidden = shown.job === null;
+}
+
+// What the addresses have in common.
+function query(job) {
+  const parts = [];
+  if (shown.epoch !== null) parts.push("epoch=" + shown.epoch);
+  if (job !== null) parts.push("job=" + encodeURIComponent(job));
+  return parts.length ? "?" + parts.join("&") : "";
+}
+
+let loadOf = null;
+
+async function fetchLoad() {
+  const key = [shown.fabric.fingerprint, shown.epoch === null ? shown.current : shown.epoch, shown.job].join(" ");
+  if (key === loadOf) return;
+  const load = await ask("v1/load" + query(shown.job));
+  loadOf = key;
+  shown.load = load;
+  showLoad();
+}
+
+async function fetchJobs() {
+  shown.jobs = (await ask("v1/jobs" + query(null))).jobs;
+  if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) shown.job = null;
+  showJobs();
+}
+
+async function fetchFabric(fingerprint) {
+  if (shown.fabric && shown.fabric.fingerprint === fingerprint) return;
+  const fabric = await ask("v1/fabric");
+  const nth = parallel(fabric.cables);
+  shown.fabric = fabric;
+  shown.pictures = { now: new Picture($("now"), fabric, nth), before: new Picture($("before"), fabric, nth) };
+  loadOf = null;
+}
+
+let turn = Promise.resolve();
+
+// One after the other: an answer never overtakes a later question.
+function inTurn(work) {
+  turn = turn.then(work).catch(failed);
+  return turn;
+}
+
+function failed(error) {
+  const refused = error instanceof Refused;
+  $("login").hidden = !refused;
+  $("health").className = "bad";
+  $("health").replaceChildren(make("b", refused ? error.message : "no answer: " + error.message));
+}
+
+function choose(epoch, job) {
+  shown.epoch = epoch;
+  shown.job = job;
+  showEpochs();
+  showJobs();
+  return inTurn(async () => {
+    await fetchJobs();
+    if (shown.current !== null) await fetchLoad();
+  });
+}
+
+async function refresh() {
+  const [health, history] = await Promise.all([ask("v1/health"), ask("v1/epochs?limit=300")]);
+  $("login").hidden = true;
+  shown.epochs = history.epochs;
+  shown.current = history.current;
+  if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) shown.epoch = null;
+  showHealth(health);
+  showEpochs();
+  if (history.fabric === null) return; // the service has not looked yet
+  await fetchFabric(history.fabric);
+  if (shown.current !== null) await fetchLoad();
+  await fetchJobs();
+}
+
+// --- light and dark ---
+const THEMES = ["system", "light", "dark"];
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+function applyTheme() {
+  const theme = localStorage.getItem("theme") || "system";
+  $("theme").textContent = theme;
+  document.documentElement.classList.toggle("dark", theme === "dark" || (theme === "system" && systemDark.matches));
+  showLoad();
+}
+
+$("theme").addEventListener("click", () => {
+  const next = (THEMES.indexOf(localStorage.getItem("theme") || "system") + 1) % THEMES.length;
+  localStorage.setItem("theme", THEMES[next]);
+  applyTheme();
+});
+systemDark.addEventListener("change", applyTheme);
+
+// --- the rest of what a person does ---
+$("filter").addEventListener("input", showJobs);
+$("all").addEventListener("click", () => choose(shown.epoch, null));
+$("login").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("token", $("token").value);
+  inTurn(refresh);
+});
+for (const id of ["now", "before"]) {
+  $(id).addEventListener("mousemove", (event) => {
+    const channel = shown.pictures ? shown.pictures[id].at(event.offsetX, event.offsetY) : -1;
+    const tip = $("tip");
+    tip.hidden = channel < 0 || !shown.load;
+    if (tip.hidden) return;
+    const { now, before } = shown.load;
+    tip.textContent = `${channelName(channel)}: ${now[channel]} now` + (before ? `, ${before[channel]} before` : "");
+    tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 4) + "px";
+    tip.style.top = event.clientY + 14 + "px";
+  });
+  $(id).addEventListener("mouseleave", () => { $("tip").hidden = true; });
+}
+let resizing = 0;
+addEventListener("resize", () => {
+  clearTimeout(resizing);
+  resizing = setTimeout(showLoad, 100);
+});
+
+applyTheme();
+inTurn(refresh);
+setInterval(() => { if (!document.hidden) inTurn(refresh); }, EVERY);

@@ -1,0 +1,357 @@
+//! What the web page draws: the fabric, the load of its channels, the jobs, the epochs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router, body::Bytes};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use super::answer::ApiError;
+use super::{Api, Ask, json};
+use crate::measure::{JobFigures, effective_loads, per_job};
+use crate::model::{Group, JobId, JobMap, JobState, Placed};
+use crate::observe::hostlist;
+use crate::plan::Reason;
+use crate::publish::{Epoch, EpochNumber, EpochStore, HistoryRow};
+use crate::report::layout::{self, layout};
+use crate::service::command::Command;
+use crate::service::step::View;
+
+pub(super) fn read() -> Router<Api> {
+    Router::new()
+        .route("/v1/fabric", get(fabric))
+        .route("/v1/epochs", get(epochs))
+        .route("/v1/jobs", get(jobs))
+        .route("/v1/load", get(load))
+        .layer(Extension(Arc::new(Computed::default())))
+}
+
+/// The answer of `GET /v1/fabric`: the fabric of the newest look, and where to draw its switches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FabricAnswer {
+    /// Changes with the fabric.
+    pub fingerprint: String,
+    /// What the places follow.
+    pub layout: layout::Kind,
+    /// Width over height that suits it.
+    pub aspect: f64,
+    /// Descriptions, by switch.
+    pub names: Vec<String>,
+    /// Hosts attached, by switch.
+    pub hosts: Vec<usize>,
+    /// Places in a unit square, y downwards, by switch.
+    pub places: Vec<[f64; 2]>,
+    /// Pairs of switches, by cable. Cable `i` is channel `2i` from the first to the second, and
+    /// channel `2i + 1` back.
+    pub cables: Vec<[usize; 2]>,
+    /// Cables that close a ring of a torus, ascending.
+    pub wraps: Vec<usize>,
+}
+
+impl FabricAnswer {
+    fn of(view: &View) -> Self {
+        let fabric = &view.fabric;
+        let drawn = layout(fabric);
+        let round = |v: f64| (v * 1e5).round() / 1e5;
+        Self {
+            fingerprint: fabric.fingerprint().to_string(),
+            layout: drawn.kind,
+            aspect: drawn.aspect,
+            names: fabric.switches().iter().map(|s| s.description.clone()).collect(),
+            hosts: fabric.switch_ids().map(|s| fabric.attached(s).len()).collect(),
+            places: drawn.places.iter().map(|p| p.map(round)).collect(),
+            cables: fabric.channels().iter().step_by(2).map(|c| [c.from.index(), c.to.index()]).collect(),
+            wraps: (0..drawn.wraps.len()).filter(|i| drawn.wraps[*i]).collect(),
+        }
+    }
+}
+
+/// The answer of `GET /v1/epochs?limit=N`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EpochsAnswer {
+    /// The epoch in force.
+    pub current: Option<EpochNumber>,
+    /// Fingerprint of the fabric of the newest look.
+    pub fabric: Option<String>,
+    /// The newest, ascending.
+    pub epochs: Vec<HistoryRow>,
+    /// What could not be read.
+    pub notes: Vec<String>,
+}
+
+/// The answer of `GET /v1/load?epoch=N&job=ID`: routes inside the epoch's jobs, or inside one of
+/// them, over each channel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadAnswer {
+    /// The epoch.
+    pub epoch: EpochNumber,
+    /// When it was published.
+    pub created: DateTime<Utc>,
+    /// Why.
+    pub reason: Reason,
+    /// Its engine.
+    pub engine: String,
+    /// It was made for another fabric than the one of now: channels it does not know carry nothing.
+    pub other_fabric: bool,
+    /// With the epoch's tables, by channel.
+    pub now: Vec<u64>,
+    /// With the tables before it, by channel; `None` if there were none or they are gone.
+    pub before: Option<Vec<u64>>,
+}
+
+/// The answer of `GET /v1/jobs?epoch=N`. For the epoch in force, the jobs of the newest look; for
+/// another, those it was made for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobsAnswer {
+    /// The epoch whose tables are measured; `None`: nothing is published.
+    pub epoch: Option<EpochNumber>,
+    /// When Slurm was asked.
+    pub time: DateTime<Utc>,
+    /// By id.
+    pub jobs: Vec<JobAnswer>,
+}
+
+/// A job, and what the tables give it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobAnswer {
+    /// Slurm's id.
+    pub id: JobId,
+    /// Slurm's state.
+    pub state: JobState,
+    /// Its nodes, as a host list.
+    pub nodes: String,
+    /// How many they are.
+    pub node_count: usize,
+    /// Switches that its nodes are on.
+    pub switches: usize,
+    /// When it started.
+    pub start: Option<DateTime<Utc>>,
+    /// With the epoch's tables; `None` under one switch.
+    pub now: Option<Gets>,
+    /// With the tables before.
+    pub before: Option<Gets>,
+}
+
+/// What tables give a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Gets {
+    /// Its own routes on the channel that carries most of them, and channels it uses.
+    #[serde(flatten)]
+    pub own: JobFigures,
+    /// Routes of all jobs on the busiest of those channels.
+    pub busiest: u64,
+}
+
+/// What an answer depends on: the look, the epoch, the job asked for.
+type Key = (&'static str, String, Option<EpochNumber>, Option<String>);
+
+/// The last answers that took computing. One is computed at a time: who asks for the same meanwhile
+/// finds it here.
+#[derive(Debug, Default)]
+struct Computed(Mutex<VecDeque<(Key, Bytes)>>);
+
+/// Answers kept.
+const KEPT: usize = 12;
+
+impl Computed {
+    async fn get<T: Serialize + 'static>(
+        &self,
+        key: Key,
+        compute: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<Response, ApiError> {
+        let mut kept = self.0.lock().await;
+        let body = match kept.iter().find(|(known, _)| *known == key) {
+            Some((_, body)) => body.clone(),
+            None => {
+                let bytes = tokio::task::spawn_blocking(move || {
+                    compute().and_then(|v| serde_json::to_vec(&v).map_err(|e| ApiError::failed(&e)))
+                });
+                let body = Bytes::from(bytes.await.map_err(|e| ApiError::failed(&e))??);
+                kept.truncate(KEPT - 1);
+                kept.push_front((key, body.clone()));
+                body
+            }
+        };
+        Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    }
+}
+
+async fn view(api: &Api) -> Result<Arc<View>, ApiError> {
+    let nothing = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "nothing was seen yet");
+    api.handle.ask(Command::View).await?.ok_or_else(nothing)
+}
+
+async fn fabric(
+    State(api): Ask,
+    Extension(computed): Extension<Arc<Computed>>,
+) -> Result<Response, ApiError> {
+    let view = view(&api).await?;
+    let key = ("fabric", view.fabric.fingerprint().to_string(), None, None);
+    computed.get(key, move || Ok(FabricAnswer::of(&view))).await
+}
+
+/// Which epochs.
+#[derive(Debug, Deserialize)]
+struct Newest {
+    limit: Option<usize>,
+}
+
+async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Response, ApiError> {
+    let view = api.handle.ask(Command::View).await?;
+    let read = move || -> Result<EpochsAnswer, ApiError> {
+        let failed = |e| ApiError::failed(&e);
+        let current = api.store.current().map_err(failed)?;
+        let mut history = api.store.history().map_err(failed)?;
+        let limit = newest.limit.unwrap_or(500);
+        history.rows.drain(..history.rows.len().saturating_sub(limit));
+        let fabric = view.map(|view| view.fabric.fingerprint().to_string());
+        Ok(EpochsAnswer { current, fabric, epochs: history.rows, notes: history.notes })
+    };
+    Ok(json(tokio::task::spawn_blocking(read).await.map_err(|e| ApiError::failed(&e))??))
+}
+
+/// What is to be measured.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    epoch: Option<String>,
+    job: Option<String>,
+}
+
+impl Asked {
+    /// The epoch asked for, else the one in force.
+    fn epoch(&self, store: &EpochStore) -> Result<Option<EpochNumber>, ApiError> {
+        match &self.epoch {
+            Some(number) => Ok(Some(number.parse().map_err(|e: String| ApiError::bad(e))?)),
+            None => store.current().map_err(|e| ApiError::failed(&e)),
+        }
+    }
+}
+
+fn stored(store: &EpochStore, number: EpochNumber) -> Result<Epoch, ApiError> {
+    if !store.epoch_path(number).is_dir() {
+        return Err(ApiError::missing(format!("there is no epoch {number}, or no longer")));
+    }
+    store.epoch(number).map_err(|e| ApiError::failed(&e))
+}
+
+/// The epoch before, if it is still there.
+fn before(store: &EpochStore, epoch: &Epoch) -> Option<Epoch> {
+    epoch.plan().previous.and_then(|number| store.epoch(number).ok())
+}
+
+async fn load(
+    State(api): Ask,
+    Extension(computed): Extension<Arc<Computed>>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let view = view(&api).await?;
+    let nothing = || ApiError::missing("nothing is published");
+    let number = asked.epoch(&api.store)?.ok_or_else(nothing)?;
+    let fingerprint = view.fabric.fingerprint().to_string();
+    let key = ("load", fingerprint, Some(number), asked.job.clone());
+    computed.get(key, move || measured(&api.store, &view, number, asked.job.as_deref())).await
+}
+
+fn measured(
+    store: &EpochStore,
+    view: &View,
+    number: EpochNumber,
+    job: Option<&str>,
+) -> Result<LoadAnswer, ApiError> {
+    let epoch = stored(store, number)?;
+    let fabric = &view.fabric;
+    let groups = match job {
+        None => epoch.plan().demand.on(fabric).groups,
+        Some(id) => {
+            let jobs = jobs_of(view, &epoch, store);
+            let placed = view.nodes.place(&jobs).jobs.into_iter().find(|(job, _)| job.as_str() == id);
+            let missing = || ApiError::missing(format!("there is no job {id} in this epoch"));
+            vec![Group::new(placed.ok_or_else(missing)?.1)]
+        }
+    };
+    let loads = |epoch: &Epoch| {
+        let tables = epoch.tables(fabric).map_err(|e| ApiError::failed(&e))?;
+        Ok::<_, ApiError>(effective_loads(fabric, &tables, &groups))
+    };
+    let plan = epoch.plan();
+    Ok(LoadAnswer {
+        epoch: number,
+        created: plan.created,
+        reason: plan.reason,
+        engine: plan.engine.clone(),
+        other_fabric: plan.fabric != fabric.fingerprint(),
+        now: loads(&epoch)?,
+        before: before(store, &epoch).and_then(|epoch| loads(&epoch).ok()),
+    })
+}
+
+/// Those of now for the epoch in force, else those the epoch was made for.
+fn jobs_of(view: &View, epoch: &Epoch, store: &EpochStore) -> JobMap {
+    match store.current() {
+        Ok(Some(current)) if current == epoch.number() => view.jobs.clone(),
+        _ => epoch.plan().jobs.clone(),
+    }
+}
+
+async fn jobs(
+    State(api): Ask,
+    Extension(computed): Extension<Arc<Computed>>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let view = view(&api).await?;
+    let number = asked.epoch(&api.store)?;
+    let look = format!("{} {}", view.fabric.fingerprint(), view.jobs.time.to_rfc3339());
+    computed.get(("jobs", look, number, None), move || served(&api.store, &view, number)).await
+}
+
+fn served(store: &EpochStore, view: &View, number: Option<EpochNumber>) -> Result<JobsAnswer, ApiError> {
+    let epoch = number.map(|n| stored(store, n)).transpose()?;
+    let previous = epoch.as_ref().and_then(|epoch| before(store, epoch));
+    let jobs = epoch.as_ref().map_or_else(|| view.jobs.clone(), |epoch| jobs_of(view, epoch, store));
+    let fabric = &view.fabric;
+    let placed = view.nodes.place(&jobs).jobs;
+    let multi: Vec<bool> = placed.iter().map(|(_, t)| Placed::is_multi_switch(fabric, t)).collect();
+    let groups: Vec<Group> =
+        placed.iter().zip(&multi).filter(|(_, m)| **m).map(|((_, t), _)| Group::new(t.clone())).collect();
+    let gets = |epoch: Option<&Epoch>| match epoch {
+        Some(epoch) => gets(view, epoch, &groups).map(|g| g.into_iter().map(Some).collect::<Vec<_>>()),
+        None => Ok(vec![None; groups.len()]),
+    };
+    let mut now = gets(epoch.as_ref())?.into_iter();
+    let mut before = gets(previous.as_ref()).unwrap_or_else(|_| vec![None; groups.len()]).into_iter();
+    let answers = jobs.jobs.iter().zip(&placed).zip(&multi).map(|((job, (_, terminals)), multi)| {
+        let mut switches: Vec<_> = terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
+        switches.sort_unstable();
+        switches.dedup();
+        JobAnswer {
+            id: job.id.clone(),
+            state: job.state,
+            nodes: hostlist::fold(&job.nodes),
+            node_count: job.nodes.len(),
+            switches: switches.len(),
+            start: job.start,
+            now: if *multi { now.next().flatten() } else { None },
+            before: if *multi { before.next().flatten() } else { None },
+        }
+    });
+    Ok(JobsAnswer { epoch: number, time: jobs.time, jobs: answers.collect() })
+}
+
+/// What an epoch's tables give each group.
+fn gets(view: &View, epoch: &Epoch, groups: &[Group]) -> Result<Vec<Gets>, ApiError> {
+    let fabric = &view.fabric;
+    let tables = epoch.tables(fabric).map_err(|e| ApiError::failed(&e))?;
+    let all = effective_loads(fabric, &tables, groups);
+    let figures = per_job(fabric, &tables, groups);
+    let busiest = |group: &Group| {
+        let own = effective_loads(fabric, &tables, std::slice::from_ref(group));
+        own.iter().zip(&all).filter(|(own, _)| **own > 0).map(|(_, all)| *all).max().unwrap_or(0)
+    };
+    Ok(groups.iter().zip(figures).map(|(group, own)| Gets { own, busiest: busiest(group) }).collect())
+}

@@ -1,0 +1,239 @@
+//! The web page in Chromium, served by the real service.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::browser::{Browser, forward};
+use super::testbed::{await_some, run};
+
+/// A service on a fabric, with a `squeue` that says what the test wants.
+struct Site {
+    directory: tempfile::TempDir,
+    service: Option<Child>,
+}
+
+impl Site {
+    /// Publishes an epoch for each list of jobs (lines `ID NODES`), then serves.
+    fn new(fabric: &str, engine: &str, lists: &[String]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        fs::write(path("squeue"), format!("#!/bin/sh\ncat {}\n", path("jobs"))).unwrap();
+        fs::set_permissions(path("squeue"), fs::Permissions::from_mode(0o755)).unwrap();
+        let settings = format!(
+            "[state]\ndirectory = {:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {:?}\nmin_job_age_seconds = 0\n\
+             [routing]\nengine = {engine:?}\n[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n",
+            path("state"),
+            path("squeue")
+        );
+        fs::write(path("sarouter.toml"), settings).unwrap();
+        let mut site = Self { directory, service: None };
+        for list in lists {
+            let line =
+                |l: &str| l.split_once(' ').map(|(id, nodes)| format!("{id}|RUNNING|{nodes}|NONE|NONE\n"));
+            let jobs: String = list.lines().filter_map(line).collect();
+            fs::write(site.directory.path().join("jobs"), jobs).unwrap();
+            run(&mut site.sarouter("tick"));
+        }
+        let serve = site.sarouter("serve").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        site.service = Some(serve);
+        site
+    }
+
+    fn sarouter(&self, word: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.arg(word).arg("--config").arg(self.directory.path().join("sarouter.toml"));
+        command
+    }
+
+    /// Where a browser finds it.
+    fn address(&self) -> String {
+        let socket = self.directory.path().join("state/api.sock");
+        await_some("the socket", || socket.exists().then_some(()));
+        format!("http://127.0.0.1:{}/", forward(socket))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+    }
+}
+
+/// Three jobs across the leaves, and three others.
+fn island() -> Site {
+    let stride =
+        |first: usize| (first..=180).step_by(3).map(|n| format!("n{n}")).collect::<Vec<_>>().join(",");
+    let scattered = format!("101 {}\n102 {}\n103 {}\n", stride(1), stride(2), stride(3));
+    let others = "104 n[1-60]\n105 n[61-75]\n106 n[80-84,120-180]\n107 n[77-78]\n".to_string();
+    Site::new("fattree:10x18,5", "balanced", &[others, scattered])
+}
+
+/// A number for what a canvas shows.
+const PIXELS: &str = "(() => { const c = document.getElementById('now');
+    const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    let h = 0; for (let i = 0; i < d.length; i++) h = (h * 31 + d[i]) | 0; return h; })()";
+
+fn text(browser: &Browser, id: &str) -> String {
+    browser.eval(&format!("document.getElementById({id:?}).textContent")).as_str().unwrap().to_string()
+}
+
+fn shown_jobs(browser: &Browser) -> Vec<String> {
+    let ids = browser.eval("[...document.querySelectorAll('#jobs tr')].map((row) => row.dataset.job)");
+    ids.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_string()).collect()
+}
+
+/// Loads the page and waits for the first picture.
+fn open(site: &Site, browser: &Browser) -> String {
+    let address = site.address();
+    browser.go(&address);
+    browser.until(
+        "document.body.dataset.drawn !== undefined && document.querySelectorAll('#jobs tr').length > 0",
+    );
+    address
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn the_page_shows_epochs_jobs_and_load_and_asks_no_other_host() {
+    let site = island();
+    let browser = Browser::start(1400, 1000);
+    let address = open(&site, &browser);
+    assert!(
+        text(&browser, "health").starts_with("healthy · epoch 2 in force"),
+        "{}",
+        text(&browser, "health")
+    );
+    assert_eq!(
+        text(&browser, "t-now"),
+        "Epoch 2: at most 54 routes inside jobs on a channel, 0 of 360 channels unused"
+    );
+    assert_eq!(shown_jobs(&browser), ["101", "102", "103"]);
+    browser.screenshot("page");
+    let picture = browser.eval(PIXELS);
+
+    // Another epoch: its own jobs, another picture, nothing before it.
+    browser.click("#epochs button[data-epoch='1']");
+    browser.until("document.getElementById('t-now').textContent.startsWith('Epoch 1:')");
+    browser.until("document.querySelector('#jobs tr').dataset.job === '104'");
+    assert_eq!(shown_jobs(&browser), ["104", "105", "106", "107"]);
+    assert!(text(&browser, "epoch").starts_with("Epoch 1,"), "{}", text(&browser, "epoch"));
+    assert_eq!(browser.eval("document.querySelector('#epochs [aria-pressed=true]').dataset.epoch"), "1");
+    assert_eq!(browser.eval("document.getElementById('before').parentElement.hidden"), true);
+    assert_ne!(browser.eval(PIXELS), picture);
+
+    // A filter by node, by id, and a job alone.
+    browser.write("#filter", "n83");
+    browser.until("document.querySelectorAll('#jobs tr').length === 1");
+    assert_eq!(shown_jobs(&browser), ["106"]);
+    browser.write("#filter", "107");
+    assert_eq!(shown_jobs(&browser), ["107"]);
+    browser.write("#filter", "n7");
+    assert_eq!(shown_jobs(&browser), ["104", "107"], "n7 itself, and n[77-78] by its letters");
+    browser.click("#jobs tr[data-job='104']");
+    browser.until("document.getElementById('t-now').textContent.includes('routes of job 104')");
+    browser.click("#all");
+    browser.until("document.getElementById('t-now').textContent.includes('inside jobs')");
+    browser.click("#epochs button[data-epoch='2']");
+    browser.until("document.getElementById('t-now').textContent.startsWith('Epoch 2:')");
+    assert_eq!(browser.eval(PIXELS), picture);
+
+    // Only what the service has, and nothing that the policy forbids.
+    let asked = browser.eval("performance.getEntriesByType('resource').map((e) => e.name)");
+    let asked: Vec<&str> = asked.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(asked.len() > 6 && asked.iter().all(|url| url.starts_with(&address)), "{asked:?}");
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn dark_comes_from_the_system_or_the_button_and_is_kept() {
+    let site = island();
+    let browser = Browser::start(1400, 1000);
+    browser.prefer("light");
+    let address = open(&site, &browser);
+    let paper = "getComputedStyle(document.body).backgroundColor";
+    let (light, picture) = (browser.eval(paper), browser.eval(PIXELS));
+    assert_eq!(light, "rgb(255, 255, 255)");
+    browser.prefer("dark");
+    browser.until(&format!("{paper} !== 'rgb(255, 255, 255)'"));
+    assert_ne!(browser.eval(PIXELS), picture);
+    browser.screenshot("page-dark");
+    browser.click("#theme");
+    assert_eq!((browser.eval(paper), browser.eval(PIXELS)), (light.clone(), picture));
+    browser.prefer("light");
+    browser.click("#theme");
+    assert_eq!(text(&browser, "theme"), "dark");
+    browser.go(&address);
+    browser.until("document.body.dataset.drawn !== undefined");
+    assert_ne!(browser.eval(paper), light);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn names_of_switches_are_text_and_other_sites_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let net = dir.path().join("evil.net");
+    let mut made = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    run(made.args(["fabric", "generate", "fattree:3x4,2", "--out"]).arg(&net));
+    let evil = fs::read_to_string(&net).unwrap().replace("\"S0000\"", "\"<img src=x onerror=alert(1)>\"");
+    fs::write(&net, evil).unwrap();
+    let site = Site::new(net.to_str().unwrap(), "balanced", &["1 n[1-12]\n".to_string()]);
+    let browser = Browser::start(900, 900);
+    let address = open(&site, &browser);
+    browser.click("summary");
+    assert!(
+        text(&browser, "busiest").contains("<img src=x onerror=alert(1)> →"),
+        "{}",
+        text(&browser, "busiest")
+    );
+    assert_eq!(browser.eval("document.querySelectorAll('img').length"), 0);
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
+
+    // What a page of another site makes a browser send to a forwarded port.
+    let from = |site: &str| status(&address, &format!("Sec-Fetch-Site: {site}\r\n"));
+    assert_eq!(["none", "same-origin", "same-site", "cross-site"].map(from), [200, 200, 403, 403]);
+}
+
+/// The status of `GET /v1/health` with another header.
+fn status(address: &str, header: &str) -> u16 {
+    let host = address.trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = TcpStream::connect(host).unwrap();
+    let request = format!("GET /v1/health HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "takes a minute; needs Debian's chromium-driver"]
+fn the_first_picture_of_a_thousand_switches_is_there_within_a_second() {
+    let jobs = |shift: usize| {
+        let node = |i: usize| (i * 7 + shift) % 1000 + 1;
+        let nodes =
+            |job: usize| (0..25).map(|i| format!("n{}", node(job * 25 + i))).collect::<Vec<_>>().join(",");
+        (0..40).map(|job| format!("{} {}\n", 1000 + job, nodes(job))).collect::<String>()
+    };
+    let site = Site::new("torus:10x10x10,hosts=1", "updown", &[jobs(0), jobs(3)]);
+    let browser = Browser::start(1400, 1000);
+    let address = open(&site, &browser);
+    let drawn = || browser.eval("Number(document.body.dataset.drawn)").as_u64().unwrap();
+    let mut times = vec![drawn()];
+    browser.screenshot("page-torus");
+    for _ in 0..5 {
+        browser.go("about:blank");
+        browser.go(&address);
+        browser.until("document.body.dataset.drawn !== undefined");
+        times.push(drawn());
+    }
+    println!("milliseconds to the first picture, the first with nothing computed before: {times:?}");
+    assert!(times[1..].iter().min() < Some(&1000), "{times:?}");
+}
