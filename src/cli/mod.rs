@@ -19,6 +19,7 @@ mod place;
 mod plan;
 mod prolog;
 mod replay;
+mod replay_events;
 mod rollback;
 mod route;
 mod route_angara;
@@ -91,6 +92,8 @@ enum Command {
     Prolog(prolog::Args),
     /// After a job: it is over
     Epilog(prolog::EpilogArgs),
+    /// Feed a recording of the service back and compare the epochs
+    ReplayEvents(replay_events::Args),
     /// Check a site's set-up
     Doctor(doctor::Args),
     /// Job history through every engine
@@ -130,6 +133,7 @@ impl Command {
             Self::Resume(args) => hold::resume(args, context),
             Self::Prolog(args) => prolog::run(args, context),
             Self::Epilog(args) => prolog::epilog(args, context),
+            Self::ReplayEvents(args) => replay_events::run(args, context),
             Self::Doctor(args) => doctor::run(args, context),
             Self::Replay(args) => replay::run(args, context),
             Self::Fabric(args) => fabric::run(args, context),

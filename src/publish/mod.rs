@@ -9,7 +9,8 @@
 //! STATE/jobs/17/                   what the nodes of job 17 read before it starts; see [`job`]
 //! STATE/lock                        held by the one writer; its pid, for people
 //! STATE/hold.json               an administrator's hold: nothing is published meanwhile
-//! STATE/history.db                  an index of the epochs, can be deleted at any time
+//! STATE/history.db                  an index of the epochs and looks, can be deleted at any time
+//! STATE/record/                     the recording; see `service::record`
 //! ```
 //!
 //! An epoch never changes once it has its number. A crash at any point leaves `current` at the old
@@ -26,6 +27,7 @@ pub mod job;
 pub mod opensm;
 mod publication;
 mod record;
+mod snapshots;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -36,5 +38,6 @@ pub use error::StoreError;
 pub use history::{History, HistoryRow};
 pub use hold::{HOLD_FILE, Hold};
 pub use record::{DemandRecord, GroupRecord, PlanRecord};
+pub use snapshots::Snapshot;
 pub use store::EpochStore;
 pub use writer::Writer;

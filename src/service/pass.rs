@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::health::Stage;
+use super::record::Made;
 use super::step::View;
 use crate::measure::Figures;
 use crate::model::{Demand, Group, NodeName};
@@ -125,7 +126,9 @@ fn check(view: &View, plan: Plan, routing: Duration, cpu_seconds: f64) -> Result
     let layers = Layers { budget: budget.get(), used: after.layers_used };
     let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
     let mut report = Report::new(&engine, &view.fabric, jobs, layers, verdict, after);
-    let wall_seconds = routing.as_secs_f64();
+    // Microseconds: a number that is read back exactly.
+    let short = |seconds: f64| (seconds * 1e6).round() / 1e6;
+    let (cpu_seconds, wall_seconds) = (short(cpu_seconds), short(routing.as_secs_f64()));
     report.compute = Compute { cpu_seconds, wall_seconds, peak_rss_bytes: peak_rss_bytes() };
     Ok(Checked { plan, report, routing, verifying })
 }
@@ -172,6 +175,8 @@ pub struct EpochLine {
 pub struct Passed {
     /// The new epoch, if one was due.
     pub epoch: Option<EpochLine>,
+    /// The same for the recording.
+    pub made: Option<Made>,
     /// What the routes in force serve.
     pub demand: Demand,
     /// Nodes of jobs that no terminal matches.
@@ -191,6 +196,19 @@ pub struct Passed {
 /// # Errors
 /// The epoch in force stays.
 pub fn pass(store: &EpochStore, keep: usize, view: &View) -> Result<Passed, PassError> {
+    pass_as(store, keep, view, None)
+}
+
+/// As [`pass`]; an epoch gets time and cost of an earlier one, which it repeats.
+///
+/// # Errors
+/// The epoch in force stays.
+pub fn pass_as(
+    store: &EpochStore,
+    keep: usize,
+    view: &View,
+    again: Option<(DateTime<Utc>, Compute)>,
+) -> Result<Passed, PassError> {
     let mut warnings = Vec::new();
     let mut writer = store.lock().map_err(PassError::Store)?;
     if let Some(hold) = store.hold().map_err(PassError::Store)? {
@@ -201,11 +219,13 @@ pub fn pass(store: &EpochStore, keep: usize, view: &View) -> Result<Passed, Pass
         None
     });
     let decided = decide(view, published.as_ref())?;
+    let mut made = None;
     let epoch = match decided.plan {
         None => None,
-        Some(checked) => {
+        Some(mut checked) => {
             let begun = Instant::now();
-            let created = Utc::now();
+            let (created, compute) = again.unwrap_or((Utc::now(), checked.report.compute));
+            checked.report.compute = compute;
             let epoch = writer
                 .publish(&view.fabric, &checked.plan, &checked.report, created)
                 .map_err(PassError::Publish)?;
@@ -214,13 +234,14 @@ pub fn pass(store: &EpochStore, keep: usize, view: &View) -> Result<Passed, Pass
                 warnings.push(format!("old epochs cannot be deleted: {error}"));
             }
             let time = switched_at(store).unwrap_or(created);
+            made = Made::of(store, epoch);
             Some(line(view, published.as_ref(), &checked, epoch, time, publishing))
         }
     };
     let in_force = store.current().ok().flatten().zip(switched_at(store));
     let in_force = in_force.map(|(epoch, since)| (epoch.get(), since));
     let (demand, unknown_nodes, waiting) = (decided.demand, decided.unknown_nodes, decided.waiting);
-    Ok(Passed { epoch, demand, unknown_nodes, waiting, in_force, warnings })
+    Ok(Passed { epoch, made, demand, unknown_nodes, waiting, in_force, warnings })
 }
 
 /// When `current` was renamed into place: a rename changes the link's status, nothing else does.

@@ -1,5 +1,6 @@
 //! The tokio shell around [`Step`]: clock, signals, children, threads, log, health file.
 
+mod memory;
 mod reload;
 mod waiting;
 
@@ -23,6 +24,7 @@ use super::command::{Command, Handle};
 use super::health::{Acknowledged, Failure, Health, Stage};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed, milliseconds, pass};
+use super::record::{Made, Recorder};
 use super::step::{Action, Event, Step, View};
 use super::systemd::Systemd;
 use super::watch::{Changed, Watch};
@@ -60,6 +62,9 @@ pub enum ServeError {
     /// The socket cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// Events cannot be recorded.
+    #[error("the recording: {0}")]
+    Record(#[source] std::io::Error),
     /// Neither runtime nor signals.
     #[error("the runtime does not start: {0}")]
     Runtime(#[from] std::io::Error),
@@ -112,6 +117,13 @@ struct Service {
     /// The settings file and what it looked like; `None` for one pass.
     config: Option<(PathBuf, Option<Stamp>)>,
     watch: Option<Watch>,
+    recorder: Option<Recorder>,
+    /// The epoch behind the next event, for the recording.
+    made: Option<Made>,
+    /// Its figures, for the history.
+    figures: Option<memory::EpochFigures>,
+    /// The writer of the history.
+    remembering: Option<tokio::task::JoinHandle<()>>,
     systemd: Systemd,
     /// When the newest look began.
     looked_at: DateTime<Utc>,
@@ -154,6 +166,11 @@ impl Service {
             }
         }
         let rhythm = rhythm(&settings);
+        let recorder = match settings.record.filter(|_| serving) {
+            Some(bounds) => Recorder::open(&store, bounds, rhythm, Utc::now()).map(Some),
+            None => Ok(None),
+        };
+        let recorder = recorder.map_err(ServeError::Record)?;
         let (handle, commands) = Handle::new();
         let mut servers = tokio::task::JoinSet::new();
         if serving {
@@ -177,6 +194,10 @@ impl Service {
             servers,
             watch: config.map(|path| Watch::new(Some(path), &settings)),
             config: config.map(|path| (path.to_path_buf(), Stamp::of(path))),
+            recorder,
+            made: None,
+            figures: None,
+            remembering: None,
             systemd: Systemd::new(),
             next_looker: None,
             looked_at: DateTime::UNIX_EPOCH,
@@ -237,7 +258,7 @@ impl Service {
         let now = Utc::now();
         self.waiting.handoff.tick(now);
         if self.step.due().is_some() && self.waiting.handoff.wants_look(now) {
-            let action = self.step.handle(now, Event::Asked);
+            let action = self.step(now, Event::Asked);
             self.act(action);
         }
         self.waiting.let_go();
@@ -282,7 +303,7 @@ impl Service {
             Woken::Routed(result) => self.routed(*result, listener),
         };
         let now = Utc::now();
-        let action = self.step.handle(now, event);
+        let action = self.step(now, event);
         if let Some(fresh_in) = fresh_in {
             self.step.look_by(now + delta(fresh_in));
         }
@@ -407,6 +428,7 @@ impl Service {
                 }
                 let found = passed.in_force.filter(|_| passed.epoch.is_none());
                 let is_new = passed.epoch.is_some();
+                self.made = passed.made;
                 if let Some(mut line) = passed.epoch {
                     line.ask_ms = milliseconds(sight.asking);
                     line.parse_ms = milliseconds(sight.parsing);
@@ -449,6 +471,7 @@ impl Service {
         self.health.acknowledged = None;
         self.health.unacknowledged = None;
         self.published = Some((line.epoch, line.time));
+        self.figures = Some((line.reason, line.before, line.after));
         listener(&Note::Epoch(Box::new(line)));
         self.await_acknowledgement();
     }
@@ -496,6 +519,7 @@ impl Service {
         self.health.unknown_nodes = unknown_nodes;
         self.health.waiting_jobs = waiting;
         self.health.succeeded(Utc::now());
+        self.remember();
         if self.health.unacknowledged.is_some() && self.acknowledging.is_none() {
             self.await_acknowledgement();
         }
@@ -574,7 +598,15 @@ fn listen(
             handle: handle.clone(),
             store: store.clone(),
             settings: Arc::new(api.clone()),
+            spool: settings.spool.clone(),
+            workers: Arc::new(tokio::sync::Semaphore::new(api::WORKERS)),
         });
+        if let Some(tcp) = &api.tcp {
+            let (listener, tls) = api::network::bind(tcp)?;
+            info!(address = %tcp.address, tls = tls.is_some(), "listening");
+            let tokens = tcp.token_file.clone();
+            servers.spawn(api::network::serve_tcp(listener, tls, router.clone(), tokens));
+        }
         servers.spawn(api::listen::serve_unix(listener, router, rule));
     }
     Ok(())

@@ -165,3 +165,173 @@ fn what_is_not_http_does_no_harm() {
     assert_eq!(get(&site, "/v1/health").unwrap()["healthy"], true);
     drop(idle);
 }
+
+#[test]
+fn the_api_tells_epochs_nodes_tables_and_plans() {
+    let site = site();
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    site.jobs("7|RUNNING|n[1,5,9]|100\n8|RUNNING|n[2-3]|100\n9|CONFIGURING|n[4,8]|100\n");
+    post(&site, "/v1/look", &json!({})).unwrap();
+    assert_eq!(serving.line()["epoch"]["epoch"], 2);
+
+    assert_eq!(get(&site, "/v1/nodes/n5").unwrap()["jobs"], json!(["7"]));
+    assert_eq!(get(&site, "/v1/nodes/n5").unwrap()["terminals"].as_array().unwrap().len(), 1);
+    let epoch = get(&site, "/v1/epochs/2").unwrap();
+    assert_eq!(epoch["in_force"], true);
+    assert_eq!(epoch["plan"]["reason"], "jobs_changed");
+    let load = get(&site, "/v1/load?epoch=2").unwrap();
+    for (key, when) in [("now", "after"), ("before", "before")] {
+        let loads = load[key].as_array().unwrap().iter().map(|l| l.as_u64().unwrap());
+        assert_eq!(loads.max(), epoch["plan"][when]["effective"]["max"].as_u64(), "{key}");
+    }
+    let looks = get(&site, "/v1/snapshots").unwrap();
+    assert!(!looks["snapshots"].as_array().unwrap().is_empty(), "{looks}");
+
+    // A switch's table has a port for every destination.
+    let fabric = sarouter::generate::generate("fattree:4x4,2").unwrap();
+    let guid = fabric.switches()[0].guid.to_string();
+    let table = get(&site, &format!("/v1/epochs/2/switches/{guid}")).unwrap();
+    let entries = table["entries"].as_array().unwrap();
+    assert!(
+        entries.len() == 16 + 6 && entries.iter().all(|e| e[2].as_u64() > Some(0) || e[0] == guid.as_str()),
+        "{table}"
+    );
+
+    // A dry run changes nothing.
+    assert_eq!(post(&site, "/v1/plan", &json!({})).unwrap()["due"], false);
+    let plan = post(&site, "/v1/plan", &json!({ "jobs": "1 n[1,6,11]" })).unwrap();
+    assert_eq!(
+        (&plan["due"], &plan["reason"], &plan["per_job"][0]["job"]),
+        (&true.into(), &"jobs_changed".into(), &"1".into())
+    );
+    assert_eq!(site.current().unwrap(), Path::new("epochs/000002"));
+    assert_eq!(refusal(get(&site, "/v1/epochs/3")).0, 404);
+    assert_eq!(refusal(get(&site, "/v1/epochs/0")).0, 400);
+    assert_eq!(refusal(get(&site, "/v1/nodes/n99")).0, 404);
+}
+
+#[test]
+fn paths_that_lead_elsewhere_and_huge_bodies_are_refused_and_change_nothing() {
+    let site = site();
+    std::fs::create_dir(site.path("spool")).unwrap();
+    std::fs::write(site.path("outside"), "1 n[1,6]").unwrap();
+    std::fs::write(site.path("spool/inside"), "1 n[1,6]").unwrap();
+    std::os::unix::fs::symlink("../outside", site.path("spool/link")).unwrap();
+    site.settings("[spool]\ndirectory = \"spool\"\n");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    assert_eq!(post(&site, "/v1/plan", &json!({ "spool_file": "inside" })).unwrap()["due"], true);
+    for name in ["../outside", "link", "/etc/passwd", "..", ""] {
+        assert_eq!(refusal(post(&site, "/v1/plan", &json!({ "spool_file": name }))).0, 400, "{name}");
+    }
+    for path in [
+        "/v1/nodes/..%2F..%2Fetc%2Fpasswd",
+        "/v1/jobs/..%2F..%2Fstate/nodes/n1/table",
+        "/v1/jobs/7/nodes/..%2F..%2Fhealth.json/table",
+        "/v1/epochs/..%2F000001",
+    ] {
+        assert_eq!(refusal(get(&site, path)).0, 400, "{path}");
+    }
+    // A job on a node with such a name is no job; nor is a dry run for one.
+    assert_eq!(refusal(post(&site, "/v1/plan", &json!({ "jobs": "1 n[1,6],../x" }))).0, 400);
+    // 100 MB are not read to their end.
+    let mut stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let head = format!("POST /v1/plan HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", 100 << 20);
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut sent = 0;
+    while sent < 100 << 20 && stream.write_all(&[b' '; 1 << 16]).is_ok() {
+        sent += 1 << 16;
+    }
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    assert!(
+        answer.starts_with("HTTP/1.1 413") || (answer.is_empty() && sent < 50 << 20),
+        "{sent} sent: {answer}"
+    );
+    assert_eq!(get(&site, "/v1/health").unwrap()["passes"], 1);
+    assert_eq!(site.current().unwrap(), Path::new("epochs/000001"));
+    assert!(site.log().contains("refused"), "{}", site.log());
+}
+
+/// One request over TCP: status line and body.
+fn over_tcp(port: u16, method: &str, path: &str, token: Option<&str>) -> String {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let token = token.map_or(String::new(), |t| format!("authorization: Bearer {t}\r\n"));
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{token}content-length: 0\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn on_a_network_only_a_good_token_is_let_in() {
+    use std::os::unix::fs::PermissionsExt;
+    const READ: &str = "0123456789abcdef-read";
+    const WRITE: &str = "0123456789abcdef-write";
+    const OLD: &str = "0123456789abcdef-old";
+    let site = site();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    site.settings(&format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n"));
+    let write_tokens = |text: &str, mode| {
+        site.replace("tokens", text);
+        std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let text = format!("{READ} read\n{WRITE} write\n{OLD} write 2020-01-01T00:00:00Z\n");
+    // Others could read it: the service does not start.
+    write_tokens(&text, 0o644);
+    let output = site.command(&["serve"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mode is 644"), "{output:?}");
+    write_tokens(&text, 0o600);
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let ask = |method, path, token| over_tcp(port, method, path, token);
+    for token in [None, Some("wrong"), Some(OLD), Some("")] {
+        for (method, path) in
+            [("GET", "/v1/health"), ("POST", "/v1/look"), ("GET", "/metrics"), ("GET", "/none")]
+        {
+            let answer = ask(method, path, token);
+            assert!(answer.starts_with("HTTP/1.1 401"), "{path} {token:?}: {answer}");
+        }
+    }
+    assert!(ask("GET", "/v1/health", Some(OLD)).contains("expired"));
+    assert!(ask("GET", "/v1/health", Some(READ)).starts_with("HTTP/1.1 200"));
+    assert!(ask("POST", "/v1/look", Some(READ)).starts_with("HTTP/1.1 403"));
+    assert_eq!(get(&site, "/v1/health").unwrap()["passes"], 1);
+    site.jobs("2|RUNNING|n[2,6]|100\n");
+    assert!(ask("POST", "/v1/look", Some(WRITE)).starts_with("HTTP/1.1 200"));
+    assert_eq!(serving.line()["epoch"]["epoch"], 2);
+    // A token that is taken away is worth nothing at once.
+    write_tokens(&format!("{READ} read\n"), 0o600);
+    assert!(ask("POST", "/v1/look", Some(WRITE)).starts_with("HTTP/1.1 401"));
+    let log = site.log();
+    assert!(log.contains("has expired") && log.contains("not known"), "{log}");
+    assert!(!log.contains(WRITE) && !log.contains(OLD), "tokens are not logged: {log}");
+}
+
+#[test]
+fn metrics_are_samples_under_their_headings() {
+    let site = site();
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let answer = raw(&site, b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    for line in ["sarouter_healthy 1", "sarouter_epoch 1", "sarouter_jobs 1", "sarouter_fabric_cables 16"] {
+        assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
+    }
+    let mut typed = std::collections::BTreeSet::new();
+    for line in body.lines() {
+        match line.strip_prefix("# TYPE ") {
+            Some(rest) => assert!(typed.insert(rest.split(' ').next().unwrap()), "{line}"),
+            None if line.starts_with('#') => {}
+            None => assert!(typed.contains(line.split(['{', ' ']).next().unwrap()), "{line}"),
+        }
+    }
+}

@@ -22,6 +22,7 @@ mod node_names;
 mod nue;
 mod placement;
 mod prolog;
+mod record;
 mod reload;
 mod replay;
 mod serve;

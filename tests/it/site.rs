@@ -133,6 +133,10 @@ impl Serving {
         json(&self.lines.recv_timeout(LONG).unwrap())
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

@@ -11,4 +11,5 @@ mod page;
 mod peers;
 mod plugin;
 mod slurm;
+mod slurmrestd;
 mod testbed;

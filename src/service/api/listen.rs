@@ -26,7 +26,7 @@ const HEADER: Duration = Duration::from_secs(10);
 /// No connection lives longer, whatever it does.
 const LIFE: Duration = Duration::from_secs(600);
 /// After an accept failed (too many open files, say).
-const PAUSE: Duration = Duration::from_millis(200);
+pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 /// The socket cannot be used.
 #[derive(Debug, thiserror::Error)]

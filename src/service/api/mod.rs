@@ -8,6 +8,13 @@
 //! | `GET /v1/epochs?limit=N` | readers | [`picture::EpochsAnswer`] |
 //! | `GET /v1/load?epoch=N&job=ID` | readers | [`picture::LoadAnswer`]: per channel, now and before |
 //! | `GET /v1/jobs?epoch=N` | readers | [`picture::JobsAnswer`]: what the tables give each job |
+//! | `GET /v1/nodes/NODE` | readers | its terminals, switches and jobs |
+//! | `GET /v1/jobs/ID/nodes/NODE/table` | readers | on a direct torus: the node's table, as text |
+//! | `GET /v1/snapshots[?last=N]` | readers | a line for each good look |
+//! | `GET /v1/epochs/N` | readers | `plan.json` and `report.json`; `N` may be `current` |
+//! | `GET /v1/epochs/N/switches/GUID` | readers | the switch's port and layer per destination |
+//! | `POST /v1/plan` | readers | a dry run for the jobs of now, `{"jobs": TEXT}` or `{"spool_file": NAME}` |
+//! | `GET /metrics` | readers | Prometheus |
 //! | `POST /v1/look` | writers | the service looks at once |
 //! | `POST /v1/jobs/ID/start` | writers | [`jobs::StartAnswer`]: may this job start? |
 //! | `POST /v1/jobs/ID/end` | writers | `{}` |
@@ -17,13 +24,18 @@
 //! [`with_deadline`] unless it waits on purpose.
 
 pub mod answer;
+mod cluster;
+mod epochs;
 pub mod jobs;
 pub mod listen;
+mod metrics;
+pub mod network;
 mod page;
 pub mod peer;
 pub mod picture;
 pub mod state;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +44,11 @@ use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
+use tokio::sync::Semaphore;
 
 use self::answer::ApiError;
-use super::command::Handle;
+use super::command::{Command, Handle};
+use super::step::View;
 use crate::config;
 use crate::publish::EpochStore;
 
@@ -47,12 +61,50 @@ pub struct Api {
     pub store: EpochStore,
     /// How requests are bounded.
     pub settings: Arc<config::Api>,
+    /// The spool, if there is one.
+    pub spool: Option<PathBuf>,
+    /// Places for work that takes a processor.
+    pub workers: Arc<Semaphore>,
+}
+
+/// Requests that compute at one time; more are refused, so that routing has a processor.
+pub const WORKERS: usize = 4;
+
+impl Api {
+    /// What was seen in the newest good look.
+    async fn view(&self) -> Result<Arc<View>, ApiError> {
+        let view = self.handle.ask(Command::View).await?;
+        view.ok_or_else(|| {
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "nothing has been seen yet: see /v1/health")
+        })
+    }
+
+    /// Computes an answer beside the loop.
+    async fn work(
+        &self,
+        work: impl FnOnce() -> Result<Response, ApiError> + Send + 'static,
+    ) -> Result<Response, ApiError> {
+        let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests compute already");
+        let permit = Arc::clone(&self.workers).try_acquire_owned().map_err(|_| busy)?;
+        let done = tokio::task::spawn_blocking(move || {
+            let answer = work();
+            drop(permit);
+            answer
+        });
+        done.await.unwrap_or_else(|e| Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
+    }
 }
 
 /// All paths.
 pub fn router(api: Api) -> Router {
     let deadline = api.settings.deadline;
-    let read = Router::new().merge(state::read()).merge(picture::read());
+    let read = Router::new()
+        .merge(state::read())
+        .merge(picture::read())
+        .merge(cluster::read())
+        .merge(epochs::read())
+        .merge(metrics::read())
+        .route_layer(middleware::from_fn(peer::readers_only));
     let write = Router::new().merge(state::write()).route_layer(middleware::from_fn(peer::writers_only));
     // These wait on purpose, and not for long.
     let waiting = jobs::write().route_layer(middleware::from_fn(peer::writers_only));

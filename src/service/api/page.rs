@@ -20,6 +20,12 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .route("/picture.js", file("text/javascript; charset=utf-8", include_str!("page/picture.js")))
 }
 
+/// Whether a request is for one of the files.
+pub(super) fn is_file(request: &Request) -> bool {
+    request.method() == axum::http::Method::GET
+        && ["/", "/page.css", "/page.js", "/picture.js"].contains(&request.uri().path())
+}
+
 /// Scripts and styles are files of ours, requests go to us, nobody frames the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

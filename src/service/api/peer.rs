@@ -59,10 +59,19 @@ impl Rule {
     }
 }
 
+/// Lets only callers pass that may ask.
+pub async fn readers_only(request: Request, next: Next) -> Response {
+    only(Access::Read, request, next).await
+}
+
 /// Lets only callers pass that may change something.
 pub async fn writers_only(request: Request, next: Next) -> Response {
+    only(Access::Write, request, next).await
+}
+
+async fn only(wanted: Access, request: Request, next: Next) -> Response {
     match request.extensions().get::<Caller>() {
-        Some(caller) if caller.access == Access::Write => next.run(request).await,
+        Some(caller) if caller.access >= wanted => next.run(request).await,
         caller => {
             let name = caller.map_or("an unnamed peer", |c| c.name.as_str());
             warn!(caller = name, method = %request.method(), path = request.uri().path(), "refused");

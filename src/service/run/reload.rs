@@ -69,11 +69,16 @@ impl Service {
     fn adopt(&mut self, settings: Settings, looker: Looker, listener: Listener<'_>) {
         let old = std::mem::replace(&mut self.settings, settings);
         let new = &mut self.settings;
-        if new.state.directory != old.state.directory || new.api != old.api || new.record != old.record {
+        if new.state.directory != old.state.directory
+            || new.api != old.api
+            || new.record != old.record
+            || new.handoff != old.handoff
+        {
             new.state.directory = old.state.directory;
             new.api = old.api;
             new.record = old.record;
-            self.refuse_settings("state.directory, [api] and [record] need a restart", listener);
+            new.handoff = old.handoff;
+            self.refuse_settings("state.directory, [api], [record] and [handoff] need a restart", listener);
         }
         match self.looker {
             Some(_) => self.looker = Some(looker),
@@ -81,7 +86,9 @@ impl Service {
         }
         let config = self.config.as_ref().map(|(path, _)| path.as_path());
         self.watch = Some(Watch::new(config, &self.settings));
-        self.step.resume(rhythm(&self.settings));
+        let rhythm = rhythm(&self.settings);
+        self.record(|recorder| recorder.resume(rhythm, Utc::now()));
+        self.step.resume(rhythm);
         info!(engine = self.settings.routing.engine, "new settings");
     }
 }

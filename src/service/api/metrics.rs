@@ -1,0 +1,144 @@
+//! `GET /metrics`: Prometheus' text format.
+
+use std::fmt::{Display, Write};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use chrono::{DateTime, Utc};
+
+use super::answer::ApiError;
+use super::{Api, Ask};
+use crate::model::Placed;
+use crate::service::command::Command;
+use crate::service::health::{Health, PATIENCE};
+use crate::service::step::View;
+
+pub(super) fn read() -> Router<Api> {
+    Router::new().route("/metrics", get(metrics))
+}
+
+async fn metrics(State(api): Ask) -> Result<Response, ApiError> {
+    let health = api.handle.ask(Command::Health).await?;
+    let view = api.handle.ask(Command::View).await?;
+    let mut text = Text::default();
+    of_health(&mut text, &health, Utc::now());
+    of_handoff(&mut text, &health);
+    if let Some(view) = view {
+        of_view(&mut text, &view);
+    }
+    of_process(&mut text);
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text.0).into_response())
+}
+
+/// Samples under their headings.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn family<'a, V: Display>(
+        &mut self,
+        kind: &str,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (&'a str, V)>,
+    ) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in samples {
+            let _ = writeln!(self.0, "{name}{labels} {value}");
+        }
+    }
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family("gauge", name, help, [("", value)]);
+    }
+    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family("counter", name, help, [("", value)]);
+    }
+    /// A gauge that may have no value yet.
+    fn known(&mut self, name: &str, help: &str, value: Option<impl Display>) {
+        self.family("gauge", name, help, value.map(|value| ("", value)));
+    }
+}
+
+fn seconds(time: DateTime<Utc>) -> f64 {
+    time.timestamp_millis() as f64 / 1000.0
+}
+
+fn of_health(text: &mut Text, health: &Health, now: DateTime<Utc>) {
+    let healthy = u8::from(health.troubles(now, PATIENCE).is_empty());
+    text.gauge("sarouter_healthy", "1 if nothing is wrong.", healthy);
+    text.gauge("sarouter_start_time_seconds", "When the service started.", seconds(health.started));
+    text.counter("sarouter_passes_total", "Passes that ended well.", health.passes);
+    text.known(
+        "sarouter_last_success_timestamp_seconds",
+        "When a pass last ended well.",
+        health.last_success.map(seconds),
+    );
+    text.gauge("sarouter_failures_in_row", "Passes failed in a row.", health.failures_in_row);
+    let failures: Vec<(String, u64)> = health
+        .failures
+        .iter()
+        .map(|(stage, count)| {
+            let name = serde_json::to_value(stage).unwrap_or_default();
+            (format!("{{stage={name}}}"), *count)
+        })
+        .collect();
+    let samples = failures.iter().map(|(labels, count)| (labels.as_str(), *count));
+    text.family("counter", "sarouter_failures_total", "Failures by stage.", samples);
+    text.counter("sarouter_epochs_published_total", "Epochs published by this process.", health.published);
+    text.known("sarouter_epoch", "Newest epoch of this process.", health.epoch);
+    let delay = health.acknowledged.map(|a| a.milliseconds as f64 / 1000.0);
+    text.known("sarouter_opensm_acknowledge_seconds", "From rename until every switch had answered.", delay);
+    let missing = u8::from(health.unacknowledged.is_some());
+    text.gauge("sarouter_opensm_unacknowledged", "1 while OpenSM has not answered in time.", missing);
+    let refused = u8::from(health.settings_refused.is_some());
+    text.gauge("sarouter_settings_refused", "1 while the settings file is not in force.", refused);
+    let held = u8::from(health.held.is_some());
+    text.gauge("sarouter_held", "1 while an administrator holds what is in force.", held);
+    text.gauge(
+        "sarouter_unknown_nodes",
+        "Nodes of jobs that no terminal matches.",
+        health.unknown_nodes.len(),
+    );
+    text.gauge("sarouter_jobs_waiting_for_age", "Multi-switch jobs that are too young.", health.waiting_jobs);
+}
+
+fn of_handoff(text: &mut Text, health: &Health) {
+    let counters = &health.handoff;
+    text.counter("sarouter_handoff_announced_total", "Jobs announced by prologs.", counters.announced);
+    text.counter("sarouter_handoff_ended_total", "Ends told by epilogs.", counters.ended);
+    text.gauge("sarouter_handoff_waiting", "Jobs that wait for their routes.", counters.waiting);
+    let waited = counters.waited_ms as f64 / 1000.0;
+    text.counter("sarouter_handoff_wait_seconds_total", "Time waited, all starts together.", waited);
+    let started: Vec<(String, u64)> = counters
+        .started
+        .iter()
+        .map(|(why, count)| (format!("{{reason={}}}", serde_json::to_value(why).unwrap_or_default()), *count))
+        .collect();
+    let samples = started.iter().map(|(labels, count)| (labels.as_str(), *count));
+    text.family("counter", "sarouter_handoff_started_total", "Jobs let go, by reason.", samples);
+}
+
+fn of_view(text: &mut Text, view: &View) {
+    let placed = view.nodes.place(&view.jobs).jobs;
+    let multi = placed.iter().filter(|(_, t)| Placed::is_multi_switch(&view.fabric, t)).count();
+    text.gauge("sarouter_jobs", "Jobs that own nodes.", view.jobs.jobs.len());
+    text.gauge("sarouter_jobs_multi_switch", "Jobs on at least two switches.", multi);
+    text.gauge("sarouter_snapshot_timestamp_seconds", "When jobs were last seen.", seconds(view.jobs.time));
+    text.gauge("sarouter_fabric_switches", "Switches of the fabric.", view.fabric.switches().len());
+    text.gauge("sarouter_fabric_cables", "Cables between switches.", view.fabric.channels().len() / 2);
+}
+
+/// Under the names that all programs use.
+fn of_process(text: &mut Text) {
+    const PAGE: u64 = 4096;
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let resident = pages.and_then(|t| t.split(' ').nth(1)?.parse::<u64>().ok()).map(|n| n * PAGE);
+    text.known("process_resident_memory_bytes", "Resident memory size in bytes.", resident);
+    let files = std::fs::read_dir("/proc/self/fd").ok().map(Iterator::count);
+    text.known("process_open_fds", "Number of open file descriptors.", files);
+    let cpu = crate::report::cost::cpu_seconds();
+    text.counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", cpu);
+}

@@ -1,0 +1,257 @@
+//! The API on a network: tokens instead of peer credentials, TLS.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tracing::{debug, warn};
+
+use super::answer::ApiError;
+use super::listen::{Gate, ListenError, PAUSE, serve_connection};
+use super::page;
+use super::peer::{Access, Caller};
+use crate::config::{Tcp, Tls};
+use crate::observe::secret::{self, SecretError};
+
+/// A client must be through with TLS after this.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Opens the port, and reads tokens and certificate once, so that what is wrong is said at the start.
+///
+/// # Errors
+/// Names the file or address.
+pub fn bind(settings: &Tcp) -> Result<(TcpListener, Option<Acceptor>), ListenError> {
+    let failed = |path: PathBuf| move |source| ListenError { path, source };
+    let other = |e: &dyn std::fmt::Display| io::Error::other(e.to_string());
+    tokens(&settings.token_file).map_err(|e| other(&e)).map_err(failed(settings.token_file.clone()))?;
+    let tls = settings.tls.clone().map(Acceptor::new).transpose()?;
+    let address = failed(settings.address.to_string().into());
+    let listener = std::net::TcpListener::bind(settings.address)
+        .and_then(|l| l.set_nonblocking(true).and_then(|()| TcpListener::from_std(l)))
+        .map_err(address)?;
+    Ok((listener, tls))
+}
+
+/// Serves a port until dropped; then open connections end too.
+pub async fn serve_tcp(listener: TcpListener, mut tls: Option<Acceptor>, router: Router, tokens: PathBuf) {
+    let tokens = Arc::new(tokens);
+    let guard = middleware::from_fn(move |request: Request, next: Next| {
+        let tokens = Arc::clone(&tokens);
+        async move { by_token(&tokens, request, next).await }
+    });
+    let router = router.layer(guard);
+    let gate = Gate::default();
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // What a stranger may do is known at the first request.
+        let Some(permit) = gate.enter(Access::Nothing) else {
+            debug!(%peer, "too many connections");
+            continue;
+        };
+        let (acceptor, router) = (tls.as_mut().map(Acceptor::fresh), router.clone());
+        connections.spawn(async move {
+            serve_one(stream, peer, acceptor, router).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn serve_one(stream: TcpStream, peer: SocketAddr, acceptor: Option<TlsAcceptor>, router: Router) {
+    let caller = Caller { name: peer.to_string(), access: Access::Nothing };
+    match acceptor {
+        None => serve_connection(stream, router, caller).await,
+        Some(acceptor) => match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => serve_connection(stream, router, caller).await,
+            Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
+            Err(_) => debug!(%peer, "TLS took too long"),
+        },
+    }
+}
+
+/// One line of the token file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Token {
+    digest: [u8; 32],
+    access: Access,
+    expires: Option<DateTime<Utc>>,
+}
+
+/// Shorter ones can be guessed.
+const SHORTEST: usize = 16;
+
+/// Why there are no tokens.
+#[derive(Debug, thiserror::Error)]
+enum TokensError {
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("line {0}: expected `TOKEN read|write [TIME]`, the token of at least {SHORTEST} characters")]
+    Line(usize),
+}
+
+fn tokens(path: &std::path::Path) -> Result<Vec<Token>, TokensError> {
+    parse(&secret::read(path)?)
+}
+
+fn parse(text: &str) -> Result<Vec<Token>, TokensError> {
+    let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'));
+    lines
+        .map(|(n, line)| {
+            let wrong = || TokensError::Line(n + 1);
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (token, access, time) = match words[..] {
+                [token, access] => (token, access, None),
+                [token, access, time] => (token, access, Some(time)),
+                _ => return Err(wrong()),
+            };
+            let access = match access {
+                "read" => Access::Read,
+                "write" => Access::Write,
+                _ => return Err(wrong()),
+            };
+            if token.len() < SHORTEST {
+                return Err(wrong());
+            }
+            let expires = time.map(|t| t.parse().map_err(|_| wrong())).transpose()?;
+            Ok(Token { digest: Sha256::digest(token).into(), access, expires })
+        })
+        .collect()
+}
+
+/// What a token allows now. Digests are compared, so that the time says nothing of the token.
+fn access(tokens: &[Token], shown: &str, now: DateTime<Utc>) -> Result<Access, &'static str> {
+    let digest: [u8; 32] = Sha256::digest(shown).into();
+    match tokens.iter().find(|t| t.digest == digest) {
+        None => Err("this token is not known"),
+        Some(token) if token.expires.is_some_and(|end| end <= now) => Err("this token has expired"),
+        Some(token) => Ok(token.access),
+    }
+}
+
+async fn by_token(file: &std::path::Path, mut request: Request, next: Next) -> Response {
+    if page::is_file(&request) {
+        return next.run(request).await;
+    }
+    let peer = request.extensions().get::<Caller>().map_or(String::new(), |c| c.name.clone());
+    let shown = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok());
+    let allowed = match (tokens(file), shown.and_then(|v| v.strip_prefix("Bearer "))) {
+        (Err(error), _) => {
+            warn!(%error, "nobody is let in by a token");
+            Err("the service cannot read its tokens")
+        }
+        (_, None) => Err("a token is wanted: Authorization: Bearer TOKEN"),
+        (Ok(tokens), Some(shown)) => access(&tokens, shown.trim(), Utc::now()),
+    };
+    match allowed {
+        Ok(access) => {
+            request.extensions_mut().insert(Caller { name: peer, access });
+            next.run(request).await
+        }
+        Err(why) => {
+            warn!(caller = peer, method = %request.method(), path = request.uri().path(), why, "refused");
+            ApiError::new(StatusCode::UNAUTHORIZED, why).into_response()
+        }
+    }
+}
+
+/// TLS with a certificate that is read again when it is replaced.
+pub struct Acceptor {
+    files: Tls,
+    stamp: Option<[SystemTime; 2]>,
+    acceptor: TlsAcceptor,
+}
+
+impl Acceptor {
+    fn new(files: Tls) -> Result<Self, ListenError> {
+        let acceptor = load(&files)
+            .map_err(|(path, message)| ListenError { path, source: io::Error::other(message) })?;
+        Ok(Self { stamp: stamp(&files), files, acceptor })
+    }
+
+    /// The acceptor of now. A new certificate that cannot be used leaves the old one.
+    fn fresh(&mut self) -> TlsAcceptor {
+        let stamp = stamp(&self.files);
+        if stamp != self.stamp {
+            self.stamp = stamp;
+            match load(&self.files) {
+                Ok(acceptor) => self.acceptor = acceptor,
+                Err((path, message)) => warn!("the old certificate stays: {}: {message}", path.display()),
+            }
+        }
+        self.acceptor.clone()
+    }
+}
+
+fn stamp(files: &Tls) -> Option<[SystemTime; 2]> {
+    let modified = |path: &PathBuf| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    Some([modified(&files.certificate)?, modified(&files.key)?])
+}
+
+fn load(files: &Tls) -> Result<TlsAcceptor, (PathBuf, String)> {
+    let at = |path: &PathBuf, e: &dyn std::fmt::Display| (path.clone(), e.to_string());
+    let pem = std::fs::read(&files.certificate).map_err(|e| at(&files.certificate, &e))?;
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<_, _>>()
+        .map_err(|e| at(&files.certificate, &e))?;
+    let key = secret::read(&files.key).map_err(|e| at(&files.key, &e))?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|e| at(&files.key, &e))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| at(&files.certificate, &e))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|e| at(&files.certificate, &e))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_as_written_until_it_expires() {
+        let text = "# comment\n0123456789abcdef read\n\nfedcba9876543210 write 2030-01-31T00:00:00Z\n";
+        let tokens = parse(text).unwrap();
+        let at = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+        let now = at("2030-01-30T23:59:59Z");
+        assert_eq!(access(&tokens, "0123456789abcdef", now), Ok(Access::Read));
+        assert_eq!(access(&tokens, "fedcba9876543210", now), Ok(Access::Write));
+        assert!(
+            access(&tokens, "fedcba9876543210", at("2030-01-31T00:00:00Z")).unwrap_err().contains("expired")
+        );
+        for wrong in ["", "0123456789abcde", "0123456789abcdef0", "# comment"] {
+            assert!(access(&tokens, wrong, now).unwrap_err().contains("not known"), "{wrong}");
+        }
+        for (line, text) in [
+            (1, "short read"),
+            (2, "0123456789abcdef read\n0123456789abcdef admin"),
+            (1, "0123456789abcdef read soon"),
+        ] {
+            assert!(parse(text).unwrap_err().to_string().starts_with(&format!("line {line}:")), "{text}");
+        }
+    }
+}

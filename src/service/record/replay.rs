@@ -1,0 +1,368 @@
+//! Feeds a recording back: the same events through the same [`Step`], the same passes, into another
+//! state directory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+
+use super::{FORMAT, LINE_LIMIT, Line, Made, PolicyLine, base_path, file_path, files};
+use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
+use crate::observe::ibnetdiscover;
+use crate::plan::Policy;
+use crate::publish::{EpochNumber, EpochStore, StoreError};
+use crate::service::pass::{self, PassError};
+use crate::service::step::{Action, Event, Rhythm, Step, View};
+
+/// A recording that cannot be fed back.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("{}:{line}: {message}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The directory has no recording.
+    #[error("{}: no recording", .0.display())]
+    Empty(PathBuf),
+    /// The new state directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a replay found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Replayed {
+    /// Lines read.
+    pub lines: u64,
+    /// Good looks.
+    pub looks: u64,
+    /// Epochs that the recording names.
+    pub recorded: u64,
+    /// Of those, byte for byte the same.
+    pub same: u64,
+    /// What is different, one sentence each; at most [`NAMED`].
+    pub different: Vec<String>,
+}
+
+/// Differences that are named.
+pub const NAMED: usize = 20;
+
+struct Replay<'a> {
+    store: &'a EpochStore,
+    step: Option<Step>,
+    fabric: Option<(Arc<Fabric>, Arc<NodeMap>)>,
+    policy: Option<Policy>,
+    jobs: BTreeMap<JobId, Job>,
+    /// Jobs as they came when ids were not unique.
+    many: Option<Vec<Job>>,
+    /// To be routed.
+    view: Option<Arc<View>>,
+    found: Replayed,
+}
+
+/// Feeds the recording of a directory, or one file of it, into an empty state directory. `each` is
+/// called with each line's number of bytes.
+///
+/// # Errors
+/// If a file is damaged (a last line cut short is not), or the state directory is not empty.
+pub fn replay(
+    recording: &Path,
+    into: &EpochStore,
+    each: &mut dyn FnMut(usize),
+) -> Result<Replayed, ReplayError> {
+    let failed = |source| ReplayError::Io { path: recording.to_path_buf(), source };
+    let (paths, base): (Vec<PathBuf>, PathBuf) = if recording.is_dir() {
+        let numbers = files(recording).map_err(failed)?;
+        let first = *numbers.first().ok_or_else(|| ReplayError::Empty(recording.to_path_buf()))?;
+        (numbers.iter().map(|n| file_path(recording, *n)).collect(), base_path(recording, first))
+    } else {
+        (vec![recording.to_path_buf()], recording.with_extension("epoch"))
+    };
+    if into.current()?.is_some() {
+        let source = io::Error::new(io::ErrorKind::AlreadyExists, "there are epochs in it already");
+        return Err(ReplayError::Io { path: into.path().to_path_buf(), source });
+    }
+    drop(into.lock()?);
+    let mut replay = Replay {
+        store: into,
+        step: None,
+        fabric: None,
+        policy: None,
+        jobs: BTreeMap::new(),
+        many: None,
+        view: None,
+        found: Replayed::default(),
+    };
+    for (n, path) in paths.iter().enumerate() {
+        read(
+            path,
+            |line, number| {
+                if replay.found.lines == 0 {
+                    if let Line::Begin { in_force: Some(made), .. } = &line {
+                        adopt(into, made.epoch, &base)?;
+                    }
+                }
+                replay.found.lines += 1;
+                replay.handle(line).map_err(|message| ReplayError::Line {
+                    path: path.clone(),
+                    line: number,
+                    message,
+                })
+            },
+            n + 1 == paths.len(),
+            each,
+        )?;
+    }
+    Ok(replay.found)
+}
+
+/// Puts the epoch beside the first file in force.
+fn adopt(store: &EpochStore, epoch: EpochNumber, base: &Path) -> Result<(), ReplayError> {
+    let to = store.epoch_path(epoch);
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        |source| ReplayError::Io { path, source }
+    };
+    fs::create_dir_all(&to).map_err(failed(&to))?;
+    for entry in fs::read_dir(base).map_err(failed(base))? {
+        let from = entry.map_err(failed(base))?.path();
+        if let Some(name) = from.file_name() {
+            fs::copy(&from, to.join(name)).map_err(failed(&from))?;
+        }
+    }
+    store.lock()?.rollback(epoch)?;
+    Ok(())
+}
+
+fn read(
+    path: &Path,
+    mut take: impl FnMut(Line, usize) -> Result<(), ReplayError>,
+    last: bool,
+    each: &mut dyn FnMut(usize),
+) -> Result<(), ReplayError> {
+    let failed = |source| ReplayError::Io { path: path.to_path_buf(), source };
+    let mut reader = BufReader::new(fs::File::open(path).map_err(failed)?);
+    let mut text = String::new();
+    for number in 1.. {
+        text.clear();
+        let limit = LINE_LIMIT as u64;
+        let length = (&mut reader).take(limit).read_line(&mut text).map_err(failed)?;
+        if length == 0 || (last && !text.ends_with('\n') && length < LINE_LIMIT) {
+            break;
+        }
+        each(length);
+        let line = parse(&text).map_err(|message| ReplayError::Line {
+            path: path.to_path_buf(),
+            line: number,
+            message,
+        })?;
+        take(line, number)?;
+    }
+    Ok(())
+}
+
+/// Reads one line.
+///
+/// # Errors
+/// What is wrong.
+pub fn parse(text: &str) -> Result<Line, String> {
+    let line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    match line {
+        Line::Begin { format, .. } if format != FORMAT => {
+            Err(format!("its format is {format}, this program knows {FORMAT}"))
+        }
+        line => Ok(line),
+    }
+}
+
+impl Replay<'_> {
+    fn handle(&mut self, line: Line) -> Result<(), String> {
+        match line {
+            Line::Begin { time, interval_ms, backoff_max_ms, goes_on, in_force, .. } => {
+                let of = |ms: i64| TimeDelta::try_milliseconds(ms).unwrap_or(TimeDelta::MAX);
+                let rhythm = Rhythm { interval: of(interval_ms), backoff_max: of(backoff_max_ms) };
+                if !goes_on {
+                    // Made, but the process ended before it was recorded.
+                    let current = self.store.current().ok().flatten();
+                    if let Some(made) = in_force.filter(|made| Some(made.epoch) > current) {
+                        self.route(Some(&made));
+                    }
+                    self.view = None;
+                    self.step = Some(Step::new(rhythm, time));
+                }
+            }
+            Line::Fabric { text, nodes } => self.fabric = Some(fabric(&text, &nodes)?),
+            Line::Policy(policy) => {
+                let (fabric, _) = self.fabric.as_ref().ok_or("a policy before any fabric")?;
+                self.policy = Some(policy.on(fabric));
+            }
+            Line::Seen { time, snapshot, whole, jobs, ended } => {
+                let view = self.view_of(snapshot, whole, jobs, &ended)?;
+                self.found.looks += 1;
+                let action = self.step()?.handle(time, Event::Seen(Arc::clone(&view)));
+                self.view = matches!(action, Action::Route(_)).then_some(view);
+            }
+            Line::InForce { time, made } => {
+                if let Some((fabric, demand)) = self.route(made.as_ref()) {
+                    self.step()?.handle(time, Event::InForce(fabric, demand));
+                }
+            }
+            Line::RouteFailed { time } => {
+                self.view = None;
+                self.step()?.handle(time, Event::RouteFailed);
+            }
+            Line::LookFailed { time } => drop(self.step()?.handle(time, Event::LookFailed)),
+            Line::Held { time } => drop(self.step()?.handle(time, Event::Held)),
+            Line::Asked { time } => drop(self.step()?.handle(time, Event::Asked)),
+            Line::Tick { time } => drop(self.step()?.handle(time, Event::Tick)),
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<&mut Step, String> {
+        self.step.as_mut().ok_or_else(|| "an event before the beginning".to_string())
+    }
+
+    fn view_of(
+        &mut self,
+        snapshot: DateTime<Utc>,
+        whole: bool,
+        jobs: Vec<Job>,
+        ended: &[JobId],
+    ) -> Result<Arc<View>, String> {
+        let (fabric, nodes) = self.fabric.as_ref().ok_or("jobs before any fabric")?;
+        let policy = self.policy.clone().ok_or("jobs before any policy")?;
+        let count = jobs.len();
+        if whole {
+            self.jobs.clear();
+            self.many = Some(jobs.clone());
+        } else {
+            self.many = None;
+        }
+        ended.iter().for_each(|id| drop(self.jobs.remove(id)));
+        self.jobs.extend(jobs.into_iter().map(|j| (j.id.clone(), j)));
+        let all = match self.many.take().filter(|_| whole && self.jobs.len() != count) {
+            Some(many) => many,
+            None => self.jobs.values().cloned().collect(),
+        };
+        let (fabric, nodes) = (Arc::clone(fabric), Arc::clone(nodes));
+        Ok(Arc::new(View { fabric, nodes, jobs: JobMap::new(snapshot, all), policy }))
+    }
+
+    /// Repeats a pass, and compares what it made with what was made.
+    fn route(&mut self, made: Option<&Made>) -> Option<(crate::model::Fingerprint, crate::model::Demand)> {
+        let Some(view) = self.view.take() else {
+            if let Some(made) = made {
+                self.found.recorded += 1;
+                self.differs(format!("epoch {} was made, here nothing was due", made.epoch));
+            }
+            return None;
+        };
+        self.found.recorded += u64::from(made.is_some());
+        if let Some(previous) = made.and_then(|m| m.previous) {
+            // An administrator went back to it.
+            if self.store.current().ok().flatten() != Some(previous) {
+                let back = self.store.lock().and_then(|mut writer| writer.rollback(previous));
+                if let Err(error) = back {
+                    self.differs(error.to_string());
+                }
+            }
+        }
+        let gap = made.and_then(|made| self.leave_gap(made.epoch));
+        let passed = pass::pass_as(self.store, usize::MAX, &view, made.map(|m| (m.created, m.compute)));
+        if let Some(gap) = gap {
+            // Empty: nothing is lost.
+            let _ = fs::remove_dir(gap);
+        }
+        match passed {
+            Ok(passed) => {
+                self.compare(made, passed.epoch.map(|line| line.epoch));
+                Some((view.fabric.fingerprint(), passed.demand))
+            }
+            Err(error) => {
+                self.failed(made, &error);
+                None
+            }
+        }
+    }
+
+    /// A number that a killed service had given but never put in force is not given again here
+    /// either: a directory holds its place for one pass.
+    fn leave_gap(&self, epoch: EpochNumber) -> Option<PathBuf> {
+        let last = self.store.epochs().ok()?.last().map_or(0, |n| n.get());
+        let before: EpochNumber = (epoch.get() - 1).to_string().parse().ok()?;
+        let path = self.store.epoch_path(before);
+        (before.get() > last && fs::create_dir_all(&path).is_ok()).then_some(path)
+    }
+
+    fn compare(&mut self, made: Option<&Made>, here: Option<u64>) {
+        let current = Made::current(self.store);
+        match (made, here, current) {
+            (None, None, _) => {}
+            (Some(made), Some(_), Some(found)) if *made == found => self.found.same += 1,
+            (Some(made), Some(_), Some(found)) => {
+                self.differs(format!(
+                    "epoch {} is another than the recorded epoch {}",
+                    found.epoch, made.epoch
+                ));
+            }
+            (Some(made), _, _) => self.differs(format!("epoch {} was made, here none was due", made.epoch)),
+            (None, Some(here), _) => self.differs(format!("epoch {here} is made here, none was recorded")),
+        }
+    }
+
+    fn failed(&mut self, made: Option<&Made>, error: &PassError) {
+        let what = made.map_or("a pass".to_string(), |made| format!("epoch {}", made.epoch));
+        self.differs(format!("{what} fails here: {error}"));
+    }
+
+    fn differs(&mut self, what: String) {
+        if self.found.different.len() < NAMED {
+            self.found.different.push(what);
+        }
+    }
+}
+
+impl PolicyLine {
+    fn on(self, fabric: &Fabric) -> Policy {
+        Policy {
+            engine: self.engine,
+            budget: self.layers,
+            min_job_age: TimeDelta::try_milliseconds(self.min_job_age_ms).unwrap_or(TimeDelta::MAX),
+            layer_per_job: self.layer_per_job,
+            storage: terminals(fabric, &self.storage),
+        }
+    }
+}
+
+fn terminals(fabric: &Fabric, guids: &[Guid]) -> Vec<TerminalId> {
+    let find = |g: &Guid| fabric.terminals().binary_search_by_key(g, |t| t.port_guid).ok();
+    guids.iter().filter_map(find).map(TerminalId::at).collect()
+}
+
+type Named = (Arc<Fabric>, Arc<NodeMap>);
+
+fn fabric(text: &str, nodes: &BTreeMap<crate::model::NodeName, Vec<Guid>>) -> Result<Named, String> {
+    let parsed = ibnetdiscover::parse(Path::new("fabric"), text).map_err(|e| e.to_string())?;
+    let fabric = parsed.fabric;
+    let nodes = nodes.iter().map(|(name, guids)| (name.clone(), terminals(&fabric, guids))).collect();
+    Ok((Arc::new(fabric), Arc::new(NodeMap::new(nodes, Vec::new()))))
+}

@@ -1,0 +1,66 @@
+//! What the service keeps of what happened: the recording of events, the history of looks.
+
+use chrono::{DateTime, Utc};
+use tracing::{debug, warn};
+
+use super::Service;
+use crate::measure::Figures;
+use crate::plan::Reason;
+use crate::publish::Snapshot;
+use crate::service::health::{Failure, Stage};
+use crate::service::record::Recorder;
+use crate::service::step::{Action, Event};
+
+/// Why an epoch was made, and what it changed.
+pub(super) type EpochFigures = (Reason, Option<Figures>, Figures);
+
+impl Service {
+    /// Records an event, then lets it change what is known.
+    pub(super) fn step(&mut self, now: DateTime<Utc>, event: Event) -> Action {
+        let made = self.made.take();
+        self.record(|recorder| recorder.write(now, &event, made.as_ref()));
+        self.step.handle(now, event)
+    }
+
+    /// What cannot be recorded is told, and handled all the same.
+    pub(super) fn record(&mut self, write: impl FnOnce(&mut Recorder) -> std::io::Result<()>) {
+        let Some(recorder) = &mut self.recorder else { return };
+        match write(recorder) {
+            Ok(()) => self.health.unrecorded = None,
+            Err(error) => {
+                let failure = Failure { time: Utc::now(), stage: Stage::Record, message: error.to_string() };
+                if self.health.unrecorded.is_none() {
+                    warn!("events are not recorded: {error}");
+                    *self.health.failures.entry(failure.stage).or_default() += 1;
+                }
+                self.health.unrecorded = Some(failure);
+            }
+        }
+    }
+
+    /// Writes a look into the history, beside the loop. While the disk is slow, looks that made no
+    /// epoch are left out.
+    pub(super) fn remember(&mut self) {
+        let busy = self.remembering.as_ref().is_some_and(|task| !task.is_finished());
+        let Some(sight) = self.sight.as_ref().filter(|_| !busy || self.figures.is_some()) else { return };
+        let snapshot = Snapshot {
+            time: sight.view.jobs.time,
+            jobs: sight.view.jobs.jobs.len(),
+            waiting: self.health.waiting_jobs,
+            unknown_nodes: self.health.unknown_nodes.len(),
+            epoch: self.store.current().ok().flatten(),
+        };
+        let (figures, store, keep) = (self.figures.take(), self.store.clone(), self.settings.history.keep);
+        self.remembering = Some(tokio::task::spawn_blocking(move || {
+            let reason =
+                figures.as_ref().map(|(reason, ..)| serde_json::to_value(reason).unwrap_or_default());
+            let reason = reason.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+            let made = figures.as_ref().zip(snapshot.epoch);
+            let made = made.map(|((_, before, after), epoch)| (epoch, reason, before.as_ref(), after));
+            if let Err(error) = store.remember(&snapshot, made, keep) {
+                // An index for people; the epochs are what counts.
+                debug!(%error, "the history was not written");
+            }
+        }));
+    }
+}

@@ -1,0 +1,217 @@
+//! A recording fed back makes the same epochs, byte for byte; killed services leave whole epochs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sarouter::generate::rng::Rng;
+use sarouter::publish::EpochStore;
+use serde_json::Value;
+
+use crate::site::{Serving, Site, json};
+
+/// Feeds the recording of a site back: exit code and findings.
+fn replay(site: &Site, out: &str) -> (i32, Value) {
+    let (record, out) = (site.path("state/record"), site.path(out));
+    let (code, text) = site.run(&["replay-events", record.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    (code, json(&text))
+}
+
+/// Content of every file of every epoch that both directories have; how many epochs.
+fn assert_same_epochs(a: &Path, b: &Path) -> usize {
+    let names = |dir: &Path| {
+        let entries = std::fs::read_dir(dir.join("epochs")).unwrap();
+        entries.map(|e| e.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let both: Vec<_> = names(a).intersection(&names(b)).cloned().collect();
+    for epoch in &both {
+        for file in ["plan.json", "lft.bin", "report.json", "SHA256SUMS"] {
+            let read = |dir: &Path| std::fs::read(dir.join("epochs").join(epoch).join(file)).unwrap();
+            assert!(read(a) == read(b), "{epoch:?}/{file} differs");
+        }
+    }
+    both.len()
+}
+
+#[test]
+fn a_recording_fed_back_makes_the_same_epochs_byte_for_byte() {
+    let site = Site::new("interval_seconds = 3600\nbackoff_max_seconds = 3600");
+    site.alter("dfsssp", "balanced");
+    let serving = Serving::start(&site);
+    let hup = |serving: &Serving| serving.signal(rustix::process::Signal::HUP);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    for (i, jobs) in
+        ["2|RUNNING|n[2,6]|100\n", "2|RUNNING|n[2,6]|100\n3|RUNNING|n[1,9,13]|100\n"].iter().enumerate()
+    {
+        site.jobs(jobs);
+        hup(&serving);
+        assert_eq!(serving.line()["epoch"]["epoch"], i + 2);
+    }
+    site.write_fabric(|c| c == 0);
+    assert_eq!(serving.line()["epoch"]["reason"], "fabric_changed");
+    site.alter("balanced", "updown");
+    assert_eq!(serving.line()["epoch"]["reason"], "engine_changed");
+    site.squeue("echo away >&2; exit 1");
+    hup(&serving);
+    assert_eq!(serving.line()["failed"]["stage"], "jobs");
+    // Killed, not stopped; half a line is left behind; then it goes on.
+    drop(serving);
+    let file = site.path("state/record/000001.jsonl");
+    let mut text = std::fs::read(&file).unwrap();
+    text.extend_from_slice(b"{\"event\":\"seen\",\"ti");
+    std::fs::write(&file, text).unwrap();
+    site.squeue("cat \"$(dirname \"$0\")/jobs\"");
+    site.jobs("4|RUNNING|n[3,7,11,15]|100\n");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 6);
+    assert_eq!(serving.stop(), 0);
+
+    let (code, found) = replay(&site, "again");
+    assert_eq!((code, &found["recorded"], &found["same"]), (0, &6.into(), &6.into()), "{found}");
+    assert_eq!(assert_same_epochs(&site.path("state"), &site.path("again")), 6);
+    // A recording that says otherwise is noticed.
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let at = lines.find("\"n6\"").unwrap();
+    std::fs::write(&file, format!("{}\"n7\"{}", &lines[..at], &lines[at + 4..])).unwrap();
+    let (code, found) = replay(&site, "changed");
+    assert_eq!(code, 1, "{found}");
+    assert!(found["different"][0].as_str().unwrap().contains("epoch 2"), "{found}");
+    // And a damaged one is refused with its line.
+    std::fs::write(&file, lines.replacen("\"event\":\"policy\"", "\"event\":\"polizy\"", 1)).unwrap();
+    let output = site
+        .command(&["replay-events"])
+        .arg(site.path("state/record"))
+        .arg("--out")
+        .arg(site.path("x"))
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("000001.jsonl:4:"), "{output:?}");
+}
+
+/// A site with jobs from a spool, whose service looks without a pause.
+fn busy(more: &str) -> Site {
+    let site = Site::new("interval_seconds = 0.01\nbackoff_max_seconds = 0.01");
+    site.alter("[slurm]\n", "[slurm]\nsource = \"spool\"\n");
+    site.settings(&format!("[spool]\ndirectory = \"spool\"\n{more}"));
+    std::fs::create_dir(site.path("spool")).unwrap();
+    write_jobs(&site, 0);
+    site
+}
+
+/// Other jobs for each round: two to five, some on one switch.
+fn write_jobs(site: &Site, round: u64) {
+    let mut rng = Rng::new(round);
+    // Never the job of the round before.
+    let first = [1 + round as usize % 4, 5 + round as usize / 4 % 4];
+    let mut nodes: Vec<usize> = (1..=16).filter(|n| !first.contains(n)).collect();
+    rng.shuffle(&mut nodes);
+    let mut text = format!("{} n{},n{}\n", round * 10 + 9, first[0], first[1]);
+    for id in 0..1 + rng.below(4) {
+        let names: Vec<String> = nodes.drain(..2 + rng.below(2)).map(|n| format!("n{n}")).collect();
+        text.push_str(&format!("{} {}\n", round * 10 + id as u64, names.join(",")));
+    }
+    site.replace("spool/.new", &text);
+    std::fs::rename(site.path("spool/.new"), site.path("spool/jobs")).unwrap();
+}
+
+/// Kills the service at random moments, each time in the midst of other jobs.
+fn kill(kills: u64) {
+    let site = busy("[record]\nfiles = 1000\n");
+    let store = EpochStore::open(&site.path("state")).unwrap();
+    let mut rng = Rng::new(1);
+    let (mut last, mut begun) = (0, 0);
+    for round in 0..kills {
+        let mut child = site
+            .command(&["serve"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let moment = rng.below(200_000) as u64;
+        for part in 0..4 {
+            write_jobs(&site, round * 4 + part);
+            std::thread::sleep(Duration::from_micros(moment / 4));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let Some(current) = store.current().unwrap() else { continue };
+        begun += 1;
+        assert!(current.get() >= last, "epoch {current} after {last}");
+        last = current.get();
+        for epoch in store.epochs().unwrap() {
+            store.epoch(epoch).unwrap_or_else(|e| panic!("after kill {round}: {e}"));
+        }
+    }
+    println!("{kills} kills, {begun} with an epoch in force, {last} epochs");
+    assert!(last > kills / 10, "only {last} epochs");
+    let (code, found) = replay(&site, "again");
+    println!("{found}");
+    assert_eq!(code, 0, "{found}");
+    assert_eq!(found["recorded"], found["same"], "{found}");
+    assert!(assert_same_epochs(&site.path("state"), &site.path("again")) > 1);
+}
+
+#[test]
+fn a_service_killed_at_random_moments_loses_and_mixes_nothing() {
+    kill(15);
+}
+
+#[test]
+#[ignore = "takes minutes: run scripts/test"]
+fn a_service_killed_500_times_loses_and_mixes_nothing() {
+    kill(500);
+}
+
+/// Resident bytes and open files of a process.
+fn used(pid: u32) -> (u64, usize) {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
+    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    (pages * 4096, std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count())
+}
+
+fn size(path: PathBuf) -> u64 {
+    let entries = std::fs::read_dir(path).unwrap();
+    entries.map(|e| e.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[test]
+#[ignore = "takes minutes: run scripts/test"]
+fn five_thousand_epochs_leave_memory_and_files_as_they_were() {
+    // A year with an epoch every 100 minutes.
+    const EPOCHS: u64 = 5_200;
+    let site = busy("[record]\nfile_mib = 1\nfiles = 3\n");
+    site.alter("[state]\n", "[state]\nkeep_epochs = 20\n");
+    let serving = Serving::start(&site);
+    let socket = site.path("state/api.sock");
+    let client = sarouter::service::client::Client::new(&socket, Duration::from_secs(60));
+    let (mut rows, mut epoch, mut round) = (Vec::new(), 0, 0);
+    while epoch < EPOCHS {
+        round += 1;
+        write_jobs(&site, round);
+        let line = serving.line();
+        epoch = line["epoch"]["epoch"].as_u64().unwrap_or_else(|| panic!("{line}"));
+        if epoch % 400 == 0 {
+            // Others ask meanwhile.
+            for path in ["/v1/health", "/v1/jobs", "/v1/epochs/current/load", "/v1/epochs?last=5"] {
+                client.wait(client.get::<Value>(path)).unwrap();
+            }
+            let (resident, files) = used(serving.pid());
+            println!("epoch {epoch}: {} KiB resident, {files} files", resident >> 10);
+            rows.push((resident, files));
+        }
+    }
+    let (early, late) = (rows[1], rows[rows.len() - 1]);
+    assert!(late.0 < early.0 + (8 << 20), "memory grows: {rows:?}");
+    assert!(late.1 <= early.1 + 2, "open files grow: {rows:?}");
+    let store = EpochStore::open(&site.path("state")).unwrap();
+    assert!(store.epochs().unwrap().len() <= 21);
+    let record = size(site.path("state/record"));
+    assert!(record < 4 << 20, "{record} bytes recorded");
+    println!("{} bytes recorded in 3 files, {} epochs kept", record, store.epochs().unwrap().len());
+    assert_eq!(serving.stop(), 0);
+    // The oldest file that is left begins in the middle, and stands by itself.
+    let (code, found) = replay(&site, "again");
+    println!("{found}");
+    assert_eq!((code, &found["recorded"]), (0, &found["same"]), "{found}");
+    assert!(found["same"].as_u64() > Some(100), "{found}");
+}
