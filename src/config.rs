@@ -4,6 +4,7 @@
 
 mod handoff;
 mod interfaces;
+mod placement;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub history: History,
     /// The hand-off before a job starts.
     pub handoff: HandOff,
+    /// Choosing nodes for jobs that wait.
+    pub placement: Placement,
 }
 
 /// The epoch store.
@@ -241,6 +244,31 @@ pub struct HandOff {
     pub reroute_interval: TimeDelta,
     /// Jobs that wait at one time; further ones do not.
     pub max_pending: usize,
+}
+
+/// Choosing nodes for jobs that wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// Tagged jobs are held, given nodes and released.
+    pub hold: bool,
+    /// A job is let go this long after it was first held.
+    pub deadline: Duration,
+    /// A job that was given nodes should start within this.
+    pub start: Duration,
+    /// Between two looks at Slurm.
+    pub interval: Duration,
+    /// Jobs held at once.
+    pub max_held: usize,
+    /// Socket on which Slurm's node selection plugin asks; `None` if there is to be none.
+    pub select_socket: Option<PathBuf>,
+    /// Path or name of `scontrol`.
+    pub scontrol: String,
+    /// Path or name of `sinfo`.
+    pub sinfo: String,
+    /// Each command is killed after this.
+    pub command_deadline: Duration,
+    /// Each command is killed after so many bytes.
+    pub output_limit: u64,
 }
 
 /// Settings that cannot be used.

@@ -18,6 +18,7 @@ mod notes;
 mod place;
 mod plan;
 mod prolog;
+mod release_held;
 mod replay;
 mod replay_events;
 mod rollback;
@@ -72,6 +73,8 @@ enum Command {
     Plan(plan::Args),
     /// Which nodes route best for a job
     Place(place::Args),
+    /// Release held jobs whose deadline has passed
+    ReleaseHeld(release_held::Args),
     /// One pass: poll, diff, recompute if due, publish
     Tick(tick::Args),
     /// The service
@@ -123,6 +126,7 @@ impl Command {
             Self::Compare(args) => compare::run(args, context),
             Self::Plan(args) => plan::run(args, context),
             Self::Place(args) => place::run(args, context),
+            Self::ReleaseHeld(args) => release_held::run(args, context),
             Self::Tick(args) => tick::run(args, context),
             Self::Serve(args) => serve::run(args, context),
             Self::Status(args) => status::run(args, context),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use chrono::Utc;
+use serde::Serialize;
 
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
@@ -15,6 +16,7 @@ use crate::observe::jobs;
 use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, view};
 use crate::service::pass::decide;
+use crate::service::placing::{Outlook, outlook};
 use crate::service::step::View;
 
 /// Arguments.
@@ -40,6 +42,15 @@ pub struct Args {
     state: StateArgs,
 }
 
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Answered {
+    #[serde(flatten)]
+    dry: DryRun,
+    /// Tagged jobs that wait, if placement is on and Slurm was asked.
+    placement: Vec<Outlook>,
+}
+
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let settings = args.settings(context)?;
     let view = args.look(&settings)?;
@@ -47,12 +58,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let published = store.published(&view.fabric)?;
     let decided = decide(&view, published.as_ref())?;
     let epoch = store.current()?.map(|n| n.get());
-    let answered = DryRun::new(&view, published.as_ref(), epoch, &decided);
+    let dry = DryRun::new(&view, published.as_ref(), epoch, &decided);
+    let placement = args.placement(&settings, &view)?;
+    let answered = Answered { dry, placement };
     match context.format {
-        Format::Text => print(&text(&answered))?,
+        Format::Text => print(&(text(&answered.dry) + &to_be_placed(&answered.placement)))?,
         Format::Json => print(&serde_json::to_string_pretty(&answered)?)?,
     }
-    Ok(if answered.due { Answer::No } else { Answer::Yes })
+    Ok(if answered.dry.due { Answer::No } else { Answer::Yes })
 }
 
 impl Args {
@@ -76,6 +89,16 @@ impl Args {
         Ok(settings)
     }
 
+    /// What placement would do, unless the jobs come from a file: that has none that wait.
+    fn placement(&self, settings: &Settings, view: &View) -> Result<Vec<Outlook>, Failure> {
+        let placement = &settings.placement;
+        if self.jobs.is_some() || !(placement.hold || placement.select_socket.is_some()) {
+            return Ok(Vec::new());
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(outlook(settings, view))?)
+    }
+
     fn look(&self, settings: &Settings) -> Result<Arc<View>, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if let Some(source) = &self.jobs {
@@ -89,6 +112,22 @@ impl Args {
         let sight: Sight = runtime.block_on(looker.look(Utc::now()))?;
         Ok(sight.view)
     }
+}
+
+fn to_be_placed(jobs: &[Outlook]) -> String {
+    let mut out = String::new();
+    for job in jobs {
+        let usual = job.usual.map_or("unroutable".to_string(), |u| u.max.to_string());
+        let advice = match (&job.nodes, job.predicted) {
+            (Some(nodes), Some(predicted)) => {
+                let names: Vec<&str> = nodes.iter().map(NodeName::as_str).collect();
+                format!("max effective EFI {usual} -> {} on {}", predicted.max, names.join(","))
+            }
+            _ => format!("waits for {} nodes", job.wants),
+        };
+        let _ = write!(out, "\nto be placed  job {}: {advice}", job.job);
+    }
+    out
 }
 
 fn text(dry: &DryRun) -> String {

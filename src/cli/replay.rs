@@ -81,9 +81,9 @@ struct Replay {
     /// End; the last end in the trace unless given
     #[arg(long, value_name = "TIME")]
     to: Option<DateTime<Utc>>,
-    /// Where the jobs' nodes come from, separated by commas: linear, tree, random, interleaved; as recorded unless given
+    /// Where the jobs' nodes come from, separated by commas: linear, tree, random, interleaved, or routed (ours); as recorded unless given
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
-    placement: Vec<Placement>,
+    placement: Vec<Nodes>,
     /// The trace's nodes, sorted, stand for those of the fabric, switch by switch
     #[arg(long, conflicts_with = "placement")]
     nodes_in_order: bool,
@@ -217,7 +217,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
 
 fn placements(args: &Replay, trace: &Trace) -> Vec<Nodes> {
     if !args.placement.is_empty() {
-        return args.placement.iter().map(|p| Nodes::Placed(*p)).collect();
+        return args.placement.clone();
     }
     let has_nodes = match &trace.content {
         Content::Jobs(jobs) => jobs.iter().all(|j| j.nodes.is_some()),

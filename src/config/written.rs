@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::handoff::WrittenHandOff;
 use super::interfaces::{WrittenApi, WrittenHistory, WrittenRecord, WrittenRest, WrittenSpool};
+use super::placement::WrittenPlacement;
 use super::{
     ConfigError, FabricSource, JobsFrom, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State,
 };
@@ -30,6 +31,7 @@ pub(super) struct Written {
     record: WrittenRecord,
     history: WrittenHistory,
     handoff: WrittenHandOff,
+    placement: WrittenPlacement,
 }
 
 #[derive(Debug, Deserialize)]
@@ -269,6 +271,7 @@ impl Written {
             acknowledge: self.opensm.acknowledge_seconds.0,
             conf: home.join(self.opensm.conf),
         });
+        let bounds = (self.slurm.deadline_seconds.0, self.slurm.output_limit_mib.0);
         Ok(Settings {
             state: State { directory, keep_epochs: self.state.keep_epochs.0 },
             fabric,
@@ -287,6 +290,7 @@ impl Written {
             record: self.record.resolve(),
             history: self.history.resolve(),
             handoff: self.handoff.resolve(),
+            placement: self.placement.resolve(home, bounds.0, bounds.1),
         })
     }
 }

@@ -30,17 +30,35 @@ pub struct Started {
 /// Waiting jobs that backfilling looks at.
 const DEPTH: usize = 100;
 
-/// Runs all requests, which must be sorted by `submit`; `result[i]` belongs to `requests[i]` and is
-/// `None` if the job is larger than the site. Starts do not depend on the placement model.
-/// O(requests × (queue up to a fixed depth + nodes)).
+/// What a placement is asked: a job starts.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    /// By node: whether it is free.
+    pub free: &'a [bool],
+    /// Nodes wanted; not more than are free.
+    pub size: usize,
+    /// Nodes of the jobs that run, in no particular order.
+    pub running: Vec<&'a [u32]>,
+}
+
+/// Says which nodes a job gets, ascending. Asked for nothing, the job never starts.
+pub type Choose<'a> = &'a mut dyn FnMut(&Moment<'_>) -> Option<Vec<u32>>;
+
+/// Runs all requests on a site with one of its models; see [`schedule_with`].
 pub fn schedule(site: &Site, placement: Placement, requests: &[Request], seed: u64) -> Vec<Option<Started>> {
+    let mut rng = Rng::new(seed);
+    schedule_with(site.nodes.len(), requests, &mut |m| site.choose(placement, m.free, m.size, &mut rng))
+}
+
+/// Runs all requests, which must be sorted by `submit`, on so many nodes; `result[i]` belongs to
+/// `requests[i]` and is `None` if the job is larger than that. Starts do not depend on who chooses.
+/// O(requests × (queue up to a fixed depth + nodes)).
+pub fn schedule_with(nodes: usize, requests: &[Request], choose: Choose<'_>) -> Vec<Option<Started>> {
     let mut batch = Batch {
-        site,
-        placement,
+        choose,
         requests,
-        rng: Rng::new(seed),
-        free: vec![true; site.nodes.len()],
-        left: site.nodes.len(),
+        free: vec![true; nodes],
+        left: nodes,
         running: BinaryHeap::new(),
         waiting: VecDeque::new(),
         started: vec![None; requests.len()],
@@ -52,7 +70,7 @@ pub fn schedule(site: &Site, placement: Placement, requests: &[Request], seed: u
         let Some(now) = submit.into_iter().chain(end).min() else { return batch.started };
         batch.end_jobs(now);
         while let Some(request) = requests.get(next).filter(|r| r.submit <= now) {
-            if request.size > 0 && request.size <= site.nodes.len() {
+            if request.size > 0 && request.size <= nodes {
                 batch.waiting.push_back(next);
             }
             next += 1;
@@ -62,10 +80,8 @@ pub fn schedule(site: &Site, placement: Placement, requests: &[Request], seed: u
 }
 
 struct Batch<'a> {
-    site: &'a Site,
-    placement: Placement,
+    choose: Choose<'a>,
     requests: &'a [Request],
-    rng: Rng,
     free: Vec<bool>,
     left: usize,
     /// Ends and jobs, the next end first.
@@ -128,7 +144,10 @@ impl Batch<'_> {
 
     fn start(&mut self, job: usize, now: i64) {
         let Request { run, size, .. } = self.requests[job];
-        let Some(nodes) = self.site.choose(self.placement, &self.free, size, &mut self.rng) else { return };
+        let running = self.running.iter().filter_map(|Reverse((_, job))| self.started[*job].as_ref());
+        let running = running.map(|s| s.nodes.as_slice()).collect();
+        let moment = Moment { free: &self.free, size, running };
+        let Some(nodes) = (self.choose)(&moment) else { return };
         nodes.iter().for_each(|n| self.free[*n as usize] = false);
         self.left -= size;
         self.running.push(Reverse((now.saturating_add(run.max(1)), job)));

@@ -6,6 +6,7 @@ pub mod hostlist;
 pub mod ibnetdiscover;
 pub mod jobs;
 pub mod nodes;
+pub mod pending;
 pub mod secret;
 pub mod slurm;
 pub mod slurmrestd;

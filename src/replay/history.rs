@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use super::trace::{Content, Fault, FaultKind, Trace, TraceError, TraceJob};
-use crate::generate::placement::{Placement, Site};
-use crate::generate::schedule::{Request, schedule};
+use crate::generate::placement::{Placement, Site, UnknownPlacement};
+use crate::generate::rng::Rng;
+use crate::generate::schedule::{Choose, Moment, Request, schedule_with};
 use crate::model::{Fabric, Job, JobId, JobMap, JobState, NodeMap, NodeName};
+use crate::placement::usual::usual;
+use crate::placement::{Insist, Question, Switched};
 
 /// Where the nodes of jobs come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +21,22 @@ pub enum Nodes {
     InOrder,
     /// A placement model; the jobs are scheduled anew.
     Placed(Placement),
+    /// Ours ([`crate::placement`]); the jobs are scheduled anew.
+    Routed,
+}
+
+/// What asks for [`Nodes::Routed`].
+const ROUTED: &str = "routed";
+
+impl std::str::FromStr for Nodes {
+    type Err = String;
+    /// A model's name, or `routed`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            ROUTED => Ok(Self::Routed),
+            model => model.parse().map(Self::Placed).map_err(|e: UnknownPlacement| format!("{e}, {ROUTED}")),
+        }
+    }
 }
 
 impl std::fmt::Display for Nodes {
@@ -26,6 +45,7 @@ impl std::fmt::Display for Nodes {
             Self::Recorded => f.write_str("recorded"),
             Self::InOrder => f.write_str("recorded, in order"),
             Self::Placed(placement) => placement.fmt(f),
+            Self::Routed => f.write_str(ROUTED),
         }
     }
 }
@@ -75,21 +95,23 @@ impl History {
             |message: &str| TraceError::Format { name: trace.name.clone(), message: message.to_string() };
         let mut faults = Vec::new();
         let past = match (&trace.content, nodes) {
-            (Content::Snapshots(_), Nodes::Placed(_)) => {
+            (Content::Snapshots(_), Nodes::Placed(_) | Nodes::Routed) => {
                 return Err(wrong("snapshots have nodes and no run times: jobs cannot be placed anew"));
             }
             (Content::Snapshots(maps), _) => Past::Snapshots(maps.clone()),
-            (Content::Jobs(jobs), Nodes::Placed(placement)) => {
+            (Content::Jobs(jobs), Nodes::Placed(_) | Nodes::Routed) => {
                 let site = Site::new(fabric, map);
-                Past::Jobs(placed(&site, placement, jobs, seed, &mut faults))
+                let mut model = Model::new(fabric, map, &site, nodes, seed);
+                Past::Jobs(placed(&site, &mut |m| model.choose(m), jobs, &mut faults))
             }
             (Content::Jobs(jobs), _) => Past::Jobs(recorded(jobs).ok_or_else(|| {
                 wrong("some jobs have no node list: name a placement model with --placement")
             })?),
-            (Content::Generated(mix, days, seed), Nodes::Placed(placement)) => {
+            (Content::Generated(mix, days, seed), Nodes::Placed(_) | Nodes::Routed) => {
                 let site = Site::new(fabric, map);
+                let mut model = Model::new(fabric, map, &site, nodes, *seed);
                 let requests = mix.requests(site.nodes.len(), GENERATED_START, *days, *seed);
-                Past::Jobs(scheduled(&site, placement, &requests, *seed, |i| i + 1))
+                Past::Jobs(scheduled(&site, &mut |m| model.choose(m), &requests, |i| i + 1))
             }
             (Content::Generated(..), _) => return Err(wrong("a generated trace has no nodes")),
         };
@@ -262,14 +284,65 @@ fn recorded(jobs: &[TraceJob]) -> Option<Vec<Ran>> {
     Some(ran)
 }
 
+/// Chooses nodes of a site.
+enum Model<'a> {
+    /// As a batch system would.
+    Batch(&'a Site, Placement, Rng),
+    /// As we would.
+    Ours(Box<Brain>),
+}
+
+/// Placement for a site whose order of nodes differs from the board's.
+struct Brain {
+    board: Switched,
+    /// Number on the board of each node of the site, and the other way round.
+    number: Vec<u32>,
+    node: Vec<u32>,
+}
+
+impl<'a> Model<'a> {
+    fn new(fabric: &Fabric, map: &NodeMap, site: &'a Site, nodes: Nodes, seed: u64) -> Self {
+        if let Nodes::Placed(placement) = nodes {
+            return Self::Batch(site, placement, Rng::new(seed));
+        }
+        let board = Switched::new(fabric, map);
+        let by_name: BTreeMap<&NodeName, u32> = board.names().iter().zip(0..).collect();
+        let number: Vec<u32> = site.nodes.iter().filter_map(|n| by_name.get(n).copied()).collect();
+        let mut node = vec![0; number.len()];
+        number.iter().zip(0..).for_each(|(number, n)| node[*number as usize] = n);
+        Self::Ours(Box::new(Brain { board, number, node }))
+    }
+
+    fn choose(&mut self, moment: &Moment<'_>) -> Option<Vec<u32>> {
+        match self {
+            Self::Batch(site, placement, rng) => site.choose(*placement, moment.free, moment.size, rng),
+            Self::Ours(brain) => brain.choose(moment),
+        }
+    }
+}
+
+impl Brain {
+    fn choose(&self, moment: &Moment<'_>) -> Option<Vec<u32>> {
+        let numbers = |nodes: &mut dyn Iterator<Item = usize>| {
+            let mut numbers: Vec<u32> = nodes.map(|n| self.number[n]).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        let running: Vec<Vec<u32>> =
+            moment.running.iter().map(|job| numbers(&mut job.iter().map(|n| *n as usize))).collect();
+        let candidates = numbers(&mut (0..moment.free.len()).filter(|n| moment.free[*n]));
+        let question = Question { nodes: moment.size, candidates: &candidates, insist: Insist::Prefer };
+        // Parts that are not connected: as a batch system would.
+        let chosen = self.board.choose(&self.board.traffic(&running), question).map(|choice| choice.nodes);
+        let chosen = chosen.unwrap_or_else(|| usual(moment.size, &candidates));
+        let mut nodes: Vec<u32> = chosen.iter().map(|n| self.node[*n as usize]).collect();
+        nodes.sort_unstable();
+        (nodes.len() == moment.size).then_some(nodes)
+    }
+}
+
 /// Jobs scheduled anew, at their recorded starts where nodes are free.
-fn placed(
-    site: &Site,
-    placement: Placement,
-    jobs: &[TraceJob],
-    seed: u64,
-    faults: &mut Vec<Fault>,
-) -> Vec<Ran> {
+fn placed(site: &Site, choose: Choose<'_>, jobs: &[TraceJob], faults: &mut Vec<Fault>) -> Vec<Ran> {
     let mut order: Vec<&TraceJob> = jobs.iter().collect();
     order.sort_by_key(|j| (j.start, j.line));
     order.retain(|j| {
@@ -285,7 +358,7 @@ fn placed(
     let run = |j: &TraceJob| j.end.unwrap_or(last + 1).max(j.start) - j.start;
     let requests: Vec<Request> =
         order.iter().map(|j| Request { submit: j.start, run: run(j), size: j.size }).collect();
-    let mut ran = scheduled(site, placement, &requests, seed, |i| i);
+    let mut ran = scheduled(site, choose, &requests, |i| i);
     for job in &mut ran {
         let index = job.id.as_str().parse::<usize>().unwrap_or(0);
         job.id = order[index].id.clone();
@@ -294,14 +367,8 @@ fn placed(
 }
 
 /// Runs requests; the job of request `i` is called `id(i)`.
-fn scheduled(
-    site: &Site,
-    placement: Placement,
-    requests: &[Request],
-    seed: u64,
-    id: impl Fn(usize) -> usize,
-) -> Vec<Ran> {
-    let started = schedule(site, placement, requests, seed);
+fn scheduled(site: &Site, choose: Choose<'_>, requests: &[Request], id: impl Fn(usize) -> usize) -> Vec<Ran> {
+    let started = schedule_with(site.nodes.len(), requests, choose);
     let ran = started.into_iter().enumerate().filter_map(|(i, started)| {
         let started = started?;
         let nodes = started.nodes.iter().map(|n| site.nodes[*n as usize].clone()).collect();

@@ -9,6 +9,7 @@ pub mod handoff;
 pub mod health;
 pub mod look;
 pub mod pass;
+pub mod placing;
 pub mod record;
 pub mod run;
 pub mod step;

@@ -24,6 +24,7 @@ use super::command::{Command, Handle};
 use super::health::{Acknowledged, Failure, Health, Stage};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed, milliseconds, pass};
+use super::placing::Placing;
 use super::record::{Made, Recorder};
 use super::step::{Action, Event, Step, View};
 use super::systemd::Systemd;
@@ -80,6 +81,7 @@ pub enum ServeError {
 /// Only at the start. Later failures are logged, counted and written to the health file.
 pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Result<(), ServeError> {
     let runtime = runtime()?;
+    let _placing = Placing::start(&settings)?;
     let result = runtime.block_on(async { Service::start(settings, Some(config))?.run(listener).await });
     // A computation that did not finish in time is not waited for.
     runtime.shutdown_background();

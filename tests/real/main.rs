@@ -9,6 +9,7 @@ mod machine;
 mod package;
 mod page;
 mod peers;
+mod placement;
 mod plugin;
 mod slurm;
 mod slurmrestd;

@@ -1,0 +1,151 @@
+//! What node selection is worth and costs: `cargo bench --bench placement [-- TRACE…]`.
+//!
+//! 1. Time of a question: 64 nodes of about 2,000, half of them busy.
+//! 2. Selection on and off on a generated month and on job traces: predicted largest effective EFI,
+//!    jobs on several switches, and what holding jobs for some seconds adds to their waiting.
+//!
+//! Single-node jobs of traces are left out: they share nodes there and use no channel.
+
+use std::time::Instant;
+
+use sarouter::generate::generate;
+use sarouter::generate::mix;
+use sarouter::generate::rng::Rng;
+use sarouter::generate::schedule::{Moment, Request, schedule_with};
+use sarouter::observe::nodes::{NodeNames, name_hosts};
+use sarouter::placement::usual::usual;
+use sarouter::placement::{Answer, Board, Insist, Question, Switched};
+use sarouter::replay::history::GENERATED_START;
+use sarouter::replay::trace::{self, Content};
+
+fn board(spec: &str) -> Board {
+    let fabric = generate(spec).unwrap();
+    Board::Switched(Switched::new(&fabric, &name_hosts(&fabric, &NodeNames::default())))
+}
+
+/// Milliseconds to answer for 64 nodes, the middle of 21 questions, running jobs prepared.
+fn time(spec: &str) -> (usize, f64, f64) {
+    let board = board(spec);
+    let nodes = board.names().len() as u32;
+    let mut order: Vec<u32> = (0..nodes).collect();
+    Rng::new(7).shuffle(&mut order);
+    let (busy, free) = order.split_at(order.len() / 2);
+    let jobs: Vec<Vec<u32>> = busy.chunks(32).map(<[u32]>::to_vec).collect();
+    let mut free = free.to_vec();
+    free.sort_unstable();
+    let begun = Instant::now();
+    let running = board.running(&jobs);
+    let preparing = begun.elapsed().as_secs_f64() * 1000.0;
+    let question = Question { nodes: 64, candidates: &free, insist: Insist::Prefer };
+    let mut times: Vec<f64> = (0..21)
+        .map(|_| {
+            let begun = Instant::now();
+            assert!(matches!(board.choose(&running, question), Answer::Chosen(_)));
+            begun.elapsed().as_secs_f64() * 1000.0
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    (nodes as usize, preparing, times[10])
+}
+
+#[derive(Default)]
+struct Outcome {
+    /// Predicted largest load of a channel of each job with several nodes, when it starts.
+    predicted: Vec<u64>,
+    /// Jobs on several switches.
+    multi_switch: usize,
+    wait: f64,
+}
+
+fn run(board: &Board, requests: &[Request], select: bool, hold: i64) -> Outcome {
+    let held: Vec<Request> = requests
+        .iter()
+        .map(|r| Request { submit: r.submit + if select && r.size > 1 { hold } else { 0 }, ..*r })
+        .collect();
+    // Sorted again: a held job may come after one that was submitted later.
+    let mut order: Vec<usize> = (0..held.len()).collect();
+    order.sort_by_key(|i| held[*i].submit);
+    let sorted: Vec<Request> = order.iter().map(|i| held[*i]).collect();
+    let mut outcome = Outcome::default();
+    let mut choose = |moment: &Moment<'_>| {
+        let running: Vec<Vec<u32>> = moment.running.iter().map(|job| job.to_vec()).collect();
+        let free: Vec<u32> = (0..moment.free.len() as u32).filter(|n| moment.free[*n as usize]).collect();
+        if moment.size == 1 {
+            return Some(usual(1, &free));
+        }
+        let running = board.running(&running);
+        let question = Question { nodes: moment.size, candidates: &free, insist: Insist::Prefer };
+        let nodes = match (select, board.choose(&running, question)) {
+            (true, Answer::Chosen(choice)) => choice.nodes,
+            _ => usual(moment.size, &free),
+        };
+        let predicted = board.predict(&running, &nodes)?;
+        outcome.predicted.push(predicted.max);
+        outcome.multi_switch += usize::from(predicted.extent > 1);
+        Some(nodes)
+    };
+    let started = schedule_with(board.names().len(), &sorted, &mut choose);
+    let waits = started.iter().zip(&order).filter_map(|(s, i)| Some(s.as_ref()?.start - requests[*i].submit));
+    let waits: Vec<i64> = waits.collect();
+    outcome.wait = waits.iter().sum::<i64>() as f64 / waits.len().max(1) as f64;
+    outcome
+}
+
+fn mean(values: &[u64]) -> f64 {
+    values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
+}
+
+fn percentile(values: &[u64], share: f64) -> u64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let at = (sorted.len() as f64 * share) as usize;
+    sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+}
+
+fn compare(name: &str, fabric: &str, requests: &[Request]) {
+    let board = board(fabric);
+    let off = run(&board, requests, false, 0);
+    println!("\n{name} on {fabric}: {} jobs, {} of several nodes", requests.len(), off.predicted.len());
+    println!("| selection | mean predicted max | 95 % | multi-switch jobs | mean wait, s |");
+    println!("|---|---:|---:|---:|---:|");
+    let row = |label: &str, o: &Outcome| {
+        println!(
+            "| {label} | {:.1} | {} | {} | {:.1} |",
+            mean(&o.predicted),
+            percentile(&o.predicted, 0.95),
+            o.multi_switch,
+            o.wait
+        );
+    };
+    row("off", &off);
+    row("on, inside the scheduler", &run(&board, requests, true, 0));
+    for hold in [2, 10, 60] {
+        row(&format!("on, held {hold} s"), &run(&board, requests, true, hold));
+    }
+}
+
+fn main() {
+    let traces: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    println!("| fabric | nodes | running jobs prepared, ms | 64 nodes chosen, ms |\n|---|---:|---:|---:|");
+    for spec in ["fattree:56x36,36", "kary:12,3,hosts=14", "torus:8x8x8,hosts=4", "dragonfly:12,6,6,28"] {
+        let (nodes, preparing, asking) = time(spec);
+        println!("| `{spec}` | {nodes} | {preparing:.1} | {asking:.2} |");
+    }
+    for fabric in ["fattree:10x18,5", "torus:6x6x5,hosts=1"] {
+        let Ok(trace) = trace::load("generated:tsubame2,days=30,seed=1", None) else { continue };
+        let Content::Generated(mix, days, seed) = trace.content else { continue };
+        let mix: &mix::Mix = mix;
+        compare("a generated month", fabric, &mix.requests(180, GENERATED_START, days, seed));
+    }
+    for source in traces {
+        let trace = trace::load(&source, None).unwrap();
+        let Content::Jobs(jobs) = trace.content else { continue };
+        let mut requests: Vec<Request> = jobs
+            .iter()
+            .filter(|j| j.size > 1 && j.size <= 48)
+            .map(|j| Request { submit: j.submit, run: j.end.unwrap_or(j.start) - j.start, size: j.size })
+            .collect();
+        requests.sort_by_key(|r| r.submit);
+        compare(&trace.name, "fattree:6x8,4", &requests);
+    }
+}

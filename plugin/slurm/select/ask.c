@@ -1,0 +1,169 @@
+#include "ask.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void asker_init(struct asker *asker, const char *path)
+{
+	asker->path = path;
+	asker->fd = -1;
+	asker->quiet_until = 0;
+	asker->asked = asker->silent = 0;
+}
+
+void asker_close(struct asker *asker)
+{
+	if (asker->fd >= 0)
+		close(asker->fd);
+	asker->fd = -1;
+}
+
+/* Waits for events on the connection until the deadline. */
+static bool ready(struct asker *asker, short events, int64_t deadline)
+{
+	struct pollfd pollfd = { .fd = asker->fd, .events = events };
+	int64_t left;
+
+	while ((left = deadline - now_ms()) > 0) {
+		int n = poll(&pollfd, 1, (int)left);
+
+		if (n > 0)
+			return true;
+		if (n < 0 && errno != EINTR)
+			return false;
+	}
+	return false;
+}
+
+static bool ensure_connection(struct asker *asker)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = strlen(asker->path);
+
+	if (asker->fd >= 0)
+		return true;
+	if (length >= sizeof(address.sun_path))
+		return false;
+	memcpy(address.sun_path, asker->path, length);
+	asker->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (asker->fd < 0)
+		return false;
+	/* On a unix socket this succeeds or fails at once. */
+	return connect(asker->fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+}
+
+static bool write_all(struct asker *asker, const char *text, size_t length, int64_t deadline)
+{
+	while (length > 0) {
+		ssize_t n = send(asker->fd, text, length, MSG_NOSIGNAL);
+
+		if (n > 0) {
+			text += n;
+			length -= (size_t)n;
+		} else if (n < 0 && errno == EAGAIN) {
+			if (!ready(asker, POLLOUT, deadline))
+				return false;
+		} else if (n == 0 || errno != EINTR) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Reads exactly one line into the buffer, without its end. */
+static bool read_line(struct asker *asker, int64_t deadline)
+{
+	size_t length = 0;
+
+	while (length < sizeof(asker->buffer)) {
+		ssize_t n = recv(asker->fd, asker->buffer + length, sizeof(asker->buffer) - length, 0);
+
+		if (n > 0) {
+			length += (size_t)n;
+			if (asker->buffer[length - 1] == '\n') {
+				asker->buffer[length - 1] = '\0';
+				/* A zero or a second line inside is not an answer. */
+				return strlen(asker->buffer) == length - 1 &&
+				       strchr(asker->buffer, '\n') == NULL;
+			}
+		} else if (n < 0 && errno == EAGAIN) {
+			if (!ready(asker, POLLIN, deadline))
+				return false;
+		} else if (n == 0 || errno != EINTR) {
+			return false;
+		}
+		if (now_ms() >= deadline)
+			return false;
+	}
+	return false;
+}
+
+/* Names of nodes and commas only, no empty name. */
+static bool is_list(const char *list)
+{
+	bool in_name = false;
+
+	for (; *list; list++) {
+		char c = *list;
+		bool legal = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			     c == '-' || c == '_' || c == '.';
+
+		if (c == ',' ? !in_name : !legal)
+			return false;
+		in_name = c != ',';
+	}
+	return in_name;
+}
+
+static enum answer converse(struct asker *asker, uint32_t job, uint32_t nodes, bool require, char **list)
+{
+	int64_t deadline = now_ms() + BUDGET_MS;
+	char line[96], wanted[32];
+	int length = snprintf(line, sizeof(line), "1 %" PRIu32 " %" PRIu32 " %s\n", job, nodes,
+			      require ? "require" : "prefer");
+	int prefix = snprintf(wanted, sizeof(wanted), "1 %" PRIu32 " ", job);
+	char *rest;
+
+	if (!ensure_connection(asker) || !write_all(asker, line, (size_t)length, deadline) ||
+	    !read_line(asker, deadline) || strncmp(asker->buffer, wanted, (size_t)prefix) != 0)
+		return ANSWER_SILENT;
+	rest = asker->buffer + prefix;
+	if (strcmp(rest, "none") == 0)
+		return ANSWER_NONE;
+	if (strncmp(rest, "nodes ", 6) != 0 || !is_list(rest + 6))
+		return ANSWER_SILENT;
+	*list = rest + 6;
+	return ANSWER_NODES;
+}
+
+enum answer asker_ask(struct asker *asker, uint32_t job, uint32_t nodes, bool require, char **list)
+{
+	enum answer answer;
+
+	if (now_ms() < asker->quiet_until)
+		return ANSWER_SILENT;
+	asker->asked++;
+	answer = converse(asker, job, nodes, require, list);
+	if (answer == ANSWER_SILENT) {
+		/* What is still on its way would be taken for the answer to the next question. */
+		asker_close(asker);
+		asker->silent++;
+		asker->quiet_until = now_ms() + QUIET_MS;
+	}
+	return answer;
+}

@@ -1,0 +1,140 @@
+/*
+ * The shadow of select/cons_tres: the same plugin, except that a tagged job is offered the nodes that
+ * the routing service prefers, if all it needs of them are on offer.
+ *
+ * It needs the real select_cons_tres.so, which the dynamic linker loads beside it; all functions but
+ * select_p_job_test() are found there. Its own plugin_version makes slurmctld refuse a build for
+ * another version of Slurm, and look further down PluginDir, where the real plugin is.
+ *
+ * select_p_job_test() runs under slurmctld's locks, thousands of times an hour. Nearly all calls pass
+ * through untouched: jobs without a tag, jobs that name their nodes, tests whether a job could ever
+ * run. The rest asks once, for at most 50 ms (ask.h). What is on offer is only ever made smaller.
+ */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slurm/slurm_errno.h"
+#include "src/common/slurm_xlator.h"
+#include "src/common/bitstring.h"
+#include "src/common/node_conf.h"
+#include "src/slurmctld/slurmctld.h"
+
+#include "ask.h"
+
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 5, 0) || SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#error "the signature of select_p_job_test() is known for Slurm 22.05 and 23.02 only"
+#endif
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+#ifndef SOCKET
+#define SOCKET "/run/sarouter/select.sock"
+#endif
+
+typedef int (*job_test_t)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, List, List *,
+			  bitstr_t *);
+
+static job_test_t real_job_test;
+static struct asker asker;
+static bool was_silent;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void prepare(void)
+{
+	const char *path = getenv("SAROUTER_SELECT_SOCKET");
+
+	real_job_test = (job_test_t)dlsym(RTLD_NEXT, "select_p_job_test");
+	asker_init(&asker, path && *path ? path : SOCKET);
+}
+
+/* 0: not tagged, 'p': prefers, 'r': requires. The tag is a word of the administrator's comment. */
+static char tag(const char *comment)
+{
+	static const char word[] = "sarouter:";
+
+	for (const char *at = comment; at && (at = strstr(at, word)); at++) {
+		const char *value = at + sizeof(word) - 1;
+
+		if (at != comment && at[-1] != ' ' && at[-1] != ';')
+			continue;
+		if (strncmp(value, "prefer", 6) == 0 && strchr(" ;", value[6]))
+			return 'p';
+		if (strncmp(value, "require", 7) == 0 && strchr(" ;", value[7]))
+			return 'r';
+	}
+	return 0;
+}
+
+/*
+ * The part of what is on offer that the service prefers, to be freed by the caller; NULL if it
+ * recommends nothing or not enough of it is on offer. *silent: there was no answer.
+ */
+static bitstr_t *preferred(job_record_t *job, bitstr_t *offer, uint32_t nodes, bool require, bool *silent)
+{
+	bitstr_t *set = NULL;
+	char *list = NULL;
+	enum answer answer;
+
+	pthread_mutex_lock(&lock);
+	answer = asker_ask(&asker, job->job_id, nodes, require, &list);
+	*silent = answer == ANSWER_SILENT;
+	if (*silent != was_silent) {
+		was_silent = *silent;
+		info("sarouter: %s", was_silent ? "no answer: jobs are placed as without it" :
+						  "answers again");
+	}
+	/* Under the mutex: the list is in the asker's buffer. */
+	if (answer == ANSWER_NODES && node_name2bitmap(list, true, &set) != SLURM_SUCCESS)
+		FREE_NULL_BITMAP(set);
+	pthread_mutex_unlock(&lock);
+	if (set) {
+		bit_and(set, offer);
+		if ((uint32_t)bit_set_count(set) < nodes)
+			FREE_NULL_BITMAP(set);
+	}
+	return set;
+}
+
+EXPORTED extern int select_p_job_test(job_record_t *job_ptr, bitstr_t *node_bitmap, uint32_t min_nodes,
+			     uint32_t max_nodes, uint32_t req_nodes, uint16_t mode,
+			     List preemptee_candidates, List *preemptee_job_list, bitstr_t *exc_core_bitmap)
+{
+	uint32_t nodes = req_nodes > min_nodes ? req_nodes : min_nodes;
+	bitstr_t *set;
+	bool silent;
+	char how;
+	int rc;
+
+	pthread_once(&once, prepare);
+	if (!real_job_test)
+		return EINVAL;
+	how = mode == SELECT_MODE_RUN_NOW ? tag(job_ptr->admin_comment) : 0;
+	if (!how || nodes < 2 || !job_ptr->details || job_ptr->details->req_node_bitmap ||
+	    (uint32_t)bit_set_count(node_bitmap) <= nodes)
+		goto unchanged;
+	set = preferred(job_ptr, node_bitmap, nodes, how == 'r', &silent);
+	if (set) {
+		/* Without preemption: nobody has to go for the sake of better routes. */
+		rc = real_job_test(job_ptr, set, min_nodes, max_nodes, req_nodes, mode, NULL, NULL,
+				   exc_core_bitmap);
+		if (rc == SLURM_SUCCESS)
+			bit_and(node_bitmap, set);
+		FREE_NULL_BITMAP(set);
+		if (rc == SLURM_SUCCESS || how == 'r')
+			return rc;
+	} else if (how == 'r' && !silent) {
+		/* It rather waits. */
+		return EINVAL;
+	}
+unchanged:
+	return real_job_test(job_ptr, node_bitmap, min_nodes, max_nodes, req_nodes, mode,
+			     preemptee_candidates, preemptee_job_list, exc_core_bitmap);
+}

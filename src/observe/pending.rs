@@ -1,0 +1,211 @@
+//! Jobs that wait for nodes, and the nodes that are idle: what placement asks Slurm.
+//!
+//! `scontrol -o show job` says everything about a pending job in one call and on one line, also
+//! what `squeue` cannot print (AdminComment). A job's name and comment are its owner's: whoever
+//! writes ` AdminComment=` into them deceives about his own job only.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::hostlist;
+use super::jobs::JobsError;
+use crate::model::{JobId, NodeName};
+
+/// Arguments of `scontrol` for [`jobs`]; times as seconds since 1970 with
+/// `SLURM_TIME_FORMAT=%s`.
+pub const SCONTROL_ARGUMENTS: [&str; 3] = ["-o", "show", "job"];
+/// Arguments of `sinfo` for [`idle`]: drained, reserved and unreachable nodes are not idle.
+pub const SINFO_ARGUMENTS: [&str; 6] = ["-h", "-N", "-t", "idle", "-o", "%N|%R|%f|%T"];
+
+/// Who holds a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Its owner, or priority 0 at submission.
+    User,
+    /// An administrator: us, or a person.
+    Admin,
+}
+
+/// What a job wants: if this changes while it waits, a decision made for it is void.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wants {
+    /// Nodes, at least.
+    pub nodes: usize,
+    /// Partitions, as Slurm writes them.
+    pub partition: String,
+    /// Feature expression; empty if none.
+    pub features: String,
+    /// Nodes it must not get.
+    pub excluded: Vec<NodeName>,
+}
+
+/// A pending job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Its id.
+    pub id: JobId,
+    /// What it wants.
+    pub wants: Wants,
+    /// Nodes it must get; empty if any will do.
+    pub required: Vec<NodeName>,
+    /// The administrator's comment; empty if none.
+    pub admin_comment: String,
+    /// Who holds it.
+    pub held: Option<Held>,
+    /// Slurm's reason for its waiting.
+    pub reason: String,
+    /// When it may start at the earliest, if known.
+    pub eligible: Option<DateTime<Utc>>,
+    /// A single job that asks for no reservation: arrays and parts of heterogeneous jobs are not.
+    pub simple: bool,
+}
+
+/// Idle nodes of each partition with their features.
+pub type Idle = BTreeMap<String, Vec<(NodeName, Vec<String>)>>;
+
+/// The pending jobs in the output of `scontrol`, by id. `name` is for messages.
+///
+/// # Errors
+/// With the line that is not a job, or a host list that is none.
+pub fn jobs(text: &str, name: &str) -> Result<Vec<Pending>, JobsError> {
+    let mut found = Vec::new();
+    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        if line.starts_with("No jobs in the system") {
+            continue;
+        }
+        let wrong = |message: String| JobsError::Line { name: name.to_string(), line: i + 1, message };
+        if let Some(job) = job(line).map_err(wrong)? {
+            found.push(job);
+        }
+    }
+    found.sort_by_key(|j| (j.id.as_str().len(), j.id.clone()));
+    Ok(found)
+}
+
+fn job(line: &str) -> Result<Option<Pending>, String> {
+    let id = line.strip_prefix("JobId=").and_then(|rest| rest.split(' ').next());
+    let id = JobId::new(id.ok_or("does not begin with JobId=")?).map_err(|e| e.to_string())?;
+    // Behind the job's name, which may hold anything.
+    let rest = line.find(" UserId=").map_or(line, |at| &line[at..]);
+    let field = |key: &str| {
+        let start = rest.find(&format!(" {key}=")).map(|at| at + key.len() + 2);
+        start.and_then(|at| rest[at..].split(' ').next()).filter(|v| *v != "(null)").unwrap_or("")
+    };
+    if field("JobState") != "PENDING" {
+        return Ok(None);
+    }
+    let nodes = |key: &str| match field(key) {
+        "" => Ok(Vec::new()),
+        list => hostlist::expand(list).map_err(|e| e.to_string()),
+    };
+    let count = field("NumNodes").split('-').next().unwrap_or("");
+    let seconds = |key: &str| field(key).parse().ok().and_then(|s| DateTime::from_timestamp(s, 0));
+    let reason = field("Reason").to_string();
+    let held = match reason.as_str() {
+        "JobHeldAdmin" => Some(Held::Admin),
+        "JobHeldUser" => Some(Held::User),
+        _ if field("Priority") == "0" => Some(Held::User),
+        _ => None,
+    };
+    let array = line.contains(" ArrayJobId=") || line.contains(" HetJobId=");
+    Ok(Some(Pending {
+        id,
+        wants: Wants {
+            nodes: count.parse().map_err(|_| format!("NumNodes={count} is not a number"))?,
+            partition: field("Partition").to_string(),
+            features: field("Features").to_string(),
+            excluded: nodes("ExcNodeList")?,
+        },
+        required: nodes("ReqNodeList")?,
+        admin_comment: field("AdminComment").to_string(),
+        held,
+        reason,
+        eligible: seconds("EligibleTime"),
+        simple: !array && field("Reservation").is_empty(),
+    }))
+}
+
+/// The idle nodes in the output of `sinfo`. `name` is for messages.
+///
+/// # Errors
+/// With the line that is not `NODE|PARTITION|FEATURES|STATE`.
+pub fn idle(text: &str, name: &str) -> Result<Idle, JobsError> {
+    let mut idle = Idle::new();
+    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let wrong = |message: String| JobsError::Line { name: name.to_string(), line: i + 1, message };
+        let parts: Vec<&str> = line.split('|').collect();
+        let [node, partition, features, state] = parts[..] else {
+            return Err(wrong("wants NODE|PARTITION|FEATURES|STATE".into()));
+        };
+        // `idle*` does not answer, `idle~` sleeps: not nodes to count on.
+        if state != "idle" {
+            continue;
+        }
+        let node = NodeName::new(node).map_err(|e| wrong(e.to_string()))?;
+        let features = features.split(',').filter(|f| !f.is_empty() && *f != "(null)").map(String::from);
+        idle.entry(partition.to_string()).or_default().push((node, features.collect()));
+    }
+    Ok(idle)
+}
+
+impl Wants {
+    /// The idle nodes that would do, or `None` if what the job wants is beyond this: several
+    /// partitions, or features other than `a&b`.
+    pub fn candidates(&self, idle: &Idle) -> Option<Vec<NodeName>> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "&,_-.".contains(c);
+        if self.partition.contains(',') || !self.features.chars().all(plain) {
+            return None;
+        }
+        let wanted: Vec<&str> = self.features.split(['&', ',']).filter(|f| !f.is_empty()).collect();
+        let nodes = idle.get(&self.partition).map_or(&[][..], Vec::as_slice);
+        let fits = |(node, has): &&(NodeName, Vec<String>)| {
+            wanted.iter().all(|f| has.iter().any(|h| h == f)) && !self.excluded.contains(node)
+        };
+        Some(nodes.iter().filter(fits).map(|(node, _)| node.clone()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Slurm 22.05 prints it, shortened.
+    const HELD: &str = "JobId=7 JobName=x AdminComment=sarouter:require UserId=root(0) Priority=0 JobState=PENDING \
+        Reason=JobHeldAdmin Dependency=(null) EligibleTime=1795257476 StartTime=1795257482 Partition=all \
+        AllocNode:Sid=localhost:756 ReqNodeList=n[1-2] ExcNodeList=n9 NodeList= NumNodes=2-4 NumCPUs=8 \
+        Features=a&b DelayBoot=00:00:00 Reservation=(null) AdminComment=sarouter:prefer  Comment=x";
+
+    #[test]
+    fn a_pending_job_is_read_and_its_name_cannot_lie_for_it() {
+        let running = HELD.replace("PENDING", "RUNNING").replace("JobId=7", "JobId=8");
+        let array = HELD.replace(" JobName", " ArrayJobId=9 ArrayTaskId=1-3 JobName").replace("=7", "=10");
+        let found = jobs(&format!("{array}\n{running}\n{HELD}\n"), "scontrol").unwrap();
+        assert_eq!(found.len(), 2);
+        let job = &found[0];
+        assert_eq!((job.id.as_str(), job.wants.nodes, job.wants.partition.as_str()), ("7", 2, "all"));
+        assert_eq!((job.admin_comment.as_str(), job.held), ("sarouter:prefer", Some(Held::Admin)));
+        assert_eq!((job.required.len(), job.wants.excluded[0].as_str()), (2, "n9"));
+        assert_eq!(job.eligible.unwrap().timestamp(), 1_795_257_476);
+        assert!(job.simple && !found[1].simple);
+        assert_eq!(jobs("No jobs in the system\n", "scontrol").unwrap(), []);
+        let error = jobs("JobId=7 UserId=x JobState=PENDING NumNodes=x\n", "scontrol").unwrap_err();
+        assert!(error.to_string().starts_with("scontrol:1: NumNodes"), "{error}");
+    }
+
+    #[test]
+    fn candidates_are_idle_in_the_partition_and_have_the_features() {
+        let text = "n1|all|a,b|idle\nn2|all|a|idle\nn3|all|a,b|idle*\nn9|all|a,b|idle\nn1|fast|(null)|idle\n";
+        let idle = idle(text, "sinfo").unwrap();
+        let mut wants = jobs(HELD, "scontrol").unwrap().remove(0).wants;
+        let names =
+            |w: &Wants| w.candidates(&idle).map(|c| c.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(names(&wants).unwrap(), ["n1"]);
+        wants.features.clear();
+        assert_eq!(names(&wants).unwrap(), ["n1", "n2"]);
+        wants.features = "a|b".into();
+        assert_eq!(names(&wants), None);
+        assert!(super::idle("n1|all\n", "sinfo").is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! Tells Slurm, and asks it: `scontrol` and `sinfo` as bounded child processes.
+
+use tracing::info;
+
+use super::hold::{Act, Look};
+use crate::config::Placement;
+use crate::model::{JobId, NodeName};
+use crate::observe::child::{BoundedCommand, ChildError};
+use crate::observe::pending::{self, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
+use crate::observe::slurm::PollError;
+
+/// Commands of Slurm for placement.
+#[derive(Debug, Clone)]
+pub struct Control {
+    settings: Placement,
+}
+
+impl Control {
+    /// With the programs and bounds of the settings.
+    pub fn new(settings: Placement) -> Self {
+        Self { settings }
+    }
+
+    async fn run(&self, program: &str, arguments: &[&str]) -> Result<String, ChildError> {
+        let argv = std::iter::once(&program).chain(arguments).map(|s| (*s).to_string()).collect();
+        let command = BoundedCommand {
+            argv,
+            environment: vec![("SLURM_TIME_FORMAT".to_string(), "%s".to_string())],
+            deadline: self.settings.command_deadline,
+            output_limit: self.settings.output_limit,
+        };
+        command.output().await
+    }
+
+    /// Idle nodes, then pending jobs: in this order (see [`Look`]).
+    ///
+    /// # Errors
+    /// If Slurm does not answer or is not understood.
+    pub async fn look(&self) -> Result<Look, PollError> {
+        let (sinfo, scontrol) = (&self.settings.sinfo, &self.settings.scontrol);
+        let idle = pending::idle(&self.run(sinfo, &SINFO_ARGUMENTS).await?, sinfo)?;
+        let jobs = pending::jobs(&self.run(scontrol, &SCONTROL_ARGUMENTS).await?, scontrol)?;
+        Ok(Look { jobs, idle })
+    }
+
+    async fn update(&self, job: &JobId, nodes: &[NodeName]) -> Result<(), ChildError> {
+        let names: Vec<&str> = nodes.iter().map(NodeName::as_str).collect();
+        let (job, list) = (format!("JobId={job}"), format!("ReqNodeList={}", names.join(",")));
+        let mut words = vec!["update", &job, &list];
+        if !nodes.is_empty() {
+            // The rule that tagged it may have put its start off until we have seen it.
+            words.push("StartTime=now");
+        }
+        self.run(&self.settings.scontrol, &words).await.map(drop)
+    }
+
+    async fn tell(&self, verb: &str, job: &JobId) -> Result<(), ChildError> {
+        self.run(&self.settings.scontrol, &[verb, job.as_str()]).await.map(drop)
+    }
+
+    /// Does what was decided. Of several commands a failing one leaves out the rest; the next look
+    /// sees what is missing.
+    ///
+    /// # Errors
+    /// What Slurm said.
+    pub async fn act(&self, act: &Act) -> Result<(), ChildError> {
+        match act {
+            Act::Hold(job) => {
+                info!(%job, "holding");
+                self.tell("hold", job).await
+            }
+            Act::Place(job, nodes) => {
+                info!(%job, nodes = nodes.len(), "placing");
+                self.update(job, nodes).await?;
+                self.tell("release", job).await
+            }
+            Act::Take(job, why) => {
+                info!(%job, why, "placing again");
+                self.tell("hold", job).await?;
+                self.update(job, &[]).await
+            }
+            Act::Free(job, why) => {
+                info!(%job, why, "letting go");
+                let cleared = self.update(job, &[]).await;
+                // Released all the same: rather on nodes of ours than held for ever.
+                self.tell("release", job).await.and(cleared)
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Chooses nodes for tagged jobs while they wait, in a thread of its own beside the service's loop.
+//!
+//! Two ways, one brain ([`crate::placement`]):
+//! - [`hold`]: jobs are held as administrator, given `ReqNodeList`, released. Any Slurm.
+//! - [`select`]: a plugin inside slurmctld asks for sets that were chosen before it asks.
+//!
+//! Routing is never why a job does not start: whatever fails here, jobs are let go.
+
+pub mod control;
+pub mod hold;
+pub mod ledger;
+pub mod select;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::Notify;
+use tracing::{debug, error, info, warn};
+
+use self::control::Control;
+use self::hold::{Act, Advice, Holds, Look, Rules};
+use self::select::{Answers, Server};
+use super::chain;
+use super::look::FabricReader;
+use super::step::View;
+use crate::config::{FabricSource, Placement, Settings};
+use crate::model::{Fingerprint, JobId, JobMap, NodeName, Transit};
+use crate::observe::pending::Wants;
+use crate::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
+use crate::observe::torus_toml;
+use crate::placement::{self, Board, Direct, Insist, Predicted, Question, Running, Switched};
+
+/// Looks that may follow each other without a pause, as long as something was done.
+const AT_ONCE: u32 = 3;
+
+/// The thread. Ends, and lets all held jobs go, when dropped.
+pub struct Placing {
+    stop: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+    /// Ends before the thread.
+    server: Option<Server>,
+}
+
+impl Placing {
+    /// Starts what the settings ask for. With `hold` off there may still be jobs that an earlier
+    /// service held: they are let go.
+    ///
+    /// # Errors
+    /// If the socket or the thread cannot be had.
+    pub fn start(settings: &Settings) -> std::io::Result<Option<Self>> {
+        let placement = &settings.placement;
+        let left = settings.state.directory.join(ledger::LEDGER_FILE).exists();
+        if !placement.hold && placement.select_socket.is_none() && !left {
+            return Ok(None);
+        }
+        let answers = Arc::new(Answers::default());
+        let server = match &placement.select_socket {
+            Some(path) => Some(Server::start(path, Arc::clone(&answers))?),
+            None => None,
+        };
+        let stop = Arc::new(Notify::new());
+        let mut worker = Worker::new(settings, answers);
+        let stopped = Arc::clone(&stop);
+        let bound = settings.service.stop_deadline;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let work = move || runtime.block_on(worker.run(&stopped, bound));
+        let thread = std::thread::Builder::new().name("placing".into()).spawn(work)?;
+        Ok(Some(Self { stop, thread: Some(thread), server }))
+    }
+}
+
+impl Drop for Placing {
+    fn drop(&mut self) {
+        drop(self.server.take());
+        self.stop.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A board and what it was made from.
+struct Prepared {
+    board: Board,
+    fabric: Fingerprint,
+}
+
+struct Worker {
+    state: PathBuf,
+    settings: Placement,
+    source: Option<FabricSource>,
+    reader: Option<FabricReader>,
+    prepared: Option<Prepared>,
+    squeue: Squeue,
+    control: Control,
+    answers: Arc<Answers>,
+    holds: Holds,
+    /// The newest look failed: said once.
+    failing: bool,
+}
+
+impl Worker {
+    fn new(settings: &Settings, answers: Arc<Answers>) -> Self {
+        let slurm = &settings.slurm;
+        let state = settings.state.directory.clone();
+        let holds = ledger::read(&state).unwrap_or_else(|e| {
+            // Who is held is not known any more. Tagged jobs that an administrator holds would be
+            // let go by hand; nothing is held again.
+            error!("{e}: jobs that were held may have to be released by hand");
+            Holds::default()
+        });
+        if !holds.records.is_empty() {
+            info!(jobs = holds.records.len(), "jobs that an earlier service held");
+        }
+        let spec = settings.fabric.clone();
+        Self {
+            state,
+            settings: settings.placement.clone(),
+            reader: spec.clone().map(|s| FabricReader::new(s, settings.node_map.clone())),
+            source: spec,
+            prepared: None,
+            squeue: Squeue::new(&slurm.squeue, SqueueFormat::Text, slurm.deadline, slurm.output_limit),
+            control: Control::new(settings.placement.clone()),
+            answers,
+            holds,
+            failing: false,
+        }
+    }
+
+    async fn run(&mut self, stop: &Notify, bound: Duration) {
+        let mut in_a_row = 0;
+        loop {
+            let did = tokio::select! {
+                biased;
+                () = stop.notified() => break,
+                did = self.pass() => did,
+            };
+            in_a_row = if did { in_a_row + 1 } else { 0 };
+            if in_a_row < AT_ONCE && did {
+                continue;
+            }
+            in_a_row = 0;
+            let pause = tokio::time::sleep(self.settings.interval);
+            tokio::select! {
+                biased;
+                () = stop.notified() => break,
+                () = pause => {}
+            }
+        }
+        let acts = self.holds.close(None);
+        if tokio::time::timeout(bound, self.act(&acts)).await.is_err() {
+            warn!("not all held jobs were let go in time: run sarouter release-held");
+        }
+    }
+
+    /// Looks, decides, acts; whether anything was done.
+    async fn pass(&mut self) -> bool {
+        let look = match self.control.look().await {
+            Ok(look) => look,
+            Err(e) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    warn!("placement sees nothing: {}", chain(&e));
+                }
+                self.answers.forget();
+                return false;
+            }
+        };
+        self.failing = false;
+        let tagged = look.jobs.iter().any(|j| hold::tag(&j.admin_comment).is_some());
+        if !tagged && self.holds.records.is_empty() && self.settings.select_socket.is_none() {
+            return false;
+        }
+        let running = self.running().await;
+        if self.settings.select_socket.is_some() {
+            if let (Some(prepared), Some((_, traffic))) = (&self.prepared, &running) {
+                self.answers.prepare(&prepared.board, traffic, &look, Utc::now());
+            }
+        }
+        self.hold(&look, running.as_ref().map(|(_, traffic)| traffic), Utc::now()).await
+    }
+
+    async fn hold(&mut self, look: &Look, traffic: Option<&Running>, now: DateTime<Utc>) -> bool {
+        let delta = |d: Duration| TimeDelta::from_std(d).unwrap_or(TimeDelta::MAX);
+        let most = if self.settings.hold { self.settings.max_held } else { 0 };
+        let rules =
+            Rules { deadline: delta(self.settings.deadline), start: delta(self.settings.start), most };
+        let before = self.holds.clone();
+        let board = self.prepared.as_ref().map(|p| &p.board);
+        let mut acts =
+            self.holds.step(now, look, &rules, |wants, insist, candidates| match (board, traffic) {
+                (Some(board), Some(traffic)) => advise(board, traffic, wants, insist, candidates),
+                // Neither fabric nor jobs: the batch system knows better.
+                _ => Advice::Any,
+            });
+        if self.holds != before {
+            if let Err(e) = ledger::write(&self.state, &self.holds) {
+                // Nobody is held whose deadline is not on the disk.
+                error!("{}", chain(&e));
+                acts.retain(|act| !matches!(act, Act::Hold(_)));
+                self.holds.records.retain(|id, _| before.records.contains_key(id));
+            }
+        }
+        self.act(&acts).await;
+        !acts.is_empty()
+    }
+
+    async fn act(&self, acts: &[Act]) {
+        for act in acts {
+            if let Err(e) = self.control.act(act).await {
+                warn!(?act, "{}", chain(&e));
+            }
+        }
+    }
+
+    /// The running jobs on the fabric of now; `None` if either is not to be had.
+    async fn running(&mut self) -> Option<(JobMap, Running)> {
+        if let Err(e) = self.prepare().await {
+            warn!("placement without a fabric: {e}");
+            self.prepared = None;
+        }
+        let jobs = match self.squeue.poll(Utc::now()).await {
+            Ok(jobs) => jobs,
+            Err(e) => {
+                warn!("placement without running jobs: {}", chain(&e));
+                return None;
+            }
+        };
+        let board = &self.prepared.as_ref()?.board;
+        let nodes: Vec<Vec<u32>> = jobs.jobs.iter().map(|job| board.numbers(&job.nodes)).collect();
+        let traffic = board.running(&nodes);
+        Some((jobs, traffic))
+    }
+
+    async fn prepare(&mut self) -> Result<(), String> {
+        if let Some(FabricSource::Source(source)) = &self.source {
+            if torus_toml::is_torus(source) {
+                let source = torus_toml::load(source).map_err(|e| chain(&e))?;
+                let fabric = source.torus.fingerprint();
+                if self.prepared.as_ref().is_none_or(|p| p.fabric != fabric) {
+                    let transit = source.transit.unwrap_or(Transit::Job);
+                    self.prepared =
+                        Some(Prepared { board: Board::Direct(Direct::new(source.torus, transit)), fabric });
+                }
+                return Ok(());
+            }
+        }
+        let reader = self.reader.as_mut().ok_or("the settings name no fabric")?;
+        let named = reader.read().await.map_err(|e| chain(&e))?;
+        let fabric = named.fabric.fingerprint();
+        if self.prepared.as_ref().is_none_or(|p| p.fabric != fabric) {
+            debug!("preparing the fabric for placement");
+            let board = Board::Switched(Switched::new(&named.fabric, &named.nodes));
+            self.prepared = Some(Prepared { board, fabric });
+        }
+        Ok(())
+    }
+}
+
+/// What the brain says of a job, in the words of [`hold`].
+fn advise(
+    board: &Board,
+    traffic: &Running,
+    wants: &Wants,
+    insist: Insist,
+    candidates: &[NodeName],
+) -> Advice {
+    let numbers = board.numbers(candidates);
+    let question = Question { nodes: wants.nodes, candidates: &numbers, insist };
+    match board.choose(traffic, question) {
+        placement::Answer::Chosen(choice) => {
+            let usual = choice.usual.map(|u| u.max);
+            info!(predicted = choice.predicted.max, usual, gain = choice.gain(), "chose nodes");
+            Advice::Nodes(choice.nodes.iter().map(|n| board.names()[*n as usize].clone()).collect())
+        }
+        placement::Answer::Any(_) => Advice::Any,
+        placement::Answer::No(_) => Advice::Wait,
+    }
+}
+
+/// Lets go of the jobs of a service that is not there: those whose deadline has passed, or all.
+/// Returns how many. The service, if there is one after all, finds them released.
+///
+/// # Errors
+/// If it is not known who is held, or Slurm refuses the last command of a job.
+pub fn release(settings: &Settings, all: bool) -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
+    let holds = ledger::read(&settings.state.directory)?;
+    let acts = holds.close((!all).then(Utc::now));
+    if acts.is_empty() {
+        return Ok(0);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let control = Control::new(settings.placement.clone());
+    runtime.block_on(async {
+        // A job that started meanwhile is none of ours any more.
+        let pending = control.look().await?.jobs;
+        let mut released = 0;
+        for act in &acts {
+            let Act::Free(id, _) = act else { continue };
+            if pending.iter().any(|j| j.id == *id && hold::tag(&j.admin_comment).is_some()) {
+                control.act(act).await?;
+                released += 1;
+            }
+        }
+        Ok(released)
+    })
+}
+
+/// What placement would do for a tagged job that waits.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Outlook {
+    /// The job.
+    pub job: JobId,
+    /// Nodes it wants.
+    pub wants: usize,
+    /// The nodes it would get now; null if there is nothing to recommend.
+    pub nodes: Option<Vec<NodeName>>,
+    /// What is predicted for them.
+    pub predicted: Option<Predicted>,
+    /// The same for the batch system's own choice.
+    pub usual: Option<Predicted>,
+}
+
+/// What placement would do now for the tagged jobs that wait, each beside those before it.
+///
+/// # Errors
+/// If Slurm does not answer or is not understood.
+pub async fn outlook(settings: &Settings, view: &View) -> Result<Vec<Outlook>, PollError> {
+    let mut look = Control::new(settings.placement.clone()).look().await?;
+    look.jobs.retain(|j| hold::tag(&j.admin_comment).is_some() && j.wants.nodes > 1 && j.required.is_empty());
+    if look.jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let board = Board::Switched(Switched::new(&view.fabric, &view.nodes));
+    let mut running: Vec<Vec<u32>> = view.jobs.jobs.iter().map(|j| board.numbers(&j.nodes)).collect();
+    let mut found = Vec::new();
+    for job in &look.jobs {
+        let taken: std::collections::BTreeSet<u32> = running.iter().flatten().copied().collect();
+        let mut candidates = board.numbers(&job.wants.candidates(&look.idle).unwrap_or_default());
+        candidates.retain(|n| !taken.contains(n));
+        let question = Question { nodes: job.wants.nodes, candidates: &candidates, insist: Insist::Require };
+        let mut outlook = Outlook {
+            job: job.id.clone(),
+            wants: job.wants.nodes,
+            nodes: None,
+            predicted: None,
+            usual: None,
+        };
+        if let placement::Answer::Chosen(choice) = board.choose(&board.running(&running), question) {
+            outlook.nodes = Some(choice.nodes.iter().map(|n| board.names()[*n as usize].clone()).collect());
+            outlook.predicted = Some(choice.predicted);
+            outlook.usual = choice.usual;
+            running.push(choice.nodes);
+        }
+        found.push(outlook);
+    }
+    Ok(found)
+}

@@ -1,0 +1,452 @@
+//! Node selection on a real Slurm: both ways, and everything that can go wrong with them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sarouter::generate::generate;
+use sarouter::model::NodeName;
+use sarouter::observe::hostlist::expand;
+use serde_json::Value;
+
+use crate::testbed::{Testbed, await_some, root, run};
+
+/// A Slurm of 32 nodes under eight leaves, with the rule that tags jobs.
+struct Cluster {
+    bed: Testbed,
+    service: Option<Child>,
+}
+
+const NODES: &str = "fattree:8x4,2";
+
+impl Cluster {
+    fn up(fabric: &str, options: &[&str], placement: &str) -> Self {
+        let fabric = generate(fabric).unwrap();
+        let rule = root().join("config/job_submit.lua");
+        let rule = ["--slurm-line", "JobSubmitPlugins=lua", "--slurm-file", rule.to_str().unwrap()];
+        let environment = vec![("SAROUTER_SELECT_SOCKET", "unset".to_string())];
+        let bed = Testbed::with(&fabric, &[&["--no-opensm"], &rule[..], options].concat(), environment);
+        let mut settings = fs::read_to_string(bed.path().join("sarouter.toml")).unwrap();
+        settings.push_str(&format!("watch = false\n[placement]\n{placement}\n"));
+        fs::write(bed.path().join("sarouter.toml"), settings).unwrap();
+        Self { bed, service: None }
+    }
+
+    fn slurm(&self, program: &str, words: &[&str]) -> String {
+        let conf = self.bed.path().join("slurm/slurm.conf");
+        run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
+    }
+
+    fn sarouter(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(words).arg("--config").arg(self.bed.path().join("sarouter.toml"));
+        command.env("SLURM_CONF", self.bed.path().join("slurm/slurm.conf"));
+        command
+    }
+
+    fn serve(&mut self) {
+        let log = fs::File::options().create(true).append(true).open(self.bed.path().join("log/service.log"));
+        let mut command = self.sarouter(&["serve", "-v"]);
+        self.service = Some(command.stdout(Stdio::null()).stderr(log.unwrap()).spawn().unwrap());
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.service.as_ref().unwrap()), signal).unwrap();
+    }
+
+    /// Without a chance to tidy up.
+    fn kill_service(&mut self) {
+        self.signal(Signal::KILL);
+        self.service.take().unwrap().wait().unwrap();
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.bed.path().join("log/service.log")).unwrap_or_default()
+    }
+
+    /// Submits a job; `tag` is what it asks of the routing.
+    fn submit(&self, words: &[&str], tag: Option<&str>) -> String {
+        let comment = tag.map(|t| format!("--comment=routing={t}"));
+        let fixed = ["--parsable", "-o", "/dev/null", "--wrap", "sleep 1000"];
+        let comment: Vec<&str> = comment.as_deref().into_iter().collect();
+        self.slurm("sbatch", &[words, &comment, &fixed].concat()).trim().to_string()
+    }
+
+    fn state(&self, job: &str) -> (String, String) {
+        let line = self.slurm("squeue", &["-h", "-j", job, "-o", "%T|%r"]);
+        let (state, reason) = line.trim().split_once('|').unwrap_or_default();
+        (state.to_string(), reason.to_string())
+    }
+
+    /// Waits until a job has nodes and returns them.
+    fn nodes(&self, job: &str) -> BTreeSet<NodeName> {
+        await_some(&format!("job {job} to start"), || {
+            let line = self.slurm("squeue", &["-h", "-t", "R,CF", "-j", job, "-o", "%N"]);
+            let list = line.trim();
+            (!list.is_empty()).then(|| expand(list).unwrap().into_iter().collect())
+        })
+    }
+
+    /// Waits until a job waits for this reason.
+    fn await_reason(&self, job: &str, reason: &str) {
+        await_some(&format!("job {job} to wait for {reason}"), || {
+            (self.state(job).1 == reason).then_some(())
+        });
+    }
+
+    /// What `sarouter place` says beside these running jobs.
+    fn preferred(&self, running: &str, nodes: usize) -> BTreeSet<NodeName> {
+        let jobs = self.bed.path().join("jobs.txt");
+        fs::write(&jobs, running).unwrap();
+        let (fabric, nodes) = (self.bed.path().join("fabric.net"), nodes.to_string());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        let words = ["place", "--format", "json", "--nodes", &nodes];
+        let text = run(command.args(words).arg("--fabric").arg(fabric).arg("--jobs").arg(jobs));
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert!(answer["predicted"]["max"].as_u64() < answer["usual"]["max"].as_u64(), "{answer}");
+        serde_json::from_value(answer["nodes"].clone()).unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+    }
+}
+
+/// A job across six leaves: the usual choice for eight more nodes is not the best one.
+const BUSY: &str = "n[1,5,9,13,17,21]";
+const BUSY_LINE: &str = "1 n[1,5,9,13,17,21]\n";
+
+fn names(list: &str) -> BTreeSet<NodeName> {
+    expand(list).unwrap().into_iter().collect()
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_held_job_gets_the_set_the_service_prefers() {
+    let mut cluster = Cluster::up(NODES, &[], "hold = true");
+    cluster.nodes(&cluster.submit(&["-N6", "-w", BUSY], None));
+    cluster.serve();
+    let preferred = cluster.preferred(BUSY_LINE, 8);
+    let job = cluster.submit(&["-N8"], Some("prefer"));
+    assert_eq!(cluster.nodes(&job), preferred);
+    assert!(cluster.log().contains("gain"), "{}", cluster.log());
+    // A job that names its nodes is not touched, nor is one that does not ask.
+    let own = cluster.submit(&["-N2", "-w", "n[31-32]"], Some("require"));
+    assert_eq!(cluster.nodes(&own), names("n[31-32]"));
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_job_changed_or_cancelled_while_it_is_held_is_treated_as_what_it_is_now() {
+    let mut cluster = Cluster::up(NODES, &[], "hold = true");
+    cluster.nodes(&cluster.submit(&["-N6", "-w", BUSY], None));
+    cluster.serve();
+    // More than are idle: it is held until they are.
+    let job = cluster.submit(&["-N30"], Some("prefer"));
+    let gone = cluster.submit(&["-N31"], Some("prefer"));
+    cluster.await_reason(&job, "JobHeldAdmin");
+    cluster.await_reason(&gone, "JobHeldAdmin");
+    cluster.slurm("scancel", &[&gone]);
+    let preferred = cluster.preferred(BUSY_LINE, 8);
+    cluster.slurm("scontrol", &["update", &format!("JobId={job}"), "NumNodes=8"]);
+    assert_eq!(cluster.nodes(&job), preferred);
+    let ledger = cluster.bed.state().join("held-jobs.json");
+    await_some("an empty ledger", || {
+        fs::read_to_string(&ledger).ok().filter(|t| !t.contains(&job) && !t.contains(&gone))
+    });
+}
+
+/// A `scontrol` that, before it releases the first job, starts another one on a node meant for it.
+fn meddling(cluster: &Cluster) -> PathBuf {
+    let path = cluster.bed.path().join("scontrol-meddling");
+    let once = cluster.bed.path().join("meddled");
+    let text = format!(
+        "#!/bin/bash\nif [[ $1 == release && ! -e {once} ]]; then\n\
+         touch {once}\n\
+         node=$(scontrol -o show job $2 | sed -E 's/.* ReqNodeList=([^ ]*).*/\\1/')\n\
+         node=$(scontrol show hostnames $node | head -1)\n\
+         job=$(sbatch --parsable -N1 -w $node -o /dev/null --wrap 'sleep 1000')\n\
+         for i in {{1..400}}; do [[ $(squeue -h -j $job -o %T) == RUNNING ]] && break; sleep 0.05; done\n\
+         fi\nexec scontrol \"$@\"\n",
+        once = once.display()
+    );
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn nodes_taken_between_decision_and_start_are_replaced() {
+    let mut cluster = Cluster::up(NODES, &[], "hold = true\nstart_seconds = 600");
+    let settings = cluster.bed.path().join("sarouter.toml");
+    let scontrol = meddling(&cluster);
+    let text = fs::read_to_string(&settings).unwrap() + &format!("scontrol = \"{}\"\n", scontrol.display());
+    fs::write(&settings, text).unwrap();
+    cluster.nodes(&cluster.submit(&["-N6", "-w", BUSY], None));
+    cluster.serve();
+    let first = cluster.preferred(BUSY_LINE, 8);
+    let job = cluster.submit(&["-N8"], Some("prefer"));
+    let got = cluster.nodes(&job);
+    let taken = first.difference(&got).count();
+    assert!(taken > 0 && got.len() == 8, "{got:?} instead of {first:?}");
+    assert!(cluster.log().contains("its nodes were taken"), "{}", cluster.log());
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn nobody_stays_held_when_the_service_dies() {
+    let mut cluster = Cluster::up(NODES, &[], "hold = true\ndeadline_seconds = 6");
+    cluster.nodes(&cluster.submit(&["-N6", "-w", BUSY], None));
+    cluster.serve();
+    let first = cluster.submit(&["-N30"], Some("require"));
+    cluster.await_reason(&first, "JobHeldAdmin");
+    cluster.kill_service();
+    // From cron, with nobody serving: nothing before the deadline, the job after it.
+    let released = |cluster: &Cluster| -> u64 {
+        let text = run(&mut cluster.sarouter(&["release-held", "--format", "json"]));
+        serde_json::from_str::<Value>(&text).unwrap()["released"].as_u64().unwrap()
+    };
+    await_some("the deadline", || (released(&cluster) == 1).then_some(()));
+    cluster.await_reason(&first, "Resources");
+
+    // A service that comes back after the deadline lets it go, and does not hold it again.
+    cluster.serve();
+    let second = cluster.submit(&["-N31"], Some("prefer"));
+    cluster.await_reason(&second, "JobHeldAdmin");
+    cluster.kill_service();
+    std::thread::sleep(std::time::Duration::from_secs(7));
+    assert_eq!(cluster.state(&second).1, "JobHeldAdmin");
+    cluster.serve();
+    await_some("the release", || (cluster.state(&second).1 != "JobHeldAdmin").then_some(()));
+
+    // A service that is stopped in order leaves nobody behind.
+    let third = cluster.submit(&["-N32"], Some("prefer"));
+    cluster.await_reason(&third, "JobHeldAdmin");
+    cluster.signal(Signal::TERM);
+    cluster.service.take().unwrap().wait().unwrap();
+    assert_ne!(cluster.state(&third).1, "JobHeldAdmin");
+    // All of them start once the nodes are free, as far as they fit.
+    cluster.slurm("scancel", &["-w", "n1"]);
+    cluster.slurm("scancel", &[&second, &third]);
+    assert_eq!(cluster.nodes(&first).len(), 30);
+}
+
+/// Builds the plugin once for all tests.
+fn plugin() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("select");
+        run(Command::new(root().join("plugin/slurm/select/build")).arg(&out));
+        out
+    })
+}
+
+fn plugin_dir(first: &Path) -> String {
+    let listed = run(Command::new("dpkg").args(["-L", "slurm-wlm-basic-plugins"]));
+    let stock = listed.lines().find(|l| l.ends_with("/select_cons_tres.so")).unwrap();
+    format!("PluginDir={}:{}", first.display(), Path::new(stock).parent().unwrap().display())
+}
+
+/// A cluster with a plugin whose service, if there is one, is at `socket` in the bed's directory.
+fn with_plugin(fabric: &str, more: &[&str], plugin: &Path) -> Cluster {
+    let line = plugin_dir(plugin);
+    let options = [&["--slurm-line", &line][..], more].concat();
+    let cluster = Cluster::up(fabric, &options, "select_socket = \"select.sock\"");
+    // The plugin reads the name of the socket when slurmctld starts.
+    let rule = cluster.bed.path().join("slurm/job_submit.lua");
+    let text = fs::read_to_string(&rule).unwrap();
+    // Without a delay: the plugin is asked when the job is there.
+    fs::write(&rule, text.replace("local delay = 5", "local delay = 0")).unwrap();
+    cluster.restart_slurmctld();
+    cluster
+}
+
+impl Cluster {
+    fn socket(&self) -> PathBuf {
+        self.bed.path().join("select.sock")
+    }
+
+    fn restart_slurmctld(&self) {
+        for verb in ["stop", "start"] {
+            let mut command = Command::new(root().join("scripts/testbed"));
+            command.args([verb, "slurmctld"]).env("SAROUTER_BED", self.bed.path());
+            run(command.env("SAROUTER_SELECT_SOCKET", self.socket()));
+        }
+    }
+
+    fn slurmctld_log(&self) -> String {
+        fs::read_to_string(self.bed.path().join("log/slurmctld.log")).unwrap()
+    }
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn the_plugin_gives_a_job_the_set_the_service_prefers() {
+    let mut cluster = with_plugin(NODES, &[], plugin());
+    cluster.nodes(&cluster.submit(&["-N6", "-w", BUSY], None));
+    cluster.serve();
+    await_some("the socket", || cluster.socket().exists().then_some(()));
+    let preferred = cluster.preferred(BUSY_LINE, 8);
+    // Its set has been chosen when it is released.
+    let job = cluster.submit(&["-N8", "--hold"], Some("prefer"));
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    cluster.slurm("scontrol", &["release", &job]);
+    assert_eq!(cluster.nodes(&job), preferred);
+    // And at once, for a number of nodes that is kept ready.
+    let mut line = BUSY_LINE.to_string();
+    line.push_str(&format!("2 {}\n", preferred.iter().map(NodeName::as_str).collect::<Vec<_>>().join(",")));
+    std::thread::sleep(std::time::Duration::from_secs(7));
+    let newcomer = cluster.submit(&["-N4"], Some("prefer"));
+    let leaf = |n: &NodeName| (n.as_str()[1..].parse::<u32>().unwrap() - 1) / 4;
+    let leaves: BTreeSet<u32> = cluster.nodes(&newcomer).iter().map(leaf).collect();
+    assert!(leaves.len() == 4 || leaves.len() == 1, "{leaves:?}");
+    // One that requires what cannot be had waits; the plugin never takes more than was offered.
+    let large = cluster.submit(&["-N16"], Some("require"));
+    cluster.await_reason(&large, "Resources");
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_plugin_for_another_version_is_refused_and_the_stock_one_used() {
+    let other = tempfile::tempdir().unwrap();
+    let mut bytes = fs::read(plugin().join("select_cons_tres.so")).unwrap();
+    let version = run(Command::new("slurmctld").arg("-V"));
+    let numbers: Vec<u8> = version
+        .trim()
+        .trim_start_matches(|c: char| !c.is_ascii_digit())
+        .split('.')
+        .map(|n| n.parse().unwrap())
+        .collect();
+    let wanted = [numbers[2], numbers[1], numbers[0], 0];
+    let mut changed = 0;
+    // Where `nm` says that plugin_version is.
+    let symbols = run(Command::new("nm").arg("-D").arg(plugin().join("select_cons_tres.so")));
+    let line = symbols.lines().find(|l| l.ends_with(" plugin_version")).unwrap();
+    let at = usize::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+    // Read-only data is mapped at the offset that it has in the file.
+    if bytes[at..at + 4] == wanted {
+        bytes[at] += 1;
+        changed += 1;
+    }
+    assert_eq!(changed, 1, "plugin_version is not at {at:#x}");
+    fs::write(other.path().join("select_cons_tres.so"), bytes).unwrap();
+    let cluster = with_plugin(NODES, &[], other.path());
+    assert!(cluster.slurmctld_log().contains("Incompatible Slurm plugin"), "{}", cluster.slurmctld_log());
+    let listener = UnixListener::bind(cluster.socket()).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    cluster.nodes(&cluster.submit(&["-N8"], Some("prefer")));
+    assert!(listener.accept().is_err(), "the refused plugin asked");
+}
+
+/// What is at the other end of the plugin's socket.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Service {
+    Stopped,
+    Hung,
+    Rubbish,
+}
+
+/// Plays a service. Ends with the test.
+fn play(service: Service, socket: &Path) {
+    if service == Service::Stopped {
+        return;
+    }
+    let listener = UnixListener::bind(socket).unwrap();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming().map_while(Result::ok) {
+            if service == Service::Rubbish {
+                let mut answer = stream.try_clone().unwrap();
+                std::thread::spawn(move || {
+                    let mut kinds =
+                        ["1 7 nodes n1\n", "\0\0\0\n", "HTTP/1.1 200 OK\r\n\r\n", "1 "].iter().cycle();
+                    for _ in BufReader::new(stream).lines().map_while(Result::ok) {
+                        let _ = answer.write_all(kinds.next().unwrap().as_bytes());
+                    }
+                });
+            } else {
+                open.push(stream);
+            }
+        }
+    });
+}
+
+/// Queues jobs while the partition is down, lets the scheduler at them, and returns where they went
+/// and how many microseconds its cycles took.
+fn schedule(cluster: &Cluster, jobs: usize) -> (Vec<String>, f64) {
+    cluster.slurm("scontrol", &["update", "PartitionName=all", "State=DOWN"]);
+    let script = cluster.bed.path().join("job.sh");
+    fs::write(&script, "#!/bin/sh\nsleep 1000\n").unwrap();
+    let submit = format!(
+        "for ((i = 0; i < {jobs}; i++)); do sbatch -N2 --comment=routing=prefer -o /dev/null {} >/dev/null || exit 1; done",
+        script.display()
+    );
+    cluster.slurm("bash", &["-c", &submit]);
+    cluster.slurm("sdiag", &["--reset"]);
+    cluster.slurm("scontrol", &["update", "PartitionName=all", "State=UP"]);
+    await_some("all jobs to start", || {
+        let placed = cluster.slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A"]);
+        (placed.lines().count() == jobs).then_some(())
+    });
+    let text = cluster.slurm("sdiag", &[]);
+    let main = text.split("Main schedule statistics").nth(1).unwrap();
+    let number = |key: &str| -> f64 {
+        let line = main.lines().find(|l| l.trim_start().starts_with(key)).unwrap_or_else(|| panic!("{text}"));
+        line.split(':').nth(1).unwrap().trim().parse().unwrap()
+    };
+    let cost = number("Total cycles:") * number("Mean cycle:");
+    let mut places: Vec<String> = cluster
+        .slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A %N"])
+        .lines()
+        .map(|l| l.split_once(' ').unwrap_or_default().1.to_string())
+        .collect();
+    places.sort();
+    (places, cost)
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn without_a_service_jobs_go_where_plain_cons_tres_puts_them_and_scheduling_costs_no_more() {
+    const JOBS: usize = 1000;
+    let fabric = "fattree:56x36,36";
+    let deep = "SchedulerParameters=default_queue_depth=2000,max_sched_time=30,sched_max_job_start=0,batch_sched_delay=1";
+    let options = ["--cloud", "--slurm-line", deep];
+    let stock = || {
+        let none = tempfile::tempdir().unwrap();
+        schedule(&with_plugin(fabric, &options, none.path()), JOBS)
+    };
+    // The machine's other work comes and goes: plain runs before, between and after.
+    let mut plain = vec![stock()];
+    let mut rows = Vec::new();
+    for service in [Service::Stopped, Service::Hung, Service::Rubbish] {
+        let cluster = with_plugin(fabric, &options, plugin());
+        play(service, &cluster.socket());
+        let (places, cost) = schedule(&cluster, JOBS);
+        assert_eq!(places, plain[0].0, "{service:?}");
+        assert!(cluster.slurmctld_log().contains("sarouter: no answer"), "{service:?}");
+        rows.push((service, cost));
+        drop(cluster);
+        plain.push(stock());
+    }
+    let costs: Vec<f64> = plain.iter().map(|p| p.1).collect();
+    eprintln!("plain cons_tres: {costs:.0?} us of scheduling for {JOBS} jobs");
+    for (i, (service, cost)) in rows.iter().enumerate() {
+        let around = (costs[i] + costs[i + 1]) / 2.0;
+        eprintln!("{service:?}: {cost:.0} us, {:.3} of the plain runs before and after", cost / around);
+    }
+}
