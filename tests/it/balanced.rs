@@ -161,3 +161,35 @@ fn what_need_not_change_stays() {
     let changed = |tables: &Tables| old.changed_blocks(&fabric, tables).unwrap();
     assert!(changed(&new) < changed(&fresh), "{} {}", changed(&new), changed(&fresh));
 }
+
+/// Aggregation nodes hang on every switch of a modern fabric: they must not hide which switches are
+/// leaves. No routing of this one can be below 630.
+#[test]
+fn a_real_fabric_with_aggregation_nodes_is_balanced() {
+    let fabric =
+        sarouter::observe::fabric::load("tests/data/topologies/topograph-dgx-gb200-582ca-40sw.ibnetdiscover");
+    let fabric = fabric.unwrap();
+    let tables = route(&fabric, &Demand::oblivious(), 8, &EngineOptions::default());
+    check(&fabric, &tables, 8);
+    let load = measure(&fabric, &tables, &Demand::oblivious()).load;
+    assert!(load.max <= load.lower_bound + load.lower_bound / 20, "{} above {}", load.max, load.lower_bound);
+}
+
+/// Jobs get many channels, none of them too full of one job: on every count at least as good as
+/// `sar` where both reach the bound of the whole.
+#[test]
+fn jobs_are_spread_at_least_as_well_as_by_sar() {
+    let fabric = generate("fattree:10x18,5").unwrap();
+    let demand = jobs(&fabric, &[40, 30, 20, 20, 12, 8, 8, 4, 4], 3);
+    let of = |name: &str| {
+        let budget = LayerBudget::new(8).unwrap();
+        let tables =
+            engine(name, &EngineOptions::default()).unwrap().route(&fabric, &demand, budget).unwrap();
+        measure(&fabric, &tables, &demand).effective
+    };
+    let (sar, ours) = (of("sar"), of("balanced"));
+    assert!(ours.max <= sar.max, "{ours:?} {sar:?}");
+    assert!(ours.max_per_job_mean <= sar.max_per_job_mean, "{ours:?} {sar:?}");
+    assert!(ours.links_per_job_mean >= sar.links_per_job_mean, "{ours:?} {sar:?}");
+    assert!(ours.dark_fiber <= sar.dark_fiber, "{ours:?} {sar:?}");
+}

@@ -105,10 +105,10 @@ fn sources(net: &Net) -> impl Iterator<Item = usize> + '_ {
     (0..net.switches()).filter(|s| net.is_source[*s])
 }
 
-/// How far down a switch is, as in a tree whose leaves have the terminals; if all have terminals,
-/// hops from a middle switch.
+/// How far down a switch is, as in a tree whose leaves have the hosts; if all have hosts, hops from
+/// a middle switch. Aggregation nodes, which every switch may have, make no leaf.
 fn levels(net: &Net) -> Vec<u32> {
-    let height = net.hops_from(sources(net));
+    let height = net.hops_from((0..net.switches()).filter(|s| net.hosts[*s] > 0));
     let top = height.iter().filter(|h| **h != u32::MAX).max().copied().unwrap_or(0);
     if top > 0 {
         return height.iter().map(|h| top - (*h).min(top)).collect();

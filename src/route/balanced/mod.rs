@@ -8,7 +8,8 @@
 //!    A switch that the search missed gets a route when a neighbour is led elsewhere (`repair`), and
 //!    one layer holds a spanning tree as the last resort: there is always a route.
 //! 3. Routes over the fullest channels are torn up and led elsewhere (`refine`), down to what no
-//!    routing can beat (`bound`), if it can be reached.
+//!    routing can beat (`bound`), if it can be reached. Below that maximum, each job's routes are then
+//!    led over as many channels as can be, none of them full of the job's own (`widen`).
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
@@ -27,6 +28,7 @@ mod repair;
 mod routing;
 mod search;
 mod traffic;
+mod widen;
 
 use self::jobs::JobLayers;
 use self::layers::Layers;

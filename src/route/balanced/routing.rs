@@ -39,6 +39,10 @@ pub(super) struct Routing<'a> {
     pub(super) hold: Option<Hold<'a>>,
     /// Whether the route of a switch must stay, in the tree at hand.
     pub(super) held: Vec<bool>,
+    /// Routes over each channel inside the jobs of the terminal at hand, as far as they were added
+    /// since these jobs came up.
+    pub(super) own: Vec<u32>,
+    pub(super) own_groups: Vec<u32>,
 }
 
 impl<'a> Routing<'a> {
@@ -58,6 +62,8 @@ impl<'a> Routing<'a> {
             rng: Rng::new(1),
             hold: None,
             held: vec![false; switches],
+            own: vec![0; net.channels()],
+            own_groups: Vec::new(),
             net,
             layers,
             traffic,
@@ -101,6 +107,9 @@ impl<'a> Routing<'a> {
         }
         let floor = bound::floor(self, terminals);
         self.balance(terminals, floor);
+        if class == Class::Job {
+            self.widen(terminals, within);
+        }
     }
 
     /// Whether quality has to pay for its time.
@@ -119,6 +128,9 @@ impl<'a> Routing<'a> {
         let switches = self.net.switches();
         let home = self.home[terminal] as usize;
         let (net, layers) = (self.net, self.layers);
+        if self.hold.is_none() && self.spread(terminal, within, None) {
+            return;
+        }
         let span = terminal * switches..(terminal + 1) * switches;
         let (fit, row, search) = (&layers.fit, &mut self.rows[span.clone()], &mut self.search);
         search.run(net, fit, within, home, &self.price_back, row);
@@ -186,7 +198,7 @@ impl<'a> Routing<'a> {
 }
 
 /// Steep, so that a route avoids its fullest channel before it counts the others.
-fn price(load: u32) -> f32 {
+pub(super) fn price(load: u32) -> f32 {
     let load = load as f32;
     load * load * load
 }

@@ -14,6 +14,14 @@ pub(super) struct Ground<'a> {
     pub(super) price_back: &'a [f32],
 }
 
+/// What is on the channels while routes are added one by one.
+pub(super) trait Loads {
+    /// What so many more routes over a channel cost.
+    fn price(&self, channel: usize, routes: u32) -> f32;
+    /// More routes on a channel.
+    fn add(&mut self, channel: usize, routes: u32);
+}
+
 /// Reusable arrays of one search; afterwards they describe the tree that was found.
 pub(super) struct Search {
     /// Hops to the destination's switch; `u16::MAX` where there is no route.
@@ -140,6 +148,72 @@ impl Search {
                 self.cost[w] = cost;
                 self.layers[w] = layers;
                 row[w] = net.back_slot[c];
+            }
+        }
+    }
+
+    /// Like [`Search::run`], but route by route: what a switch chose weighs already when the next one
+    /// chooses, so that the routes of one tree do not join on one light channel. `sources` routes
+    /// start at each switch; they are added to `loads`. O(channels × hops).
+    pub(super) fn spread(
+        &mut self,
+        ground: Ground<'_>,
+        layers: u16,
+        row: &mut [u8],
+        sources: &[u32],
+        mut loads: impl Loads,
+    ) {
+        let Ground { net, fit, home, .. } = ground;
+        self.start(home, layers, row);
+        let mut head = 0;
+        while let Some(&u) = self.reached.get(head) {
+            head += 1;
+            let u = u as usize;
+            if u != home {
+                self.choose(ground, row, u, sources[u], &loads);
+                let mut at = u;
+                while sources[u] > 0 && at != home {
+                    let c = net.channel(at, row[at]);
+                    loads.add(c, sources[u]);
+                    at = net.to(c);
+                }
+            }
+            let (hops, above) = (self.hops[u] + 1, self.layers[u]);
+            for (i, c) in net.out(u).enumerate() {
+                let w = net.to(c);
+                let turn = if u == home { u16::MAX } else { fit[net.turn(u, i as u8, row[u])] };
+                if self.hops[w] == u16::MAX && above & turn != 0 {
+                    self.hops[w] = hops;
+                    self.reached.push(w as u32);
+                }
+            }
+        }
+    }
+
+    /// Leads a switch over its cheapest neighbour that is nearer; there is one.
+    fn choose(&mut self, ground: Ground<'_>, row: &mut [u8], w: usize, routes: u32, loads: &impl Loads) {
+        let Ground { net, fit, home, .. } = ground;
+        let mut best = f32::INFINITY;
+        for (slot, c) in net.out(w).enumerate() {
+            let u = net.to(c);
+            if self.hops[u] >= self.hops[w] || self.layers[u] == 0 {
+                continue;
+            }
+            let turn = if u == home { u16::MAX } else { fit[net.turn(u, net.back_slot[c], row[u])] };
+            let allowed = self.layers[u] & turn;
+            if allowed == 0 {
+                continue;
+            }
+            let (mut cost, mut at) = (loads.price(c, routes), u);
+            while at != home && cost < best {
+                let next = net.channel(at, row[at]);
+                cost += loads.price(next, routes);
+                at = net.to(next);
+            }
+            if cost < best {
+                best = cost;
+                self.layers[w] = allowed;
+                row[w] = slot as u8;
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Who sends to whom, seen from one destination at a time.
 
+use std::collections::BTreeMap;
+
 use super::net::Net;
 use crate::model::{Demand, Fabric, TerminalId};
 
@@ -23,6 +25,8 @@ pub(super) struct Traffic<'a> {
     spread: Vec<Vec<(u32, u32)>>,
     /// Class of each terminal.
     class: Vec<Class>,
+    /// How many terminals of the same jobs come before it on its switch.
+    turn: Vec<u32>,
 }
 
 impl<'a> Traffic<'a> {
@@ -50,12 +54,33 @@ impl<'a> Traffic<'a> {
                 class[t.index()] = Class::Storage;
             }
         }
-        Self { demand, groups, spread, class }
+        let mut before = BTreeMap::new();
+        let turn = fabric.terminal_ids().map(|t| {
+            let of = &groups[t.index()];
+            if of.is_empty() {
+                return 0;
+            }
+            let turn = before.entry((fabric.terminal(t).switch, of.as_slice())).or_insert(0);
+            *turn += 1;
+            *turn - 1
+        });
+        let turn = turn.collect();
+        Self { demand, groups, spread, class, turn }
     }
 
     /// Whether no job is known, so that all routes between hosts count.
     pub(super) fn is_oblivious(&self) -> bool {
         self.demand.is_oblivious()
+    }
+
+    /// Whether a terminal is in a job.
+    pub(super) fn is_in_job(&self, terminal: usize) -> bool {
+        !self.groups[terminal].is_empty()
+    }
+
+    /// Jobs of a terminal, ascending.
+    pub(super) fn groups_of(&self, terminal: usize) -> &[u32] {
+        &self.groups[terminal]
     }
 
     /// Class of a terminal.
@@ -64,11 +89,14 @@ impl<'a> Traffic<'a> {
     }
 
     /// Destinations of a class. Those of jobs in the order of the largest job they are in, as in
-    /// Algorithm 5.1.
+    /// Algorithm 5.1, of one job in turn over its switches.
     pub(super) fn destinations(&self, class: Class) -> Vec<usize> {
         let mut found: Vec<usize> = (0..self.class.len()).filter(|t| self.class[*t] == class).collect();
         // Groups are sorted by size.
-        found.sort_by_key(|t| self.groups[*t].first());
+        found.sort_by(|a, b| {
+            let key = |t: usize| (self.groups[t].as_slice(), self.turn[t]);
+            key(*a).cmp(&key(*b))
+        });
         found
     }
 
