@@ -3,24 +3,23 @@
 
 use std::fmt::Write as _;
 
-use super::layout::rows;
+use super::map_layout::{Layout, Style, WIDTH};
 use super::page::STYLE;
-use super::svg::{escape, heat_colour};
-use crate::model::{ChannelId, Fabric, SwitchId};
+use super::svg::{SHADES, escape, heat_style, shade};
+use crate::model::{ChannelId, Fabric};
 
-const WIDTH: f64 = 960.0;
-const ROW: f64 = 190.0;
-const TOP: f64 = 46.0;
+/// Fabrics with at most so many channels get a text for each of them.
+const NAMED: usize = 2_000;
 
-/// Draws a fabric whose switches are laid out in rows: leaf switches (those with hosts) at the
-/// bottom, then by distance from them. `loads` is indexed by channel; colours are scaled to
-/// `full`, so that two pictures can share one scale. Channels without load are thin and dashed:
-/// dark fiber. For a page with [`super::page::STYLE`]. O(channels).
+/// Draws a fabric (see [`super::map_layout`]: leaf switches of a tree at the bottom). `loads` is
+/// indexed by channel; colours are scaled to `full`, so that two pictures can share one scale.
+/// Channels without load are thin: dark fiber. For a page with [`super::page::STYLE`]. O(channels).
 pub fn heat_map(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> String {
     let (height, drawing) = draw(fabric, loads, full, title);
     format!(
-        "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">{drawing}</svg>",
-        escape(title)
+        "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\"><style>{}</style>{drawing}</svg>",
+        escape(title),
+        heat_style()
     )
 }
 
@@ -35,56 +34,92 @@ pub fn heat_sheet(fabric: &Fabric, maps: &[(String, Vec<u64>)]) -> String {
         y += height + 16.0;
     }
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\"><style>{STYLE}</style>\
-         <rect width=\"{WIDTH}\" height=\"{y}\" style=\"fill:var(--paper)\"/>\n{body}</svg>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\"><style>{STYLE}{}</style>\
+         <rect width=\"{WIDTH}\" height=\"{y}\" style=\"fill:var(--paper)\"/>\n{body}</svg>\n",
+        heat_style()
     )
 }
 
 /// Height and markup of one picture.
 fn draw(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> (f64, String) {
-    let rows = rows(fabric);
-    let place = places(fabric, &rows);
-    let height = TOP + ROW * (rows.len().max(2) - 1) as f64 + 70.0;
+    let layout = Layout::new(fabric);
     let mut svg = format!("<text x=\"12\" y=\"22\" class=\"title\">{}</text>", escape(title));
     let mut order: Vec<ChannelId> = fabric.channel_ids().collect();
     order.sort_by_key(|c| loads[c.index()]);
-    let nth = nth_parallel(fabric);
-    for c in order {
-        draw_channel(&mut svg, fabric, &place, nth[c.index()], c, loads[c.index()], full);
-    }
-    for s in fabric.switch_ids() {
-        let (x, y) = place[s.index()];
-        let switch = fabric.switch(s);
-        let hosts = fabric.attached(s).len();
-        let _ = write!(
-            svg,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\" class=\"switch\"><title>{} ({hosts} hosts)</title></circle>",
-            escape(&switch.description)
-        );
-        if fabric.switches().len() <= 64 {
-            let below = if hosts > 0 { 26.0 } else { -16.0 };
-            let _ = write!(
-                svg,
-                "<text x=\"{x:.1}\" y=\"{:.1}\" class=\"name\">{}</text>",
-                y + below,
-                escape(&switch.description)
-            );
+    let lines = Lines::new(fabric, &layout);
+    let class = |c: &ChannelId| match loads[c.index()] {
+        0 => "dark".to_string(),
+        load => format!("h{}", shade(load as f64 / full.max(1) as f64)),
+    };
+    // The fullest are drawn last, on top of the others.
+    for same in order.chunk_by(|a, b| class(a) == class(b)) {
+        let class = class(&same[0]);
+        if order.len() <= NAMED {
+            for c in same {
+                let name = escape(&fabric.channel_name(*c));
+                let load = loads[c.index()];
+                let path = lines.path(*c);
+                let _ =
+                    write!(svg, "<path class=\"{class}\" d=\"{path}\"><title>{name}: {load}</title></path>");
+            }
+        } else {
+            let path: String = same.iter().map(|c| lines.path(*c)).collect();
+            let _ = write!(svg, "<path class=\"{class}\" d=\"{path}\"/>");
         }
     }
-    svg.push_str(&legend(height - 14.0, full));
-    (height, svg)
+    let group = format!("<g style=\"stroke-width:{:.2}\">", lines.width);
+    let at = svg.find("</text>").map_or(0, |i| i + "</text>".len());
+    svg.insert_str(at, &group);
+    svg.push_str("</g>");
+    draw_switches(&mut svg, fabric, &layout);
+    svg.push_str(&legend(layout.height - 14.0, full));
+    (layout.height, svg)
 }
 
-/// `result[switch]`: centre of its circle. Switches that no leaf reaches stay in the corner.
-fn places(fabric: &Fabric, rows: &[Vec<SwitchId>]) -> Vec<(f64, f64)> {
-    let mut place = vec![(6.0, TOP); fabric.switches().len()];
-    for (r, row) in rows.iter().enumerate() {
-        let step = (WIDTH - 60.0) / row.len() as f64;
-        for (i, s) in row.iter().enumerate() {
-            place[s.index()] = (30.0 + step * (i as f64 + 0.5), TOP + ROW * r as f64 + 16.0);
+fn draw_switches(svg: &mut String, fabric: &Fabric, layout: &Layout) {
+    for s in fabric.switch_ids() {
+        let (x, y) = layout.place[s.index()];
+        let name = escape(&fabric.switch(s).description);
+        let hosts = fabric.attached(s).len();
+        let r = layout.radius;
+        let _ = write!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\" class=\"switch\"{}><title>{name} ({hosts} hosts)</title></circle>",
+            if r < 4.0 { " style=\"stroke-width:.6\"" } else { "" }
+        );
+        if fabric.switches().len() <= 64 && layout.style == Style::Lines {
+            let below = if hosts > 0 { 26.0 } else { -16.0 };
+            let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{:.1}\" class=\"name\">{name}</text>", y + below);
         }
     }
-    place
+}
+
+/// Where cables lie.
+struct Lines<'a> {
+    fabric: &'a Fabric,
+    layout: &'a Layout,
+    nth: Vec<f64>,
+    width: f64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(fabric: &'a Fabric, layout: &'a Layout) -> Self {
+        let width = match layout.style {
+            Style::Lines => (0.21 * layout.radius).clamp(0.5, 1.9),
+            // Nothing lies beside a half.
+            Style::Halves => layout.radius.clamp(1.5, 5.0),
+        };
+        Self { fabric, layout, nth: nth_parallel(fabric), width }
+    }
+
+    /// Parallel cables lie side by side, and the two directions of a cable touch.
+    fn path(&self, c: ChannelId) -> String {
+        let forward = if c.index() % 2 == 0 { 1.0 } else { -1.0 };
+        let apart = if self.layout.style == Style::Lines { 0.58 * forward } else { 0.0 };
+        let shift = self.width * (2.6 * self.nth[c.index()] + apart);
+        let [(x1, y1), (x2, y2)] = self.layout.line(self.fabric, c, shift);
+        format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}")
+    }
 }
 
 /// `result[channel]`: position of its cable among parallel ones, as an offset around 0.
@@ -106,46 +141,16 @@ fn nth_parallel(fabric: &Fabric) -> Vec<f64> {
     nth
 }
 
-fn draw_channel(
-    svg: &mut String,
-    fabric: &Fabric,
-    place: &[(f64, f64)],
-    nth: f64,
-    c: ChannelId,
-    load: u64,
-    full: u64,
-) {
-    let ch = fabric.channel(c);
-    let ((x1, y1), (x2, y2)) = (place[ch.from.index()], place[ch.to.index()]);
-    // Parallel cables lie side by side, and the two directions of a cable touch. The normal is
-    // taken from the lower switch so that both directions of a cable stay together.
-    let forward = if c.index() % 2 == 0 { 1.0 } else { -1.0 };
-    let (dx, dy) = ((x2 - x1) * forward, (y2 - y1) * forward);
-    let length = dx.hypot(dy).max(1.0);
-    let shift = nth * 5.0 + forward * 1.1;
-    let (ox, oy) = (-dy / length * shift, dx / length * shift);
-    let (class, stroke) = match load {
-        0 => ("dark", String::new()),
-        _ => ("lit", format!(" stroke=\"{}\"", heat_colour(load as f64 / full.max(1) as f64))),
-    };
-    let _ = write!(
-        svg,
-        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"{stroke}><title>{}: {load}</title></line>",
-        x1 + ox,
-        y1 + oy,
-        x2 + ox,
-        y2 + oy,
-        escape(&fabric.channel_name(c))
-    );
-}
-
 fn legend(y: f64, full: u64) -> String {
     let mut svg = String::new();
-    for i in 0..24 {
-        let x = 60.0 + 9.0 * f64::from(i);
-        let colour = heat_colour(f64::from(i) / 23.0);
-        let _ =
-            write!(svg, "<rect x=\"{x}\" y=\"{:.1}\" width=\"9\" height=\"10\" fill=\"{colour}\"/>", y - 9.0);
+    let step = 216.0 / f64::from(SHADES);
+    for i in 0..SHADES {
+        let x = 60.0 + step * f64::from(i);
+        let top = y - 9.0;
+        let _ = write!(
+            svg,
+            "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{step:.1}\" height=\"10\" class=\"f{i}\"/>"
+        );
     }
     let _ = write!(
         svg,

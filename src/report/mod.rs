@@ -4,9 +4,12 @@ pub mod cost;
 pub mod curves;
 pub mod demo_page;
 pub mod heat_map;
+pub mod histogram;
 pub mod inventory;
 pub mod layout;
+pub mod map_layout;
 pub mod page;
+pub mod replay_page;
 pub mod svg;
 
 use serde::{Deserialize, Serialize};

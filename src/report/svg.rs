@@ -17,6 +17,30 @@ pub fn heat_colour(share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
 }
 
+/// Shades of heat maps.
+pub const SHADES: u8 = 12;
+
+/// The shade of a share in 0..=1.
+pub fn shade(share: f64) -> u8 {
+    ((share.clamp(0.0, 1.0) * f64::from(SHADES)) as u8).min(SHADES - 1)
+}
+
+/// Style sheet of the shades: classes `h0` to `h11` for lines and `f0` to `f11` for areas. On dark
+/// paper the scale runs the other way, so that what is full always stands out.
+pub fn heat_style() -> String {
+    let scale = |colour: &dyn Fn(f64) -> String| -> String {
+        let shades = (0..SHADES).map(|i| {
+            let colour = colour(f64::from(i) / f64::from(SHADES - 1));
+            format!(".h{i}{{stroke:{colour};fill:none}}.f{i}{{fill:{colour}}}")
+        });
+        shades.collect()
+    };
+    // The palest yellow is too close to paper, and the darkest violet to a dark screen.
+    let light = scale(&|share| heat_colour(0.08 + 0.92 * share));
+    let dark = scale(&|share| heat_colour(0.86 * (1.0 - share)));
+    format!("{light}.heat .dark{{fill:none;stroke-width:.5}}@media (prefers-color-scheme:dark){{{dark}}}")
+}
+
 /// Axis ticks from 0 to at least `max`: about five, at 1, 2 or 5 times a power of ten.
 pub fn ticks(max: f64) -> Vec<f64> {
     if max.is_nan() || max <= 0.0 {

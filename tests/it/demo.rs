@@ -38,12 +38,30 @@ fn a_heat_map_shows_every_channel() {
     let loads: Vec<u64> = (0..fabric.channels().len() as u64).map(|i| i % 3).collect();
     let svg = heat_sheet(&fabric, &[("<one>".into(), loads.clone()), ("two".into(), loads.clone())]);
     let dark = loads.iter().filter(|n| **n == 0).count();
-    let lines = |class: &str| svg.matches(&format!("class=\"{class}\"><title>")).count();
+    let lines = |class: &str| svg.matches(&format!("<path class=\"{class}\" d=")).count();
     assert_eq!(lines("dark"), 2 * dark);
-    assert_eq!(svg.matches("class=\"lit\" stroke=").count(), 2 * (loads.len() - dark));
+    // A load of 1 of 2 has a middle shade, 2 the last.
+    assert_eq!(lines("h6") + lines("h11"), 2 * (loads.len() - dark));
+    assert_eq!(lines("h11"), 2 * loads.iter().filter(|n| **n == 2).count());
     assert!(svg.contains("&lt;one&gt;") && !svg.contains("<one>"));
     assert!(svg.contains(&format!(
         "{}: 2</title>",
         fabric.channel_name(fabric.channel_ids().nth(2).unwrap()).replace('>', "&gt;")
     )));
+}
+
+/// Of a torus each direction is the half of the cable that leaves its switch; a large fabric has
+/// one path per shade, so that a browser can show it.
+#[test]
+fn heat_maps_of_tori_and_large_fabrics_show_every_channel_too() {
+    let fabric = generate("torus:4x3x2").unwrap();
+    let svg = heat_sheet(&fabric, &[("torus".into(), vec![1; fabric.channels().len()])]);
+    assert_eq!(svg.matches("<path class=\"h11\" d=\"M").count(), fabric.channels().len());
+    let fabric = generate("kary:16,3,hosts=1").unwrap();
+    let loads: Vec<u64> = (0..fabric.channels().len() as u64).collect();
+    let svg = heat_sheet(&fabric, &[("tree".into(), loads)]);
+    let drawn =
+        svg.split("<path class=\"").skip(1).map(|p| p.split("\"/>").next().unwrap().matches('M').count());
+    assert_eq!(drawn.sum::<usize>(), fabric.channels().len());
+    assert_eq!(svg.matches("<path").count(), 13, "twelve shades and the unused one");
 }
