@@ -9,12 +9,13 @@ use indicatif::ProgressBar;
 use super::common::{print, write_file};
 use super::{Answer, Context, Failure, Format};
 use crate::generate::placement::Placement;
-use crate::model::LayerBudget;
+use crate::model::{Fabric, LayerBudget};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::replay::history::{GENERATED_START, History, Nodes};
-use crate::replay::run::{Engines, Setup, replay};
+use crate::replay::pages::page;
+use crate::replay::run::{Engines, Results, Setup, replay};
 use crate::replay::summary::{cost_table, grid};
 use crate::replay::trace::{self, Content, Fault, Trace, TraceError};
 use crate::report::{FabricSummary, align};
@@ -51,6 +52,9 @@ struct Merge {
     /// Directories that the parts left
     #[arg(required = true, value_name = "DIR")]
     parts: Vec<PathBuf>,
+    /// The fabric, if it is no longer where the parts found it
+    #[arg(long, value_name = "FILE|SPEC")]
+    fabric: Option<String>,
     /// Directory for the result
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -118,7 +122,7 @@ struct Replay {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// One self-contained report
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     html: Option<PathBuf>,
 }
 
@@ -149,9 +153,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 fn run_merge(args: &Merge, context: &Context) -> Result<Answer, Failure> {
     let parts: Result<Vec<Outcome>, _> = args.parts.iter().map(|p| Outcome::read(p)).collect();
     let outcome = Outcome::merge(parts?)?;
+    let source = args.fabric.as_deref().unwrap_or(&outcome.run.fabric_source);
+    let fabric = fabric::load(source)?;
+    if fabric.fingerprint().to_string() != outcome.run.fabric.fingerprint {
+        return Err(format!("{source} is not the fabric of these parts").into());
+    }
     // The faults are the same in every part.
     let faults = std::fs::read(args.parts[0].join(FAULTS)).unwrap_or_default();
-    write_out(&outcome, &args.out, &faults)?;
+    write_out(&outcome, &fabric, &args.out, &faults)?;
     show(&outcome, context)
 }
 
@@ -192,6 +201,26 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
     if engines.names().is_empty() {
         return Err("no engine can route this fabric".into());
     }
+    let results = compute(args, context, &setup, &engines, &histories)?;
+    let run = describe(args, &setup, &engines, &trace, &histories);
+    let outcome = Outcome::new(run, results);
+    if let Some(out) = &args.out {
+        write_out(&outcome, &fabric, out, &fault_lines(&trace, &faults))?;
+    }
+    if let Some(html) = &args.html {
+        write_file(html, page(&outcome).html(&fabric).as_bytes())?;
+    }
+    show(&outcome, context)
+}
+
+/// Replays this part of the run, with a progress bar.
+fn compute(
+    args: &Replay,
+    context: &Context,
+    setup: &Setup,
+    engines: &Engines,
+    histories: &[History],
+) -> Result<Results, Failure> {
     let chunks = setup.chunks(histories.len());
     let chunks = match args.shard {
         Some(shard) => shard.of(chunks),
@@ -202,17 +231,12 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
         Format::Json => ProgressBar::hidden(),
     };
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let results = replay(&setup, &engines, &histories, &chunks, threads, &|| bar.inc(1))?;
+    let results = replay(setup, engines, histories, &chunks, threads, &|| bar.inc(1))?;
     bar.finish_and_clear();
     for (engine, reason) in &results.refusals {
         tracing::warn!("{engine} kept earlier routes: {reason}");
     }
-    let run = describe(args, &setup, &engines, &trace, &histories);
-    let outcome = Outcome::new(run, results);
-    if let Some(out) = &args.out {
-        write_out(&outcome, out, &fault_lines(&trace, &faults))?;
-    }
-    show(&outcome, context)
+    Ok(results)
 }
 
 fn placements(args: &Replay, trace: &Trace) -> Vec<Nodes> {
@@ -275,14 +299,12 @@ fn fault_lines(trace: &Trace, faults: &[&Fault]) -> Vec<u8> {
 }
 
 fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, histories: &[History]) -> Run {
-    let source = given(&args.fabric);
-    let file_name = Path::new(source).file_name().filter(|_| Path::new(source).exists());
     let mut counts = std::collections::BTreeMap::new();
     for fault in trace.faults.iter().chain(histories.iter().flat_map(|h| &h.faults)) {
         *counts.entry(fault.kind).or_default() += 1;
     }
     Run {
-        fabric_source: file_name.map_or(source.to_string(), |n| n.to_string_lossy().into_owned()),
+        fabric_source: given(&args.fabric).to_string(),
         fabric: FabricSummary::of(&setup.fabric),
         trace: TraceSummary {
             name: trace.name.clone(),
@@ -307,9 +329,9 @@ fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, hist
     }
 }
 
-fn write_out(outcome: &Outcome, out: &Path, faults: &[u8]) -> Result<(), Failure> {
+fn write_out(outcome: &Outcome, fabric: &Fabric, out: &Path, faults: &[u8]) -> Result<(), Failure> {
     std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
-    for (name, bytes) in outcome.files()? {
+    for (name, bytes) in outcome.files(fabric)? {
         write_file(&out.join(name), &bytes)?;
     }
     write_file(&out.join(FAULTS), faults)

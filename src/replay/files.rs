@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::pages::page;
 use super::run::{Chunk, Moment, Results, better};
 use super::series::{self, Cost, Row};
 use super::summary::{Summary, summarise};
 use super::trace::FaultKind;
+use crate::model::Fabric;
 use crate::report::FabricSummary;
 
 /// One row per placement, snapshot and engine.
@@ -25,13 +27,15 @@ pub const MOMENT: &str = "moment.json";
 pub const SUMMARY: &str = "summary.json";
 /// The same for people.
 pub const SUMMARY_TEXT: &str = "summary.txt";
+/// All of it to look at.
+pub const REPORT: &str = "report.html";
 /// Faults of the trace, line by line.
 pub const FAULTS: &str = "bad-lines.txt";
 
 /// What was replayed. Two parts of one run differ in `shard` alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// `--fabric` without directories.
+    /// `--fabric` as given.
     pub fabric_source: String,
     /// The fabric.
     pub fabric: FabricSummary,
@@ -161,21 +165,24 @@ impl Outcome {
     ///
     /// # Errors
     /// Of the encoders; never in practice.
-    pub fn files(&self) -> io::Result<Vec<(&'static str, Vec<u8>)>> {
-        let mut files = vec![(RUN, pretty(&self.run)?)];
+    pub fn files(&self, fabric: &Fabric) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let mut files = vec![(RUN.to_string(), pretty(&self.run)?)];
         let mut csv = Vec::new();
         series::write(&self.rows, series::ROW, &mut csv).map_err(io::Error::other)?;
-        files.push((SERIES, csv));
-        files.push((MOMENT, serde_json::to_vec(&self.moment)?));
+        files.push((SERIES.to_string(), csv));
+        files.push((MOMENT.to_string(), serde_json::to_vec(&self.moment)?));
         if self.run.shard.is_none() {
             let summaries = self.summaries();
             let texts: Vec<String> = summaries.iter().map(Summary::text).collect();
-            files.push((SUMMARY, pretty(&summaries)?));
-            files.push((SUMMARY_TEXT, texts.join("\n").into_bytes()));
+            files.push((SUMMARY.to_string(), pretty(&summaries)?));
+            files.push((SUMMARY_TEXT.to_string(), texts.join("\n").into_bytes()));
+            let page = page(self);
+            files.extend(page.files(fabric).into_iter().map(|(name, svg)| (name, svg.into_bytes())));
+            files.push((REPORT.to_string(), page.html(fabric).into_bytes()));
         }
         let mut csv = Vec::new();
         series::write(&self.costs, series::COST, &mut csv).map_err(io::Error::other)?;
-        files.push((TIMES, csv));
+        files.push((TIMES.to_string(), csv));
         Ok(files)
     }
 

@@ -240,3 +240,31 @@ fn engines_that_cannot_route_the_fabric_are_named_and_the_others_go_on() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("there is no engine \"magic\""), "{output:?}");
 }
+
+/// The outlier of day 16 (thesis section 5.3.2.3): one 200-node job on 15 leaf switches, 1,272 routes
+/// on one port with fat-tree routing, 376 with job-aware routing.
+#[test]
+fn the_job_of_day_16_overloads_one_port_unless_routes_know_it() {
+    use sarouter::measure::effective;
+    use sarouter::model::{Demand, LayerBudget};
+    use sarouter::observe::{jobs, nodes};
+    use sarouter::route::{EngineOptions, engine};
+    let fabric = sarouter::generate::generate("tsubame2").unwrap();
+    let map = nodes::name_hosts(&fabric, &nodes::NodeNames::default());
+    let placed = map.place(&jobs::load("tests/data/day-16.jobs").unwrap());
+    let demand: Demand = placed.demand(&fabric, Vec::new());
+    let mut leaves: Vec<_> = demand.groups[0].terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    assert_eq!((demand.groups.len(), demand.groups[0].terminals.len(), leaves.len()), (1, 200, 15));
+    let of = |name: &str| {
+        let made = engine(name, &EngineOptions::default()).unwrap();
+        effective(&fabric, &made.route(&fabric, &demand, LayerBudget::new(8).unwrap()).unwrap(), &demand)
+    };
+    assert!(of("fattree").max > 1_000, "{:?}", of("fattree"));
+    for engine in ["sar", "balanced"] {
+        let ours = of(engine);
+        assert!(ours.max < 400, "{engine}: {ours:?}");
+        assert!(ours.links_per_job_mean > of("fattree").links_per_job_mean, "{engine}: {ours:?}");
+    }
+}
