@@ -273,7 +273,7 @@ fn svg(rows: &[Row], engines: &[&str]) -> String {
 }
 
 /// Cubes in three and four dimensions, from 8 nodes up.
-const CUBES: [&[usize]; 12] = [
+const CUBES: [&[usize]; 13] = [
     &[2, 2, 2],
     &[3, 3, 3],
     &[4, 4, 4],
@@ -286,6 +286,7 @@ const CUBES: [&[usize]; 12] = [
     &[10, 10, 10],
     &[6, 6, 6, 6],
     &[16, 16, 16],
+    &[8, 8, 8, 8],
 ];
 
 fn run_curve(args: &Curve, context: &Context) -> Result<Answer, Failure> {
@@ -310,7 +311,12 @@ fn run_curve(args: &Curve, context: &Context) -> Result<Answer, Failure> {
                     row.lower_bound.to_string(),
                     format!("{:.1}", row.mean),
                     (row.peak_rss_bytes >> 20).to_string(),
-                    (row.peak_rss_bytes / routes as u64).to_string(),
+                    // Of smaller ones the program itself takes most.
+                    if routes < 100_000 {
+                        "-".into()
+                    } else {
+                        (row.peak_rss_bytes / routes as u64).to_string()
+                    },
                 ]);
                 rows.push(row);
             }
@@ -333,9 +339,10 @@ fn growth(rows: &[Row], engines: &str) -> String {
             if all().count() > 2 {
                 let time = slope(all().map(|r| (r.nodes as f64, r.cpu_seconds)));
                 // Below some MiB the program itself is measured.
-                let large = all().filter(|r| r.peak_rss_bytes > 32 << 20);
-                let memory = slope(large.map(|r| (r.nodes as f64, r.peak_rss_bytes as f64)));
-                lines.push(vec![name.into(), kind.into(), format!("{time:.2}"), format!("{memory:.2}")]);
+                let large = || all().filter(|r| r.peak_rss_bytes > 16 << 20);
+                let memory = slope(large().map(|r| (r.nodes as f64, r.peak_rss_bytes as f64)));
+                let memory = if large().count() > 2 { format!("{memory:.2}") } else { "-".into() };
+                lines.push(vec![name.into(), kind.into(), format!("{time:.2}"), memory]);
             }
         }
     }

@@ -118,7 +118,8 @@ pub fn publish(root: &Path, torus: &Torus, tables: &Verified<TorusTables>) -> Re
     for (number, the_job) in tables.demand.jobs.iter().enumerate() {
         let Some(id) = &the_job.id else { continue };
         let mut writer = JobWriter::begin(root, id)?;
-        let environment = JobEnvironment { routed: true, ..JobEnvironment::default() };
+        let tables_count = the_job.nodes().len();
+        let environment = JobEnvironment { routed: true, tables: tables_count, ..JobEnvironment::default() };
         writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
         files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
         writer.publish()?;

@@ -33,6 +33,8 @@ pub struct JobEnvironment {
     pub routed: bool,
     /// The epoch in force, on a switched fabric.
     pub epoch: Option<u64>,
+    /// Number of node tables beside it, on a direct torus.
+    pub tables: usize,
     /// Why it is not routed, in one line for people. Control characters become spaces.
     pub note: String,
 }
@@ -47,6 +49,9 @@ impl JobEnvironment {
         }
         if let Some(epoch) = self.epoch {
             let _ = writeln!(text, "SAROUTER_EPOCH={epoch}");
+        }
+        if self.tables > 0 {
+            let _ = writeln!(text, "SAROUTER_TABLES={}", self.tables);
         }
         if !self.note.is_empty() {
             let note = self.note.replace(char::is_control, " ");

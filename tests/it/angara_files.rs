@@ -32,7 +32,9 @@ fn a_job_is_published_whole_replaced_whole_and_removed() {
         // A table each, routes.txt, nodes.txt, routing.env, SHA256SUMS.
         assert_eq!(fs::read_dir(&dir).unwrap().count(), count + 4);
         let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
-        assert_eq!(read(ENVIRONMENT_FILE), "SAROUTER_FORMAT=1\nSAROUTER_JOB=17\nSAROUTER_ROUTED=yes\n");
+        let lines =
+            format!("SAROUTER_FORMAT=1\nSAROUTER_JOB=17\nSAROUTER_ROUTED=yes\nSAROUTER_TABLES={count}\n");
+        assert_eq!(read(ENVIRONMENT_FILE), lines);
         assert!(read(NODES_FILE).starts_with("n1 node-0.0.table\nn2 node-0.1.table\n"));
         assert_eq!(read(SUMS_FILE).lines().count(), count + 3);
         let check = ["--check", "--strict", "--quiet", SUMS_FILE];

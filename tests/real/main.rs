@@ -14,4 +14,5 @@ mod plugin;
 mod replay;
 mod slurm;
 mod slurmrestd;
+mod spank;
 mod testbed;

@@ -65,7 +65,8 @@ impl Testbed {
         Self::start(fabric, &[], Vec::new(), prepare)
     }
 
-    fn start(
+    /// Starts what the options say; `prepare` sees the state directory before anybody else.
+    pub fn start(
         fabric: &Fabric,
         options: &[&str],
         environment: Vec<(&'static str, String)>,

@@ -1,0 +1,229 @@
+//! The interface to Slurm (`spank.h`), by hand: it has not changed in years and needs a few lines.
+//!
+//! No panic crosses it, and no callback of ours fails but to hold a job.
+#![allow(unsafe_code, reason = "Slurm calls C symbols and hands out C strings")]
+
+use std::env;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+use crate::node::{self, Outcome};
+use crate::settings::{Routing, Settings};
+
+type Spank = *mut c_void;
+
+unsafe extern "C" {
+    fn spank_get_item(spank: Spank, item: c_int, ...) -> c_int;
+    fn spank_setenv(spank: Spank, name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
+    fn spank_job_control_setenv(
+        spank: Spank,
+        name: *const c_char,
+        value: *const c_char,
+        overwrite: c_int,
+    ) -> c_int;
+    fn spank_option_register(spank: Spank, option: *const SpankOption) -> c_int;
+    fn slurm_error(format: *const c_char, ...);
+    fn slurm_info(format: *const c_char, ...);
+}
+
+/// `S_JOB_ID` of `enum spank_item`.
+const JOB_ID: c_int = 2;
+
+#[repr(C)]
+struct SpankOption {
+    name: *const c_char,
+    arginfo: *const c_char,
+    usage: *const c_char,
+    has_arg: c_int,
+    val: c_int,
+    cb: extern "C" fn(c_int, *const c_char, c_int) -> c_int,
+}
+
+// SAFETY: it points at string literals only, and nobody writes it.
+unsafe impl Sync for SpankOption {}
+
+static OPTION: SpankOption = SpankOption {
+    name: c"routing".as_ptr(),
+    arginfo: c"default|none|require".as_ptr(),
+    usage: c"routes made for this job: as the site says, none, or do not start without".as_ptr(),
+    has_arg: 1,
+    val: 0,
+    cb: chosen,
+};
+
+/// What Slurm asks a plugin: its name.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "Slurm's name")]
+pub static plugin_name: [u8; 9] = *b"sarouter\0";
+/// Its kind.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "Slurm's name")]
+pub static plugin_type: [u8; 6] = *b"spank\0";
+/// The version of Slurm it is for.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "Slurm's name")]
+pub static plugin_version: c_uint = version(env!("SLURM_VERSION_NUMBER"));
+/// Its own version.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "Slurm's name")]
+pub static spank_plugin_version: c_uint = 1;
+
+const fn version(digits: &str) -> c_uint {
+    match c_uint::from_str_radix(digits, 10) {
+        Ok(number) => number,
+        Err(_) => 0,
+    }
+}
+
+/// The user's word, if the option was used.
+static CHOSEN: Mutex<Option<String>> = Mutex::new(None);
+
+extern "C" fn chosen(_val: c_int, word: *const c_char, _remote: c_int) -> c_int {
+    guarded(|| {
+        // SAFETY: Slurm passes a C string or null.
+        let word = (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) }.to_string_lossy().into_owned());
+        let word = word.unwrap_or_default();
+        if Routing::parse(&word).is_none() {
+            error(&format!("--routing={word}: wants default, none or require"));
+            return -1;
+        }
+        *CHOSEN.lock().unwrap_or_else(|e| e.into_inner()) = Some(word);
+        0
+    })
+}
+
+/// Registers the option: sbatch and salloc heed no table.
+#[unsafe(no_mangle)]
+pub extern "C" fn slurm_spank_init(spank: Spank, _ac: c_int, _av: *const *const c_char) -> c_int {
+    // SAFETY: the option lives as long as the program. A context without options refuses: no fault.
+    let _ = guarded(|| unsafe { spank_option_register(spank, &raw const OPTION) });
+    0
+}
+
+/// In sbatch, salloc and srun: tells the prologs, as `SPANK_ROUTING`.
+#[unsafe(no_mangle)]
+pub extern "C" fn slurm_spank_init_post_opt(spank: Spank, _ac: c_int, _av: *const *const c_char) -> c_int {
+    guarded(|| {
+        let chosen = CHOSEN.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        if let Some(word) = chosen.and_then(|word| CString::new(word).ok()) {
+            // SAFETY: C strings that outlive the call. In slurmstepd it is refused: no fault.
+            unsafe { spank_job_control_setenv(spank, c"ROUTING".as_ptr(), word.as_ptr(), 1) };
+        }
+        0
+    })
+}
+
+/// Before the job, on each node, as root.
+#[unsafe(no_mangle)]
+pub extern "C" fn slurm_spank_job_prolog(spank: Spank, ac: c_int, av: *const *const c_char) -> c_int {
+    guarded(|| {
+        let (Some(settings), Some(job)) = (settings(ac, av), job_id(spank)) else { return 0 };
+        let node = node_name();
+        let outcome = node::prolog(&settings, told(), job, &node);
+        let text = outcome.text(job, &node);
+        match outcome {
+            Outcome::Installed(_) | Outcome::Nothing(_) => info(&text),
+            Outcome::Started(_) => error(&text),
+            Outcome::Held(_) => {
+                error(&text);
+                // A plugin that plugstack.conf calls optional may not fail, and one that it calls
+                // required stops every job when its file is missing. This process runs nothing but
+                // the prologs of plugins: its end is the prolog's failure.
+                std::process::exit(1);
+            }
+        }
+        0
+    })
+}
+
+/// After the job, on each node, as root.
+#[unsafe(no_mangle)]
+pub extern "C" fn slurm_spank_job_epilog(spank: Spank, ac: c_int, av: *const *const c_char) -> c_int {
+    guarded(|| {
+        let (Some(settings), Some(job)) = (settings(ac, av), job_id(spank)) else { return 0 };
+        let node = node_name();
+        if let Err(why) = node::epilog(&settings, told(), job, &node) {
+            error(&format!("job {job} on {node}: the table is not removed: {why}"));
+        }
+        0
+    })
+}
+
+/// In slurmstepd, as the user, before the tasks.
+#[unsafe(no_mangle)]
+pub extern "C" fn slurm_spank_user_init(spank: Spank, ac: c_int, av: *const *const c_char) -> c_int {
+    guarded(|| {
+        let (Some(settings), Some(job)) = (settings(ac, av), job_id(spank)) else { return 0 };
+        let chosen = CHOSEN.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        let routing = chosen.and_then(|word| Routing::parse(&word)).unwrap_or(Routing::Default);
+        match node::environment(&settings, routing, job) {
+            Ok(variables) => {
+                for variable in variables {
+                    let (name, value) = (CString::new(variable.name), CString::new(variable.value));
+                    if let (Ok(name), Ok(value)) = (name, value) {
+                        // SAFETY: C strings that outlive the call, which copies them.
+                        unsafe {
+                            spank_setenv(spank, name.as_ptr(), value.as_ptr(), variable.overwrite.into())
+                        };
+                    }
+                }
+            }
+            Err(why) => info(&format!("job {job}: no service level: {why}")),
+        }
+        0
+    })
+}
+
+/// A panic of ours is not Slurm's.
+fn guarded(run: impl FnOnce() -> c_int) -> c_int {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or(0)
+}
+
+/// The words after the plugin's name in plugstack.conf.
+fn settings(ac: c_int, av: *const *const c_char) -> Option<Settings> {
+    let word = |i: c_int| {
+        // SAFETY: Slurm passes `ac` C strings.
+        unsafe { CStr::from_ptr(*av.add(i as usize)) }.to_string_lossy().into_owned()
+    };
+    let words: Vec<String> = (0..ac).map(word).collect();
+    let parsed = Settings::parse(words.iter().map(String::as_str));
+    parsed.map_err(|why| error(&format!("plugstack.conf: {why}; nothing is done"))).ok()
+}
+
+fn job_id(spank: Spank) -> Option<u32> {
+    let mut job = 0u32;
+    // SAFETY: this item is a uint32_t.
+    let code = unsafe { spank_get_item(spank, JOB_ID, &raw mut job) };
+    if code != 0 {
+        error(&format!("Slurm does not say which job this is: error {code}; nothing is done"));
+    }
+    (code == 0).then_some(job)
+}
+
+/// What `--routing` said, in a prolog or epilog.
+fn told() -> Routing {
+    env::var("SPANK_ROUTING").ok().and_then(|word| Routing::parse(&word)).unwrap_or(Routing::Default)
+}
+
+/// Slurm's name of this node; without it the host's, short.
+fn node_name() -> String {
+    env::var("SLURMD_NODENAME").unwrap_or_else(|_| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        host.trim().split('.').next().unwrap_or_default().to_string()
+    })
+}
+
+fn error(text: &str) {
+    if let Ok(text) = CString::new(format!("sarouter: {text}")) {
+        // SAFETY: the format takes one C string.
+        unsafe { slurm_error(c"%s".as_ptr(), text.as_ptr()) };
+    }
+}
+
+fn info(text: &str) {
+    if let Ok(text) = CString::new(format!("sarouter: {text}")) {
+        // SAFETY: the format takes one C string.
+        unsafe { slurm_info(c"%s".as_ptr(), text.as_ptr()) };
+    }
+}

@@ -1,0 +1,271 @@
+//! The directory of a job (`plugin/README.md`, "The directory of a job"): read, checked, refused.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+/// Largest file read; a table of 8,192 nodes has some 3 MiB.
+const LARGEST: u64 = 64 << 20;
+/// How often a directory that is not there yet is looked for.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A job's directory with its checksums.
+#[derive(Debug)]
+pub struct JobDirectory {
+    path: PathBuf,
+    sums: String,
+}
+
+impl JobDirectory {
+    /// Opens `STATE/jobs/<job>`, waiting for it if need be.
+    ///
+    /// # Errors
+    /// If it is not there in time, or has no readable checksums.
+    pub fn open(state: &Path, job: u32, wait: Duration) -> Result<Self, String> {
+        let path = state.join("jobs").join(job.to_string());
+        let begun = Instant::now();
+        loop {
+            match read(&path.join("SHA256SUMS")) {
+                Ok(sums) => return Ok(Self { path, sums }),
+                Err(Failure::Missing(_)) if begun.elapsed() < wait => std::thread::sleep(POLL),
+                Err(error) => return Err(error.text()),
+            }
+        }
+    }
+
+    /// A file that has the digest it should have.
+    fn file(&self, name: &str) -> Result<String, String> {
+        let listed = self.sums.lines().filter_map(|l| l.split_once("  ")).find(|(_, listed)| *listed == name);
+        let path = self.path.join(name);
+        let (wanted, _) = listed.ok_or_else(|| format!("{}: not in SHA256SUMS", path.display()))?;
+        let text = read(&path).map_err(Failure::text)?;
+        if hex(text.as_bytes()) != wanted {
+            return Err(format!("{}: damaged, it does not have the digest in SHA256SUMS", path.display()));
+        }
+        Ok(text)
+    }
+
+    /// Names and values of `routing.env`, in order.
+    ///
+    /// # Errors
+    /// A damaged file, another version.
+    pub fn environment(&self) -> Result<Vec<(String, String)>, String> {
+        let text = self.file("routing.env")?;
+        if text.lines().next() != Some("SAROUTER_FORMAT=1") {
+            return Err(format!("{}/routing.env: not of format 1", self.path.display()));
+        }
+        let ours = |line: &str| {
+            let (name, value) = line.split_once('=')?;
+            let legal = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+            let ours = name.starts_with("SAROUTER_") && name.chars().all(legal);
+            ours.then(|| (name.to_string(), value.to_string()))
+        };
+        Ok(text.lines().filter_map(ours).collect())
+    }
+
+    /// The table of a node, whole and for this job and node; `None` on a switched fabric.
+    ///
+    /// # Errors
+    /// Says what is wrong with which file.
+    pub fn table(&self, job: u32, node: &str) -> Result<Option<String>, String> {
+        if !self.environment()?.iter().any(|(name, _)| name == "SAROUTER_TABLES") {
+            return Ok(None);
+        }
+        let nodes = self.file("nodes.txt")?;
+        let own = nodes.lines().filter_map(|l| l.split_once(' ')).find(|(name, _)| *name == node);
+        let (_, name) = own.ok_or_else(|| format!("{}/nodes.txt: no node {node}", self.path.display()))?;
+        if !(name.starts_with("node-") && name.ends_with(".table")) || name.contains('/') {
+            return Err(format!("{}/nodes.txt: {name} is not the name of a table", self.path.display()));
+        }
+        let text = self.file(name)?;
+        match check(&text, job, node) {
+            Ok(()) => Ok(Some(text)),
+            Err(reason) => Err(format!("{}/{name}: {reason}", self.path.display())),
+        }
+    }
+}
+
+/// Checks a table by itself: version, job, node, number of routes, digest.
+fn check(text: &str, job: u32, node: &str) -> Result<(), String> {
+    let end = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
+    let (body, last) = text.split_at(end);
+    if last != format!("end {}\n", hex(body.as_bytes())) {
+        return Err("truncated or damaged, the last line is not the digest of the others".into());
+    }
+    let mut lines = body.lines();
+    let mut next = || lines.next().unwrap_or_default().split(' ').collect::<Vec<_>>();
+    if next() != ["sarouter-angara-table", "1"] {
+        return Err("not a table of version 1".into());
+    }
+    let found = next();
+    if found != ["job", &job.to_string()] {
+        return Err(format!("for {}, not for job {job}", found.join(" ")));
+    }
+    if next().first() != Some(&"torus") {
+        return Err("the third line does not name the torus".into());
+    }
+    let found = next();
+    if found.len() != 3 || found[0] != "node" || found[2] != node {
+        return Err(format!("for {}, not for node {node}", found.join(" ")));
+    }
+    let routes = next();
+    let count = lines.count();
+    if routes != ["routes", &count.to_string()] {
+        return Err(format!("{} announced, {count} found", routes.join(" ")));
+    }
+    Ok(())
+}
+
+/// Why a file was not read.
+enum Failure {
+    Missing(String),
+    Other(String),
+}
+
+impl Failure {
+    fn text(self) -> String {
+        match self {
+            Self::Missing(text) | Self::Other(text) => text,
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length as u64 > LARGEST => {
+            Err(Failure::Other(format!("{}: larger than 64 MiB", path.display())))
+        }
+        Ok(_) => Ok(text),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            Err(Failure::Missing(format!("{}: {e}", path.display())))
+        }
+        Err(e) => Err(Failure::Other(format!("{}: {e}", path.display()))),
+    }
+}
+
+/// SHA-256 as 64 hex digits.
+pub fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A table as the service writes it.
+    pub fn table(job: u32, node: &str, routes: &[&str]) -> String {
+        let body = format!(
+            "sarouter-angara-table 1\njob {job}\ntorus 2x2 {}\nnode 0.0 {node}\nroutes {}\n{}",
+            "0".repeat(64),
+            routes.len(),
+            routes.iter().map(|r| format!("{r}\n")).collect::<String>()
+        );
+        format!("{body}end {}\n", hex(body.as_bytes()))
+    }
+
+    /// Publishes files with their checksums.
+    pub fn publish(state: &Path, job: u32, files: &[(&str, &str)]) {
+        let dir = state.join("jobs").join(job.to_string());
+        fs::create_dir_all(&dir).unwrap();
+        let sums: String = files.iter().map(|(n, text)| format!("{}  {n}\n", hex(text.as_bytes()))).collect();
+        files.iter().for_each(|(name, text)| fs::write(dir.join(name), text).unwrap());
+        fs::write(dir.join("SHA256SUMS"), sums).unwrap();
+    }
+
+    const ENVIRONMENT: &str =
+        "SAROUTER_FORMAT=1\nSAROUTER_JOB=17\nSAROUTER_SL=3\nSAROUTER_TABLES=1\nPATH=/evil\nSAROUTER_x=1\n";
+
+    fn open(state: &Path) -> Result<JobDirectory, String> {
+        JobDirectory::open(state, 17, Duration::ZERO)
+    }
+
+    #[test]
+    fn what_was_published_is_read_and_foreign_variables_are_not() {
+        let state = tempfile::tempdir().unwrap();
+        assert!(open(state.path()).unwrap_err().contains("jobs/17/SHA256SUMS"));
+        let text = table(17, "n1", &["0.1 n2 +Y", "1.0 n3 +X"]);
+        publish(
+            state.path(),
+            17,
+            &[("routing.env", ENVIRONMENT), ("nodes.txt", "n1 node-0.0.table\n"), ("node-0.0.table", &text)],
+        );
+        let dir = open(state.path()).unwrap();
+        assert_eq!(dir.table(17, "n1").unwrap(), Some(text));
+        assert!(dir.table(17, "n2").unwrap_err().contains("no node n2"));
+        let names: Vec<String> = dir.environment().unwrap().into_iter().map(|(n, _)| n).collect();
+        assert_eq!(names, ["SAROUTER_FORMAT", "SAROUTER_JOB", "SAROUTER_SL", "SAROUTER_TABLES"]);
+        publish(state.path(), 17, &[("routing.env", "SAROUTER_FORMAT=1\n")]);
+        assert_eq!(open(state.path()).unwrap().table(17, "n1").unwrap(), None);
+    }
+
+    /// Every truncation and every flipped bit of every file is refused.
+    #[test]
+    fn no_damage_passes() {
+        let state = tempfile::tempdir().unwrap();
+        let text = table(17, "n1", &["0.1 n2 +Y"]);
+        let files =
+            [("routing.env", ENVIRONMENT), ("nodes.txt", "n1 node-0.0.table\n"), ("node-0.0.table", &text)];
+        let all = |state: &Path| {
+            let dir = open(state)?;
+            Ok::<_, String>((dir.environment()?, dir.table(17, "n1")?))
+        };
+        publish(state.path(), 17, &files);
+        let good = all(state.path()).unwrap();
+        for name in ["routing.env", "nodes.txt", "node-0.0.table", "SHA256SUMS"] {
+            let path = state.path().join("jobs/17").join(name);
+            let bytes = fs::read(&path).unwrap();
+            for at in 0..bytes.len() {
+                fs::write(&path, &bytes[..at]).unwrap();
+                // Of SHA256SUMS only the last line feed can go unnoticed, and what is not read then.
+                assert!(
+                    all(state.path()).map_or(true, |found| name == "SHA256SUMS" && found == good),
+                    "{name} cut at {at}"
+                );
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << (at % 8);
+                fs::write(&path, &flipped).unwrap();
+                assert!(all(state.path()).is_err() || name == "SHA256SUMS", "{name} flipped at {at}");
+            }
+            fs::write(&path, &bytes).unwrap();
+        }
+    }
+
+    /// A table with the right digest that is not the one wanted.
+    #[test]
+    fn the_table_of_another_job_or_node_is_refused() {
+        let good = table(17, "n1", &["0.1 n2 +Y"]);
+        assert_eq!(check(&good, 17, "n1"), Ok(()));
+        assert!(check(&good, 18, "n1").unwrap_err().contains("for job 17, not for job 18"));
+        assert!(check(&good, 17, "n2").unwrap_err().contains("not for node n2"));
+        let resealed = |from: &str, to: &str| {
+            let body = good[..good.rfind("end ").unwrap()].replace(from, to);
+            check(&format!("{body}end {}\n", hex(body.as_bytes())), 17, "n1")
+        };
+        assert!(resealed("table 1", "table 2").unwrap_err().contains("version 1"));
+        assert!(resealed("routes 1", "routes 2").unwrap_err().contains("1 found"));
+        assert!(resealed("torus 2x2", "ring 2").is_err());
+        assert!(check("", 17, "n1").is_err());
+    }
+
+    #[test]
+    fn a_late_directory_is_waited_for() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().to_path_buf();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(2 * POLL);
+            publish(&path, 17, &[("routing.env", ENVIRONMENT)]);
+        });
+        assert!(JobDirectory::open(state.path(), 17, Duration::from_secs(60)).is_ok());
+        writer.join().unwrap();
+    }
+}

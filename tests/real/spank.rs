@@ -1,0 +1,183 @@
+//! The node side on a real Slurm: a torus of 16 slurmds, each with its own sink.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sarouter::generate::generate;
+use sarouter::model::{JobId, Torus, TorusBuilder, TorusDemand, TorusJob, Transit};
+use sarouter::publish::{angara, job};
+use sarouter::route::angara::{Limits, engine};
+use sarouter::verify::angara::accept;
+
+use crate::testbed::{Testbed, await_some, root, run};
+
+/// The plugin, built if it is not.
+fn plugin() -> PathBuf {
+    let crate_dir = root().join("plugin/slurm/spank");
+    run(Command::new(env!("CARGO")).args(["build", "--release", "--quiet"]).current_dir(&crate_dir));
+    crate_dir.join("target/release/libsarouter.so")
+}
+
+struct Bed {
+    bed: Testbed,
+    torus: Torus,
+}
+
+impl Bed {
+    /// 16 nodes n1..n16 as angara:4x2x2; prologs run on every node before the batch script.
+    fn up() -> Self {
+        let plugin = plugin();
+        let prepare = |state: &Path| {
+            let dir = state.parent().unwrap();
+            for name in ["slurm", "sink", "report"] {
+                fs::create_dir(dir.join(name)).unwrap();
+            }
+            let [state, sink, report] =
+                ["state", "sink/%n", "report"].map(|n| dir.join(n).display().to_string());
+            let options = format!("state={state} sink=file:{sink} report={report}");
+            fs::write(dir.join("slurm/plugstack.conf"), format!("optional {} {options}\n", plugin.display()))
+                .unwrap();
+        };
+        let fabric = generate("fattree:4x4,2").unwrap();
+        let options = ["--no-opensm", "--slurm-line", "PrologFlags=Alloc"];
+        let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
+        Self { bed, torus: TorusBuilder::new(&[4, 2, 2]).unwrap().build().unwrap() }
+    }
+
+    fn slurm(&self, program: &str, arguments: &[&str]) -> String {
+        let conf = self.bed.path().join("slurm/slurm.conf");
+        run(Command::new(program).args(arguments).env("SLURM_CONF", conf))
+    }
+
+    /// Submits a held job on all nodes; its script keeps what the sinks hold before anything else,
+    /// and its environment.
+    fn submit(&self, options: &[&str]) -> String {
+        let dir = self.bed.path().display();
+        let script = format!("cp -r {dir}/sink {dir}/seen.$SLURM_JOB_ID; env > {dir}/env.$SLURM_JOB_ID");
+        let fixed = ["--parsable", "--hold", "-N16", "-o", "/dev/null", "--wrap", &script];
+        self.slurm("sbatch", &[&fixed[..], options].concat()).trim().to_string()
+    }
+
+    fn jobs(&self) -> PathBuf {
+        self.bed.state().join("jobs")
+    }
+
+    /// Computes, checks and publishes the tables of a job.
+    fn publish(&self, id: &str) {
+        let nodes = self.torus.healthy_nodes();
+        let the_job = TorusJob::new(Some(JobId::new(id).unwrap()), nodes);
+        let demand = TorusDemand { jobs: vec![the_job], transit: Transit::Job };
+        let tables = engine("angara-sar").unwrap().route(&self.torus, &demand, &Limits::default()).unwrap();
+        angara::publish(&self.jobs(), &self.torus, &accept(&self.torus, tables, false).unwrap()).unwrap();
+    }
+
+    /// What each node should have, by its name.
+    fn published(&self, id: &str) -> BTreeMap<String, String> {
+        let dir = self.jobs().join(id);
+        let nodes = fs::read_to_string(dir.join(angara::NODES_FILE)).unwrap();
+        let pairs = nodes.lines().map(|l| l.split_once(' ').unwrap());
+        pairs.map(|(node, file)| (node.to_string(), fs::read_to_string(dir.join(file)).unwrap())).collect()
+    }
+
+    fn files(&self, name: &str) -> BTreeMap<String, String> {
+        let entries = fs::read_dir(self.bed.path().join(name)).unwrap().map(Result::unwrap);
+        entries
+            .map(|e| (e.file_name().into_string().unwrap(), fs::read_to_string(e.path()).unwrap()))
+            .collect()
+    }
+
+    fn release(&self, id: &str) {
+        self.slurm("scontrol", &["release", id]);
+    }
+
+    fn await_state(&self, id: &str, state: &str) {
+        await_some(state, || self.slurm("scontrol", &["show", "job", id]).contains(state).then_some(()));
+    }
+
+    /// Nothing is left on any node, once the epilogs have run.
+    fn await_clean(&self) {
+        await_some("the epilogs", || (self.files("sink").is_empty()).then_some(()));
+    }
+
+    /// The table of n5, cut short.
+    fn damage(&self, id: &str) {
+        let path = self.jobs().join(id).join("node-1.0.0.table");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("node 1.0.0 n5\n"));
+        fs::write(&path, &text[..text.len() / 2]).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn each_node_has_its_table_before_the_first_task_and_nothing_after() {
+    let bed = Bed::up();
+    let id = bed.submit(&["--export=ALL,NCCL_IB_SL=9"]);
+    bed.publish(&id);
+    bed.release(&id);
+    bed.await_state(&id, "COMPLETED");
+    let published = bed.published(&id);
+    assert_eq!(published.len(), 16);
+    assert_eq!(bed.files(&format!("seen.{id}")), published);
+    bed.await_clean();
+
+    // A truncated one is refused by its node alone, which says so; the job starts.
+    let id = bed.submit(&[]);
+    bed.publish(&id);
+    bed.damage(&id);
+    bed.release(&id);
+    bed.await_state(&id, "COMPLETED");
+    let seen = bed.files(&format!("seen.{id}"));
+    assert!(seen.len() == 15 && !seen.contains_key("n5"), "{:?}", seen.keys());
+    let log = fs::read_to_string(bed.bed.path().join("log/slurmd-n5.log")).unwrap();
+    assert!(log.contains("refused, the job starts without its routes"), "{log}");
+    bed.await_clean();
+
+    // Who requires routes is held instead, and goes through once they are whole.
+    let id = bed.submit(&["--routing=require"]);
+    bed.publish(&id);
+    bed.damage(&id);
+    bed.release(&id);
+    bed.await_state(&id, "launch_failed_requeued_held");
+    assert!(!bed.bed.path().join(format!("seen.{id}")).exists());
+    bed.await_clean();
+    bed.publish(&id);
+    bed.slurm("scontrol", &["update", "NodeName=n5", "State=RESUME"]);
+    bed.release(&id);
+    bed.await_state(&id, "COMPLETED");
+    assert_eq!(bed.files(&format!("seen.{id}")), bed.published(&id));
+    bed.await_clean();
+
+    // Who wants none gets none.
+    let id = bed.submit(&["--routing=none"]);
+    bed.publish(&id);
+    bed.release(&id);
+    bed.await_state(&id, "COMPLETED");
+    assert!(bed.files(&format!("seen.{id}")).is_empty());
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn tasks_find_the_service_level_of_their_job() {
+    let bed = Bed::up();
+    let id = bed.submit(&["--export=ALL,NCCL_IB_SL=9"]);
+    let environment = job::JobEnvironment {
+        service_level: Some(sarouter::model::Sl::new(5).unwrap()),
+        routed: true,
+        ..Default::default()
+    };
+    job::publish(&bed.jobs(), &JobId::new(&*id).unwrap(), &environment).unwrap();
+    bed.release(&id);
+    bed.await_state(&id, "COMPLETED");
+    let text = fs::read_to_string(bed.bed.path().join(format!("env.{id}"))).unwrap();
+    let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
+    for name in
+        ["SAROUTER_SL", "UCX_IB_SL", "OMPI_MCA_btl_openib_ib_service_level", "MV2_DEFAULT_SERVICE_LEVEL"]
+    {
+        assert_eq!(value(name), Some("5"), "{name}");
+    }
+    assert_eq!(value("NCCL_IB_SL"), Some("9"), "the user's own word stands");
+    assert!(bed.files(&format!("seen.{id}")).is_empty());
+}
