@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use super::{Answer, Context, Failure, Format};
 use crate::measure::angara::{TorusFigures, lower_bound, measure, unique_share};
-use crate::model::{Torus, TorusDemand, TorusJob, TorusTables, Transit};
+use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
 use crate::report::Compute;
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
-use crate::route::angara::{ENGINES, Limits, engine};
+use crate::route::angara::{ENGINES, Limits, TorusRouteError, engine};
 use crate::verify::angara::{TorusVerdict, accept, judge};
 
 pub use crate::observe::torus_toml::is_torus;
@@ -78,13 +78,18 @@ impl Site {
         for job in jobs::load(jobs)?.jobs {
             let node = |name| {
                 let node = torus.node_named(name);
-                node.ok_or_else(|| format!("{jobs}: job {}: the torus has no node {name}", job.id))
+                node.ok_or_else(|| {
+                    format!("{}: job {}: the torus has no node {name}", place(jobs, job.id.as_str()), job.id)
+                })
             };
             let nodes: Result<Vec<_>, String> = job.nodes.iter().map(node).collect();
             found.push(TorusJob::new(Some(job.id.clone()), nodes?));
         }
         let demand = TorusDemand { jobs: found, transit: transit.unwrap_or_default() };
-        demand.check(&torus)?;
+        demand.check(&torus).map_err(|e| match &e {
+            TorusError::JobOnFailedNode { job, .. } => format!("{}: {e}", place(jobs, job)),
+            _ => e.to_string(),
+        })?;
         Ok(Self { torus, demand })
     }
 
@@ -94,6 +99,21 @@ impl Site {
             Some(id) if self.demand.jobs.len() > 1 => out.join(format!("job-{id}")),
             _ => out.to_path_buf(),
         }
+    }
+}
+
+/// File and, where it can be found, line of a job, for messages.
+fn place(jobs: &str, id: &str) -> String {
+    let text = fs::read_to_string(jobs).unwrap_or_default();
+    let json = text.trim_start().starts_with('{');
+    let names_it = |line: &str| {
+        let mut words =
+            line.split(|c: char| c.is_whitespace() || "\",:{}".contains(c)).filter(|w| !w.is_empty());
+        if json { line.contains("id\"") && words.any(|w| w == id) } else { words.next() == Some(id) }
+    };
+    match text.lines().position(names_it) {
+        Some(line) => format!("{jobs}:{}", line + 1),
+        None => jobs.to_string(),
     }
 }
 
@@ -196,7 +216,12 @@ pub fn route(
         peak_rss_bytes: peak_rss_bytes(),
     };
     // A job that failures split is bad input: nothing is written.
-    let tables = routed?;
+    let tables = routed.map_err(|e| match (&e, jobs) {
+        (TorusRouteError::Unroutable { job, .. } | TorusRouteError::TooLarge { job, .. }, Some(jobs)) => {
+            format!("{}: {e}", place(jobs, job))
+        }
+        _ => e.to_string(),
+    })?;
     match accept(&site.torus, tables, search.torus.allow_detours) {
         Ok(tables) => {
             let verdict = judge(&site.torus, tables.get(), search.torus.allow_detours);

@@ -130,8 +130,17 @@ fn bad_input_names_the_place_and_publishes_nothing() {
     let twice =
         at("twice.toml", "sizes = [2]\nnode = [{name = \"a\", at = [0]},\n{name = \"a\", at = [1]}]\n");
     let truncated = at("cut.toml", "sizes = [4, 2]\nfailed = [\"1.0\",\n");
-    let outside = at("outside", "17 n1,n99\n");
+    let [zero, one, five] = [("zero", "4, 0"), ("one", "4, 1"), ("five", "2, 2, 2, 2, 2")]
+        .map(|(name, sizes)| at(&format!("{name}.toml"), &format!("# a torus\nsizes = [{sizes}]\n")));
+    let outside = at("outside", "16 n2\n17 n1,n99\n");
     let split = at("split", "17 n1,n6\n");
+    let json = at(
+        "json",
+        "{\"time\": \"2024-01-01T00:00:00Z\",\n\"jobs\": [\n{\"id\": \"17\", \"state\": \"RUNNING\", \"nodes\": [\"n99\"]}]}\n",
+    );
+    let failing =
+        at("failing.toml", "sizes = [4, 4]\nfailed = [\"0.1+X\", \"0.1-X\", \"0.1+Y\", \"0.1-Y\"]\n");
+    let cut_off = at("cut_off", "17 n1\n18 n1,n2\n");
     let out = dir.path().join("out");
     for (fabric, jobs, wanted) in [
         ("angara:4x0", None, "angara:4x0"),
@@ -139,9 +148,14 @@ fn bad_input_names_the_place_and_publishes_nothing() {
         ("angara:2x2x2x2x2", None, "5 dimensions"),
         (&twice[..], None, "twice.toml:3: two nodes are called a"),
         (&truncated[..], None, "cut.toml:"),
-        ("angara:4x4", Some(&outside), "no node n99"),
-        ("angara:4x4", Some(&split), "from n1 (0.0) to n6 (1.1)"),
-        ("angara:4x4,failed=0.0", Some(&split), "node n1 has failed"),
+        (&zero, None, "zero.toml:2: dimension 2 has size 0"),
+        (&one, None, "one.toml:2: dimension 2 has size 1"),
+        (&five, None, "five.toml:2: a torus has 1 to 4 dimensions, not 5"),
+        ("angara:4x4", Some(&outside), "outside:2: job 17: the torus has no node n99"),
+        ("angara:4x4", Some(&json), "json:3: job 17: the torus has no node n99"),
+        ("angara:4x4", Some(&split), "split:1: job 17: there is no legal route from n1 (0.0) to n6 (1.1)"),
+        ("angara:4x4,failed=0.0", Some(&split), "split:1: job 17: node n1 has failed"),
+        (&failing, Some(&cut_off), "cut_off:2: job 18: there is no legal route from n1 (0.0) to n2 (0.1)"),
     ] {
         let mut args = vec!["route", "--fabric", fabric, "--out", out.to_str().unwrap()];
         jobs.iter().for_each(|j| args.extend(["--jobs", j.as_str()]));

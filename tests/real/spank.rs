@@ -145,6 +145,10 @@ fn each_node_has_its_table_before_the_first_task_and_nothing_after() {
     bed.await_clean();
     bed.publish(&id);
     bed.slurm("scontrol", &["update", "NodeName=n5", "State=RESUME"]);
+    let idle = || bed.slurm("sinfo", &["-h", "-n", "n5", "-o", "%T"]).trim() == "idle";
+    await_some("n5", || idle().then_some(()));
+    // Slurm would wait two minutes before it starts a requeued job again.
+    bed.slurm("scontrol", &["update", &format!("JobId={id}"), "StartTime=now"]);
     bed.release(&id);
     bed.await_state(&id, "COMPLETED");
     assert_eq!(bed.files(&format!("seen.{id}")), bed.published(&id));

@@ -332,7 +332,7 @@ impl Cost for Negotiated<'_> {
     #[inline]
     fn of(&self, channel: usize, load: u32) -> u64 {
         if load >= self.wanted {
-            u64::from(load - self.wanted + 1) * u64::from(self.price[channel]) << 12
+            (u64::from(load - self.wanted + 1) * u64::from(self.price[channel])) << 12
         } else {
             1 << (3 * (load + 4).saturating_sub(self.wanted).min(3))
         }

@@ -158,7 +158,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
 
