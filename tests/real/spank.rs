@@ -26,7 +26,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// 16 nodes n1..n16 as angara:4x2x2; prologs run on every node before the batch script.
+    /// 16 nodes n1..n16 as angara:4x2x2; all prologs end before the batch script starts.
     fn up() -> Self {
         let plugin = plugin();
         let prepare = |state: &Path| {
@@ -41,7 +41,7 @@ impl Bed {
                 .unwrap();
         };
         let fabric = generate("fattree:4x4,2").unwrap();
-        let options = ["--no-opensm", "--slurm-line", "PrologFlags=Alloc"];
+        let options = ["--no-opensm", "--slurm-line", "PrologFlags=Alloc,DeferBatch"];
         let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
         Self { bed, torus: TorusBuilder::new(&[4, 2, 2]).unwrap().build().unwrap() }
     }
