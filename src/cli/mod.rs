@@ -24,6 +24,7 @@ mod replay_events;
 mod rollback;
 mod route;
 mod route_angara;
+mod route_polarized;
 mod serve;
 mod show;
 mod simulate;

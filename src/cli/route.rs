@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::common::write_file_with;
 use super::input::{self, Input, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
+use super::route_polarized;
 use super::{Answer, Context, Failure, Format};
 use crate::model::Tables;
 use crate::publish::dump::{LAYERS_FILE, LFT_FILE, write_layers, write_lft};
@@ -47,6 +48,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return route_angara::route(fabric, jobs, &args.engine, &args.search, &args.out, context);
     }
     let input = args.source.load()?;
+    if args.engine == "polarized" {
+        return route_polarized::route(&input.fabric, &args.out, context);
+    }
     let previous = args.previous.as_deref().map(|dir| input::read_tables(&input.fabric, dir, None));
     let options = EngineOptions {
         roots: input::switches(&input.fabric, &args.roots)?,

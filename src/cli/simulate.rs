@@ -31,7 +31,7 @@ use crate::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, TableRouter};
   sarouter simulate --fabric random:720,5040,6120 --engine polarized --hardware phits \\
       --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
 
-Traffic: shift, linear, random (all to all in three orders), uniform, server-permutation, switch-permutation, transpose, neighbor, tornado,
+Traffic: shift, linear, random, alltoall (all to all in several orders), uniform, server-permutation, switch-permutation, transpose, neighbor, tornado,
 grid-transpose, grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
 given, or its own: --traffic shift,17=tornado. Without --load patterns run once, message by message;
 with it (or uniform) they run without end. The exit status is 1 after a deadlock.")]
@@ -109,7 +109,8 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, String> {
         Ok(match text {
             "shift" => Self::AllToAll(Exchange::Shift),
-            "linear" | "alltoall" => Self::AllToAll(Exchange::Linear),
+            "linear" => Self::AllToAll(Exchange::Linear),
+            "alltoall" => Self::AllToAll(Exchange::Pairwise),
             "random" => Self::AllToAll(Exchange::Random),
             "uniform" => Self::Uniform,
             "server-permutation" => Self::Pattern(Pattern::ServerPermutation),

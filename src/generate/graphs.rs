@@ -55,3 +55,73 @@ pub(super) fn kautz(words: &mut Words) -> Result<Net, Refusal> {
     }
     Ok(net)
 }
+
+/// `regular:switches,degree[,hosts=1][,seed=1]`: a random regular graph without parallel cables
+/// (Jellyfish; Polarized paper), hosts per switch. Ends are paired at random; pairs that may not
+/// be are exchanged with others until none is left.
+pub(super) fn regular(words: &mut Words) -> Result<Net, Refusal> {
+    const TRIES: usize = 200;
+    let [switches, degree] = words.numbers("SWITCHES,DEGREE")?;
+    let hosts = words.take("hosts", 1)?;
+    if degree >= switches || (switches * degree) % 2 == 1 {
+        return Err("wants a degree below the number of switches, one of both even".into());
+    }
+    let mut rng = Rng::new(words.seed);
+    for _ in 0..TRIES {
+        let Some(pairs) = pairing(switches, degree, &mut rng) else { continue };
+        if !is_connected(switches, &pairs) {
+            continue;
+        }
+        let mut net = words.net(switches)?;
+        (0..switches).try_for_each(|s| net.hosts(s, hosts))?;
+        pairs.iter().try_for_each(|(a, b)| net.cable(*a, *b))?;
+        return Ok(net);
+    }
+    Err("found no connected graph of that degree".into())
+}
+
+/// Pairs of switches, each switch `degree` times, no pair twice; `None` if exchanges do not help.
+fn pairing(switches: usize, degree: usize, rng: &mut Rng) -> Option<Vec<(usize, usize)>> {
+    let mut ends: Vec<usize> = (0..switches).flat_map(|s| std::iter::repeat_n(s, degree)).collect();
+    rng.shuffle(&mut ends);
+    let mut joined = std::collections::BTreeSet::new();
+    let order = |a: usize, b: usize| (a.min(b), a.max(b));
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for p in ends.chunks_exact(2) {
+        if p[0] == p[1] || !joined.insert(order(p[0], p[1])) {
+            open.push((p[0], p[1]));
+        }
+    }
+    let mut good: Vec<(usize, usize)> = joined.iter().copied().collect();
+    for (a, b) in open {
+        let fits = (0..1000).find_map(|_| {
+            let i = rng.below(good.len());
+            let (c, d) = if rng.below(2) == 0 { good[i] } else { (good[i].1, good[i].0) };
+            let free = a != c && b != d && !joined.contains(&order(a, c)) && !joined.contains(&order(b, d));
+            // Of two copies of a pair, both could be made here.
+            (free && order(a, c) != order(b, d)).then_some((i, c, d))
+        });
+        let (i, c, d) = fits?;
+        joined.remove(&order(c, d));
+        joined.extend([order(a, c), order(b, d)]);
+        good[i] = order(a, c);
+        good.push(order(b, d));
+    }
+    Some(good)
+}
+
+fn is_connected(switches: usize, pairs: &[(usize, usize)]) -> bool {
+    let mut near = vec![Vec::new(); switches];
+    for (a, b) in pairs {
+        near[*a].push(*b);
+        near[*b].push(*a);
+    }
+    let mut seen = vec![false; switches];
+    let mut stack = vec![0];
+    while let Some(s) = stack.pop() {
+        if !std::mem::replace(&mut seen[s], true) {
+            stack.extend(&near[s]);
+        }
+    }
+    seen.iter().all(|s| *s)
+}

@@ -34,6 +34,31 @@ fn event(kind: u64, a: u32, b: u32) -> u64 {
     kind | u64::from(a) << 4 | u64::from(b) << 32
 }
 
+/// Ticks of a packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// On a cable between switches.
+    pub(super) link: u32,
+    /// From its terminal into the network.
+    pub(super) injection: u32,
+    /// On the cable to its terminal.
+    pub(super) ejection: u32,
+    /// Until its terminal has taken it.
+    pub(super) consumption: u32,
+}
+
+impl Times {
+    pub(super) fn of(settings: &Settings, payload: u32) -> Self {
+        let at = |rate| settings.ticks_at(payload, rate);
+        Self {
+            link: at(settings.link_rate),
+            injection: at(settings.injection_rate.min(settings.terminal_rate)),
+            ejection: at(settings.terminal_rate),
+            consumption: at(settings.consumption_rate),
+        }
+    }
+}
+
 /// What a terminal is sending.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Host {
@@ -91,7 +116,7 @@ pub struct Simulator<'a, R, T> {
     pub(super) reconsider: u64,
     /// Reciprocal of the speed-up; 0 for no limit.
     pub(super) fill: f64,
-    pub(super) full_packet: (u32, u32, u32),
+    pub(super) full_packet: Times,
     pub(super) todo: Vec<u32>,
     pub(super) wake: Vec<u32>,
 }
@@ -143,10 +168,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         let host = Host { message: None, left: 0, packet: NONE, wake: 0, consumed: 0 };
         let link_delay = settings.ticks(settings.link_delay_ps);
         let head_delay = settings.ticks(settings.link_delay_ps + settings.switch_delay_ps);
-        let rates = [settings.link_rate, settings.injection_rate, settings.consumption_rate];
-        let [on_link, injecting, consuming] = rates.map(|r| settings.ticks_at(settings.mtu, r));
-        let slowest = u64::from(on_link.max(injecting).max(consuming));
-        let cable = u64::from(on_link);
+        let full = Times::of(&settings, settings.mtu);
+        let slowest = u64::from(full.link.max(full.injection).max(full.ejection).max(full.consumption));
+        let cable = u64::from(full.link);
         let delays = vec![cable, cable + link_delay, link_delay, head_delay];
         let adaptive = router.is_adaptive() && settings.reconsider_ps > 0;
         Ok(Self {
@@ -174,7 +198,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             head_delay,
             reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
             fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
-            full_packet: (on_link, injecting, consuming),
+            full_packet: full,
             todo: Vec::new(),
             wake: net.hosts().to_vec(),
         })

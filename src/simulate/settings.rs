@@ -13,8 +13,11 @@ pub struct Settings {
     pub mtu: u32,
     /// Header and footer bytes of a packet.
     pub overhead: u32,
-    /// Rate of every cable.
+    /// Rate of a cable between switches.
     pub link_rate: f64,
+    /// Rate of the cable between a terminal and its switch. In a direct network that is the
+    /// node's own router, and faster.
+    pub terminal_rate: f64,
     /// Rate at which a terminal hands packets to its adapter.
     pub injection_rate: f64,
     /// Rate at which a terminal takes packets from its adapter.
@@ -60,6 +63,7 @@ impl Settings {
             mtu: 2048,
             overhead: 26,
             link_rate: 4.0,
+            terminal_rate: 4.0,
             injection_rate: 4.0,
             consumption_rate: 4.0 * 10.0 / 11.0,
             link_delay_ps: 43_000,
@@ -77,7 +81,8 @@ impl Settings {
     /// flit one phit, packets of 16 phits, one phit per cycle and cable. The paper gives none of
     /// these; packets, buffers (64 phits in, 32 out) and delays are those of its first author's
     /// simulator, `caminos`, in `src/defaults/main.cfg`. There a port moves one phit per cycle into
-    /// an output buffer, several inputs at the same time, and requests are decided every cycle.
+    /// an output buffer, several inputs at the same time. It decides requests anew in every cycle,
+    /// which costs an event-driven simulator an order of magnitude: set `reconsider_ps` for that.
     pub fn phits() -> Self {
         Self {
             tick_ps: 1000,
@@ -85,6 +90,7 @@ impl Settings {
             mtu: 16,
             overhead: 0,
             link_rate: 1.0,
+            terminal_rate: 1.0,
             injection_rate: 1.0,
             consumption_rate: 1.0,
             link_delay_ps: 1000,
@@ -93,7 +99,7 @@ impl Settings {
             output_flits: 32,
             speed_up: 1.0,
             parallel_reads: 0,
-            reconsider_ps: 4000,
+            reconsider_ps: 0,
             source_queue: 10,
         }
     }
@@ -105,6 +111,7 @@ impl Settings {
             mtu: 512,
             overhead: 0,
             link_rate: 2.0,
+            terminal_rate: 16.0,
             injection_rate: 16.0,
             consumption_rate: 16.0,
             ..Self::qdr()
@@ -118,6 +125,7 @@ impl Settings {
             mtu: 256,
             overhead: 16,
             link_rate: 4.0,
+            terminal_rate: 16.0,
             injection_rate: 16.0,
             consumption_rate: 16.0,
             ..Self::qdr()
@@ -136,6 +144,7 @@ impl Settings {
         positive("flit_bytes", f64::from(self.flit_bytes))?;
         positive("mtu", f64::from(self.mtu))?;
         positive("link_rate", self.link_rate)?;
+        positive("terminal_rate", self.terminal_rate)?;
         positive("injection_rate", self.injection_rate)?;
         positive("consumption_rate", self.consumption_rate)?;
         positive("source_queue", f64::from(self.source_queue))?;

@@ -1,6 +1,6 @@
 //! What happens in a switch: arrival, choice, waiting, crossbar, cable.
 
-use super::engine::{ARRIVE, CREDIT, DELIVER, READ, RECONSIDER, SENT, Simulator};
+use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator};
 use super::router::{Hop, Router};
 use super::state::{In, Link, List, NONE, Out, Packet, View};
 use super::traffic::Traffic;
@@ -217,7 +217,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             let Some((v, q)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
             let Some(p) = self.take(q) else { continue };
             self.links[link as usize].crossbar_turn = (v + 1) & 15;
-            let Packet { header, ticks, tail, .. } = self.packets[p as usize];
+            let Packet { header, mut ticks, tail, .. } = self.packets[p as usize];
+            if self.links[link as usize].to == NONE {
+                ticks = self.times(self.contents[p as usize].bytes).ejection;
+            }
             let target = (link << self.shift) + u32::from(v);
             self.outs[target as usize].room -= i32::from(header.flits);
             let read = (self.now + (f64::from(ticks) * self.fill).ceil() as u64).max(tail);
@@ -316,27 +319,21 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// A packet starts on a cable.
     pub(super) fn depart(&mut self, p: u32, link: u32, sent: u32) {
-        let packet = &mut self.packets[p as usize];
-        packet.link = link;
-        let ticks = packet.ticks;
-        let (head, tail) = (self.now + self.link_delay, self.now + self.link_delay + u64::from(ticks));
-        packet.tail = tail;
-        let dst = packet.header.dst;
+        self.packets[p as usize].link = link;
+        self.stats.links += 1;
         let l = &mut self.links[link as usize];
         l.sending = true;
-        l.busy += u64::from(ticks);
         l.sent += 1;
-        let arrives = l.to != NONE;
-        self.stats.links += 1;
-        self.at(self.now + u64::from(ticks), SENT, link, sent);
-        if arrives {
-            return self.at(self.now + self.head_delay, ARRIVE, p, 0);
+        if l.to == NONE {
+            return self.eject(p, link, sent);
         }
-        let consuming = self.consuming(self.contents[p as usize].bytes);
-        let host = &mut self.hosts[dst as usize];
-        host.consumed = (head.max(host.consumed) + consuming).max(tail);
-        let done = host.consumed;
-        self.at(done, DELIVER, p, 0);
+        let packet = &mut self.packets[p as usize];
+        // Behind a slower cable the last byte leaves when it is there.
+        let end = (self.now + u64::from(packet.ticks)).max(packet.tail);
+        packet.tail = end + self.link_delay;
+        l.busy += end - self.now;
+        self.at(end, SENT, link, sent);
+        self.at(self.now + self.head_delay, ARRIVE, p, 0);
     }
 }
 

@@ -1,15 +1,30 @@
 //! What happens at a terminal: packets are made, injected and consumed.
 
-use super::engine::{ARRIVE, CREDIT, SENT, Simulator, WAKE};
+use super::engine::{ARRIVE, CREDIT, DELIVER, SENT, Simulator, Times, WAKE};
 use super::router::{Header, Router};
 use super::state::{Content, NONE, Packet};
 use super::traffic::{Delivery, Next, Traffic};
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
-    pub(super) fn consuming(&self, bytes: u32) -> u64 {
-        let full = bytes == self.settings.mtu;
-        let rate = self.settings.consumption_rate;
-        u64::from(if full { self.full_packet.2 } else { self.settings.ticks_at(bytes, rate) })
+    /// Ticks of a packet with that much payload.
+    pub(super) fn times(&self, bytes: u32) -> Times {
+        if bytes == self.settings.mtu { self.full_packet } else { Times::of(&self.settings, bytes) }
+    }
+
+    /// A packet starts on the cable to its terminal.
+    pub(super) fn eject(&mut self, p: u32, link: u32, sent: u32) {
+        let Times { ejection, consumption, .. } = self.times(self.contents[p as usize].bytes);
+        let packet = &self.packets[p as usize];
+        // The last byte cannot leave before it is there.
+        let done = (self.now + u64::from(ejection)).max(packet.tail);
+        let host = &mut self.hosts[packet.header.dst as usize];
+        let start = (self.now + self.link_delay).max(host.consumed);
+        host.consumed = (start + u64::from(consumption)).max(done + self.link_delay);
+        let consumed = host.consumed;
+        let l = &mut self.links[link as usize];
+        l.busy += done - self.now;
+        self.at(done, SENT, link, sent);
+        self.at(consumed, DELIVER, p, 0);
     }
 
     pub(super) fn deliver(&mut self, p: u32) {
@@ -47,7 +62,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             return;
         }
         let p = self.hosts[t as usize].packet;
-        let Packet { header, ticks, .. } = self.packets[p as usize];
+        let header = self.packets[p as usize].header;
         let bytes = self.contents[p as usize].bytes;
         let lane = &mut self.outs[((link << self.shift) + u32::from(header.lane)) as usize];
         if lane.credit < i32::from(header.flits) {
@@ -55,13 +70,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         lane.credit -= i32::from(header.flits);
         self.hosts[t as usize].packet = NONE;
-        let full = bytes == self.settings.mtu;
-        let own = if full {
-            self.full_packet.1
-        } else {
-            self.settings.ticks_at(bytes, self.settings.injection_rate)
-        };
-        let on_cable = u64::from(own.max(ticks));
+        let on_cable = u64::from(self.times(bytes).injection);
         let packet = &mut self.packets[p as usize];
         packet.link = link;
         packet.tail = self.now + self.link_delay + on_cable;
@@ -110,9 +119,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let mut rng = self.rng.clone();
         header.lane = self.router.inject(&mut header, &self.view(), &mut rng);
         self.rng = rng;
-        let full = bytes == self.settings.mtu;
-        let ticks =
-            if full { self.full_packet.0 } else { self.settings.ticks_at(bytes, self.settings.link_rate) };
+        let ticks = self.times(bytes).link;
         let packet =
             Packet { header, next: NONE, link: NONE, out: NONE, out_lane: 0, bubble: false, ticks, tail: 0 };
         let content = Content { born: message.born, bytes, tag: message.tag, last };

@@ -1,5 +1,6 @@
 //! Fast tests of the whole crate, one file per subject.
 
+mod adaptive;
 mod angara;
 mod angara_files;
 mod api;
@@ -30,4 +31,5 @@ mod simulate;
 mod site;
 mod step;
 mod store;
+mod survive;
 mod verify;

@@ -17,6 +17,7 @@ fn simple() -> Settings {
         mtu: 100,
         overhead: 0,
         link_rate: 1.0,
+        terminal_rate: 1.0,
         injection_rate: 1.0,
         consumption_rate: 1.0,
         link_delay_ps: 10_000,
@@ -69,6 +70,17 @@ fn one_flow_gets_the_whole_cable() {
     let one = once(&fabric, tight, &[0], &[2], 100);
     let many = once(&fabric, tight, &[0], &[2], 10_000);
     assert_eq!((many - one) / 99, 10 + 5 + 100 + 10);
+}
+
+#[test]
+fn a_fast_terminal_takes_what_several_cables_bring() {
+    // Both neighbours of a switch send to its host.
+    let fabric = generate("mesh:3,hosts=1").unwrap();
+    let direct = Settings { terminal_rate: 4.0, injection_rate: 4.0, consumption_rate: 4.0, ..simple() };
+    for (settings, least) in [(simple(), 200_000), (direct, 100_000)] {
+        let took = once(&fabric, settings, &[0, 2], &[1, 1], 100_000);
+        assert!((least..least + 300).contains(&took), "{took} ticks, at least {least}");
+    }
 }
 
 #[test]

@@ -118,6 +118,8 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     bar.finish_and_clear();
     runs.extend(done?);
     runs.retain(|r| is_of(r, args, packets) && levels.contains(&r.level) && args.engines.contains(&r.engine));
+    // The order in which runs were done must not reach the sums.
+    runs.sort_by(|a, b| (&a.engine, a.level.faults(), a.seed).cmp(&(&b.engine, b.level.faults(), b.seed)));
     finish(args, &runs, context)
 }
 

@@ -42,7 +42,7 @@ impl<'a> Polarized<'a> {
         Ok(Self { net, far, turn: turns(net, far), penalties, lanes })
     }
 
-    /// Change of the distance to `target` over a channel: the paper's table entry.
+    /// Change of the distance to `target` over a channel: the paper's table entry, −1, 0 or 1.
     #[inline]
     pub fn turn(&self, channel: u32, target: u32) -> i8 {
         self.turn[target as usize * self.net.channels() + channel as usize]

@@ -12,6 +12,9 @@ pub enum Exchange {
     Shift,
     /// All to all in the linear order of shifts +1, +2, …, as pairwise exchanges of MPI libraries.
     Linear,
+    /// All to all in the steps of MPICH's pairwise exchange for long messages: with `i XOR step`
+    /// for powers of two, else to `i + step`; who has sent waits until as much has arrived.
+    Pairwise,
     /// All to all, each participant in an order of its own, drawn by the seed.
     Random,
     /// One message from each participant to a given other one.
@@ -31,6 +34,8 @@ pub struct Script {
     table: Vec<u32>,
     /// Messages started, by place.
     step: Vec<u32>,
+    /// Bytes consumed, by place.
+    got: Vec<u64>,
     bytes: u32,
     expected: u64,
     received: u64,
@@ -76,8 +81,8 @@ impl Script {
         members.iter().enumerate().for_each(|(i, t)| place[*t as usize] = i as u32);
         let expected = messages * u64::from(bytes);
         let finished = (expected == 0).then_some(0);
-        let (members, step) = (members.to_vec(), vec![0; members.len()]);
-        Self { members, place, exchange, table, step, bytes, expected, received: 0, finished }
+        let (members, step, got) = (members.to_vec(), vec![0; members.len()], vec![0; members.len()]);
+        Self { members, place, exchange, table, step, got, bytes, expected, received: 0, finished }
     }
 
     /// Payload of the whole exchange.
@@ -106,7 +111,8 @@ impl Script {
             }
             _ if step + 1 >= n => return None,
             Exchange::Random => self.table[(place * (n - 1) + step) as usize],
-            Exchange::Linear => step + 1,
+            Exchange::Pairwise if n.is_power_of_two() => ((place ^ (step + 1)) + n - place) % n,
+            Exchange::Linear | Exchange::Pairwise => step + 1,
             Exchange::Shift if step % 2 == 0 => step / 2 + 1,
             Exchange::Shift => n - (step / 2 + 1),
         };
@@ -121,6 +127,10 @@ impl Traffic for Script {
             return Next::Idle;
         }
         let step = self.step[place as usize];
+        let waits = self.exchange == Exchange::Pairwise;
+        if waits && self.got[place as usize] < u64::from(step) * u64::from(self.bytes) {
+            return Next::Idle;
+        }
         match self.destination(place, step) {
             None => Next::Idle,
             Some(dst) => {
@@ -129,7 +139,14 @@ impl Traffic for Script {
             }
         }
     }
-    fn delivered(&mut self, delivery: &Delivery, now: u64, _wake: &mut Vec<u32>) {
+    fn delivered(&mut self, delivery: &Delivery, now: u64, wake: &mut Vec<u32>) {
+        if self.exchange == Exchange::Pairwise {
+            let place = self.place[delivery.dst as usize] as usize;
+            self.got[place] += u64::from(delivery.bytes);
+            if self.got[place] >= u64::from(self.step[place]) * u64::from(self.bytes) {
+                wake.push(delivery.dst);
+            }
+        }
         self.received += u64::from(delivery.bytes);
         if self.received == self.expected {
             self.finished = Some(now);
@@ -143,8 +160,8 @@ mod tests {
 
     #[test]
     fn every_pair_exchanges_once_in_any_order() {
-        for exchange in [Exchange::Shift, Exchange::Linear, Exchange::Random] {
-            for n in [2u32, 3, 4, 7, 10] {
+        for exchange in [Exchange::Shift, Exchange::Linear, Exchange::Pairwise, Exchange::Random] {
+            for n in [2u32, 3, 4, 7, 8, 10] {
                 let members: Vec<u32> = (0..n).map(|i| 2 * i + 1).collect();
                 let terminals = 2 * n as usize + 1;
                 let script = match exchange {

@@ -1,0 +1,173 @@
+//! The adaptive routings: they deliver, on routes of the right form.
+
+use sarouter::generate::generate;
+use sarouter::model::Fabric;
+use sarouter::simulate::adaptive::{Distances, Ksp, Penalties, Polarized};
+use sarouter::simulate::run::{self, Load, Windows};
+use sarouter::simulate::traffic::open::Destinations;
+use sarouter::simulate::traffic::script::{Exchange, Script};
+use sarouter::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, Simulator, Stats};
+
+fn exchange(fabric: &Fabric, routing: &str, settings: Settings) -> Stats {
+    let net = Net::of_fabric(fabric);
+    let far = Distances::new(&net).unwrap();
+    let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
+    let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 64);
+    let mut simulator = Simulator::new(&net, settings, &router, script, 1).unwrap();
+    assert_eq!(simulator.run(u64::MAX), Ended::Finished, "{routing}");
+    assert!(simulator.traffic.finished().is_some(), "{routing}");
+    assert!(simulator.is_at_rest());
+    simulator.stats
+}
+
+fn longest(stats: &Stats) -> usize {
+    stats.hops.iter().rposition(|n| *n > 0).unwrap()
+}
+
+#[test]
+fn each_delivers_everything_within_its_length() {
+    let fabric = generate("regular:20,6,hosts=2,seed=4").unwrap();
+    let far = Distances::new(&Net::of_fabric(&fabric)).unwrap();
+    let diameter = usize::from(far.diameter());
+    let minimal = exchange(&fabric, "minimal", Settings::phits());
+    assert_eq!(longest(&minimal), diameter);
+    for routing in ["polarized", "valiant", "ugal", "ksp", "ksp-ugal"] {
+        for settings in
+            [Settings::phits(), Settings { reconsider_ps: 5000, output_flits: 0, ..Settings::phits() }]
+        {
+            let stats = exchange(&fabric, routing, settings);
+            assert!(longest(&stats) <= 2 * diameter, "{routing}: {:?}", stats.hops);
+            assert!(stats.mean_hops() >= minimal.mean_hops(), "{routing}");
+        }
+    }
+    let valiant = exchange(&fabric, "valiant", Settings::phits());
+    assert!(valiant.mean_hops() > 1.5 * minimal.mean_hops(), "{}", valiant.mean_hops());
+}
+
+#[test]
+fn on_a_torus_rdr_and_dor_are_minimal() {
+    let fabric = generate("torus:4x5x3,hosts=1").unwrap();
+    let minimal = exchange(&fabric, "minimal", Settings::phits()).mean_hops();
+    for routing in ["rdr", "dor-lanes"] {
+        let stats = exchange(&fabric, routing, Settings::phits());
+        assert!((stats.mean_hops() - minimal).abs() < 1e-9, "{routing}");
+    }
+    let broken = generate("torus:4x5x3,hosts=1,faults=1").unwrap();
+    let net = Net::of_fabric(&broken);
+    let far = Distances::new(&net).unwrap();
+    for routing in ["rdr", "dor-lanes"] {
+        let refused = AnyRouter::adaptive(routing, &net, &far, 8, 1).err().unwrap().to_string();
+        assert!(refused.contains("missing"), "{refused}");
+    }
+    assert!(ADAPTIVE.iter().all(|name| !name.is_empty()));
+}
+
+/// All loopless paths of a pair by brute force: how many there are of each length.
+fn count_paths(net: &Net, at: u32, to: u32, on: &mut Vec<u32>, most: usize, counts: &mut [usize]) {
+    if at == to {
+        counts[on.len()] += 1;
+        return;
+    }
+    if on.len() == most {
+        return;
+    }
+    on.push(at);
+    for c in net.out(at) {
+        if !on.contains(&net.to(*c)) {
+            count_paths(net, net.to(*c), to, on, most, counts);
+        }
+    }
+    on.pop();
+}
+
+#[test]
+fn ksp_has_the_k_shortest_loopless_paths() {
+    let fabric = generate("regular:12,3,hosts=1,seed=2").unwrap();
+    let net = Net::of_fabric(&fabric);
+    let far = Distances::new(&net).unwrap();
+    let ksp = Ksp::new(&net, &far, 8, false, 1).unwrap();
+    for from in 0..12 {
+        for to in (0..12).filter(|to| *to != from) {
+            let paths: Vec<&[u32]> = ksp.paths(from, to).collect();
+            assert!(paths.is_sorted_by_key(|p| p.len()));
+            for path in &paths {
+                let mut switches: Vec<u32> = path.iter().map(|c| net.to(*c)).collect();
+                assert_eq!(switches.last(), Some(&to));
+                switches.push(from);
+                switches.sort_unstable();
+                assert!(switches.is_sorted_by(|a, b| a < b), "a loop");
+            }
+            let mut distinct = paths.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert_eq!(distinct.len(), paths.len());
+            let most = usize::from(far.of(from, to)) + 4;
+            let mut counts = vec![0; most + 1];
+            count_paths(&net, from, to, &mut Vec::new(), most, &mut counts);
+            let lengths = counts.iter().enumerate().flat_map(|(l, n)| std::iter::repeat_n(l, *n)).take(8);
+            assert_eq!(paths.iter().map(|p| p.len()).collect::<Vec<_>>(), lengths.collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn polarized_tables_say_how_the_distance_changes() {
+    let fabric = generate("torus:6,hosts=1").unwrap();
+    let net = Net::of_fabric(&fabric);
+    let far = Distances::new(&net).unwrap();
+    let polarized = Polarized::new(&net, &far, Penalties::default()).unwrap();
+    let from_0_to_1 = *net.out(0).iter().find(|c| net.to(**c) == 1).unwrap();
+    // Targets 0 to 5 of a ring of six.
+    let turns: Vec<i8> = (0..6).map(|t| polarized.turn(from_0_to_1, t)).collect();
+    assert_eq!(turns, [1, -1, -1, -1, 1, 1]);
+}
+
+/// With all switches sending to one neighbour each, shortest paths have one cable for all hosts of
+/// a switch; who may go around gets more through.
+#[test]
+fn detours_help_where_minimal_paths_are_too_few() {
+    let fabric = generate("regular:24,7,hosts=4,seed=1").unwrap();
+    let net = Net::of_fabric(&fabric);
+    let far = Distances::new(&net).unwrap();
+    let pattern = sarouter::simulate::patterns::Pattern::SwitchPermutation;
+    let to = pattern.destinations(&net, net.hosts(), 1).unwrap();
+    let accepted = |routing: &str| {
+        let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
+        let load = Load {
+            members: net.hosts().to_vec(),
+            destinations: Destinations::Fixed(to.clone()),
+            bytes: 16,
+            offered: Some(1.0),
+            windows: Windows::Given { warm_up_ns: 2000.0, measure_ns: 2000.0 },
+            drain: true,
+        };
+        let outcome = run::load(&net, Settings::phits(), &router, &load, 1).unwrap();
+        assert_ne!(outcome.ended, Ended::Deadlock);
+        outcome.steady.unwrap().accepted
+    };
+    let minimal = accepted("minimal");
+    assert!((0.2..=0.2501).contains(&minimal), "one cable for four hosts: {minimal}");
+    assert!(accepted("polarized") > 1.5 * minimal);
+    assert!(accepted("ugal") > 1.2 * minimal);
+}
+
+#[test]
+fn low_loads_are_accepted_whole() {
+    let fabric = generate("regular:20,6,hosts=2,seed=4").unwrap();
+    let net = Net::of_fabric(&fabric);
+    let far = Distances::new(&net).unwrap();
+    let router = AnyRouter::adaptive("minimal", &net, &far, 8, 1).unwrap();
+    let load = Load {
+        members: net.hosts().to_vec(),
+        destinations: Destinations::Uniform,
+        bytes: 16,
+        offered: Some(0.2),
+        windows: Windows::UntilSteady { most_ns: 400_000.0 },
+        drain: true,
+    };
+    let outcome = run::load(&net, Settings::phits(), &router, &load, 1).unwrap();
+    let steady = outcome.steady.unwrap();
+    assert!(steady.reached && (steady.accepted - 0.2).abs() < 0.01, "{steady:?}");
+    // Two terminals' cables, a packet of 16, and on average a little over two channels.
+    assert!((20.0..40.0).contains(&outcome.latency_mean_ns), "{}", outcome.latency_mean_ns);
+}

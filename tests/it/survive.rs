@@ -1,0 +1,201 @@
+//! `sarouter survive` and `sarouter simulate` as commands.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn sarouter(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sarouter")).args(args).output().unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    let out = sarouter(args);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn runs_go_on_where_they_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let call = [
+        "survive",
+        "throughput",
+        "--fabric",
+        "random:8,16,20,seed=1",
+        "--engines",
+        "dfsssp,updown",
+        "--faults",
+        "0,1,3",
+        "--seeds",
+        "3",
+        "--packets",
+        "1",
+        "--out",
+        out,
+        "--format",
+        "json",
+    ];
+    let first = json(&call);
+    let runs = dir.path().join("runs.jsonl");
+    let whole = fs::read_to_string(&runs).unwrap();
+    assert_eq!(whole.lines().count(), 2 * (1 + 3 + 3));
+    let updown = &first["regression"][1];
+    assert!(updown["intercept"].as_f64().unwrap() > 0.0 && updown["fails_at"].is_null());
+    assert_eq!(first["advice"][0]["from"], 0);
+    // Killed in the middle of a line: the rest is done again, and nothing else.
+    let lines: Vec<&str> = whole.lines().collect();
+    fs::write(&runs, lines[..9].join("\n") + "\n" + &lines[9][..20]).unwrap();
+    assert_eq!(json(&call), first);
+    let again = fs::read_to_string(&runs).unwrap();
+    assert!(again.starts_with(&(lines[..9].join("\n") + "\n")));
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(String::from).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(sorted(&again), sorted(&whole));
+    // A line that is not a run.
+    fs::write(&runs, "{}\n").unwrap();
+    let refused = sarouter(&call);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("runs.jsonl:1"));
+}
+
+#[test]
+fn the_matrix_tells_deadlocks_from_refusals() {
+    let fabric = "torus:5x5,hosts=4";
+    let cells = json(&[
+        "survive",
+        "matrix",
+        "--fabric",
+        fabric,
+        "--engines",
+        "dor,torus,fattree,balanced",
+        "--packets",
+        "4",
+        "--format",
+        "json",
+    ]);
+    let results: Vec<&str> =
+        cells.as_array().unwrap().iter().map(|c| c["result"].as_str().unwrap()).collect();
+    assert_eq!(results, ["d", "o", "r", "o"]);
+    assert!(cells[0]["reason"].as_str().unwrap().contains("->"));
+}
+
+#[test]
+fn lost_connections_follow_the_proposition() {
+    let rows = json(&[
+        "survive",
+        "lost",
+        "--fabric",
+        "kary:4,2,hosts=4",
+        "--engines",
+        "dfsssp",
+        "--faults",
+        "0,1",
+        "--seeds",
+        "16",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(rows[0]["mean"], 0.0);
+    // One of 16 cables: 2 × 15 × 16 / 4 … of 240 pairs, the same for each in this tree.
+    let (mean, expected) = (rows[1]["mean"].as_f64().unwrap(), rows[1]["expected"].as_f64().unwrap());
+    assert!((mean / expected - 1.0).abs() < 0.1, "{mean} and {expected}");
+    let dead = json(&[
+        "survive",
+        "lost",
+        "--fabric",
+        "torus:3,hosts=1",
+        "--engines",
+        "updown",
+        "--faults",
+        "1",
+        "--what",
+        "switches",
+        "--seeds",
+        "1",
+        "--format",
+        "json",
+    ]);
+    assert!(dead[0]["mean"].as_f64().unwrap() >= 4.0 / 6.0);
+}
+
+#[test]
+fn a_deadlock_is_a_no_with_its_circle() {
+    let out = sarouter(&[
+        "simulate",
+        "--fabric",
+        "torus:5x5,hosts=4",
+        "--engine",
+        "dor",
+        "--traffic",
+        "shift",
+        "--bytes",
+        "16KiB",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(out.status.code(), Some(1));
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let circle = value["runs"][0]["deadlock"].as_array().unwrap();
+    assert!(circle.len() >= 2);
+    assert_eq!(circle[0]["wants"], circle[1]["link"]);
+}
+
+#[test]
+fn jobs_finish_each_at_its_time_and_bad_arguments_are_refused() {
+    let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/figure-5.2.jobs");
+    let value = json(&[
+        "simulate",
+        "--fabric",
+        "fattree:10x18,5",
+        "--engine",
+        "fattree",
+        "--jobs",
+        jobs,
+        "--traffic",
+        "shift,2=neighbor",
+        "--format",
+        "json",
+    ]);
+    let finished: Vec<f64> =
+        value["jobs"].as_array().unwrap().iter().map(|j| j["finished_ns"].as_f64().unwrap()).collect();
+    // One packet against 59.
+    assert!(finished[1] * 10.0 < finished[0] && finished[1] * 10.0 < finished[2], "{finished:?}");
+    for (bad, message) in [
+        (vec!["--traffic", "nonsense"], "nonsense"),
+        (vec!["--jobs", jobs, "--traffic", "9=shift"], "no job 9"),
+        (vec!["--set", "input_flits=3"], "smaller than a packet"),
+        (vec!["--traffic", "uniform", "--load", "1.5"], "1.5"),
+    ] {
+        let mut call = vec!["simulate", "--fabric", "fattree:10x18,5"];
+        call.extend(bad);
+        let out = sarouter(&call);
+        assert_eq!(out.status.code(), Some(2), "{call:?}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains(message), "{call:?}");
+    }
+}
+
+#[test]
+fn polarized_tables_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let value = json(&[
+        "route",
+        "--fabric",
+        "torus:6,hosts=1",
+        "--engine",
+        "polarized",
+        "--out",
+        out,
+        "--format",
+        "json",
+    ]);
+    assert_eq!(value["lanes"], 6);
+    let text = fs::read_to_string(dir.path().join("polarized.txt")).unwrap();
+    assert_eq!(text.lines().filter(|l| l.starts_with("switch 0x")).count(), 6);
+    assert!(text.lines().any(|l| l.ends_with(" +---++")), "{text}");
+}
