@@ -9,9 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::measure::{self, Figures};
 use crate::model::{
-    Demand, Fabric, Fingerprint, Group, JobMap, LayerBudget, NodeMap, NodeName, Placed, Tables, TerminalId,
+    Demand, Fabric, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName, Placed, Tables,
+    TerminalId,
 };
 use crate::route::{self, EngineOptions, RouteError};
+use crate::verify;
 
 /// What an administrator decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Published {
     pub demand: Demand,
     /// Its tables.
     pub tables: Arc<Tables>,
+    /// Jobs that run and were told to use one layer for everything: they will go on doing so.
+    pub told: Vec<(Group, Layer)>,
 }
 
 /// Why new routes are due.
@@ -53,7 +57,7 @@ pub enum Reason {
     EngineChanged,
     /// Multi-switch jobs run on other sets of nodes.
     JobsChanged,
-    /// What is in force uses more layers than the settings allow.
+    /// What is in force uses more layers than the settings allow, or several inside a job.
     BudgetChanged,
 }
 
@@ -203,8 +207,38 @@ fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: 
         Some(p) if p.engine != policy.engine => Some(Reason::EngineChanged),
         Some(p) if p.demand != *demand => Some(Reason::JobsChanged),
         Some(p) if p.tables.layers_used() > policy.budget.get() => Some(Reason::BudgetChanged),
+        Some(p) if policy.layer_per_job && !is_layer_per_job(fabric, p) => Some(Reason::BudgetChanged),
         Some(_) => None,
     }
+}
+
+/// Gives jobs that were told a layer their routes of before, where the new ones are on another.
+/// Whether all fits together is for the checker to say. O(terminals of those jobs × switches).
+fn keep_told(fabric: &Fabric, tables: Tables, published: &Published) -> Tables {
+    let on = |tables: &Tables, (group, layer): &(Group, Layer)| {
+        verify::layers_of_group(fabric, tables, group)[..] == [*layer]
+    };
+    let before = &published.tables;
+    let moved: Vec<&Group> =
+        published.told.iter().filter(|t| !on(&tables, t) && on(before, t)).map(|(g, _)| g).collect();
+    if moved.is_empty() {
+        return tables;
+    }
+    let (engine, switches) = (tables.engine().to_string(), fabric.switches().len());
+    let (mut ports, mut layers) = tables.clone().into_raw();
+    for d in moved.iter().flat_map(|g| &g.terminals).map(|t| fabric.dest_of_terminal(*t)) {
+        let at = d.index() * switches..(d.index() + 1) * switches;
+        ports[at.clone()].copy_from_slice(before.ports_to(d));
+        layers[at].copy_from_slice(before.layers_to(d));
+    }
+    // The arrays are of the same size as before.
+    Tables::new(fabric, &engine, ports, layers).unwrap_or(tables)
+}
+
+/// Whether all routes inside each job are on one layer already.
+fn is_layer_per_job(fabric: &Fabric, published: &Published) -> bool {
+    let layers = |g: &Group| verify::layers_of_group(fabric, &published.tables, g).len();
+    published.demand.groups.iter().all(|g| layers(g) <= 1)
 }
 
 fn compute(
@@ -222,6 +256,10 @@ fn compute(
         ..EngineOptions::default()
     };
     let tables = route::engine(&policy.engine, &options)?.route(fabric, &demand, policy.budget)?;
+    let tables = match same_fabric {
+        Some(p) => keep_told(fabric, tables, p),
+        None => tables,
+    };
     let before = same_fabric.map(|p| measure::measure(fabric, &p.tables, &demand));
     let after = measure::measure(fabric, &tables, &demand);
     let engine = policy.engine.clone();

@@ -1,5 +1,6 @@
 //! `sarouter doctor`: checks a site's set-up and says what to fix.
 
+mod handoff;
 mod installation;
 mod site;
 
@@ -58,6 +59,7 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
 fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let mut checks = vec![Check::good("settings", "load")];
     checks.extend(site::check(settings)?);
+    checks.extend(handoff::check(settings));
     checks.extend(installation::check(settings));
     Ok(checks)
 }

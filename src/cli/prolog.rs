@@ -93,7 +93,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     match waited {
         Ok(said) => {
             say(&said, context)?;
-            let late = said.outcome.is_none_or(|o| o == Outcome::Deadline);
+            let late = said.outcome.is_none_or(|o| matches!(o, Outcome::Deadline | Outcome::Unrouted));
             Ok(if args.strict && late { Answer::No } else { Answer::Yes })
         }
         Err(error) => Ok(complain(error.as_ref())),
@@ -207,5 +207,6 @@ fn words(outcome: Outcome) -> &'static str {
         Outcome::Full => "too many jobs wait",
         Outcome::Gone => "the batch system does not know it any more",
         Outcome::Superseded => "another start of it was announced",
+        Outcome::Unrouted => "no tables could be made for it",
     }
 }

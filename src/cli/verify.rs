@@ -6,8 +6,9 @@ use super::input;
 use super::route_angara::{self, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::model::LayerBudget;
-use crate::observe::fabric;
-use crate::verify::{Checks, Verdict, judge_with};
+use crate::observe::nodes::{NodeNames, name_hosts};
+use crate::observe::{fabric, jobs};
+use crate::verify::{Checks, Verdict, judge_jobs};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,10 @@ pub struct Args {
     /// Judge only routes to hosts, not those to the management ports of switches
     #[arg(long)]
     hosts_only: bool,
-    /// Jobs of a direct torus: squeue --json, a snapshot, or lines "ID HOSTLIST"
+    /// Also reject tables that have routes inside a job (--jobs) on several layers
+    #[arg(long, requires = "jobs")]
+    layer_per_job: bool,
+    /// Jobs, of a direct torus or for --layer-per-job: squeue --json, a snapshot, or lines "ID HOSTLIST"
     #[arg(long, value_name = "FILE")]
     jobs: Option<String>,
     #[command(flatten)]
@@ -48,7 +52,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let fabric = fabric::load(&args.fabric)?;
     let tables = input::read_tables(&fabric, &args.tables, args.layers_file.as_deref())?;
     let checks = Checks { reverse_on_same_layer: args.reverse_on_same_layer, hosts_only: args.hosts_only };
-    let verdict = judge_with(&fabric, &tables, args.layers, checks);
+    let groups = match (&args.jobs, args.layer_per_job) {
+        (Some(jobs), true) => {
+            let nodes = name_hosts(&fabric, &NodeNames::default());
+            nodes.place(&jobs::load(jobs)?).demand(&fabric, Vec::new()).groups
+        }
+        _ => Vec::new(),
+    };
+    let verdict = judge_jobs(&fabric, &tables, args.layers, checks, &groups);
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),
         Format::Text => print_text(&verdict, tables.layers_used()),

@@ -204,6 +204,7 @@ impl Epoch {
             engine: self.plan.engine.clone(),
             demand: self.plan.demand.on(fabric),
             tables: Arc::new(self.tables(fabric)?),
+            told: Vec::new(),
         })
     }
 }

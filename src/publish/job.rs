@@ -160,6 +160,18 @@ pub fn published(root: &Path) -> Result<Vec<JobId>, StoreError> {
     Ok(jobs)
 }
 
+/// The service levels that jobs were told, in order of their ids; jobs without one are left out.
+///
+/// # Errors
+/// What the system says, with the path.
+pub fn levels(root: &Path) -> Result<Vec<(JobId, Sl)>, StoreError> {
+    let level = |job: &JobId| {
+        let text = fs::read_to_string(root.join(job.as_str()).join(ENVIRONMENT_FILE)).ok()?;
+        text.lines().find_map(|l| l.strip_prefix("SAROUTER_SL="))?.parse().ok()
+    };
+    Ok(published(root)?.into_iter().filter_map(|job| level(&job).map(|l| (job, l))).collect())
+}
+
 fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let written = File::create(path).and_then(|mut file| {
         file.write_all(bytes)?;

@@ -211,6 +211,7 @@ fn published(plan: Plan) -> Published {
         engine: plan.engine,
         demand: plan.demand,
         tables: Arc::new(plan.tables),
+        told: Vec::new(),
     }
 }
 

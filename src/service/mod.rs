@@ -14,6 +14,7 @@ pub mod record;
 pub mod run;
 pub mod step;
 pub mod systemd;
+pub mod torus;
 pub mod watch;
 
 use std::error::Error;

@@ -1,17 +1,20 @@
 //! What follows a look: decide, check, publish. A dry run is the same without the last.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::chain;
 use super::health::Stage;
 use super::record::Made;
 use super::step::View;
 use crate::measure::Figures;
-use crate::model::{Demand, Group, NodeName};
+use crate::model::{Demand, Group, JobId, Layer, NodeName, Placed, Sl, Tables};
 use crate::plan::{self, Decision, Plan, Published, Reason};
+use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
@@ -38,6 +41,9 @@ pub enum PassError {
         /// Why.
         verdict: Verdict,
     },
+    /// Jobs that run use the service level they were told, and the new tables are not safe with it.
+    #[error("the tables of {0} are not safe for jobs that run with the service level they were told")]
+    Told(String),
     /// The epoch could not be written.
     #[error(transparent)]
     Publish(StoreError),
@@ -52,7 +58,7 @@ impl PassError {
         match self {
             Self::Store(_) | Self::Held(_) => Stage::Store,
             Self::Route(_) | Self::Aborted(_) => Stage::Route,
-            Self::Rejected { .. } => Stage::Verify,
+            Self::Rejected { .. } | Self::Told(_) => Stage::Verify,
             Self::Publish(_) => Stage::Publish,
         }
     }
@@ -118,7 +124,8 @@ fn check(view: &View, plan: Plan, routing: Duration, cpu_seconds: f64) -> Result
     let begun = Instant::now();
     let engine = plan.engine.clone();
     let budget = plan.budget;
-    let plan = verify::accept(&view.fabric, plan, budget)
+    let whole: &[Group] = if view.policy.layer_per_job { &plan.demand.groups.clone() } else { &[] };
+    let plan = verify::accept_jobs(&view.fabric, plan, budget, whole)
         .map_err(|verdict| PassError::Rejected { engine: engine.clone(), verdict })?;
     let verifying = begun.elapsed();
     let jobs = JobsSummary { running: view.jobs.jobs.len(), multi_switch: plan.get().demand.groups.len() };
@@ -185,6 +192,8 @@ pub struct Passed {
     pub waiting: usize,
     /// What is in force now, and since when; `None` if nothing was ever published.
     pub in_force: Option<(u64, DateTime<Utc>)>,
+    /// Its tables.
+    pub tables: Option<Arc<Tables>>,
     /// What did not go well and yet did not matter.
     pub warnings: Vec<String>,
 }
@@ -209,7 +218,7 @@ pub fn pass_as(
     view: &View,
     again: Option<(DateTime<Utc>, Compute)>,
 ) -> Result<Passed, PassError> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = Vec::new();
     let mut writer = store.lock().map_err(PassError::Store)?;
     if let Some(hold) = store.hold().map_err(PassError::Store)? {
         return Err(PassError::Held(hold));
@@ -218,8 +227,21 @@ pub fn pass_as(
         warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
         None
     });
+    let told = if view.policy.layer_per_job { told(store, view, &mut warnings) } else { Vec::new() };
+    let published = published.map(|p| Published { told: told.clone(), ..p });
     let decided = decide(view, published.as_ref())?;
     let mut made = None;
+    if let Some(checked) = &decided.plan {
+        let plan = checked.plan.get();
+        if !verify::is_safe_with(&view.fabric, &plan.tables, plan.budget, &told) {
+            // Where the fabric is another, the old routes are no choice.
+            if plan.reason != Reason::FabricChanged {
+                return Err(PassError::Told(plan.engine.clone()));
+            }
+            warnings.push("jobs that run use a service level that is not safe any more".to_string());
+        }
+    }
+    let mut tables = published.as_ref().map(|p| Arc::clone(&p.tables));
     let epoch = match decided.plan {
         None => None,
         Some(mut checked) => {
@@ -235,13 +257,32 @@ pub fn pass_as(
             }
             let time = switched_at(store).unwrap_or(created);
             made = Made::of(store, epoch);
-            Some(line(view, published.as_ref(), &checked, epoch, time, publishing))
+            let line = line(view, published.as_ref(), &checked, epoch, time, publishing);
+            tables = Some(Arc::new(checked.plan.into_inner().tables));
+            Some(line)
         }
     };
     let in_force = store.current().ok().flatten().zip(switched_at(store));
     let in_force = in_force.map(|(epoch, since)| (epoch.get(), since));
     let (demand, unknown_nodes, waiting) = (decided.demand, decided.unknown_nodes, decided.waiting);
-    Ok(Passed { epoch, made, demand, unknown_nodes, waiting, in_force, warnings })
+    Ok(Passed { epoch, made, demand, unknown_nodes, waiting, in_force, tables, warnings })
+}
+
+/// The jobs of the view that run with a service level they were told.
+fn told(store: &EpochStore, view: &View, warnings: &mut Vec<String>) -> Vec<(Group, Layer)> {
+    let root = store.path().join(JOBS_DIRECTORY);
+    let levels = job::levels(&root).unwrap_or_else(|error| {
+        warnings.push(chain(&error));
+        Vec::new()
+    });
+    let group = |(id, level): (JobId, Sl)| {
+        let job = &view.jobs.jobs[view.jobs.jobs.binary_search_by(|j| j.id.cmp(&id)).ok()?];
+        let terminals = job.nodes.iter().flat_map(|n| view.nodes.terminals(n)).copied().collect();
+        let group = Group::new(terminals);
+        let layer = Layer::new(u64::from(level.get())).ok()?;
+        Placed::is_multi_switch(&view.fabric, &group.terminals).then_some((group, layer))
+    };
+    levels.into_iter().filter_map(group).collect()
 }
 
 /// When `current` was renamed into place: a rename changes the link's status, nothing else does.

@@ -1,8 +1,9 @@
 //! The tokio shell around [`Step`]: clock, signals, children, threads, log, health file.
 
+mod files;
 mod memory;
 mod reload;
-mod waiting;
+pub(in crate::service) mod waiting;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{debug, error, info, info_span, warn};
 
+use self::files::{InForce, JobFiles};
 use self::reload::{Stamp, changed, rhythm};
 use self::waiting::Waiting;
 use super::acknowledge::acknowledgement;
@@ -28,9 +30,11 @@ use super::placing::Placing;
 use super::record::{Made, Recorder};
 use super::step::{Action, Event, Step, View};
 use super::systemd::Systemd;
+use super::torus::{self, TorusService};
 use super::watch::{Changed, Watch};
 use crate::config::Settings;
 use crate::model::NodeName;
+use crate::publish::job::JOBS_DIRECTORY;
 use crate::publish::{EpochStore, StoreError};
 use crate::route::{self, EngineOptions, RouteError};
 
@@ -81,8 +85,13 @@ pub enum ServeError {
 /// Only at the start. Later failures are logged, counted and written to the health file.
 pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Result<(), ServeError> {
     let runtime = runtime()?;
-    let _placing = Placing::start(&settings)?;
-    let result = runtime.block_on(async { Service::start(settings, Some(config))?.run(listener).await });
+    let result = match torus::source(&settings) {
+        Some(source) => runtime.block_on(async { TorusService::start(settings, source, true)?.run().await }),
+        None => {
+            let _placing = Placing::start(&settings)?;
+            runtime.block_on(async { Service::start(settings, Some(config))?.run(listener).await })
+        }
+    };
     // A computation that did not finish in time is not waited for.
     runtime.shutdown_background();
     result
@@ -94,7 +103,12 @@ pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Resul
 /// Only at the start. Returns the failure of the pass, if it failed.
 pub fn tick(settings: Settings, listener: Listener<'_>) -> Result<Option<Failure>, ServeError> {
     let runtime = runtime()?;
-    runtime.block_on(async { Service::start(settings, None)?.once(listener).await })
+    match torus::source(&settings) {
+        Some(source) => {
+            runtime.block_on(async { Ok(TorusService::start(settings, source, false)?.once().await) })
+        }
+        None => runtime.block_on(async { Service::start(settings, None)?.once(listener).await }),
+    }
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
@@ -141,6 +155,9 @@ struct Service {
     /// The epoch in force, and when it came into force on the disk.
     published: Option<(u64, DateTime<Utc>)>,
     waiting: Waiting,
+    /// What jobs are told of the epoch in force.
+    in_force: Option<Arc<InForce>>,
+    files: JobFiles,
 }
 
 /// What the loop woke up for.
@@ -190,6 +207,8 @@ impl Service {
             looker: Some(Looker::new(settings.clone())?),
             step: Step::new(rhythm, now),
             waiting: Waiting::new(&settings.handoff),
+            in_force: None,
+            files: JobFiles::new(settings.state.directory.join(JOBS_DIRECTORY)),
             store,
             health,
             commands,
@@ -213,11 +232,7 @@ impl Service {
     }
 
     async fn run(mut self, listener: Listener<'_>) -> Result<(), ServeError> {
-        let mut signals = Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        };
+        let mut signals = Signals::new()?;
         info!(state = %self.settings.state.directory.display(), engine = self.settings.routing.engine, "serving");
         self.systemd.ready();
         loop {
@@ -263,7 +278,9 @@ impl Service {
             let action = self.step(now, Event::Asked);
             self.act(action);
         }
-        self.waiting.let_go();
+        for (released, replies) in self.waiting.let_go() {
+            self.files.start(released.start, released.outcome, self.in_force.clone(), replies);
+        }
         let told = self.health.handoff.announced + self.health.handoff.ended;
         let counters = self.waiting.handoff.counters();
         if counters.announced + counters.ended != told && now - self.health.time > SELDOM {
@@ -341,6 +358,7 @@ impl Service {
             Command::Start(said, reply) => self.waiting.announce(Utc::now(), said, reply),
             Command::End(job, reply) => {
                 self.waiting.ended(Utc::now(), &job);
+                self.files.end(job);
                 let _ = reply.send(());
             }
             Command::Look(reply) => {
@@ -393,6 +411,8 @@ impl Service {
                     return Event::Held;
                 }
                 let jobs = self.waiting.handoff.merge(Utc::now(), &sight.view);
+                let known = self.waiting.handoff.jobs().chain(jobs.jobs.iter().map(|j| &j.id));
+                self.files.sweep(known.cloned().collect(), jobs.time);
                 let view = Arc::new(View { jobs, ..(*sight.view).clone() });
                 self.sight = Some(Sight { view: Arc::clone(&view), ..sight });
                 Event::Seen(view)
@@ -425,6 +445,7 @@ impl Service {
         match (result, &self.sight) {
             (Ok(passed), Some(sight)) => {
                 let fabric = sight.view.fabric.fingerprint();
+                let sight_view = Arc::clone(&sight.view);
                 for warning in &passed.warnings {
                     warn!("{warning}");
                 }
@@ -439,6 +460,13 @@ impl Service {
                     // Of an earlier process, or put in force by hand.
                     self.published = found;
                     self.await_acknowledgement();
+                }
+                if let Some(((epoch, _), tables)) = self.published.zip(passed.tables) {
+                    let view = &sight_view;
+                    let (fabric, nodes) = (Arc::clone(&view.fabric), Arc::clone(&view.nodes));
+                    let (budget, layer_per_job) = (view.policy.budget, view.policy.layer_per_job);
+                    self.in_force =
+                        Some(Arc::new(InForce { epoch, fabric, nodes, tables, budget, layer_per_job }));
                 }
                 if let Some((epoch, _)) = self.published {
                     let watched = self.settings.opensm.is_some();
@@ -587,7 +615,7 @@ impl Service {
 const SELDOM: TimeDelta = TimeDelta::seconds(1);
 
 /// Opens the sockets of the settings.
-fn listen(
+pub(super) fn listen(
     settings: &Settings,
     store: &EpochStore,
     handle: &Handle,
@@ -614,10 +642,21 @@ fn listen(
     Ok(())
 }
 
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
+/// What ends a service, and what makes it look.
+pub(super) struct Signals {
+    pub(super) terminate: Signal,
+    pub(super) interrupt: Signal,
+    pub(super) hangup: Signal,
+}
+
+impl Signals {
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
 }
 
 /// The result of a task, which is then forgotten; waits for ever if there is none.
@@ -633,6 +672,6 @@ async fn finished<T>(task: &mut Option<Task<T>>) -> T {
 }
 
 /// Settings are at most a year.
-fn delta(duration: std::time::Duration) -> TimeDelta {
+pub(super) fn delta(duration: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }

@@ -122,6 +122,17 @@ pub enum Finding {
         /// How many are allowed: layers are numbered from 0.
         budget: u8,
     },
+    /// The routes inside a job are on several layers, though one per job was wanted.
+    JobOnSeveralLayers {
+        /// How many hosts the job has.
+        hosts: usize,
+        /// Description of the first.
+        first: String,
+        /// Description of the last.
+        last: String,
+        /// The layers.
+        layers: Vec<u8>,
+    },
     /// The channel dependency graph of a layer has a cycle: this can deadlock.
     Cycle {
         /// The layer.
@@ -144,6 +155,7 @@ impl Finding {
             Self::Loop { .. } => Kind::Loop,
             Self::MissingLayer { .. } => Kind::MissingLayer,
             Self::OverBudget { .. } => Kind::OverBudget,
+            Self::JobOnSeveralLayers { .. } => Kind::JobOnSeveralLayers,
             Self::Cycle { .. } => Kind::Cycle,
         }
     }
@@ -196,6 +208,12 @@ impl fmt::Display for Finding {
                 "over budget: layer {layer} from {switch} to {destination}, allowed are 0 to {}",
                 budget - 1
             ),
+            Self::JobOnSeveralLayers { hosts, first, last, layers } => {
+                write!(
+                    f,
+                    "several layers: the {hosts} hosts of a job, {first} to {last}, use layers {layers:?}"
+                )
+            }
             Self::Cycle { layer, channels } => {
                 write!(f, "deadlock: {} channels of layer {layer} wait for each other", channels.len())?;
                 channels.iter().try_for_each(|step| {
@@ -219,6 +237,7 @@ pub(super) enum Kind {
     Loop,
     MissingLayer,
     OverBudget,
+    JobOnSeveralLayers,
     Cycle,
 }
 

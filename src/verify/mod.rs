@@ -4,6 +4,7 @@
 pub mod angara;
 mod cycles;
 mod finding;
+mod jobs;
 mod layers;
 mod reach;
 pub(crate) mod trees;
@@ -14,10 +15,11 @@ use serde::Serialize;
 use self::cycles::{Dependencies, Turns};
 pub use self::finding::{CycleStep, DestinationName, Finding, SwitchName};
 use self::finding::{Findings, Kind};
+pub use self::jobs::{is_safe_with, layers_of_group, safe_layers};
 use self::layers::Layers;
 pub(crate) use self::reach::parts;
 use self::trees::Trees;
-use crate::model::{Fabric, LayerBudget, Tables};
+use crate::model::{Fabric, Group, LayerBudget, Tables};
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -142,6 +144,29 @@ fn sweep(
     partial.reduce(nothing, |(f1, d1), (f2, d2)| (f1.then(f2), d1.and(&d2)))
 }
 
+/// Like [`judge_with`]; also, all routes inside each of these groups must be on one layer.
+pub fn judge_jobs(
+    fabric: &Fabric,
+    tables: &Tables,
+    budget: LayerBudget,
+    checks: Checks,
+    groups: &[Group],
+) -> Verdict {
+    let all = judge_with(fabric, tables, budget, checks);
+    if tables.fabric() != fabric.fingerprint() {
+        return all;
+    }
+    let mut findings = Findings::default();
+    jobs::check(fabric, tables, groups, &mut findings);
+    let own = verdict(findings, 0);
+    Verdict {
+        accepted: all.accepted && own.accepted,
+        findings: [all.findings, own.findings].concat(),
+        findings_total: all.findings_total + own.findings_total,
+        unreachable_pairs: all.unreachable_pairs,
+    }
+}
+
 /// Judges what carries tables and, if accepted, marks it as such.
 ///
 /// # Errors
@@ -151,6 +176,19 @@ pub fn accept<T: AsRef<Tables>>(
     value: T,
     budget: LayerBudget,
 ) -> Result<Verified<T>, Verdict> {
-    let verdict = judge(fabric, value.as_ref(), budget);
+    accept_jobs(fabric, value, budget, &[])
+}
+
+/// Like [`accept`]; also, all routes inside each of these groups must be on one layer.
+///
+/// # Errors
+/// The verdict, if rejected.
+pub fn accept_jobs<T: AsRef<Tables>>(
+    fabric: &Fabric,
+    value: T,
+    budget: LayerBudget,
+    groups: &[Group],
+) -> Result<Verified<T>, Verdict> {
+    let verdict = judge_jobs(fabric, value.as_ref(), budget, Checks::default(), groups);
     if verdict.accepted { Ok(Verified { value }) } else { Err(verdict) }
 }

@@ -69,8 +69,13 @@ impl Case {
         let Checked { plan, .. } = decide(&view, None).unwrap().plan.unwrap();
         let plan = plan.into_inner();
         let (engine, demand) = (plan.engine, plan.demand);
-        let published =
-            Published { fabric: fabric.fingerprint(), engine, demand, tables: Arc::new(plan.tables) };
+        let published = Published {
+            fabric: fabric.fingerprint(),
+            engine,
+            demand,
+            tables: Arc::new(plan.tables),
+            told: Vec::new(),
+        };
         Some((published, fabric))
     }
 

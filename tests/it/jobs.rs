@@ -39,7 +39,12 @@ fn captured() -> JobMap {
 
 #[test]
 fn both_forms_of_a_real_squeue_say_the_same() {
-    let json = jobs::parse(&data("squeue-22.05.json"), "squeue", at(NOW)).unwrap();
+    let mut json = jobs::parse(&data("squeue-22.05.json"), "squeue", at(NOW)).unwrap();
+    // One job had a time limit: 365 days. The text was captured without ends.
+    let lengths: Vec<_> =
+        json.jobs.iter().filter_map(|j| Some((j.id.as_str(), j.length()?.num_days()))).collect();
+    assert_eq!(lengths, [("18", 365)]);
+    json.jobs.iter_mut().for_each(|j| j.end = None);
     let text = jobs::squeue_lines(&data("squeue-22.05.txt"), "squeue", at(NOW)).unwrap();
     assert_eq!(json, captured());
     assert_eq!(text, captured());
@@ -162,11 +167,12 @@ fn a_hanging_squeue_is_killed_at_its_deadline() {
 #[test]
 fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
     let dir = tempfile::tempdir().unwrap();
-    let script = r#"[ "$*" = "-h -r -t R,CF,CG -o %A|%T|%N|%S" ] || exit 9
+    let script = r#"[ "$*" = "-h -r -t R,CF,CG -o %A|%T|%N|%S|%e" ] || exit 9
         [ "$SLURM_TIME_FORMAT" = %s ] || exit 8
-        echo "5|RUNNING|$SLURM_CONF|100""#;
+        echo "5|RUNNING|$SLURM_CONF|100|160""#;
     let squeue =
         Squeue::new(&fake_squeue(dir.path(), script), SqueueFormat::Text, Duration::from_secs(60), 1000);
     let map = poll(squeue.with_variable("SLURM_CONF", "n1")).unwrap();
-    assert_eq!(map, JobMap::new(at(NOW), vec![job("5", JobState::Running, &["n1"], Some(100))]));
+    let wanted = job("5", JobState::Running, &["n1"], Some(100)).ending(Some(at(160)));
+    assert_eq!(map, JobMap::new(at(NOW), vec![wanted]));
 }

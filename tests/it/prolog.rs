@@ -167,3 +167,72 @@ fn a_rollback_that_is_held_stays_until_resumed() {
     assert_eq!(site.run(&["resume"]).0, 1);
     assert_eq!(serving.stop(), 0);
 }
+
+/// A site whose fabric is a direct torus of 16 nodes.
+fn torus(handoff: &str) -> Site {
+    let site = site(handoff);
+    let text = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
+    site.replace("sarouter.toml", &text.replace("fabric.net", "torus.toml"));
+    site.replace("torus.toml", "sizes = [4, 2, 2]\n");
+    site
+}
+
+fn told(site: &Site, job: &str) -> Option<String> {
+    std::fs::read_to_string(site.path(&format!("state/jobs/{job}/routing.env"))).ok()
+}
+
+#[test]
+fn on_a_direct_torus_each_job_gets_tables_that_go_with_it() {
+    let site = torus("deadline_seconds = 100");
+    site.jobs("7|CONFIGURING|n[1-4]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    let (code, answer, error) = prolog(&site, &["--job", "7", "--nodes", "n[1-4]"]);
+    assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{answer} {error}");
+    let directory = site.path("state/jobs/7");
+    let tables = std::fs::read_dir(&directory).unwrap().flatten().map(|e| e.file_name());
+    let tables: Vec<_> = tables.filter(|n| n.to_string_lossy().ends_with(".table")).collect();
+    assert_eq!(tables.len(), 4);
+    assert!(told(&site, "7").unwrap().contains("SAROUTER_ROUTED=yes"));
+    let before = std::fs::read(directory.join("nodes.txt")).unwrap();
+    // Restarted on other nodes: theirs take the place.
+    let again = ["--job", "7", "--nodes", "n[5-8]", "--restart", "1"];
+    assert_eq!(prolog(&site, &again).1["outcome"], "in_force");
+    assert_ne!(std::fs::read(directory.join("nodes.txt")).unwrap(), before);
+    // A node that is not there.
+    let (code, answer, _) = prolog(&site, &["--job", "8", "--nodes", "n[16-17]"]);
+    assert_eq!((code, &answer["outcome"]), (0, &"unrouted".into()));
+    let text = told(&site, "8").unwrap();
+    assert!(text.contains("SAROUTER_ROUTED=no") && text.contains("no node n17"), "{text}");
+    assert_eq!(prolog(&site, &["--job", "8", "--nodes", "n[16-17]", "--restart", "1", "--strict"]).0, 1);
+    assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
+    assert!(!directory.exists());
+    // The end of job 8 is not announced; job 9, which runs, keeps its tables.
+    assert_eq!(prolog(&site, &["--job", "9", "--nodes", "n[9-10]"]).1["outcome"], "in_force");
+    site.jobs("9|RUNNING|n[9-10]|100\n");
+    serving.until(|| {
+        serving.signal(rustix::process::Signal::HUP);
+        told(&site, "8").is_none()
+    });
+    assert!(told(&site, "9").is_some());
+    assert_eq!(serving.stop(), 0);
+    // What a service that was killed left behind goes with the next one, or with a tick.
+    site.jobs("");
+    assert_eq!(site.run(&["tick"]).0, 0);
+    assert!(told(&site, "9").is_none());
+}
+
+#[test]
+fn a_job_is_told_the_layer_of_its_routes() {
+    let site = site("deadline_seconds = 100");
+    let serving = Serving::start(&site);
+    serving.line();
+    assert_eq!(prolog(&site, &JOB).1["outcome"], "in_force");
+    let text = told(&site, "7").unwrap();
+    // A tree needs one layer.
+    assert!(text.contains("SAROUTER_ROUTED=yes") && text.contains("SAROUTER_SL=0"), "{text}");
+    assert!(text.contains("SAROUTER_EPOCH=2"), "{text}");
+    assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
+    serving.until(|| told(&site, "7").is_none());
+    assert_eq!(serving.stop(), 0);
+}

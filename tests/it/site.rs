@@ -137,6 +137,20 @@ impl Serving {
         self.child.id()
     }
 
+    /// Waits until it listens.
+    pub fn ready(&self, site: &Site) {
+        self.until(|| std::os::unix::net::UnixStream::connect(site.path("state/api.sock")).is_ok());
+    }
+
+    /// Waits until this is so.
+    pub fn until(&self, mut so: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !so() {
+            assert!(begun.elapsed() < LONG, "waited in vain");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

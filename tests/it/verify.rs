@@ -6,8 +6,10 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use proptest::prelude::*;
 use sarouter::generate::generate;
-use sarouter::model::{ChannelId, DestId, Fabric, LayerBudget, SwitchId, Tables};
-use sarouter::verify::{Checks, Finding, Verdict, judge, judge_with};
+use sarouter::model::{ChannelId, DestId, Fabric, Group, Layer, LayerBudget, SwitchId, Tables};
+use sarouter::verify::{
+    Checks, Finding, Verdict, is_safe_with, judge, judge_jobs, judge_with, layers_of_group, safe_layers,
+};
 
 use crate::helpers::{altered, random_tables, walk};
 
@@ -225,4 +227,82 @@ proptest! {
         prop_assert_eq!(has_cycle(&verdict), !acyclic);
         prop_assert_eq!(verdict.accepted, acyclic);
     }
+}
+
+/// A ring of four switches with a host each, all routes clockwise: hosts n1 to n4.
+fn clockwise(layer: impl Fn(usize, usize) -> u8) -> (Fabric, Tables) {
+    let fabric = generate("torus:4,hosts=1").unwrap();
+    let n = fabric.switches().len();
+    let next = |s: usize| (s + 1) % n;
+    let port_to_next = |s: usize| {
+        let channels = fabric.out(switch(&fabric, s)).iter().map(|c| fabric.channel(*c));
+        channels.filter(|c| c.to.index() == next(s)).map(|c| c.from_port.get()).next().unwrap()
+    };
+    let (mut ports, mut layers) = (Vec::new(), Vec::new());
+    for d in fabric.dest_ids() {
+        let home = fabric.home(d).index();
+        for s in 0..n {
+            ports.push(if s == home { fabric.last_port(d).get() } else { port_to_next(s) });
+            layers.push(if s == home { 0 } else { layer(s, home) });
+        }
+    }
+    let tables = Tables::new(&fabric, "clockwise", ports, layers).unwrap();
+    (fabric, tables)
+}
+
+/// Routes that pass from switch 3 to switch 0 are on layer 1, that from 3 to 2 on layer 2: no layer
+/// has a cycle.
+fn dateline(s: usize, home: usize) -> u8 {
+    match (s, home) {
+        (3, 2) => 2,
+        _ => u8::from(home < s),
+    }
+}
+
+fn group(fabric: &Fabric, names: &[&str]) -> Group {
+    let terminals = names.iter().map(|n| fabric.dest_terminal(host(fabric, n)).unwrap()).collect();
+    Group::new(terminals)
+}
+
+#[test]
+fn routes_inside_a_job_on_several_layers_are_rejected_if_one_is_wanted() {
+    let (fabric, tables) = clockwise(dateline);
+    let whole = group(&fabric, &["n1", "n2", "n3", "n4"]);
+    let judge =
+        |tables: &Tables, groups: &[Group]| judge_jobs(&fabric, tables, budget(3), Checks::default(), groups);
+    assert!(judge(&tables, &[]).accepted);
+    let verdict = judge(&tables, std::slice::from_ref(&whole));
+    assert!(!verdict.accepted);
+    assert_eq!(verdict.findings_total, 1, "{verdict:?}");
+    let Finding::JobOnSeveralLayers { hosts, first, last, layers } = &verdict.findings[0] else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!((*hosts, first.as_str(), last.as_str(), &layers[..]), (4, "n1", "n4", &[0, 1, 2][..]));
+    // The pair n1, n2: there on layer 0, back over the dateline on layer 1, until both are on 1.
+    let pair = group(&fabric, &["n1", "n2"]);
+    assert!(!judge(&tables, std::slice::from_ref(&pair)).accepted);
+    let (fabric, mended) = clockwise(|s, home| if (s, home) == (0, 1) { 1 } else { dateline(s, home) });
+    assert!(judge_jobs(&fabric, &mended, budget(3), Checks::default(), &[pair.clone()]).accepted);
+    assert_eq!(layers_of_group(&fabric, &mended, &pair).len(), 1);
+}
+
+#[test]
+fn a_safe_layer_is_found_only_where_no_cycle_arises() {
+    let (fabric, tables) = clockwise(dateline);
+    let layers = |groups: &[Group], bound: &[(Group, Layer)]| {
+        let safe = safe_layers(&fabric, &tables, budget(3), bound, groups);
+        safe.iter().map(|l| l.map(Layer::get)).collect::<Vec<_>>()
+    };
+    let (near, far) = (group(&fabric, &["n1", "n2"]), group(&fabric, &["n3", "n4"]));
+    // n2 to n1 goes 1, 2, 3, 0: with the routes of layer 0, which end before 0, the ring is not closed.
+    let one = layers(std::slice::from_ref(&near), &[]);
+    assert_eq!(one, [Some(0)]);
+    // Both pairs on layer 0 would close it.
+    let both = layers(&[near.clone(), far.clone()], &[]);
+    assert_eq!(both, [Some(0), Some(2)]);
+    assert_eq!(layers(&[far.clone()], &[]), [Some(0)]);
+    assert_eq!(layers(&[far.clone()], &[(near.clone(), Layer::new(0).unwrap())]), [Some(2)]);
+    assert!(!is_safe_with(&fabric, &tables, budget(3), &[near, far].map(|g| (g, Layer::new(0).unwrap()))));
+    // All of them: nowhere.
+    assert_eq!(layers(&[group(&fabric, &["n1", "n2", "n3", "n4"])], &[]), [None]);
 }

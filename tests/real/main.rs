@@ -11,6 +11,7 @@ mod page;
 mod peers;
 mod placement;
 mod plugin;
+mod prolog;
 mod replay;
 mod slurm;
 mod slurmrestd;

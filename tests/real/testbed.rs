@@ -65,7 +65,8 @@ impl Testbed {
         Self::start(fabric, &[], Vec::new(), prepare)
     }
 
-    /// Starts what the options say; `prepare` sees the state directory before anybody else.
+    /// Starts what the options say. `prepare` sees the state directory, in that of the bed, before
+    /// anybody else.
     pub fn start(
         fabric: &Fabric,
         options: &[&str],

@@ -11,8 +11,10 @@ use crate::observe::child::BoundedCommand;
 use crate::observe::hostlist;
 use crate::observe::slurm::{JobSource, Squeue};
 use crate::observe::topology_conf::Topology;
+use crate::observe::torus_toml;
 use crate::route::{self, EngineOptions};
 use crate::service::look::{FabricReader, Named, view};
+use crate::service::torus;
 
 pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -33,6 +35,13 @@ async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
         checks.push(Check::fix("fabric", "none in the settings", "set fabric.source or fabric.command"));
         return None;
     };
+    if let Some(torus) = torus::source(settings) {
+        checks.push(match torus_toml::load(&torus) {
+            Ok(found) => Check::good("fabric", format!("direct torus {}", found.torus.size_text())),
+            Err(error) => Check::fix("fabric", chain(&error), "correct the description of the torus"),
+        });
+        return None;
+    }
     match FabricReader::new(source, settings.node_map.clone()).read().await {
         Ok(named) => {
             let fabric = &named.fabric;

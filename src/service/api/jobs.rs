@@ -1,10 +1,11 @@
 //! Jobs announced by prolog and epilog.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,13 @@ use super::answer::ApiError;
 use super::{Api, Ask, json};
 use crate::model::JobId;
 use crate::observe::hostlist;
+use crate::publish::job::{ENVIRONMENT_FILE, JOBS_DIRECTORY};
 use crate::service::command::Command;
 use crate::service::handoff::{Announcement, Outcome, StartId};
+
+pub(super) fn read() -> Router<Api> {
+    Router::new().route("/v1/jobs/{id}/environment", get(environment))
+}
 
 pub(super) fn write() -> Router<Api> {
     Router::new().route("/v1/jobs/{id}/start", post(start)).route("/v1/jobs/{id}/end", post(end))
@@ -51,6 +57,16 @@ fn seconds(value: f64) -> TimeDelta {
     const YEAR: f64 = 365.0 * 86400.0;
     let bounded = if value.is_finite() { value.clamp(0.0, YEAR) } else { YEAR };
     TimeDelta::milliseconds((bounded * 1000.0) as i64)
+}
+
+/// The lines of the job's `routing.env`, by name.
+async fn environment(State(api): Ask, Path(job): Path<String>) -> Result<Response, ApiError> {
+    let job = JobId::new(job).map_err(ApiError::bad)?;
+    let path = api.store.path().join(JOBS_DIRECTORY).join(job.as_str()).join(ENVIRONMENT_FILE);
+    let text = tokio::fs::read_to_string(path).await;
+    let text = text.map_err(|_| ApiError::missing(format!("job {job} has no directory")))?;
+    let values: BTreeMap<&str, &str> = text.lines().filter_map(|l| l.split_once('=')).collect();
+    Ok(json(values))
 }
 
 async fn start(

@@ -16,6 +16,7 @@
 //! | `POST /v1/plan` | readers | a dry run for the jobs of now, `{"jobs": TEXT}` or `{"spool_file": NAME}` |
 //! | `GET /metrics` | readers | Prometheus |
 //! | `POST /v1/look` | writers | the service looks at once |
+//! | `GET /v1/jobs/ID/environment` | readers | what the job was told: `SAROUTER_SL` … |
 //! | `POST /v1/jobs/ID/start` | writers | [`jobs::StartAnswer`]: may this job start? |
 //! | `POST /v1/jobs/ID/end` | writers | `{}` |
 //!
@@ -100,6 +101,7 @@ pub fn router(api: Api) -> Router {
     let deadline = api.settings.deadline;
     let read = Router::new()
         .merge(state::read())
+        .merge(jobs::read())
         .merge(picture::read())
         .merge(cluster::read())
         .merge(epochs::read())

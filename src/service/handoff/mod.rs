@@ -93,6 +93,8 @@ pub enum Outcome {
     Gone,
     /// Another start of the same job was announced.
     Superseded,
+    /// Direct torus: no tables could be made for it.
+    Unrouted,
 }
 
 /// The answer to an announcement.
@@ -194,6 +196,8 @@ pub struct HandOff {
     not_before: DateTime<Utc>,
     /// A look was asked for and has not come.
     asked: bool,
+    /// A pass is under way that may not know of the newest starts.
+    under_way: bool,
     held: bool,
     released: Vec<Released>,
     counters: Counters,
@@ -209,10 +213,16 @@ impl HandOff {
             in_force: None,
             not_before: DateTime::<Utc>::MIN_UTC,
             asked: false,
+            under_way: false,
             held: false,
             released: Vec::new(),
             counters: Counters::default(),
         }
+    }
+
+    /// Other rules from now on.
+    pub fn follow(&mut self, rules: Rules) {
+        self.rules = rules;
     }
 
     /// Counts.
@@ -228,6 +238,31 @@ impl HandOff {
     /// Whether a job waits for OpenSM's acknowledgement.
     pub fn awaits_acknowledgement(&self) -> bool {
         self.starts.values().any(|s| matches!(s.phase, Phase::Published(_)))
+    }
+
+    /// Jobs whose starts are remembered.
+    pub fn jobs(&self) -> impl Iterator<Item = &JobId> {
+        self.starts.keys()
+    }
+
+    /// Whether this very start waits.
+    pub fn is_waiting(&self, id: &StartId) -> bool {
+        self.starts.get(&id.job).is_some_and(|s| s.is_pending() && s.id == *id)
+    }
+
+    /// Direct torus: the starts that nobody has begun to serve; they count as begun now.
+    pub fn take_new(&mut self) -> Vec<StartId> {
+        let new = self.starts.values_mut().filter(|s| s.phase == Phase::New);
+        new.map(|s| {
+            s.phase = Phase::Covered;
+            s.id.clone()
+        })
+        .collect()
+    }
+
+    /// Direct torus: this start has its tables, or cannot have any.
+    pub fn served(&mut self, now: DateTime<Utc>, id: &StartId, outcome: Outcome) {
+        self.start_all(now, |s| (s.id == *id).then_some(outcome));
     }
 
     /// Those let go since the last call.
@@ -263,8 +298,18 @@ impl HandOff {
             }
             None => {}
         }
-        if let Some(outcome) = self.needs_nothing(&id) {
-            return self.at_once(outcome);
+        match self.needs_nothing(&id) {
+            // The epoch to come may lack it.
+            Some(Outcome::InForce) if self.under_way => {}
+            Some(outcome) => {
+                if outcome == Outcome::InForce {
+                    // Remembered, so that the next epoch serves it too.
+                    let phase = Phase::Started(now, outcome);
+                    self.remember(Start { id, announced: now, deadline, listed: false, phase });
+                }
+                return self.at_once(outcome);
+            }
+            None => {}
         }
         if !self.is_worth(&id, length) || self.not_before.max(now) >= deadline {
             return self.at_once(Outcome::NextPass);
@@ -272,10 +317,13 @@ impl HandOff {
         if self.waiting() >= self.rules.max_pending {
             return self.at_once(Outcome::Full);
         }
-        let start = Start { id, announced: now, deadline, listed: false, phase: Phase::New };
+        self.remember(Start { id, announced: now, deadline, listed: false, phase: Phase::New });
+        Answer::Wait
+    }
+
+    fn remember(&mut self, start: Start) {
         self.starts.insert(start.id.job.clone(), start);
         self.trim();
-        Answer::Wait
     }
 
     /// Why a start need not wait, if the last look tells.

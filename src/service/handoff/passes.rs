@@ -14,6 +14,7 @@ impl HandOff {
     /// `view.jobs.time` is when the batch system was asked. O(jobs × log jobs + their nodes).
     pub fn merge(&mut self, now: DateTime<Utc>, view: &View) -> JobMap {
         self.asked = false;
+        self.under_way = true;
         self.site = Some((view.fabric.clone(), view.nodes.clone()));
         let mut jobs = view.jobs.clone();
         if self.starts.is_empty() {
@@ -59,7 +60,7 @@ impl HandOff {
     }
 
     /// Forgets starts that came to nothing.
-    fn forget(&mut self, now: DateTime<Utc>, jobs: &JobMap) {
+    pub fn forget(&mut self, now: DateTime<Utc>, jobs: &JobMap) {
         let gone: Vec<JobId> =
             self.starts.values().filter(|s| is_gone(s, jobs)).map(|s| s.id.job.clone()).collect();
         for job in gone {
@@ -92,6 +93,7 @@ impl HandOff {
     /// The look or the computation failed, or was not tried: those covered wait for another one.
     pub fn failed(&mut self, now: DateTime<Utc>) {
         self.asked = false;
+        self.under_way = false;
         let mut tried = false;
         for start in self.starts.values_mut() {
             tried |= matches!(start.phase, Phase::New | Phase::Covered);
@@ -114,6 +116,7 @@ impl HandOff {
     /// What was on the disk already serves this demand. As [`HandOff::published`], but nothing was
     /// routed anew.
     pub fn found(&mut self, now: DateTime<Utc>, epoch: u64, demand: &Demand, watched: bool) {
+        self.under_way = false;
         let known = self.in_force.as_ref().filter(|f| f.epoch == epoch);
         let acknowledged = !watched || known.is_some_and(|f| f.acknowledged);
         self.in_force = Some(InForce { epoch, demand: demand.clone(), acknowledged });

@@ -89,6 +89,33 @@ fn a_job_starts_when_opensm_has_the_epoch_that_was_made_for_it() {
     assert_eq!(handoff.announce(at(60), said(9, 0, "n[1-2]")), Answer::Start(Outcome::OneSwitch));
 }
 
+/// Found by the test with real daemons: a job took the place of another without waiting, and the
+/// epoch that was in the making took its routes away.
+#[test]
+fn routes_that_a_job_finds_in_force_stay() {
+    let mut handoff = HandOff::new(rules());
+    let demand = look(&mut handoff, 0, &[]);
+    handoff.published(at(1), 1, &demand, false);
+    handoff.announce(at(2), said(1, 0, "n[1,5]"));
+    let demand = look(&mut handoff, 5_000, &[]);
+    handoff.published(at(5_001), 2, &demand, false);
+    handoff.ended(at(5_002), &JobId::new("1").unwrap());
+    assert_eq!(handoff.announce(at(5_003), said(2, 0, "n[1,5]")), Answer::Start(Outcome::InForce));
+    // Slurm was asked before it knew of the job.
+    let demand = look(&mut handoff, 5_004, &[]);
+    assert_eq!(demand.groups.len(), 1);
+    // Announced after the look, while the epoch without it is computed.
+    handoff.ended(at(5_005), &JobId::new("2").unwrap());
+    assert_eq!(handoff.announce(at(5_006), said(3, 0, "n[1,5]")), Answer::Wait);
+    handoff.kept(at(5_007));
+    assert!(handoff.wants_look(at(9_002)));
+    assert_eq!(look(&mut handoff, 9_002, &[]).groups.len(), 1);
+    assert_eq!(
+        outcomes(&mut handoff),
+        [("1".into(), Outcome::InForce, 4_999), ("3".into(), Outcome::InForce, 3_996)]
+    );
+}
+
 #[test]
 fn what_came_during_a_computation_waits_for_the_next_one_and_the_interval() {
     let mut handoff = HandOff::new(rules());

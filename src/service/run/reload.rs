@@ -89,6 +89,7 @@ impl Service {
         let rhythm = rhythm(&self.settings);
         self.record(|recorder| recorder.resume(rhythm, Utc::now()));
         self.step.resume(rhythm);
+        self.waiting.follow(&self.settings.handoff);
         info!(engine = self.settings.routing.engine, "new settings");
     }
 }

@@ -7,59 +7,82 @@ use super::delta;
 use crate::config;
 use crate::model::JobId;
 use crate::service::command::Reply;
-use crate::service::handoff::{Announcement, Answer, HandOff, Outcome, Rules, StartId};
+use crate::service::handoff::{Announcement, Answer, HandOff, Outcome, Released, Rules, StartId};
 
 /// [`HandOff`] with the prologs behind it.
-pub(super) struct Waiting {
-    pub(super) handoff: HandOff,
+pub(in crate::service) struct Waiting {
+    pub(in crate::service) handoff: HandOff,
     /// Who waits for which start; several may for one.
     replies: Vec<(StartId, Reply<Outcome>)>,
+    /// Those that need not wait.
+    at_once: Vec<(Released, Vec<Reply<Outcome>>)>,
 }
 
 impl Waiting {
-    pub(super) fn new(settings: &config::HandOff) -> Self {
-        let rules = Rules {
-            deadline: delta(settings.deadline),
-            min_nodes: settings.min_nodes,
-            min_length: settings.min_length,
-            reroute_interval: settings.reroute_interval,
-            max_pending: settings.max_pending,
-        };
-        Self { handoff: HandOff::new(rules), replies: Vec::new() }
+    pub(in crate::service) fn new(settings: &config::HandOff) -> Self {
+        let rules = rules(settings);
+        Self { handoff: HandOff::new(rules), replies: Vec::new(), at_once: Vec::new() }
+    }
+
+    /// Goes by new settings from now on.
+    pub(super) fn follow(&mut self, settings: &config::HandOff) {
+        self.handoff.follow(rules(settings));
     }
 
     /// A prolog asks.
-    pub(super) fn announce(&mut self, now: DateTime<Utc>, said: Announcement, reply: Reply<Outcome>) {
+    pub(in crate::service) fn announce(
+        &mut self,
+        now: DateTime<Utc>,
+        said: Announcement,
+        reply: Reply<Outcome>,
+    ) {
         // A prolog that asks again has given up its earlier question.
         self.replies.retain(|(_, reply)| !reply.is_closed());
         let start = said.start.clone();
         match self.handoff.announce(now, said) {
             Answer::Start(outcome) => {
-                log(&start, outcome, TimeDelta::zero());
-                // Whoever does not wait any more does not get it.
-                let _ = reply.send(outcome);
+                let released = Released { start, outcome, waited: TimeDelta::zero() };
+                self.at_once.push((released, vec![reply]));
             }
             Answer::Wait => self.replies.push((start, reply)),
         }
     }
 
     /// An epilog says that a job is over.
-    pub(super) fn ended(&mut self, now: DateTime<Utc>, job: &JobId) {
+    pub(in crate::service) fn ended(&mut self, now: DateTime<Utc>, job: &JobId) {
         self.handoff.ended(now, job);
     }
 
-    /// Tells those that may start.
-    pub(super) fn let_go(&mut self) {
+    /// Those that may start, and whom to tell.
+    pub(in crate::service) fn let_go(&mut self) -> Vec<(Released, Vec<Reply<Outcome>>)> {
+        let mut free = std::mem::take(&mut self.at_once);
         for released in self.handoff.take_released() {
-            log(&released.start, released.outcome, released.waited);
             let (told, wait): (Vec<_>, Vec<_>) = std::mem::take(&mut self.replies)
                 .into_iter()
                 .partition(|(start, _)| *start == released.start);
             self.replies = wait;
-            for (_, reply) in told {
-                let _ = reply.send(released.outcome);
-            }
+            free.push((released, told.into_iter().map(|(_, reply)| reply).collect()));
         }
+        free.iter().for_each(|(released, _)| log(&released.start, released.outcome, released.waited));
+        free
+    }
+}
+
+fn rules(settings: &config::HandOff) -> Rules {
+    Rules {
+        deadline: delta(settings.deadline),
+        min_nodes: settings.min_nodes,
+        min_length: settings.min_length,
+        reroute_interval: settings.reroute_interval,
+        max_pending: settings.max_pending,
+    }
+}
+
+/// Tells those who wait for a start.
+pub(in crate::service) fn answer(replies: Vec<Reply<Outcome>>, outcome: Outcome) {
+    for reply in replies {
+        // Whoever does not wait any more does not get it.
+        let _ = reply.send(outcome);
     }
 }
 
@@ -69,6 +92,7 @@ fn log(start: &StartId, outcome: Outcome, waited: TimeDelta) {
         Outcome::Deadline => {
             warn!(%job, nodes, ms, "the job starts at its deadline, on the last verified routes");
         }
+        Outcome::Unrouted => warn!(%job, nodes, ms, "the job starts without tables"),
         Outcome::Full => warn!(%job, nodes, "too many jobs wait: it starts on the last verified routes"),
         _ => info!(%job, nodes, ms, ?outcome, "the job starts"),
     }

@@ -1,0 +1,128 @@
+//! Whether Slurm's controller announces jobs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Check;
+use crate::config::Settings;
+use crate::observe::child::BoundedCommand;
+
+/// What `scontrol show config` says of the hand-off before a job starts; nothing if it does not
+/// answer (`squeue` has been complained of then).
+pub(super) fn check(settings: &Settings) -> Vec<Check> {
+    let Some(place) = settings.slurm.squeue.strip_suffix("squeue") else { return Vec::new() };
+    let argv = [&format!("{place}scontrol"), "show", "config"].map(String::from).to_vec();
+    let (deadline, output_limit) = (settings.slurm.deadline, settings.slurm.output_limit);
+    let command = BoundedCommand { argv, environment: Vec::new(), deadline, output_limit };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let text = runtime.ok().and_then(|r| r.block_on(command.output()).ok());
+    text.map_or(Vec::new(), |text| checks(settings, &text))
+}
+
+fn checks(settings: &Settings, text: &str) -> Vec<Check> {
+    let pairs = text.lines().filter_map(|l| l.split_once('='));
+    // Newer versions number them: `PrologSlurmctld[0]`.
+    let name = |key: &str| key.trim().split('[').next().unwrap_or("").to_string();
+    let values: BTreeMap<String, &str> = pairs.map(|(k, v)| (name(k), v.trim())).collect();
+    let value = |key: &str| values.get(key).copied().filter(|v| !matches!(*v, "" | "(null)"));
+    let mut found = Vec::new();
+    for (key, word) in [("PrologSlurmctld", "prolog"), ("EpilogSlurmctld", "epilog")] {
+        found.push(script(key, word, value(key)));
+    }
+    if value("PrologSlurmctld").is_some() {
+        found.extend(timeout(settings, value("PrologEpilogTimeout")));
+        found.extend(user(settings, value("SlurmUser")));
+    }
+    found
+}
+
+fn script(key: &'static str, word: &str, path: Option<&str>) -> Check {
+    let fix =
+        format!("{key} in slurm.conf: a script that runs `sarouter {word}`, such as config/slurm-{word}");
+    let Some(path) = path else {
+        return Check::fix(key, "not set: jobs start before their routes are there", fix);
+    };
+    match std::fs::read(Path::new(path)) {
+        Err(error) => Check::fix(key, format!("{path}: {error}"), fix),
+        // A script of the site's own may call ours further down: what is not text is believed.
+        Ok(text) => {
+            let text = String::from_utf8_lossy(&text);
+            let calls = !text.starts_with("#!") || (text.contains("sarouter") && text.contains(word));
+            if calls {
+                Check::good(key, path)
+            } else {
+                Check::fix(key, format!("{path} does not call us"), fix)
+            }
+        }
+    }
+}
+
+fn timeout(settings: &Settings, value: Option<&str>) -> Option<Check> {
+    const NAME: &str = "prolog time";
+    let deadline = settings.handoff.deadline.as_secs_f64();
+    let limit: f64 = value?.split_whitespace().next()?.parse().ok()?;
+    let found = format!("a job waits at most {deadline} s, Slurm kills its prolog after {limit} s");
+    Some(match limit >= deadline + SPARE {
+        true => Check::good(NAME, found),
+        false => Check::fix(NAME, found, "raise PrologEpilogTimeout or lower handoff.deadline_seconds"),
+    })
+}
+
+/// Seconds that a prolog may need beside waiting.
+const SPARE: f64 = 5.0;
+
+fn user(settings: &Settings, value: Option<&str>) -> Option<Check> {
+    const NAME: &str = "SlurmUser";
+    let (name, id) = value?.trim_end_matches(')').split_once('(')?;
+    let id: u32 = id.parse().ok()?;
+    let api = settings.api.as_ref()?;
+    let own = rustix::process::geteuid().as_raw();
+    let may = id == 0 || id == own || api.write_users.contains(&id);
+    Some(match may {
+        true => Check::good(NAME, format!("{name} may announce jobs")),
+        false => Check::fix(
+            NAME,
+            format!("{name} ({id}) may not announce jobs"),
+            format!("api.write_users = [\"{name}\"]"),
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str, settings: &str) -> Vec<&'static str> {
+        let settings = Settings::parse(settings, Path::new("/etc/sarouter.toml")).unwrap();
+        checks(&settings, text).iter().filter(|c| !c.good).map(|c| c.name).collect()
+    }
+
+    #[test]
+    fn a_controller_that_announces_no_jobs_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let prolog = write("p", "#!/bin/sh\nexec sarouter prolog\n");
+        let epilog = write("e", "#!/bin/sh\nexec sarouter epilog\n");
+        let conf = |prolog: &str, timeout: &str, user: &str| {
+            format!(
+                "Configuration data\nEpilogSlurmctld[0] = {epilog}\nPrologSlurmctld         = {prolog}\n\
+                 PrologEpilogTimeout     = {timeout}\nSlurmUser               = {user}\n"
+            )
+        };
+        let good = conf(&prolog, "65534", "root(0)");
+        assert_eq!(wrong(&good, ""), [""; 0]);
+        assert_eq!(wrong(&conf("(null)", "65534", "root(0)"), ""), ["PrologSlurmctld"]);
+        assert_eq!(wrong(&conf(&epilog, "65534", "root(0)"), ""), ["PrologSlurmctld"]);
+        assert_eq!(wrong(&conf("/nonexistent", "65534", "root(0)"), ""), ["PrologSlurmctld"]);
+        assert_eq!(wrong(&conf(&prolog, "20", "root(0)"), ""), ["prolog time"]);
+        assert_eq!(wrong(&good.replace("65534", "20"), "[handoff]\ndeadline_seconds = 10"), [""; 0]);
+        let other = conf(&prolog, "65534", "slurm(4711)");
+        assert_eq!(wrong(&other, ""), ["SlurmUser"]);
+        assert_eq!(wrong(&other, "[api]\nwrite_users = [4711]"), [""; 0]);
+        assert_eq!(wrong("", ""), ["PrologSlurmctld", "EpilogSlurmctld"]);
+    }
+}

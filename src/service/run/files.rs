@@ -1,0 +1,167 @@
+//! The directories of jobs: written before a job is let go, removed when it is over. A thread of its
+//! own does it, so that a slow disk delays starts and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tracing::warn;
+
+use super::waiting::answer;
+use crate::model::{Fabric, Group, JobId, Layer, LayerBudget, NodeMap, NodeName, Placed, Sl, Tables};
+use crate::publish::job::{self, JobEnvironment};
+use crate::service::chain;
+use crate::service::command::Reply;
+use crate::service::handoff::{Outcome, StartId};
+use crate::verify;
+
+/// Directories that are not older than this stay, whatever the batch system said of their jobs.
+const JUST_NOW: TimeDelta = TimeDelta::seconds(5);
+
+/// What is in force on a switched fabric, as far as jobs are told of it.
+pub(super) struct InForce {
+    pub(super) epoch: u64,
+    pub(super) fabric: Arc<Fabric>,
+    pub(super) nodes: Arc<NodeMap>,
+    pub(super) tables: Arc<Tables>,
+    pub(super) budget: LayerBudget,
+    /// Whether jobs get a layer of their own, and keep it.
+    pub(super) layer_per_job: bool,
+}
+
+/// What the thread is asked.
+enum Work {
+    /// Write the directory of a job, then let it go.
+    Start { start: StartId, outcome: Outcome, in_force: Option<Arc<InForce>>, then: Vec<Reply<Outcome>> },
+    /// The job is over.
+    End(JobId),
+    /// These jobs alone were there when the batch system was asked.
+    Sweep(BTreeSet<JobId>, DateTime<Utc>),
+}
+
+/// Work that may wait; what comes then is not written.
+const QUEUE: usize = 8192;
+
+/// Writes and removes directories of jobs; its thread ends with it, after what was asked.
+pub(super) struct JobFiles(SyncSender<Work>);
+
+impl JobFiles {
+    pub(super) fn new(root: PathBuf) -> Self {
+        let (sender, receiver) = sync_channel(QUEUE);
+        // Without a thread everything is answered at once, as if the queue were full.
+        let _ = std::thread::Builder::new().name("job files".into()).spawn(move || work(&root, &receiver));
+        Self(sender)
+    }
+
+    /// Writes a job's directory and then answers those who wait for it.
+    pub(super) fn start(
+        &self,
+        start: StartId,
+        outcome: Outcome,
+        in_force: Option<Arc<InForce>>,
+        then: Vec<Reply<Outcome>>,
+    ) {
+        self.ask(Work::Start { start, outcome, in_force, then });
+    }
+
+    /// Removes the directory of a job that is over.
+    pub(super) fn end(&self, job: JobId) {
+        self.ask(Work::End(job));
+    }
+
+    /// Removes the directories of all other jobs, if they are not newer than this.
+    pub(super) fn sweep(&self, jobs: BTreeSet<JobId>, asked: DateTime<Utc>) {
+        self.ask(Work::Sweep(jobs, asked));
+    }
+
+    fn ask(&self, work: Work) {
+        if let Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) = self.0.try_send(work) {
+            warn!("the directory of a job is not written: too much waits");
+            if let Work::Start { outcome, then, .. } = work {
+                answer(then, outcome);
+            }
+        }
+    }
+}
+
+fn work(root: &PathBuf, queue: &Receiver<Work>) {
+    let mut written: BTreeMap<JobId, DateTime<Utc>> = BTreeMap::new();
+    while let Ok(work) = queue.recv() {
+        let done = match work {
+            Work::Start { start, outcome, in_force, then } => {
+                let environment = environment(&start.nodes, outcome, in_force.as_deref());
+                let done = match environment {
+                    Some(environment) => {
+                        written.insert(start.job.clone(), Utc::now());
+                        job::publish(root, &start.job, &environment)
+                    }
+                    None => Ok(()),
+                };
+                answer(then, outcome);
+                done
+            }
+            Work::End(id) => job::remove(root, &id),
+            Work::Sweep(jobs, asked) => {
+                // The answer may be older than a job that starts now.
+                written.retain(|_, time| *time > asked - JUST_NOW);
+                let gone = |id: &&JobId| !jobs.contains(*id) && !written.contains_key(*id);
+                job::published(root)
+                    .and_then(|found| found.iter().filter(gone).try_for_each(|id| job::remove(root, id)))
+            }
+        };
+        if let Err(error) = done {
+            warn!("{}", chain(&error));
+        }
+    }
+}
+
+/// What a job is told; `None` if nothing can be said of it.
+fn environment(nodes: &[NodeName], outcome: Outcome, in_force: Option<&InForce>) -> Option<JobEnvironment> {
+    if matches!(outcome, Outcome::Gone | Outcome::Superseded) {
+        return None;
+    }
+    let InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job } = in_force?;
+    let group = Group::new(nodes.iter().flat_map(|n| map.terminals(n)).copied().collect());
+    let routed = matches!(outcome, Outcome::InForce | Outcome::OneSwitch);
+    let epoch = Some(*epoch);
+    let level = |layer: Layer| Sl::new(u64::from(layer.get())).ok();
+    if !Placed::is_multi_switch(fabric, &group.terminals) {
+        return Some(JobEnvironment {
+            service_level: Sl::new(0).ok(),
+            routed,
+            epoch,
+            ..JobEnvironment::default()
+        });
+    }
+    let own = verify::layers_of_group(fabric, tables, &group);
+    let (layer, mut note) = match own[..] {
+        [one] if *layer_per_job || tables.layers_used() <= 1 => (Some(one), String::new()),
+        _ if !layer_per_job => {
+            (None, "the next routes may use other layers: set routing.layer_per_job".to_string())
+        }
+        _ => {
+            let safe = verify::safe_layers(fabric, tables, *budget, &[], &[group]).pop().flatten();
+            let note = match safe {
+                Some(_) => "its routes are on several layers; one service level is safe for all of them",
+                None => {
+                    "its routes are on several layers and no one service level is safe for it: \
+                         ask the subnet manager for each path"
+                }
+            };
+            (safe, note.to_string())
+        }
+    };
+    if !routed {
+        let why = format!("started without routes of its own ({outcome:?})");
+        note = if note.is_empty() { why } else { format!("{why}; {note}") };
+    }
+    Some(JobEnvironment {
+        service_level: layer.and_then(level),
+        routed,
+        epoch,
+        note,
+        ..JobEnvironment::default()
+    })
+}

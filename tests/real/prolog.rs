@@ -1,0 +1,380 @@
+//! The hand-off before the job: real jobs through `PrologSlurmctld`, real tables in OpenSM.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sarouter::generate::generate;
+use sarouter::model::{Fabric, Group, Guid, LayerBudget, TerminalId};
+use sarouter::publish::EpochStore;
+use sarouter::verify::{Checks, judge_jobs, layers_of_group};
+use serde_json::Value;
+
+use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, run};
+
+/// Jobs that go through the hand-off in one run; `SAROUTER_JOBS` asks for another number.
+const JOBS: usize = 200;
+
+/// Seconds that a job may wait here, for the service as well as for routes.
+const DEADLINE: f64 = 20.0;
+
+/// What Slurm's controller runs. What OpenSM has in force is noted the moment the prolog has ended.
+const PROLOG: &str = r#"#!/bin/sh
+PATH=/usr/bin:/bin
+seen=@BED@/seen/$SLURM_JOB_ID
+echo "$SLURM_JOB_NODELIST" >"$seen.nodes"
+begun=$(date +%s%N)
+@SAROUTER@ prolog --format json --config @BED@/sarouter.toml >"$seen.said.new" 2>>@BED@/log/prolog.log
+code=$?
+ended=$(date +%s%N)
+cp @BED@/state/opensm-status.json "$seen.status"
+echo "$begun $ended $code" >>"$seen.times"
+mv "$seen.said.new" "$seen.said"
+exit $code
+"#;
+const EPILOG: &str =
+    "#!/bin/sh\nexec @SAROUTER@ epilog --config @BED@/sarouter.toml 2>>@BED@/log/prolog.log\n";
+
+/// 32 nodes under 16 leaves: jobs on three nodes are on several.
+struct Cluster {
+    bed: Testbed,
+    fabric: Fabric,
+    service: Option<Child>,
+}
+
+impl Cluster {
+    fn up() -> Self {
+        let fabric = generate("fattree:16x2,2").unwrap();
+        let lines = [
+            "PrologSlurmctld=@BED@/prolog",
+            "EpilogSlurmctld=@BED@/epilog",
+            "PrologEpilogTimeout=60",
+            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1",
+        ];
+        let options: Vec<&str> = lines.iter().flat_map(|l| ["--slurm-line", l]).collect();
+        // The controller ignores scripts that are not there when it starts.
+        let prepare = |state: &std::path::Path| {
+            let bed = state.parent().unwrap();
+            for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG)] {
+                let text = text.replace("@BED@", bed.to_str().unwrap());
+                fs::write(bed.join(name), text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")))
+                    .unwrap();
+                fs::set_permissions(bed.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            for directory in ["seen", "ran"] {
+                fs::create_dir(bed.join(directory)).unwrap();
+            }
+        };
+        let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
+        let mut cluster = Self { bed, fabric, service: None };
+        cluster.settings(DEADLINE, DEADLINE);
+        cluster.serve();
+        cluster
+    }
+
+    /// Jobs never get old here: only announcements make them count.
+    fn settings(&self, deadline: f64, away: f64) {
+        let bed = self.bed.path().display();
+        let text = format!(
+            "[state]\ndirectory = \"{bed}/state\"\nkeep_epochs = 100000\n[fabric]\nsource = \"{bed}/fabric.net\"\n\
+             [slurm]\nmin_job_age_seconds = 86400\n[service]\ninterval_seconds = 5\nbackoff_max_seconds = 1\n\
+             [handoff]\ndeadline_seconds = {deadline}\naway_seconds = {away}\nmin_length_seconds = 0\n\
+             reroute_interval_seconds = 0.2\n"
+        );
+        fs::write(self.path("sarouter.toml"), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.bed.path().join(name)
+    }
+
+    fn serve(&mut self) {
+        let log = fs::File::options().create(true).append(true).open(self.path("log/service.log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(["serve", "-v", "--config"]).arg(self.path("sarouter.toml"));
+        command.env("SLURM_CONF", self.path("slurm/slurm.conf")).stderr(log).stdout(Stdio::null());
+        self.service = Some(command.spawn().unwrap());
+        await_some("the service", || self.path("state/api.sock").exists().then_some(()));
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.service.as_ref().unwrap()), signal).unwrap();
+    }
+
+    /// As a machine that loses power would.
+    fn kill_service(&mut self) {
+        self.signal(Signal::KILL);
+        self.service.take().unwrap().wait().unwrap();
+    }
+
+    fn slurm(&self, program: &str, words: &[&str]) -> String {
+        let conf = self.path("slurm/slurm.conf");
+        run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
+    }
+
+    /// Submits a job that notes that it ran.
+    fn submit(&self, nodes: usize) -> String {
+        let bed = self.bed.path().display();
+        let new = format!("{bed}/seen/$SLURM_JOB_ID.new");
+        let script = format!("date +%s%N >{new} && mv {new} {bed}/ran/$SLURM_JOB_ID; sleep 0.3");
+        let (count, wrap) = (nodes.to_string(), format!("--wrap={script}"));
+        let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-N", &count, &wrap];
+        self.slurm("sbatch", &words).trim().to_string()
+    }
+
+    fn count(&self, directory: &str, ending: &str) -> usize {
+        let names = fs::read_dir(self.path(directory)).unwrap().map(|e| e.unwrap().file_name());
+        names.filter(|n| n.to_str().unwrap().ends_with(ending)).count()
+    }
+
+    fn await_ran(&self, jobs: usize) {
+        let begun = Instant::now();
+        while self.count("ran", "") < jobs {
+            assert!(
+                begun.elapsed() < Duration::from_secs(150),
+                "{} of {jobs}\n{}",
+                self.count("ran", ""),
+                self.slurm("squeue", &[])
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn seen(&self, job: &str) -> Seen {
+        let read = |kind: &str| fs::read_to_string(self.path(&format!("seen/{job}.{kind}"))).unwrap();
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let times = read("times");
+        let last: Vec<u64> = times.lines().last().unwrap().split(' ').map(number).collect();
+        let ran = number(fs::read_to_string(self.path(&format!("ran/{job}"))).unwrap().trim());
+        let nodes = sarouter::observe::hostlist::expand(&read("nodes")).unwrap();
+        Seen {
+            job: job.to_string(),
+            nodes: nodes.iter().map(|n| n.as_str().to_string()).collect(),
+            said: serde_json::from_str(&read("said")).unwrap(),
+            generation: serde_json::from_str::<Value>(&read("status")).unwrap()["generation"].as_u64(),
+            begun: last[0],
+            ended: last[1],
+            ran,
+        }
+    }
+
+    /// Whether an epoch was made for a job on these nodes too.
+    fn serves(&self, epoch: u64, nodes: &[String]) -> bool {
+        let store = EpochStore::open(&self.bed.state()).unwrap();
+        let epoch = store.epoch(epoch.to_string().parse().unwrap()).unwrap();
+        let of = |t: &sarouter::model::Terminal| nodes.contains(&t.description).then_some(t.port_guid);
+        let wanted: Vec<Guid> = self.fabric.terminals().iter().filter_map(of).collect();
+        epoch.plan().demand.groups.iter().any(|g| g.terminals == wanted)
+    }
+
+    fn handoff(&self) -> Value {
+        let text = fs::read_to_string(self.path("state/health.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["handoff"].take()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+        if std::thread::panicking() {
+            for name in ["prolog.log", "service.log", "slurmctld.log"] {
+                let log = fs::read_to_string(self.path("log").join(name)).unwrap_or_default();
+                let lines: Vec<_> = log.lines().collect();
+                eprintln!("{name}:\n{}", lines[lines.len().saturating_sub(25)..].join("\n"));
+            }
+        }
+    }
+}
+
+/// What was noted of one job.
+struct Seen {
+    job: String,
+    nodes: Vec<String>,
+    /// The prolog's last words.
+    said: Value,
+    /// What OpenSM had in force when the prolog ended.
+    generation: Option<u64>,
+    /// Nanoseconds since 1970: the prolog, and the job's first command.
+    begun: u64,
+    ended: u64,
+    ran: u64,
+}
+
+fn jobs() -> usize {
+    std::env::var("SAROUTER_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(JOBS)
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn no_job_starts_before_its_routes_are_in_force_or_its_deadline_has_passed() {
+    let mut cluster = Cluster::up();
+    let total = jobs();
+    let mut ids: Vec<String> = Vec::new();
+    let begun = Instant::now();
+    for k in 0..total {
+        ids.push(cluster.submit(3 + k % 4));
+        match k {
+            _ if k == total / 3 => {
+                cluster.kill_service();
+                std::thread::sleep(Duration::from_millis(500));
+                cluster.serve();
+            }
+            // The controller restarts while prologs wait: it runs them again.
+            _ if k == 2 * total / 3 => {
+                cluster.signal(Signal::STOP);
+                await_some("a prolog that waits", || (cluster.count("seen", ".said.new") > 0).then_some(()));
+                cluster.bed.script(&["stop", "slurmctld"]);
+                cluster.bed.script(&["start", "slurmctld"]);
+                cluster.signal(Signal::CONT);
+            }
+            _ => {}
+        }
+    }
+    cluster.await_ran(total);
+    eprintln!("{total} jobs in {:.1} s", begun.elapsed().as_secs_f64());
+
+    let mut waits: Vec<f64> = Vec::new();
+    let mut outcomes = std::collections::BTreeMap::<String, usize>::new();
+    for id in &ids {
+        let seen = cluster.seen(id);
+        assert!(seen.ran >= seen.ended, "job {} ran before its prolog had ended", seen.job);
+        let waited = (seen.ended - seen.begun) as f64 / 1e9;
+        let outcome = seen.said["outcome"].as_str().unwrap_or("away").to_string();
+        let served = seen.generation.is_some_and(|epoch| cluster.serves(epoch, &seen.nodes));
+        assert!(
+            served || waited >= DEADLINE * 0.95,
+            "job {} on {:?} started after {waited} s as {outcome} with epoch {:?} in force",
+            seen.job,
+            seen.nodes,
+            seen.generation
+        );
+        assert!(waited <= DEADLINE + 5.0, "job {} waited {waited} s", seen.job);
+        waits.push(waited);
+        *outcomes.entry(outcome).or_default() += 1;
+    }
+    waits.sort_by(f64::total_cmp);
+    let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize] * 1000.0;
+    eprintln!(
+        "start latency of {total} jobs on 32 nodes, ms: least {:.0}, median {:.0}, 90 % {:.0}, 99 % {:.0}, most {:.0}; {outcomes:?}",
+        at(0.0),
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(1.0)
+    );
+    // Nothing is stuck.
+    await_some("an empty queue", || cluster.slurm("squeue", &["-h"]).is_empty().then_some(()));
+    cluster.signal(Signal::TERM);
+    cluster.service.take().unwrap().wait().unwrap();
+    let handoff = cluster.handoff();
+    eprintln!("{handoff}");
+    assert_eq!(handoff["waiting"], 0);
+    assert!(handoff["repeated"].as_u64() > Some(0), "no prolog ran twice: {handoff}");
+    assert!(outcomes.get("in_force") >= Some(&(total * 9 / 10)), "{outcomes:?}");
+    without_a_service_jobs_start(&mut cluster);
+}
+
+/// A service that is stopped, hangs or answers rubbish delays a job by what the settings say.
+fn without_a_service_jobs_start(cluster: &mut Cluster) {
+    cluster.settings(6.0, 1.0);
+    let mut took = Vec::new();
+    let mut starts = |cluster: &Cluster, what: &str| {
+        let id = cluster.submit(4);
+        await_some(what, || cluster.path(&format!("ran/{id}")).exists().then_some(()));
+        let seen = cluster.seen(&id);
+        let waited = (seen.ended - seen.begun) as f64 / 1e9;
+        assert_eq!(seen.said["outcome"], Value::Null, "{what}");
+        assert!(waited <= 6.5, "{what}: {waited} s");
+        took.push(format!("{what} {waited:.1} s"));
+    };
+    starts(cluster, "stopped");
+    cluster.serve();
+    cluster.signal(Signal::STOP);
+    starts(cluster, "hung");
+    cluster.kill_service();
+    let socket = cluster.path("state/api.sock");
+    let _ = fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"\xff\x00 rubbish\n\n");
+        }
+    });
+    starts(cluster, "rubbish");
+    eprintln!("without a service a job waits: {}", took.join(", "));
+}
+
+/// Two jobs whose shortest routes close cycles on a torus: each is told one service level, the
+/// checker finds no cycle, and OpenSM gives just these levels for all paths inside the jobs.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn jobs_on_a_torus_are_told_the_level_that_opensm_gives_for_their_paths() {
+    let fabric = generate("torus:5x5,hosts=1").unwrap();
+    let bed = Testbed::fabric(&fabric, &[]);
+    let squeue = bed.path().join("squeue");
+    fs::write(&squeue, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&squeue, fs::Permissions::from_mode(0o755)).unwrap();
+    let dir = bed.path().display();
+    let text = format!(
+        "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/fabric.net\"\n\
+         [slurm]\nsqueue = \"{dir}/squeue\"\n[routing]\nlayers = 4\nlayer_per_job = true\n\
+         [handoff]\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n"
+    );
+    fs::write(bed.path().join("sarouter.toml"), text).unwrap();
+    let sarouter = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(words).arg("--config").arg(bed.path().join("sarouter.toml"));
+        command
+    };
+    let mut service = sarouter(&["serve"]).stdout(Stdio::null()).spawn().unwrap();
+    await_some("the service", || bed.state().join("api.sock").exists().then_some(()));
+    // Every second host, and all others: both wind around all rings.
+    let jobs: [Vec<usize>; 2] = [(1..=25).step_by(2).collect(), (2..=24).step_by(2).collect()];
+    let mut levels = Vec::new();
+    for (id, nodes) in ["1", "2"].iter().zip(&jobs) {
+        let names: Vec<String> = nodes.iter().map(|n| format!("n{n}")).collect();
+        let words = ["prolog", "--format", "json", "--job", id, "--nodes", &names.join(",")];
+        let said: Value = serde_json::from_str(&run(&mut sarouter(&words))).unwrap();
+        assert_eq!(said["outcome"], "in_force", "{said}");
+    }
+    // The second job may have changed the first one's routes, never its level.
+    for id in ["1", "2"] {
+        let told = fs::read_to_string(bed.state().join(format!("jobs/{id}/routing.env"))).unwrap();
+        let level =
+            told.lines().find_map(|l| l.strip_prefix("SAROUTER_SL=")).map(|l| l.parse::<u8>().unwrap());
+        levels.push(level.unwrap_or_else(|| panic!("job {id} has no level:\n{told}")));
+    }
+    service.kill().unwrap();
+    service.wait().unwrap();
+    let store = EpochStore::open(&bed.state()).unwrap();
+    let epoch = store.epoch(store.current().unwrap().unwrap()).unwrap();
+    let tables = epoch.tables(&fabric).unwrap();
+    let budget = LayerBudget::new(4).unwrap();
+    let groups: Vec<Group> = jobs.iter().map(|nodes| Group::new(terminals(&fabric, nodes))).collect();
+    let verdict = judge_jobs(&fabric, &tables, budget, Checks::default(), &groups);
+    assert!(verdict.accepted, "{verdict:?}");
+    assert_in_force(&bed, &fabric, &tables);
+    for (group, level) in groups.iter().zip(&levels) {
+        let of = layers_of_group(&fabric, &tables, group);
+        assert_eq!(of.iter().map(|l| l.get()).collect::<Vec<_>>(), [*level]);
+        let members = &group.terminals;
+        // SA path records, for a part of the pairs: each takes a process.
+        let pairs: Vec<_> = members.iter().zip(members.iter().skip(1)).map(|(a, b)| (*a, *b)).collect();
+        let back = pairs.iter().map(|(a, b)| (*b, *a));
+        assert_sls(&bed, &fabric, &tables, &pairs.iter().copied().chain(back).collect::<Vec<_>>());
+    }
+    eprintln!("levels of the two jobs: {levels:?}; layers in use: {}", tables.layers_used());
+}
+
+fn terminals(fabric: &Fabric, nodes: &[usize]) -> Vec<TerminalId> {
+    let names: Vec<String> = nodes.iter().map(|n| format!("n{n}")).collect();
+    fabric.host_ids().filter(|t| names.contains(&fabric.terminal(*t).description)).collect()
+}
