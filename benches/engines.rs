@@ -1,11 +1,15 @@
-//! Engines on the fabrics their speed is judged by.
+//! Engines on the fabrics their speed is judged by: `cargo bench --bench engines`.
+//!
+//! `cargo bench --bench engines -- once SPEC ENGINE` routes once and reads no clock, for counting
+//! instructions, which do not depend on what else the machine does:
+//! `valgrind --tool=callgrind --toggle-collect='*as sarouter::route::Engine>::route' BINARY once SPEC ENGINE`.
 
 // The macros below make undocumented items.
 #![allow(missing_docs)]
 
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use sarouter::generate::generate;
 use sarouter::model::{Demand, Fabric, Group, LayerBudget};
 use sarouter::route::{self, EngineOptions};
@@ -50,5 +54,26 @@ fn engines(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Routes once, on one thread and 8 layers.
+fn once(spec: &str, engine: &str) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let (fabric, budget) = (generate(spec).unwrap(), LayerBudget::new(8).unwrap());
+    let engine = route::engine(engine, &EngineOptions::default()).unwrap();
+    match pool.install(|| engine.route(&fabric, &Demand::oblivious(), budget)) {
+        Ok(tables) => println!("{} layers", black_box(tables).layers_used()),
+        Err(e) => println!("{e}"),
+    }
+}
+
 criterion_group!(benches, engines);
-criterion_main!(benches);
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [what, spec, engine] = args.as_slice() {
+        if what == "once" {
+            return once(spec, engine);
+        }
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

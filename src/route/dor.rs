@@ -18,6 +18,6 @@ impl Engine for Dor {
     fn route(&self, fabric: &Fabric, _demand: &Demand, _budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
         let parallel = |first, other| graph.to(first) == graph.to(other);
-        minhop::locally_balanced(fabric, &graph, parallel).into_flat_tables(fabric, &graph, self.name())
+        minhop::locally_balanced(fabric, &graph, self.name(), parallel)
     }
 }

@@ -10,7 +10,8 @@
 use super::dfsssp::within;
 use super::forest::{Forest, attach, complete_switches, terminals_by_switch};
 use super::graph::Graph;
-use super::updown::{Distances, Escape, Heights, histogram_roots};
+use super::trees::Descent;
+use super::updown::{Directions, Distances, Escape, Heights, histogram_roots};
 use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 
@@ -96,19 +97,33 @@ fn inside_level(graph: &Graph, level: &[u32]) -> Option<usize> {
 struct Climber<'a> {
     graph: &'a Graph,
     tree: &'a TreeLevels,
+    directions: Directions,
     /// Destinations per channel so far.
     used: Vec<u32>,
     /// The next channel between the same two switches, per channel; the last leads to the first.
     parallel: Vec<u32>,
     stack: Vec<u32>,
-    /// Whether a switch can reach the destination by going down only.
+    /// The home switch of the last destination.
+    home: usize,
+    /// Whether a switch can reach it by going down only.
     above: Vec<bool>,
+    /// Switches above it, lower levels first.
+    climbed: Vec<u32>,
 }
 
 impl<'a> Climber<'a> {
     fn new(graph: &'a Graph, tree: &'a TreeLevels) -> Self {
-        let (used, above) = (vec![0; graph.channels()], vec![false; graph.switches()]);
-        Self { graph, tree, used, parallel: parallel(graph), stack: Vec::new(), above }
+        Self {
+            graph,
+            tree,
+            directions: Directions::new(graph, |from, to| tree.level[to] > tree.level[from]),
+            used: vec![0; graph.channels()],
+            parallel: parallel(graph),
+            stack: Vec::new(),
+            home: usize::MAX,
+            above: vec![false; graph.switches()],
+            climbed: Vec::new(),
+        }
     }
 
     /// Routes to one destination; `count` 0 leaves the counters alone. O(switches + channels).
@@ -128,21 +143,22 @@ impl<'a> Climber<'a> {
         self.complete(slots);
     }
 
-    fn is_up(&self, channel: usize) -> bool {
-        self.tree.level[self.graph.to(channel)] > self.tree.level[self.graph.from(channel)]
-    }
-
     /// All switches from which the home switch can be reached by going down only.
     fn mark_above(&mut self, home: usize) {
+        if self.home == home {
+            return;
+        }
+        self.home = home;
         self.above.fill(false);
         self.above[home] = true;
-        self.stack.push(home as u32);
-        while let Some(s) = self.stack.pop() {
-            for up in self.graph.out(s as usize) {
-                let to = self.graph.to(up);
-                if self.is_up(up) && !self.above[to] {
-                    self.above[to] = true;
-                    self.stack.push(to as u32);
+        self.climbed.clear();
+        self.climbed.push(home as u32);
+        let mut next = 0;
+        while let Some(&s) = self.climbed.get(next) {
+            next += 1;
+            for up in self.directions.ups(s as usize) {
+                if !std::mem::replace(&mut self.above[up.to as usize], true) {
+                    self.climbed.push(up.to);
                 }
             }
         }
@@ -150,12 +166,15 @@ impl<'a> Climber<'a> {
 
     /// The least used channel that comes down into a switch, the first of several.
     fn least_used_from_above(&self, s: usize) -> Option<usize> {
-        let up = self.graph.out(s).filter(|c| self.is_up(*c));
-        up.map(|c| self.graph.reverse(c)).min_by_key(|c| self.used[*c])
+        let down = |up: &Descent| self.graph.reverse(up.channel as usize);
+        self.directions.ups(s).iter().map(down).min_by_key(|c| self.used[*c])
     }
 
     /// The least used of the channels between the same two switches, the lowest of several.
     fn least_used_parallel(&self, channel: usize) -> usize {
+        if self.parallel[channel] as usize == channel {
+            return channel;
+        }
         let next = |c: &usize| Some(self.parallel[*c] as usize).filter(|c| *c != channel);
         let all = std::iter::successors(Some(channel), next);
         all.min_by_key(|c| (self.used[*c], *c)).unwrap_or(channel)
@@ -165,16 +184,15 @@ impl<'a> Climber<'a> {
     fn descend(&mut self, top: usize, slots: &mut [u8], count: u32) {
         self.stack.push(top as u32);
         while let Some(s) = self.stack.pop() {
-            let s = s as usize;
-            for down in self.graph.out(s) {
-                let below = self.graph.to(down);
-                if self.is_up(down) || slots[below] != Forest::NONE || self.above[below] {
+            for down in self.directions.downs(s as usize) {
+                let below = down.to as usize;
+                if slots[below] != Forest::NONE || self.above[below] {
                     continue;
                 }
-                let up = self.least_used_parallel(self.graph.reverse(down));
-                slots[below] = self.graph.slot(up);
+                let up = self.least_used_parallel(self.graph.reverse(down.channel as usize));
+                slots[below] = self.graph.slot_at(below, up);
                 self.used[up] += count;
-                self.stack.push(below as u32);
+                self.stack.push(down.to);
             }
         }
     }
@@ -182,23 +200,29 @@ impl<'a> Climber<'a> {
     /// Switches beside the way: down where that is possible (lower levels first), else up to one
     /// that has a way (higher levels first). They carry little, so they do not count.
     fn complete(&self, slots: &mut [u8]) {
-        for &s in self.tree.top_down.iter().rev() {
-            let s = s as usize;
-            if self.above[s] && slots[s] == Forest::NONE {
-                let down = self.graph.out(s).filter(|c| !self.is_up(*c) && self.above[self.graph.to(*c)]);
-                if let Some(c) = down.min_by_key(|c| self.used[*c]) {
-                    slots[s] = self.graph.slot(c);
+        let choose =
+            |slots: &mut [u8], s: usize, ways: &[Descent], may: fn(&[bool], &[u8], usize) -> bool| {
+                let (mut least, mut chosen) = (u32::MAX, None);
+                for way in ways {
+                    let used = self.used[way.channel as usize];
+                    if used < least && may(&self.above, slots, way.to as usize) {
+                        (least, chosen) = (used, Some(way.channel as usize));
+                    }
                 }
+                if let Some(c) = chosen {
+                    slots[s] = self.graph.slot_at(s, c);
+                }
+            };
+        for &s in &self.climbed {
+            let s = s as usize;
+            if slots[s] == Forest::NONE {
+                choose(slots, s, self.directions.downs(s), |above, _, to| above[to]);
             }
         }
         for &s in &self.tree.top_down {
             let s = s as usize;
             if slots[s] == Forest::NONE {
-                let up =
-                    self.graph.out(s).filter(|c| self.is_up(*c) && slots[self.graph.to(*c)] != Forest::NONE);
-                if let Some(c) = up.min_by_key(|c| self.used[*c]) {
-                    slots[s] = self.graph.slot(c);
-                }
+                choose(slots, s, self.directions.ups(s), |_, slots, to| slots[to] != Forest::NONE);
             }
         }
     }

@@ -68,15 +68,17 @@ impl Forest {
     ) -> Result<Tables, RouteError> {
         let n = self.switches;
         let mut ports = self.slots;
+        let (starts, all) = (graph.starts(), graph.all_ports());
         for (dest, (ports, layers)) in ports.chunks_mut(n).zip(layers.chunks_mut(n)).enumerate() {
             let last_port = fabric.last_port(DestId::at(dest)).get();
-            for (s, (port, layer)) in ports.iter_mut().zip(layers).enumerate() {
+            let starts = starts.iter().zip(graph.terminals());
+            for ((port, layer), (start, terminals)) in ports.iter_mut().zip(layers).zip(starts) {
                 match *port {
                     Self::NONE => *layer = Tables::NO_LAYER,
                     Self::HOME => (*port, *layer) = (last_port, 0),
-                    slot => *port = graph.port(graph.channel(s, slot)),
+                    slot => *port = all[*start as usize + usize::from(slot)],
                 }
-                if graph.terminals()[s] == 0 {
+                if *terminals == 0 {
                     *layer = Tables::NO_LAYER;
                 }
             }

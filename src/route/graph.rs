@@ -67,6 +67,23 @@ impl Graph {
     pub fn out(&self, switch: usize) -> std::ops::Range<usize> {
         self.first[switch] as usize..self.first[switch + 1] as usize
     }
+    /// Receiving switches of the channels that leave a switch, by slot.
+    #[inline]
+    pub fn neighbours(&self, switch: usize) -> &[u32] {
+        &self.to[self.out(switch)]
+    }
+    /// First channel of each switch.
+    pub fn starts(&self) -> &[u32] {
+        &self.first[..self.switches()]
+    }
+    /// Egress ports, by channel.
+    pub fn all_ports(&self) -> &[u8] {
+        &self.port
+    }
+    /// Words of 64 bits that a mask of one switch's slots takes.
+    pub fn slot_words(&self) -> usize {
+        (0..self.switches()).map(|s| self.out(s).len()).max().unwrap_or(0).div_ceil(64).max(1)
+    }
     /// The channel in a slot of a switch.
     #[inline]
     pub fn channel(&self, switch: usize, slot: u8) -> usize {
@@ -76,6 +93,11 @@ impl Graph {
     #[inline]
     pub fn slot(&self, channel: usize) -> u8 {
         (channel - self.first[self.from(channel)] as usize) as u8
+    }
+    /// [`Graph::slot`] of a channel that is known to leave this switch.
+    #[inline]
+    pub fn slot_at(&self, switch: usize, channel: usize) -> u8 {
+        (channel - self.first[switch] as usize) as u8
     }
     /// Receiving switch of a channel.
     #[inline]

@@ -27,7 +27,7 @@ pub fn assign(
     budget: LayerBudget,
 ) -> Result<Tables, RouteError> {
     let n = graph.switches();
-    let mut stack = LayerStack::new(graph, deps);
+    let mut stack = LayerStack::new(graph);
     let mut layers = vec![Tables::NO_LAYER; fabric.terminals().len() * n];
     let mut escape = None;
     for job in jobs(fabric, demand) {

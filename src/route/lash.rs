@@ -1,12 +1,11 @@
 //! `lash`: layered shortest paths (thesis Algorithm 3.5, Skeie et al. 2002): one route per pair of
 //! switches, each on the first layer where it closes no cycle.
 
-use super::cdg::Dependencies;
 use super::dfsssp::within;
 use super::forest::Forest;
 use super::graph::Graph;
 use super::layer_stack::LayerStack;
-use super::trees::Levels;
+use super::ways::Ways;
 use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 
@@ -21,10 +20,9 @@ impl Engine for Lash {
 
     fn route(&self, fabric: &Fabric, _demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        let deps = Dependencies::new(&graph);
         let n = graph.switches();
         let trees = port_order_trees(&graph);
-        let mut stack = LayerStack::new(&graph, &deps);
+        let mut stack = LayerStack::new(&graph);
         // Switches without terminals last: they take what room there is and add no layer.
         let mut layers = vec![Tables::NO_LAYER; n * n];
         let with_terminals = |s: &usize| graph.terminals()[*s] > 0;
@@ -53,17 +51,19 @@ impl Engine for Lash {
 /// One shortest-path tree per switch, the lowest port first: dimension order where there are
 /// dimensions, which needs few layers. O(switches × (switches + channels)).
 fn port_order_trees(graph: &Graph) -> Forest {
-    let mut forest = Forest::with_trees(graph.switches(), graph.switches());
-    let mut levels = Levels::new(graph);
-    for home in 0..graph.switches() {
-        levels.search(graph, home);
+    let n = graph.switches();
+    let mut forest = Forest::with_trees(n, n);
+    let mut ways = Ways::new(graph);
+    for home in 0..n {
+        let lane = ways.lane_of(home);
         let tree = forest.tree_mut(home);
-        tree[home] = Forest::HOME;
-        for (i, &s) in levels.order().iter().enumerate().skip(1) {
-            if let Some(first) = levels.descents(i).first() {
-                tree[s as usize] = graph.slot(first.channel as usize);
+        let masks = ways.slots(lane);
+        for (slot, masks) in tree.iter_mut().zip(masks.chunks_exact(ways.words())) {
+            if let Some(word) = masks.iter().position(|m| *m != 0) {
+                *slot = (64 * word) as u8 + masks[word].trailing_zeros() as u8;
             }
         }
+        tree[home] = Forest::HOME;
     }
     forest
 }

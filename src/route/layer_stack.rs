@@ -9,7 +9,6 @@ use crate::model::Tables;
 #[derive(Debug, Clone)]
 pub struct LayerStack<'a> {
     graph: &'a Graph,
-    deps: &'a Dependencies,
     layers: Vec<AcyclicLayer>,
 }
 
@@ -18,8 +17,8 @@ impl<'a> LayerStack<'a> {
     const MOST: usize = 250;
 
     /// No layers yet.
-    pub fn new(graph: &'a Graph, deps: &'a Dependencies) -> Self {
-        Self { graph, deps, layers: Vec::new() }
+    pub fn new(graph: &'a Graph) -> Self {
+        Self { graph, layers: Vec::new() }
     }
     /// The layers as given routes use them, of as many trees as `layers` has rows; each must be
     /// acyclic, and there must be at most 32. [`Tables::NO_LAYER`] marks routes to leave out. A walk
@@ -27,7 +26,7 @@ impl<'a> LayerStack<'a> {
     /// at worst.
     pub fn of_routes(
         graph: &'a Graph,
-        deps: &'a Dependencies,
+        deps: &Dependencies,
         forest: &Forest,
         layers: &[u8],
         used: usize,
@@ -55,7 +54,7 @@ impl<'a> LayerStack<'a> {
             }
         }
         let layer = |l: usize| AcyclicLayer::of(graph, deps, |d| present[d] >> l & 1 == 1);
-        Self { graph, deps, layers: (0..used).map(layer).collect() }
+        Self { graph, layers: (0..used).map(layer).collect() }
     }
     /// Layers so far.
     pub fn used(&self) -> usize {
@@ -63,22 +62,22 @@ impl<'a> LayerStack<'a> {
     }
     /// One more layer, empty.
     pub fn push(&mut self) -> &mut AcyclicLayer {
-        self.layers.push(AcyclicLayer::new(self.graph, self.deps));
+        self.layers.push(AcyclicLayer::new(self.graph));
         let last = self.layers.len() - 1;
         &mut self.layers[last]
     }
     /// The first layer, of at most `limit`, where a route of a tree closes no cycle; a new one if
     /// there is none; [`Tables::NO_LAYER`] beyond the limit.
     pub fn place_within(&mut self, tree: &[u8], source: usize, limit: usize) -> u8 {
-        let (graph, deps) = (self.graph, self.deps);
+        let graph = self.graph;
         let open = self.layers.iter_mut().take(limit);
-        if let Some(found) = open.into_iter().position(|l| l.add_route(graph, deps, tree, source)) {
+        if let Some(found) = open.into_iter().position(|l| l.add_route(graph, tree, source)) {
             return found as u8;
         }
         if self.used() >= limit {
             return Tables::NO_LAYER;
         }
-        self.push().add_route(graph, deps, tree, source);
+        self.push().add_route(graph, tree, source);
         (self.used() - 1) as u8
     }
     /// [`LayerStack::place_within`] as many layers as it takes.
@@ -92,13 +91,13 @@ impl<'a> LayerStack<'a> {
         &mut self,
         routes: impl Fn() -> I,
     ) -> Option<u8> {
-        let (graph, deps) = (self.graph, self.deps);
+        let graph = self.graph;
         let fits = |layer: &mut AcyclicLayer| {
-            let fits = routes().all(|(tree, source)| layer.extend(graph, deps, tree, source));
+            let fits = routes().all(|(tree, source)| layer.extend(graph, tree, source));
             if fits {
                 layer.commit()
             } else {
-                layer.rollback()
+                layer.rollback(graph)
             }
             fits
         };

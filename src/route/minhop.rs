@@ -1,10 +1,9 @@
 //! `minhop`: shortest paths, balanced switch by switch (thesis section 3.3.1). May deadlock.
 
-use super::forest::{Forest, complete_switches, terminals_by_switch};
 use super::graph::Graph;
-use super::trees::Levels;
+use super::ways::{Ways, bits};
 use super::{Engine, RouteError};
-use crate::model::{Demand, Fabric, LayerBudget, Tables};
+use crate::model::{Demand, DestId, Fabric, LayerBudget, Tables};
 
 /// Each switch forwards through its least used channel among those on a shortest path. Ignores
 /// demand and budget.
@@ -18,36 +17,75 @@ impl Engine for MinHop {
 
     fn route(&self, fabric: &Fabric, _demand: &Demand, _budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        locally_balanced(fabric, &graph, |_, _| true).into_flat_tables(fabric, &graph, self.name())
+        locally_balanced(fabric, &graph, self.name(), |_, _| true)
     }
 }
 
-/// Shortest-path trees in which each switch takes the least used of its eligible channels, the
+/// Tables of shortest paths in which each switch takes the least used of its eligible channels, the
 /// first of several. `eligible(first, other)` tells whether channel `other` may be taken although
 /// `first`, the one with the lowest port, is on a shortest path too.
-/// O(terminals × (switches + channels)).
-pub fn locally_balanced(fabric: &Fabric, graph: &Graph, eligible: impl Fn(usize, usize) -> bool) -> Forest {
-    let mut forest = Forest::new(fabric);
-    let mut levels = Levels::new(graph);
-    let mut used = vec![0u32; graph.channels()];
-    let mut grow = |levels: &Levels, tree: &mut [u8], count: u32| {
-        tree[levels.order()[0] as usize] = Forest::HOME;
-        for (i, &s) in levels.order().iter().enumerate().skip(1) {
-            let mut channels = levels.descents(i).iter().map(|d| d.channel as usize);
-            let Some(first) = channels.next() else { continue };
-            let others = channels.filter(|c| eligible(first, *c));
-            let chosen = others.fold(first, |best, c| if used[c] < used[best] { c } else { best });
-            used[chosen] += count;
-            tree[s as usize] = graph.slot(chosen);
+///
+/// A switch's choice depends on its own earlier choices alone: so the tables are written at once,
+/// for all terminals of a home. O(destinations × switches + ways of [`Ways`]).
+pub fn locally_balanced(
+    fabric: &Fabric,
+    graph: &Graph,
+    engine: &str,
+    eligible: impl Fn(usize, usize) -> bool,
+) -> Result<Tables, RouteError> {
+    let n = graph.switches();
+    let mut ports = vec![Tables::UNREACHABLE; fabric.dest_count() * n];
+    let mut layers = Vec::with_capacity(ports.len());
+    let starts: Vec<u8> =
+        graph.terminals().iter().map(|t| if *t > 0 { 0 } else { Tables::NO_LAYER }).collect();
+    (0..fabric.dest_count()).for_each(|_| layers.extend_from_slice(&starts));
+    let (mut ways, mut used) = (Ways::new(graph), vec![0u32; graph.channels()]);
+    let mut choices = Vec::new();
+    let mut rows: Vec<usize> = Vec::new();
+    for home in 0..n {
+        let terminals = fabric.attached(graph.switch_id(home));
+        let own = fabric.dest_of_switch(graph.switch_id(home)).index();
+        rows.clear();
+        rows.extend(terminals.iter().map(|t| t.index()));
+        if rows.is_empty() {
+            rows.push(own);
         }
-    };
-    for (home, terminals) in terminals_by_switch(fabric) {
-        levels.search(graph, home.index());
-        terminals.iter().for_each(|t| grow(&levels, forest.tree_mut(t.index()), 1));
+        let lane = ways.lane_of(home);
+        let slots = ways.slots(lane);
+        for (s, slots) in slots.chunks_exact(ways.words()).enumerate() {
+            let out = graph.out(s).start;
+            choices.clear();
+            for (word, mask) in slots.iter().enumerate() {
+                bits(*mask).for_each(|bit| choices.push(out + 64 * word + bit));
+            }
+            if choices.len() > 1 {
+                let first = choices[0];
+                choices.retain(|c| eligible(first, *c));
+            }
+            match choices.as_slice() {
+                [] => {}
+                [only] => {
+                    used[*only] += terminals.len() as u32;
+                    rows.iter().for_each(|row| ports[row * n + s] = graph.port(*only));
+                }
+                [first, others @ ..] => {
+                    for row in &rows {
+                        let least = |best, c: &usize| if used[*c] < used[best] { *c } else { best };
+                        let chosen = others.iter().fold(*first, least);
+                        used[chosen] += u32::from(!terminals.is_empty());
+                        ports[row * n + s] = graph.port(chosen);
+                    }
+                }
+            }
+        }
+        if ways.order(lane).len() < n {
+            let far = (0..n).filter(|s| ways.hops(lane)[*s] == Ways::FAR);
+            far.for_each(|s| rows.iter().chain([&own]).for_each(|r| layers[r * n + s] = Tables::NO_LAYER));
+        }
+        ports.copy_within(rows[0] * n..(rows[0] + 1) * n, own * n);
+        for row in rows.iter().copied().chain([own]) {
+            ports[row * n + home] = fabric.last_port(DestId::at(row)).get();
+        }
     }
-    complete_switches(fabric, &mut forest, |s, tree| {
-        levels.search(graph, s);
-        grow(&levels, tree, 0);
-    });
-    forest
+    Ok(Tables::new(fabric, engine, ports, layers)?)
 }

@@ -3,7 +3,8 @@
 //! Engines route between switches and expand to terminals. They never import `verify`.
 //!
 //! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
-//! [`forest`] (one in-tree per destination), [`trees`] (minimal-hop weighted trees), [`cdg`] (channel
+//! [`forest`] (one in-tree per destination), [`ways`] (shortest paths to 64 homes at once),
+//! [`trees`] (minimal-hop weighted trees), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines).
 
 pub mod angara;
@@ -27,6 +28,7 @@ pub mod switch_dests;
 pub mod torus;
 pub mod trees;
 pub mod updown;
+pub mod ways;
 
 use std::sync::Arc;
 

@@ -65,7 +65,7 @@ pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Fore
             levels.search(graph, fabric.terminal(t).switch.index());
             builder.cheapest(graph, &levels, &weights, tree);
             if fabric.terminal(t).role == Role::Host {
-                builder.add_load(graph, &levels, tree, &hosts, &mut weights);
+                builder.add_load(&levels, &hosts, &mut weights);
             }
         }
     }

@@ -4,6 +4,7 @@
 use super::forest::{Forest, complete_switches, terminals_by_switch};
 use super::graph::{Graph, hosts_per_switch};
 use super::trees::{Levels, TreeBuilder};
+use super::ways::Ways;
 use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, Role, Tables};
 
@@ -24,7 +25,7 @@ impl Engine for Sssp {
 
 /// The trees of Algorithm 3.1 over all shortest paths.
 pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Forest {
-    balanced_over(fabric, graph, Join::Freely, |levels, home| levels.search(graph, home))
+    balanced_over(fabric, graph, Join::Freely, Ways::new(graph))
 }
 
 /// Whether the routes of one tree see each other while it grows.
@@ -36,22 +37,17 @@ pub enum Join {
     Sparingly,
 }
 
-/// The trees of Algorithm 3.1 over the routes that `search` permits: terminals in turn, each tree
+/// The trees of Algorithm 3.1 over these ways: terminals in turn, each tree
 /// over channel weights that count the host-to-host routes so far. Aggregation nodes get routes
 /// and add no weight. O(terminals × (switches + channels)), times hops with [`Join::Sparingly`].
-pub fn balanced_over(
-    fabric: &Fabric,
-    graph: &Graph,
-    join: Join,
-    search: impl Fn(&mut Levels, usize),
-) -> Forest {
+pub fn balanced_over(fabric: &Fabric, graph: &Graph, join: Join, mut ways: Ways<'_>) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);
     let mut builder = TreeBuilder::new(graph);
     let hosts = hosts_per_switch(fabric);
     let mut weights = vec![0; graph.channels()];
     for (home, terminals) in terminals_by_switch(fabric) {
-        search(&mut levels, home.index());
+        levels.take(graph, &mut ways, home.index());
         for &t in terminals {
             let tree = forest.tree_mut(t.index());
             let is_host = fabric.terminal(t).role == Role::Host;
@@ -61,12 +57,12 @@ pub fn balanced_over(
             }
             builder.cheapest(graph, &levels, &weights, tree);
             if is_host {
-                builder.add_load(graph, &levels, tree, &hosts, &mut weights);
+                builder.add_load(&levels, &hosts, &mut weights);
             }
         }
     }
     complete_switches(fabric, &mut forest, |s, tree| {
-        search(&mut levels, s);
+        levels.take(graph, &mut ways, s);
         builder.cheapest(graph, &levels, &weights, tree);
     });
     forest

@@ -8,9 +8,11 @@
 
 use super::forest::Forest;
 use super::graph::Graph;
+use super::updown::Heights;
+use super::ways::{Ways, bits};
 
 /// A channel that a switch may forward to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descent {
     /// Channel of the graph.
     pub channel: u32,
@@ -93,12 +95,35 @@ impl Levels {
         }
     }
 
-    /// All shortest routes that first go up and then down, where up is towards switches with a
-    /// smaller `height` (a permutation of the switches). A switch that can reach the home switch
+    /// [`Levels::search`] for homes visited in their order: one search serves 64 of them. Switches
+    /// of equal distance are ordered by number. O(switches + ways).
+    pub fn take(&mut self, graph: &Graph, ways: &mut Ways<'_>, home: usize) {
+        let lane = ways.lane_of(home);
+        self.home = home;
+        self.distance.copy_from_slice(ways.hops(lane));
+        ways.fill_order(lane, &mut self.order);
+        self.first.clear();
+        self.descents.clear();
+        let words = ways.words();
+        for &s in &self.order {
+            self.first.push(self.descents.len() as u32);
+            let masks = &ways.slots(lane)[s as usize * words..][..words];
+            let to = graph.neighbours(s as usize);
+            let out = graph.out(s as usize).start;
+            for (word, mask) in masks.iter().enumerate() {
+                for bit in bits(*mask) {
+                    let slot = 64 * word + bit;
+                    self.descents.push(Descent { channel: (out + slot) as u32, to: to[slot] });
+                }
+            }
+        }
+        self.first.push(self.descents.len() as u32);
+    }
+
+    /// All shortest routes that first go up and then down. A switch that can reach the home switch
     /// by going down only does so, even if up and down is shorter: what arrives there from above
-    /// must not go up again, and its table cannot tell. `by_height` lists the switches by height.
-    /// Same cost as [`Levels::search`].
-    pub fn search_up_down(&mut self, graph: &Graph, height: &[u32], by_height: &[u32], home: usize) {
+    /// must not go up again, and its table cannot tell. Same cost as [`Levels::search`].
+    pub fn search_up_down(&mut self, heights: &Heights, home: usize) {
         if !self.start(home) {
             return;
         }
@@ -106,46 +131,35 @@ impl Levels {
         while let Some(&s) = self.order.get(next) {
             next += 1;
             let further = self.distance[s as usize] + 1;
-            for c in graph.out(s as usize) {
-                let above = graph.to(c);
-                if height[above] < height[s as usize] && self.distance[above] == Self::FAR {
-                    self.distance[above] = further;
-                    self.order.push(above as u32);
+            for up in heights.ups(s as usize) {
+                let distance = &mut self.distance[up.to as usize];
+                if *distance == Self::FAR {
+                    *distance = further;
+                    self.order.push(up.to);
                 }
             }
         }
-        let downs = self.order.len();
-        for i in 0..downs {
-            let s = self.order[i] as usize;
-            self.permit(graph, s, |levels, to| {
-                height[to] > height[s] && levels.distance[to] < levels.distance[s]
-            });
+        for &s in &self.order {
+            let own = self.distance[s as usize];
+            let nearer = heights.downs(s as usize).iter().filter(|d| self.distance[d.to as usize] < own);
+            self.descents.extend(nearer);
+            self.first.push(self.descents.len() as u32);
         }
         // What remains must go up first; those above come earlier in the list.
-        for &s in by_height {
-            let s = s as usize;
-            if self.distance[s] != Self::FAR {
+        for &s in &heights.by_height {
+            if self.distance[s as usize] != Self::FAR {
                 continue;
             }
-            let above = graph.out(s).map(|c| graph.to(c)).filter(|to| height[*to] < height[s]);
-            let Some(nearest) = above.map(|to| self.distance[to]).min().filter(|d| *d != Self::FAR) else {
+            let ups = heights.ups(s as usize);
+            let nearest = ups.iter().map(|up| self.distance[up.to as usize]).min().unwrap_or(Self::FAR);
+            if nearest == Self::FAR {
                 continue;
-            };
-            self.distance[s] = nearest + 1;
-            self.order.push(s as u32);
-            self.permit(graph, s, |levels, to| height[to] < height[s] && levels.distance[to] == nearest);
-        }
-    }
-
-    /// Lists the channels of the next switch of the order that may be used.
-    fn permit(&mut self, graph: &Graph, s: usize, may: impl Fn(&Self, usize) -> bool) {
-        for c in graph.out(s) {
-            let to = graph.to(c);
-            if may(self, to) {
-                self.descents.push(Descent { channel: c as u32, to: to as u32 });
             }
+            self.distance[s as usize] = nearest + 1;
+            self.order.push(s);
+            self.descents.extend(ups.iter().filter(|up| self.distance[up.to as usize] == nearest));
+            self.first.push(self.descents.len() as u32);
         }
-        self.first.push(self.descents.len() as u32);
     }
 
     /// The channels that the `i`-th switch of the order may use, by port; none for the first.
@@ -172,12 +186,19 @@ pub struct TreeBuilder {
     cost: Vec<u64>,
     /// Routes that pass a switch, per switch.
     flow: Vec<u64>,
+    /// What each switch of the last tree forwards to; not set at home and where there is no route.
+    next: Vec<Descent>,
+    /// For which change of the weights `cost` holds, per switch ([`TreeBuilder::spread`] only).
+    as_of: Vec<u32>,
+    change: u32,
 }
 
 impl TreeBuilder {
     /// Buffers for a graph.
     pub fn new(graph: &Graph) -> Self {
-        Self { cost: vec![0; graph.switches()], flow: vec![0; graph.switches()] }
+        let n = graph.switches();
+        let next = vec![Descent { channel: 0, to: 0 }; n];
+        Self { cost: vec![0; n], flow: vec![0; n], next, as_of: vec![0; n], change: 0 }
     }
 
     /// Fills `tree` with the routes that have the fewest hops and, among those, the least sum of
@@ -189,15 +210,19 @@ impl TreeBuilder {
         tree[home] = Forest::HOME;
         self.cost[home] = 0;
         for (i, &s) in levels.order.iter().enumerate().skip(1) {
-            let (mut best, mut chosen) = (u64::MAX, 0);
-            for d in levels.descents(i) {
-                let cost = self.cost[d.to as usize] + weights[d.channel as usize];
+            let [first, others @ ..] = levels.descents(i) else { continue };
+            let cost_of = |d: &Descent| self.cost[d.to as usize] + weights[d.channel as usize];
+            let (mut best, mut chosen) = (cost_of(first), first);
+            for d in others {
+                let cost = cost_of(d);
                 if cost < best {
-                    (best, chosen) = (cost, d.channel as usize);
+                    (best, chosen) = (cost, d);
                 }
             }
-            self.cost[s as usize] = best;
-            tree[s as usize] = graph.slot(chosen);
+            let s = s as usize;
+            self.cost[s] = best;
+            self.next[s] = *chosen;
+            tree[s] = graph.slot_at(s, chosen.channel as usize);
         }
     }
 
@@ -214,56 +239,101 @@ impl TreeBuilder {
         tree: &mut [u8],
     ) {
         tree.fill(Forest::NONE);
-        tree[levels.order[0] as usize] = Forest::HOME;
+        let home = levels.order[0];
+        tree[home as usize] = Forest::HOME;
+        self.next_change();
         for (i, &s) in levels.order.iter().enumerate().skip(1) {
+            let routes = u64::from(sources[s as usize]);
+            let chosen = match levels.descents(i) {
+                [] => continue,
+                [only] => *only,
+                several if routes == 0 => self.lightest_of_many(home, weights, several),
+                several => self.lightest(home, weights, several),
+            };
             let s = s as usize;
-            let cost =
-                |d: &Descent| weights[d.channel as usize] + cost_of(graph, tree, weights, d.to as usize);
-            let Some(best) = levels.descents(i).iter().min_by_key(|d| cost(d)) else { continue };
-            tree[s] = graph.slot(best.channel as usize);
-            let mut at = s;
-            while sources[s] > 0 && tree[at] < Forest::HOME {
-                let channel = graph.channel(at, tree[at]);
-                weights[channel] += u64::from(sources[s]);
-                at = graph.to(channel);
+            tree[s] = graph.slot_at(s, chosen.channel as usize);
+            self.next[s] = chosen;
+            if routes > 0 {
+                let mut way = chosen;
+                weights[way.channel as usize] += routes;
+                while way.to != home {
+                    way = self.next[way.to as usize];
+                    weights[way.channel as usize] += routes;
+                }
+                self.next_change();
             }
         }
     }
 
-    /// Adds to each channel's weight the number of routes that use it: `sources[s]` routes start
-    /// at switch `s`. One sweep from the far end, not a walk per route. O(switches).
-    pub fn add_load(
-        &mut self,
-        graph: &Graph,
-        levels: &Levels,
-        tree: &[u8],
-        sources: &[u32],
-        weights: &mut [u64],
-    ) {
+    #[inline]
+    fn next_change(&mut self) {
+        self.change = self.change.wrapping_add(1);
+        if self.change == 0 {
+            self.as_of.fill(0);
+            self.change = 1;
+        }
+    }
+
+    /// The channel with the least sum of weights over it and from there on; the first of several.
+    #[inline]
+    fn lightest(&self, home: u32, weights: &[u64], several: &[Descent]) -> Descent {
+        let (mut best, mut chosen) = (u64::MAX, several[0]);
+        for first in several {
+            let sum = self.sum(home, weights, *first);
+            if sum < best {
+                (best, chosen) = (sum, *first);
+            }
+        }
+        chosen
+    }
+
+    /// Sum of weights over a channel and from there on.
+    #[inline]
+    fn sum(&self, home: u32, weights: &[u64], mut way: Descent) -> u64 {
+        let mut sum = weights[way.channel as usize];
+        while way.to != home {
+            way = self.next[way.to as usize];
+            sum += weights[way.channel as usize];
+        }
+        sum
+    }
+
+    /// [`TreeBuilder::lightest`], remembering sums: for switches without routes of their own, many
+    /// of which choose between two changes of the weights.
+    fn lightest_of_many(&mut self, home: u32, weights: &[u64], several: &[Descent]) -> Descent {
+        let (mut best, mut chosen) = (u64::MAX, several[0]);
+        for first in several {
+            let at = first.to as usize;
+            if self.as_of[at] != self.change {
+                let next = self.next[at];
+                let is_home = first.to == home;
+                self.cost[at] = if is_home { 0 } else { self.sum(home, weights, next) };
+                self.as_of[at] = self.change;
+            }
+            let sum = weights[first.channel as usize] + self.cost[at];
+            if sum < best {
+                (best, chosen) = (sum, *first);
+            }
+        }
+        chosen
+    }
+
+    /// Adds to each channel's weight the number of routes of the last tree that use it:
+    /// `sources[s]` routes start at switch `s`. One sweep from the far end, not a walk per route.
+    /// O(switches).
+    pub fn add_load(&mut self, levels: &Levels, sources: &[u32], weights: &mut [u64]) {
         for (flow, own) in self.flow.iter_mut().zip(sources) {
             *flow = u64::from(*own);
         }
         for &s in levels.order[1..].iter().rev() {
-            let s = s as usize;
-            let flow = self.flow[s];
+            let flow = self.flow[s as usize];
             if flow > 0 {
-                let channel = graph.channel(s, tree[s]);
-                weights[channel] += flow;
-                self.flow[graph.to(channel)] += flow;
+                let next = self.next[s as usize];
+                weights[next.channel as usize] += flow;
+                self.flow[next.to as usize] += flow;
             }
         }
     }
-}
-
-/// Sum of weights along the route from a switch.
-fn cost_of(graph: &Graph, tree: &[u8], weights: &[u64], mut at: usize) -> u64 {
-    let mut sum = 0;
-    while tree[at] < Forest::HOME {
-        let channel = graph.channel(at, tree[at]);
-        sum += weights[channel];
-        at = graph.to(channel);
-    }
-    sum
 }
 
 #[cfg(test)]
@@ -297,7 +367,7 @@ mod tests {
             assert!(!better, "switch {s} has a cheaper channel");
         }
         let before = weights.clone();
-        builder.add_load(&graph, &levels, &tree, graph.terminals(), &mut weights);
+        builder.add_load(&levels, graph.terminals(), &mut weights);
         assert_ne!(weights, before);
         assert_eq!(weights, expected);
     }

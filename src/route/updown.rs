@@ -5,7 +5,8 @@
 
 use super::forest::{Forest, attach};
 use super::graph::Graph;
-use super::trees::{Levels, TreeBuilder};
+use super::trees::{Descent, Levels, TreeBuilder};
+use super::ways::Ways;
 use super::{Engine, RouteError, sssp};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
@@ -40,6 +41,44 @@ pub struct Heights {
     pub height: Vec<u32>,
     /// Switches by height, roots first.
     pub by_height: Vec<u32>,
+    directions: Directions,
+}
+
+/// The channels of each switch, up apart from down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directions {
+    /// Per switch: the first of its channels up, then the first down, in `ways`.
+    first: Vec<u32>,
+    /// Channels by sending switch, up before down, by port.
+    ways: Vec<Descent>,
+}
+
+impl Directions {
+    /// Sorts the channels by whether they lead up from one switch to another. O(channels).
+    pub fn new(graph: &Graph, is_up: impl Fn(usize, usize) -> bool) -> Self {
+        let (mut first, mut ways) = (vec![0], Vec::with_capacity(graph.channels()));
+        for s in 0..graph.switches() {
+            for wanted in [true, false] {
+                let all = graph.out(s).zip(graph.neighbours(s));
+                let some = all.filter(|(_, to)| is_up(s, **to as usize) == wanted);
+                ways.extend(some.map(|(c, to)| Descent { channel: c as u32, to: *to }));
+                first.push(ways.len() as u32);
+            }
+        }
+        Self { first, ways }
+    }
+
+    /// Channels of a switch that lead up, by port.
+    #[inline]
+    pub fn ups(&self, switch: usize) -> &[Descent] {
+        &self.ways[self.first[2 * switch] as usize..self.first[2 * switch + 1] as usize]
+    }
+
+    /// Channels of a switch that lead down, by port.
+    #[inline]
+    pub fn downs(&self, switch: usize) -> &[Descent] {
+        &self.ways[self.first[2 * switch + 1] as usize..self.first[2 * switch + 2] as usize]
+    }
 }
 
 impl Heights {
@@ -74,7 +113,20 @@ impl Heights {
         for (position, s) in by_height.iter().enumerate() {
             height[*s as usize] = position as u32;
         }
-        Self { height, by_height }
+        let directions = Directions::new(graph, |from, to| height[to] < height[from]);
+        Self { height, by_height, directions }
+    }
+
+    /// Channels of a switch that lead up, by port.
+    #[inline]
+    pub fn ups(&self, switch: usize) -> &[Descent] {
+        self.directions.ups(switch)
+    }
+
+    /// Channels of a switch that lead down, by port.
+    #[inline]
+    pub fn downs(&self, switch: usize) -> &[Descent] {
+        self.directions.downs(switch)
     }
 
     /// Heights under which every two connected switches with terminals have a legal route. With
@@ -82,36 +134,39 @@ impl Heights {
     /// spans everything, is taken. Without given roots: [`histogram_roots`], or else [`centre`].
     /// O(switches × (switches + channels)).
     pub fn connecting(graph: &Graph, given: &[usize]) -> Self {
-        let distances = Distances::new(graph);
-        let found = if given.is_empty() { histogram_roots(graph, &distances) } else { given.to_vec() };
-        let first = found.first().copied().unwrap_or_else(|| centre(graph, &distances));
+        let mut found = given.to_vec();
+        if found.is_empty() {
+            let distances = Distances::new(graph);
+            found = histogram_roots(graph, &distances);
+            if found.is_empty() {
+                found.push(centre(graph, &distances));
+            }
+        }
         if found.len() > 1 {
             let heights = Self::from_roots(graph, &found);
             if heights.connects(graph) {
                 return heights;
             }
         }
-        Self::from_roots(graph, &[first])
+        Self::from_roots(graph, &found[..1])
     }
 
     fn connects(&self, graph: &Graph) -> bool {
-        let mut levels = Levels::new(graph);
+        let mut ways = Ways::up_down(graph, self);
         let part = graph.components();
         let with_terminals = |s: &usize| graph.terminals()[*s] > 0;
         let mut members = vec![0; graph.switches()];
         (0..graph.switches()).filter(with_terminals).for_each(|s| members[part[s] as usize] += 1);
         (0..graph.switches()).filter(with_terminals).all(|home| {
-            self.search(graph, &mut levels, home);
-            let found = levels.order().iter().filter(|s| graph.terminals()[**s as usize] > 0);
+            let lane = ways.lane_of(home);
+            let found = ways.order(lane).iter().filter(|s| graph.terminals()[**s as usize] > 0);
             found.count() == members[part[home] as usize]
         })
     }
 
     /// Balanced legal trees to all destinations. O(terminals × hops × (switches + channels)).
     pub fn forest(&self, fabric: &Fabric, graph: &Graph) -> Forest {
-        sssp::balanced_over(fabric, graph, sssp::Join::Sparingly, |levels, home| {
-            self.search(graph, levels, home)
-        })
+        sssp::balanced_over(fabric, graph, sssp::Join::Sparingly, Ways::up_down(graph, self))
     }
 
     /// The tables of [`Heights::forest`], on one layer. Switches without terminals may have no
@@ -127,11 +182,6 @@ impl Heights {
         }
         forest.into_tables(fabric, graph, engine, layers)
     }
-
-    /// All shortest legal routes to a switch.
-    pub fn search(&self, graph: &Graph, levels: &mut Levels, home: usize) {
-        levels.search_up_down(graph, &self.height, &self.by_height, home);
-    }
 }
 
 /// What one breadth-first search from each switch tells.
@@ -144,19 +194,20 @@ pub struct Distances {
 impl Distances {
     /// Searches from every switch. O(switches × (switches + channels)).
     pub fn new(graph: &Graph) -> Self {
-        let mut levels = Levels::new(graph);
-        let mut found = Self { terminals: Vec::new() };
-        for s in 0..graph.switches() {
-            levels.search(graph, s);
-            let mut histogram = Vec::new();
-            for &other in levels.order() {
-                let hops = usize::from(levels.distance()[other as usize]);
-                histogram.resize(histogram.len().max(hops + 1), 0);
-                histogram[hops] += u64::from(graph.terminals()[other as usize]);
+        let mut ways = Ways::new(graph);
+        let histogram = |s: usize| {
+            let lane = ways.lane_of(s);
+            let order = ways.order(lane);
+            let farthest = order.last().map_or(0, |o| ways.hops(lane)[*o as usize]);
+            let mut histogram = vec![0; usize::from(farthest) + 1];
+            for (hops, terminals) in ways.hops(lane).iter().zip(graph.terminals()) {
+                if *hops != Ways::FAR {
+                    histogram[usize::from(*hops)] += u64::from(*terminals);
+                }
             }
-            found.terminals.push(histogram);
-        }
-        found
+            histogram
+        };
+        Self { terminals: (0..graph.switches()).map(histogram).collect() }
     }
 }
 
@@ -205,9 +256,9 @@ impl Escape {
 
     /// Replaces one tree to a switch with terminals, balanced with those replaced before.
     pub fn reroute(&mut self, graph: &Graph, home: usize, tree: &mut [u8]) {
-        self.heights.search(graph, &mut self.levels, home);
+        self.levels.search_up_down(&self.heights, home);
         self.builder.cheapest(graph, &self.levels, &self.weights, tree);
-        self.builder.add_load(graph, &self.levels, tree, graph.terminals(), &mut self.weights);
+        self.builder.add_load(&self.levels, graph.terminals(), &mut self.weights);
         attach(graph, tree);
     }
 }

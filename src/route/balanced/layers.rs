@@ -4,9 +4,9 @@
 
 use super::grid;
 use super::net::{NONE, Net};
-use super::order::Order;
 use super::search::Search;
 use crate::model::Fabric;
+use crate::route::cdg::AcyclicLayer;
 
 /// The turns that each layer allows.
 pub(super) struct Layers {
@@ -28,20 +28,19 @@ impl Layers {
         let mut added = vec![0u16; net.turns()];
         let (mut orders, refuge, is_known) = match grid::keys(fabric, net, budget) {
             Some(keys) => {
-                let orders: Vec<Order> =
-                    keys.iter().enumerate().map(|(l, keys)| Order::new(keys, 1 << l)).collect();
+                let orders: Vec<AcyclicLayer> = keys.iter().map(|keys| ordered(net, keys)).collect();
                 (orders, spanning_tree(net, &levels(net)), true)
             }
             None => {
                 let levels = levels(net);
                 let keys = up_down_keys(net, &levels);
-                let orders = (0..budget).map(|l| Order::new(&keys, 1 << l)).collect();
+                let orders = vec![ordered(net, &keys); usize::from(budget)];
                 (orders, spanning_tree(net, &levels), false)
             }
         };
         if let Some(last) = orders.last_mut() {
             if !is_known || !is_complete(net, last, refuge_layer) {
-                admit(net, last, &mut added, &refuge);
+                admit(net, last, refuge_layer, &mut added, &refuge);
             }
         }
         if !is_known {
@@ -72,14 +71,22 @@ impl Layers {
     }
 }
 
+/// An order of the channels by their keys; smaller keys come first.
+fn ordered(net: &Net, keys: &[u32]) -> AcyclicLayer {
+    let mut by_key: Vec<u32> = (0..keys.len() as u32).collect();
+    by_key.sort_by_key(|c| keys[*c as usize]);
+    AcyclicLayer::ordered(net, by_key)
+}
+
 /// Sets a layer's bit at every turn that leads upwards in its order.
-fn allow(net: &Net, order: &Order, bit: u16, fit: &mut [u16]) {
+fn allow(net: &Net, order: &AcyclicLayer, bit: u16, fit: &mut [u16]) {
+    let place = order.rank();
     for u in 0..net.switches() {
         let mut turn = net.turn_start[u];
         for leaving in net.out(u) {
             for reverse in net.out(u) {
                 let coming = net.reverse(reverse);
-                if coming != leaving && reverse != leaving && order.place[coming] < order.place[leaving] {
+                if coming != leaving && reverse != leaving && place[coming] < place[leaving] {
                     fit[turn] |= bit;
                 }
                 turn += 1;
@@ -89,7 +96,7 @@ fn allow(net: &Net, order: &Order, bit: u16, fit: &mut [u16]) {
 }
 
 /// Whether every switch with terminals reaches every other within this layer alone.
-fn is_complete(net: &Net, order: &Order, bit: u16) -> bool {
+fn is_complete(net: &Net, order: &AcyclicLayer, bit: u16) -> bool {
     let mut fit = vec![0u16; net.turns()];
     allow(net, order, bit, &mut fit);
     let mut search = Search::new(net.switches());
@@ -185,11 +192,14 @@ fn spanning_tree(net: &Net, levels: &[u32]) -> Vec<bool> {
 }
 
 /// Adds all turns of the spanning tree; a tree has no cycle to close.
-fn admit(net: &Net, order: &mut Order, added: &mut [u16], refuge: &[bool]) {
+fn admit(net: &Net, order: &mut AcyclicLayer, bit: u16, added: &mut [u16], refuge: &[bool]) {
     for u in 0..net.switches() {
         for reverse in net.out(u).filter(|c| refuge[*c]) {
             for leaving in net.out(u).filter(|c| refuge[*c] && *c != reverse) {
-                order.add(net, added, net.reverse(reverse), leaving);
+                let slot = net.slot(leaving);
+                if order.admit(net, net.reverse(reverse), slot) {
+                    added[net.turn(u, net.slot(reverse), slot)] |= bit;
+                }
             }
         }
     }
@@ -198,7 +208,7 @@ fn admit(net: &Net, order: &mut Order, added: &mut [u16], refuge: &[bool]) {
 /// Fits balanced shortest routes, one tree per switch with terminals, into the layers: each route
 /// into the first layer that has all its turns, else into one that can take those it misses. What
 /// fits nowhere is left to the search that follows.
-fn learn(net: &Net, orders: &mut [Order], added: &mut [u16], all: u16) {
+fn learn(net: &Net, orders: &mut [AcyclicLayer], added: &mut [u16], all: u16) {
     let any = vec![u16::MAX; net.turns()];
     let mut search = Search::new(net.switches());
     let mut row = vec![NONE; net.switches()];
@@ -222,11 +232,19 @@ fn learn(net: &Net, orders: &mut [Order], added: &mut [u16], all: u16) {
 struct Teacher {
     /// Layers that can never take a turn: adding it would have closed a cycle.
     blocked: Vec<u16>,
-    tried: Vec<usize>,
+    /// Turns of the route at hand: number, channel and slot.
+    tried: Vec<(usize, usize, u8)>,
 }
 
 impl Teacher {
-    fn fit(&mut self, net: &Net, orders: &mut [Order], added: &mut [u16], search: &mut Search, row: &[u8]) {
+    fn fit(
+        &mut self,
+        net: &Net,
+        orders: &mut [AcyclicLayer],
+        added: &mut [u16],
+        search: &mut Search,
+        row: &[u8],
+    ) {
         for i in 1..search.reached.len() {
             let v = search.reached[i] as usize;
             let c = net.channel(v, row[v]);
@@ -253,7 +271,7 @@ impl Teacher {
     fn add(
         &mut self,
         net: &Net,
-        order: &mut Order,
+        order: &mut AcyclicLayer,
         added: &mut [u16],
         v: usize,
         row: &[u8],
@@ -271,14 +289,18 @@ impl Teacher {
             let turn = net.turn(u, net.back_slot[coming], row[u]);
             if added[turn] & bit == 0 {
                 let is_free = self.blocked[turn] & bit == 0;
-                if !is_free || !order.add(net, added, coming, leaving) {
+                if !is_free || !order.admit(net, coming, row[u]) {
                     if self.tried.is_empty() {
                         self.blocked[turn] |= bit;
                     }
-                    self.tried.iter().for_each(|t| added[*t] &= !bit);
+                    for (turn, coming, slot) in self.tried.drain(..) {
+                        added[turn] &= !bit;
+                        order.remove(net, coming, slot);
+                    }
                     return false;
                 }
-                self.tried.push(turn);
+                added[turn] |= bit;
+                self.tried.push((turn, coming, row[u]));
             }
             coming = leaving;
         }

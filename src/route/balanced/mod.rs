@@ -22,7 +22,6 @@ mod keep;
 mod layers;
 mod level;
 mod net;
-mod order;
 mod refine;
 mod repair;
 mod routing;

@@ -76,11 +76,13 @@ impl Routing<'_> {
             if fullest <= limit {
                 return;
             }
-            // The very fullest channels first: what they lose fills others.
-            let above = base + (fullest - base) * 3 / 5;
-            let mut moved: usize = terminals.iter().map(|t| self.relieve(*t, above, None)).sum();
+            // The very fullest channels first: what they lose fills others. In large fabrics the tree
+            // at hand loses all that helps at once, as looking at it costs more than moving.
+            let above = base + if is_large { (fullest - base) / 4 } else { (fullest - base) * 3 / 5 };
+            let least = if is_large { base } else { above };
+            let mut moved: usize = terminals.iter().map(|t| self.relieve(*t, above, least, None)).sum();
             if moved == 0 && !is_large {
-                moved = terminals.iter().map(|t| self.relieve(*t, limit, None)).sum();
+                moved = terminals.iter().map(|t| self.relieve(*t, limit, limit, None)).sum();
             }
             if moved <= if is_large { size / PATIENCE } else { 0 } {
                 return;
@@ -103,7 +105,7 @@ impl Routing<'_> {
             // Now and then all routes over channels that are just full move on, too: to find new holes.
             let above = if round % 8 == 7 { target - 1 } else { target };
             terminals.iter().for_each(|t| {
-                self.relieve(*t, above, Some(Sideways { target, most: fullest }));
+                self.relieve(*t, above, above, Some(Sideways { target, most: fullest }));
             });
         }
         left - rounds * size
@@ -119,12 +121,13 @@ impl Routing<'_> {
         self.load.iter().max().copied().unwrap_or(0)
     }
 
-    /// Moves what can be moved of one tree away from channels with more than `limit`; returns the
-    /// number of moves.
-    fn relieve(&mut self, terminal: usize, limit: u32, sideways: Option<Sideways>) -> usize {
-        let net = self.net;
-        let is_full = |(v, slot): (usize, &u8)| *slot != NONE && self.load[net.channel(v, *slot)] > limit;
-        if !self.row(terminal).iter().enumerate().any(is_full) {
+    /// Moves what can be moved of one tree away from channels with more than `limit`, if it uses one
+    /// with more than `above`; returns the number of moves.
+    fn relieve(&mut self, terminal: usize, above: u32, limit: u32, sideways: Option<Sideways>) -> usize {
+        let is_full = |(slot, start): (&u8, &u32)| {
+            *slot != NONE && self.load[*start as usize + usize::from(*slot)] > above
+        };
+        if !self.row(terminal).iter().zip(self.net.starts()).any(is_full) {
             return 0;
         }
         self.follow(terminal);

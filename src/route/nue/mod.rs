@@ -12,8 +12,11 @@ mod partition;
 mod root;
 mod search;
 
+use rayon::prelude::*;
+
 use self::complete_cdg::CompleteCdg;
-use self::search::{EscapeForest, Search};
+use self::search::{EscapeForest, NONE, Search};
+use super::graph::Graph;
 use super::{Engine, RouteError};
 use crate::model::{Demand, DestId, Fabric, LayerBudget, SwitchId, Tables, TablesError, TerminalId};
 
@@ -27,34 +30,77 @@ pub struct Nue {
 /// Layers beyond eight gain nothing that the thesis measured, and hardware rarely has them.
 const MOST_LAYERS: usize = 8;
 
+/// Impasses after which a layer is full: destinations of other layers are not tried in it any more.
+const PATIENCE: u32 = 2;
+
 impl Engine for Nue {
     fn name(&self) -> &'static str {
         if self.job_aware { "sar-nue" } else { "nue" }
     }
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
-        let switches = fabric.switches().len();
-        let layers = usize::from(budget.get()).min(MOST_LAYERS).min(switches);
-        let part = parts(fabric, layers);
-        let mut state: Vec<(CompleteCdg<'_>, EscapeForest)> =
-            (0..layers).map(|layer| open_layer(fabric, &part, layer)).collect();
-        let connected = connected(fabric);
+        let graph = Graph::new(fabric);
+        let layers = usize::from(budget.get()).min(MOST_LAYERS).min(graph.switches());
         let oblivious = Demand::oblivious();
         let demand = if self.job_aware { demand } else { &oblivious };
         let counts = Counts::new(fabric, demand);
-        let mut filler = Filler::new(fabric);
-        for phase in phases(fabric, demand, &counts, &part) {
+        let part = parts(fabric, layers);
+        let plan = Plan {
+            graph: &graph,
+            connected: connected(&graph),
+            layers: (0..layers).into_par_iter().map(|l| open_layer(fabric, &graph, &part, l)).collect(),
+            phases: phases(fabric, demand, &counts, &part),
+            part: &part,
+        };
+        // Only where a destination is left to the escape paths the layers must be filled with care.
+        let filled = plan.run(fabric, false).or_else(|| plan.run(fabric, true));
+        let filled = filled.unwrap_or_else(|| unreachable!("a careful run ends with all routes"));
+        Ok(filled.finish(self.name())?)
+    }
+}
+
+/// All that is known before the first route.
+struct Plan<'a> {
+    graph: &'a Graph,
+    /// See [`connected`].
+    connected: Vec<usize>,
+    layers: Vec<(CompleteCdg, EscapeForest)>,
+    phases: Vec<Vec<Destination<'a>>>,
+    /// Layer of each switch's destinations.
+    part: &'a [usize],
+}
+
+impl<'a> Plan<'a> {
+    /// Routes everything. A careful run leaves what has no way to the escape paths; one that is not
+    /// gives up there.
+    fn run(&self, fabric: &'a Fabric, is_careful: bool) -> Option<Filler<'a>> {
+        let mut cdgs: Vec<CompleteCdg> = self.layers.iter().map(|(cdg, _)| cdg.clone()).collect();
+        let mut impasses = vec![0; cdgs.len()];
+        let mut filler = Filler::new(fabric, self.graph, is_careful);
+        for phase in &self.phases {
             filler.weight.fill(0);
             for destination in phase {
-                let home = fabric.home(destination.id);
-                let layer = part[home.index()];
-                let (cdg, escape) = &mut state[layer];
-                filler.search.run(cdg, escape, home, connected[home.index()], &filler.weight);
-                filler.store(destination.id, layer as u8);
+                let home = fabric.home(destination.id).index();
+                // Where its own layer has no way, another may have.
+                let own = self.part[home];
+                let open = (0..cdgs.len()).filter(|l| *l != own && impasses[*l] < PATIENCE);
+                let found = std::iter::once(own).chain(open.collect::<Vec<_>>()).find(|l| {
+                    let size = self.connected[home];
+                    let found = filler.search.run(&mut cdgs[*l], home, size, &filler.weight);
+                    impasses[*l] += u32::from(!found);
+                    found
+                });
+                if found.is_none() {
+                    if !is_careful {
+                        return None;
+                    }
+                    filler.search.fall_back(&self.layers[own].1, home);
+                }
+                filler.store(destination.id, found.unwrap_or(own) as u8);
                 filler.add_load(&destination.sources);
             }
         }
-        Ok(filler.finish(self.name())?)
+        Some(filler)
     }
 }
 
@@ -64,29 +110,23 @@ fn parts(fabric: &Fabric, layers: usize) -> Vec<usize> {
     partition::partition(fabric, &weight, layers)
 }
 
-fn open_layer<'a>(fabric: &'a Fabric, part: &[usize], layer: usize) -> (CompleteCdg<'a>, EscapeForest) {
+fn open_layer(fabric: &Fabric, graph: &Graph, part: &[usize], layer: usize) -> (CompleteCdg, EscapeForest) {
     let targets: Vec<bool> = part.iter().map(|p| *p == layer).collect();
     let list: Vec<SwitchId> = fabric.switch_ids().filter(|s| targets[s.index()]).collect();
     let inside = root::convex_subgraph(fabric, &list);
     let root = root::most_central(fabric, &inside, &list).unwrap_or(SwitchId(0));
-    let escape = EscapeForest::new(fabric, root);
-    let mut cdg = CompleteCdg::new(fabric, &escape.order);
-    escape.mark(fabric, &mut cdg, &targets);
+    let escape = EscapeForest::new(graph, root.index());
+    let mut cdg = CompleteCdg::new(graph, &escape.order);
+    escape.mark(graph, &mut cdg, &targets);
     (cdg, escape)
 }
 
 /// `result[switch]`: size of its part of the fabric. O(channels).
-fn connected(fabric: &Fabric) -> Vec<usize> {
-    let forest = EscapeForest::new(fabric, SwitchId(0));
-    let mut root: Vec<SwitchId> = fabric.switch_ids().collect();
-    let mut size = vec![0; root.len()];
-    for s in &forest.order {
-        if let Some(c) = forest.parent[s.index()] {
-            root[s.index()] = root[fabric.channel(c).from.index()];
-        }
-        size[root[s.index()].index()] += 1;
-    }
-    root.iter().map(|r| size[r.index()]).collect()
+fn connected(graph: &Graph) -> Vec<usize> {
+    let part = graph.components();
+    let mut size = vec![0; part.len()];
+    part.iter().for_each(|p| size[*p as usize] += 1);
+    part.iter().map(|p| size[*p as usize]).collect()
 }
 
 /// A destination, and whose routes to it count as load.
@@ -152,6 +192,7 @@ fn phases<'a>(
 /// Tables under construction.
 struct Filler<'a> {
     fabric: &'a Fabric,
+    graph: &'a Graph,
     search: Search<'a>,
     /// `weight[channel]`: load so far, in the direction of the search.
     weight: Vec<u64>,
@@ -162,13 +203,14 @@ struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    fn new(fabric: &'a Fabric) -> Self {
-        let entries = fabric.switches().len() * fabric.dest_count();
+    fn new(fabric: &'a Fabric, graph: &'a Graph, is_careful: bool) -> Self {
+        let entries = graph.switches() * fabric.dest_count();
         Self {
             fabric,
-            search: Search::new(fabric),
-            weight: vec![0; fabric.channels().len()],
-            below: vec![0; fabric.switches().len()],
+            graph,
+            search: Search::new(graph, is_careful),
+            weight: vec![0; graph.channels()],
+            below: vec![0; graph.switches()],
             ports: vec![Tables::UNREACHABLE; entries],
             layers: vec![Tables::NO_LAYER; entries],
         }
@@ -176,15 +218,15 @@ impl<'a> Filler<'a> {
 
     /// Writes the tree of the last search.
     fn store(&mut self, d: DestId, layer: u8) {
-        let first = d.index() * self.fabric.switches().len();
-        for s in &self.search.order {
-            let port = match self.search.used[s.index()] {
-                Some(c) => self.fabric.channel(c).to_port,
-                None => self.fabric.last_port(d),
+        let (graph, first) = (self.graph, d.index() * self.graph.switches());
+        let home = self.fabric.home(d).index();
+        for s in self.search.order.iter().map(|s| *s as usize) {
+            self.ports[first + s] = match self.search.used[s] {
+                NONE => self.fabric.last_port(d).get(),
+                c => graph.port(graph.reverse(c as usize)),
             };
-            self.ports[first + s.index()] = port.get();
-            if !self.fabric.attached(*s).is_empty() {
-                self.layers[first + s.index()] = if *s == self.fabric.home(d) { 0 } else { layer };
+            if graph.terminals()[s] > 0 {
+                self.layers[first + s] = if s == home { 0 } else { layer };
             }
         }
     }
@@ -195,11 +237,10 @@ impl<'a> Filler<'a> {
         for (s, routes) in sources.iter().copied().flatten() {
             self.below[s.index()] += routes;
         }
-        for s in self.search.order.iter().rev() {
-            if let Some(c) = self.search.used[s.index()] {
-                self.weight[c.index()] += self.below[s.index()];
-                self.below[self.fabric.channel(c).from.index()] += self.below[s.index()];
-            }
+        for s in self.search.order[1..].iter().rev().map(|s| *s as usize) {
+            let c = self.search.used[s] as usize;
+            self.weight[c] += self.below[s];
+            self.below[self.graph.from(c)] += self.below[s];
         }
     }
 

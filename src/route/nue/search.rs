@@ -1,38 +1,46 @@
 //! One destination: a search over channels that never uses a dependency which would close a
 //! cycle (thesis Algorithms 6.2, 6.5 and 6.6).
 //!
-//! Hops dominate the weights, so the search goes level by level instead of keeping a heap. A dependency is tried only when its channel would be taken:
-//! no dependency is used for a channel that is replaced later, and the next-best candidate of a
-//! switch is tried at once when the best is blocked.
+//! Hops dominate the weights, so the search goes level by level instead of keeping a heap. A
+//! dependency is tried only when its channel would be taken: no dependency is used for a channel
+//! that is replaced later, and the next-best candidate of a switch is tried at once when the best is
+//! blocked.
 
 use super::complete_cdg::{CompleteCdg, Use};
-use crate::model::{ChannelId, Fabric, SwitchId};
+use crate::route::graph::Graph;
+
+/// What a careful search adds for a dependency against the order: more than all weights together.
+const DISORDER: u64 = 1 << 40;
+
+/// No channel.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Channels of a spanning forest: `parent[switch]` enters it from the side of its root.
 pub(super) struct EscapeForest {
-    pub(super) parent: Vec<Option<ChannelId>>,
+    parent: Vec<u32>,
     /// Switches, each after its parent.
-    pub(super) order: Vec<SwitchId>,
+    pub(super) order: Vec<u32>,
 }
 
 impl EscapeForest {
     /// Breadth-first from `root`; parts of the fabric that it does not reach get trees of their
     /// own from their lowest switch. O(channels).
-    pub(super) fn new(fabric: &Fabric, root: SwitchId) -> Self {
-        let mut forest = Self { parent: vec![None; fabric.switches().len()], order: Vec::new() };
-        let mut known = vec![false; fabric.switches().len()];
-        for start in std::iter::once(root).chain(fabric.switch_ids()) {
-            if std::mem::replace(&mut known[start.index()], true) {
+    pub(super) fn new(graph: &Graph, root: usize) -> Self {
+        let n = graph.switches();
+        let mut forest = Self { parent: vec![NONE; n], order: Vec::with_capacity(n) };
+        let mut known = vec![false; n];
+        for start in std::iter::once(root).chain(0..n) {
+            if std::mem::replace(&mut known[start], true) {
                 continue;
             }
             let mut next = forest.order.len();
-            forest.order.push(start);
+            forest.order.push(start as u32);
             while next < forest.order.len() {
-                for c in fabric.out(forest.order[next]) {
-                    let to = fabric.channel(*c).to;
-                    if !std::mem::replace(&mut known[to.index()], true) {
-                        forest.parent[to.index()] = Some(*c);
-                        forest.order.push(to);
+                for c in graph.out(forest.order[next] as usize) {
+                    let to = graph.to(c);
+                    if !std::mem::replace(&mut known[to], true) {
+                        forest.parent[to] = c as u32;
+                        forest.order.push(to as u32);
                     }
                 }
                 next += 1;
@@ -42,41 +50,35 @@ impl EscapeForest {
     }
 
     /// Whether a channel belongs to the forest, in either direction.
-    fn has(&self, fabric: &Fabric, c: ChannelId) -> bool {
-        let ch = fabric.channel(c);
-        self.parent[ch.to.index()] == Some(c) || self.parent[ch.from.index()] == Some(c.reverse())
+    fn has(&self, graph: &Graph, c: usize) -> bool {
+        self.parent[graph.to(c)] == c as u32 || self.parent[graph.from(c)] == graph.reverse(c) as u32
     }
 
     /// Uses every dependency of routes over the forest to destinations on `targets` (thesis
     /// Definition 6.2). A forest closes no cycle. O(dependencies).
-    pub(super) fn mark(&self, fabric: &Fabric, cdg: &mut CompleteCdg<'_>, targets: &[bool]) {
+    pub(super) fn mark(&self, graph: &Graph, cdg: &mut CompleteCdg, targets: &[bool]) {
         // Destinations below each switch, and per tree.
         let mut below: Vec<usize> = targets.iter().map(|t| usize::from(*t)).collect();
-        for s in self.order.iter().rev() {
-            if let Some(c) = self.parent[s.index()] {
-                below[fabric.channel(c).from.index()] += below[s.index()];
-            }
+        let up = |s: &u32| {
+            let c = self.parent[*s as usize];
+            (c != NONE).then(|| (*s as usize, graph.from(c as usize)))
+        };
+        for (s, above) in self.order.iter().rev().filter_map(up) {
+            below[above] += below[s];
         }
         let mut whole = below.clone();
-        for s in &self.order {
-            if let Some(c) = self.parent[s.index()] {
-                whole[s.index()] = whole[fabric.channel(c).from.index()];
-            }
+        for (s, above) in self.order.iter().filter_map(up) {
+            whole[s] = whole[above];
         }
-        for p in fabric.channel_ids().filter(|c| self.has(fabric, *c)) {
-            let ch = fabric.channel(p);
+        for p in (0..graph.channels()).filter(|c| self.has(graph, *c)) {
+            let (from, to) = (graph.from(p), graph.to(p));
             // The search comes through `p` if there is a destination on its near side.
-            let near = match self.parent[ch.to.index()] == Some(p) {
-                true => whole[ch.to.index()] - below[ch.to.index()],
-                false => below[ch.from.index()],
-            };
+            let near = if self.parent[to] == p as u32 { whole[to] - below[to] } else { below[from] };
             if near == 0 {
                 continue;
             }
-            for q in fabric.out(ch.to) {
-                if *q != p.reverse() && self.has(fabric, *q) {
-                    cdg.try_use(p, *q);
-                }
+            for q in graph.out(to).filter(|q| *q != graph.reverse(p) && self.has(graph, *q)) {
+                cdg.try_use(graph, p, q);
             }
         }
     }
@@ -84,58 +86,61 @@ impl EscapeForest {
 
 /// Reusable state of the search for one destination.
 pub(super) struct Search<'a> {
-    fabric: &'a Fabric,
-    /// `used[switch]`: the channel through which the search entered it.
-    pub(super) used: Vec<Option<ChannelId>>,
+    graph: &'a Graph,
+    /// `used[switch]`: the channel through which the search entered it, or [`NONE`].
+    pub(super) used: Vec<u32>,
     hops: Vec<u32>,
     sum: Vec<u64>,
     /// Reached switches, each after the one it was reached from.
-    pub(super) order: Vec<SwitchId>,
-    frontier: Vec<SwitchId>,
+    pub(super) order: Vec<u32>,
+    frontier: Vec<u32>,
     /// `best[switch]`: cheapest way into a switch that the next level may reach.
-    best: Vec<(u64, Option<ChannelId>)>,
-    found: Vec<SwitchId>,
+    best: Vec<(u64, u32)>,
+    found: Vec<u32>,
     /// Dependencies that this destination uses first.
-    fresh: Vec<(ChannelId, ChannelId)>,
-    home: SwitchId,
+    fresh: Vec<(u32, u32)>,
+    home: usize,
+    /// Prefer dependencies that the order of the layer has room for to light channels.
+    is_careful: bool,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(fabric: &'a Fabric) -> Self {
-        let switches = fabric.switches().len();
+    pub(super) fn new(graph: &'a Graph, is_careful: bool) -> Self {
+        let n = graph.switches();
         Self {
-            fabric,
-            used: vec![None; switches],
-            hops: vec![0; switches],
-            sum: vec![0; switches],
-            order: Vec::with_capacity(switches),
+            graph,
+            used: vec![NONE; n],
+            hops: vec![0; n],
+            sum: vec![0; n],
+            order: Vec::with_capacity(n),
             frontier: Vec::new(),
-            best: vec![(0, None); switches],
+            best: vec![(0, NONE); n],
             found: Vec::new(),
             fresh: Vec::new(),
-            home: SwitchId(0),
+            home: 0,
+            is_careful,
         }
     }
 
     /// Finds routes from all switches connected with `home`: afterwards `used` and `order` hold
     /// the tree. `connected` is the number of those switches, itself included; `weight[channel]`
-    /// is what balance adds to a hop. Falls back to the escape paths in an impasse.
+    /// is what balance adds to a hop. False, with nothing left in use, in an impasse; what was
+    /// refused then stays so: to ask again in vain would cost a search each time.
     pub(super) fn run(
         &mut self,
-        cdg: &mut CompleteCdg<'_>,
-        escape: &EscapeForest,
-        home: SwitchId,
+        cdg: &mut CompleteCdg,
+        home: usize,
         connected: usize,
         weight: &[u64],
-    ) {
-        self.used.fill(None);
+    ) -> bool {
+        self.used.fill(NONE);
         self.order.clear();
         self.fresh.clear();
         self.home = home;
-        (self.hops[home.index()], self.sum[home.index()]) = (0, 0);
-        self.order.push(home);
+        (self.hops[home], self.sum[home]) = (0, 0);
+        self.order.push(home as u32);
         self.frontier.clear();
-        self.frontier.push(home);
+        self.frontier.push(home as u32);
         let mut moved = false;
         loop {
             while !self.frontier.is_empty() {
@@ -145,119 +150,125 @@ impl<'a> Search<'a> {
                 break;
             }
             if !self.backtrack(cdg, weight) {
-                self.fall_back(cdg, escape);
-                return;
+                self.release(cdg, |_, _, _| false);
+                return false;
             }
             moved = true;
         }
         if moved {
-            self.release_unneeded(cdg);
+            self.release(cdg, |used, graph, (p, q)| {
+                used[graph.to(q as usize)] == q && used[graph.to(p as usize)] == p
+            });
             self.sort();
         }
+        true
     }
 
-    fn reached(&self, s: SwitchId) -> bool {
-        s == self.home || self.used[s.index()].is_some()
+    #[inline]
+    fn reached(&self, s: usize) -> bool {
+        s == self.home || self.used[s] != NONE
     }
 
     /// Takes the dependency from the channel into `q`'s switch to `q`.
-    fn allow(&mut self, cdg: &mut CompleteCdg<'_>, before: Option<ChannelId>, q: ChannelId) -> bool {
-        let Some(p) = before else { return true };
-        let answer = cdg.try_use(p, q);
+    #[inline]
+    fn allow(&mut self, cdg: &mut CompleteCdg, before: u32, q: usize) -> bool {
+        if before == NONE {
+            return true;
+        }
+        let answer = cdg.try_use(self.graph, before as usize, q);
         if answer == Use::New {
-            self.fresh.push((p, q));
+            self.fresh.push((before, q as u32));
         }
         answer != Use::Refused
     }
 
     /// One more hop from the frontier.
-    fn level(&mut self, cdg: &mut CompleteCdg<'_>, weight: &[u64]) {
-        let fabric = self.fabric;
+    fn level(&mut self, cdg: &mut CompleteCdg, weight: &[u64]) {
+        let graph = self.graph;
         let mut found = std::mem::take(&mut self.found);
         found.clear();
-        for s in &self.frontier {
-            let sum = self.sum[s.index()];
-            for q in fabric.out(*s) {
-                let to = fabric.channel(*q).to;
-                if self.reached(to) {
+        for &s in &self.frontier {
+            let sum = self.sum[s as usize];
+            for (q, &to) in graph.out(s as usize).zip(graph.neighbours(s as usize)) {
+                if self.reached(to as usize) {
                     continue;
                 }
-                let (best, known) = &mut self.best[to.index()];
-                let sum = sum + weight[q.index()];
-                if known.is_none() {
+                let (best, known) = &mut self.best[to as usize];
+                let mut sum = sum + weight[q];
+                if self.is_careful && cdg.is_against_order(self.used[s as usize], q) {
+                    sum += DISORDER;
+                }
+                if *known == NONE {
                     found.push(to);
                 }
-                if known.is_none() || sum < *best {
-                    (*best, *known) = (sum, Some(*q));
+                if *known == NONE || sum < *best {
+                    (*best, *known) = (sum, q as u32);
                 }
             }
         }
-        let level = self.hops[self.frontier[0].index()];
+        let level = self.hops[self.frontier[0] as usize];
         self.frontier.clear();
-        for to in &found {
-            let (sum, best) = std::mem::take(&mut self.best[to.index()]);
-            let Some(q) = best else { continue };
-            if self.allow(cdg, self.used[fabric.channel(q).from.index()], q) {
-                self.enter(q, sum);
+        for &to in &found {
+            let (sum, q) = std::mem::replace(&mut self.best[to as usize], (0, NONE));
+            if self.allow(cdg, self.used[graph.from(q as usize)], q as usize) {
+                self.enter(q as usize, sum);
             } else {
-                self.second_best(cdg, *to, level, weight);
+                self.second_best(cdg, to as usize, level, weight);
             }
         }
         self.found = found;
     }
 
     /// Enters a switch whose best channel is blocked through the next best from the same level.
-    fn second_best(&mut self, cdg: &mut CompleteCdg<'_>, to: SwitchId, level: u32, weight: &[u64]) {
-        let fabric = self.fabric;
-        let into = fabric.out(to).iter().map(|c| c.reverse()).filter(|q| {
-            let from = fabric.channel(*q).from;
-            self.reached(from) && self.hops[from.index()] == level
+    fn second_best(&mut self, cdg: &mut CompleteCdg, to: usize, level: u32, weight: &[u64]) {
+        let graph = self.graph;
+        let into = graph.out(to).map(|c| graph.reverse(c)).filter(|q| {
+            let from = graph.from(*q);
+            self.reached(from) && self.hops[from] == level
         });
-        let mut ways: Vec<(u64, ChannelId)> =
-            into.map(|q| (self.sum[fabric.channel(q).from.index()] + weight[q.index()], q)).collect();
+        let mut ways: Vec<(u64, usize)> = into.map(|q| (self.sum[graph.from(q)] + weight[q], q)).collect();
         ways.sort_unstable();
         for (sum, q) in ways {
-            if self.allow(cdg, self.used[fabric.channel(q).from.index()], q) {
+            if self.allow(cdg, self.used[graph.from(q)], q) {
                 return self.enter(q, sum);
             }
         }
     }
 
-    fn enter(&mut self, q: ChannelId, sum: u64) {
-        let ch = self.fabric.channel(q);
-        self.used[ch.to.index()] = Some(q);
-        self.hops[ch.to.index()] = self.hops[ch.from.index()] + 1;
-        self.sum[ch.to.index()] = sum;
-        self.order.push(ch.to);
-        self.frontier.push(ch.to);
+    fn enter(&mut self, q: usize, sum: u64) {
+        let (from, to) = (self.graph.from(q), self.graph.to(q));
+        self.used[to] = q as u32;
+        self.hops[to] = self.hops[from] + 1;
+        self.sum[to] = sum;
+        self.order.push(to as u32);
+        self.frontier.push(to as u32);
     }
 
     /// Algorithm 6.5: enters one island from a neighbour that changes its own channel.
-    fn backtrack(&mut self, cdg: &mut CompleteCdg<'_>, weight: &[u64]) -> bool {
-        for island in self.fabric.switch_ids() {
+    fn backtrack(&mut self, cdg: &mut CompleteCdg, weight: &[u64]) -> bool {
+        let graph = self.graph;
+        for island in 0..graph.switches() {
             if self.reached(island) {
                 continue;
             }
             let mut ways = Vec::new();
-            for out in self.fabric.out(island) {
-                let q = out.reverse();
-                let neighbour = self.fabric.channel(q).from;
+            for out in graph.out(island) {
+                let q = graph.reverse(out);
+                let neighbour = graph.from(q);
                 if !self.reached(neighbour) || neighbour == self.home {
                     continue;
                 }
-                for back in self.fabric.out(neighbour) {
-                    let p = back.reverse();
-                    let from = self.fabric.channel(p).from;
-                    if self.used[neighbour.index()] != Some(p) && self.reached(from) {
-                        let hops = self.hops[from.index()] + 1;
-                        ways.push((hops, self.sum[from.index()] + weight[p.index()], p, q));
+                for p in graph.out(neighbour).map(|back| graph.reverse(back)) {
+                    let from = graph.from(p);
+                    if self.used[neighbour] != p as u32 && self.reached(from) {
+                        ways.push((self.hops[from] + 1, self.sum[from] + weight[p], p, q));
                     }
                 }
             }
             ways.sort_unstable();
             for (_, sum, p, q) in ways {
                 if self.reroute(cdg, p, Some(q), sum) {
-                    self.enter(q, sum + weight[q.index()]);
+                    self.enter(q, sum + weight[q]);
                     self.shortcuts(cdg, island, weight);
                     return true;
                 }
@@ -268,104 +279,95 @@ impl<'a> Search<'a> {
 
     /// Lets the switch that `p` enters use `p` instead of what it uses, if all dependencies on it
     /// (and, if given, one more to `extra`) can be kept.
-    fn reroute(
-        &mut self,
-        cdg: &mut CompleteCdg<'_>,
-        p: ChannelId,
-        extra: Option<ChannelId>,
-        sum: u64,
-    ) -> bool {
-        let ch = *self.fabric.channel(p);
-        if self.is_below(ch.from, ch.to) {
+    fn reroute(&mut self, cdg: &mut CompleteCdg, p: usize, extra: Option<usize>, sum: u64) -> bool {
+        let graph = self.graph;
+        let (from, to) = (graph.from(p), graph.to(p));
+        if self.is_below(from, to) {
             return false;
         }
         let before = self.fresh.len();
-        let mut allowed = self.allow(cdg, self.used[ch.from.index()], p);
-        for q in self.fabric.out(ch.to) {
-            let follows = self.used[self.fabric.channel(*q).to.index()] == Some(*q) || extra == Some(*q);
-            allowed = allowed && (!follows || self.allow(cdg, Some(p), *q));
+        let mut allowed = self.allow(cdg, self.used[from], p);
+        for q in graph.out(to) {
+            let follows = self.used[graph.to(q)] == q as u32 || extra == Some(q);
+            allowed = allowed && (!follows || self.allow(cdg, p as u32, q));
         }
         if allowed {
-            self.used[ch.to.index()] = Some(p);
-            self.hops[ch.to.index()] = self.hops[ch.from.index()] + 1;
-            self.sum[ch.to.index()] = sum;
+            self.used[to] = p as u32;
+            self.hops[to] = self.hops[from] + 1;
+            self.sum[to] = sum;
         } else {
-            self.fresh.drain(before..).for_each(|(p, q)| cdg.release(p, q));
+            let late = self.fresh.drain(before..);
+            late.for_each(|(p, q)| cdg.release(graph, p as usize, q as usize));
         }
         allowed
     }
 
     /// Whether the way from `s` to the destination passes `ancestor`.
-    fn is_below(&self, mut s: SwitchId, ancestor: SwitchId) -> bool {
+    fn is_below(&self, mut s: usize, ancestor: usize) -> bool {
         loop {
             if s == ancestor {
                 return true;
             }
-            match self.used[s.index()] {
-                Some(c) => s = self.fabric.channel(c).from,
-                None => return false,
+            match self.used[s] {
+                NONE => return false,
+                c => s = self.graph.from(c as usize),
             }
         }
     }
 
     /// Algorithm 6.6: neighbours that come closer to the destination through a former island.
-    fn shortcuts(&mut self, cdg: &mut CompleteCdg<'_>, island: SwitchId, weight: &[u64]) {
-        for c in self.fabric.out(island) {
-            let to = self.fabric.channel(*c).to;
-            if to != self.home && self.reached(to) && self.hops[island.index()] + 1 < self.hops[to.index()] {
-                let sum = self.sum[island.index()] + weight[c.index()];
-                self.reroute(cdg, *c, None, sum);
+    fn shortcuts(&mut self, cdg: &mut CompleteCdg, island: usize, weight: &[u64]) {
+        for c in self.graph.out(island) {
+            let to = self.graph.to(c);
+            if to != self.home && self.reached(to) && self.hops[island] + 1 < self.hops[to] {
+                self.reroute(cdg, c, None, self.sum[island] + weight[c]);
             }
         }
     }
 
     /// All routes to this destination take the escape paths, whose dependencies are in use anyway.
-    fn fall_back(&mut self, cdg: &mut CompleteCdg<'_>, escape: &EscapeForest) {
-        self.fresh.drain(..).for_each(|(p, q)| cdg.release(p, q));
-        self.used.fill(None);
+    pub(super) fn fall_back(&mut self, escape: &EscapeForest, home: usize) {
+        self.home = home;
+        self.used.fill(NONE);
         self.order.clear();
-        self.order.push(self.home);
+        self.order.push(home as u32);
         let mut next = 0;
-        while next < self.order.len() {
-            let s = self.order[next];
+        while let Some(&s) = self.order.get(next) {
             next += 1;
-            for c in self.fabric.out(s) {
-                let to = self.fabric.channel(*c).to;
-                if escape.has(self.fabric, *c) && !self.reached(to) {
-                    self.used[to.index()] = Some(*c);
-                    self.order.push(to);
+            for c in self.graph.out(s as usize) {
+                let to = self.graph.to(c);
+                if escape.has(self.graph, c) && !self.reached(to) {
+                    self.used[to] = c as u32;
+                    self.order.push(to as u32);
                 }
             }
         }
     }
 
-    /// Gives back dependencies that rerouted switches no longer need.
-    fn release_unneeded(&mut self, cdg: &mut CompleteCdg<'_>) {
-        let fabric = self.fabric;
+    /// Gives back all dependencies that are not needed.
+    fn release(&mut self, cdg: &mut CompleteCdg, needed: impl Fn(&[u32], &Graph, (u32, u32)) -> bool) {
+        let graph = self.graph;
         for (p, q) in self.fresh.drain(..) {
-            let needed = self.used[fabric.channel(q).to.index()] == Some(q)
-                && self.used[fabric.channel(p).to.index()] == Some(p);
-            if !needed {
-                cdg.release(p, q);
+            if !needed(&self.used, graph, (p, q)) {
+                cdg.release(graph, p as usize, q as usize);
             }
         }
     }
 
     /// Puts `order` right after reroutes: each switch after the one it uses.
     fn sort(&mut self) {
-        let fabric = self.fabric;
         let mut children = vec![Vec::new(); self.used.len()];
-        for s in &self.order {
-            if let Some(c) = self.used[s.index()] {
-                children[fabric.channel(c).from.index()].push(*s);
+        for &s in &self.order {
+            if self.used[s as usize] != NONE {
+                children[self.graph.from(self.used[s as usize] as usize)].push(s);
             }
         }
         self.order.clear();
-        self.order.push(self.home);
+        self.order.push(self.home as u32);
         let mut next = 0;
         while next < self.order.len() {
             let s = self.order[next];
-            self.order.append(&mut children[s.index()]);
+            self.order.append(&mut children[s as usize]);
             next += 1;
         }
     }
