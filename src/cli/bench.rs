@@ -35,7 +35,8 @@ enum What {
 #[command(after_help = "Example:
   sarouter bench peers --quick --engines dfsssp,nue,balanced
 
-CPU seconds are those of the engine alone, one thread. Needs Debian's opensm, ibsim-utils,
+Prints a table per fabric as it is done: of two figures the first is OpenSM's. CPU seconds are
+those of the engine alone, one thread. Needs Debian's opensm, ibsim-utils,
 libopensm-dev and gcc.")]
 struct PeersArgs {
     /// Fabrics; the six of the documentation unless given
@@ -125,19 +126,12 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     for spec in &specs {
         let fabric = fabric::load(spec)?;
         let first = rows.len();
-        if text {
-            print(&heading(spec))?;
-        }
         for engine in &args.engines {
             eprintln!("{engine} on {spec} …");
-            let row = row(&args, spec, &fabric, engine)?;
-            if text {
-                print(&line(&cells(&row)))?;
-            }
-            rows.push(row);
+            rows.push(row(&args, spec, &fabric, engine)?);
         }
         if text {
-            print(&footing(&rows[first..]))?;
+            print(&table(spec, &rows[first..]))?;
         }
     }
     let json = serde_json::to_string_pretty(&rows)?;
@@ -271,25 +265,28 @@ fn output(mut command: tokio::process::Command) -> Result<Output, Failure> {
     })
 }
 
-/// Characters of each column: rows appear one by one, so that widths cannot wait for all.
-const WIDTHS: [usize; 8] = [10, 21, 9, 15, 17, 9, 11, 11];
-
-fn line(cells: &[String]) -> String {
-    let padded: Vec<String> =
-        cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:<width$}")).collect();
-    format!("{}\n", padded.join("  ").trim_end())
-}
-
-fn heading(spec: &str) -> String {
-    let head = ["engine", "CPU s", "speed-up", "max EFI", "mean EFI", "layers", "accepted", "peak MiB"];
-    format!("\n{spec}: OpenSM's figure | ours\n{}", line(&head.map(String::from)))
-}
-
-fn footing(rows: &[Row]) -> String {
+/// The rows of one fabric as a table of Markdown: what docs/results.md shows.
+fn table(spec: &str, rows: &[Row]) -> String {
     let bound = rows.iter().map(|r| r.lower_bound).max().unwrap_or(0);
-    let mut text = format!("no tables have a max EFI below {bound}\n");
+    let mut text = format!("**`{spec}`**; no tables have a max EFI below {}:\n\n", thousands(bound));
+    text += "| engine | CPU s | speed-up | max EFI | mean EFI | layers | accepted | peak MiB |\n";
+    text += "|---|---:|---:|---:|---:|---:|---:|---:|\n";
+    rows.iter().for_each(|row| text += &format!("| {} |\n", cells(row).join(" | ")));
     for row in rows.iter().filter(|r| r.ours.figures.is_none()) {
-        text += &format!("ours, {}: {}\n", row.engine, row.ours.answer);
+        text += &format!("\nOurs, {}: {}.\n", row.engine, row.ours.answer);
+    }
+    text + "\n"
+}
+
+/// A number with commas between groups of three digits.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
     }
     text
 }
@@ -299,17 +296,60 @@ fn cells(row: &Row) -> Vec<String> {
         let theirs = row.opensm.as_ref().map_or(Some("–".to_string()), show);
         let none = |side: Option<&Side>| side.map_or("–".to_string(), |s| s.answer.clone());
         let theirs = theirs.unwrap_or_else(|| none(row.opensm.as_ref()));
-        format!("{theirs} | {}", show(&row.ours).unwrap_or_else(|| "–".to_string()))
+        format!("{theirs} / {}", show(&row.ours).unwrap_or_else(|| "–".to_string()))
     };
-    let figure = |show: fn(&SideFigures) -> String| both(&move |side: &Side| side.figures.as_ref().map(show));
+    let figure = |show: fn(&SideFigures) -> String| {
+        both(&move |side: &Side| Some(side.figures.as_ref().map_or("–".to_string(), show)))
+    };
+    let seconds = |side: &Side| match &side.figures {
+        Some(_) => side.cpu_seconds.map(|s| format!("{s:.4}")),
+        None => Some(if side.answer.len() > 12 { "refused".to_string() } else { side.answer.clone() }),
+    };
     vec![
         row.engine.clone(),
-        both(&|side| side.cpu_seconds.map(|s| format!("{s:.4}"))),
+        both(&seconds),
         row.speedup.map_or("–".to_string(), |s| format!("{s:.1}×")),
-        figure(|f| f.load_max.to_string()),
+        figure(|f| thousands(f.load_max)),
         figure(|f| format!("{:.1}", f.load_mean)),
         figure(|f| f.layers.to_string()),
         figure(|f| if f.accepted { "yes".to_string() } else { "no".to_string() }),
-        both(&|side| side.peak_rss_bytes.map(|b| (b >> 20).to_string())),
+        both(&|side| Some(side.peak_rss_bytes.map_or("–".to_string(), |b| (b >> 20).to_string()))),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_markdown_with_both_sides() {
+        let figures = |load_max| SideFigures {
+            load_max,
+            load_mean: 12.25,
+            mean_hops: 3.0,
+            layers: 1,
+            accepted: true,
+            lower_bound: 1199,
+        };
+        let ours = Side {
+            answer: "routed".to_string(),
+            cpu_seconds: Some(0.004),
+            peak_rss_bytes: Some(8 << 20),
+            figures: Some(figures(10_890)),
+        };
+        let opensm = Some(Side { answer: "> 30 s".to_string(), ..Side::default() });
+        let row = Row {
+            fabric: "kary:10,3".to_string(),
+            engine: "minhop".to_string(),
+            lower_bound: 1199,
+            opensm,
+            ours,
+            speedup: None,
+        };
+        let text = table("kary:10,3", &[row]);
+        assert!(text.starts_with("**`kary:10,3`**; no tables have a max EFI below 1,199:\n\n| engine |"));
+        let last = "| minhop | > 30 s / 0.0040 | – | – / 10,890 | – / 12.2 | – / 1 | – / yes | – / 8 |\n\n";
+        assert!(text.ends_with(last), "{text}");
+        assert_eq!([999, 1000, 1_234_567].map(thousands), ["999", "1,000", "1,234,567"]);
+    }
 }
