@@ -2,6 +2,7 @@
 
 mod angara;
 mod bench;
+mod capture;
 mod common;
 mod compare;
 mod completions;
@@ -98,6 +99,8 @@ enum Command {
     Epilog(prolog::EpilogArgs),
     /// Feed a recording of the service back and compare the epochs
     ReplayEvents(replay_events::Args),
+    /// Pack a recording without names, for a bug report
+    Capture(capture::Args),
     /// Check a site's set-up
     Doctor(doctor::Args),
     /// Job history through every engine
@@ -138,6 +141,7 @@ impl Command {
             Self::Resume(args) => hold::resume(args, context),
             Self::Prolog(args) => prolog::run(args, context),
             Self::Epilog(args) => prolog::epilog(args, context),
+            Self::Capture(args) => capture::run(args, context),
             Self::ReplayEvents(args) => replay_events::run(args, context),
             Self::Doctor(args) => doctor::run(args, context),
             Self::Replay(args) => replay::run(args, context),

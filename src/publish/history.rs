@@ -98,7 +98,7 @@ pub(super) fn read(store: &EpochStore) -> Result<History, StoreError> {
             Err(e) => notes.push(format!("{} cannot be read: {e}", path.display())),
         }
     }
-    for epoch in missing(store, &rows)? {
+    for epoch in missing(store, |n| rows.contains_key(n))? {
         match store.epoch(epoch) {
             Ok(found) => drop(rows.insert(epoch, HistoryRow::of(&found))),
             Err(e) => notes.push(e.to_string()),
@@ -107,11 +107,16 @@ pub(super) fn read(store: &EpochStore) -> Result<History, StoreError> {
     Ok(History { rows: rows.into_values().collect(), notes })
 }
 
-fn missing(
-    store: &EpochStore,
-    rows: &BTreeMap<EpochNumber, HistoryRow>,
-) -> Result<Vec<EpochNumber>, StoreError> {
-    Ok(store.epochs()?.into_iter().filter(|n| !rows.contains_key(n)).collect())
+fn missing(store: &EpochStore, known: impl Fn(&EpochNumber) -> bool) -> Result<Vec<EpochNumber>, StoreError> {
+    Ok(store.epochs()?.into_iter().filter(|n| !known(n)).collect())
+}
+
+/// Whether the index has a line for an epoch. Not all of a year's lines are read for that.
+fn has(connection: &Connection, epoch: EpochNumber) -> rusqlite::Result<bool> {
+    let number = i64::try_from(epoch.get()).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM epochs WHERE epoch = ?1)")?
+        .query_row([number], |row| row.get(0))
 }
 
 fn read_index(path: &Path) -> rusqlite::Result<BTreeMap<EpochNumber, HistoryRow>> {
@@ -180,6 +185,7 @@ pub(super) fn index(store: &EpochStore, newest: EpochNumber) {
 fn add_missing(store: &EpochStore, path: &Path, newest: EpochNumber) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
     let transaction = connection.transaction()?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version != VERSION {
@@ -190,8 +196,9 @@ fn add_missing(store: &EpochStore, path: &Path, newest: EpochNumber) -> rusqlite
     // A state directory that was emptied counts from 1 again: its rows of then are void.
     let stale = i64::try_from(newest.get()).unwrap_or(i64::MAX);
     transaction.execute("DELETE FROM epochs WHERE epoch >= ?1", [stale])?;
-    let known = rows(&transaction)?;
-    for epoch in missing(store, &known).unwrap_or_default() {
+    // What cannot be read is written again.
+    let known = |epoch: &EpochNumber| has(&transaction, *epoch).unwrap_or(false);
+    for epoch in missing(store, known).unwrap_or_default() {
         if let Ok(epoch) = store.epoch(epoch) {
             insert(&transaction, &HistoryRow::of(&epoch))?;
         }

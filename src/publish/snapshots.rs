@@ -13,6 +13,10 @@ use crate::measure::Figures;
 /// How long a writer waits for another.
 const BUSY: Duration = Duration::from_millis(100);
 
+/// KiB of the file that a writer keeps in memory, negative as SQLite wants it: a few rows are
+/// written, not the whole file read.
+pub(super) const CACHE: i64 = -256;
+
 /// One good look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
@@ -58,6 +62,7 @@ impl EpochStore {
         connection.busy_timeout(BUSY)?;
         // A power cut may cost the last rows, not the file.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "cache_size", CACHE)?;
         let transaction = connection.transaction()?;
         transaction.execute_batch(SCHEMA)?;
         let number = |n: EpochNumber| i64::try_from(n.get()).unwrap_or(i64::MAX);

@@ -10,6 +10,7 @@
 //! Lines are not synced one by one: a killed process loses none, a machine without power may lose the
 //! last ones. A line that was cut short is dropped when the file is opened again.
 
+pub mod capture;
 pub mod replay;
 
 use std::collections::BTreeMap;

@@ -19,6 +19,7 @@ mod handoff;
 mod helpers;
 mod jobs;
 mod measure;
+mod mutation;
 mod node_names;
 mod nue;
 mod placement;

@@ -13,6 +13,7 @@ mod placement;
 mod plugin;
 mod prolog;
 mod replay;
+mod service;
 mod slurm;
 mod slurmrestd;
 mod spank;

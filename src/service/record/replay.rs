@@ -15,6 +15,7 @@ use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
 use crate::observe::ibnetdiscover;
 use crate::plan::Policy;
 use crate::publish::{EpochNumber, EpochStore, StoreError};
+use crate::report::Compute;
 use crate::service::pass::{self, PassError};
 use crate::service::step::{Action, Event, Rhythm, Step, View};
 
@@ -65,7 +66,8 @@ pub struct Replayed {
 /// Differences that are named.
 pub const NAMED: usize = 20;
 
-struct Replay<'a> {
+/// The service without clock and outside.
+pub(super) struct Replay<'a> {
     store: &'a EpochStore,
     step: Option<Step>,
     fabric: Option<(Arc<Fabric>, Arc<NodeMap>)>,
@@ -75,7 +77,32 @@ struct Replay<'a> {
     many: Option<Vec<Job>>,
     /// To be routed.
     view: Option<Arc<View>>,
+    /// When it was seen.
+    seen: DateTime<Utc>,
     found: Replayed,
+}
+
+/// The files of a recording, a directory or one file of it, and the epoch beside the first.
+pub(super) fn recorded(recording: &Path) -> Result<(Vec<PathBuf>, PathBuf), ReplayError> {
+    let failed = |source| ReplayError::Io { path: recording.to_path_buf(), source };
+    if !recording.is_dir() {
+        return Ok((vec![recording.to_path_buf()], recording.with_extension("epoch")));
+    }
+    let numbers = files(recording).map_err(failed)?;
+    let first = *numbers.first().ok_or_else(|| ReplayError::Empty(recording.to_path_buf()))?;
+    Ok((numbers.iter().map(|n| file_path(recording, *n)).collect(), base_path(recording, first)))
+}
+
+/// Calls `take` with each line, its file and number, and `each` with its bytes.
+pub(super) fn each_line(
+    paths: &[PathBuf],
+    each: &mut dyn FnMut(usize),
+    mut take: impl FnMut(Line, &Path, usize) -> Result<(), ReplayError>,
+) -> Result<(), ReplayError> {
+    for (n, path) in paths.iter().enumerate() {
+        read(path, |line, number| take(line, path, number), n + 1 == paths.len(), each)?;
+    }
+    Ok(())
 }
 
 /// Feeds the recording of a directory, or one file of it, into an empty state directory. `each` is
@@ -88,49 +115,23 @@ pub fn replay(
     into: &EpochStore,
     each: &mut dyn FnMut(usize),
 ) -> Result<Replayed, ReplayError> {
-    let failed = |source| ReplayError::Io { path: recording.to_path_buf(), source };
-    let (paths, base): (Vec<PathBuf>, PathBuf) = if recording.is_dir() {
-        let numbers = files(recording).map_err(failed)?;
-        let first = *numbers.first().ok_or_else(|| ReplayError::Empty(recording.to_path_buf()))?;
-        (numbers.iter().map(|n| file_path(recording, *n)).collect(), base_path(recording, first))
-    } else {
-        (vec![recording.to_path_buf()], recording.with_extension("epoch"))
-    };
+    let (paths, base) = recorded(recording)?;
     if into.current()?.is_some() {
         let source = io::Error::new(io::ErrorKind::AlreadyExists, "there are epochs in it already");
         return Err(ReplayError::Io { path: into.path().to_path_buf(), source });
     }
     drop(into.lock()?);
-    let mut replay = Replay {
-        store: into,
-        step: None,
-        fabric: None,
-        policy: None,
-        jobs: BTreeMap::new(),
-        many: None,
-        view: None,
-        found: Replayed::default(),
-    };
-    for (n, path) in paths.iter().enumerate() {
-        read(
-            path,
-            |line, number| {
-                if replay.found.lines == 0 {
-                    if let Line::Begin { in_force: Some(made), .. } = &line {
-                        adopt(into, made.epoch, &base)?;
-                    }
-                }
-                replay.found.lines += 1;
-                replay.handle(line).map_err(|message| ReplayError::Line {
-                    path: path.clone(),
-                    line: number,
-                    message,
-                })
-            },
-            n + 1 == paths.len(),
-            each,
-        )?;
-    }
+    let mut replay = Replay::new(into);
+    each_line(&paths, each, |line, path, number| {
+        if replay.found.lines == 0 {
+            if let Line::Begin { in_force: Some(made), .. } = &line {
+                adopt(into, made.epoch, &base)?;
+            }
+        }
+        replay.found.lines += 1;
+        let wrong = |message| ReplayError::Line { path: path.to_path_buf(), line: number, message };
+        replay.handle(line).map_err(wrong)
+    })?;
     Ok(replay.found)
 }
 
@@ -193,13 +194,47 @@ pub fn parse(text: &str) -> Result<Line, String> {
     }
 }
 
-impl Replay<'_> {
-    fn handle(&mut self, line: Line) -> Result<(), String> {
+impl<'a> Replay<'a> {
+    pub(super) fn new(store: &'a EpochStore) -> Self {
+        Self {
+            store,
+            step: None,
+            fabric: None,
+            policy: None,
+            jobs: BTreeMap::new(),
+            many: None,
+            view: None,
+            seen: DateTime::UNIX_EPOCH,
+            found: Replayed::default(),
+        }
+    }
+
+    /// Makes the epoch that is due, if one is, as if its computation had cost nothing; the line that
+    /// records it.
+    pub(super) fn make(&mut self) -> Result<Option<Line>, String> {
+        let Some(view) = self.view.take() else { return Ok(None) };
+        let time = self.seen;
+        let again = Some((time, Compute::default()));
+        Ok(Some(match pass::pass_as(self.store, usize::MAX, &view, again) {
+            Ok(passed) => {
+                let fabric = view.fabric.fingerprint();
+                self.step()?.handle(time, Event::InForce(fabric, passed.demand));
+                Line::InForce { time, made: passed.made }
+            }
+            Err(_) => {
+                self.step()?.handle(time, Event::RouteFailed);
+                Line::RouteFailed { time }
+            }
+        }))
+    }
+
+    pub(super) fn handle(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Begin { time, interval_ms, backoff_max_ms, goes_on, in_force, .. } => {
                 let of = |ms: i64| TimeDelta::try_milliseconds(ms).unwrap_or(TimeDelta::MAX);
                 let rhythm = Rhythm { interval: of(interval_ms), backoff_max: of(backoff_max_ms) };
-                if !goes_on {
+                // The first file that is left may begin in the middle.
+                if !goes_on || self.step.is_none() {
                     // Made, but the process ended before it was recorded.
                     let current = self.store.current().ok().flatten();
                     if let Some(made) = in_force.filter(|made| Some(made.epoch) > current) {
@@ -217,6 +252,7 @@ impl Replay<'_> {
             Line::Seen { time, snapshot, whole, jobs, ended } => {
                 let view = self.view_of(snapshot, whole, jobs, &ended)?;
                 self.found.looks += 1;
+                self.seen = time;
                 let action = self.step()?.handle(time, Event::Seen(Arc::clone(&view)));
                 self.view = matches!(action, Action::Route(_)).then_some(view);
             }

@@ -38,11 +38,11 @@ impl Service {
         }
     }
 
-    /// Writes a look into the history, beside the loop. While the disk is slow, looks that made no
-    /// epoch are left out.
+    /// Writes a look into the history, beside the loop. While the disk is slow, looks are left
+    /// out: nothing waits for it, and nothing piles up.
     pub(super) fn remember(&mut self) {
         let busy = self.remembering.as_ref().is_some_and(|task| !task.is_finished());
-        let Some(sight) = self.sight.as_ref().filter(|_| !busy || self.figures.is_some()) else { return };
+        let Some(sight) = self.sight.as_ref().filter(|_| !busy) else { return };
         let snapshot = Snapshot {
             time: sight.view.jobs.time,
             jobs: sight.view.jobs.jobs.len(),

@@ -1,0 +1,183 @@
+//! A recording without names, for a bug report: fabric and jobs under other names and GUIDs, the same
+//! ones throughout, and the epochs that follow from them.
+//!
+//! GUIDs keep their order, on which routing depends; node names, job ids and descriptions become
+//! numbers. The epochs are made anew from what is left, so that who gets the capture can repeat them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::replay::{Replay, ReplayError, each_line, recorded};
+use super::{DIRECTORY, Line, file_path};
+use crate::model::{Fabric, FabricBuilder, FabricError, Guid, Job, JobId, NewTerminal, NodeName};
+use crate::observe::ibnetdiscover::{self, to_ibnetdiscover};
+use crate::publish::EpochStore;
+
+/// What was captured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Captured {
+    /// Good looks.
+    pub looks: u64,
+    /// Nodes that got another name.
+    pub nodes: usize,
+    /// Jobs that got another id.
+    pub jobs: usize,
+    /// Epochs made of it.
+    pub epochs: u64,
+}
+
+/// Old to new, made before anything is written.
+#[derive(Default)]
+struct Names {
+    guids: BTreeMap<Guid, Guid>,
+    nodes: BTreeMap<NodeName, NodeName>,
+    jobs: BTreeMap<JobId, JobId>,
+}
+
+/// Where the new GUIDs begin.
+const FIRST_GUID: u64 = 0x0002_c903_0000_0001;
+
+/// Reads a recording and writes an anonymous one, with its epochs, into a new state directory.
+///
+/// # Errors
+/// If the recording is damaged or the directory is not empty.
+pub fn capture(recording: &Path, into: &EpochStore) -> Result<Captured, ReplayError> {
+    let (paths, _) = recorded(recording)?;
+    let names = Names::of(&paths)?;
+    let directory = into.path().join(DIRECTORY);
+    let failed = |source| ReplayError::Io { path: directory.clone(), source };
+    drop(into.lock()?);
+    fs::create_dir(&directory).map_err(failed)?;
+    let mut out = fs::File::create(file_path(&directory, 1)).map_err(failed)?;
+    let mut replay = Replay::new(into);
+    let mut captured = Captured { nodes: names.nodes.len(), jobs: names.jobs.len(), ..Captured::default() };
+    each_line(&paths, &mut |_| (), |line, path, number| {
+        let wrong = |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
+        let Some(line) = names.rename(line).map_err(wrong)? else { return Ok(()) };
+        captured.looks += u64::from(matches!(line, Line::Seen { .. }));
+        let mut write = |line: &Line| {
+            let text = serde_json::to_string(line).unwrap_or_default();
+            writeln!(out, "{text}").map_err(failed)
+        };
+        write(&line)?;
+        replay.handle(line).map_err(wrong)?;
+        if let Some(made) = replay.make().map_err(wrong)? {
+            captured.epochs += u64::from(matches!(made, Line::InForce { made: Some(_), .. }));
+            write(&made)?;
+        }
+        Ok(())
+    })?;
+    Ok(captured)
+}
+
+impl Names {
+    fn of(paths: &[PathBuf]) -> Result<Self, ReplayError> {
+        let mut names = Self::default();
+        let (mut guids, mut nodes) = (BTreeSet::new(), BTreeSet::new());
+        each_line(paths, &mut |_| (), |line, path, number| {
+            let wrong =
+                |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
+            match line {
+                Line::Fabric { text, nodes: named } => {
+                    let fabric = parse(&text).map_err(wrong)?;
+                    guids.extend(fabric.switches().iter().map(|s| s.guid));
+                    guids.extend(fabric.terminals().iter().flat_map(|t| [t.node_guid, t.port_guid]));
+                    nodes.extend(named.into_keys());
+                }
+                Line::Seen { jobs, .. } => {
+                    for job in jobs {
+                        let next = (names.jobs.len() + 1).to_string();
+                        nodes.extend(job.nodes);
+                        let new = JobId::new(next).map_err(|e| wrong(e.to_string()))?;
+                        names.jobs.entry(job.id).or_insert(new);
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let new = |i: usize| Guid::new(FIRST_GUID + i as u64).ok();
+        names.guids = guids.into_iter().enumerate().filter_map(|(i, old)| Some((old, new(i)?))).collect();
+        let new = |i: usize| NodeName::new(format!("n{}", i + 1)).ok();
+        names.nodes = nodes.into_iter().enumerate().filter_map(|(i, old)| Some((old, new(i)?))).collect();
+        Ok(names)
+    }
+
+    /// The same without names; `None` for what is made anew.
+    fn rename(&self, line: Line) -> Result<Option<Line>, String> {
+        Ok(Some(match line {
+            Line::Begin { format, time, interval_ms, backoff_max_ms, goes_on, .. } => {
+                Line::Begin { format, time, interval_ms, backoff_max_ms, goes_on, in_force: None }
+            }
+            Line::Fabric { text, nodes } => {
+                let fabric = self.fabric(&parse(&text)?).map_err(|e| e.to_string())?;
+                let nodes =
+                    nodes.iter().map(|(n, g)| (self.node(n), g.iter().map(|g| self.guid(*g)).collect()));
+                Line::Fabric { text: to_ibnetdiscover(&fabric), nodes: nodes.collect() }
+            }
+            Line::Policy(mut policy) => {
+                policy.storage = policy.storage.iter().map(|g| self.guid(*g)).collect();
+                Line::Policy(policy)
+            }
+            Line::Seen { time, snapshot, whole, jobs, ended } => {
+                let jobs = jobs
+                    .into_iter()
+                    .map(|j| {
+                        Job::new(
+                            self.job(&j.id),
+                            j.state,
+                            j.nodes.iter().map(|n| self.node(n)).collect(),
+                            j.start,
+                        )
+                    })
+                    .collect();
+                let ended = ended.iter().map(|id| self.job(id)).collect();
+                Line::Seen { time, snapshot, whole, jobs, ended }
+            }
+            Line::InForce { .. } | Line::RouteFailed { .. } => return Ok(None),
+            other => other,
+        }))
+    }
+
+    fn guid(&self, old: Guid) -> Guid {
+        self.guids.get(&old).copied().unwrap_or(old)
+    }
+    fn node(&self, old: &NodeName) -> NodeName {
+        self.nodes.get(old).unwrap_or(old).clone()
+    }
+    fn job(&self, old: &JobId) -> JobId {
+        self.jobs.get(old).unwrap_or(old).clone()
+    }
+
+    fn fabric(&self, old: &Fabric) -> Result<Fabric, FabricError> {
+        let mut new = FabricBuilder::default();
+        let mut ids = Vec::new();
+        for (i, s) in old.switches().iter().enumerate() {
+            ids.push(new.switch(self.guid(s.guid), s.ports, Some(s.lid), &format!("switch {}", i + 1))?);
+        }
+        for (i, t) in old.terminals().iter().enumerate() {
+            new.terminal(NewTerminal {
+                node_guid: self.guid(t.node_guid),
+                port_guid: self.guid(t.port_guid),
+                adapter_port: t.adapter_port,
+                lid: Some(t.lid),
+                description: format!("host {}", i + 1),
+                role: t.role,
+                switch: ids[t.switch.index()],
+                port: t.port,
+            })?;
+        }
+        for c in old.channels().iter().step_by(2) {
+            new.cable(ids[c.from.index()], c.from_port, ids[c.to.index()], c.to_port)?;
+        }
+        new.build()
+    }
+}
+
+fn parse(text: &str) -> Result<Fabric, String> {
+    ibnetdiscover::parse(Path::new("fabric"), text).map(|f| f.fabric).map_err(|e| e.to_string())
+}

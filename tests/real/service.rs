@@ -1,0 +1,139 @@
+//! The service's network interface and metrics, judged by other people's programs.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::testbed::{await_some, run};
+
+struct Service {
+    dir: tempfile::TempDir,
+    child: Child,
+    port: u16,
+}
+
+const TOKEN: &str = "0123456789abcdef-read";
+
+impl Service {
+    /// With TLS; publishes one epoch.
+    fn up() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        certificate(dir.path(), "localhost");
+        fs::create_dir(path("spool")).unwrap();
+        fs::write(path("spool/jobs"), "1 n[1,5]\n").unwrap();
+        fs::write(path("tokens"), format!("{TOKEN} read\n")).unwrap();
+        for secret in ["tokens", "key.pem"] {
+            fs::set_permissions(path(secret), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let settings = format!(
+            "[state]\ndirectory = \"state\"\n[fabric]\nsource = \"fattree:4x4,2\"\n[slurm]\nsource = \"spool\"\n\
+             [spool]\ndirectory = \"spool\"\n[opensm]\nwatch = false\n[api]\ntcp = \"127.0.0.1:{port}\"\n\
+             token_file = \"tokens\"\ntls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\n"
+        );
+        fs::write(path("sarouter.toml"), settings).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sarouter"))
+            .args(["serve", "--format", "json", "--config"])
+            .arg(path("sarouter.toml"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("\"epoch\""), "{line}");
+        Self { dir, child, port }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What curl gets, or its exit code.
+    fn curl(&self, path: &str, token: &str, more: &[&str]) -> Result<String, i32> {
+        let mut command = Command::new("curl");
+        command.args(["--silent", "--show-error", "--fail", "--cacert"]).arg(self.path("cert.pem"));
+        // Not on the command line: others can see that.
+        command.args(["--header", "@-"]).args(more).arg(format!("https://localhost:{}{path}", self.port));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "Authorization: Bearer {token}").unwrap();
+        let output = child.wait_with_output().unwrap();
+        match output.status.code() {
+            Some(0) => Ok(String::from_utf8(output.stdout).unwrap()),
+            code => Err(code.unwrap_or(-1)),
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Writes `cert.pem` and `key.pem`.
+fn certificate(dir: &Path, name: &str) {
+    run(Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", &format!("/CN={name}"), "-addext", &format!("subjectAltName=DNS:{name}"), "-keyout"])
+        .arg(dir.join("key.pem"))
+        .arg("-out")
+        .arg(dir.join("cert.pem")));
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn promtool_accepts_the_metrics_and_curl_the_certificate() {
+    use std::os::unix::fs::PermissionsExt;
+    let service = Service::up();
+    let metrics = service.curl("/metrics", TOKEN, &[]).unwrap();
+    assert!(metrics.contains("\nsarouter_epoch 1\n"), "{metrics}");
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    promtool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.is_empty(), "promtool: {said}\n{metrics}");
+    // Every series of the dashboard is told.
+    let dashboard = fs::read_to_string(crate::testbed::root().join("config/grafana-dashboard.json")).unwrap();
+    let _: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+    let names = dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let used: std::collections::BTreeSet<&str> =
+        names.filter(|n| n.starts_with("sarouter_") || n.starts_with("process_")).collect();
+    assert!(used.len() > 10, "{used:?}");
+    for name in used {
+        assert!(metrics.contains(&format!("# TYPE {name} ")), "{name} is not told");
+    }
+    // 22: HTTP says no; 60: the certificate is not the expected one; 52 and 56: no answer.
+    assert_eq!(service.curl("/v1/health", "wrong-wrong-wrong-wrong", &[]), Err(22));
+    assert_eq!(service.curl("/v1/look", TOKEN, &["--request", "POST"]), Err(22));
+    let plain = run(Command::new("sh")
+        .arg("-c")
+        .arg(format!("curl --silent http://localhost:{}/v1/health; test $? != 0", service.port)));
+    assert_eq!(plain, "");
+    // A new certificate is used without a restart.
+    let old = service.path("old.pem");
+    fs::copy(service.path("cert.pem"), &old).unwrap();
+    certificate(service.dir.path(), "localhost");
+    fs::set_permissions(service.path("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
+    await_some("the new certificate", || service.curl("/v1/health", TOKEN, &[]).ok());
+    assert_eq!(service.curl("/v1/health", TOKEN, &["--cacert", old.to_str().unwrap()]), Err(60));
+}
