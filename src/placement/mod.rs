@@ -4,11 +4,13 @@
 //! run. The answer is a set of exactly that many of those nodes, with what it is predicted to cost
 //! beside what the batch system's own choice would ([`usual`]).
 //!
-//! - On a **switched fabric** ([`switched`]) the best set has the smallest predicted largest
-//!   effective EFI (Definition 5.1) of the job and of the jobs it shares channels with; among
-//!   those, the one that adds the least to channels in use. One switch, the fullest that fits, if
-//!   there is one: such a job needs no channel. Else sets on few switches close to each other and
-//!   sets spread over the least loaded uplinks are tried.
+//! - On a **switched fabric** ([`switched`]): one switch, the fullest that fits, if there is one:
+//!   such a job needs no channel. Else a set on as few switches as possible; of those the one with the
+//!   smallest predicted largest effective EFI (Definition 5.1) of the job and of the jobs it shares
+//!   channels with; among those the one that adds the least to channels in use. On a fabric with one
+//!   host per switch that is the prediction alone. (The prediction first, and switches last, spreads
+//!   small jobs over all leaves: best for the job that starts, worse for all that follow, see
+//!   `docs/results.md`.)
 //! - On a **direct torus** ([`direct`]) the set must be routable as a whole, should share few
 //!   channels with running jobs, then have a small largest load, then be compact.
 //!
