@@ -234,8 +234,11 @@ fn tables(args: &Args, input: &Input) -> Result<Tables, Failure> {
     }
 }
 
+/// A job, and its terminals.
+type PlacedJob = (Option<JobId>, Vec<u32>);
+
 /// Jobs as terminals; those on fewer than two are left out.
-fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<(Option<JobId>, Vec<u32>)>, Failure> {
+fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<PlacedJob>, Failure> {
     let nodes = source.nodes(&input.fabric)?;
     let placed = nodes.place(&job_files::load(jobs)?);
     let terminals = |t: &Vec<crate::model::TerminalId>| t.iter().map(|t| t.index() as u32).collect();

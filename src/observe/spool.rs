@@ -129,7 +129,7 @@ mod tests {
         assert!(told("jobs").unwrap_err().contains("mode 664"));
         rustix::fs::mknodat(
             rustix::fs::CWD,
-            &spool.join("pipe"),
+            spool.join("pipe"),
             rustix::fs::FileType::Fifo,
             rustix::fs::Mode::RUSR,
             0,

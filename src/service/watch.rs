@@ -58,7 +58,7 @@ impl Files {
             Some(FabricSource::Source(path)) if !spec::is_spec(path) => Some(PathBuf::from(path)),
             _ => None,
         };
-        let others = [&settings.node_map, &settings.slurm.topology].into_iter().cloned().flatten();
+        let others = [&settings.node_map, &settings.slurm.topology].into_iter().flatten().cloned();
         Self {
             settings: config.and_then(|path| std::path::absolute(path).ok()),
             looked_at: fabric.into_iter().chain(others).collect(),

@@ -12,6 +12,7 @@ pub const ADAPTIVE: [&str; 8] =
 
 /// A routing chosen by name.
 #[expect(missing_docs, reason = "each variant is its type")]
+#[expect(clippy::large_enum_variant, reason = "there is one per run")]
 pub enum AnyRouter<'a> {
     Table(TableRouter<'a>),
     Torus(TorusRouter),

@@ -148,7 +148,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
-    fn to_the_end(&mut self) -> Outcome {
+    fn run_out(&mut self) -> Outcome {
         let ended = self.run(u64::MAX);
         self.outcome(ended, self.stats.last_delivery)
     }
@@ -165,7 +165,7 @@ pub fn exchange<R: Router>(
     script: Script,
     seed: u64,
 ) -> Result<Outcome, String> {
-    Ok(Simulator::new(net, settings, router, script, seed)?.to_the_end())
+    Ok(Simulator::new(net, settings, router, script, seed)?.run_out())
 }
 
 /// Runs several exchanges at once to their end; also when each of them was finished, in ns.
@@ -180,7 +180,7 @@ pub fn jobs<R: Router>(
     seed: u64,
 ) -> Result<(Outcome, Vec<Option<f64>>), String> {
     let mut simulator = Simulator::new(net, settings, router, jobs, seed)?;
-    let outcome = simulator.to_the_end();
+    let outcome = simulator.run_out();
     let finished = |s: &Script| s.finished().map(|t| settings.nanoseconds(t));
     Ok((outcome, simulator.traffic.scripts().iter().map(finished).collect()))
 }
@@ -197,7 +197,7 @@ pub fn ping<R: Router>(
     seed: u64,
 ) -> Result<(Outcome, Vec<Vec<f64>>), String> {
     let mut simulator = Simulator::new(net, settings, router, ping, seed)?;
-    let outcome = simulator.to_the_end();
+    let outcome = simulator.run_out();
     let times = simulator.traffic.times().iter();
     let times = times.map(|rounds| rounds.iter().map(|t| settings.nanoseconds(*t)).collect()).collect();
     Ok((outcome, times))

@@ -44,7 +44,7 @@ fn a_job_is_published_whole_replaced_whole_and_removed() {
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing is left beside");
     }
     let id = JobId::new("17").unwrap();
-    assert_eq!(job::published(root.path()).unwrap(), [id.clone()]);
+    assert_eq!(job::published(root.path()).unwrap(), std::slice::from_ref(&id));
     job::remove(root.path(), &id).unwrap();
     job::remove(root.path(), &id).unwrap();
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);

@@ -71,8 +71,11 @@ fn damaged(good: &[u8], changes: &[Change]) -> Vec<u8> {
     bytes
 }
 
+/// A parser's name, something it accepts, and the parser.
+type Parser = (&'static str, Vec<u8>, fn(&[u8]));
+
 /// Good texts, and who reads them.
-fn corpus() -> Vec<(&'static str, Vec<u8>, fn(&[u8]))> {
+fn corpus() -> Vec<Parser> {
     let site = sarouter::generate::generate("fattree:2x3,2").unwrap();
     fn lossy(bytes: &[u8]) -> String {
         String::from_utf8_lossy(bytes).into_owned()

@@ -282,7 +282,7 @@ fn routes_inside_a_job_on_several_layers_are_rejected_if_one_is_wanted() {
     let pair = group(&fabric, &["n1", "n2"]);
     assert!(!judge(&tables, std::slice::from_ref(&pair)).accepted);
     let (fabric, mended) = clockwise(|s, home| if (s, home) == (0, 1) { 1 } else { dateline(s, home) });
-    assert!(judge_jobs(&fabric, &mended, budget(3), Checks::default(), &[pair.clone()]).accepted);
+    assert!(judge_jobs(&fabric, &mended, budget(3), Checks::default(), std::slice::from_ref(&pair)).accepted);
     assert_eq!(layers_of_group(&fabric, &mended, &pair).len(), 1);
 }
 
@@ -300,8 +300,8 @@ fn a_safe_layer_is_found_only_where_no_cycle_arises() {
     // Both pairs on layer 0 would close it.
     let both = layers(&[near.clone(), far.clone()], &[]);
     assert_eq!(both, [Some(0), Some(2)]);
-    assert_eq!(layers(&[far.clone()], &[]), [Some(0)]);
-    assert_eq!(layers(&[far.clone()], &[(near.clone(), Layer::new(0).unwrap())]), [Some(2)]);
+    assert_eq!(layers(std::slice::from_ref(&far), &[]), [Some(0)]);
+    assert_eq!(layers(std::slice::from_ref(&far), &[(near.clone(), Layer::new(0).unwrap())]), [Some(2)]);
     assert!(!is_safe_with(&fabric, &tables, budget(3), &[near, far].map(|g| (g, Layer::new(0).unwrap()))));
     // All of them: nowhere.
     assert_eq!(layers(&[group(&fabric, &["n1", "n2", "n3", "n4"])], &[]), [None]);

@@ -48,9 +48,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     for name in &args.engines {
         let tables = input::route(name, &EngineOptions::default(), &input).answer?;
         for level in &levels {
-            let one = |seed| {
-                Ok::<_, crate::generate::faults::FaultError>(lost(&input.fabric, &tables, *level, seed)?)
-            };
+            let one = |seed| lost(&input.fabric, &tables, *level, seed);
             let seeds = 1..=args.damage.seeds.max(1);
             let found: Result<Vec<f64>, _> =
                 args.source.in_pool(|| seeds.into_par_iter().map(one).collect())?;

@@ -2,7 +2,7 @@
 //! own does it, so that a slow disk delays starts and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -86,7 +86,7 @@ impl JobFiles {
     }
 }
 
-fn work(root: &PathBuf, queue: &Receiver<Work>) {
+fn work(root: &Path, queue: &Receiver<Work>) {
     let mut written: BTreeMap<JobId, DateTime<Utc>> = BTreeMap::new();
     while let Ok(work) = queue.recv() {
         let done = match work {
