@@ -89,7 +89,7 @@ impl Machine {
         let name = self.directory.path().file_name().unwrap().to_str().unwrap().replace('.', "-");
         let mut command = Command::new("systemd-nspawn");
         command.args(["--quiet", "--boot", "--register=no", "--keep-unit", "--private-network"]);
-        command.args(["--hostname=head", "--machine", &name, "--directory"]).arg(self.root());
+        command.args(["--machine", &name, "--directory"]).arg(self.root());
         let out = File::create(&console).unwrap();
         command.stdin(Stdio::null()).stdout(out.try_clone().unwrap()).stderr(out);
         self.booted = Some(command.spawn().expect("systemd-nspawn, of Debian's systemd-container"));

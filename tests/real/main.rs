@@ -18,3 +18,4 @@ mod slurm;
 mod slurmrestd;
 mod spank;
 mod testbed;
+mod walk;

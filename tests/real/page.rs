@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::browser::{Browser, forward};
-use super::testbed::{await_some, run};
+use super::testbed::{await_some, root, run};
 
 /// A service on a fabric, with a `squeue` that says what the test wants.
 struct Site {
@@ -67,11 +67,9 @@ impl Drop for Site {
     }
 }
 
-/// Three jobs across the leaves, and three others.
+/// Jobs in a row, then the three of the thesis' Figure 5.2.
 fn island() -> Site {
-    let stride =
-        |first: usize| (first..=180).step_by(3).map(|n| format!("n{n}")).collect::<Vec<_>>().join(",");
-    let scattered = format!("101 {}\n102 {}\n103 {}\n", stride(1), stride(2), stride(3));
+    let scattered = fs::read_to_string(root().join("tests/data/figure-5.2.jobs")).unwrap();
     let others = "104 n[1-60]\n105 n[61-75]\n106 n[80-84,120-180]\n107 n[77-78]\n".to_string();
     Site::new("fattree:10x18,5", "balanced", &[others, scattered])
 }
@@ -111,11 +109,15 @@ fn the_page_shows_epochs_jobs_and_load_and_asks_no_other_host() {
         "{}",
         text(&browser, "health")
     );
-    assert_eq!(
-        text(&browser, "t-now"),
-        "Epoch 2: at most 54 routes inside jobs on a channel, 0 of 360 channels unused"
-    );
-    assert_eq!(shown_jobs(&browser), ["101", "102", "103"]);
+    let plan = fs::read_to_string(site.directory.path().join("state/epochs/000002/plan.json")).unwrap();
+    let figures: Value = serde_json::from_str(&plan).unwrap();
+    let most = |when: &str| figures[when]["effective"]["max"].as_u64().unwrap();
+    assert_ne!(most("after"), most("before"));
+    let said = format!("Epoch 2: at most {} routes inside jobs on a channel, ", most("after"));
+    assert!(text(&browser, "t-now").starts_with(&said), "{}", text(&browser, "t-now"));
+    let said = format!(": at most {} routes inside jobs on a channel, ", most("before"));
+    assert!(text(&browser, "t-before").contains(&said), "{}", text(&browser, "t-before"));
+    assert_eq!(shown_jobs(&browser), ["1", "2", "3"]);
     browser.screenshot("page");
     let picture = browser.eval(PIXELS);
 

@@ -8,6 +8,7 @@ const STOPS = {
   dark: [[92, 62, 140], [158, 52, 110], [229, 100, 72], [251, 176, 82], [253, 236, 170]],
 };
 const SHADES = 24;
+const NAMED = 40; // switches, up to which their names fit in
 
 function shade(stops, share) {
   const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
@@ -38,10 +39,12 @@ class Picture {
     context.scale(ratio, ratio);
     const style = getComputedStyle(document.documentElement);
     const margin = 14;
+    // Names of few switches stand above and below.
+    const edge = fabric.names.length > NAMED ? margin : 28;
     const span = fabric.layout === "circle" ? Math.min(width, height) : width;
     const left = (width - span) / 2;
     const place = fabric.places.map(([x, y]) =>
-      [left + margin + x * (span - 2 * margin), margin + y * (height - 2 * margin)]);
+      [left + margin + x * (span - 2 * margin), edge + y * (height - 2 * edge)]);
     this.lay(place, fabric);
     this.stroke(context, loads, full, dark, style);
     this.dots(context, place, style);
@@ -107,12 +110,12 @@ class Picture {
       context.fill();
       context.stroke();
     }
-    if (place.length > 40) return;
+    if (place.length > NAMED) return;
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
     context.fillStyle = style.getPropertyValue("--soft");
     place.forEach(([x, y], s) => {
-      context.fillText(fabric.names[s], x, y < this.canvas.clientHeight / 2 ? y + 20 : y - 10);
+      context.fillText(fabric.names[s], x, y < this.canvas.clientHeight / 2 ? y - 10 : y + 19);
     });
   }
 
