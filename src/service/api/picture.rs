@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router, body::Bytes};
@@ -182,16 +182,11 @@ impl Computed {
     }
 }
 
-async fn view(api: &Api) -> Result<Arc<View>, ApiError> {
-    let nothing = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "nothing was seen yet");
-    api.handle.ask(Command::View).await?.ok_or_else(nothing)
-}
-
 async fn fabric(
     State(api): Ask,
     Extension(computed): Extension<Arc<Computed>>,
 ) -> Result<Response, ApiError> {
-    let view = view(&api).await?;
+    let view = api.view().await?;
     let key = ("fabric", view.fabric.fingerprint().to_string(), None, None);
     computed.get(key, move || Ok(FabricAnswer::of(&view))).await
 }
@@ -250,7 +245,7 @@ async fn load(
     Extension(computed): Extension<Arc<Computed>>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
-    let view = view(&api).await?;
+    let view = api.view().await?;
     let nothing = || ApiError::missing("nothing is published");
     let number = asked.epoch(&api.store)?.ok_or_else(nothing)?;
     let fingerprint = view.fabric.fingerprint().to_string();
@@ -304,7 +299,7 @@ async fn jobs(
     Extension(computed): Extension<Arc<Computed>>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
-    let view = view(&api).await?;
+    let view = api.view().await?;
     let number = asked.epoch(&api.store)?;
     let look = format!("{} {}", view.fabric.fingerprint(), view.jobs.time.to_rfc3339());
     computed.get(("jobs", look, number, None), move || served(&api.store, &view, number)).await
