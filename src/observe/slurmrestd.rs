@@ -1,7 +1,7 @@
 //! Slurm's HTTP interface as the source of jobs.
 //!
 //! A query for all jobs is expensive (10 MB for 2,000 jobs, as Slurm lists every core), so it is
-//! made at most once per [`Slurmrestd::pause`]. Most looks end with `304 Not Modified`, which is what
+//! made at most once per interval. Most looks end with `304 Not Modified`, which is what
 //! `update_time` is for: slurmctld answers it if nothing changed *before* that second of its own
 //! clock. Our clock may be another, so the time is always one that Slurm has told: `last_update` of
 //! the answer (v0.0.39 on), or the clock of the controller, asked *before* the jobs.

@@ -15,7 +15,7 @@
 //!   channels with running jobs, then have a small largest load, then be compact.
 //!
 //! The prediction runs no engine: it would take too long for a scheduler that waits. It is the
-//! larger of two things ([`flow`]): the load if every route were spread evenly over all shortest
+//! larger of two things (`flow`): the load if every route were spread evenly over all shortest
 //! ways, and what indivisible routes need at each switch of the job. `balanced` comes close to
 //! both; `docs/results.md` compares prediction and routes.
 //!

@@ -1,5 +1,5 @@
-//! Placement on a switched fabric. See [`super`] for what is best, [`super::flow`] for the
-//! prediction, [`super::sets`] for what is tried.
+//! Placement on a switched fabric. See [`super`] for what is best, `super::flow` for the
+//! prediction, `super::sets` for what is tried.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ impl Switched {
         &self.names
     }
 
-    /// Prepares the running jobs. O(sum over jobs of [`super::flow`]'s cost).
+    /// Prepares the running jobs. O(sum over jobs of `super::flow`'s cost).
     pub fn traffic(&self, jobs: &[Vec<u32>]) -> Traffic {
         let graph = self.ways.graph();
         let mut traffic =

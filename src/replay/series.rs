@@ -78,7 +78,7 @@ pub fn write<T: Serialize>(rows: &[T], header: &[&str], to: impl Write) -> Resul
     Ok(())
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// With the line.

@@ -129,7 +129,7 @@ impl Gate {
     }
 }
 
-/// Serves one connection to its end, at most for [`LIFE`].
+/// Serves one connection to its end, at most for `LIFE`.
 pub async fn serve_connection<S>(stream: S, router: Router, caller: Caller)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
