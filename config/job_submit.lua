@@ -5,8 +5,8 @@
 -- sarouter_tag(job_desc) from its slurm_job_submit().
 --
 -- The tag is the administrator's comment "sarouter:prefer" or "sarouter:require", which users cannot
--- set. A job asks for it with `--routing=prefer|require` (the SPANK option of plugin/slurm/spank), with
--- `--comment=routing=prefer|require`, or gets it from the rules below.
+-- set. A job asks for it with `--comment=routing=prefer|require`, with `--routing=require` (the SPANK
+-- option of plugin/slurm/spank, which does not know `prefer`), or gets it from the rules below.
 
 -- Partitions whose jobs of at least so many nodes are tagged without asking.
 local by_partition = {
@@ -24,7 +24,8 @@ local NO_VAL = 4294967294
 local function asked(job_desc)
     local word = (job_desc.comment or ""):match("routing=(%a+)")
     for i = 0, (job_desc.spank_job_env_size or 0) - 1 do
-        word = (job_desc.spank_job_env[i] or ""):match("^_?[A-Z_]*ROUTING=(%a+)") or word
+        -- As the option set it: Slurm puts SPANK_ before the name only for prologs and epilogs.
+        word = (job_desc.spank_job_env[i] or ""):match("^ROUTING=(%a+)") or word
     end
     if word == "prefer" or word == "require" then
         return word
