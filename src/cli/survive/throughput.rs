@@ -97,7 +97,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let packets = args.packets.unwrap_or(if fabric.host_ids().count() <= 300 { 10 } else { 1 }).max(1);
     fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
     let path = args.out.join("runs.jsonl");
-    let mut runs = read(&path)?;
+    let runs = read(&path)?;
     let tasks: Vec<Task> = tasks(args, &levels)?
         .into_iter()
         .filter(|t| !runs.iter().any(|r| is_of(r, args, packets) && same(r, t)))
@@ -106,17 +106,19 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let file = Mutex::new(file.map_err(|e| format!("{}: {e}", path.display()))?);
     let bar = super::bar(tasks.len());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build()?;
-    let done: Result<Vec<Run>, String> = pool.install(|| {
+    let done: Result<(), String> = pool.install(|| {
         let one = |task: &Task| {
             let run = measured(&fabric, args, settings, packets, task).map_err(|e| e.to_string())?;
             append(&file, &run).map_err(|e| format!("{}: {e}", path.display()))?;
             bar.inc(1);
-            Ok(run)
+            Ok(())
         };
-        tasks.par_iter().with_max_len(1).map(one).collect()
+        tasks.par_iter().with_max_len(1).try_for_each(one)
     });
     bar.finish_and_clear();
-    runs.extend(done?);
+    done?;
+    // What was read back may differ in the last bit from what was written: all runs are read back.
+    let mut runs = read(&path)?;
     runs.retain(|r| is_of(r, args, packets) && levels.contains(&r.level) && args.engines.contains(&r.engine));
     // The order in which runs were done must not reach the sums.
     runs.sort_by(|a, b| (&a.engine, a.level.faults(), a.seed).cmp(&(&b.engine, b.level.faults(), b.seed)));
