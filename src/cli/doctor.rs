@@ -27,7 +27,7 @@ struct Check {
     good: bool,
     /// What was found.
     found: String,
-    /// What to do; empty if good.
+    /// What to do; empty if good, unless it could be better still.
     fix: String,
 }
 
@@ -37,6 +37,10 @@ impl Check {
     }
     fn fix(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { name, good: false, found: found.into(), fix: fix.into() }
+    }
+    /// Something that a site may do without.
+    fn advice(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { good: true, ..Self::fix(name, found, fix) }
     }
 }
 
@@ -67,9 +71,13 @@ fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
 fn text(checks: &[Check]) -> String {
     let mut out = String::new();
     for check in checks {
-        let mark = if check.good { "ok " } else { "FIX" };
-        let _ = write!(out, "{mark} {:14}{}", check.name, check.found);
-        if !check.good {
+        let mark = match (check.good, check.fix.is_empty()) {
+            (true, true) => "ok ",
+            (true, false) => "may",
+            (false, _) => "FIX",
+        };
+        let _ = write!(out, "{mark} {:16}{}", check.name, check.found);
+        if !check.fix.is_empty() {
             let _ = write!(out, "\n    -> {}", check.fix);
         }
         out.push('\n');

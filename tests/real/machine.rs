@@ -13,7 +13,7 @@ use super::testbed::run;
 
 /// What a site has before sarouter comes: Slurm, OpenSM, and the fabric simulator for the hardware.
 /// `adduser`, `man-db`: every Debian installation has them.
-const PACKAGES: &str = "systemd,systemd-sysv,adduser,man-db,bash-completion,procps,iproute2,\
+const PACKAGES: &str = "systemd,systemd-sysv,adduser,man-db,bash-completion,procps,iproute2,curl,\
     munge,slurmctld,slurm-client,opensm,infiniband-diags,ibsim-utils";
 /// Only so that a broken test ends.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -25,7 +25,7 @@ fn installed() -> &'static Path {
         let directory = directory("sarouter-debian.");
         let mut command = Command::new("mmdebstrap");
         command.args(["--quiet", "--variant=minbase", "--include", PACKAGES, "bookworm"]);
-        run(command.arg(directory.path().join("root")).arg("http://deb.debian.org/debian"));
+        run(command.arg(directory.path().join("root")));
         directory
     });
     made.path()

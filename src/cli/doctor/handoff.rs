@@ -25,6 +25,13 @@ fn checks(settings: &Settings, text: &str) -> Vec<Check> {
     let name = |key: &str| key.trim().split('[').next().unwrap_or("").to_string();
     let values: BTreeMap<String, &str> = pairs.map(|(k, v)| (name(k), v.trim())).collect();
     let value = |key: &str| values.get(key).copied().filter(|v| !matches!(*v, "" | "(null)"));
+    if value("PrologSlurmctld").or(value("EpilogSlurmctld")).is_none() {
+        return vec![Check::advice(
+            "hand-off",
+            "PrologSlurmctld is not set: a job runs on the routes of before until the next look",
+            "in slurm.conf PrologSlurmctld, EpilogSlurmctld: config/slurm-prolog, config/slurm-epilog",
+        )];
+    }
     let mut found = Vec::new();
     for (key, word) in [("PrologSlurmctld", "prolog"), ("EpilogSlurmctld", "epilog")] {
         found.push(script(key, word, value(key)));
@@ -123,6 +130,7 @@ mod tests {
         let other = conf(&prolog, "65534", "slurm(4711)");
         assert_eq!(wrong(&other, ""), ["SlurmUser"]);
         assert_eq!(wrong(&other, "[api]\nwrite_users = [4711]"), [""; 0]);
-        assert_eq!(wrong("", ""), ["PrologSlurmctld", "EpilogSlurmctld"]);
+        let neither = checks(&Settings::parse("", Path::new("/etc/sarouter.toml")).unwrap(), "");
+        assert!(matches!(&neither[..], [one] if one.good && one.fix.contains("slurm-prolog")), "{neither:?}");
     }
 }
