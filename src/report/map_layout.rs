@@ -1,6 +1,7 @@
 //! Where switches are drawn: levels of a tree, slices of a torus or mesh, else a circle.
 
-use crate::model::{ChannelId, Fabric, Role, Shape, SwitchId};
+use super::layout::rows;
+use crate::model::{Channel, ChannelId, Fabric, Shape, SwitchId};
 
 /// Width of every picture.
 pub const WIDTH: f64 = 960.0;
@@ -144,23 +145,13 @@ impl Layout {
     }
 }
 
-/// Switches by distance from the nearest one with hosts, farthest row first; `None` if a cable
-/// joins two switches of one row: then it is no tree.
+/// The rows of a tree; `None` if a cable joins two switches of one row: then it is no tree.
 fn levels(fabric: &Fabric) -> Option<Vec<Vec<SwitchId>>> {
-    let has_hosts = |s: &SwitchId| fabric.attached(*s).iter().any(|t| fabric.terminal(*t).role == Role::Host);
+    let rows = rows(fabric);
     let mut level = vec![usize::MAX; fabric.switches().len()];
-    let mut row: Vec<SwitchId> = fabric.switch_ids().filter(has_hosts).collect();
-    let mut rows = Vec::new();
-    while !row.is_empty() {
-        row.iter().for_each(|s| level[s.index()] = rows.len());
-        let mut next: Vec<SwitchId> =
-            row.iter().flat_map(|s| fabric.out(*s)).map(|c| fabric.channel(*c).to).collect();
-        next.retain(|s| level[s.index()] == usize::MAX);
-        next.sort_unstable();
-        next.dedup();
-        rows.push(std::mem::replace(&mut row, next));
+    for (i, row) in rows.iter().enumerate() {
+        row.iter().for_each(|s| level[s.index()] = i);
     }
-    rows.reverse();
-    let is_flat = |c: &crate::model::Channel| level[c.from.index()] == level[c.to.index()];
+    let is_flat = |c: &Channel| level[c.from.index()] == level[c.to.index()];
     (rows.len() > 1 && !fabric.channels().iter().any(is_flat)).then_some(rows)
 }

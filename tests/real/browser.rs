@@ -4,10 +4,12 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::spawn;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use super::testbed::await_some;
@@ -43,6 +45,7 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
+            .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -172,7 +175,8 @@ impl Drop for Browser {
         if !self.session.is_empty() && !std::thread::panicking() {
             self.here("DELETE", "", None);
         }
-        let _ = self.driver.kill();
+        // The browser is a process of the driver's group and would outlive it.
+        let _ = kill_process_group(Pid::from_child(&self.driver), Signal::KILL);
         let _ = self.driver.wait();
     }
 }
