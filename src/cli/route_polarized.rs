@@ -25,7 +25,7 @@ pub fn route(fabric: &Fabric, out: &Path, context: &Context) -> Result<Answer, F
     let polarized = Polarized::new(&net, &far, Penalties::default())?;
     fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
     let path = out.join(FILE);
-    write_file_with(&path, |to| write(fabric, &polarized, to))?;
+    write_file_with(&path, |to| write(fabric, &net, &polarized, to))?;
     let lanes = crate::simulate::Router::lanes(&polarized);
     match context.format {
         Format::Json => println!(
@@ -39,13 +39,14 @@ pub fn route(fabric: &Fabric, out: &Path, context: &Context) -> Result<Answer, F
     Ok(Answer::Yes)
 }
 
-fn write(fabric: &Fabric, polarized: &Polarized<'_>, to: &mut impl Write) -> io::Result<()> {
+fn write(fabric: &Fabric, net: &Net, polarized: &Polarized<'_>, to: &mut impl Write) -> io::Result<()> {
     for s in fabric.switch_ids() {
         let switch = fabric.switch(s);
         writeln!(to, "switch {}", switch.guid)?;
         for port in (1..=switch.ports).filter_map(|p| PortNum::new(u64::from(p)).ok()) {
-            if let Some(PortPeer::Channel(c)) = fabric.peer(s, port) {
-                let turn = |target| match polarized.turn(c.index() as u32, target) {
+            if let Some(PortPeer::Channel(_)) = fabric.peer(s, port) {
+                let channel = net.behind(s.index() as u32, port.get());
+                let turn = |target| match polarized.turn(channel, target) {
                     -1 => '-',
                     0 => '0',
                     _ => '+',

@@ -11,6 +11,7 @@ impl Rng {
         Self(seed)
     }
     /// 64 uniform bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -19,10 +20,12 @@ impl Rng {
         z ^ (z >> 31)
     }
     /// Uniform in `0..n`. `n` must not be 0.
+    #[inline]
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
     /// Uniform in `[0, 1)`.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -86,6 +86,10 @@ impl Router for AnyRouter<'_> {
         of!(self, r => r.hop(at, header, view, rng))
     }
     #[inline]
+    fn fetch(&self, at: u32, header: &Header) -> u32 {
+        of!(self, r => r.fetch(at, header))
+    }
+    #[inline]
     fn taken(&self, header: &mut Header, hop: Hop) {
         of!(self, r => r.taken(header, hop));
     }

@@ -2,7 +2,7 @@
 
 use super::engine::Simulator;
 use super::router::Router;
-use super::state::{List, NONE, Out};
+use super::state::{List, NONE, Out, Space};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -14,13 +14,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub fn audit(&self) -> Result<(), String> {
         let (input, output) = (self.settings.input_flits as i32, self.settings.output_flits as i32);
         for (q, lane) in self.outs.iter().enumerate() {
+            let Space { credit, room } = self.space[self.place(q as u32)];
             let (inside, outside) = (self.flits(self.ins[q].input), self.flits(lane.output));
             // Credits under way belong to neither side, packets on a cable to the receiving one.
-            if lane.credit < 0 || lane.credit + inside > input {
-                return Err(format!("lane {q}: {} credits, {inside} of {input} flits in use", lane.credit));
+            if credit < 0 || credit + inside > input {
+                return Err(format!("lane {q}: {credit} credits, {inside} of {input} flits in use"));
             }
-            if output > 0 && (lane.room < 0 || lane.room + outside > output) {
-                return Err(format!("lane {q}: room for {}, {outside} of {output} flits in use", lane.room));
+            if output > 0 && (room < 0 || room + outside > output) {
+                return Err(format!("lane {q}: room for {room}, {outside} of {output} flits in use"));
             }
         }
         Ok(())
@@ -34,13 +35,13 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Whether every buffer is empty and every credit is back.
     pub fn is_at_rest(&self) -> bool {
         let (input, output) = (self.settings.input_flits as i32, self.settings.output_flits as i32);
-        let at_rest = |l: &Out| {
-            l.credit == input && l.room == output && l.output.head == NONE && l.waiting.head == NONE
-        };
+        let at_rest = |l: &Out| l.output.head == NONE && l.waiting.head == NONE;
         self.live() == 0
+            && self.space.iter().all(|s| s.credit == input && s.room == output)
             && self.outs.iter().all(at_rest)
             && self.ins.iter().all(|l| l.input.head == NONE)
-            && self.links.iter().all(|l| !l.sending && !l.filling && l.reading == 0 && l.parked == 0)
+            && self.links.iter().all(|l| l.reading == 0 && l.parked == 0)
+            && self.doing.iter().all(|d| *d == 0)
     }
 
     fn flits(&self, list: List) -> i32 {

@@ -1,14 +1,16 @@
 //! A fabric as the simulator sees it: switches, terminals and directed links in flat arrays.
 
-use crate::model::{Direction, Fabric, Role, Shape, Torus};
+use std::ops::Range;
+
+use crate::model::{Channel, ChannelId, Direction, Fabric, Role, Shape, Torus};
 
 /// No link.
 pub const NO_LINK: u32 = u32::MAX;
 
 /// A switched fabric or a direct torus as links.
 ///
-/// Link `l` is a channel between switches for `l < channels`, with the number it has in the
-/// fabric; then come the links from each terminal to its switch ([`Net::injection`]), then those
+/// Link `l` is a channel between switches for `l < channels`, numbered by sending switch (those of
+/// one switch next to each other, in the order of the fabric's numbers); then come the links from each terminal to its switch ([`Net::injection`]), then those
 /// to each terminal ([`Net::ejection`]). A node of a direct torus is a switch with one terminal.
 #[derive(Debug, Clone)]
 pub struct Net {
@@ -21,9 +23,8 @@ pub struct Net {
     pub(super) home: Vec<u32>,
     /// Terminals that take part in traffic, ascending.
     hosts: Vec<u32>,
-    /// `out[out_start[s]..out_start[s + 1]]`: channels that leave switch `s`.
+    /// Channels `out_start[s]..out_start[s + 1]` leave switch `s`.
     out_start: Vec<u32>,
-    out: Vec<u32>,
     /// `behind[switch * stride + port]`: the link that leaves through a port, or [`NO_LINK`].
     behind: Vec<u32>,
     stride: usize,
@@ -43,7 +44,9 @@ pub(super) struct NetGrid {
 impl Net {
     /// From a switched fabric. O(its size).
     pub fn of_fabric(fabric: &Fabric) -> Self {
-        let channels = fabric.channels();
+        let mut ids: Vec<ChannelId> = fabric.channel_ids().collect();
+        ids.sort_by_key(|c| fabric.channel(*c).from);
+        let channels: Vec<Channel> = ids.iter().map(|c| *fabric.channel(*c)).collect();
         let (switches, terminals) = (fabric.switches().len(), fabric.terminals().len());
         let stride = fabric.switches().iter().map(|s| usize::from(s.ports) + 1).max().unwrap_or(1);
         let mut behind = vec![NO_LINK; stride * switches];
@@ -69,10 +72,9 @@ impl Net {
             home: fabric.terminals().iter().map(|t| t.switch.index() as u32).collect(),
             hosts: (0..terminals).filter(host).map(|t| t as u32).collect(),
             out_start: Vec::new(),
-            out: Vec::new(),
             behind,
             stride,
-            names: fabric.channel_ids().map(|c| fabric.channel_name(c)).collect(),
+            names: ids.into_iter().map(|c| fabric.channel_name(c)).collect(),
             grid,
         };
         net.index_out();
@@ -103,7 +105,6 @@ impl Net {
             home: (0..torus.len() as u32).collect(),
             hosts: torus.healthy_nodes().iter().map(|n| n.index() as u32).collect(),
             out_start: Vec::new(),
-            out: Vec::new(),
             behind,
             stride,
             names,
@@ -128,12 +129,7 @@ impl Net {
         for s in 0..self.switches {
             count[s + 1] += count[s];
         }
-        self.out_start = count.clone();
-        self.out = vec![0; self.channels];
-        for (c, s) in self.from.iter().enumerate() {
-            self.out[count[*s as usize] as usize] = c as u32;
-            count[*s as usize] += 1;
-        }
+        self.out_start = count;
     }
 
     /// Number of switches.
@@ -158,9 +154,9 @@ impl Net {
     }
     /// Channels that leave a switch.
     #[inline]
-    pub fn out(&self, switch: u32) -> &[u32] {
+    pub fn out(&self, switch: u32) -> Range<u32> {
         let s = switch as usize;
-        &self.out[self.out_start[s] as usize..self.out_start[s + 1] as usize]
+        self.out_start[s]..self.out_start[s + 1]
     }
     /// Receiving switch of a channel.
     #[inline]

@@ -93,7 +93,7 @@ fn switch_permutation(net: &Net, members: &[u32], rng: &mut Rng) -> Result<Vec<u
     let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); net.switches()];
     for s in &order {
         let row = &mut neighbours[*s as usize];
-        row.extend(net.out(*s).iter().map(|c| net.to(*c)).filter(|to| !of[*to as usize].is_empty()));
+        row.extend(net.out(*s).map(|c| net.to(c)).filter(|to| !of[*to as usize].is_empty()));
         row.dedup();
         rng.shuffle(row);
     }
@@ -145,7 +145,7 @@ mod tests {
             image.dedup();
             assert_eq!(image.len(), 60, "a permutation");
             for (from, to) in net.hosts().iter().zip(&to) {
-                let neighbours: Vec<u32> = net.out(net.home(*from)).iter().map(|c| net.to(*c)).collect();
+                let neighbours: Vec<u32> = net.out(net.home(*from)).map(|c| net.to(c)).collect();
                 assert!(neighbours.contains(&net.home(*to)));
             }
         }

@@ -62,6 +62,12 @@ pub trait Router: Sync {
     /// A packet is first in its buffer at switch `at`: where to. At the home switch that is
     /// usually the terminal's link. Must not change the header: it may be called again for the same hop.
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop;
+    /// Reads from memory what [`Router::hop`] is going to need and returns something made of it:
+    /// called some events ahead, only to have it in the processor's cache.
+    #[inline]
+    fn fetch(&self, _at: u32, _header: &Header) -> u32 {
+        0
+    }
     /// The packet takes the hop.
     #[inline]
     fn taken(&self, _header: &mut Header, _hop: Hop) {}
@@ -94,7 +100,13 @@ pub struct TableRouter<'a> {
     fabric: &'a Fabric,
     tables: &'a Tables,
     lanes: u8,
+    /// `slots[switch * terminals + destination]`: which of the switch's channels, [`NO_SLOT`] for
+    /// none. By switch, since packets at a switch at one time often go to neighbouring numbers.
+    slots: Vec<u8>,
 }
+
+/// No channel.
+const NO_SLOT: u8 = u8::MAX;
 
 impl<'a> TableRouter<'a> {
     /// Checks that each host is reached from each switch with hosts. O(hosts × switches).
@@ -102,7 +114,8 @@ impl<'a> TableRouter<'a> {
     /// # Errors
     /// [`RouterError::NoRoute`] with the first route that is missing.
     pub fn new(fabric: &'a Fabric, net: &'a Net, tables: &'a Tables) -> Result<Self, RouterError> {
-        let router = Self { net, fabric, tables, lanes: tables.layers_used().max(1) };
+        let lanes = tables.layers_used().max(1);
+        let mut router = Self { net, fabric, tables, lanes, slots: Vec::new() };
         let mut with_hosts: Vec<u32> = net.hosts().iter().map(|t| net.home(*t)).collect();
         with_hosts.dedup();
         // Round in which a switch was found to reach the destination.
@@ -113,7 +126,29 @@ impl<'a> TableRouter<'a> {
                 router.check(source, dst, &mut good)?;
             }
         }
+        router.index_slots();
         Ok(router)
+    }
+
+    fn index_slots(&mut self) {
+        let terminals = self.net.terminals();
+        self.slots = vec![NO_SLOT; self.net.switches() * terminals];
+        for (at, row) in self.slots.chunks_mut(terminals.max(1)).enumerate() {
+            let channels = self.net.out(at as u32);
+            for (dst, slot) in row.iter_mut().enumerate() {
+                let dst = dst as u32;
+                let port = self.tables.ports_to(crate::model::DestId(dst))[at];
+                let link = self.net.behind(at as u32, port);
+                if channels.contains(&link) {
+                    *slot = (link - channels.start) as u8;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn slot(&self, at: u32, dst: u32) -> u8 {
+        self.slots[at as usize * self.net.terminals() + dst as usize]
     }
 
     fn check(&self, source: u32, dst: u32, good: &mut [u32]) -> Result<(), RouterError> {
@@ -162,11 +197,18 @@ impl Router for TableRouter<'_> {
         self.lanes
     }
     fn inject(&self, header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
-        self.layer(header.from, header.dst)
+        if self.lanes == 1 { 0 } else { self.layer(header.from, header.dst) }
     }
     #[inline]
     fn hop(&self, at: u32, header: &Header, _view: &View<'_>, _rng: &mut Rng) -> Hop {
-        Hop::to(self.link(at, header.dst), header.lane)
+        if at == header.home {
+            return Hop::to(self.net.ejection(header.dst), header.lane);
+        }
+        Hop::to(self.net.out(at).start + u32::from(self.slot(at, header.dst)), header.lane)
+    }
+    #[inline]
+    fn fetch(&self, at: u32, header: &Header) -> u32 {
+        u32::from(self.slot(at, header.dst))
     }
 }
 

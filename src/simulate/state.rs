@@ -1,5 +1,7 @@
 //! What the simulator keeps of links, lanes and packets, and what routings may see of it.
 
+use std::ops::Range;
+
 use super::net::Net;
 use super::router::Header;
 
@@ -17,13 +19,24 @@ impl List {
     pub(super) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// One lane of one link at its sender. Indexed `link * lanes + lane`, like [`In`].
+/// What is free ahead of a packet on one lane of one link. Indexed `lane * links + link`:
+/// adaptive routings look at one lane of all links of a switch, which are next to each other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Out {
+pub(super) struct Space {
     /// Flits that the sender may still send: room in the input buffer, as far as it knows.
     pub(super) credit: i32,
     /// Flits free in the output buffer.
     pub(super) room: i32,
+}
+
+/// A packet is on its way onto the cable of a link.
+pub(super) const SENDING: u8 = 1;
+/// The crossbar fills the output buffer of a link.
+pub(super) const FILLING: u8 = 2;
+
+/// One lane of one link at its sender. Indexed `link * lanes + lane`, like [`In`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Out {
     /// Packets in the output buffer, first come first.
     pub(super) output: List,
     /// Input lanes whose first packet waits for this output.
@@ -51,10 +64,6 @@ pub(super) struct In {
 pub(super) struct Link {
     /// Receiving switch; [`NONE`] for a link to a terminal.
     pub(super) to: u32,
-    /// A packet is on its way onto the cable.
-    pub(super) sending: bool,
-    /// The crossbar fills the output buffer.
-    pub(super) filling: bool,
     /// Packets that the receiving port is sending on.
     pub(super) reading: u8,
     /// Next lane in turn: for the cable, for the crossbar.
@@ -66,10 +75,6 @@ pub(super) struct Link {
     pub(super) wanted: u16,
     /// Lanes of the input port whose first packet waits for the port itself.
     pub(super) parked: u16,
-    /// Ticks spent sending.
-    pub(super) busy: u64,
-    /// Packets sent.
-    pub(super) sent: u64,
 }
 
 /// A packet on its way: what every switch looks at. Slots are reused.
@@ -107,38 +112,43 @@ pub(super) struct Content {
 pub struct View<'a> {
     /// The network.
     pub net: &'a Net,
-    pub(super) links: &'a [Link],
-    pub(super) outs: &'a [Out],
-    pub(super) per_link: usize,
+    pub(super) doing: &'a [u8],
+    pub(super) space: &'a [Space],
+    pub(super) lanes: usize,
     pub(super) input_flits: i32,
     pub(super) output_flits: i32,
 }
 
+/// What is ahead on one lane of one link.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead {
+    /// Flits waiting: in the output buffer, and in the next input buffer as far as credits tell
+    /// (the queue occupancy q of the Polarized paper).
+    pub occupancy: u32,
+    /// Flits that could go on now.
+    pub takes: i32,
+}
+
 impl View<'_> {
     #[inline]
-    fn lane(&self, link: u32, lane: u8) -> &Out {
-        &self.outs[link as usize * self.per_link + usize::from(lane)]
+    fn ahead_of(&self, space: Space, doing: u8) -> Ahead {
+        let occupancy = (self.output_flits - space.room) + (self.input_flits - space.credit);
+        let (blocked, free) =
+            if self.output_flits == 0 { (SENDING, space.credit) } else { (FILLING, space.room) };
+        Ahead { occupancy: occupancy.max(0) as u32, takes: if doing & blocked == 0 { free } else { 0 } }
     }
-    /// Flits waiting ahead on a lane: in the output buffer, and in the next input buffer as far as
-    /// credits tell (the queue occupancy q of the Polarized paper).
+    /// What is ahead on a lane of each of the given links, in their order.
     #[inline]
-    pub fn occupancy(&self, link: u32, lane: u8) -> u32 {
-        let l = self.lane(link, lane);
-        ((self.output_flits - l.room) + (self.input_flits - l.credit)).max(0) as u32
+    pub fn ahead(&self, links: Range<u32>, lane: u8) -> impl Iterator<Item = (u32, Ahead)> {
+        let first = usize::from(lane) * self.doing.len();
+        let (from, to) = (links.start as usize, links.end as usize);
+        let state = self.space[first + from..first + to].iter().zip(&self.doing[from..to]);
+        links.zip(state).map(|(link, (space, doing))| (link, self.ahead_of(*space, *doing)))
     }
-    /// The same over all lanes of a link.
+    /// Flits waiting ahead on all lanes of a link.
     #[inline]
     pub fn occupancy_of_link(&self, link: u32) -> u32 {
-        (0..self.per_link).map(|v| self.occupancy(link, v as u8)).sum()
-    }
-    /// Whether a packet of so many flits could go on now.
-    #[inline]
-    pub fn takes(&self, link: u32, lane: u8, flits: u16) -> bool {
-        let l = self.lane(link, lane);
-        if self.output_flits == 0 {
-            !self.links[link as usize].sending && l.credit >= i32::from(flits)
-        } else {
-            !self.links[link as usize].filling && l.room >= i32::from(flits)
-        }
+        let lane = |v: usize| self.space[v * self.doing.len() + link as usize];
+        (0..self.lanes).map(|v| self.ahead_of(lane(v), 0).occupancy).sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator};
 use super::router::{Hop, Router};
-use super::state::{In, Link, List, NONE, Out, Packet, View};
+use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, View};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -18,7 +18,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The cable of `link` is free again. `b` is the input lane that was read, without output
     /// buffers; else lane and flits.
     pub(super) fn sent(&mut self, link: u32, b: u32) {
-        self.links[link as usize].sending = false;
+        self.doing[link as usize] &= !SENDING;
         let injection = (link as usize).wrapping_sub(self.net.channels());
         if injection < self.net.terminals() {
             return self.inject(injection as u32);
@@ -27,7 +27,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             self.finish_read(b);
             self.send(link);
         } else {
-            self.outs[((link << self.shift) + (b >> 24)) as usize].room += (b & 0xff_ffff) as i32;
+            *self.room((link << self.shift) + (b >> 24)) += (b & 0xff_ffff) as i32;
             self.send(link);
             self.fill(link);
         }
@@ -60,12 +60,29 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
+    /// Where a lane is in [`Simulator::space`].
+    #[inline]
+    pub(super) fn place(&self, lane: u32) -> usize {
+        let own = lane & ((1 << self.shift) - 1);
+        own as usize * self.doing.len() + (lane >> self.shift) as usize
+    }
+    #[inline]
+    pub(super) fn credit(&mut self, lane: u32) -> &mut i32 {
+        let place = self.place(lane);
+        &mut self.space[place].credit
+    }
+    #[inline]
+    fn room(&mut self, lane: u32) -> &mut i32 {
+        let place = self.place(lane);
+        &mut self.space[place].room
+    }
+
     pub(super) fn view(&self) -> View<'_> {
         View {
             net: self.net,
-            links: &self.links,
-            outs: &self.outs,
-            per_link: 1 << self.shift,
+            doing: &self.doing,
+            space: &self.space,
+            lanes: 1 << self.shift,
             input_flits: self.settings.input_flits as i32,
             output_flits: self.settings.output_flits as i32,
         }
@@ -84,8 +101,24 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
     pub(super) fn choose(&mut self, q: u32) {
         let hop = self.ask_router(q);
-        self.enqueue(q, hop);
-        self.output_may_move(hop.link);
+        let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
+        (packet.out, packet.out_lane, packet.bubble) = (hop.link, hop.lane, hop.bubble);
+        let need = i32::from(packet.header.flits) << u32::from(hop.bubble);
+        let buffered = self.settings.output_flits > 0;
+        let blocked = if buffered { FILLING } else { SENDING };
+        let lane = (hop.link << self.shift) + u32::from(hop.lane);
+        if self.doing[hop.link as usize] & blocked != 0 {
+            self.enqueue(q, hop);
+        } else if self.links[hop.link as usize].wanted != 0 {
+            self.enqueue(q, hop);
+            self.output_may_move(hop.link);
+        } else if need <= if buffered { *self.room(lane) } else { *self.credit(lane) } {
+            // Nobody else wants the link: no need to wait in a list.
+            let p = self.take_first(q);
+            return if buffered { self.fill_with(lane, q, p) } else { self.send_from(lane, q, p) };
+        } else {
+            self.enqueue(q, hop);
+        }
         if self.reconsider > 0 && self.ins[q as usize].in_list {
             let turn = u32::from(self.ins[q as usize].turn);
             self.at(self.now + self.reconsider, RECONSIDER, q, turn);
@@ -101,9 +134,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
-    pub(super) fn enqueue(&mut self, q: u32, hop: Hop) {
-        let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
-        (packet.out, packet.out_lane, packet.bubble) = (hop.link, hop.lane, hop.bubble);
+    /// Has an input lane wait for what its first packet chose.
+    fn enqueue(&mut self, q: u32, hop: Hop) {
         let target = ((hop.link << self.shift) + u32::from(hop.lane)) as usize;
         let last = self.outs[target].waiting.tail;
         if last == NONE {
@@ -147,6 +179,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let hop = self.ask_router(q);
         if hop != old {
             self.dequeue(q);
+            let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
+            (packet.out, packet.out_lane, packet.bubble) = (hop.link, hop.lane, hop.bubble);
             self.enqueue(q, hop);
             self.output_may_move(hop.link);
         }
@@ -161,14 +195,15 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         link: u32,
         mask: u16,
         from: u8,
-        free: impl Fn(&Out) -> i32,
+        free: impl Fn(&Space) -> i32,
     ) -> Option<(u8, u32)> {
         let mut left = rotate(mask, from);
         while left != 0 {
             let v = (left.trailing_zeros() as u8 + from) & 15;
             left &= left - 1;
-            let lane = &self.outs[((link << self.shift) + u32::from(v)) as usize];
-            let (free, mut q) = (free(lane), lane.waiting.head);
+            let target = (link << self.shift) + u32::from(v);
+            let free = free(&self.space[self.place(target)]);
+            let mut q = self.outs[target as usize].waiting.head;
             while q != NONE {
                 let packet = &self.packets[self.ins[q as usize].input.head as usize];
                 let need = i32::from(packet.header.flits) << u32::from(packet.bubble);
@@ -192,6 +227,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             link.parked |= 1 << (q & ((1 << self.shift) - 1));
             return None;
         }
+        Some(self.take_first(q))
+    }
+
+    fn take_first(&mut self, q: u32) -> u32 {
         let p = self.ins[q as usize].input.head;
         let packet = &mut self.packets[p as usize];
         let list = &mut self.ins[q as usize].input;
@@ -204,44 +243,62 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         packet.header.hops += u8::from((hop.link as usize) < self.net.channels());
         self.router.taken(&mut packet.header, hop);
         packet.header.lane = hop.lane;
-        Some(p)
+        p
     }
 
     /// The crossbar moves packets into the output buffer of a link.
     pub(super) fn fill(&mut self, link: u32) {
         loop {
-            let Link { filling, wanted, crossbar_turn, .. } = self.links[link as usize];
-            if filling || wanted == 0 {
+            let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
+            if self.doing[link as usize] & FILLING != 0 || wanted == 0 {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
             let Some(p) = self.take(q) else { continue };
-            self.links[link as usize].crossbar_turn = (v + 1) & 15;
-            let Packet { header, mut ticks, tail, .. } = self.packets[p as usize];
-            if self.links[link as usize].to == NONE {
-                ticks = self.times(self.contents[p as usize].bytes).ejection;
-            }
-            let target = (link << self.shift) + u32::from(v);
-            self.outs[target as usize].room -= i32::from(header.flits);
-            let read = (self.now + (f64::from(ticks) * self.fill).ceil() as u64).max(tail);
-            self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
-            if self.fill > 0.0 {
-                self.links[link as usize].filling = true;
-                self.start_read(q);
-                self.at(read, READ, link, q);
-            } else if self.ins[q as usize].input.head != NONE {
-                self.todo.push(q);
-            }
-            let list = &mut self.outs[target as usize].output;
-            let last = std::mem::replace(&mut list.tail, p);
-            if last == NONE {
-                list.head = p;
-                self.links[link as usize].ready |= 1 << v;
-            } else {
-                self.packets[last as usize].next = p;
-            }
-            self.send(link);
+            self.fill_with((link << self.shift) + u32::from(v), q, p);
         }
+    }
+
+    /// The crossbar moves a packet from an input lane into the output buffer of another lane.
+    fn fill_with(&mut self, target: u32, q: u32, p: u32) {
+        let (link, v) = (target >> self.shift, (target & ((1 << self.shift) - 1)) as u8);
+        self.links[link as usize].crossbar_turn = (v + 1) & 15;
+        let Packet { header, mut ticks, tail, .. } = self.packets[p as usize];
+        if self.links[link as usize].to == NONE {
+            ticks = self.times(self.contents[p as usize].bytes).ejection;
+        }
+        let flits = u32::from(header.flits);
+        *self.room(target) -= flits as i32;
+        let read = (self.now + self.filling_time(ticks)).max(tail);
+        self.at(read + self.link_delay, CREDIT, q, flits);
+        if self.fill > 0.0 {
+            self.doing[link as usize] |= FILLING;
+            self.start_read(q);
+            self.at(read, READ, link, q);
+        } else if self.ins[q as usize].input.head != NONE {
+            self.todo.push(q);
+        }
+        let idle = self.doing[link as usize] & SENDING == 0 && self.links[link as usize].ready == 0;
+        if idle && *self.credit(target) >= flits as i32 {
+            *self.credit(target) -= flits as i32;
+            self.links[link as usize].cable_turn = (v + 1) & 15;
+            return self.depart(p, link, u32::from(v) << 24 | flits);
+        }
+        let list = &mut self.outs[target as usize].output;
+        let last = std::mem::replace(&mut list.tail, p);
+        if last == NONE {
+            list.head = p;
+            self.links[link as usize].ready |= 1 << v;
+        } else {
+            self.packets[last as usize].next = p;
+        }
+        self.send(link);
+    }
+
+    /// Ticks that the crossbar needs for what takes so many on a cable.
+    #[inline]
+    fn filling_time(&self, ticks: u32) -> u64 {
+        if self.fill == 1.0 { u64::from(ticks) } else { (f64::from(ticks) * self.fill).ceil() as u64 }
     }
 
     pub(super) fn start_read(&mut self, q: u32) {
@@ -272,8 +329,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         if self.settings.output_flits == 0 {
             return self.send_unbuffered(link);
         }
-        let Link { sending, ready, cable_turn, .. } = self.links[link as usize];
-        if sending || ready == 0 {
+        let Link { ready, cable_turn, .. } = self.links[link as usize];
+        if self.doing[link as usize] & SENDING != 0 || ready == 0 {
             return;
         }
         let mut left = rotate(ready, cable_turn);
@@ -281,17 +338,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             let v = (left.trailing_zeros() as u8 + cable_turn) & 15;
             left &= left - 1;
             let target = (link << self.shift) + u32::from(v);
-            let lane = &mut self.outs[target as usize];
-            let p = lane.output.head;
+            let p = self.outs[target as usize].output.head;
             let packet = &self.packets[p as usize];
             let flits = packet.header.flits;
-            if lane.credit < i32::from(flits) {
+            let credit = &mut self.space[(usize::from(v) * self.doing.len()) + link as usize].credit;
+            if *credit < i32::from(flits) {
                 continue;
             }
-            lane.credit -= i32::from(flits);
-            lane.output.head = packet.next;
+            *credit -= i32::from(flits);
+            let list = &mut self.outs[target as usize].output;
+            list.head = packet.next;
             if packet.next == NONE {
-                lane.output.tail = NONE;
+                list.tail = NONE;
                 self.links[link as usize].ready &= !(1 << v);
             }
             self.links[link as usize].cable_turn = (v + 1) & 15;
@@ -301,37 +359,41 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     pub(super) fn send_unbuffered(&mut self, link: u32) {
         loop {
-            let Link { sending, wanted, cable_turn, .. } = self.links[link as usize];
-            if sending || wanted == 0 {
+            let Link { wanted, cable_turn, .. } = self.links[link as usize];
+            if self.doing[link as usize] & SENDING != 0 || wanted == 0 {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
             let Some(p) = self.take(q) else { continue };
-            self.links[link as usize].cable_turn = (v + 1) & 15;
-            let Packet { header, ticks, tail, .. } = self.packets[p as usize];
-            self.outs[((link << self.shift) + u32::from(v)) as usize].credit -= i32::from(header.flits);
-            self.start_read(q);
-            let read = (self.now + u64::from(ticks)).max(tail);
-            self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
-            self.depart(p, link, q);
+            self.send_from((link << self.shift) + u32::from(v), q, p);
         }
+    }
+
+    /// Without output buffers: a packet goes from an input lane to the cable.
+    fn send_from(&mut self, target: u32, q: u32, p: u32) {
+        let (link, v) = (target >> self.shift, (target & ((1 << self.shift) - 1)) as u8);
+        self.links[link as usize].cable_turn = (v + 1) & 15;
+        let Packet { header, ticks, tail, .. } = self.packets[p as usize];
+        *self.credit(target) -= i32::from(header.flits);
+        self.start_read(q);
+        let read = (self.now + u64::from(ticks)).max(tail);
+        self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.depart(p, link, q);
     }
 
     /// A packet starts on a cable.
     pub(super) fn depart(&mut self, p: u32, link: u32, sent: u32) {
         self.packets[p as usize].link = link;
         self.stats.links += 1;
-        let l = &mut self.links[link as usize];
-        l.sending = true;
-        l.sent += 1;
-        if l.to == NONE {
+        self.doing[link as usize] |= SENDING;
+        if self.links[link as usize].to == NONE {
             return self.eject(p, link, sent);
         }
         let packet = &mut self.packets[p as usize];
         // Behind a slower cable the last byte leaves when it is there.
         let end = (self.now + u64::from(packet.ticks)).max(packet.tail);
         packet.tail = end + self.link_delay;
-        l.busy += end - self.now;
+        self.busy[link as usize] += end - self.now;
         self.at(end, SENT, link, sent);
         self.at(self.now + self.head_delay, ARRIVE, p, 0);
     }

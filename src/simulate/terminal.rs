@@ -2,7 +2,7 @@
 
 use super::engine::{ARRIVE, CREDIT, DELIVER, SENT, Simulator, Times, WAKE};
 use super::router::{Header, Router};
-use super::state::{Content, NONE, Packet};
+use super::state::{Content, NONE, Packet, SENDING};
 use super::traffic::{Delivery, Next, Traffic};
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -21,8 +21,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let start = (self.now + self.link_delay).max(host.consumed);
         host.consumed = (start + u64::from(consumption)).max(done + self.link_delay);
         let consumed = host.consumed;
-        let l = &mut self.links[link as usize];
-        l.busy += done - self.now;
+        self.busy[link as usize] += done - self.now;
         self.at(done, SENT, link, sent);
         self.at(consumed, DELIVER, p, 0);
     }
@@ -55,7 +54,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// A terminal sends its next packet, if it has one and its switch has room.
     pub(super) fn inject(&mut self, t: u32) {
         let link = self.net.injection(t);
-        if self.links[link as usize].sending {
+        if self.doing[link as usize] & SENDING != 0 {
             return;
         }
         if self.hosts[t as usize].packet == NONE && !self.make_packet(t) {
@@ -64,20 +63,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let p = self.hosts[t as usize].packet;
         let header = self.packets[p as usize].header;
         let bytes = self.contents[p as usize].bytes;
-        let lane = &mut self.outs[((link << self.shift) + u32::from(header.lane)) as usize];
-        if lane.credit < i32::from(header.flits) {
+        let credit = self.credit((link << self.shift) + u32::from(header.lane));
+        if *credit < i32::from(header.flits) {
             return;
         }
-        lane.credit -= i32::from(header.flits);
+        *credit -= i32::from(header.flits);
         self.hosts[t as usize].packet = NONE;
         let on_cable = u64::from(self.times(bytes).injection);
         let packet = &mut self.packets[p as usize];
         packet.link = link;
         packet.tail = self.now + self.link_delay + on_cable;
-        let l = &mut self.links[link as usize];
-        l.sending = true;
-        l.busy += on_cable;
-        l.sent += 1;
+        self.doing[link as usize] |= SENDING;
+        self.busy[link as usize] += on_cable;
         self.stats.links += 1;
         self.stats.injected(t, bytes);
         self.at(self.now + on_cable, SENT, link, 0);

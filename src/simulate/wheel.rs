@@ -44,10 +44,24 @@ impl Wheel {
         self.in_slots == 0 && self.far.is_empty() && self.lines.iter().all(|l| l.1.is_empty())
     }
 
-    /// Adds an event; `time` must be later than the last one taken.
+    /// The place of the queue of a delay that was given at the start.
+    pub(super) fn line(&self, delay: u64) -> u8 {
+        self.lines.iter().position(|l| l.0 == delay).unwrap_or(0) as u8
+    }
+
+    /// Adds an event; `time` must be later than the last one taken. `likely` is the place of the
+    /// queue that it probably belongs to.
     #[inline]
-    pub(super) fn push(&mut self, time: u64, event: u64) {
+    pub(super) fn push(&mut self, likely: u8, time: u64, event: u64) {
         debug_assert!(time > self.now);
+        match self.lines.get_mut(usize::from(likely)) {
+            Some((delay, line)) if time - self.now == *delay => line.push_back((time, event)),
+            _ => self.push_anywhere(time, event),
+        }
+    }
+
+    #[inline(never)]
+    fn push_anywhere(&mut self, time: u64, event: u64) {
         let delay = time - self.now;
         for (of, line) in &mut self.lines {
             if *of == delay {
@@ -132,13 +146,13 @@ mod tests {
         let mut wheel = Wheel::new(vec![7, 40], 100);
         let (mut rng, mut expected) = (Rng::new(5), Vec::new());
         let (mut found, mut events, mut number) = (Vec::new(), Vec::new(), 0);
-        wheel.push(1, u64::MAX);
+        wheel.push(0, 1, u64::MAX);
         while let Some(time) = wheel.next(u64::MAX, &mut events) {
             found.extend(events.iter().filter(|e| **e != u64::MAX).map(|e| (time, *e)));
             for _ in 0..if number < 3000 { 1 + rng.below(2) } else { 0 } {
                 // Delays with a queue, near ones, and some far beyond the slots.
                 let delay = [7, 40, 1 + rng.below(90) as u64, 1 + rng.below(1000) as u64][rng.below(4)];
-                wheel.push(time + delay, number);
+                wheel.push(number as u8 % 3, time + delay, number);
                 expected.push((time + delay, number));
                 number += 1;
             }
@@ -152,8 +166,8 @@ mod tests {
     #[test]
     fn nothing_comes_out_after_the_limit() {
         let (mut wheel, mut events) = (Wheel::new(vec![7], 10), Vec::new());
-        wheel.push(7, 1);
-        wheel.push(5000, 2);
+        wheel.push(0, 7, 1);
+        wheel.push(0, 5000, 2);
         assert_eq!(wheel.next(6, &mut events), None);
         assert_eq!(wheel.next(7, &mut events), Some(7));
         assert_eq!(wheel.next(4999, &mut events), None);

@@ -73,8 +73,8 @@ fn count_paths(net: &Net, at: u32, to: u32, on: &mut Vec<u32>, most: usize, coun
     }
     on.push(at);
     for c in net.out(at) {
-        if !on.contains(&net.to(*c)) {
-            count_paths(net, net.to(*c), to, on, most, counts);
+        if !on.contains(&net.to(c)) {
+            count_paths(net, net.to(c), to, on, most, counts);
         }
     }
     on.pop();
@@ -116,7 +116,7 @@ fn polarized_tables_say_how_the_distance_changes() {
     let net = Net::of_fabric(&fabric);
     let far = Distances::new(&net).unwrap();
     let polarized = Polarized::new(&net, &far, Penalties::default()).unwrap();
-    let from_0_to_1 = *net.out(0).iter().find(|c| net.to(**c) == 1).unwrap();
+    let from_0_to_1 = net.out(0).find(|c| net.to(*c) == 1).unwrap();
     // Targets 0 to 5 of a ring of six.
     let turns: Vec<i8> = (0..6).map(|t| polarized.turn(from_0_to_1, t)).collect();
     assert_eq!(turns, [1, -1, -1, -1, 1, 1]);

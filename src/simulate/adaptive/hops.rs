@@ -25,9 +25,9 @@ impl<'a> Minimal<'a> {
     #[inline]
     fn towards(&self, at: u32, target: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop {
         let (mut best, here) = (Best::none(), self.far.of(at, target));
-        for c in self.net.out(at) {
-            if self.far.of(self.net.to(*c), target) < here {
-                best.offer(view, *c, header.hops, header.flits, 0, rng);
+        for (c, ahead) in view.ahead(self.net.out(at), header.hops) {
+            if self.far.of(self.net.to(c), target) < here {
+                best.offer(c, ahead, header.flits, 0, rng);
             }
         }
         Hop::to(best.link, header.hops)
@@ -129,8 +129,8 @@ impl<'a> Ugal<'a> {
     fn queue(&self, from: u32, target: u32, view: &View<'_>) -> u32 {
         let Minimal { net, far, .. } = self.valiant.minimal;
         let here = far.of(from, target);
-        let first = net.out(from).iter().filter(|c| far.of(net.to(**c), target) < here);
-        first.map(|c| view.occupancy_of_link(*c)).min().unwrap_or(0)
+        let first = net.out(from).filter(|c| far.of(net.to(*c), target) < here);
+        first.map(|c| view.occupancy_of_link(c)).min().unwrap_or(0)
     }
 }
 

@@ -118,7 +118,7 @@ impl<'a> Search<'a> {
         self.on_path[at as usize] = true;
         let first = self.rng.below(out.len());
         for i in 0..out.len() {
-            let c = out[(first + i) % out.len()];
+            let c = out.start + ((first + i) % out.len()) as u32;
             let next = net.to(c);
             if found.len() < k && self.far.of(next, to) < left && !self.on_path[next as usize] {
                 self.path.push(c);

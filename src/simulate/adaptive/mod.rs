@@ -16,7 +16,7 @@ pub use polarized::{Penalties, Polarized};
 
 use super::net::Net;
 use super::router::RouterError;
-use super::state::View;
+use super::state::Ahead;
 use crate::generate::rng::Rng;
 
 /// Distance of switches that are not connected.
@@ -72,7 +72,7 @@ fn from(net: &Net, start: u32) -> Vec<u8> {
         next += 1;
         let d = far[s as usize].saturating_add(1);
         for c in net.out(s) {
-            let to = net.to(*c);
+            let to = net.to(c);
             if far[to as usize] > d {
                 far[to as usize] = d;
                 queue.push(to);
@@ -97,8 +97,8 @@ impl Best {
 
     /// `cost` must be below 2^30.
     #[inline]
-    fn offer(&mut self, view: &View<'_>, link: u32, lane: u8, flits: u16, cost: u32, rng: &mut Rng) {
-        let cost = if view.takes(link, lane, flits) { cost } else { cost + (1 << 30) };
+    fn offer(&mut self, link: u32, ahead: Ahead, flits: u16, cost: u32, rng: &mut Rng) {
+        let cost = if ahead.takes >= i32::from(flits) { cost } else { cost + (1 << 30) };
         if cost < self.cost {
             *self = Self { link, cost, ties: 1 };
         } else if cost == self.cost {

@@ -1,6 +1,8 @@
 //! `polarized`: Camarero, Martínez, Beivide, "Polarized Routing for Large Interconnection
 //! Networks" (IEEE Micro 2022).
 
+use std::ops::Range;
+
 use super::{Best, Distances, lanes_for};
 use crate::generate::rng::Rng;
 use crate::simulate::net::Net;
@@ -48,22 +50,23 @@ impl<'a> Polarized<'a> {
         self.turn[target as usize * self.net.channels() + channel as usize]
     }
 
-    /// Δμ of a channel at `at`, if Table 1 allows it there.
+    /// [`Polarized::turn`] of all channels of a switch.
     #[inline]
-    fn gain(&self, channel: u32, header: &Header, nearer_source: bool) -> Option<usize> {
-        match (self.turn(channel, header.from), self.turn(channel, header.home)) {
-            (1, -1) => Some(2),
-            (1, 0) | (0, -1) => Some(1),
-            (1, 1) => nearer_source.then_some(0),
-            (-1, -1) => (!nearer_source).then_some(0),
-            _ => None,
-        }
+    fn turns(&self, channels: &Range<u32>, target: u32) -> &[i8] {
+        let first = target as usize * self.net.channels();
+        &self.turn[first + channels.start as usize..first + channels.end as usize]
     }
+}
 
-    /// The greatest Δμ among the candidates; 0 if there is none.
-    fn greatest(&self, at: u32, header: &Header, nearer_source: bool) -> usize {
-        self.net.out(at).iter().filter_map(|c| self.gain(*c, header, nearer_source)).max().unwrap_or(0)
-    }
+/// Δμ of a channel that Table 1 does not allow.
+const FORBIDDEN: i8 = -1;
+
+/// Δμ of a channel by its turns to source and destination.
+#[inline]
+fn gain(source: i8, destination: i8, nearer_source: bool) -> i8 {
+    // Rows: turn to the source; columns: to the destination; −1, 0, 1 each.
+    const GAINS: [[i8; 9]; 2] = [[0, -1, -1, 1, -1, -1, 2, 1, -1], [-1, -1, -1, 1, -1, -1, 2, 1, 0]];
+    GAINS[usize::from(nearer_source)][(3 * source + destination + 4) as usize]
 }
 
 /// Distance changes, indexed `[target * channels + channel]`.
@@ -85,6 +88,12 @@ impl Router for Polarized<'_> {
     fn is_adaptive(&self) -> bool {
         true
     }
+    #[inline]
+    fn fetch(&self, at: u32, header: &Header) -> u32 {
+        let first = self.net.out(at).start as usize;
+        let turn = |target: u32| self.turn.get(target as usize * self.net.channels() + first).copied();
+        (turn(header.from).unwrap_or(0) ^ turn(header.home).unwrap_or(0)) as u32
+    }
     fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
         0
     }
@@ -92,22 +101,26 @@ impl Router for Polarized<'_> {
         if at == header.home {
             return Hop::to(self.net.ejection(header.dst), 0);
         }
-        let (lane, left) = (header.hops, self.lanes - header.hops);
+        let (lane, left) = (header.hops, i16::from(self.lanes - header.hops));
         let here = self.far.of(at, header.home);
         let nearer_source = self.far.of(at, header.from) < here;
-        let greatest = self.greatest(at, header, nearer_source);
+        let channels = self.net.out(at);
+        let turns = || self.turns(&channels, header.from).iter().zip(self.turns(&channels, header.home));
+        let greatest = turns().map(|(s, d)| gain(*s, *d, nearer_source)).max().unwrap_or(0);
         let mut best = Best::none();
-        for c in self.net.out(at) {
-            let Some(gain) = self.gain(*c, header, nearer_source) else { continue };
-            if self.far.of(self.net.to(*c), header.home) < left {
-                let cost = view.occupancy(*c, lane) + self.penalties.0[greatest - gain];
-                best.offer(view, *c, lane, header.flits, cost, rng);
+        for ((c, ahead), (s, d)) in view.ahead(channels.clone(), lane).zip(turns()) {
+            let gain = gain(*s, *d, nearer_source);
+            if gain != FORBIDDEN && i16::from(here) + i16::from(*d) < left {
+                let cost = ahead.occupancy + self.penalties.0[(greatest - gain) as usize];
+                best.offer(c, ahead, header.flits, cost, rng);
             }
         }
         if best.ties == 0 {
             // A corner (there are some in sparse graphs), or the lanes are used up.
-            for c in self.net.out(at).iter().filter(|c| self.turn(**c, header.home) < 0) {
-                best.offer(view, *c, lane, header.flits, view.occupancy(*c, lane), rng);
+            for ((c, ahead), (_, d)) in view.ahead(channels.clone(), lane).zip(turns()) {
+                if *d < 0 {
+                    best.offer(c, ahead, header.flits, ahead.occupancy, rng);
+                }
             }
         }
         Hop::to(best.link, lane)
