@@ -8,8 +8,11 @@ use sarouter::generate::generate;
 use sarouter::model::{Demand, LayerBudget};
 use sarouter::report::cost::{cpu_seconds, peak_rss_bytes};
 use sarouter::route::{self, EngineOptions};
+use sarouter::simulate::adaptive::Distances;
+use sarouter::simulate::traffic::Traffic;
+use sarouter::simulate::traffic::open::{Destinations, Open};
 use sarouter::simulate::traffic::script::{Exchange, Script};
-use sarouter::simulate::{Net, Settings, Simulator, TableRouter};
+use sarouter::simulate::{AnyRouter, Net, Router, Settings, Simulator, TableRouter};
 
 /// Full shift of 2 KiB between all hosts.
 fn shift(name: &str, spec: &str, engine: &str, settings: Settings) {
@@ -20,9 +23,28 @@ fn shift(name: &str, spec: &str, engine: &str, settings: Settings) {
     let net = Net::of_fabric(&fabric);
     let router = TableRouter::new(&fabric, &net, &tables).unwrap();
     let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 2048);
+    measure(name, Simulator::new(&net, settings, &router, script, 1).unwrap(), settings, u64::MAX);
+}
+
+/// So many cycles of uniform traffic at full load, phits and lanes as for Figure 4a.
+fn adaptive(name: &str, spec: &str, routing: &str, cycles: u64) {
+    let fabric = generate(spec).unwrap();
+    let net = Net::of_fabric(&fabric);
+    let far = Distances::new(&net).unwrap();
+    let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
+    let traffic = Open::new(net.hosts(), net.terminals(), Destinations::Uniform, 16, 0.0, 10, 1);
+    let settings = Settings::phits();
+    measure(name, Simulator::new(&net, settings, &router, traffic, 1).unwrap(), settings, cycles);
+}
+
+fn measure<R: Router, T: Traffic>(
+    name: &str,
+    mut simulator: Simulator<'_, R, T>,
+    settings: Settings,
+    until: u64,
+) {
     let (wall, cpu) = (Instant::now(), cpu_seconds());
-    let mut simulator = Simulator::new(&net, settings, &router, script, 1).unwrap();
-    let ended = simulator.run(u64::MAX);
+    let ended = simulator.run(until);
     let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
     let hops = simulator.stats.links as f64;
     println!(
@@ -47,5 +69,11 @@ fn main() {
     ];
     for (name, spec, engine, settings) in cases.into_iter().filter(|c| c.0.contains(&only)) {
         shift(name, spec, engine, settings);
+    }
+    for routing in ["minimal", "polarized"] {
+        let name = format!("{routing}, regular, 5040 hosts, 2000 cycles");
+        if name.contains(&only) {
+            adaptive(&name, "regular:720,17,hosts=7", routing, 2000);
+        }
     }
 }

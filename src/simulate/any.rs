@@ -78,6 +78,9 @@ impl Router for AnyRouter<'_> {
     fn is_adaptive(&self) -> bool {
         of!(self, r => r.is_adaptive())
     }
+    fn starts_anywhere(&self) -> bool {
+        of!(self, r => r.starts_anywhere())
+    }
     fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8 {
         of!(self, r => r.inject(header, view, rng))
     }

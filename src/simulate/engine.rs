@@ -12,7 +12,7 @@
 use super::net::Net;
 use super::router::Router;
 use super::settings::Settings;
-use super::state::{Content, FILLING, In, Link, List, NONE, Out, Packet, Space};
+use super::state::{Content, In, Link, List, NONE, Out, Packet, Space};
 use super::stats::Stats;
 use super::traffic::{Message, Traffic};
 use super::wheel::Wheel;
@@ -96,8 +96,8 @@ pub struct Simulator<'a, R, T> {
     /// The traffic.
     pub traffic: T,
     pub(super) links: Vec<Link>,
-    /// [`SENDING`](super::state::SENDING) and [`FILLING`], by link.
-    pub(super) doing: Vec<u8>,
+    /// [`SENDING`](super::state::SENDING) and [`FILLING`](super::state::FILLING), by link.
+    pub(super) doing: Vec<u32>,
     /// Ticks that each link spent sending.
     pub(super) busy: Vec<u64>,
     pub(super) space: Vec<Space>,
@@ -126,6 +126,7 @@ pub struct Simulator<'a, R, T> {
     pub(super) reconsider: u64,
     /// Reciprocal of the speed-up; 0 for no limit.
     pub(super) fill: f64,
+    pub(super) any_first_lane: bool,
     pub(super) full_packet: Times,
     pub(super) todo: Vec<u32>,
     pub(super) wake: Vec<u32>,
@@ -206,6 +207,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             head_delay,
             reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
             fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
+            any_first_lane: settings.any_first_lane && router.starts_anywhere(),
             full_packet: full,
             todo: Vec::new(),
             wake: net.hosts().to_vec(),
@@ -299,8 +301,8 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         match kind {
             ARRIVE => self.arrive(a),
             READ => {
-                self.doing[a as usize] &= !FILLING;
-                self.finish_read(b);
+                self.doing[a as usize] &= !(1 << (b >> 28));
+                self.finish_read(b & 0x0fff_ffff);
                 self.fill(a);
             }
             SENT => self.sent(a, b),

@@ -57,6 +57,11 @@ pub trait Router: Sync {
     fn is_adaptive(&self) -> bool {
         false
     }
+    /// Whether a packet may leave its terminal on any lane, because the lanes of its hops do not
+    /// depend on it.
+    fn starts_anywhere(&self) -> bool {
+        false
+    }
     /// A packet is about to leave its terminal: sets up the header, says on which lane.
     fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8;
     /// A packet is first in its buffer at switch `at`: where to. At the home switch that is

@@ -32,11 +32,17 @@ pub struct Settings {
     pub output_flits: u32,
     /// Rate of the crossbar into one output buffer relative to that of a cable; 0: no limit.
     pub speed_up: f64,
+    /// Packets that the crossbar may move into output buffers of one port, on different lanes, at
+    /// the same time; 0: one on each lane.
+    pub parallel_fills: u8,
     /// Packets that an input port may send to different outputs at the same time; 0: no limit.
     pub parallel_reads: u8,
     /// How often a packet that waits for an output may choose another one, for adaptive routings;
     /// 0: its choice stands.
     pub reconsider_ps: u32,
+    /// A terminal sends a packet on the first lane that has room, where the routing lets it start
+    /// on any ([`Router::starts_anywhere`](super::Router::starts_anywhere)).
+    pub any_first_lane: bool,
     /// Packets that a terminal's queue holds under open-loop traffic; more are not generated.
     pub source_queue: u32,
 }
@@ -71,8 +77,10 @@ impl Settings {
             input_flits: 128,
             output_flits: 78,
             speed_up: 1.0,
+            parallel_fills: 1,
             parallel_reads: 3,
             reconsider_ps: 0,
+            any_first_lane: false,
             source_queue: 16,
         }
     }
@@ -80,8 +88,9 @@ impl Settings {
     /// A network measured in cycles and phits, for the Polarized paper: one tick is one cycle, one
     /// flit one phit, packets of 16 phits, one phit per cycle and cable. The paper gives none of
     /// these; packets, buffers (64 phits in, 32 out) and delays are those of its first author's
-    /// simulator, `caminos`, in `src/defaults/main.cfg`. There a port moves one phit per cycle into
-    /// an output buffer, several inputs at the same time. It decides requests anew in every cycle,
+    /// simulator, `caminos`, in `src/defaults/main.cfg`. There the crossbar moves one phit per cycle
+    /// into the output buffer of each lane and from each lane of an input port (`selected_input` and
+    /// `selected_output` in `src/router/basic.rs`), and servers inject on the first lane with room (`src/lib.rs`). It decides requests anew in every cycle,
     /// which costs an event-driven simulator an order of magnitude: set `reconsider_ps` for that.
     pub fn phits() -> Self {
         Self {
@@ -98,8 +107,10 @@ impl Settings {
             input_flits: 64,
             output_flits: 32,
             speed_up: 1.0,
+            parallel_fills: 0,
             parallel_reads: 0,
             reconsider_ps: 0,
+            any_first_lane: true,
             source_queue: 10,
         }
     }

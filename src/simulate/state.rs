@@ -30,9 +30,15 @@ pub(super) struct Space {
 }
 
 /// A packet is on its way onto the cable of a link.
-pub(super) const SENDING: u8 = 1;
-/// The crossbar fills the output buffer of a link.
-pub(super) const FILLING: u8 = 2;
+pub(super) const SENDING: u32 = 1 << 16;
+/// Bit per lane of a link whose output buffer the crossbar fills.
+pub(super) const FILLING: u32 = 0xffff;
+
+/// Whether the crossbar cannot begin to fill the buffer of a lane now, by what the link is doing.
+#[inline]
+pub(super) fn is_filling(doing: u32, lane: u32, parallel: u32) -> bool {
+    doing & (1 << lane) != 0 || (parallel > 0 && (doing & FILLING).count_ones() >= parallel)
+}
 
 /// One lane of one link at its sender. Indexed `link * lanes + lane`, like [`In`].
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +118,8 @@ pub(super) struct Content {
 pub struct View<'a> {
     /// The network.
     pub net: &'a Net,
-    pub(super) doing: &'a [u8],
+    pub(super) doing: &'a [u32],
+    pub(super) parallel_fills: u32,
     pub(super) space: &'a [Space],
     pub(super) lanes: usize,
     pub(super) input_flits: i32,
@@ -131,11 +138,14 @@ pub struct Ahead {
 
 impl View<'_> {
     #[inline]
-    fn ahead_of(&self, space: Space, doing: u8) -> Ahead {
+    fn ahead_of(&self, space: Space, doing: u32, lane: u32) -> Ahead {
         let occupancy = (self.output_flits - space.room) + (self.input_flits - space.credit);
-        let (blocked, free) =
-            if self.output_flits == 0 { (SENDING, space.credit) } else { (FILLING, space.room) };
-        Ahead { occupancy: occupancy.max(0) as u32, takes: if doing & blocked == 0 { free } else { 0 } }
+        let (blocked, free) = if self.output_flits == 0 {
+            (doing & SENDING != 0, space.credit)
+        } else {
+            (is_filling(doing, lane, self.parallel_fills), space.room)
+        };
+        Ahead { occupancy: occupancy.max(0) as u32, takes: if blocked { 0 } else { free } }
     }
     /// What is ahead on a lane of each of the given links, in their order.
     #[inline]
@@ -143,12 +153,12 @@ impl View<'_> {
         let first = usize::from(lane) * self.doing.len();
         let (from, to) = (links.start as usize, links.end as usize);
         let state = self.space[first + from..first + to].iter().zip(&self.doing[from..to]);
-        links.zip(state).map(|(link, (space, doing))| (link, self.ahead_of(*space, *doing)))
+        links.zip(state).map(move |(link, (space, doing))| (link, self.ahead_of(*space, *doing, lane.into())))
     }
     /// Flits waiting ahead on all lanes of a link.
     #[inline]
     pub fn occupancy_of_link(&self, link: u32) -> u32 {
         let lane = |v: usize| self.space[v * self.doing.len() + link as usize];
-        (0..self.lanes).map(|v| self.ahead_of(lane(v), 0).occupancy).sum()
+        (0..self.lanes).map(|v| self.ahead_of(lane(v), 0, 0).occupancy).sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator};
 use super::router::{Hop, Router};
-use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, View};
+use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, View, is_filling};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -81,6 +81,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         View {
             net: self.net,
             doing: &self.doing,
+            parallel_fills: self.settings.parallel_fills.into(),
             space: &self.space,
             lanes: 1 << self.shift,
             input_flits: self.settings.input_flits as i32,
@@ -105,9 +106,13 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         (packet.out, packet.out_lane, packet.bubble) = (hop.link, hop.lane, hop.bubble);
         let need = i32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;
-        let blocked = if buffered { FILLING } else { SENDING };
         let lane = (hop.link << self.shift) + u32::from(hop.lane);
-        if self.doing[hop.link as usize] & blocked != 0 {
+        let doing = self.doing[hop.link as usize];
+        let blocked = match buffered {
+            true => is_filling(doing, hop.lane.into(), self.settings.parallel_fills.into()),
+            false => doing & SENDING != 0,
+        };
+        if blocked {
             self.enqueue(q, hop);
         } else if self.links[hop.link as usize].wanted != 0 {
             self.enqueue(q, hop);
@@ -250,7 +255,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub(super) fn fill(&mut self, link: u32) {
         loop {
             let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
-            if self.doing[link as usize] & FILLING != 0 || wanted == 0 {
+            let (doing, parallel) = (self.doing[link as usize], u32::from(self.settings.parallel_fills));
+            let wanted = wanted & !(doing & FILLING) as u16;
+            if wanted == 0 || (parallel > 0 && (doing & FILLING).count_ones() >= parallel) {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
@@ -272,9 +279,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let read = (self.now + self.filling_time(ticks)).max(tail);
         self.at(read + self.link_delay, CREDIT, q, flits);
         if self.fill > 0.0 {
-            self.doing[link as usize] |= FILLING;
+            self.doing[link as usize] |= 1 << v;
             self.start_read(q);
-            self.at(read, READ, link, q);
+            self.at(read, READ, link, u32::from(v) << 28 | q);
         } else if self.ins[q as usize].input.head != NONE {
             self.todo.push(q);
         }

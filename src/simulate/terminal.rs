@@ -63,11 +63,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let p = self.hosts[t as usize].packet;
         let header = self.packets[p as usize].header;
         let bytes = self.contents[p as usize].bytes;
-        let credit = self.credit((link << self.shift) + u32::from(header.lane));
-        if *credit < i32::from(header.flits) {
-            return;
-        }
-        *credit -= i32::from(header.flits);
+        let flits = i32::from(header.flits);
+        let lanes = if self.any_first_lane { 0..self.router.lanes() } else { header.lane..header.lane + 1 };
+        let has_room = |v: &u8| self.space[self.place((link << self.shift) + u32::from(*v))].credit >= flits;
+        let Some(lane) = lanes.into_iter().find(has_room) else { return };
+        *self.credit((link << self.shift) + u32::from(lane)) -= flits;
+        self.packets[p as usize].header.lane = lane;
         self.hosts[t as usize].packet = NONE;
         let on_cable = u64::from(self.times(bytes).injection);
         let packet = &mut self.packets[p as usize];

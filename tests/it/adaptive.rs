@@ -171,3 +171,34 @@ fn low_loads_are_accepted_whole() {
     // Two terminals' cables, a packet of 16, and on average a little over two channels.
     assert!((20.0..40.0).contains(&outcome.latency_mean_ns), "{}", outcome.latency_mean_ns);
 }
+
+/// Accepted load of `tests/data/caminos` (commands and figures: README.md there), same graph.
+#[test]
+fn as_much_is_accepted_as_by_caminos() {
+    let fabric = generate("regular:200,11,hosts=5").unwrap();
+    let net = Net::of_fabric(&fabric);
+    let graph = std::fs::read_to_string("tests/data/caminos/rrg.txt").unwrap();
+    let rows = graph.lines().skip(3).step_by(2);
+    for (s, row) in rows.enumerate() {
+        let mut neighbours: Vec<u32> = row.split(' ').map(|n| n.parse().unwrap()).collect();
+        let mut own: Vec<u32> = net.out(s as u32).map(|c| net.to(c)).collect();
+        neighbours.sort_unstable();
+        own.sort_unstable();
+        assert_eq!(neighbours, own, "switch {s}");
+    }
+    let far = Distances::new(&net).unwrap();
+    for (routing, caminos) in [("minimal", 0.7512), ("valiant", 0.3862)] {
+        let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
+        let load = Load {
+            members: net.hosts().to_vec(),
+            destinations: Destinations::Uniform,
+            bytes: 16,
+            offered: Some(1.0),
+            windows: Windows::Given { warm_up_ns: 2000.0, measure_ns: 500.0 },
+            drain: false,
+        };
+        let outcome = run::load(&net, Settings::phits(), &router, &load, 1).unwrap();
+        let accepted = outcome.steady.unwrap().accepted;
+        assert!((accepted / caminos - 1.0).abs() < 0.05, "{routing}: {accepted}, caminos {caminos}");
+    }
+}

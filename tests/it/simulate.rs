@@ -25,8 +25,10 @@ fn simple() -> Settings {
         input_flits: 400,
         output_flits: 200,
         speed_up: 1.0,
+        parallel_fills: 1,
         parallel_reads: 0,
         reconsider_ps: 0,
+        any_first_lane: false,
         source_queue: 4,
     }
 }
@@ -175,15 +177,18 @@ fn tables_with_holes_are_refused() {
 }
 
 fn any_settings() -> impl Strategy<Value = Settings> {
-    (100u32..400, prop_oneof![Just(0u32), 100u32..300], prop_oneof![Just(0.0), 1.0f64..3.0], 0u8..4, 1u32..3)
-        .prop_map(|(input_flits, output_flits, speed_up, parallel_reads, delay)| Settings {
+    let crossbar = (prop_oneof![Just(0.0), 1.0f64..3.0], 0u8..3, 0u8..4);
+    (100u32..400, prop_oneof![Just(0u32), 100u32..300], crossbar, 1u32..3).prop_map(
+        |(input_flits, output_flits, (speed_up, parallel_fills, parallel_reads), delay)| Settings {
             input_flits,
             output_flits,
             speed_up,
+            parallel_fills,
             parallel_reads,
             link_delay_ps: delay * 7000,
             ..simple()
-        })
+        },
+    )
 }
 
 proptest! {

@@ -41,6 +41,9 @@ impl Router for Minimal<'_> {
     fn is_adaptive(&self) -> bool {
         true
     }
+    fn starts_anywhere(&self) -> bool {
+        true
+    }
     fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
         0
     }
@@ -88,6 +91,9 @@ impl Router for Valiant<'_> {
         self.minimal.lanes
     }
     fn is_adaptive(&self) -> bool {
+        true
+    }
+    fn starts_anywhere(&self) -> bool {
         true
     }
     fn inject(&self, header: &mut Header, _view: &View<'_>, rng: &mut Rng) -> u8 {
@@ -139,6 +145,9 @@ impl Router for Ugal<'_> {
         self.valiant.lanes()
     }
     fn is_adaptive(&self) -> bool {
+        true
+    }
+    fn starts_anywhere(&self) -> bool {
         true
     }
     fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8 {

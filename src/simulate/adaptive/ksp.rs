@@ -134,6 +134,9 @@ impl Router for Ksp<'_> {
     fn lanes(&self) -> u8 {
         self.lanes
     }
+    fn starts_anywhere(&self) -> bool {
+        true
+    }
     fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8 {
         let pair = header.from as usize * self.net.switches() + header.home as usize;
         let (first, end) = (self.pairs[pair] as usize, self.pairs[pair + 1] as usize);

@@ -88,6 +88,9 @@ impl Router for Polarized<'_> {
     fn is_adaptive(&self) -> bool {
         true
     }
+    fn starts_anywhere(&self) -> bool {
+        true
+    }
     #[inline]
     fn fetch(&self, at: u32, header: &Header) -> u32 {
         let first = self.net.out(at).start as usize;
