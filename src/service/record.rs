@@ -210,16 +210,23 @@ pub fn base_path(directory: &Path, number: u64) -> PathBuf {
 }
 
 impl Recorder {
-    /// Goes on with the newest file, or begins one.
+    /// Goes on with the newest file, or begins one; after a time without recording (`gap`) always
+    /// begins one, with what is in force beside it.
     ///
     /// # Errors
     /// If the directory cannot be used.
-    pub fn open(store: &EpochStore, bounds: Record, rhythm: Rhythm, now: DateTime<Utc>) -> io::Result<Self> {
+    pub fn open(
+        store: &EpochStore,
+        bounds: Record,
+        rhythm: Rhythm,
+        gap: bool,
+        now: DateTime<Utc>,
+    ) -> io::Result<Self> {
         let directory = store.path().join(DIRECTORY);
         fs::create_dir_all(&directory)?;
         let newest = files(&directory)?.last().copied();
-        let number = newest.unwrap_or(1);
-        if newest.is_none() {
+        let number = newest.map_or(1, |newest| newest + u64::from(gap));
+        if newest.is_none() || gap {
             keep_base(store, &directory, number)?;
         }
         let (file, length) = open_file(&file_path(&directory, number))?;
@@ -234,8 +241,8 @@ impl Recorder {
     ///
     /// # Errors
     /// If the line cannot be written.
-    pub fn resume(&mut self, rhythm: Rhythm, now: DateTime<Utc>) -> io::Result<()> {
-        self.rhythm = rhythm;
+    pub fn resume(&mut self, rhythm: Rhythm, bounds: Record, now: DateTime<Utc>) -> io::Result<()> {
+        (self.rhythm, self.bounds) = (rhythm, bounds);
         self.known = Known::default();
         self.begin(now, false)
     }

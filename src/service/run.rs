@@ -1,39 +1,38 @@
 //! The tokio shell around [`Step`]: clock, signals, children, threads, log, health file.
 
+mod events;
 mod files;
 mod memory;
-mod reload;
+mod outcome;
+pub(in crate::service) mod reload;
 pub(in crate::service) mod waiting;
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tracing::{debug, error, info, info_span, warn};
+use tracing::{info, warn};
 
 use self::files::{InForce, JobFiles};
-use self::reload::{Stamp, changed, rhythm};
+use self::reload::{ConfigFile, changed, rhythm};
 use self::waiting::Waiting;
-use super::acknowledge::acknowledgement;
 use super::api::listen::ListenError;
-use super::api::{self, Api};
-use super::chain;
+use super::api::servers::Servers;
 use super::command::{Command, Handle};
-use super::health::{Acknowledged, Failure, Health, Stage};
+use super::health::{Acknowledged, Failure, Health};
 use super::look::{LookError, Looker, Sight};
-use super::pass::{EpochLine, PassError, Passed, milliseconds, pass};
+use super::pass::{EpochLine, PassError, Passed};
 use super::placing::Placing;
 use super::record::{Made, Recorder};
-use super::step::{Action, Event, Step, View};
+use super::step::{Event, Step};
 use super::systemd::Systemd;
 use super::torus::{self, TorusService};
-use super::watch::{Changed, Watch};
+use super::watch::Changed;
 use crate::config::Settings;
-use crate::model::NodeName;
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::publish::{EpochStore, StoreError};
 use crate::route::{self, EngineOptions, RouteError};
@@ -86,11 +85,9 @@ pub enum ServeError {
 pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Result<(), ServeError> {
     let runtime = runtime()?;
     let result = match torus::source(&settings) {
-        Some(source) => runtime.block_on(async { TorusService::start(settings, source, true)?.run().await }),
-        None => {
-            let _placing = Placing::start(&settings)?;
-            runtime.block_on(async { Service::start(settings, Some(config))?.run(listener).await })
-        }
+        Some(source) => runtime
+            .block_on(async { TorusService::start(settings, source, Some(config))?.run(listener).await }),
+        None => runtime.block_on(async { Service::start(settings, Some(config))?.run(listener).await }),
     };
     // A computation that did not finish in time is not waited for.
     runtime.shutdown_background();
@@ -105,7 +102,7 @@ pub fn tick(settings: Settings, listener: Listener<'_>) -> Result<Option<Failure
     let runtime = runtime()?;
     match torus::source(&settings) {
         Some(source) => {
-            runtime.block_on(async { Ok(TorusService::start(settings, source, false)?.once().await) })
+            runtime.block_on(async { Ok(TorusService::start(settings, source, None)?.once().await) })
         }
         None => runtime.block_on(async { Service::start(settings, None)?.once(listener).await }),
     }
@@ -114,9 +111,6 @@ pub fn tick(settings: Settings, listener: Listener<'_>) -> Result<Option<Failure
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
-
-/// Between two looks that somebody wants.
-const AGAIN: TimeDelta = TimeDelta::seconds(1);
 
 type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Answer = Result<Acknowledged, Failure>;
@@ -128,11 +122,11 @@ struct Service {
     health: Health,
     /// What others ask.
     commands: mpsc::Receiver<Command>,
-    /// The servers of the sockets; they end with this.
-    servers: tokio::task::JoinSet<()>,
-    /// The settings file and what it looked like; `None` for one pass.
-    config: Option<(PathBuf, Option<Stamp>)>,
-    watch: Option<Watch>,
+    /// Sockets; nothing is open for one pass.
+    servers: Servers,
+    /// `None` for one pass.
+    config: Option<ConfigFile>,
+    placing: Placing,
     recorder: Option<Recorder>,
     /// The epoch behind the next event, for the recording.
     made: Option<Made>,
@@ -186,14 +180,17 @@ impl Service {
         }
         let rhythm = rhythm(&settings);
         let recorder = match settings.record.filter(|_| serving) {
-            Some(bounds) => Recorder::open(&store, bounds, rhythm, Utc::now()).map(Some),
+            Some(bounds) => Recorder::open(&store, bounds, rhythm, false, Utc::now()).map(Some),
             None => Ok(None),
         };
         let recorder = recorder.map_err(ServeError::Record)?;
         let (handle, commands) = Handle::new();
-        let mut servers = tokio::task::JoinSet::new();
+        let mut servers = Servers::new(handle, store.clone());
+        let mut placing = Placing::default();
         if serving {
-            listen(&settings, &store, &handle, &mut servers)?;
+            let opened = servers.prepare(&settings)?;
+            placing.follow(&settings)?;
+            servers.follow(opened);
         }
         let now = Utc::now();
         let mut health = Health::new(now, serving);
@@ -213,8 +210,8 @@ impl Service {
             health,
             commands,
             servers,
-            watch: config.map(|path| Watch::new(Some(path), &settings)),
-            config: config.map(|path| (path.to_path_buf(), Stamp::of(path))),
+            config: config.map(|path| ConfigFile::new(path, &settings)),
+            placing,
             recorder,
             made: None,
             figures: None,
@@ -264,323 +261,16 @@ impl Service {
             result = finished(&mut self.routing) => Woken::Routed(Box::new(result)),
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => Woken::Event(Event::Tick),
             () = self.systemd.due() => Woken::Alive,
-            changed = changed(&self.watch) => Woken::Changed(changed),
+            changed = changed(&self.config) => Woken::Changed(changed),
             // Last: however much is asked, the service's own work comes first.
             Some(command) = self.commands.recv() => Woken::Command(command),
-        }
-    }
-
-    fn handle(&mut self, woken: Woken, listener: Listener<'_>) {
-        self.handle_one(woken, listener);
-        let now = Utc::now();
-        self.waiting.handoff.tick(now);
-        if self.step.due().is_some() && self.waiting.handoff.wants_look(now) {
-            let action = self.step(now, Event::Asked);
-            self.act(action);
-        }
-        for (released, replies) in self.waiting.let_go() {
-            self.files.start(released.start, released.outcome, self.in_force.clone(), replies);
-        }
-        let told = self.health.handoff.announced + self.health.handoff.ended;
-        let counters = self.waiting.handoff.counters();
-        if counters.announced + counters.ended != told && now - self.health.time > SELDOM {
-            self.write_health();
-        }
-    }
-
-    fn handle_one(&mut self, woken: Woken, listener: Listener<'_>) {
-        let mut fresh_in = None;
-        let event = match woken {
-            Woken::Stop(_) | Woken::Alive => return,
-            Woken::Event(event) => {
-                // Where nobody tells of changes.
-                if matches!(event, Event::Tick) && self.is_config_other() {
-                    self.reload(listener);
-                }
-                event
-            }
-            Woken::Changed(changed) => {
-                let reloaded = changed.settings && self.reload(listener);
-                match reloaded || changed.files {
-                    true => match self.look_soon() {
-                        Some(event) => event,
-                        None => return,
-                    },
-                    false => return,
-                }
-            }
-            Woken::Answered(answer) => return self.answered(answer, listener),
-            Woken::Command(command) => match self.command(command) {
-                Some(event) => event,
-                None => return,
-            },
-            Woken::Looked(looked) => {
-                self.looker = Some(self.next_looker.take().unwrap_or(looked.0));
-                fresh_in = looked.1.as_ref().ok().and_then(|sight| sight.fresh_in);
-                self.looked(looked.1, listener)
-            }
-            Woken::Routed(result) => self.routed(*result, listener),
-        };
-        let now = Utc::now();
-        let action = self.step(now, event);
-        if let Some(fresh_in) = fresh_in {
-            self.step.look_by(now + delta(fresh_in));
-        }
-        self.act(action);
-        if let Some(due) = self.step.due() {
-            self.health.next_pass = Some(due);
-            self.write_health();
-        }
-    }
-
-    /// A look because somebody wants one: at once, unless the last one began just now. However often
-    /// it is wanted, Slurm is asked once in [`AGAIN`].
-    fn look_soon(&mut self) -> Option<Event> {
-        let (now, soonest) = (Utc::now(), self.looked_at + AGAIN);
-        if now >= soonest {
-            return Some(Event::Asked);
-        }
-        self.step.look_by(soonest.min(now + AGAIN));
-        None
-    }
-
-    /// Answers a command; the event that it is, if it is one.
-    fn command(&mut self, command: Command) -> Option<Event> {
-        // Whoever does not wait for the answer any more does not get it.
-        match command {
-            Command::Health(reply) => {
-                let handoff = self.waiting.handoff.counters();
-                let _ = reply.send(Health { handoff, ..self.health.clone() });
-            }
-            Command::View(reply) => {
-                let _ = reply.send(self.sight.as_ref().map(|sight| Arc::clone(&sight.view)));
-            }
-            Command::Start(said, reply) => self.waiting.announce(Utc::now(), said, reply),
-            Command::End(job, reply) => {
-                self.waiting.ended(Utc::now(), &job);
-                self.files.end(job);
-                let _ = reply.send(());
-            }
-            Command::Look(reply) => {
-                let _ = reply.send(());
-                return self.look_soon();
-            }
-        }
-        None
-    }
-
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Wait => {}
-            Action::Look => {
-                if let Some(mut looker) = self.looker.take() {
-                    self.looked_at = Utc::now();
-                    self.looking = Some(Box::pin(async move {
-                        let result = looker.look(Utc::now()).await;
-                        (looker, result)
-                    }));
-                }
-            }
-            Action::Keep(wanted) => {
-                debug!(waiting = wanted.waiting, "nothing changed");
-                self.succeeded(wanted.unknown_nodes, wanted.waiting);
-                self.waiting.handoff.kept(Utc::now());
-            }
-            Action::Refrain(_) => {
-                debug!("the same failed not long ago");
-                self.waiting.handoff.failed(Utc::now());
-            }
-            Action::Route(view) => {
-                let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);
-                let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view));
-                self.routing = Some(Box::pin(async move {
-                    route.await.unwrap_or_else(|error| Err(PassError::Aborted(error.to_string())))
-                }));
-            }
-        }
-    }
-
-    fn looked(&mut self, result: Result<Sight, LookError>, listener: Listener<'_>) -> Event {
-        match result {
-            Ok(sight) => {
-                if !sight.unknown_storage.is_empty() {
-                    warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
-                }
-                if self.is_held() {
-                    self.succeeded(Vec::new(), 0);
-                    return Event::Held;
-                }
-                let jobs = self.waiting.handoff.merge(Utc::now(), &sight.view);
-                let known = self.waiting.handoff.jobs().chain(jobs.jobs.iter().map(|j| &j.id));
-                self.files.sweep(known.cloned().collect(), jobs.time);
-                let view = Arc::new(View { jobs, ..(*sight.view).clone() });
-                self.sight = Some(Sight { view: Arc::clone(&view), ..sight });
-                Event::Seen(view)
-            }
-            Err(error) => {
-                self.failed(error.stage(), &error, listener);
-                Event::LookFailed
-            }
-        }
-    }
-
-    /// Whether an administrator holds what is in force. A hold that cannot be read is one.
-    fn is_held(&mut self) -> bool {
-        let held = match self.store.hold() {
-            Ok(held) => held,
-            Err(error) => {
-                warn!("{error}");
-                return true;
-            }
-        };
-        if held.is_some() != self.health.held.is_some() {
-            info!(held = held.is_some(), "an administrator's hold");
-        }
-        self.health.held = held;
-        self.waiting.handoff.hold(Utc::now(), self.health.held.is_some());
-        self.health.held.is_some()
-    }
-
-    fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {
-        match (result, &self.sight) {
-            (Ok(passed), Some(sight)) => {
-                let fabric = sight.view.fabric.fingerprint();
-                let sight_view = Arc::clone(&sight.view);
-                for warning in &passed.warnings {
-                    warn!("{warning}");
-                }
-                let found = passed.in_force.filter(|_| passed.epoch.is_none());
-                let is_new = passed.epoch.is_some();
-                self.made = passed.made;
-                if let Some(mut line) = passed.epoch {
-                    line.ask_ms = milliseconds(sight.asking);
-                    line.parse_ms = milliseconds(sight.parsing);
-                    self.published(line, listener);
-                } else if found.is_some() && found != self.published {
-                    // Of an earlier process, or put in force by hand.
-                    self.published = found;
-                    self.await_acknowledgement();
-                }
-                if let Some(((epoch, _), tables)) = self.published.zip(passed.tables) {
-                    let view = &sight_view;
-                    let (fabric, nodes) = (Arc::clone(&view.fabric), Arc::clone(&view.nodes));
-                    let (budget, layer_per_job) = (view.policy.budget, view.policy.layer_per_job);
-                    self.in_force =
-                        Some(Arc::new(InForce { epoch, fabric, nodes, tables, budget, layer_per_job }));
-                }
-                if let Some((epoch, _)) = self.published {
-                    let watched = self.settings.opensm.is_some();
-                    let handoff = &mut self.waiting.handoff;
-                    match is_new {
-                        true => handoff.published(Utc::now(), epoch, &passed.demand, watched),
-                        false => handoff.found(Utc::now(), epoch, &passed.demand, watched),
-                    }
-                }
-                self.succeeded(passed.unknown_nodes, passed.waiting);
-                Event::InForce(fabric, passed.demand)
-            }
-            (Err(PassError::Held(_)), _) => {
-                self.is_held();
-                Event::Held
-            }
-            (Err(error), _) => {
-                self.failed(error.stage(), &error, listener);
-                // Somebody else may hold the store's lock for a moment: no fault of the demand.
-                if matches!(error, PassError::Store(_)) { Event::LookFailed } else { Event::RouteFailed }
-            }
-            // Nothing is routed that was not seen.
-            (Ok(_), None) => Event::RouteFailed,
-        }
-    }
-
-    fn published(&mut self, line: EpochLine, listener: Listener<'_>) {
-        let _span = info_span!("epoch", number = line.epoch).entered();
-        info!(reason = ?line.reason, jobs = line.jobs, multi_switch = line.multi_switch, "published");
-        self.health.published += 1;
-        self.health.epoch = Some(line.epoch);
-        self.health.acknowledged = None;
-        self.health.unacknowledged = None;
-        self.published = Some((line.epoch, line.time));
-        self.figures = Some((line.reason, line.before, line.after));
-        listener(&Note::Epoch(Box::new(line)));
-        self.await_acknowledgement();
-    }
-
-    /// Begins to wait for OpenSM; gives up waiting for an earlier epoch.
-    fn await_acknowledgement(&mut self) {
-        if let (Some(opensm), Some((epoch, renamed))) = (&self.settings.opensm, self.published) {
-            self.acknowledging = Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed)));
-        }
-    }
-
-    fn answered(&mut self, answer: Answer, listener: Listener<'_>) {
-        match answer {
-            Ok(acknowledged) => {
-                info!(
-                    epoch = acknowledged.epoch,
-                    ms = acknowledged.milliseconds,
-                    "OpenSM has the epoch in force"
-                );
-                self.health.acknowledged = Some(acknowledged);
-                self.health.unacknowledged = None;
-                self.waiting.handoff.acknowledged(Utc::now(), acknowledged.epoch);
-                listener(&Note::Acknowledged(acknowledged));
-            }
-            Err(failure) => {
-                // Said once, tried again at each pass.
-                if self.health.unacknowledged.is_none() {
-                    error!("{}", failure.message);
-                    *self.health.failures.entry(failure.stage).or_default() += 1;
-                    listener(&Note::Failed(failure.clone()));
-                }
-                self.health.unacknowledged = Some(failure);
-                if self.waiting.handoff.awaits_acknowledgement() {
-                    self.await_acknowledgement();
-                }
-            }
-        }
-        self.write_health();
-    }
-
-    fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
-        if !unknown_nodes.is_empty() && unknown_nodes != self.health.unknown_nodes {
-            warn!(nodes = ?unknown_nodes, "nodes of jobs are not in the fabric");
-        }
-        self.health.unknown_nodes = unknown_nodes;
-        self.health.waiting_jobs = waiting;
-        self.health.succeeded(Utc::now());
-        self.remember();
-        if self.health.unacknowledged.is_some() && self.acknowledging.is_none() {
-            self.await_acknowledgement();
-        }
-    }
-
-    fn failed(&mut self, stage: Stage, error: &(dyn std::error::Error + 'static), listener: Listener<'_>) {
-        let message = chain(error);
-        error!(stage = stage.name(), "{message}");
-        let failure = Failure { time: Utc::now(), stage, message };
-        self.health.failed(failure.clone());
-        self.waiting.handoff.failed(failure.time);
-        listener(&Note::Failed(failure));
-    }
-
-    fn write_health(&mut self) {
-        self.health.time = Utc::now();
-        self.health.handoff = self.waiting.handoff.counters();
-        self.systemd.status(self.health.line(self.health.time));
-        if let Err(error) = self.health.write(&self.settings.state.directory) {
-            warn!("{error}");
         }
     }
 
     /// Kills a running `squeue`, gives a computation the time of the settings.
     async fn stop(&mut self, listener: Listener<'_>) {
         self.looking = None;
-        self.servers.abort_all();
-        if let Some(api) = &self.settings.api {
-            // What cannot be removed is replaced at the next start.
-            let _ = std::fs::remove_file(&api.socket);
-        }
+        self.servers.end();
         if self.routing.is_some() {
             let bound = self.settings.service.stop_deadline;
             match tokio::time::timeout(bound, finished(&mut self.routing)).await {
@@ -609,37 +299,6 @@ impl Service {
         self.write_health();
         Ok(self.health.failing)
     }
-}
-
-/// The health file is not written more often for what prologs say.
-const SELDOM: TimeDelta = TimeDelta::seconds(1);
-
-/// Opens the sockets of the settings.
-pub(super) fn listen(
-    settings: &Settings,
-    store: &EpochStore,
-    handle: &Handle,
-    servers: &mut tokio::task::JoinSet<()>,
-) -> Result<(), ServeError> {
-    if let Some(api) = &settings.api {
-        let listener = api::listen::bind(&api.socket)?;
-        let rule = api::peer::Rule::new(api);
-        let router = api::router(Api {
-            handle: handle.clone(),
-            store: store.clone(),
-            settings: Arc::new(api.clone()),
-            spool: settings.spool.clone(),
-            workers: Arc::new(tokio::sync::Semaphore::new(api::WORKERS)),
-        });
-        if let Some(tcp) = &api.tcp {
-            let (listener, tls) = api::network::bind(tcp)?;
-            info!(address = %tcp.address, tls = tls.is_some(), "listening");
-            let tokens = tcp.token_file.clone();
-            servers.spawn(api::network::serve_tcp(listener, tls, router.clone(), tokens));
-        }
-        servers.spawn(api::listen::serve_unix(listener, router, rule));
-    }
-    Ok(())
 }
 
 /// What ends a service, and what makes it look.

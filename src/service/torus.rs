@@ -5,7 +5,7 @@
 //! not know any more are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -13,15 +13,18 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+use super::api::servers::Servers;
 use super::chain;
 use super::command::{Command, Handle};
 use super::handoff::{Outcome, Released, StartId};
 use super::health::{Failure, Health, Stage};
 use super::look::job_source;
+use super::placing::Placing;
+use super::run::reload::{ConfigFile, Unusable, changed, refuse};
 use super::run::waiting::{Waiting, answer};
-use super::run::{ServeError, Signals, delta, listen};
+use super::run::{Listener, Note, ServeError, Signals, delta};
 use super::systemd::Systemd;
-use crate::config::{FabricSource, Settings};
+use crate::config::{self, FabricSource, Settings};
 use crate::model::{JobId, JobMap, Torus, TorusDemand, TorusJob, TorusTables};
 use crate::observe::slurm::{JobSource, PollError};
 use crate::observe::torus_toml;
@@ -56,7 +59,10 @@ pub(super) struct TorusService {
     jobs_root: PathBuf,
     health: Health,
     commands: mpsc::Receiver<Command>,
-    _servers: JoinSet<()>,
+    servers: Servers,
+    placing: Placing,
+    /// `None` for one pass.
+    config: Option<ConfigFile>,
     waiting: Waiting,
     /// At most one at a time for each job, so that the newest start's tables come last.
     working: JoinSet<Done>,
@@ -64,34 +70,43 @@ pub(super) struct TorusService {
     next: BTreeMap<JobId, StartId>,
     /// Not here while it asks.
     batch: Option<Box<dyn JobSource>>,
+    /// Settings changed while it asked.
+    other_batch: bool,
     polling: JoinSet<Polled>,
     next_poll: DateTime<Utc>,
 }
 
 impl TorusService {
-    pub(super) fn start(settings: Settings, source: String, serving: bool) -> Result<Self, ServeError> {
+    /// With a settings file it serves, without it is for one pass.
+    pub(super) fn start(
+        settings: Settings,
+        source: String,
+        config: Option<&Path>,
+    ) -> Result<Self, ServeError> {
         let store = EpochStore::open(&settings.state.directory)?;
         drop(store.lock()?);
         let (handle, commands) = Handle::new();
-        let mut servers = JoinSet::new();
-        if serving {
-            listen(&settings, &store, &handle, &mut servers)?;
+        let mut servers = Servers::new(handle, store);
+        let mut placing = Placing::default();
+        if config.is_some() {
+            let opened = servers.prepare(&settings)?;
+            placing.follow(&settings)?;
+            servers.follow(opened);
         }
         let now = Utc::now();
-        let mut rules = settings.handoff.clone();
-        // Without tables no job can speak, however small and short.
-        (rules.min_nodes, rules.min_length) = (1, delta(Duration::ZERO));
-        rules.reroute_interval = delta(Duration::ZERO);
         Ok(Self {
             jobs_root: settings.state.directory.join(JOBS_DIRECTORY),
-            health: Health::new(now, serving),
+            health: Health::new(now, config.is_some()),
             commands,
-            _servers: servers,
-            waiting: Waiting::new(&rules),
+            servers,
+            placing,
+            config: config.map(|path| ConfigFile::new(path, &settings)),
+            waiting: Waiting::new(&rules(&settings)),
             working: JoinSet::new(),
             busy: BTreeSet::new(),
             next: BTreeMap::new(),
             batch: Some(job_source(&settings)),
+            other_batch: false,
             polling: JoinSet::new(),
             next_poll: now,
             source,
@@ -99,7 +114,7 @@ impl TorusService {
         })
     }
 
-    pub(super) async fn run(mut self) -> Result<(), ServeError> {
+    pub(super) async fn run(mut self, listener: Listener<'_>) -> Result<(), ServeError> {
         let mut signals = Signals::new()?;
         let mut systemd = Systemd::new();
         info!(torus = self.source, state = %self.settings.state.directory.display(), "serving");
@@ -115,10 +130,22 @@ impl TorusService {
                 _ = signals.hangup.recv() => self.next_poll = now,
                 Some(Ok(done)) = self.working.join_next() => self.done(done),
                 Some(Ok((source, jobs))) = self.polling.join_next() => {
-                    self.batch = Some(source);
+                    let replaced = std::mem::take(&mut self.other_batch);
+                    self.batch = Some(if replaced { job_source(&self.settings) } else { source });
                     self.polled(jobs);
                 }
-                () = tokio::time::sleep(pause) => {}
+                changed = changed(&self.config) => {
+                    if changed.settings {
+                        self.reload(listener);
+                    }
+                    self.next_poll = now;
+                }
+                () = tokio::time::sleep(pause) => {
+                    // Where nobody tells of changes.
+                    if self.config.as_ref().is_some_and(ConfigFile::is_other) {
+                        self.reload(listener);
+                    }
+                }
                 () = systemd.due() => {}
                 Some(command) = self.commands.recv() => self.command(command),
             }
@@ -126,12 +153,46 @@ impl TorusService {
             systemd.alive();
         }
         systemd.stopping();
-        if let Some(api) = &self.settings.api {
-            let _ = std::fs::remove_file(&api.socket);
-        }
+        self.servers.end();
         self.health.serving = false;
         self.health.next_pass = None;
         self.write_health();
+        Ok(())
+    }
+
+    /// Reads the settings again and goes by them, or tells why not.
+    fn reload(&mut self, listener: Listener<'_>) {
+        let Some(config) = &mut self.config else { return };
+        let read = config.read(&self.settings);
+        let result = read.and_then(|new| match new == self.settings {
+            true => Ok(()),
+            false => self.adopt(new),
+        });
+        match result {
+            Ok(()) => self.health.settings_refused = None,
+            Err(error) => listener(&Note::Failed(refuse(&mut self.health, &error))),
+        }
+        self.write_health();
+    }
+
+    /// Puts new settings in force. What can fail comes first; then nothing has changed.
+    fn adopt(&mut self, new: Settings) -> Result<(), Unusable> {
+        let opened = self.servers.prepare(&new)?;
+        self.placing.follow(&new).map_err(Unusable::Placing)?;
+        self.servers.follow(opened);
+        if let Some(source) = source(&new) {
+            self.source = source;
+        }
+        self.waiting.follow(&rules(&new));
+        if let Some(config) = &mut self.config {
+            config.follow(&new);
+        }
+        info!(torus = self.source, "new settings");
+        self.other_batch = self.batch.is_none();
+        if !self.other_batch {
+            self.batch = Some(job_source(&new));
+        }
+        self.settings = new;
         Ok(())
     }
 
@@ -303,6 +364,12 @@ impl TorusService {
             warn!("{error}");
         }
     }
+}
+
+/// Without tables no job can speak, however small and short.
+fn rules(settings: &Settings) -> config::HandOff {
+    let zero = delta(Duration::ZERO);
+    config::HandOff { min_nodes: 1, min_length: zero, reroute_interval: zero, ..settings.handoff.clone() }
 }
 
 /// Computes and checks the tables of a job; searches no longer than `limit` once there are some.

@@ -104,6 +104,12 @@ impl Watch {
         Self { flags, _watcher: watcher }
     }
 
+    /// Tells of a change of the settings that happened before anybody watched.
+    pub fn settings_changed(&self) {
+        self.flags.settings.store(true, Ordering::Relaxed);
+        self.flags.woken.notify_one();
+    }
+
     /// Waits for the next change. Can be dropped and called again without losing one.
     pub async fn changed(&self) -> Changed {
         loop {

@@ -1,7 +1,9 @@
 //! Changed files while the service runs, and what it tells systemd.
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -39,7 +41,7 @@ fn new_settings_are_followed_and_bad_ones_change_nothing() {
     for (good, bad, word) in [
         ("updown", "no-such-engine", "no-such-engine"),
         ("[routing]", "[rooting]", "sarouter.toml:"),
-        ("directory = \"state\"", "directory = \"elsewhere\"", "need a restart"),
+        ("directory = \"state\"", "directory = \"elsewhere\"", "needs a restart"),
     ] {
         site.alter(good, bad);
         let line = serving.line();
@@ -89,6 +91,183 @@ fn a_changed_fabric_or_spool_is_looked_at_at_once() {
     assert!(line["failed"]["message"].as_str().unwrap().contains("others may write it"), "{line}");
     assert_eq!(serving.stop(), 0);
     assert_eq!(site.current().unwrap(), std::path::Path::new("epochs/000003"));
+}
+
+/// Gives the settings an impossible part; the complaint has this word.
+fn refused(site: &Site, serving: &Serving, good: &str, bad: &str, word: &str) {
+    site.alter(good, bad);
+    let line = std::iter::repeat_with(|| serving.line()).find(|l| !l["failed"].is_null()).unwrap();
+    assert_eq!(line["failed"]["stage"], "settings", "{line}");
+    assert!(line["failed"]["message"].as_str().unwrap().contains(word), "{line}");
+    await_health(site, "the complaint", |h| !h["settings_refused"].is_null());
+}
+
+/// Waits until new settings are in force for the `times`-th time.
+fn followed(site: &Site, serving: &Serving, times: usize) {
+    serving.until(|| site.log().matches("new settings").count() >= times);
+}
+
+fn listens(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
+}
+
+#[test]
+fn the_interface_follows_its_settings_without_a_restart() {
+    let site = quiet();
+    site.settings("[api]\nbody_limit_kib = 64\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    let old = site.path("state/api.sock");
+    // Connected and idle while the rules change: cut. What listens stays.
+    let mut idle = UnixStream::connect(&old).unwrap();
+    idle.set_read_timeout(Some(LONG)).unwrap();
+    idle.write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut answers = BufReader::new(idle);
+    answers.fill_buf().unwrap();
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
+    let before = inode(&old);
+    site.alter("body_limit_kib = 64", "body_limit_kib = 65\nothers_read = false");
+    answers.read_to_end(&mut Vec::new()).unwrap();
+    assert!(listens(&old) && inode(&old) == before);
+    // All or nothing: this socket could be had, this port could not.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    std::fs::write(site.path("tokens"), "0123456789abcdef read\n").unwrap();
+    std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let bad = format!(
+        "socket = \"new.sock\"\ntcp = \"{}\"\ntoken_file = \"tokens\"\nothers_read = false",
+        taken.local_addr().unwrap()
+    );
+    refused(&site, &serving, "others_read = false", &bad, "127.0.0.1");
+    assert!(listens(&old) && !site.path("new.sock").exists());
+    drop(taken);
+    // The address is free, but nothing in the file says so.
+    serving.signal(rustix::process::Signal::HUP);
+    let port = bad.split('"').nth(3).unwrap();
+    site.alter("socket = \"new.sock\"", "socket = \"newer.sock\"");
+    serving.until(|| listens(&site.path("newer.sock")) && std::net::TcpStream::connect(port).is_ok());
+    serving.until(|| !old.exists());
+    await_health(&site, "the end of the complaint", |h| h["settings_refused"].is_null());
+    site.alter("socket = \"newer.sock\"", "enable = false");
+    serving.until(|| !site.path("newer.sock").exists() && std::net::TcpStream::connect(port).is_err());
+    assert_eq!(serving.stop(), 0);
+}
+
+#[test]
+fn the_recording_follows_its_settings_without_a_restart() {
+    let site = quiet();
+    site.settings("[record]\nfile_mib = 1\n");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let recorded = || std::fs::read_to_string(site.path("state/record/000001.jsonl")).unwrap();
+    let next = |jobs: &str| {
+        site.jobs(jobs);
+        serving.signal(rustix::process::Signal::HUP);
+        assert_eq!(serving.line()["epoch"]["reason"], "jobs_changed");
+    };
+    site.alter("file_mib = 1", "enable = false");
+    followed(&site, &serving, 1);
+    let before = recorded();
+    next("2|RUNNING|n[2,6]|100\n");
+    next("3|RUNNING|n[3,7]|100\n");
+    assert!(recorded() == before, "recorded though it is switched off");
+    site.alter("enable = false", "file_mib = 1\nfiles = 2");
+    followed(&site, &serving, 2);
+    next("4|RUNNING|n[4,8]|100\n");
+    assert_eq!(serving.stop(), 0);
+    assert!(recorded() == before, "a new file begins after the gap");
+    let out = site.path("again");
+    let record = site.path("state/record");
+    let words = ["replay-events", record.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let (code, text) = site.run(&words);
+    let found = crate::site::json(&text);
+    // The first epoch and the last; not those of the gap, though the last rests on them.
+    assert_eq!((code, &found["recorded"], &found["same"]), (0, &2.into(), &2.into()), "{text}");
+}
+
+#[test]
+fn the_hand_off_follows_its_settings_without_a_restart() {
+    let site = quiet();
+    site.settings("[handoff]\nmin_length_seconds = 0\nreroute_interval_seconds = 0\nmin_nodes = 5\n");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let outcome = |nodes: &str| {
+        let (code, text) = site.run(&["prolog", "--job", "7", "--nodes", nodes]);
+        assert_eq!(code, 0, "{text}");
+        crate::site::json(&text)["outcome"].as_str().unwrap().to_string()
+    };
+    assert_eq!(outcome("n[2,6]"), "next_pass");
+    site.alter("min_nodes = 5", "min_nodes = 2");
+    followed(&site, &serving, 1);
+    assert_eq!(outcome("n[2,6]"), "in_force");
+    site.alter("min_nodes = 2", "min_nodes = 3");
+    followed(&site, &serving, 2);
+    assert_eq!(outcome("n[3,7]"), "next_pass");
+    assert_eq!(serving.stop(), 0);
+}
+
+/// What the node selection plugin would be answered; `None` without a socket.
+fn select(site: &Site) -> Option<String> {
+    let mut stream = UnixStream::connect(site.path("select.sock")).ok()?;
+    stream.write_all(b"1 7 2 prefer\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    Some(line)
+}
+
+#[test]
+fn node_selection_follows_its_settings_without_a_restart() {
+    let site = quiet();
+    let script = |name: &str, text: &str| {
+        std::fs::write(site.path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(site.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let here = site.path("");
+    let here = here.display();
+    let job = "JobId=7 JobName=x UserId=u JobState=PENDING Reason=Priority EligibleTime=1 Partition=all \
+               NumNodes=2 AdminComment=sarouter:prefer";
+    script("scontrol", &format!("case $1 in -o) echo '{job}';; *) echo \"$@\" >>{here}/told;; esac"));
+    script("sinfo", "for n in 1 2 3 4 5 6 7 8; do echo \"n$n|all||idle\"; done");
+    site.settings(&format!(
+        "[placement]\nscontrol = \"{here}/scontrol\"\nsinfo = \"{here}/sinfo\"\ninterval_seconds = 0.01\n"
+    ));
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!((select(&site), site.path("told").exists()), (None, false));
+    site.alter("[placement]\n", "[placement]\nselect_socket = \"select.sock\"\n");
+    serving.until(|| select(&site).is_some_and(|answer| answer.starts_with("1 7 nodes n")));
+    // A slip must not cost a file, nor what there is.
+    std::fs::write(site.path("precious"), "x").unwrap();
+    refused(&site, &serving, "select.sock", "precious", "not a socket");
+    assert_eq!(std::fs::read_to_string(site.path("precious")).unwrap(), "x");
+    assert!(select(&site).is_some());
+    assert!(!site.path("told").exists(), "nobody was to be held");
+    site.alter("select_socket = \"precious\"", "hold = true");
+    let told = || std::fs::read_to_string(site.path("told")).unwrap_or_default();
+    serving.until(|| told().contains("hold 7"));
+    serving.until(|| select(&site).is_none());
+    // Switched off, the held job is let go; the script never shows it as held.
+    site.alter("hold = true", "hold = false");
+    serving.until(|| told().contains("release 7"));
+    assert_eq!(serving.stop(), 0);
+}
+
+#[test]
+fn the_service_of_a_direct_torus_follows_its_settings_too() {
+    let site = quiet();
+    site.alter("fabric.net", "torus.toml");
+    site.replace("torus.toml", "sizes = [4, 2, 2]\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    site.settings("[api]\nsocket = \"new.sock\"\n");
+    serving.until(|| listens(&site.path("new.sock")) && !site.path("state/api.sock").exists());
+    refused(&site, &serving, "torus.toml", "fabric.net", "another kind of fabric needs a restart");
+    site.replace("other.toml", "sizes = [2, 2]\n");
+    site.alter("fabric.net", "other.toml");
+    followed(&site, &serving, 2);
+    // The smaller torus has no node n5.
+    let (code, text) = site.run(&["prolog", "--job", "7", "--nodes", "n[4-5]"]);
+    assert_eq!((code, &crate::site::json(&text)["outcome"]), (0, &"unrouted".into()), "{text}");
+    assert_eq!(serving.stop(), 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tracing::{debug, warn};
 
 use super::peer::{Access, Caller, Rule};
@@ -61,14 +61,31 @@ pub fn bind(path: &Path) -> Result<UnixListener, ListenError> {
     Ok(listener)
 }
 
-/// Serves a unix socket until dropped; then open connections end too.
-pub async fn serve_unix(listener: UnixListener, router: Router, rule: Rule) {
+/// What goes for connections. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// What is served.
+    pub router: Router,
+    /// Who may do what.
+    pub rule: Rule,
+}
+
+/// Serves a unix socket until the other end of `terms` is dropped and everybody has an answer. When
+/// the terms change, connections made under the old ones end after one more answer.
+pub async fn serve_unix(listener: UnixListener, mut terms: watch::Receiver<Terms>) {
     let gate = Gate::default();
     let mut connections = tokio::task::JoinSet::new();
     loop {
         // What has ended is forgotten.
         while connections.try_join_next().is_some() {}
-        let stream = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            changed = terms.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => break,
+            },
+        };
+        let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
                 warn!(%error, "a connection was not accepted");
@@ -76,18 +93,21 @@ pub async fn serve_unix(listener: UnixListener, router: Router, rule: Rule) {
                 continue;
             }
         };
+        let Terms { router, rule } = terms.borrow_and_update().clone();
         let Some(caller) = name(&stream, &rule) else { continue };
         let Some(permit) = gate.enter(caller.access) else {
             // Closing is the answer: a flood must not cost more than this.
             debug!(caller = caller.name, "too many connections");
             continue;
         };
-        let router = router.clone();
+        let terms = terms.clone();
         connections.spawn(async move {
-            serve_connection(stream, router, caller).await;
+            serve_connection(stream, router, caller, terms).await;
             drop(permit);
         });
     }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
 }
 
 /// Who connected; `None` if they may not.
@@ -129,8 +149,8 @@ impl Gate {
     }
 }
 
-/// Serves one connection to its end, at most for `LIFE`.
-pub async fn serve_connection<S>(stream: S, router: Router, caller: Caller)
+/// Serves one connection to its end, at most for `LIFE`; once the terms change, for one more answer.
+pub async fn serve_connection<S, T>(stream: S, router: Router, caller: Caller, mut terms: watch::Receiver<T>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -139,7 +159,17 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    match tokio::time::timeout(LIFE, connection).await {
+    let mut connection = std::pin::pin!(connection);
+    let served = async {
+        tokio::select! {
+            biased;
+            served = connection.as_mut() => return served,
+            _ = terms.changed() => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        connection.await
+    };
+    match tokio::time::timeout(LIFE, served).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "a connection ended badly"),
         Err(_) => debug!("a connection lived too long"),

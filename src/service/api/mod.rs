@@ -5,7 +5,7 @@
 //! | `GET /v1/health` | readers | [`super::health::Health`] and what is wrong in words |
 //! | `GET /` | everybody | the web page |
 //! | `GET /v1/fabric` | readers | [`picture::FabricAnswer`]: switches, cables, where to draw them |
-//! | `GET /v1/epochs?limit=N` | readers | [`picture::EpochsAnswer`] |
+//! | `GET /v1/epochs?limit=N&before=EPOCH` | readers | [`picture::EpochsAnswer`] |
 //! | `GET /v1/load?epoch=N&job=ID` | readers | [`picture::LoadAnswer`]: per channel, now and before |
 //! | `GET /v1/jobs?epoch=N` | readers | [`picture::JobsAnswer`]: what the tables give each job |
 //! | `GET /v1/nodes/NODE` | readers | its terminals, switches and jobs |
@@ -34,6 +34,7 @@ pub mod network;
 mod page;
 pub mod peer;
 pub mod picture;
+pub mod servers;
 pub mod state;
 
 use std::path::PathBuf;

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -32,35 +33,66 @@ use crate::observe::secret::{self, SecretError};
 /// A client must be through with TLS after this.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Opens the port, and reads tokens and certificate once, so that what is wrong is said at the start.
+/// Reads tokens and certificate once, so that what is wrong with them is said at once.
 ///
 /// # Errors
-/// Names the file or address.
-pub fn bind(settings: &Tcp) -> Result<(TcpListener, Option<Acceptor>), ListenError> {
-    let failed = |path: PathBuf| move |source| ListenError { path, source };
-    let other = |e: &dyn std::fmt::Display| io::Error::other(e.to_string());
-    tokens(&settings.token_file).map_err(|e| other(&e)).map_err(failed(settings.token_file.clone()))?;
-    let tls = settings.tls.clone().map(Acceptor::new).transpose()?;
-    let address = failed(settings.address.to_string().into());
-    let listener = std::net::TcpListener::bind(settings.address)
-        .and_then(|l| l.set_nonblocking(true).and_then(|()| TcpListener::from_std(l)))
-        .map_err(address)?;
-    Ok((listener, tls))
+/// Names the file.
+pub fn check(settings: &Tcp) -> Result<Option<Acceptor>, ListenError> {
+    tokens(&settings.token_file).map_err(|error| ListenError {
+        path: settings.token_file.clone(),
+        source: io::Error::other(error.to_string()),
+    })?;
+    settings.tls.clone().map(Acceptor::new).transpose()
 }
 
-/// Serves a port until dropped; then open connections end too.
-pub async fn serve_tcp(listener: TcpListener, mut tls: Option<Acceptor>, router: Router, tokens: PathBuf) {
-    let tokens = Arc::new(tokens);
-    let guard = middleware::from_fn(move |request: Request, next: Next| {
-        let tokens = Arc::clone(&tokens);
-        async move { by_token(&tokens, request, next).await }
-    });
-    let router = router.layer(guard);
+/// Opens the port.
+///
+/// # Errors
+/// Names the address.
+pub fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
+    std::net::TcpListener::bind(address)
+        .and_then(|l| l.set_nonblocking(true).and_then(|()| TcpListener::from_std(l)))
+        .map_err(|source| ListenError { path: address.to_string().into(), source })
+}
+
+/// What goes for connections. Cheap to clone.
+#[derive(Clone)]
+pub struct Terms {
+    router: Router,
+    tls: Option<Acceptor>,
+}
+
+impl Terms {
+    /// Whoever shows a token of the file may do what it allows.
+    pub fn new(router: &Router, tokens: PathBuf, tls: Option<Acceptor>) -> Self {
+        let tokens = Arc::new(tokens);
+        let guard = middleware::from_fn(move |request: Request, next: Next| {
+            let tokens = Arc::clone(&tokens);
+            async move { by_token(&tokens, request, next).await }
+        });
+        Self { router: router.clone().layer(guard), tls }
+    }
+}
+
+/// Serves a port until the other end of `terms` is dropped, as [`super::listen::serve_unix`] does.
+pub async fn serve_tcp(listener: TcpListener, mut terms: watch::Receiver<Terms>) {
+    let mut now = terms.borrow_and_update().clone();
     let gate = Gate::default();
     let mut connections = tokio::task::JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let (stream, peer) = match listener.accept().await {
+        let accepted = tokio::select! {
+            biased;
+            changed = terms.changed() => match changed {
+                Ok(()) => {
+                    now = terms.borrow_and_update().clone();
+                    continue;
+                }
+                Err(_) => break,
+            },
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 warn!(%error, "a connection was not accepted");
@@ -73,20 +105,29 @@ pub async fn serve_tcp(listener: TcpListener, mut tls: Option<Acceptor>, router:
             debug!(%peer, "too many connections");
             continue;
         };
-        let (acceptor, router) = (tls.as_mut().map(Acceptor::fresh), router.clone());
+        let (acceptor, router) = (now.tls.as_mut().map(Acceptor::fresh), now.router.clone());
+        let terms = terms.clone();
         connections.spawn(async move {
-            serve_one(stream, peer, acceptor, router).await;
+            serve_one(stream, peer, acceptor, router, terms).await;
             drop(permit);
         });
     }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
 }
 
-async fn serve_one(stream: TcpStream, peer: SocketAddr, acceptor: Option<TlsAcceptor>, router: Router) {
+async fn serve_one(
+    stream: TcpStream,
+    peer: SocketAddr,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    terms: watch::Receiver<Terms>,
+) {
     let caller = Caller { name: peer.to_string(), access: Access::Nothing };
     match acceptor {
-        None => serve_connection(stream, router, caller).await,
+        None => serve_connection(stream, router, caller, terms).await,
         Some(acceptor) => match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => serve_connection(stream, router, caller).await,
+            Ok(Ok(stream)) => serve_connection(stream, router, caller, terms).await,
             Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
             Err(_) => debug!(%peer, "TLS took too long"),
         },
@@ -179,6 +220,7 @@ async fn by_token(file: &std::path::Path, mut request: Request, next: Next) -> R
 }
 
 /// TLS with a certificate that is read again when it is replaced.
+#[derive(Clone)]
 pub struct Acceptor {
     files: Tls,
     stamp: Option<[SystemTime; 2]>,

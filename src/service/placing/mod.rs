@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
 
 use self::control::Control;
@@ -36,51 +36,73 @@ use crate::placement::{self, Board, Direct, Insist, Predicted, Question, Running
 /// Looks that may follow each other without a pause, as long as something was done.
 const AT_ONCE: u32 = 3;
 
-/// The thread. Ends, and lets all held jobs go, when dropped.
+/// The thread and its socket. Ends, and lets all held jobs go, when dropped.
+#[derive(Default)]
 pub struct Placing {
-    stop: Arc<Notify>,
+    answers: Arc<Answers>,
+    /// Tells the thread its settings; it ends when this is dropped.
+    orders: Option<watch::Sender<Settings>>,
     thread: Option<JoinHandle<()>>,
     /// Ends before the thread.
     server: Option<Server>,
 }
 
 impl Placing {
-    /// Starts what the settings ask for. With `hold` off there may still be jobs that an earlier
-    /// service held: they are let go.
+    /// Does from now on what the settings ask for. With `hold` off there may still be jobs that an
+    /// earlier service, or earlier settings, held: they are let go.
     ///
     /// # Errors
-    /// If the socket or the thread cannot be had.
-    pub fn start(settings: &Settings) -> std::io::Result<Option<Self>> {
-        let placement = &settings.placement;
-        let left = settings.state.directory.join(ledger::LEDGER_FILE).exists();
-        if !placement.hold && placement.select_socket.is_none() && !left {
-            return Ok(None);
-        }
-        let answers = Arc::new(Answers::default());
-        let server = match &placement.select_socket {
-            Some(path) => Some(Server::start(path, Arc::clone(&answers))?),
+    /// If the socket or the thread cannot be had. Nothing has changed then.
+    pub fn follow(&mut self, settings: &Settings) -> std::io::Result<()> {
+        let wanted = settings.placement.select_socket.as_deref();
+        let stays = self.server.as_ref().is_some_and(|server| Some(server.path()) == wanted);
+        let server = match wanted.filter(|_| !stays) {
+            Some(path) => Some(Server::start(path, Arc::clone(&self.answers))?),
             None => None,
         };
-        let stop = Arc::new(Notify::new());
-        let mut worker = Worker::new(settings, answers);
-        let stopped = Arc::clone(&stop);
-        let bound = settings.service.stop_deadline;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let work = move || runtime.block_on(worker.run(&stopped, bound));
-        let thread = std::thread::Builder::new().name("placing".into()).spawn(work)?;
-        Ok(Some(Self { stop, thread: Some(thread), server }))
+        match &self.orders {
+            Some(orders) => drop(orders.send_replace(settings.clone())),
+            None if wants_thread(settings) => self.start(settings)?,
+            None => {}
+        }
+        if !stays {
+            self.server = server;
+        }
+        Ok(())
     }
+
+    fn start(&mut self, settings: &Settings) -> std::io::Result<()> {
+        let (orders, told) = watch::channel(settings.clone());
+        let mut worker = Worker::new(settings, Arc::clone(&self.answers));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let work = move || runtime.block_on(worker.run(told));
+        self.thread = Some(std::thread::Builder::new().name("placing".into()).spawn(work)?);
+        self.orders = Some(orders);
+        Ok(())
+    }
+}
+
+fn wants_thread(settings: &Settings) -> bool {
+    let placement = &settings.placement;
+    let left = settings.state.directory.join(ledger::LEDGER_FILE).exists();
+    placement.hold || placement.select_socket.is_some() || left
 }
 
 impl Drop for Placing {
     fn drop(&mut self) {
         drop(self.server.take());
-        self.stop.notify_one();
+        drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
             // A panic there has been printed.
             let _ = thread.join();
         }
     }
+}
+
+/// Returns when nobody has orders any more.
+async fn ended(orders: &watch::Receiver<Settings>) {
+    let mut orders = orders.clone();
+    while orders.changed().await.is_ok() {}
 }
 
 /// A board and what it was made from.
@@ -93,6 +115,7 @@ struct Worker {
     state: PathBuf,
     settings: Placement,
     source: Option<FabricSource>,
+    node_map: Option<PathBuf>,
     reader: Option<FabricReader>,
     prepared: Option<Prepared>,
     squeue: Squeue,
@@ -105,7 +128,6 @@ struct Worker {
 
 impl Worker {
     fn new(settings: &Settings, answers: Arc<Answers>) -> Self {
-        let slurm = &settings.slurm;
         let state = settings.state.directory.clone();
         let holds = ledger::read(&state).unwrap_or_else(|e| {
             // Who is held is not known any more. Tagged jobs that an administrator holds would be
@@ -116,14 +138,14 @@ impl Worker {
         if !holds.records.is_empty() {
             info!(jobs = holds.records.len(), "jobs that an earlier service held");
         }
-        let spec = settings.fabric.clone();
         Self {
             state,
             settings: settings.placement.clone(),
-            reader: spec.clone().map(|s| FabricReader::new(s, settings.node_map.clone())),
-            source: spec,
+            reader: reader(settings),
+            source: settings.fabric.clone(),
+            node_map: settings.node_map.clone(),
             prepared: None,
-            squeue: Squeue::new(&slurm.squeue, SqueueFormat::Text, slurm.deadline, slurm.output_limit),
+            squeue: squeue(settings),
             control: Control::new(settings.placement.clone()),
             answers,
             holds,
@@ -131,12 +153,35 @@ impl Worker {
         }
     }
 
-    async fn run(&mut self, stop: &Notify, bound: Duration) {
+    fn follow(&mut self, settings: &Settings) {
+        self.settings = settings.placement.clone();
+        self.squeue = squeue(settings);
+        self.control = Control::new(settings.placement.clone());
+        if self.source != settings.fabric || self.node_map != settings.node_map {
+            self.reader = reader(settings);
+            (self.source, self.node_map) = (settings.fabric.clone(), settings.node_map.clone());
+            self.prepared = None;
+        }
+    }
+
+    async fn run(&mut self, mut orders: watch::Receiver<Settings>) {
         let mut in_a_row = 0;
         loop {
+            if orders.has_changed().unwrap_or(false) {
+                let settings = orders.borrow_and_update().clone();
+                self.follow(&settings);
+            }
+            if self.is_idle() {
+                match orders.changed().await {
+                    Ok(()) => orders.mark_changed(),
+                    Err(_) => break,
+                }
+                continue;
+            }
+            // What a pass decided is done before other settings count; only the end breaks it off.
             let did = tokio::select! {
                 biased;
-                () = stop.notified() => break,
+                () = ended(&orders) => break,
                 did = self.pass() => did,
             };
             in_a_row = if did { in_a_row + 1 } else { 0 };
@@ -147,14 +192,23 @@ impl Worker {
             let pause = tokio::time::sleep(self.settings.interval);
             tokio::select! {
                 biased;
-                () = stop.notified() => break,
+                changed = orders.changed() => match changed {
+                    Ok(()) => orders.mark_changed(),
+                    Err(_) => break,
+                },
                 () = pause => {}
             }
         }
+        let bound = orders.borrow().service.stop_deadline;
         let acts = self.holds.close(None);
         if tokio::time::timeout(bound, self.act(&acts)).await.is_err() {
             warn!("not all held jobs were let go in time: run sarouter release-held");
         }
+    }
+
+    /// Whether the settings ask for nothing and nobody is held: Slurm is then left in peace.
+    fn is_idle(&self) -> bool {
+        !self.settings.hold && self.settings.select_socket.is_none() && self.holds.records.is_empty()
     }
 
     /// Looks, decides, acts; whether anything was done.
@@ -258,6 +312,15 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+fn reader(settings: &Settings) -> Option<FabricReader> {
+    settings.fabric.clone().map(|source| FabricReader::new(source, settings.node_map.clone()))
+}
+
+fn squeue(settings: &Settings) -> Squeue {
+    let slurm = &settings.slurm;
+    Squeue::new(&slurm.squeue, SqueueFormat::Text, slurm.deadline, slurm.output_limit)
 }
 
 /// What the brain says of a job, in the words of [`hold`].

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -149,9 +149,13 @@ impl Server {
     /// If it cannot be made.
     pub fn start(path: &Path, answers: Arc<Answers>) -> io::Result<Self> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        match std::fs::remove_file(path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e)),
-            _ => {}
+        match std::fs::symlink_metadata(path) {
+            // A slip in the settings must not cost a file.
+            Ok(found) if !found.file_type().is_socket() => {
+                return Err(named(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a socket")));
+            }
+            Ok(_) => std::fs::remove_file(path).map_err(named)?,
+            Err(_) => {}
         }
         let listener = UnixListener::bind(path).map_err(named)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(named)?;
@@ -160,6 +164,13 @@ impl Server {
         let work = move || accept(&listener, &answers, &stopped);
         let thread = std::thread::Builder::new().name("select".into()).spawn(work)?;
         Ok(Self { path: path.to_path_buf(), stop, thread: Some(thread) })
+    }
+}
+
+impl Server {
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 

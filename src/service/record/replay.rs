@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-use super::{FORMAT, LINE_LIMIT, Line, Made, PolicyLine, base_path, file_path, files};
+use super::{FORMAT, LINE_LIMIT, Line, Made, PolicyLine, file_path, files};
 use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
 use crate::observe::ibnetdiscover;
 use crate::plan::Policy;
@@ -82,15 +82,17 @@ pub(super) struct Replay<'a> {
     found: Replayed,
 }
 
-/// The files of a recording, a directory or one file of it, and the epoch beside the first.
-pub(super) fn recorded(recording: &Path) -> Result<(Vec<PathBuf>, PathBuf), ReplayError> {
+/// The files of a recording, a directory or one file of it.
+pub(super) fn recorded(recording: &Path) -> Result<Vec<PathBuf>, ReplayError> {
     let failed = |source| ReplayError::Io { path: recording.to_path_buf(), source };
     if !recording.is_dir() {
-        return Ok((vec![recording.to_path_buf()], recording.with_extension("epoch")));
+        return Ok(vec![recording.to_path_buf()]);
     }
     let numbers = files(recording).map_err(failed)?;
-    let first = *numbers.first().ok_or_else(|| ReplayError::Empty(recording.to_path_buf()))?;
-    Ok((numbers.iter().map(|n| file_path(recording, *n)).collect(), base_path(recording, first)))
+    if numbers.is_empty() {
+        return Err(ReplayError::Empty(recording.to_path_buf()));
+    }
+    Ok(numbers.iter().map(|n| file_path(recording, *n)).collect())
 }
 
 /// Calls `take` with each line, its file and number, and `each` with its bytes.
@@ -115,7 +117,7 @@ pub fn replay(
     into: &EpochStore,
     each: &mut dyn FnMut(usize),
 ) -> Result<Replayed, ReplayError> {
-    let (paths, base) = recorded(recording)?;
+    let paths = recorded(recording)?;
     if into.current()?.is_some() {
         let source = io::Error::new(io::ErrorKind::AlreadyExists, "there are epochs in it already");
         return Err(ReplayError::Io { path: into.path().to_path_buf(), source });
@@ -123,8 +125,11 @@ pub fn replay(
     drop(into.lock()?);
     let mut replay = Replay::new(into);
     each_line(&paths, each, |line, path, number| {
-        if replay.found.lines == 0 {
-            if let Line::Begin { in_force: Some(made), .. } = &line {
+        if let (1, Line::Begin { goes_on, in_force: Some(made), .. }) = (number, &line) {
+            // The first file that is left, or one begun after a time without recording.
+            let first = replay.found.lines == 0;
+            let base = path.with_extension("epoch");
+            if first || (!goes_on && base.is_dir() && into.current()? != Some(made.epoch)) {
                 adopt(into, made.epoch, &base)?;
             }
         }

@@ -1,6 +1,6 @@
-//! New settings while the service runs.
+//! New settings while the service runs: all of a file are followed, or none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::Utc;
 use tracing::{error, info};
@@ -8,89 +8,147 @@ use tracing::{error, info};
 use super::{Listener, Note, Service, delta};
 use crate::config::{ConfigError, Settings};
 use crate::route::{self, EngineOptions, RouteError};
-use crate::service::chain;
-use crate::service::health::{Failure, Stage};
+use crate::service::api::listen::ListenError;
+use crate::service::health::{Failure, Health, Stage};
 use crate::service::look::{LookError, Looker};
+use crate::service::record::Recorder;
 use crate::service::step::Rhythm;
 use crate::service::watch::{Changed, Watch};
+use crate::service::{chain, torus};
 
 /// What tells one content of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp(u64, u64, i64, i64);
+struct Stamp(u64, u64, i64, i64);
 
 impl Stamp {
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    fn of(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let found = std::fs::metadata(path).ok()?;
         Some(Self(found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
     }
 }
 
+/// The settings file of a running service.
+pub(in crate::service) struct ConfigFile {
+    path: PathBuf,
+    /// What it looked like when it was last read.
+    stamp: Option<Stamp>,
+    watch: Watch,
+}
+
+impl ConfigFile {
+    /// Read just now.
+    pub(in crate::service) fn new(path: &Path, settings: &Settings) -> Self {
+        let stamp = Stamp::of(path);
+        Self { path: path.to_path_buf(), stamp, watch: Watch::new(Some(path), settings) }
+    }
+
+    /// Whether it is another than when it was last read.
+    pub(in crate::service) fn is_other(&self) -> bool {
+        Stamp::of(&self.path) != self.stamp
+    }
+
+    /// Reads it again. `old`: the settings that the service works by.
+    pub(in crate::service) fn read(&mut self, old: &Settings) -> Result<Settings, Unusable> {
+        // Before it is read: a change meanwhile is another change.
+        self.stamp = Stamp::of(&self.path);
+        let new = Settings::load(Some(&self.path))?;
+        if new.state.directory != old.state.directory {
+            return Err(Unusable::Restart("another state.directory"));
+        }
+        let torus = |settings| torus::source(settings).is_some();
+        if new.fabric != old.fabric && torus(&new) != torus(old) {
+            return Err(Unusable::Restart("another kind of fabric"));
+        }
+        Ok(new)
+    }
+
+    /// Watches what these settings name.
+    pub(in crate::service) fn follow(&mut self, settings: &Settings) {
+        self.watch = Watch::new(Some(&self.path), settings);
+        // Changed once more since it was read, before this watch began.
+        if self.is_other() {
+            self.watch.settings_changed();
+        }
+    }
+}
+
+/// Notes that a settings file is not used.
+pub(in crate::service) fn refuse(health: &mut Health, error: &Unusable) -> Failure {
+    let message = chain(error);
+    error!("the old settings stay: {message}");
+    let failure = Failure { time: Utc::now(), stage: Stage::Settings, message };
+    *health.failures.entry(failure.stage).or_default() += 1;
+    health.settings_refused = Some(failure.clone());
+    failure
+}
+
 impl Service {
     /// Whether the settings file is another than when it was last read.
     pub(super) fn is_config_other(&self) -> bool {
-        self.config.as_ref().is_some_and(|(path, stamp)| Stamp::of(path) != *stamp)
+        self.config.as_ref().is_some_and(ConfigFile::is_other)
     }
 
     /// Reads the settings again; false if there is nothing new to go by.
     pub(super) fn reload(&mut self, listener: Listener<'_>) -> bool {
-        let Some((path, stamp)) = &mut self.config else { return false };
-        // Before it is read: a change meanwhile is another change.
-        *stamp = Stamp::of(path);
-        match usable(path) {
-            Ok((settings, looker)) => {
-                let refused = self.health.settings_refused.take().is_some();
-                if settings == self.settings {
-                    if refused {
-                        self.write_health();
-                    }
-                    return false;
+        let Some(config) = &mut self.config else { return false };
+        let read = config.read(&self.settings);
+        let result = read.and_then(|new| match new == self.settings {
+            true => Ok(false),
+            false => self.adopt(new).map(|()| true),
+        });
+        match result {
+            Ok(is_new) => {
+                if self.health.settings_refused.take().is_some() {
+                    self.write_health();
                 }
-                self.adopt(settings, looker, listener);
-                true
+                is_new
             }
             Err(error) => {
-                self.refuse_settings(&chain(&error), listener);
+                let failure = refuse(&mut self.health, &error);
+                listener(&Note::Failed(failure));
+                self.write_health();
                 false
             }
         }
     }
 
-    fn refuse_settings(&mut self, message: &str, listener: Listener<'_>) {
-        error!("the old settings stay: {message}");
-        let failure = Failure { time: Utc::now(), stage: Stage::Settings, message: message.to_string() };
-        *self.health.failures.entry(failure.stage).or_default() += 1;
-        listener(&Note::Failed(failure.clone()));
-        self.health.settings_refused = Some(failure);
-        self.write_health();
-    }
-
-    /// Puts new settings in force, except what is bound to this process.
-    fn adopt(&mut self, settings: Settings, looker: Looker, listener: Listener<'_>) {
-        let old = std::mem::replace(&mut self.settings, settings);
-        let new = &mut self.settings;
-        if new.state.directory != old.state.directory
-            || new.api != old.api
-            || new.record != old.record
-            || new.handoff != old.handoff
-        {
-            new.state.directory = old.state.directory;
-            new.api = old.api;
-            new.record = old.record;
-            new.handoff = old.handoff;
-            self.refuse_settings("state.directory, [api], [record] and [handoff] need a restart", listener);
-        }
+    /// Puts new settings in force. What can fail comes first; then nothing has changed.
+    fn adopt(&mut self, new: Settings) -> Result<(), Unusable> {
+        route::engine(&new.routing.engine, &EngineOptions::default())?;
+        let looker = Looker::new(new.clone())?;
+        let rhythm = rhythm(&new);
+        let opened = self.servers.prepare(&new)?;
+        let recorder = match (new.record, self.recorder.is_some()) {
+            (Some(bounds), false) => {
+                let opened = Recorder::open(&self.store, bounds, rhythm, true, Utc::now());
+                Some(opened.map_err(Unusable::Record)?)
+            }
+            _ => None,
+        };
+        self.placing.follow(&new).map_err(Unusable::Placing)?;
+        self.servers.follow(opened);
+        self.settings = new;
+        let new = &self.settings;
         match self.looker {
             Some(_) => self.looker = Some(looker),
             None => self.next_looker = Some(looker),
         }
-        let config = self.config.as_ref().map(|(path, _)| path.as_path());
-        self.watch = Some(Watch::new(config, &self.settings));
-        let rhythm = rhythm(&self.settings);
-        self.record(|recorder| recorder.resume(rhythm, Utc::now()));
+        if let Some(config) = &mut self.config {
+            config.follow(new);
+        }
+        self.waiting.follow(&new.handoff);
+        info!(engine = new.routing.engine, "new settings");
+        match (recorder, new.record) {
+            (Some(new), _) => self.recorder = Some(new),
+            (None, Some(bounds)) => self.record(|recorder| recorder.resume(rhythm, bounds, Utc::now())),
+            (None, None) => {
+                self.recorder = None;
+                self.health.unrecorded = None;
+            }
+        }
         self.step.resume(rhythm);
-        self.waiting.follow(&self.settings.handoff);
-        info!(engine = self.settings.routing.engine, "new settings");
+        Ok(())
     }
 }
 
@@ -100,27 +158,27 @@ pub(super) fn rhythm(settings: &Settings) -> Rhythm {
 
 /// Why a settings file is not used.
 #[derive(Debug, thiserror::Error)]
-enum Unusable {
+pub(in crate::service) enum Unusable {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Engine(#[from] RouteError),
     #[error(transparent)]
     Look(#[from] LookError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("the recording: {0}")]
+    Record(#[source] std::io::Error),
+    #[error("placement.select_socket: {0}")]
+    Placing(#[source] std::io::Error),
+    #[error("{0} needs a restart")]
+    Restart(&'static str),
 }
 
-/// A settings file that the service can work by.
-fn usable(path: &Path) -> Result<(Settings, Looker), Unusable> {
-    let settings = Settings::load(Some(path))?;
-    route::engine(&settings.routing.engine, &EngineOptions::default())?;
-    let looker = Looker::new(settings.clone())?;
-    Ok((settings, looker))
-}
-
-/// The next change of a file; never without a watch.
-pub(super) async fn changed(watch: &Option<Watch>) -> Changed {
-    match watch {
-        Some(watch) => watch.changed().await,
+/// The next change of a file; never without a settings file.
+pub(in crate::service) async fn changed(config: &Option<ConfigFile>) -> Changed {
+    match config {
+        Some(config) => config.watch.changed().await,
         None => std::future::pending().await,
     }
 }

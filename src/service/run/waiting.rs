@@ -25,7 +25,7 @@ impl Waiting {
     }
 
     /// Goes by new settings from now on.
-    pub(super) fn follow(&mut self, settings: &config::HandOff) {
+    pub(in crate::service) fn follow(&mut self, settings: &config::HandOff) {
         self.handoff.follow(rules(settings));
     }
 

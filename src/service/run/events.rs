@@ -1,0 +1,150 @@
+//! What wakes the loop, and what it then does.
+
+use std::sync::Arc;
+
+use chrono::{TimeDelta, Utc};
+use tracing::debug;
+
+use super::{Listener, Service, Woken, delta};
+use crate::service::command::Command;
+use crate::service::health::Health;
+use crate::service::pass::{PassError, pass};
+use crate::service::step::{Action, Event};
+
+/// Between two looks that somebody wants.
+const AGAIN: TimeDelta = TimeDelta::seconds(1);
+
+/// The health file is not written more often for what prologs say.
+const SELDOM: TimeDelta = TimeDelta::seconds(1);
+
+impl Service {
+    pub(super) fn handle(&mut self, woken: Woken, listener: Listener<'_>) {
+        self.handle_one(woken, listener);
+        let now = Utc::now();
+        self.waiting.handoff.tick(now);
+        if self.step.due().is_some() && self.waiting.handoff.wants_look(now) {
+            let action = self.step(now, Event::Asked);
+            self.act(action);
+        }
+        for (released, replies) in self.waiting.let_go() {
+            self.files.start(released.start, released.outcome, self.in_force.clone(), replies);
+        }
+        let told = self.health.handoff.announced + self.health.handoff.ended;
+        let counters = self.waiting.handoff.counters();
+        if counters.announced + counters.ended != told && now - self.health.time > SELDOM {
+            self.write_health();
+        }
+    }
+
+    fn handle_one(&mut self, woken: Woken, listener: Listener<'_>) {
+        let mut fresh_in = None;
+        let event = match woken {
+            Woken::Stop(_) | Woken::Alive => return,
+            Woken::Event(event) => {
+                // Where nobody tells of changes.
+                if matches!(event, Event::Tick) && self.is_config_other() {
+                    self.reload(listener);
+                }
+                event
+            }
+            Woken::Changed(changed) => {
+                let reloaded = changed.settings && self.reload(listener);
+                match reloaded || changed.files {
+                    true => match self.look_soon() {
+                        Some(event) => event,
+                        None => return,
+                    },
+                    false => return,
+                }
+            }
+            Woken::Answered(answer) => return self.answered(answer, listener),
+            Woken::Command(command) => match self.command(command) {
+                Some(event) => event,
+                None => return,
+            },
+            Woken::Looked(looked) => {
+                self.looker = Some(self.next_looker.take().unwrap_or(looked.0));
+                fresh_in = looked.1.as_ref().ok().and_then(|sight| sight.fresh_in);
+                self.looked(looked.1, listener)
+            }
+            Woken::Routed(result) => self.routed(*result, listener),
+        };
+        let now = Utc::now();
+        let action = self.step(now, event);
+        if let Some(fresh_in) = fresh_in {
+            self.step.look_by(now + delta(fresh_in));
+        }
+        self.act(action);
+        if let Some(due) = self.step.due() {
+            self.health.next_pass = Some(due);
+            self.write_health();
+        }
+    }
+
+    /// A look because somebody wants one: at once, unless the last one began just now. However often
+    /// it is wanted, Slurm is asked once in [`AGAIN`].
+    fn look_soon(&mut self) -> Option<Event> {
+        let (now, soonest) = (Utc::now(), self.looked_at + AGAIN);
+        if now >= soonest {
+            return Some(Event::Asked);
+        }
+        self.step.look_by(soonest.min(now + AGAIN));
+        None
+    }
+
+    /// Answers a command; the event that it is, if it is one.
+    fn command(&mut self, command: Command) -> Option<Event> {
+        // Whoever does not wait for the answer any more does not get it.
+        match command {
+            Command::Health(reply) => {
+                let handoff = self.waiting.handoff.counters();
+                let _ = reply.send(Health { handoff, ..self.health.clone() });
+            }
+            Command::View(reply) => {
+                let _ = reply.send(self.sight.as_ref().map(|sight| Arc::clone(&sight.view)));
+            }
+            Command::Start(said, reply) => self.waiting.announce(Utc::now(), said, reply),
+            Command::End(job, reply) => {
+                self.waiting.ended(Utc::now(), &job);
+                self.files.end(job);
+                let _ = reply.send(());
+            }
+            Command::Look(reply) => {
+                let _ = reply.send(());
+                return self.look_soon();
+            }
+        }
+        None
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Wait => {}
+            Action::Look => {
+                if let Some(mut looker) = self.looker.take() {
+                    self.looked_at = Utc::now();
+                    self.looking = Some(Box::pin(async move {
+                        let result = looker.look(Utc::now()).await;
+                        (looker, result)
+                    }));
+                }
+            }
+            Action::Keep(wanted) => {
+                debug!(waiting = wanted.waiting, "nothing changed");
+                self.succeeded(wanted.unknown_nodes, wanted.waiting);
+                self.waiting.handoff.kept(Utc::now());
+            }
+            Action::Refrain(_) => {
+                debug!("the same failed not long ago");
+                self.waiting.handoff.failed(Utc::now());
+            }
+            Action::Route(view) => {
+                let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);
+                let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view));
+                self.routing = Some(Box::pin(async move {
+                    route.await.unwrap_or_else(|error| Err(PassError::Aborted(error.to_string())))
+                }));
+            }
+        }
+    }
+}

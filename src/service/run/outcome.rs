@@ -1,0 +1,196 @@
+//! What looks, computations and acknowledgements came to, and where it is told.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use tracing::{error, info, info_span, warn};
+
+use super::files::InForce;
+use super::{Answer, Listener, Note, Service};
+use crate::model::NodeName;
+use crate::service::acknowledge::acknowledgement;
+use crate::service::chain;
+use crate::service::health::{Failure, Stage};
+use crate::service::look::{LookError, Sight};
+use crate::service::pass::{EpochLine, PassError, Passed, milliseconds};
+use crate::service::step::{Event, View};
+
+impl Service {
+    pub(super) fn looked(&mut self, result: Result<Sight, LookError>, listener: Listener<'_>) -> Event {
+        match result {
+            Ok(sight) => {
+                if !sight.unknown_storage.is_empty() {
+                    warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
+                }
+                if self.is_held() {
+                    self.succeeded(Vec::new(), 0);
+                    return Event::Held;
+                }
+                let jobs = self.waiting.handoff.merge(Utc::now(), &sight.view);
+                let known = self.waiting.handoff.jobs().chain(jobs.jobs.iter().map(|j| &j.id));
+                self.files.sweep(known.cloned().collect(), jobs.time);
+                let view = Arc::new(View { jobs, ..(*sight.view).clone() });
+                self.sight = Some(Sight { view: Arc::clone(&view), ..sight });
+                Event::Seen(view)
+            }
+            Err(error) => {
+                self.failed(error.stage(), &error, listener);
+                Event::LookFailed
+            }
+        }
+    }
+
+    /// Whether an administrator holds what is in force. A hold that cannot be read is one.
+    pub(super) fn is_held(&mut self) -> bool {
+        let held = match self.store.hold() {
+            Ok(held) => held,
+            Err(error) => {
+                warn!("{error}");
+                return true;
+            }
+        };
+        if held.is_some() != self.health.held.is_some() {
+            info!(held = held.is_some(), "an administrator's hold");
+        }
+        self.health.held = held;
+        self.waiting.handoff.hold(Utc::now(), self.health.held.is_some());
+        self.health.held.is_some()
+    }
+
+    pub(super) fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {
+        match (result, &self.sight) {
+            (Ok(passed), Some(sight)) => {
+                let fabric = sight.view.fabric.fingerprint();
+                let sight_view = Arc::clone(&sight.view);
+                for warning in &passed.warnings {
+                    warn!("{warning}");
+                }
+                let found = passed.in_force.filter(|_| passed.epoch.is_none());
+                let is_new = passed.epoch.is_some();
+                self.made = passed.made;
+                if let Some(mut line) = passed.epoch {
+                    line.ask_ms = milliseconds(sight.asking);
+                    line.parse_ms = milliseconds(sight.parsing);
+                    self.published(line, listener);
+                } else if found.is_some() && found != self.published {
+                    // Of an earlier process, or put in force by hand.
+                    self.published = found;
+                    self.await_acknowledgement();
+                }
+                if let Some(((epoch, _), tables)) = self.published.zip(passed.tables) {
+                    let view = &sight_view;
+                    let (fabric, nodes) = (Arc::clone(&view.fabric), Arc::clone(&view.nodes));
+                    let (budget, layer_per_job) = (view.policy.budget, view.policy.layer_per_job);
+                    self.in_force =
+                        Some(Arc::new(InForce { epoch, fabric, nodes, tables, budget, layer_per_job }));
+                }
+                if let Some((epoch, _)) = self.published {
+                    let watched = self.settings.opensm.is_some();
+                    let handoff = &mut self.waiting.handoff;
+                    match is_new {
+                        true => handoff.published(Utc::now(), epoch, &passed.demand, watched),
+                        false => handoff.found(Utc::now(), epoch, &passed.demand, watched),
+                    }
+                }
+                self.succeeded(passed.unknown_nodes, passed.waiting);
+                Event::InForce(fabric, passed.demand)
+            }
+            (Err(PassError::Held(_)), _) => {
+                self.is_held();
+                Event::Held
+            }
+            (Err(error), _) => {
+                self.failed(error.stage(), &error, listener);
+                // Somebody else may hold the store's lock for a moment: no fault of the demand.
+                if matches!(error, PassError::Store(_)) { Event::LookFailed } else { Event::RouteFailed }
+            }
+            // Nothing is routed that was not seen.
+            (Ok(_), None) => Event::RouteFailed,
+        }
+    }
+
+    pub(super) fn published(&mut self, line: EpochLine, listener: Listener<'_>) {
+        let _span = info_span!("epoch", number = line.epoch).entered();
+        info!(reason = ?line.reason, jobs = line.jobs, multi_switch = line.multi_switch, "published");
+        self.health.published += 1;
+        self.health.epoch = Some(line.epoch);
+        self.health.acknowledged = None;
+        self.health.unacknowledged = None;
+        self.published = Some((line.epoch, line.time));
+        self.figures = Some((line.reason, line.before, line.after));
+        listener(&Note::Epoch(Box::new(line)));
+        self.await_acknowledgement();
+    }
+
+    /// Begins to wait for OpenSM; gives up waiting for an earlier epoch.
+    pub(super) fn await_acknowledgement(&mut self) {
+        if let (Some(opensm), Some((epoch, renamed))) = (&self.settings.opensm, self.published) {
+            self.acknowledging = Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed)));
+        }
+    }
+
+    pub(super) fn answered(&mut self, answer: Answer, listener: Listener<'_>) {
+        match answer {
+            Ok(acknowledged) => {
+                info!(
+                    epoch = acknowledged.epoch,
+                    ms = acknowledged.milliseconds,
+                    "OpenSM has the epoch in force"
+                );
+                self.health.acknowledged = Some(acknowledged);
+                self.health.unacknowledged = None;
+                self.waiting.handoff.acknowledged(Utc::now(), acknowledged.epoch);
+                listener(&Note::Acknowledged(acknowledged));
+            }
+            Err(failure) => {
+                // Said once, tried again at each pass.
+                if self.health.unacknowledged.is_none() {
+                    error!("{}", failure.message);
+                    *self.health.failures.entry(failure.stage).or_default() += 1;
+                    listener(&Note::Failed(failure.clone()));
+                }
+                self.health.unacknowledged = Some(failure);
+                if self.waiting.handoff.awaits_acknowledgement() {
+                    self.await_acknowledgement();
+                }
+            }
+        }
+        self.write_health();
+    }
+
+    pub(super) fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
+        if !unknown_nodes.is_empty() && unknown_nodes != self.health.unknown_nodes {
+            warn!(nodes = ?unknown_nodes, "nodes of jobs are not in the fabric");
+        }
+        self.health.unknown_nodes = unknown_nodes;
+        self.health.waiting_jobs = waiting;
+        self.health.succeeded(Utc::now());
+        self.remember();
+        if self.health.unacknowledged.is_some() && self.acknowledging.is_none() {
+            self.await_acknowledgement();
+        }
+    }
+
+    pub(super) fn failed(
+        &mut self,
+        stage: Stage,
+        error: &(dyn std::error::Error + 'static),
+        listener: Listener<'_>,
+    ) {
+        let message = chain(error);
+        error!(stage = stage.name(), "{message}");
+        let failure = Failure { time: Utc::now(), stage, message };
+        self.health.failed(failure.clone());
+        self.waiting.handoff.failed(failure.time);
+        listener(&Note::Failed(failure));
+    }
+
+    pub(super) fn write_health(&mut self) {
+        self.health.time = Utc::now();
+        self.health.handoff = self.waiting.handoff.counters();
+        self.systemd.status(self.health.line(self.health.time));
+        if let Err(error) = self.health.write(&self.settings.state.directory) {
+            warn!("{error}");
+        }
+    }
+}
