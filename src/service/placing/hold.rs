@@ -72,6 +72,9 @@ pub struct Record {
     /// Nodes of ours that Slurm may still require for it.
     #[serde(default)]
     pub given: Vec<NodeName>,
+    /// Sets given before: the command that took one back may have been lost.
+    #[serde(default)]
+    pub earlier: Vec<Vec<NodeName>>,
 }
 
 /// What one look at Slurm found. The idle nodes were asked for first: a node that is not idle then
@@ -182,8 +185,13 @@ impl Holds {
         if held >= rules.most || job.held.is_some() || !soon || !placeable || job.reason == "Dependency" {
             return None;
         }
-        let record =
-            Record { phase: Phase::Holding, deadline: now + rules.deadline, tries: 0, given: Vec::new() };
+        let record = Record {
+            phase: Phase::Holding,
+            deadline: now + rules.deadline,
+            tries: 0,
+            given: Vec::new(),
+            earlier: Vec::new(),
+        };
         self.records.insert(job.id.clone(), record);
         Some(Act::Hold(job.id.clone()))
     }
@@ -215,7 +223,8 @@ impl Record {
         match self.phase.clone() {
             Phase::Freed => {
                 // The command was lost; but who holds a job again and again wants it held.
-                let ours = !self.given.is_empty() && same(&job.required, &self.given);
+                let ours = !job.required.is_empty()
+                    && self.earlier.iter().chain([&self.given]).any(|set| same(&job.required, set));
                 let lost = job.held == Some(Held::Admin) || (ours && job.held.is_none());
                 self.tries += u32::from(lost);
                 if lost && self.tries <= TRIES {
@@ -312,7 +321,10 @@ fn decide(
         Advice::Wait => None,
         Advice::Any => free(record, "no set of nodes is recommended"),
         Advice::Nodes(nodes) => {
-            record.given.clone_from(&nodes);
+            let before = std::mem::replace(&mut record.given, nodes.clone());
+            if !before.is_empty() && !record.earlier.contains(&before) {
+                record.earlier.push(before);
+            }
             record.phase = Phase::Placed { nodes: nodes.clone(), wants: job.wants.clone(), at: now };
             Some(Act::Place(job.id.clone(), nodes))
         }

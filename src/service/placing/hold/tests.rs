@@ -233,51 +233,64 @@ fn closing_frees_what_is_due_or_everything() {
     assert_eq!(holds.close(None).len(), 2);
 }
 
+/// Whatever happens, and whatever gets lost: after its deadline nobody is held by us, nobody has nodes
+/// of ours that it waits for, and nodes are only ever given that are idle.
+fn everybody_is_free(events: &[(u32, u8)], lost: usize) {
+    let (mut slurm, mut holds) = (Slurm::new("n[1-8]"), Holds::default());
+    let mut now = 0;
+    for (n, event) in events.iter().copied() {
+        now += 1;
+        match event {
+            0 | 1 => slurm.submit(n, 2 + n as usize, "prefer"),
+            2 => drop(slurm.jobs.remove(&n)),
+            3 => drop(slurm.idle.pop_first()),
+            4 => slurm.idle.extend(nodes("n[1-8]")),
+            5 => {
+                if let Some(job) = slurm.jobs.get_mut(&n) {
+                    job.wants.nodes = 3;
+                }
+            }
+            6 => slurm.lose = lost,
+            // The service is replaced by another.
+            _ => holds = serde_json::from_str(&serde_json::to_string(&holds).unwrap()).unwrap(),
+        }
+        let idle = slurm.idle.clone();
+        for act in slurm.step(&mut holds, now) {
+            if let Act::Place(_, nodes) = act {
+                assert!(nodes.iter().all(|n| idle.contains(n)));
+            }
+        }
+    }
+    // Nothing is lost any more, and nobody is new.
+    slurm.lose = 0;
+    let known: Vec<u32> = slurm.jobs.keys().copied().collect();
+    for later in 0..4 {
+        slurm.step(&mut holds, now + 200 + later);
+    }
+    slurm.jobs.retain(|n, _| known.contains(n));
+    for later in 0..4 {
+        slurm.step(&mut holds, now + 400 + later);
+    }
+    for job in slurm.jobs.values() {
+        assert_eq!(job.held, None);
+        assert_eq!(&job.required, &Vec::<NodeName>::new());
+    }
+}
+
+/// The command that takes the first set back is lost, another set is given, the deadline comes.
+#[test]
+fn a_set_that_was_given_before_the_last_one_is_taken_back_too() {
+    let events = [0, 3, 0, 0, 4, 4, 3, 0, 6, 4, 0, 3, 6, 3, 6, 3];
+    let jobs = [0, 0, 0, 4, 0, 0, 0, 4, 0, 4, 0, 0, 0, 0, 0, 0];
+    let events: Vec<(u32, u8)> = jobs.into_iter().zip(events).collect();
+    everybody_is_free(&events, 2);
+}
+
 proptest! {
-    /// Whatever happens, and whatever gets lost: after its deadline nobody is held by us, nobody has
-    /// nodes of ours that it waits for, and nodes are only ever given that are idle.
     #[test]
     fn after_the_deadline_everybody_is_free(
         events in proptest::collection::vec((0u32..6, 0u8..8), 1..60), lost in 0usize..3,
     ) {
-        let (mut slurm, mut holds) = (Slurm::new("n[1-8]"), Holds::default());
-        let mut now = 0;
-        for (n, event) in events {
-            now += 1;
-            match event {
-                0 | 1 => slurm.submit(n, 2 + n as usize, "prefer"),
-                2 => drop(slurm.jobs.remove(&n)),
-                3 => drop(slurm.idle.pop_first()),
-                4 => slurm.idle.extend(nodes("n[1-8]")),
-                5 => {
-                    if let Some(job) = slurm.jobs.get_mut(&n) {
-                        job.wants.nodes = 3;
-                    }
-                }
-                6 => slurm.lose = lost,
-                // The service is replaced by another.
-                _ => holds = serde_json::from_str(&serde_json::to_string(&holds).unwrap()).unwrap(),
-            }
-            let idle = slurm.idle.clone();
-            for act in slurm.step(&mut holds, now) {
-                if let Act::Place(_, nodes) = act {
-                    prop_assert!(nodes.iter().all(|n| idle.contains(n)));
-                }
-            }
-        }
-        // Nothing is lost any more, and nobody is new.
-        slurm.lose = 0;
-        let known: Vec<u32> = slurm.jobs.keys().copied().collect();
-        for later in 0..4 {
-            slurm.step(&mut holds, now + 200 + later);
-        }
-        slurm.jobs.retain(|n, _| known.contains(n));
-        for later in 0..4 {
-            slurm.step(&mut holds, now + 400 + later);
-        }
-        for job in slurm.jobs.values() {
-            prop_assert_eq!(job.held, None);
-            prop_assert_eq!(&job.required, &Vec::<NodeName>::new());
-        }
+        everybody_is_free(&events, lost);
     }
 }
