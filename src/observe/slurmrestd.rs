@@ -265,16 +265,22 @@ impl Slurmrestd {
         if let Some(user) = &self.settings.user {
             request = request.header("X-SLURM-USER-NAME", user);
         }
-        if let Some(file) = &self.settings.token_file {
-            let text = secret::read(file)?;
-            let token = text.trim();
-            let token = token.strip_prefix("SLURM_JWT=").unwrap_or(token);
-            if token.is_empty() || token.chars().any(|c| !c.is_ascii_graphic()) {
-                return Err(RestError::NoToken);
-            }
+        if let Some(token) = self.token()? {
             request = request.header("X-SLURM-USER-TOKEN", token);
         }
         request.send().await.map_err(|source| RestError::Exchange { path: path.to_string(), source })
+    }
+
+    /// The token of now: its file may have been replaced.
+    fn token(&self) -> Result<Option<String>, RestError> {
+        let Some(file) = &self.settings.token_file else { return Ok(None) };
+        let text = secret::read(file)?;
+        let token = text.trim();
+        let token = token.strip_prefix("SLURM_JWT=").unwrap_or(token);
+        if token.is_empty() || token.chars().any(|c| !c.is_ascii_graphic()) {
+            return Err(RestError::NoToken);
+        }
+        Ok(Some(token.to_string()))
     }
 
     /// The body of a good answer.
@@ -290,7 +296,13 @@ impl Slurmrestd {
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if !status.is_success() {
-            let message = complaint(&text);
+            let mut message = complaint(&text);
+            // Slurm itself says no more than "Unspecified error".
+            if let Some(at) =
+                self.token().ok().flatten().and_then(|t| expiry(&t)).filter(|at| *at <= Utc::now())
+            {
+                message = format!("the token expired at {}: {message}", at.to_rfc3339());
+            }
             return Err(RestError::Refused { path: path.to_string(), status, message });
         }
         Ok(text)
@@ -347,6 +359,35 @@ fn complaint(text: &str) -> String {
     }
 }
 
+/// When a JWT expires (RFC 7519, `exp`), for messages only: nobody checks its signature here. `None`
+/// if it never does, or is no JWT.
+fn expiry(token: &str) -> Option<DateTime<Utc>> {
+    #[derive(Deserialize)]
+    struct Claims {
+        exp: serde_json::Number,
+    }
+    let claims = base64url(token.split('.').nth(1)?)?;
+    let claims: Claims = serde_json::from_slice(&claims).ok()?;
+    DateTime::from_timestamp(claims.exp.as_f64()?.floor() as i64, 0)
+}
+
+/// RFC 4648, section 5, without padding; `None` if it is not that.
+fn base64url(text: &str) -> Option<Vec<u8>> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let (mut bits, mut kept) = (0u32, 0);
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    for letter in text.bytes() {
+        let value = ALPHABET.iter().position(|l| *l == letter)?;
+        bits = bits << 6 | u32::try_from(value).ok()?;
+        kept += 6;
+        if kept >= 8 {
+            kept -= 8;
+            bytes.push((bits >> kept & 0xff) as u8);
+        }
+    }
+    Some(bytes)
+}
+
 /// The newest version among paths such as `/slurm/v0.0.38/jobs`.
 fn newest<'a>(paths: impl Iterator<Item = &'a String>) -> Option<String> {
     let versions = paths.filter_map(|path| {
@@ -371,6 +412,18 @@ mod tests {
         // Numbers, not letters; newer Slurm ends the path with a slash.
         assert_eq!(paths(&["/slurm/v0.0.9/jobs", "/slurm/v0.0.41/jobs/"]).as_deref(), Some("v0.0.41"));
         assert_eq!(paths(&["/slurm/vx/jobs", "/slurm/v0.0.40/job/{id}"]), None);
+    }
+
+    #[test]
+    fn the_expiry_of_a_token_is_read_from_it() {
+        // {"alg":"HS256","typ":"JWT"} . {"exp":1700000000,"iat":1699998200,"sun":"slurm"} . a signature
+        let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
+                     eyJleHAiOjE3MDAwMDAwMDAsImlhdCI6MTY5OTk5ODIwMCwic3VuIjoic2x1cm0ifQ.c2lnbmF0dXJl";
+        assert_eq!(expiry(token).unwrap().to_rfc3339(), "2023-11-14T22:13:20+00:00");
+        // {"sun":"slurm"}: never; then what is no JWT.
+        for other in ["e30.eyJzdW4iOiJzbHVybSJ9.x", "", "a.b", "a.!!.c", "not a token"] {
+            assert_eq!(expiry(other), None, "{other}");
+        }
     }
 
     #[test]
