@@ -87,22 +87,39 @@ const SCHEMA: &str = "CREATE TABLE epochs (
     milliseconds REAL NOT NULL
 )";
 
-/// Reads the index and, for epochs that it lacks, their files. Never writes.
-pub(super) fn read(store: &EpochStore) -> Result<History, StoreError> {
+/// Which epochs of the history.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Only those before this one.
+    pub before: Option<EpochNumber>,
+    /// At most so many, the newest.
+    pub limit: Option<usize>,
+}
+
+/// Reads the index and, for epochs that it lacks, their files. Never writes. O(epochs of the page +
+/// epochs on the disk).
+pub(super) fn read(store: &EpochStore, page: Page) -> Result<History, StoreError> {
     let mut notes = Vec::new();
     let path = store.history_path();
     let mut rows = BTreeMap::new();
     if path.exists() {
-        match read_index(&path) {
+        match read_index(&path, page) {
             Ok(found) => rows = found,
             Err(e) => notes.push(format!("{} cannot be read: {e}", path.display())),
         }
     }
-    for epoch in missing(store, |n| rows.contains_key(n))? {
+    // Older ones than a full page may well be in the index.
+    let full = page.limit.is_some_and(|limit| rows.len() >= limit);
+    let oldest = rows.keys().next().copied().filter(|_| full);
+    let wanted = |n: &EpochNumber| oldest.is_none_or(|o| *n > o) && page.before.is_none_or(|b| *n < b);
+    for epoch in missing(store, |n| !wanted(n) || rows.contains_key(n))? {
         match store.epoch(epoch) {
             Ok(found) => drop(rows.insert(epoch, HistoryRow::of(&found))),
             Err(e) => notes.push(e.to_string()),
         }
+    }
+    while page.limit.is_some_and(|limit| rows.len() > limit) {
+        rows.pop_first();
     }
     Ok(History { rows: rows.into_values().collect(), notes })
 }
@@ -119,19 +136,20 @@ fn has(connection: &Connection, epoch: EpochNumber) -> rusqlite::Result<bool> {
         .query_row([number], |row| row.get(0))
 }
 
-fn read_index(path: &Path) -> rusqlite::Result<BTreeMap<EpochNumber, HistoryRow>> {
+fn read_index(path: &Path, page: Page) -> rusqlite::Result<BTreeMap<EpochNumber, HistoryRow>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
-    rows(&connection)
-}
-
-fn rows(connection: &Connection) -> rusqlite::Result<BTreeMap<EpochNumber, HistoryRow>> {
+    connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
     let mut statement = connection.prepare(
         "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, effective_max_before,
-                effective_max_after, dark_fiber, layers, milliseconds FROM epochs",
+                effective_max_after, dark_fiber, layers, milliseconds FROM epochs
+         WHERE epoch < ?1 ORDER BY epoch DESC LIMIT ?2",
     )?;
-    let found = statement.query_map([], row)?;
+    let before = page.before.map_or(i64::MAX, |n| i64::try_from(n.get()).unwrap_or(i64::MAX));
+    // Negative: no limit.
+    let limit = page.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+    let found = statement.query_map([before, limit], row)?;
     found.map(|r| r.map(|r| (r.epoch, r))).collect()
 }
 

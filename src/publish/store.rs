@@ -120,6 +120,14 @@ impl EpochStore {
     /// # Errors
     /// If the directory of epochs cannot be read. A damaged index is only noted.
     pub fn history(&self) -> Result<History, StoreError> {
-        history::read(self)
+        self.history_page(history::Page::default())
+    }
+
+    /// As [`EpochStore::history`], a part of it; costs no more however long the history is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn history_page(&self, page: history::Page) -> Result<History, StoreError> {
+        history::read(self, page)
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::fixture::{at, ready, small, tables};
-use crate::publish::{EpochNumber, EpochStore, StoreError};
+use crate::publish::{EpochNumber, EpochStore, Page, StoreError};
 
 fn number(n: u64) -> EpochNumber {
     n.to_string().parse().unwrap()
@@ -233,6 +233,29 @@ fn the_index_is_never_in_the_way() {
     fs::create_dir(&database).unwrap();
     publish(7);
     assert_eq!(store.current().unwrap(), Some(number(8)));
+}
+
+#[test]
+fn the_history_is_read_in_pages_whether_the_index_knows_an_epoch_or_its_files_do() {
+    let (_dir, store) = filled(7);
+    let page = |before: Option<u64>, limit| {
+        let page = Page { before: before.map(number), limit: Some(limit) };
+        let rows = store.history_page(page).unwrap().rows;
+        rows.iter().map(|r| r.epoch.get()).collect::<Vec<_>>()
+    };
+    let all = || {
+        assert_eq!(page(None, 3), [5, 6, 7]);
+        assert_eq!(page(Some(5), 3), [2, 3, 4]);
+        assert_eq!(page(Some(2), 3), [1]);
+        assert_eq!(page(None, 100), [1, 2, 3, 4, 5, 6, 7]);
+    };
+    all();
+    // The index lacks the newest, one in the middle, and then everything.
+    let index = rusqlite::Connection::open(store.path().join("history.db")).unwrap();
+    index.execute("DELETE FROM epochs WHERE epoch IN (4, 7)", []).unwrap();
+    all();
+    index.execute("DELETE FROM epochs", []).unwrap();
+    all();
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::measure::{JobFigures, effective_loads, per_job};
 use crate::model::{Group, JobId, JobMap, JobState, Placed};
 use crate::observe::hostlist;
 use crate::plan::Reason;
-use crate::publish::{Epoch, EpochNumber, EpochStore, HistoryRow};
+use crate::publish::{Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::Command;
 use crate::service::step::View;
@@ -72,7 +72,7 @@ impl FabricAnswer {
     }
 }
 
-/// The answer of `GET /v1/epochs?limit=N`.
+/// The answer of `GET /v1/epochs?limit=N&before=EPOCH`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EpochsAnswer {
     /// The epoch in force.
@@ -195,16 +195,18 @@ async fn fabric(
 #[derive(Debug, Deserialize)]
 struct Newest {
     limit: Option<usize>,
+    before: Option<String>,
 }
 
 async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Response, ApiError> {
+    const USUAL: usize = 500;
+    let before = newest.before.map(|n| n.parse()).transpose().map_err(|e: String| ApiError::bad(e))?;
+    let page = Page { before, limit: Some(newest.limit.unwrap_or(USUAL)) };
     let view = api.handle.ask(Command::View).await?;
     let read = move || -> Result<EpochsAnswer, ApiError> {
         let failed = |e| ApiError::failed(&e);
         let current = api.store.current().map_err(failed)?;
-        let mut history = api.store.history().map_err(failed)?;
-        let limit = newest.limit.unwrap_or(500);
-        history.rows.drain(..history.rows.len().saturating_sub(limit));
+        let history = api.store.history_page(page).map_err(failed)?;
         let fabric = view.map(|view| view.fabric.fingerprint().to_string());
         Ok(EpochsAnswer { current, fabric, epochs: history.rows, notes: history.notes })
     };
