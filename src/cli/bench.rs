@@ -145,9 +145,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    super::common::say(format_args!("{text}"));
+    match std::io::stdout().flush() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// SIGTERM and SIGINT end the run under way, which then removes its processes and files.

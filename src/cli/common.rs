@@ -44,6 +44,18 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// What `print!` and `println!` of the commands do. A reader that has seen enough is no failure; if
+/// nothing can be written for another reason, the command ends with 2.
+pub fn say(text: std::fmt::Arguments<'_>) {
+    match io::stdout().write_fmt(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("sarouter: standard output: {error}");
+            std::process::exit(2);
+        }
+        _ => {}
+    }
+}
+
 /// [`write_file_with`] for what is in memory.
 ///
 /// # Errors

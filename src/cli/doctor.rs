@@ -2,6 +2,7 @@
 
 mod handoff;
 mod installation;
+mod plugins;
 mod site;
 
 use std::fmt::Write;

@@ -1,5 +1,14 @@
 //! The command line: one file per subcommand, each with its arguments and `run`.
 
+/// Standard output for commands. Unlike the standard library's, these do not panic when the reader
+/// has seen enough (`| head`).
+macro_rules! print {
+    ($($words:tt)*) => { $crate::cli::common::say(format_args!($($words)*)) };
+}
+macro_rules! println {
+    ($($words:tt)*) => { $crate::cli::common::say(format_args!("{}\n", format_args!($($words)*))) };
+}
+
 mod angara;
 mod bench;
 mod capture;

@@ -64,3 +64,36 @@ fn an_engine_out_of_layers_says_how_many_it_needs() {
     assert_eq!(rows[1]["verdict"]["findings"][0]["kind"], "cycle");
     assert_eq!((&rows[2]["engine"], &rows[2]["verdict"]["accepted"]), (&"nue".into(), &true.into()));
 }
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jobs.txt"), "17 n[1-6]\n").unwrap();
+    assert!(
+        sarouter(dir.path(), &["route", "--fabric", TREE, "--engine", "updown", "--out", "t"])
+            .status
+            .success()
+    );
+    for words in [
+        &["route", "--fabric", TREE, "--engine", "updown", "--out", "t"][..],
+        &["route", "--fabric", TREE, "--engine", "updown", "--out", "t", "--format", "json"],
+        &["verify", "--fabric", TREE, "--tables", "t"],
+        &["compare", "--fabric", TREE, "--engines", "updown,minhop"],
+        &["simulate", "--fabric", TREE, "--tables", "t", "--pattern", "shift"],
+        &["fabric", "show", TREE],
+        &["history", "--state", "t"],
+        &["man"],
+        &["completions", "bash"],
+        &["--help"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command.current_dir(dir.path()).args(words).stdout(writer).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("panicked") && !said.contains("Broken pipe"), "{words:?}: {said}");
+        // Whatever the answer is, as without the pipe.
+        let whole = sarouter(dir.path(), words);
+        assert_eq!(output.status.code(), whole.status.code(), "{words:?}: {said}");
+    }
+}

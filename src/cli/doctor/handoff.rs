@@ -1,9 +1,9 @@
-//! Whether Slurm's controller announces jobs.
+//! Whether Slurm's controller announces jobs, and what it says of our plugins.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::Check;
+use super::{Check, plugins};
 use crate::config::Settings;
 use crate::observe::child::BoundedCommand;
 
@@ -40,6 +40,7 @@ fn checks(settings: &Settings, text: &str) -> Vec<Check> {
         found.extend(timeout(settings, value("PrologEpilogTimeout")));
         found.extend(user(settings, value("SlurmUser")));
     }
+    found.extend(plugins::checks(settings, &values));
     found
 }
 
