@@ -45,6 +45,18 @@ asleep
 [[ $(stat -c '%U:%G %a' /var/lib/sarouter) == 'sarouter:sarouter 755' ]]
 [[ $(getent passwd sarouter) == *:/usr/sbin/nologin ]]
 
+# Slurm finds its plugin by name once somebody asks for it, and not before.
+cat >/etc/slurm/slurm.conf <<CONF
+ClusterName=walk
+SlurmctldHost=$(hostname)(127.0.0.1)
+NodeName=n1 State=CLOUD
+CONF
+cp /usr/share/doc/sarouter/examples/plugstack.conf /etc/slurm/plugstack.conf
+if sbatch --help | grep -e --routing; then exit 1; fi
+sed -i 's/^#optional \(spank_sarouter.so\)/optional \1/' /etc/slurm/plugstack.conf
+sbatch --help | grep -e '--routing=default|none|require'
+rm /etc/slurm/slurm.conf /etc/slurm/plugstack.conf
+
 # The documentation works.
 for page in /usr/share/man/man1/sarouter*.gz; do
     man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null | tee -a /walk/warnings
@@ -58,7 +70,7 @@ COMP_CWORD=1
 _sarouter sarouter roll sarouter
 [[ ${COMPREPLY[*]} == rollback ]]
 systemd-analyze verify sarouter.service sarouter-tick.timer sarouter-fabric.timer 2>&1 | tee /walk/verify
-! grep -q sarouter /walk/verify
+if grep -q sarouter /walk/verify; then exit 1; fi
 "#;
 
 const UPGRADE: &str = r#"
@@ -91,7 +103,7 @@ printf 'event_plugin_name sarouter\n' >/etc/opensm/opensm.conf
 apt-get remove -y -qq sarouter 2>&1 | tee /walk/removed
 grep -q 'still names sarouter' /walk/removed
 rm /etc/opensm/opensm.conf
-! pgrep -x sarouter
+if pgrep -x sarouter; then exit 1; fi
 [[ ! -e /usr/bin/sarouter ]]
 [[ -e /etc/sarouter/sarouter.toml && -e /var/lib/sarouter/$epoch/plan.json ]]
 apt-get install -y -qq ./sarouter_*-2_*.deb 2>&1

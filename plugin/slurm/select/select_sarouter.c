@@ -33,6 +33,8 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+/* For whoever reads the file: `sarouter doctor`. */
+__attribute__((used)) static const char built_for[] = "sarouter-select for Slurm " SLURM_VERSION_STRING;
 
 #ifndef SOCKET
 #define SOCKET "/run/sarouter/select.sock"

@@ -64,6 +64,9 @@ pub static plugin_type: [u8; 6] = *b"spank\0";
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "Slurm's name")]
 pub static plugin_version: c_uint = version(env!("SLURM_VERSION_NUMBER"));
+/// The same for whoever reads the file: `sarouter doctor`.
+#[used]
+static BUILT_FOR: &str = concat!("sarouter-spank for Slurm number ", env!("SLURM_VERSION_NUMBER"), ";");
 /// Its own version.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "Slurm's name")]
