@@ -149,6 +149,14 @@ impl Epoch {
         Ok(epoch)
     }
 
+    /// Reads an epoch from a directory outside of a store, such as one kept beside a recording.
+    ///
+    /// # Errors
+    /// If a file is missing, damaged, or of another number.
+    pub fn read(directory: &Path, number: EpochNumber) -> Result<Self, StoreError> {
+        Self::parse(number, directory, &Files::read(directory)?)
+    }
+
     /// Its number.
     pub fn number(&self) -> EpochNumber {
         self.plan.epoch

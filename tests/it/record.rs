@@ -255,3 +255,43 @@ fn five_thousand_epochs_leave_memory_and_files_as_they_were() {
     assert_eq!((code, &found["recorded"]), (0, &found["same"]), "{found}");
     assert!(found["same"].as_u64() > Some(100), "{found}");
 }
+
+/// Content of every file under a directory.
+fn texts(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+    entries
+        .flat_map(|p| if p.is_dir() { texts(&p) } else { vec![(p.clone(), std::fs::read(p).unwrap())] })
+        .collect()
+}
+
+#[test]
+fn a_capture_that_begins_in_the_middle_knows_what_was_in_force_and_names_nobody() {
+    let site = Site::new("interval_seconds = 3600");
+    // Made before there was a recording.
+    site.jobs("424242|RUNNING|n[1,5,9]|100\n");
+    assert_eq!(site.run(&["tick"]).0, 0);
+    let serving = Serving::start(&site);
+    site.jobs("7|RUNNING|n[2,6]|100\n");
+    serving.ready(&site);
+    serving.signal(rustix::process::Signal::HUP);
+    assert_eq!(serving.line()["epoch"]["epoch"], 2);
+    assert_eq!(serving.stop(), 0);
+    let (record, out) = (site.path("state/record"), site.path("capture"));
+    let (code, text) = site.run(&["capture", record.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert_eq!((code, &json(&text)["begins_in_force"], &json(&text)["epochs"]), (0, &true.into(), &1.into()));
+    // As in the original: a change of jobs from tables that were there, not a beginning.
+    let plan = |dir: &Path| json(&std::fs::read_to_string(dir.join("epochs/000002/plan.json")).unwrap());
+    let (ours, theirs) = (plan(&site.path("state")), plan(&out));
+    for key in ["reason", "previous", "before", "after"] {
+        assert_eq!(ours[key], theirs[key], "{key}");
+    }
+    assert_eq!(ours["reason"], "jobs_changed");
+    for (path, bytes) in texts(&out) {
+        assert!(!bytes.windows(6).any(|w| w == b"424242"), "{}", path.display());
+    }
+    // Who gets it can repeat it.
+    let again = site.path("again");
+    let words = ["replay-events", &format!("{}/record", out.display()), "--out", again.to_str().unwrap()];
+    let (code, text) = site.run(&words);
+    assert_eq!((code, &json(&text)["recorded"], &json(&text)["same"]), (0, &1.into(), &1.into()), "{text}");
+}

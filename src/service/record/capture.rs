@@ -4,6 +4,8 @@
 //! GUIDs keep their order, on which routing depends; node names, job ids and descriptions become
 //! numbers. The epochs are made anew from what is left, so that who gets the capture can repeat them.
 
+mod base;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
@@ -12,10 +14,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::replay::{Replay, ReplayError, each_line, recorded};
-use super::{DIRECTORY, Line, file_path};
+use super::{DIRECTORY, Line, file_path, keep_base};
 use crate::model::{Fabric, FabricBuilder, FabricError, Guid, Job, JobId, NewTerminal, NodeName};
 use crate::observe::ibnetdiscover::{self, to_ibnetdiscover};
-use crate::publish::EpochStore;
+use crate::publish::{Epoch, EpochStore};
 
 /// What was captured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -28,6 +30,8 @@ pub struct Captured {
     pub jobs: usize,
     /// Epochs made of it.
     pub epochs: u64,
+    /// Whether it begins in the middle, with what was in force then.
+    pub begins_in_force: bool,
 }
 
 /// Old to new, made before anything is written.
@@ -46,18 +50,29 @@ const FIRST_GUID: u64 = 0x0002_c903_0000_0001;
 /// # Errors
 /// If the recording is damaged or the directory is not empty.
 pub fn capture(recording: &Path, into: &EpochStore) -> Result<Captured, ReplayError> {
-    let (paths, _) = recorded(recording)?;
-    let names = Names::of(&paths)?;
+    let paths = recorded(recording)?;
+    let base = base::read(&paths[0])?;
+    let names = Names::of(&paths, base.as_ref().map(|(epoch, _)| epoch))?;
     let directory = into.path().join(DIRECTORY);
     let failed = |source| ReplayError::Io { path: directory.clone(), source };
     drop(into.lock()?);
     fs::create_dir(&directory).map_err(failed)?;
+    let mut base = base.map_or(Ok(None), |base| base::publish(&names, &base, into))?;
+    keep_base(into, &directory, 1).map_err(failed)?;
     let mut out = fs::File::create(file_path(&directory, 1)).map_err(failed)?;
     let mut replay = Replay::new(into);
-    let mut captured = Captured { nodes: names.nodes.len(), jobs: names.jobs.len(), ..Captured::default() };
+    let mut captured = Captured {
+        nodes: names.nodes.len(),
+        jobs: names.jobs.len(),
+        begins_in_force: base.is_some(),
+        ..Captured::default()
+    };
     each_line(&paths, &mut |_| (), |line, path, number| {
         let wrong = |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
-        let Some(line) = names.rename(line).map_err(wrong)? else { return Ok(()) };
+        let Some(mut line) = names.rename(line).map_err(wrong)? else { return Ok(()) };
+        if let Line::Begin { in_force, .. } = &mut line {
+            *in_force = base.take();
+        }
         captured.looks += u64::from(matches!(line, Line::Seen { .. }));
         let mut write = |line: &Line| {
             let text = serde_json::to_string(line).unwrap_or_default();
@@ -75,9 +90,16 @@ pub fn capture(recording: &Path, into: &EpochStore) -> Result<Captured, ReplayEr
 }
 
 impl Names {
-    fn of(paths: &[PathBuf]) -> Result<Self, ReplayError> {
+    /// Names in the files and in the epoch before them.
+    fn of(paths: &[PathBuf], before: Option<&Epoch>) -> Result<Self, ReplayError> {
         let mut names = Self::default();
         let (mut guids, mut nodes) = (BTreeSet::new(), BTreeSet::new());
+        let known = before.map_or(&[][..], |epoch| &epoch.plan().jobs.jobs);
+        names.add_jobs(known, &mut nodes).map_err(|message| ReplayError::Line {
+            path: paths[0].clone(),
+            line: 1,
+            message,
+        })?;
         each_line(paths, &mut |_| (), |line, path, number| {
             let wrong =
                 |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
@@ -88,14 +110,7 @@ impl Names {
                     guids.extend(fabric.terminals().iter().flat_map(|t| [t.node_guid, t.port_guid]));
                     nodes.extend(named.into_keys());
                 }
-                Line::Seen { jobs, .. } => {
-                    for job in jobs {
-                        let next = (names.jobs.len() + 1).to_string();
-                        nodes.extend(job.nodes);
-                        let new = JobId::new(next).map_err(|e| wrong(e.to_string()))?;
-                        names.jobs.entry(job.id).or_insert(new);
-                    }
-                }
+                Line::Seen { jobs, .. } => names.add_jobs(&jobs, &mut nodes).map_err(wrong)?,
                 _ => {}
             }
             Ok(())
@@ -105,6 +120,16 @@ impl Names {
         let new = |i: usize| NodeName::new(format!("n{}", i + 1)).ok();
         names.nodes = nodes.into_iter().enumerate().filter_map(|(i, old)| Some((old, new(i)?))).collect();
         Ok(names)
+    }
+
+    fn add_jobs(&mut self, jobs: &[Job], nodes: &mut BTreeSet<NodeName>) -> Result<(), String> {
+        for job in jobs {
+            let next = (self.jobs.len() + 1).to_string();
+            nodes.extend(job.nodes.iter().cloned());
+            let new = JobId::new(next).map_err(|e| e.to_string())?;
+            self.jobs.entry(job.id.clone()).or_insert(new);
+        }
+        Ok(())
     }
 
     /// The same without names; `None` for what is made anew.
@@ -124,23 +149,18 @@ impl Names {
                 Line::Policy(policy)
             }
             Line::Seen { time, snapshot, whole, jobs, ended } => {
-                let jobs = jobs
-                    .into_iter()
-                    .map(|j| {
-                        Job::new(
-                            self.job(&j.id),
-                            j.state,
-                            j.nodes.iter().map(|n| self.node(n)).collect(),
-                            j.start,
-                        )
-                    })
-                    .collect();
+                let jobs = jobs.iter().map(|job| self.job_of(job)).collect();
                 let ended = ended.iter().map(|id| self.job(id)).collect();
                 Line::Seen { time, snapshot, whole, jobs, ended }
             }
             Line::InForce { .. } | Line::RouteFailed { .. } => return Ok(None),
             other => other,
         }))
+    }
+
+    fn job_of(&self, old: &Job) -> Job {
+        let nodes = old.nodes.iter().map(|n| self.node(n)).collect();
+        Job::new(self.job(&old.id), old.state.clone(), nodes, old.start)
     }
 
     fn guid(&self, old: Guid) -> Guid {

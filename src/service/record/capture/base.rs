@@ -1,0 +1,89 @@
+//! What was in force when a recording begins in the middle, without names.
+
+use std::fs;
+use std::path::Path;
+
+use super::Names;
+use crate::model::{Fabric, Job, JobMap, Tables};
+use crate::plan::Plan;
+use crate::publish::{Epoch, EpochStore};
+use crate::report::{Compute, Report, VerdictSummary};
+use crate::service::record::replay::{ReplayError, each_line};
+use crate::service::record::{Line, Made};
+use crate::verify;
+
+/// The epoch beside a file of a recording, and the fabric of the file's first look; `None` if nothing
+/// was in force, or what was is for another fabric.
+pub(super) fn read(path: &Path) -> Result<Option<(Epoch, Fabric)>, ReplayError> {
+    let (mut made, mut fabric) = (None, None);
+    each_line(&[path.to_path_buf()], &mut |_| (), |line, path, number| {
+        let wrong = |message: String| ReplayError::Line { path: path.to_path_buf(), line: number, message };
+        match line {
+            Line::Begin { in_force, .. } if number == 1 => made = in_force,
+            Line::Fabric { text, .. } if fabric.is_none() => {
+                fabric = Some(super::parse(&text).map_err(wrong)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let (Some(made), Some(fabric)) = (made, fabric) else { return Ok(None) };
+    let directory = path.with_extension("epoch");
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    let epoch = Epoch::read(&directory, made.epoch)?;
+    Ok((epoch.plan().fabric == fabric.fingerprint()).then_some((epoch, fabric)))
+}
+
+/// Publishes it under other names and its own number; `None` if the checker does not accept it.
+pub(super) fn publish(
+    names: &Names,
+    (epoch, old): &(Epoch, Fabric),
+    into: &EpochStore,
+) -> Result<Option<Made>, ReplayError> {
+    let wrong = |message: String| ReplayError::Line { path: into.path().to_path_buf(), line: 0, message };
+    let text = crate::observe::ibnetdiscover::to_ibnetdiscover(
+        &names.fabric(old).map_err(|e| wrong(e.to_string()))?,
+    );
+    let fabric = super::parse(&text).map_err(wrong)?;
+    let record = epoch.plan();
+    // GUIDs keep their order, so ids stay the same.
+    let (mut ports, mut layers) = (Vec::new(), Vec::new());
+    let tables = epoch.tables(old)?;
+    for dest in old.dest_ids() {
+        for switch in old.switch_ids() {
+            ports.push(tables.port(switch, dest).map_or(Tables::UNREACHABLE, |p| p.get()));
+            layers.push(tables.layer(switch, dest).map_or(Tables::NO_LAYER, |l| l.get()));
+        }
+    }
+    let tables = Tables::new(&fabric, &record.engine, ports, layers).map_err(|e| wrong(e.to_string()))?;
+    let jobs = record.jobs.jobs.iter().map(|job| names.job_of(job)).collect::<Vec<Job>>();
+    let plan = Plan {
+        reason: record.reason,
+        engine: record.engine.clone(),
+        budget: record.layer_budget,
+        demand: record.demand.on(old),
+        jobs: JobMap::new(record.jobs.time, jobs),
+        tables,
+        before: record.before,
+        after: record.after,
+    };
+    let Ok(plan) = verify::accept(&fabric, plan, record.layer_budget) else { return Ok(None) };
+    let summary = epoch.report().jobs;
+    let layers = epoch.report().layers;
+    let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
+    let mut report = Report::new(&record.engine, &fabric, summary, layers, verdict, record.after);
+    report.compute = Compute::default();
+    let mut writer = into.lock()?;
+    // An empty directory holds the place of the number before, so that it gets its own.
+    let before = (record.epoch.get() - 1).to_string().parse().map(|n| into.epoch_path(n)).ok();
+    if let Some(place) = &before {
+        fs::create_dir_all(place).map_err(|source| ReplayError::Io { path: place.clone(), source })?;
+    }
+    let published = writer.publish(&fabric, &plan, &report, record.created);
+    if let Some(place) = before {
+        let _ = fs::remove_dir(place);
+    }
+    Ok(Made::of(into, published?))
+}
