@@ -40,6 +40,26 @@ exit $code
 const EPILOG: &str =
     "#!/bin/sh\nexec @SAROUTER@ epilog --config @BED@/sarouter.toml 2>>@BED@/log/prolog.log\n";
 
+const LINES: [&str; 4] = [
+    "PrologSlurmctld=@BED@/prolog",
+    "EpilogSlurmctld=@BED@/epilog",
+    "PrologEpilogTimeout=60",
+    "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1",
+];
+
+/// The scripts, and directories for what they note: the controller ignores scripts that are not there
+/// when it starts.
+fn hooks(bed: &std::path::Path) {
+    for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG)] {
+        let text = text.replace("@BED@", bed.to_str().unwrap());
+        fs::write(bed.join(name), text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter"))).unwrap();
+        fs::set_permissions(bed.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for directory in ["seen", "ran"] {
+        fs::create_dir(bed.join(directory)).unwrap();
+    }
+}
+
 /// 32 nodes under 16 leaves: jobs on three nodes are on several.
 struct Cluster {
     bed: Testbed,
@@ -50,26 +70,8 @@ struct Cluster {
 impl Cluster {
     fn up() -> Self {
         let fabric = generate("fattree:16x2,2").unwrap();
-        let lines = [
-            "PrologSlurmctld=@BED@/prolog",
-            "EpilogSlurmctld=@BED@/epilog",
-            "PrologEpilogTimeout=60",
-            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1",
-        ];
-        let options: Vec<&str> = lines.iter().flat_map(|l| ["--slurm-line", l]).collect();
-        // The controller ignores scripts that are not there when it starts.
-        let prepare = |state: &std::path::Path| {
-            let bed = state.parent().unwrap();
-            for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG)] {
-                let text = text.replace("@BED@", bed.to_str().unwrap());
-                fs::write(bed.join(name), text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")))
-                    .unwrap();
-                fs::set_permissions(bed.join(name), fs::Permissions::from_mode(0o755)).unwrap();
-            }
-            for directory in ["seen", "ran"] {
-                fs::create_dir(bed.join(directory)).unwrap();
-            }
-        };
+        let options: Vec<&str> = LINES.iter().flat_map(|l| ["--slurm-line", l]).collect();
+        let prepare = |state: &std::path::Path| hooks(state.parent().unwrap());
         let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
         let mut cluster = Self { bed, fabric, service: None };
         cluster.settings(DEADLINE, DEADLINE);
@@ -312,64 +314,72 @@ fn without_a_service_jobs_start(cluster: &mut Cluster) {
     eprintln!("without a service a job waits: {}", took.join(", "));
 }
 
-/// Two jobs whose shortest routes close cycles on a torus: each is told one service level, the
-/// checker finds no cycle, and OpenSM gives just these levels for all paths inside the jobs.
+/// Two jobs whose shortest routes close cycles on a torus, each host with a slurmd: the tasks of each
+/// find one service level in their environment, the checker finds no cycle, and OpenSM gives just
+/// these levels for all paths inside the jobs.
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
-fn jobs_on_a_torus_are_told_the_level_that_opensm_gives_for_their_paths() {
+fn tasks_on_a_torus_find_the_level_that_opensm_gives_for_their_paths() {
     let fabric = generate("torus:5x5,hosts=1").unwrap();
-    let bed = Testbed::fabric(&fabric, &[]);
-    let squeue = bed.path().join("squeue");
-    fs::write(&squeue, "#!/bin/sh\n").unwrap();
-    fs::set_permissions(&squeue, fs::Permissions::from_mode(0o755)).unwrap();
-    let dir = bed.path().display();
-    let text = format!(
-        "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/fabric.net\"\n\
-         [slurm]\nsqueue = \"{dir}/squeue\"\n[routing]\nlayers = 4\nlayer_per_job = true\n\
-         [handoff]\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n"
-    );
-    fs::write(bed.path().join("sarouter.toml"), text).unwrap();
-    let sarouter = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(words).arg("--config").arg(bed.path().join("sarouter.toml"));
-        command
+    let spank = crate::spank::plugin();
+    let prepare = |state: &std::path::Path| {
+        let bed = state.parent().unwrap();
+        hooks(bed);
+        fs::create_dir(bed.join("slurm")).unwrap();
+        let line = format!("optional {} state={}\n", spank.display(), state.display());
+        fs::write(bed.join("slurm/plugstack.conf"), line).unwrap();
     };
-    let mut service = sarouter(&["serve"]).stdout(Stdio::null()).spawn().unwrap();
-    await_some("the service", || bed.state().join("api.sock").exists().then_some(()));
+    let options: Vec<&str> = LINES.iter().flat_map(|l| ["--slurm-line", l]).collect();
+    let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
+    let mut cluster = Cluster { bed, fabric, service: None };
+    cluster.settings(DEADLINE, DEADLINE);
+    let mut text = fs::read_to_string(cluster.path("sarouter.toml")).unwrap();
+    text.push_str("[routing]\nlayers = 4\nlayer_per_job = true\n");
+    fs::write(cluster.path("sarouter.toml"), text).unwrap();
+    cluster.serve();
     // Every second host, and all others: both wind around all rings.
     let jobs: [Vec<usize>; 2] = [(1..=25).step_by(2).collect(), (2..=24).step_by(2).collect()];
-    let mut levels = Vec::new();
-    for (id, nodes) in ["1", "2"].iter().zip(&jobs) {
+    let dir = cluster.bed.path().display().to_string();
+    let script = format!(
+        "--wrap=srun -N1 -n1 env >{dir}/ran/$SLURM_JOB_ID.new; mv {dir}/ran/$SLURM_JOB_ID.new \
+         {dir}/ran/$SLURM_JOB_ID; sleep 1000"
+    );
+    let ids = jobs.each_ref().map(|nodes| {
         let names: Vec<String> = nodes.iter().map(|n| format!("n{n}")).collect();
-        let words = ["prolog", "--format", "json", "--job", id, "--nodes", &names.join(",")];
-        let said: Value = serde_json::from_str(&run(&mut sarouter(&words))).unwrap();
-        assert_eq!(said["outcome"], "in_force", "{said}");
+        let (count, list) = (nodes.len().to_string(), names.join(","));
+        let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-N", &count, "-w", &list, &script];
+        cluster.slurm("sbatch", &words).trim().to_string()
+    });
+    let mut levels = Vec::new();
+    for id in &ids {
+        let path = cluster.path(&format!("ran/{id}"));
+        await_some("the first task", || path.exists().then_some(()));
+        let environment = fs::read_to_string(path).unwrap();
+        let value = |name: &str| environment.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
+        let level = value("SAROUTER_SL").unwrap_or_else(|| panic!("job {id} has no level:\n{environment}"));
+        assert_eq!((value("UCX_IB_SL"), value("NCCL_IB_SL")), (Some(level), Some(level)));
+        let said = fs::read_to_string(cluster.path(&format!("seen/{id}.said"))).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&said).unwrap()["outcome"], "in_force", "{said}");
+        levels.push(level.parse::<u8>().unwrap());
     }
-    // The second job may have changed the first one's routes, never its level.
-    for id in ["1", "2"] {
-        let told = fs::read_to_string(bed.state().join(format!("jobs/{id}/routing.env"))).unwrap();
-        let level =
-            told.lines().find_map(|l| l.strip_prefix("SAROUTER_SL=")).map(|l| l.parse::<u8>().unwrap());
-        levels.push(level.unwrap_or_else(|| panic!("job {id} has no level:\n{told}")));
-    }
-    service.kill().unwrap();
-    service.wait().unwrap();
+    cluster.kill_service();
+    let (bed, fabric) = (&cluster.bed, &cluster.fabric);
     let store = EpochStore::open(&bed.state()).unwrap();
     let epoch = store.epoch(store.current().unwrap().unwrap()).unwrap();
-    let tables = epoch.tables(&fabric).unwrap();
+    let tables = epoch.tables(fabric).unwrap();
     let budget = LayerBudget::new(4).unwrap();
-    let groups: Vec<Group> = jobs.iter().map(|nodes| Group::new(terminals(&fabric, nodes))).collect();
-    let verdict = judge_jobs(&fabric, &tables, budget, Checks::default(), &groups);
+    let groups: Vec<Group> = jobs.iter().map(|nodes| Group::new(terminals(fabric, nodes))).collect();
+    let verdict = judge_jobs(fabric, &tables, budget, Checks::default(), &groups);
     assert!(verdict.accepted, "{verdict:?}");
-    assert_in_force(&bed, &fabric, &tables);
+    assert_in_force(bed, fabric, &tables);
     for (group, level) in groups.iter().zip(&levels) {
-        let of = layers_of_group(&fabric, &tables, group);
+        let of = layers_of_group(fabric, &tables, group);
         assert_eq!(of.iter().map(|l| l.get()).collect::<Vec<_>>(), [*level]);
         let members = &group.terminals;
         // SA path records, for a part of the pairs: each takes a process.
         let pairs: Vec<_> = members.iter().zip(members.iter().skip(1)).map(|(a, b)| (*a, *b)).collect();
         let back = pairs.iter().map(|(a, b)| (*b, *a));
-        assert_sls(&bed, &fabric, &tables, &pairs.iter().copied().chain(back).collect::<Vec<_>>());
+        assert_sls(bed, fabric, &tables, &pairs.iter().copied().chain(back).collect::<Vec<_>>());
     }
     eprintln!("levels of the two jobs: {levels:?}; layers in use: {}", tables.layers_used());
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use sarouter::generate::generate;
 use sarouter::model::{JobId, Torus, TorusBuilder, TorusDemand, TorusJob, Transit};
@@ -14,7 +15,7 @@ use sarouter::verify::angara::accept;
 use crate::testbed::{Testbed, await_some, root, run};
 
 /// The plugin, built if it is not.
-fn plugin() -> PathBuf {
+pub fn plugin() -> PathBuf {
     let crate_dir = root().join("plugin/slurm/spank");
     run(Command::new(env!("CARGO")).args(["build", "--release", "--quiet"]).current_dir(&crate_dir));
     crate_dir.join("target/release/libsarouter.so")
@@ -25,12 +26,41 @@ struct Bed {
     torus: Torus,
 }
 
+/// What Slurm's controller runs where the service is part of a test.
+const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
+
 impl Bed {
     /// 16 nodes n1..n16 as angara:4x2x2; all prologs end before the batch script starts.
     fn up() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same, the controller announcing each job to a service.
+    fn announcing() -> Self {
+        let bed = Self::with(&[
+            "PrologSlurmctld=@BED@/prolog",
+            "EpilogSlurmctld=@BED@/epilog",
+            "PrologEpilogTimeout=60",
+        ]);
+        let dir = bed.bed.path().display();
+        let text = format!(
+            "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/torus.toml\"\n\
+             [service]\ninterval_seconds = 1\n[handoff]\ndeadline_seconds = 30\naway_seconds = 30\n"
+        );
+        fs::write(bed.bed.path().join("sarouter.toml"), text).unwrap();
+        fs::write(bed.bed.path().join("torus.toml"), "sizes = [4, 2, 2]\n").unwrap();
+        bed
+    }
+
+    fn with(lines: &[&str]) -> Self {
         let plugin = plugin();
         let prepare = |state: &Path| {
             let dir = state.parent().unwrap();
+            for word in ["prolog", "epilog"] {
+                let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
+                fs::write(dir.join(word), text.replace("@BED@", dir.to_str().unwrap())).unwrap();
+                fs::set_permissions(dir.join(word), fs::Permissions::from_mode(0o755)).unwrap();
+            }
             for name in ["slurm", "sink", "report"] {
                 fs::create_dir(dir.join(name)).unwrap();
             }
@@ -41,7 +71,9 @@ impl Bed {
                 .unwrap();
         };
         let fabric = generate("fattree:4x4,2").unwrap();
-        let options = ["--no-opensm", "--slurm-line", "PrologFlags=Alloc,DeferBatch"];
+        let fixed = ["--no-opensm", "--slurm-line", "PrologFlags=Alloc,DeferBatch"];
+        let more = lines.iter().flat_map(|line| ["--slurm-line", line]);
+        let options: Vec<&str> = fixed.into_iter().chain(more).collect();
         let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
         Self { bed, torus: TorusBuilder::new(&[4, 2, 2]).unwrap().build().unwrap() }
     }
@@ -184,4 +216,69 @@ fn tasks_find_the_service_level_of_their_job() {
     }
     assert_eq!(value("NCCL_IB_SL"), Some("9"), "the user's own word stands");
     assert!(bed.files(&format!("seen.{id}")).is_empty());
+}
+
+/// A running service; ends with the test.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// From the announcement to the first task with the running service: two jobs at once, each on half of
+/// the torus.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn with_the_service_each_node_has_its_table_before_the_first_task_and_nothing_after() {
+    let bed = Bed::announcing();
+    let dir = bed.bed.path();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
+    command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stdout(Stdio::null());
+    let log = fs::File::create(dir.join("log/service.log")).unwrap();
+    let _service = Service(command.stderr(log).spawn().unwrap());
+    await_some("the service", || bed.bed.state().join("api.sock").exists().then_some(()));
+    // Both hold their nodes until both have been looked at.
+    let d = dir.display();
+    let script = format!(
+        "cp -r {d}/state/jobs/$SLURM_JOB_ID {d}/published.$SLURM_JOB_ID; \
+         mkdir {d}/seen.$SLURM_JOB_ID; for n in $(scontrol show hostnames); do \
+         cp {d}/sink/$n {d}/seen.$SLURM_JOB_ID; done; env > {d}/env.$SLURM_JOB_ID.new; \
+         mv {d}/env.$SLURM_JOB_ID.new {d}/env.$SLURM_JOB_ID; while [ ! -e {d}/over ]; do sleep 0.1; done"
+    );
+    let submit = |nodes: &str| {
+        let words = ["--parsable", "--exclusive", "-N8", "-w", nodes, "-o", "/dev/null", "--wrap", &script];
+        bed.slurm("sbatch", &words).trim().to_string()
+    };
+    let jobs = [submit("n[1-8]"), submit("n[9-16]")];
+    for id in &jobs {
+        await_some("the first task", || dir.join(format!("env.{id}")).exists().then_some(()));
+    }
+    fs::write(dir.join("over"), "").unwrap();
+    for id in &jobs {
+        let published = dir.join(format!("published.{id}"));
+        let nodes = fs::read_to_string(published.join(angara::NODES_FILE)).unwrap();
+        let wanted: BTreeMap<String, String> = nodes
+            .lines()
+            .map(|l| l.split_once(' ').unwrap())
+            .map(|(node, file)| (node.to_string(), fs::read_to_string(published.join(file)).unwrap()))
+            .collect();
+        assert_eq!(wanted.len(), 8);
+        assert!(wanted.values().all(|table| table.contains("routes 7\n")), "{wanted:?}");
+        assert_eq!(bed.files(&format!("seen.{id}")), wanted);
+        let environment = fs::read_to_string(dir.join(format!("env.{id}"))).unwrap();
+        assert!(environment.contains("\nSAROUTER_ROUTED=yes\n"), "{environment}");
+    }
+    for id in &jobs {
+        bed.await_state(id, "COMPLETED");
+    }
+    bed.await_clean();
+    let left = || fs::read_dir(bed.jobs()).unwrap().flatten().map(|e| e.file_name()).collect::<Vec<_>>();
+    await_some("the service's epilogs", || {
+        let left = left();
+        jobs.iter().all(|id| !left.contains(&id.into())).then_some(())
+    });
 }
