@@ -13,6 +13,7 @@ mod placement;
 mod plugin;
 mod prolog;
 mod replay;
+mod scheduling;
 mod service;
 mod slurm;
 mod slurmrestd;

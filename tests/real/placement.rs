@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::testbed::{Testbed, await_some, root, run};
 
 /// A Slurm of 32 nodes under eight leaves, with the rule that tags jobs.
-struct Cluster {
-    bed: Testbed,
+pub struct Cluster {
+    pub bed: Testbed,
     service: Option<Child>,
 }
 
@@ -39,7 +39,7 @@ impl Cluster {
         Self { bed, service: None }
     }
 
-    fn slurm(&self, program: &str, words: &[&str]) -> String {
+    pub fn slurm(&self, program: &str, words: &[&str]) -> String {
         let conf = self.bed.path().join("slurm/slurm.conf");
         run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
     }
@@ -252,7 +252,7 @@ fn nobody_stays_held_when_the_service_dies() {
 }
 
 /// Builds the plugin once for all tests.
-fn plugin() -> &'static Path {
+pub fn plugin() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("select");
@@ -261,14 +261,14 @@ fn plugin() -> &'static Path {
     })
 }
 
-fn plugin_dir(first: &Path) -> String {
+pub fn plugin_dir(first: &Path) -> String {
     let listed = run(Command::new("dpkg").args(["-L", "slurm-wlm-basic-plugins"]));
     let stock = listed.lines().find(|l| l.ends_with("/select_cons_tres.so")).unwrap();
     format!("PluginDir={}:{}", first.display(), Path::new(stock).parent().unwrap().display())
 }
 
 /// A cluster with a plugin whose service, if there is one, is at `socket` in the bed's directory.
-fn with_plugin(fabric: &str, more: &[&str], plugin: &Path) -> Cluster {
+pub fn with_plugin(fabric: &str, more: &[&str], plugin: &Path) -> Cluster {
     let line = plugin_dir(plugin);
     let options = [&["--slurm-line", &line][..], more].concat();
     let cluster = Cluster::up(fabric, &options, "select_socket = \"select.sock\"");
@@ -282,7 +282,7 @@ fn with_plugin(fabric: &str, more: &[&str], plugin: &Path) -> Cluster {
 }
 
 impl Cluster {
-    fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.bed.path().join("select.sock")
     }
 
@@ -292,13 +292,13 @@ impl Cluster {
     }
 
     /// Starts or stops slurmctld.
-    fn testbed(&self, verb: &str) {
+    pub fn testbed(&self, verb: &str) {
         let mut command = Command::new(root().join("scripts/testbed"));
         command.args([verb, "slurmctld"]).env("SAROUTER_BED", self.bed.path());
         run(command.env("SAROUTER_SELECT_SOCKET", self.socket()));
     }
 
-    fn slurmctld_log(&self) -> String {
+    pub fn slurmctld_log(&self) -> String {
         fs::read_to_string(self.bed.path().join("log/slurmctld.log")).unwrap()
     }
 }
@@ -363,178 +363,4 @@ fn a_plugin_for_another_version_is_refused_and_the_stock_one_used() {
     listener.set_nonblocking(true).unwrap();
     cluster.nodes(&cluster.submit(&["-N8"], Some("prefer")));
     assert!(listener.accept().is_err(), "the refused plugin asked");
-}
-
-/// What is at the other end of the plugin's socket.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Service {
-    Stopped,
-    Hung,
-    Rubbish,
-}
-
-/// Plays a service. Ends with the test.
-fn play(service: Service, socket: &Path) {
-    if service == Service::Stopped {
-        return;
-    }
-    let listener = UnixListener::bind(socket).unwrap();
-    std::thread::spawn(move || {
-        let mut open = Vec::new();
-        for stream in listener.incoming().map_while(Result::ok) {
-            if service == Service::Rubbish {
-                let mut answer = stream.try_clone().unwrap();
-                std::thread::spawn(move || {
-                    let mut kinds =
-                        ["1 7 nodes n1\n", "\0\0\0\n", "HTTP/1.1 200 OK\r\n\r\n", "1 "].iter().cycle();
-                    for _ in BufReader::new(stream).lines().map_while(Result::ok) {
-                        let _ = answer.write_all(kinds.next().unwrap().as_bytes());
-                    }
-                });
-            } else {
-                open.push(stream);
-            }
-        }
-    });
-}
-
-/// What one run of the scheduler over the whole queue cost.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    /// Milliseconds of processor time of slurmctld, all threads, from the release to the last start.
-    cpu: f64,
-    /// Milliseconds of its main scheduling cycles by the clock.
-    cycles: f64,
-}
-
-/// A queue of jobs on paper nodes that can be scheduled again and again.
-struct Queue {
-    cluster: Cluster,
-    jobs: usize,
-}
-
-impl Queue {
-    /// Submits while the partition is down, and keeps slurmctld's state of then.
-    fn new(fabric: &str, options: &[&str], jobs: usize) -> Self {
-        let cluster = with_plugin(fabric, options, plugin());
-        cluster.slurm("scontrol", &["update", "PartitionName=all", "State=DOWN"]);
-        let script = cluster.bed.path().join("job.sh");
-        fs::write(&script, "#!/bin/sh\nsleep 1000\n").unwrap();
-        let submit = format!(
-            "for ((i = 0; i < {jobs}; i++)); do sbatch -N2 --comment=routing=prefer -o /dev/null {} >/dev/null || exit 1; done",
-            script.display()
-        );
-        cluster.slurm("bash", &["-c", &submit]);
-        cluster.testbed("stop");
-        let queue = Self { cluster, jobs };
-        run(Command::new("cp").arg("-a").arg(queue.state()).arg(queue.saved()));
-        queue
-    }
-
-    fn state(&self) -> PathBuf {
-        self.cluster.bed.path().join("slurm/state")
-    }
-
-    fn saved(&self) -> PathBuf {
-        self.cluster.bed.path().join("slurm/saved")
-    }
-
-    /// Lets slurmctld at the queue once more, with plugins from `first` before the stock ones; where
-    /// the jobs went, and what it cost. Ends with slurmctld stopped.
-    fn schedule(&self, first: &Path) -> (Vec<String>, Cost) {
-        let cluster = &self.cluster;
-        let conf = cluster.bed.path().join("slurm/slurm.conf");
-        let text = fs::read_to_string(&conf).unwrap();
-        let line = plugin_dir(first);
-        let lines = text.lines().map(|l| if l.starts_with("PluginDir=") { line.as_str() } else { l });
-        fs::write(&conf, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
-        fs::remove_dir_all(self.state()).unwrap();
-        run(Command::new("cp").arg("-a").arg(self.saved()).arg(self.state()));
-        cluster.testbed("start");
-        let pid = fs::read_to_string(cluster.bed.path().join("run/slurmctld.pid")).unwrap();
-        cluster.slurm("sdiag", &["--reset"]);
-        let before = cpu_milliseconds(pid.trim());
-        cluster.slurm("scontrol", &["update", "PartitionName=all", "State=UP"]);
-        // Asked seldom: answering costs slurmctld processor time too.
-        let begun = Instant::now();
-        while cluster.slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A"]).lines().count() < self.jobs {
-            assert!(begun.elapsed() < Duration::from_secs(240), "not all jobs start");
-            std::thread::sleep(Duration::from_secs(1));
-        }
-        let cpu = cpu_milliseconds(pid.trim()) - before;
-        let text = cluster.slurm("sdiag", &[]);
-        let main = text.split("Main schedule statistics").nth(1).unwrap();
-        let number = |key: &str| -> f64 {
-            let line = main.lines().find(|l| l.trim_start().starts_with(key));
-            line.unwrap_or_else(|| panic!("{text}")).split(':').nth(1).unwrap().trim().parse().unwrap()
-        };
-        let cycles = number("Total cycles:") * number("Mean cycle:") / 1000.0;
-        let placed = cluster.slurm("squeue", &["-h", "-t", "R,CF", "-o", "%A %N"]);
-        let mut places: Vec<String> = placed.lines().map(String::from).collect();
-        places.sort();
-        cluster.testbed("stop");
-        (places, Cost { cpu, cycles })
-    }
-}
-
-/// Processor time of all threads of a process so far, as the kernel's scheduler counts it.
-fn cpu_milliseconds(pid: &str) -> f64 {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let of = |task: fs::DirEntry| {
-        let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        text.split(' ').next().and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0)
-    };
-    tasks.flatten().map(of).sum::<f64>() / 1e6
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// `SAROUTER_ROUNDS` repeats the measurement; places are compared in each round.
-#[test]
-#[ignore = "needs Debian's packages: run scripts/test"]
-fn without_a_service_jobs_go_where_plain_cons_tres_puts_them_and_scheduling_costs_no_more() {
-    const JOBS: usize = 1000;
-    let rounds = std::env::var("SAROUTER_ROUNDS").map_or(1, |n| n.parse().unwrap());
-    let deep = "SchedulerParameters=default_queue_depth=2000,max_sched_time=30,sched_max_job_start=0,batch_sched_delay=1";
-    let queue = Queue::new("fattree:56x36,36", &["--cloud", "--slurm-line", deep], JOBS);
-    let stock = tempfile::tempdir().unwrap();
-    let mut plain = Vec::new();
-    let mut rows: Vec<(Service, Vec<Cost>)> =
-        [Service::Stopped, Service::Hung, Service::Rubbish].map(|s| (s, Vec::new())).into();
-    let mut places: Option<Vec<String>> = None;
-    let mut same = |who: &str, found: Vec<String>| match &places {
-        Some(places) => assert!(*places == found, "{who}: other places than plain cons_tres"),
-        None => places = Some(found),
-    };
-    // The machine's other work comes and goes: each kind is measured in every round.
-    for _ in 0..rounds {
-        let (found, cost) = queue.schedule(stock.path());
-        same("plain", found);
-        plain.push(cost);
-        for (service, costs) in &mut rows {
-            let _ = fs::remove_file(queue.cluster.socket());
-            play(*service, &queue.cluster.socket());
-            let log = queue.cluster.slurmctld_log().len();
-            let (found, cost) = queue.schedule(plugin());
-            same(&format!("{service:?}"), found);
-            assert!(queue.cluster.slurmctld_log()[log..].contains("sarouter: no answer"), "{service:?}");
-            costs.push(cost);
-        }
-    }
-    eprintln!("plain cons_tres, {JOBS} jobs: {plain:.0?} ms");
-    for (service, costs) in &rows {
-        let ratio = |of: fn(&Cost) -> f64| -> Vec<f64> {
-            costs.iter().zip(&plain).map(|(c, p)| of(c) / of(p)).collect()
-        };
-        let (cpu, cycles) = (ratio(|c| c.cpu), ratio(|c| c.cycles));
-        eprintln!(
-            "{service:?}: {costs:.0?} ms; to plain in the same round: processor time {cpu:.3?}, median \
-             {:.3}; cycles {cycles:.3?}, median {:.3}",
-            median(cpu.clone()),
-            median(cycles.clone()),
-        );
-    }
 }
