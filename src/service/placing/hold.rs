@@ -113,6 +113,8 @@ pub enum Act {
 
 /// Repetitions after which a job is let go.
 const TRIES: u32 = 3;
+/// Instead of repetitions, of a job that was let go and has been seen free.
+const SEEN_FREE: u32 = u32::MAX;
 /// Jobs that may start only later than this are not held yet.
 const AHEAD: TimeDelta = TimeDelta::seconds(60);
 /// Reasons of Slurm that no waiting mends while our nodes are required.
@@ -200,7 +202,8 @@ impl Holds {
     /// there. The records stay as they are.
     pub fn close(&self, now: Option<DateTime<Utc>>) -> Vec<Act> {
         let due = |r: &&Record| now.is_none_or(|now| now >= r.deadline);
-        let open = self.records.iter().filter(|(_, r)| due(r) && r.phase != Phase::Freed);
+        let free = |r: &Record| r.phase == Phase::Freed && r.tries == SEEN_FREE;
+        let open = self.records.iter().filter(|(_, r)| due(r) && !free(r));
         open.map(|(id, _)| Act::Free(id.clone(), "nobody watches over it")).collect()
     }
 }
@@ -222,14 +225,15 @@ impl Record {
     fn go_on(&mut self, now: DateTime<Utc>, job: &Pending, look: &Look, rules: &Rules, over: bool) -> Next {
         match self.phase.clone() {
             Phase::Freed => {
-                // The command was lost; but who holds a job again and again wants it held.
+                // A command was lost, however often: nobody else would let the job go. Once it was
+                // seen free, a hold is somebody else's.
                 let ours = !job.required.is_empty()
                     && self.earlier.iter().chain([&self.given]).any(|set| same(&job.required, set));
                 let lost = job.held == Some(Held::Admin) || (ours && job.held.is_none());
-                self.tries += u32::from(lost);
-                if lost && self.tries <= TRIES {
+                if lost && self.tries != SEEN_FREE {
                     return Next::Do(Act::Free(job.id.clone(), "it is not free yet"));
                 }
+                self.tries = SEEN_FREE;
                 Next::Stay
             }
             _ if over => self.free(&job.id, "its deadline has passed"),

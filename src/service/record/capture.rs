@@ -160,7 +160,7 @@ impl Names {
 
     fn job_of(&self, old: &Job) -> Job {
         let nodes = old.nodes.iter().map(|n| self.node(n)).collect();
-        Job::new(self.job(&old.id), old.state.clone(), nodes, old.start)
+        Job::new(self.job(&old.id), old.state, nodes, old.start)
     }
 
     fn guid(&self, old: Guid) -> Guid {
