@@ -2,7 +2,8 @@
 //! hypercubes whose lower dimensions have the lower ports, and nowhere else for sure.
 
 use super::graph::Graph;
-use super::{Engine, RouteError, minhop};
+use super::minhop::{Eligible, locally_balanced};
+use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 
 /// The lowest port on a shortest path; parallel cables to the same switch share the load. Ignores
@@ -17,7 +18,6 @@ impl Engine for Dor {
 
     fn route(&self, fabric: &Fabric, _demand: &Demand, _budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        let parallel = |first, other| graph.to(first) == graph.to(other);
-        minhop::locally_balanced(fabric, &graph, self.name(), parallel)
+        locally_balanced(fabric, &graph, self.name(), Eligible::Parallel)
     }
 }

@@ -17,13 +17,21 @@ impl Engine for MinHop {
 
     fn route(&self, fabric: &Fabric, _demand: &Demand, _budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        locally_balanced(fabric, &graph, self.name(), |_, _| true)
+        locally_balanced(fabric, &graph, self.name(), Eligible::All)
     }
 }
 
+/// Which channels on shortest paths a switch may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eligible {
+    /// Any.
+    All,
+    /// The one with the lowest port, and those that lead to the same switch.
+    Parallel,
+}
+
 /// Tables of shortest paths in which each switch takes the least used of its eligible channels, the
-/// first of several. `eligible(first, other)` tells whether channel `other` may be taken although
-/// `first`, the one with the lowest port, is on a shortest path too.
+/// first of several.
 ///
 /// A switch's choice depends on its own earlier choices alone: so the tables are written at once,
 /// for all terminals of a home. O(destinations × switches + ways of [`Ways`]).
@@ -31,7 +39,7 @@ pub fn locally_balanced(
     fabric: &Fabric,
     graph: &Graph,
     engine: &str,
-    eligible: impl Fn(usize, usize) -> bool,
+    eligible: Eligible,
 ) -> Result<Tables, RouteError> {
     let n = graph.switches();
     let mut ports = vec![Tables::UNREACHABLE; fabric.dest_count() * n];
@@ -41,6 +49,8 @@ pub fn locally_balanced(
     (0..fabric.dest_count()).for_each(|_| layers.extend_from_slice(&starts));
     let (mut ways, mut used) = (Ways::new(graph), vec![0u32; graph.channels()]);
     let mut choices = Vec::new();
+    // Destinations over a channel so far, and the channel: the least of these is the one to take.
+    let mut keys: Vec<u64> = Vec::new();
     let mut rows: Vec<usize> = Vec::new();
     for home in 0..n {
         let terminals = fabric.attached(graph.switch_id(home));
@@ -50,6 +60,7 @@ pub fn locally_balanced(
         if rows.is_empty() {
             rows.push(own);
         }
+        let one = u64::from(!terminals.is_empty()) << 32;
         let lane = ways.lane_of(home);
         let slots = ways.slots(lane);
         for (s, slots) in slots.chunks_exact(ways.words()).enumerate() {
@@ -58,9 +69,10 @@ pub fn locally_balanced(
             for (word, mask) in slots.iter().enumerate() {
                 bits(*mask).for_each(|bit| choices.push(out + 64 * word + bit));
             }
-            if choices.len() > 1 {
-                let first = choices[0];
-                choices.retain(|c| eligible(first, *c));
+            if let [first, _, ..] = *choices {
+                if eligible == Eligible::Parallel {
+                    choices.retain(|c| graph.to(*c) == graph.to(first));
+                }
             }
             match choices.as_slice() {
                 [] => {}
@@ -68,13 +80,16 @@ pub fn locally_balanced(
                     used[*only] += terminals.len() as u32;
                     rows.iter().for_each(|row| ports[row * n + s] = graph.port(*only));
                 }
-                [first, others @ ..] => {
+                several => {
+                    keys.clear();
+                    keys.extend(several.iter().map(|c| u64::from(used[*c]) << 32 | *c as u64));
                     for row in &rows {
-                        let least = |best, c: &usize| if used[*c] < used[best] { *c } else { best };
-                        let chosen = others.iter().fold(*first, least);
-                        used[chosen] += u32::from(!terminals.is_empty());
-                        ports[row * n + s] = graph.port(chosen);
+                        let least = keys.iter().copied().enumerate().min_by_key(|(_, key)| *key);
+                        let Some((at, key)) = least else { break };
+                        keys[at] = key + one;
+                        ports[row * n + s] = graph.port(key as u32 as usize);
                     }
+                    keys.iter().for_each(|key| used[*key as u32 as usize] = (key >> 32) as u32);
                 }
             }
         }

@@ -39,7 +39,7 @@ impl Engine for Sar {
 
 /// The trees of Algorithm 5.1, lines 5–16: terminals of jobs, largest job first, over weights that
 /// count routes inside jobs; then storage, then all others, each over weights of their own.
-/// O(terminals × hops × (switches + channels)).
+/// O(terminals × (switches + channels)).
 pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);

@@ -162,6 +162,14 @@ impl Levels {
         }
     }
 
+    /// All switches in their order, each with the channels it may use.
+    #[inline]
+    fn rows(&self) -> impl Iterator<Item = (usize, &[Descent])> {
+        let spans = self.first.iter().zip(&self.first[1..]);
+        let rows = spans.map(|(first, end)| &self.descents[*first as usize..*end as usize]);
+        self.order.iter().map(|s| *s as usize).zip(rows)
+    }
+
     /// The channels that the `i`-th switch of the order may use, by port; none for the first.
     #[inline]
     pub fn descents(&self, i: usize) -> &[Descent] {
@@ -182,15 +190,24 @@ impl Levels {
 /// Builds trees over the levels of one home switch; its buffers are reused.
 #[derive(Debug, Clone)]
 pub struct TreeBuilder {
-    /// Weight of the cheapest minimal route to the home switch, per switch.
-    cost: Vec<u64>,
+    /// The way of each switch to the home switch.
+    ways: Vec<Way>,
     /// Routes that pass a switch, per switch.
     flow: Vec<u64>,
-    /// What each switch of the last tree forwards to; not set at home and where there is no route.
+    /// What the switches of the last tree forward to, in the order of [`Levels`]; not set at home
+    /// and where there is no route.
     next: Vec<Descent>,
-    /// For which change of the weights `cost` holds, per switch ([`TreeBuilder::spread`] only).
-    as_of: Vec<u32>,
-    change: u32,
+}
+
+/// What is known of a switch's way to the home switch while a tree grows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Way {
+    /// Sum of channel weights.
+    cost: u64,
+    /// The last switch before the home switch ([`TreeBuilder::spread`] only).
+    last: u32,
+    /// Channels on the way ([`TreeBuilder::spread`] only).
+    hops: u32,
 }
 
 impl TreeBuilder {
@@ -198,20 +215,20 @@ impl TreeBuilder {
     pub fn new(graph: &Graph) -> Self {
         let n = graph.switches();
         let next = vec![Descent { channel: 0, to: 0 }; n];
-        Self { cost: vec![0; n], flow: vec![0; n], next, as_of: vec![0; n], change: 0 }
+        Self { ways: vec![Way::default(); n], flow: vec![0; n], next }
     }
 
     /// Fills `tree` with the routes that have the fewest hops and, among those, the least sum of
     /// channel weights; equal sums go to the lower port. `weights` is indexed by channel of the
     /// graph. O(switches + channels), no allocation.
     pub fn cheapest(&mut self, graph: &Graph, levels: &Levels, weights: &[u64], tree: &mut [u8]) {
-        tree.fill(Forest::NONE);
         let home = levels.order[0] as usize;
+        tree.fill(Forest::NONE);
         tree[home] = Forest::HOME;
-        self.cost[home] = 0;
-        for (i, &s) in levels.order.iter().enumerate().skip(1) {
-            let [first, others @ ..] = levels.descents(i) else { continue };
-            let cost_of = |d: &Descent| self.cost[d.to as usize] + weights[d.channel as usize];
+        self.ways[home].cost = 0;
+        for (i, (s, descents)) in levels.rows().enumerate().skip(1) {
+            let [first, others @ ..] = descents else { continue };
+            let cost_of = |d: &Descent| self.ways[d.to as usize].cost + weights[d.channel as usize];
             let (mut best, mut chosen) = (cost_of(first), first);
             for d in others {
                 let cost = cost_of(d);
@@ -219,17 +236,19 @@ impl TreeBuilder {
                     (best, chosen) = (cost, d);
                 }
             }
-            let s = s as usize;
-            self.cost[s] = best;
-            self.next[s] = *chosen;
+            self.ways[s].cost = best;
+            self.next[i] = *chosen;
             tree[s] = graph.slot_at(s, chosen.channel as usize);
         }
     }
 
-    /// Like [`TreeBuilder::cheapest`] and [`TreeBuilder::add_load`] at once, route by route: what a
-    /// switch chose weighs already when the next one chooses, so that several switches do not join
-    /// on one light channel. `sources[s]` routes start at switch `s`. O(hops × (switches +
-    /// channels)), no allocation.
+    /// Like [`TreeBuilder::cheapest`] and [`TreeBuilder::add_load`] at once, but what a switch chose
+    /// weighs already when the next one chooses, so that several switches do not join on one light
+    /// channel. `sources[s]` routes start at switch `s`. O(switches + channels), no allocation.
+    ///
+    /// Of the routes of this tree two kinds are known when a switch chooses: those that join at the
+    /// very neighbour it looks at, and those that enter the home switch over the same last switch,
+    /// where all routes end up. To count the others too takes a walk per neighbour and levels no better.
     pub fn spread(
         &mut self,
         graph: &Graph,
@@ -238,84 +257,41 @@ impl TreeBuilder {
         weights: &mut [u64],
         tree: &mut [u8],
     ) {
-        tree.fill(Forest::NONE);
         let home = levels.order[0];
+        tree.fill(Forest::NONE);
         tree[home as usize] = Forest::HOME;
-        self.next_change();
-        for (i, &s) in levels.order.iter().enumerate().skip(1) {
-            let routes = u64::from(sources[s as usize]);
-            let chosen = match levels.descents(i) {
-                [] => continue,
-                [only] => *only,
-                several if routes == 0 => self.lightest_of_many(home, weights, several),
-                several => self.lightest(home, weights, several),
-            };
-            let s = s as usize;
-            tree[s] = graph.slot_at(s, chosen.channel as usize);
-            self.next[s] = chosen;
-            if routes > 0 {
-                let mut way = chosen;
-                weights[way.channel as usize] += routes;
-                while way.to != home {
-                    way = self.next[way.to as usize];
-                    weights[way.channel as usize] += routes;
+        // Routes by the switch they enter the home switch from.
+        self.flow.fill(0);
+        self.ways[home as usize] = Way { cost: 0, last: home, hops: 0 };
+        for ((s, descents), next) in levels.rows().zip(&mut self.next).skip(1) {
+            let [first, others @ ..] = descents else { continue };
+            let mut chosen = first;
+            if !others.is_empty() {
+                let cost_of = |d: &Descent| {
+                    let way = &self.ways[d.to as usize];
+                    way.cost + weights[d.channel as usize] + self.flow[way.last as usize]
+                };
+                let mut best = cost_of(first);
+                for d in others {
+                    let cost = cost_of(d);
+                    if cost < best {
+                        (best, chosen) = (cost, d);
+                    }
                 }
-                self.next_change();
             }
+            let routes = u64::from(sources[s]);
+            let joined = &mut self.ways[chosen.to as usize];
+            let cost = joined.cost + weights[chosen.channel as usize];
+            let last = if chosen.to == home { s as u32 } else { joined.last };
+            // The last channel's routes are in `flow`.
+            joined.cost += routes * u64::from(joined.hops.saturating_sub(1));
+            let hops = joined.hops + 1;
+            self.ways[s] = Way { cost, last, hops };
+            self.flow[last as usize] += routes;
+            *next = *chosen;
+            tree[s] = graph.slot_at(s, chosen.channel as usize);
         }
-    }
-
-    #[inline]
-    fn next_change(&mut self) {
-        self.change = self.change.wrapping_add(1);
-        if self.change == 0 {
-            self.as_of.fill(0);
-            self.change = 1;
-        }
-    }
-
-    /// The channel with the least sum of weights over it and from there on; the first of several.
-    #[inline]
-    fn lightest(&self, home: u32, weights: &[u64], several: &[Descent]) -> Descent {
-        let (mut best, mut chosen) = (u64::MAX, several[0]);
-        for first in several {
-            let sum = self.sum(home, weights, *first);
-            if sum < best {
-                (best, chosen) = (sum, *first);
-            }
-        }
-        chosen
-    }
-
-    /// Sum of weights over a channel and from there on.
-    #[inline]
-    fn sum(&self, home: u32, weights: &[u64], mut way: Descent) -> u64 {
-        let mut sum = weights[way.channel as usize];
-        while way.to != home {
-            way = self.next[way.to as usize];
-            sum += weights[way.channel as usize];
-        }
-        sum
-    }
-
-    /// [`TreeBuilder::lightest`], remembering sums: for switches without routes of their own, many
-    /// of which choose between two changes of the weights.
-    fn lightest_of_many(&mut self, home: u32, weights: &[u64], several: &[Descent]) -> Descent {
-        let (mut best, mut chosen) = (u64::MAX, several[0]);
-        for first in several {
-            let at = first.to as usize;
-            if self.as_of[at] != self.change {
-                let next = self.next[at];
-                let is_home = first.to == home;
-                self.cost[at] = if is_home { 0 } else { self.sum(home, weights, next) };
-                self.as_of[at] = self.change;
-            }
-            let sum = weights[first.channel as usize] + self.cost[at];
-            if sum < best {
-                (best, chosen) = (sum, *first);
-            }
-        }
-        chosen
+        self.add_load(levels, sources, weights);
     }
 
     /// Adds to each channel's weight the number of routes of the last tree that use it:
@@ -325,13 +301,10 @@ impl TreeBuilder {
         for (flow, own) in self.flow.iter_mut().zip(sources) {
             *flow = u64::from(*own);
         }
-        for &s in levels.order[1..].iter().rev() {
-            let flow = self.flow[s as usize];
-            if flow > 0 {
-                let next = self.next[s as usize];
-                weights[next.channel as usize] += flow;
-                self.flow[next.to as usize] += flow;
-            }
+        for (s, next) in levels.order.iter().zip(&self.next).skip(1).rev() {
+            let flow = self.flow[*s as usize];
+            weights[next.channel as usize] += flow;
+            self.flow[next.to as usize] += flow;
         }
     }
 }
@@ -363,7 +336,7 @@ mod tests {
             let better = graph
                 .out(s)
                 .filter(|c| levels.distance()[graph.to(*c)] + 1 == hops)
-                .any(|c| weights[c] + builder.cost[graph.to(c)] < builder.cost[s]);
+                .any(|c| weights[c] + builder.ways[graph.to(c)].cost < builder.ways[s].cost);
             assert!(!better, "switch {s} has a cheaper channel");
         }
         let before = weights.clone();

@@ -5,9 +5,10 @@
 
 use super::forest::{Forest, attach};
 use super::graph::Graph;
+use super::sssp::{Join, Rounds, balanced_over};
 use super::trees::{Descent, Levels, TreeBuilder};
 use super::ways::Ways;
-use super::{Engine, RouteError, sssp};
+use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
 /// Up*/Down*. Ignores demand and budget: it needs one layer.
@@ -164,9 +165,9 @@ impl Heights {
         })
     }
 
-    /// Balanced legal trees to all destinations. O(terminals × hops × (switches + channels)).
+    /// Balanced legal trees to all destinations. O(terminals × (switches + channels)).
     pub fn forest(&self, fabric: &Fabric, graph: &Graph) -> Forest {
-        sssp::balanced_over(fabric, graph, sssp::Join::Sparingly, Ways::up_down(graph, self))
+        balanced_over(fabric, graph, Rounds::One, Join::Sparingly, Ways::up_down(graph, self))
     }
 
     /// The tables of [`Heights::forest`], on one layer. Switches without terminals may have no

@@ -217,7 +217,7 @@ fn small_fabrics_stay_balanced() {
 
 /// What the comparison with OpenSM asks of the four large fabrics.
 #[test]
-#[ignore = "seconds to minutes"]
+#[ignore = "three seconds of CPU"]
 fn large_fabrics_stay_balanced() {
     for (spec, most) in [
         ("random:125,1000,1000,seed=1", 1_050),

@@ -6,6 +6,7 @@ use petgraph::algo::is_cyclic_directed;
 use petgraph::graph::DiGraph;
 use proptest::prelude::*;
 use sarouter::generate::generate;
+use sarouter::measure::measure;
 use sarouter::model::{Demand, Fabric, LayerBudget, PortPeer, Role, SwitchId, Tables};
 use sarouter::route::{self, EngineOptions, RouteError};
 use sarouter::verify::judge;
@@ -420,5 +421,27 @@ fn the_number_of_threads_does_not_matter() {
     for engine in route::names() {
         let alone = one.install(|| run(engine, &fabric, &demand, 8));
         assert_eq!(alone, two.install(|| run(engine, &fabric, &demand, 8)), "{engine}");
+    }
+}
+
+/// What OpenSM 3.3.23's engines of the same names put on their fullest channel (docs/results.md); no
+/// tables have less than 1,003, 1,037, 8,457 and 1,199.
+#[test]
+fn the_fullest_channel_carries_less_than_with_opensm() {
+    for (spec, engine, opensm) in [
+        ("random:125,1000,1000,seed=1", "sssp", 1_824),
+        ("random:125,1000,1000,seed=1", "dfsssp", 1_824),
+        ("random:125,1000,1000,seed=1", "nue", 1_816),
+        ("dragonfly:12,6,6,15", "sssp", 2_016),
+        ("dragonfly:12,6,6,15", "dfsssp", 2_016),
+        ("dragonfly:12,6,6,15", "nue", 1_836),
+        ("kary:10,3,hosts=11", "sssp", 2_046),
+        ("kary:10,3,hosts=11", "nue", 1_980),
+        ("torus:8x8x8,hosts=4,faults=1%,seed=7", "sssp", 11_664),
+    ] {
+        let fabric = generate(spec).unwrap();
+        let tables = run(engine, &fabric, &Demand::oblivious(), 8).unwrap();
+        let largest = measure(&fabric, &tables, &Demand::oblivious()).load.max;
+        assert!(largest < opensm, "{engine} on {spec}: {largest}");
     }
 }

@@ -5,8 +5,8 @@ use super::routing::Routing;
 
 /// Most passes over all trees.
 const ROUNDS: usize = 40;
-/// Switches of trees visited by wandering, at most.
-const WANDERING: usize = 4_000_000;
+/// Channels looked at by wandering, at most, each once per tree and round.
+const WANDERING: usize = 24_000_000;
 /// Moves per switch of a tree below which a pass is the last one.
 const PATIENCE: usize = 50_000;
 
@@ -93,9 +93,10 @@ impl Routing<'_> {
     /// Moves routes over channels with more than `target` to others as long as the sum of what is
     /// above does not grow, at random, until holes are found: loads made of a few large pieces
     /// cannot be levelled by gains alone. No channel becomes fuller than the fullest was. `left` is
-    /// how many switches of trees may be visited; half of them at most are, and the rest is returned.
+    /// how many channels may be looked at, each once per tree; half of them at most are, and the rest is
+    /// returned.
     fn wander(&mut self, terminals: &[usize], target: u32, left: usize) -> usize {
-        let size = (terminals.len() * self.net.switches()).max(1);
+        let size = (terminals.len() * self.net.channels()).max(1);
         let rounds = (left / 2 / size).min(500);
         for round in 0..rounds {
             let fullest = self.fullest();

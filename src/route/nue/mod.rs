@@ -49,7 +49,7 @@ impl Engine for Nue {
             graph: &graph,
             connected: connected(&graph),
             layers: (0..layers).into_par_iter().map(|l| open_layer(fabric, &graph, &part, l)).collect(),
-            phases: phases(fabric, demand, &counts, &part),
+            phases: phases(fabric, demand, &counts),
             part: &part,
         };
         // Only where a destination is left to the escape paths the layers must be filled with care.
@@ -158,12 +158,7 @@ impl Counts {
 
 /// Destinations in the order of routing; each inner list starts with zero weights (Algorithm 5.1:
 /// jobs by descending size, then storage, then all others).
-fn phases<'a>(
-    fabric: &Fabric,
-    demand: &Demand,
-    counts: &'a Counts,
-    part: &[usize],
-) -> Vec<Vec<Destination<'a>>> {
+fn phases<'a>(fabric: &Fabric, demand: &Demand, counts: &'a Counts) -> Vec<Vec<Destination<'a>>> {
     let groups_of = demand.groups_of(fabric);
     let mut in_jobs: Vec<TerminalId> =
         fabric.terminal_ids().filter(|t| !groups_of[t.index()].is_empty()).collect();
@@ -185,7 +180,13 @@ fn phases<'a>(
     let bare = fabric.switch_ids().filter(|s| fabric.attached(*s).is_empty());
     let mut others: Vec<DestId> = rest.map(|t| fabric.dest_of_terminal(t)).collect();
     others.extend(bare.map(|s| fabric.dest_of_switch(s)));
-    others.sort_by_key(|d| (part[fabric.home(*d).index()], fabric.home(*d), *d));
+    // One terminal of each switch in turn: the last trees, which know the load of all others, then
+    // even it out everywhere. Switches without terminals come last.
+    let turn = |d: DestId| match fabric.dest_terminal(d) {
+        Some(t) => fabric.attached(fabric.home(d)).iter().position(|other| *other == t),
+        None => Some(usize::MAX),
+    };
+    others.sort_by_cached_key(|d| (turn(*d), fabric.home(*d), *d));
     vec![jobs, storage, others.into_iter().map(everybody).collect()]
 }
 
