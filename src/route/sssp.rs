@@ -23,19 +23,19 @@ impl Engine for Sssp {
     }
 }
 
-/// The trees of Algorithm 3.1 over all shortest paths, in the order of [`Rounds::Two`].
+/// The trees of Algorithm 3.1 over all shortest paths: as published where some switches have no
+/// terminals, as in trees, which the thesis compares with; in [`Rounds::Two`] on all other fabrics.
 pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Forest {
-    let join = if graph.terminals().contains(&0) { Join::Sparingly } else { Join::Freely };
-    balanced_over(fabric, graph, Rounds::Two, join, Ways::new(graph))
+    let rounds = if graph.terminals().contains(&0) { Rounds::One } else { Rounds::Two };
+    balanced_over(fabric, graph, rounds, Join::Freely, Ways::new(graph))
 }
 
 /// Whether the routes of one tree see each other while it grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Join {
-    /// Algorithm 3.1: weights change between trees only.
+    /// Algorithm 3.1: weights change between trees only; all may join on one light channel.
     Freely,
-    /// Weights change with each route (see [`TreeBuilder::spread`]): where some switches have no
-    /// terminals, as in trees, all others would join on one light channel there.
+    /// Weights change with each route (see [`TreeBuilder::spread`]).
     Sparingly,
 }
 
