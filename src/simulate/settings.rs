@@ -61,7 +61,7 @@ impl Settings {
     /// 2,048 and 26 bytes around it; a PCI bus that stops for 0.01 µs after each 0.1 µs, which
     /// leaves 10/11 of the rate to sinks. The flit-level model it uses (`ib_flit_sim`,
     /// `src/ibuf.ned`) lets an input port send three packets at a time, at the rate of a cable.
-    /// The switch delay is not given there; 100 ns is what data sheets of QDR switches state.
+    /// The switch delay is not given there; 100 ns is an assumption without a source.
     pub fn qdr() -> Self {
         Self {
             tick_ps: 500,
@@ -116,7 +116,7 @@ impl Settings {
     }
 
     /// A torus of 2 Gbyte/s cables, the figure of the RDR paper (Figure 5), packets of 512 bytes.
-    /// It says nothing of buffers and delays; those are QDR's.
+    /// It says nothing of buffers, delays and the crossbar; those are assumed to be QDR's.
     pub fn rdr() -> Self {
         Self {
             mtu: 512,
@@ -130,7 +130,8 @@ impl Settings {
     }
 
     /// An Angara-like torus: no figure of its buffers is public. Packets of 256 bytes, cables of
-    /// 4 Gbyte/s, a faster adapter so that cables and not terminals are what routes compete for.
+    /// 4 Gbyte/s, a faster adapter so that cables and not terminals are what routes compete for;
+    /// all of these are assumptions, and buffers, delays and the crossbar are QDR's.
     pub fn angara() -> Self {
         Self {
             mtu: 256,

@@ -155,6 +155,11 @@ impl View<'_> {
         let state = self.space[first + from..first + to].iter().zip(&self.doing[from..to]);
         links.zip(state).map(move |(link, (space, doing))| (link, self.ahead_of(*space, *doing, lane.into())))
     }
+    /// Most flits that can wait ahead on one lane of a link.
+    #[inline]
+    pub fn queue(&self) -> u32 {
+        (self.output_flits + self.input_flits) as u32
+    }
     /// Flits waiting ahead on all lanes of a link.
     #[inline]
     pub fn occupancy_of_link(&self, link: u32) -> u32 {

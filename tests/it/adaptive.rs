@@ -186,19 +186,31 @@ fn as_much_is_accepted_as_by_caminos() {
         own.sort_unstable();
         assert_eq!(neighbours, own, "switch {s}");
     }
-    let far = Distances::new(&net).unwrap();
     for (routing, caminos) in [("minimal", 0.7512), ("valiant", 0.3862)] {
-        let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
-        let load = Load {
-            members: net.hosts().to_vec(),
-            destinations: Destinations::Uniform,
-            bytes: 16,
-            offered: Some(1.0),
-            windows: Windows::Given { warm_up_ns: 2000.0, measure_ns: 500.0 },
-            drain: false,
-        };
-        let outcome = run::load(&net, Settings::phits(), &router, &load, 1).unwrap();
-        let accepted = outcome.steady.unwrap().accepted;
+        let accepted = at_full_load(&net, routing);
         assert!((accepted / caminos - 1.0).abs() < 0.05, "{routing}: {accepted}, caminos {caminos}");
     }
+}
+
+/// Accepted share of uniform traffic at full load, with phits and lanes as for Figure 4a.
+fn at_full_load(net: &Net, routing: &str) -> f64 {
+    let far = Distances::new(net).unwrap();
+    let router = AnyRouter::adaptive(routing, net, &far, 8, 1).unwrap();
+    let load = Load {
+        members: net.hosts().to_vec(),
+        destinations: Destinations::Uniform,
+        bytes: 16,
+        offered: Some(1.0),
+        windows: Windows::Given { warm_up_ns: 2000.0, measure_ns: 500.0 },
+        drain: false,
+    };
+    run::load(net, Settings::phits(), &router, &load, 1).unwrap().steady.unwrap().accepted
+}
+
+/// Polarized paper, Figure 4a: almost the throughput of minimal routing.
+#[test]
+fn polarized_is_near_minimal_under_uniform_traffic() {
+    let net = Net::of_fabric(&generate("regular:100,9,hosts=4").unwrap());
+    let (minimal, polarized) = (at_full_load(&net, "minimal"), at_full_load(&net, "polarized"));
+    assert!(polarized > 0.96 * minimal, "{polarized} against {minimal}");
 }

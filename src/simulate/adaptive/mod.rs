@@ -98,7 +98,13 @@ impl Best {
     /// `cost` must be below 2^30.
     #[inline]
     fn offer(&mut self, link: u32, ahead: Ahead, flits: u16, cost: u32, rng: &mut Rng) {
-        let cost = if ahead.takes >= i32::from(flits) { cost } else { cost + (1 << 30) };
+        let late = if ahead.takes >= i32::from(flits) { 0 } else { 1 << 30 };
+        self.offer_any(link, cost + late, rng);
+    }
+
+    /// The same whether the packet can be taken now or not.
+    #[inline]
+    fn offer_any(&mut self, link: u32, cost: u32, rng: &mut Rng) {
         if cost < self.cost {
             *self = Self { link, cost, ties: 1 };
         } else if cost == self.cost {
