@@ -420,6 +420,7 @@ mod tests {
         let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
                      eyJleHAiOjE3MDAwMDAwMDAsImlhdCI6MTY5OTk5ODIwMCwic3VuIjoic2x1cm0ifQ.c2lnbmF0dXJl";
         assert_eq!(expiry(token).unwrap().to_rfc3339(), "2023-11-14T22:13:20+00:00");
+        assert_eq!(base64url("TWFu").unwrap(), b"Man");
         // {"sun":"slurm"}: never; then what is no JWT.
         for other in ["e30.eyJzdW4iOiJzbHVybSJ9.x", "", "a.b", "a.!!.c", "not a token"] {
             assert_eq!(expiry(other), None, "{other}");

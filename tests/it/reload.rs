@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
+use sarouter::service::client::{Client, ClientError};
 use serde_json::Value;
 
 use crate::site::{LONG, Serving, Site};
@@ -111,23 +112,57 @@ fn listens(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
+/// A connection that stays.
+struct Connected(BufReader<UnixStream>);
+
+impl Connected {
+    fn to(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    /// Asks once more; false if the other end has gone.
+    fn answers(&mut self) -> bool {
+        let asked = self.0.get_mut().write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            match self.0.read_line(&mut line) {
+                Ok(read) if read > 0 && asked.is_ok() => {}
+                _ => return false,
+            }
+            if let Some(bytes) = line.to_lowercase().strip_prefix("content-length:") {
+                length = bytes.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                return self.0.read_exact(&mut vec![0; length]).is_ok();
+            }
+        }
+    }
+}
+
 #[test]
 fn the_interface_follows_its_settings_without_a_restart() {
     let site = quiet();
-    site.settings("[api]\nbody_limit_kib = 64\n");
+    site.settings("[api]\nbody_limit_kib = 1\n");
     let serving = Serving::start(&site);
     serving.ready(&site);
     let old = site.path("state/api.sock");
-    // Connected and idle while the rules change: cut. What listens stays.
-    let mut idle = UnixStream::connect(&old).unwrap();
-    idle.set_read_timeout(Some(LONG)).unwrap();
-    idle.write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
-    let mut answers = BufReader::new(idle);
-    answers.fill_buf().unwrap();
+    // Connected while the rules change: one more answer at most. What listens stays.
+    let mut connected = Connected::to(&old);
+    assert!(connected.answers());
+    let plan = || {
+        let client = Client::new(&old, LONG);
+        client.wait(client.post::<Value>("/v1/plan", &serde_json::json!({ "jobs": " ".repeat(2000) })))
+    };
+    assert!(matches!(plan(), Err(ClientError::Refused { status: 413, .. })));
     let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
     let before = inode(&old);
-    site.alter("body_limit_kib = 64", "body_limit_kib = 65\nothers_read = false");
-    answers.read_to_end(&mut Vec::new()).unwrap();
+    site.alter("body_limit_kib = 1", "body_limit_kib = 65\nothers_read = false");
+    followed(&site, &serving, 1);
+    assert!((0..5).filter(|_| connected.answers()).count() <= 1);
+    assert!(!matches!(plan(), Err(ClientError::Refused { status: 413, .. })));
     assert!(listens(&old) && inode(&old) == before);
     // All or nothing: this socket could be had, this port could not.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -262,11 +297,16 @@ fn the_service_of_a_direct_torus_follows_its_settings_too() {
     serving.until(|| listens(&site.path("new.sock")) && !site.path("state/api.sock").exists());
     refused(&site, &serving, "torus.toml", "fabric.net", "another kind of fabric needs a restart");
     site.replace("other.toml", "sizes = [2, 2]\n");
-    site.alter("fabric.net", "other.toml");
+    let outcome = |job: &str| {
+        let (code, text) = site.run(&["prolog", "--job", job, "--nodes", "n[15-16]"]);
+        assert_eq!(code, 0, "{text}");
+        crate::site::json(&text)["outcome"].as_str().unwrap().to_string()
+    };
+    site.alter("fabric.net", "torus.toml");
+    assert_eq!(outcome("7"), "in_force");
+    site.alter("torus.toml", "other.toml");
     followed(&site, &serving, 2);
-    // The smaller torus has no node n5.
-    let (code, text) = site.run(&["prolog", "--job", "7", "--nodes", "n[4-5]"]);
-    assert_eq!((code, &crate::site::json(&text)["outcome"]), (0, &"unrouted".into()), "{text}");
+    assert_eq!(outcome("8"), "unrouted", "the smaller torus has no such nodes");
     assert_eq!(serving.stop(), 0);
 }
 

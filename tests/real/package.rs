@@ -51,11 +51,12 @@ ClusterName=walk
 SlurmctldHost=$(hostname)(127.0.0.1)
 NodeName=n1 State=CLOUD
 CONF
-cp /usr/share/doc/sarouter/examples/plugstack.conf /etc/slurm/plugstack.conf
+line=/etc/slurm/plugstack.conf.d/sarouter.conf
+cp /usr/share/doc/sarouter/examples/plugstack.conf $line
 if sbatch --help | grep -e --routing; then exit 1; fi
-sed -i 's/^#optional \(spank_sarouter.so\)/optional \1/' /etc/slurm/plugstack.conf
+sed -i '$s/^#//' $line
 sbatch --help | grep -e '--routing=default|none|require'
-rm /etc/slurm/slurm.conf /etc/slurm/plugstack.conf
+rm /etc/slurm/slurm.conf $line
 
 # The documentation works.
 for page in /usr/share/man/man1/sarouter*.gz; do

@@ -157,6 +157,7 @@ fn without_a_service_jobs_go_where_plain_cons_tres_puts_them_and_scheduling_cost
     // The machine's other work comes and goes: each kind is measured in every round.
     for _ in 0..rounds {
         let (found, cost) = queue.schedule(stock.path());
+        eprintln!("plain: {cost:.0?} ms");
         same("plain", found);
         plain.push(cost);
         for (service, costs) in &mut rows {
@@ -166,6 +167,7 @@ fn without_a_service_jobs_go_where_plain_cons_tres_puts_them_and_scheduling_cost
             let (found, cost) = queue.schedule(plugin());
             same(&format!("{service:?}"), found);
             assert!(queue.cluster.slurmctld_log()[log..].contains("sarouter: no answer"), "{service:?}");
+            eprintln!("{service:?}: {cost:.0?} ms");
             costs.push(cost);
         }
     }

@@ -284,6 +284,22 @@ fn everybody_is_free(events: &[(u32, u8)], lost: usize) {
     }
 }
 
+/// The command that took a set back was lost, and so was the one that gave another.
+#[test]
+fn a_set_given_before_the_last_one_is_taken_back_too() {
+    let (mut slurm, mut holds) = (Slurm::new("n[1-4]"), Holds::default());
+    slurm.submit(7, 2, "prefer");
+    slurm.step(&mut holds, 0);
+    assert_eq!(slurm.step(&mut holds, 1), [Act::Place(id(7), nodes("n[1-2]"))]);
+    slurm.idle.pop_first();
+    assert_eq!(slurm.step(&mut holds, 2), [Act::Take(id(7), "its nodes were taken")]);
+    assert_eq!(slurm.step(&mut holds, 3), [Act::Place(id(7), nodes("n[2-3]"))]);
+    slurm.job(&id(7)).required = nodes("n[1-2]");
+    slurm.lose = 1;
+    assert_eq!(slurm.step(&mut holds, 200), [Act::Free(id(7), "its deadline has passed")]);
+    assert_eq!(slurm.step(&mut holds, 201), [Act::Free(id(7), "it is not free yet")]);
+}
+
 /// Slurm does not hear us while a job is let go, more often than anything else is repeated.
 #[test]
 fn a_job_is_let_go_however_often_slurm_does_not_hear_it() {
