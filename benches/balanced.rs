@@ -75,8 +75,14 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn route(fabric: &Fabric, demand: &Demand, previous: Option<&Arc<Tables>>) -> Result<Tables, Failure> {
-    let options = EngineOptions { previous: previous.cloned(), ..EngineOptions::default() };
+/// `since` are the tables in force and what they serve.
+fn route(
+    fabric: &Fabric,
+    demand: &Demand,
+    since: Option<(&Arc<Tables>, &Demand)>,
+) -> Result<Tables, Failure> {
+    let (previous, served) = (since.map(|s| Arc::clone(s.0)), since.map(|s| s.1.clone()));
+    let options = EngineOptions { previous, served, ..EngineOptions::default() };
     Ok(route::engine("balanced", &options)?.route(fabric, demand, LayerBudget::new(LAYERS)?)?)
 }
 
@@ -213,10 +219,11 @@ fn change(fabric: &Fabric, nodes: &NodeMap, seed: u64) -> Result<Vec<String>, Fa
     let in_jobs: usize = placed.iter().map(Vec::len).sum();
     let after = job_map(fabric, &placed)?;
     let demand = |jobs: &JobMap| nodes.place(jobs).demand(fabric, Vec::new());
-    let old = Arc::new(route(fabric, &demand(&before), None)?);
+    let served = demand(&before);
+    let old = Arc::new(route(fabric, &served, None)?);
     let start = cpu_seconds();
     let wanted = demand(&after);
-    let new = route(fabric, &wanted, Some(&old))?;
+    let new = route(fabric, &wanted, Some((&old, &served)))?;
     let routed = cpu_seconds();
     let verdict = judge(fabric, &new, LayerBudget::new(LAYERS)?);
     let verified = cpu_seconds();

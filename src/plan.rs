@@ -252,6 +252,7 @@ fn compute(
     let same_fabric = published.filter(|p| p.fabric == fabric.fingerprint());
     let options = EngineOptions {
         previous: same_fabric.map(|p| Arc::clone(&p.tables)),
+        served: same_fabric.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
         layer_per_job: policy.layer_per_job,
         ..EngineOptions::default()
     };

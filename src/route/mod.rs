@@ -79,6 +79,9 @@ pub struct EngineOptions {
     pub roots: Vec<SwitchId>,
     /// Tables in force, of the same fabric: `balanced` keeps what need not change.
     pub previous: Option<Arc<Tables>>,
+    /// The demand that these tables serve: jobs that are in it have good routes already, those that
+    /// are not get new ones. Without it every job's routes are taken over.
+    pub served: Option<Demand>,
     /// All routes inside one job on one layer (`balanced`, `sar`).
     pub layer_per_job: bool,
 }

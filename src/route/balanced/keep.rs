@@ -37,4 +37,28 @@ impl Routing<'_> {
         };
         (0..self.home.len()).map(keep_one).collect()
     }
+
+    /// The routes to terminals that were taken over but are to be found anew.
+    pub(super) fn rows_of(&self, kept: &[bool], settled: &[bool]) -> Vec<(usize, Vec<u8>)> {
+        let again = (0..kept.len()).filter(|t| kept[*t] && !settled[*t]);
+        again.map(|t| (t, self.row(t).to_vec())).collect()
+    }
+
+    /// Gives switches that no job's routes pass the slots they had, so that less must be programmed.
+    /// From there each route goes on as before, until it meets one of a job. O(terminals × switches).
+    pub(super) fn restore(&mut self, before: &[(usize, Vec<u8>)]) {
+        let switches = self.net.switches();
+        for (t, before) in before {
+            self.follow(*t);
+            self.gather(*t);
+            let span = t * switches..(t + 1) * switches;
+            let found = self.rows[span.clone()].to_vec();
+            let rest = (0..switches).filter(|s| self.flow[*s] == 0 && before[*s] != NONE);
+            rest.for_each(|s| self.rows[span.start + s] = before[s]);
+            self.follow(*t);
+            if !covers(self.net, &self.search, self.home[*t] as usize) {
+                self.rows[span].copy_from_slice(&found);
+            }
+        }
+    }
 }

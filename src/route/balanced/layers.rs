@@ -5,6 +5,7 @@
 use super::grid;
 use super::net::{NONE, Net};
 use super::search::Search;
+use crate::generate::rng::Rng;
 use crate::model::Fabric;
 use crate::route::cdg::AcyclicLayer;
 
@@ -33,9 +34,8 @@ impl Layers {
             }
             None => {
                 let levels = levels(net);
-                let keys = up_down_keys(net, &levels);
-                let orders = vec![ordered(net, &keys); usize::from(budget)];
-                (orders, spanning_tree(net, &levels), false)
+                let orders = (0..budget).map(|l| ordered(net, &up_down_keys(net, &raised(net, &levels, l))));
+                (orders.collect(), spanning_tree(net, &levels), false)
             }
         };
         if let Some(last) = orders.last_mut() {
@@ -152,6 +152,23 @@ fn up_down_keys(net: &Net, levels: &[u32]) -> Vec<u32> {
         if depth[to] < depth[from] { switches - depth[from] } else { switches + 1 + depth[from] }
     };
     (0..net.channels()).map(|c| key(net.from(c), net.to(c))).collect()
+}
+
+/// Levels for a layer's order: as they are for the first layer, and in a tree (where some switches
+/// have no hosts) with a third of the switches of one level above all others for each other layer.
+/// Such a switch may be passed on the way from one it hangs on to another: where jobs leave its
+/// channels unused, that is a shortest way too. Leaves are raised in every second layer, the switches
+/// above them in every fourth, and so on.
+fn raised(net: &Net, levels: &[u32], layer: u8) -> Vec<u32> {
+    let is_tree = (0..net.switches()).any(|s| net.hosts[s] == 0);
+    let deepest = levels.iter().max().copied().unwrap_or(0);
+    if layer == 0 || !is_tree || deepest == 0 {
+        return levels.to_vec();
+    }
+    let level = deepest - layer.trailing_zeros().min(deepest - 1);
+    let mut rng = Rng::new(u64::from(layer));
+    let is_raised = levels.iter().map(|l| rng.below(3) == 0 && *l == level);
+    levels.iter().zip(is_raised).map(|(l, raised)| if raised { 0 } else { l + 1 }).collect()
 }
 
 /// Channels of a breadth-first spanning tree from the topmost switch of each part, without the

@@ -11,6 +11,10 @@
 //!    routing can beat (`bound`), if it can be reached. Below that maximum, each job's routes are then
 //!    led over as many channels as can be, none of them full of the job's own (`widen`).
 //!
+//! From tables in force (`keep`), the routes of jobs that they serve are taken over and move only off
+//! channels an eighth above the bound, or onto channels that nobody else or none of their own job
+//! uses; jobs that are new get new routes, and all that no job uses stays.
+//!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
 //! are balanced, for a job that starts before the next tables are there (`level`).
@@ -68,9 +72,18 @@ impl Engine for Balanced {
             None => vec![false; fabric.terminals().len()],
         };
         let in_force = previous.map(|_| routing.fullest_in_force(&everyone, &kept));
+        let served = previous.and(self.options.served.as_ref());
+        let settled: Vec<bool> = kept.iter().zip(traffic.settled(served)).map(|(k, s)| *k && s).collect();
+        let before = routing.rows_of(&kept, &settled);
         let mut job_layers = JobLayers::default();
         for class in [Class::Job, Class::Storage, Class::Other] {
-            routing.route(class, &kept, layers.all);
+            routing.route(class, &settled, layers.all);
+            if class == Class::Job {
+                if served.is_some_and(|served| served.groups != demand.groups) {
+                    routing.touch_up(&settled);
+                }
+                routing.restore(&before);
+            }
             if class == Class::Job && self.options.layer_per_job {
                 job_layers = routing.one_layer_per_job(fabric, demand);
             }

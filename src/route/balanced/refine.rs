@@ -146,7 +146,7 @@ impl Routing<'_> {
                 continue;
             }
             if let Some(detour) = self.best_detour(terminal, v, sideways) {
-                self.apply(terminal, v, &detour);
+                self.lead_over(terminal, v, detour.slot, detour.meets);
                 moved += 1;
             }
         }
@@ -234,14 +234,13 @@ impl Routing<'_> {
         }
     }
 
-    fn apply(&mut self, terminal: usize, v: usize, detour: &Detour) {
-        let net = self.net;
+    /// Leads a switch over another slot, which is on the present way again from `meets` on.
+    pub(super) fn lead_over(&mut self, terminal: usize, v: usize, slot: u8, meets: usize) {
         let flow = self.flow[v];
-        self.shift(terminal, v, detour.meets, |load| load - flow);
-        self.layers_behind(terminal, v, detour.slot, true);
-        let at = terminal * net.switches() + v;
-        self.rows[at] = detour.slot;
-        self.shift(terminal, v, detour.meets, |load| load + flow);
+        self.shift(terminal, v, meets, |load| load - flow);
+        self.layers_behind(terminal, v, slot, true);
+        self.rows[terminal * self.net.switches() + v] = slot;
+        self.shift(terminal, v, meets, |load| load + flow);
     }
 
     /// Changes the load of the channels from `v` to `end`, and the flow of the switches between.

@@ -78,37 +78,36 @@ impl<'a> Routing<'a> {
 
     /// Routes these terminals and balances them among themselves, whatever was routed before.
     ///
-    /// Those that are `kept` have routes, which then only make room where a channel is too full with
+    /// Those that are `settled` have routes, which only make room where a channel is too full with
     /// the routes of jobs.
-    pub(super) fn route(&mut self, class: Class, kept: &[bool], within: u16) {
+    pub(super) fn route(&mut self, class: Class, settled: &[bool], within: u16) {
         let terminals = &self.traffic.destinations(class);
-        let taken_over: Vec<usize> = terminals.iter().copied().filter(|t| kept[*t]).collect();
-        self.sum_up(&taken_over);
-        for &t in terminals.iter().filter(|t| !kept[**t]) {
+        let (old, new): (Vec<usize>, Vec<usize>) = terminals.iter().partition(|t| settled[**t]);
+        self.sum_up(&old);
+        for &t in &new {
             self.grow(t, within);
         }
-        if !taken_over.is_empty() {
-            if class == Class::Job {
-                let floor = bound::floor(self, terminals);
-                self.make_room(terminals, floor);
-            }
-            return;
-        }
-        if class == Class::Other && !self.traffic.is_oblivious() {
+        let is_last = class == Class::Other && !self.traffic.is_oblivious();
+        if is_last || (class != Class::Job && !old.is_empty()) {
             // All routes between hosts are balanced in the end.
             return;
         }
-        if !self.is_large(terminals.len()) {
+        if !self.is_large(new.len()) {
             // Once more, now that the load of all others is known.
-            for &t in terminals {
+            for &t in &new {
                 self.lift(t);
                 self.grow(t, within);
             }
         }
         let floor = bound::floor(self, terminals);
-        self.balance(terminals, floor);
+        if !new.is_empty() {
+            self.balance(&new, floor);
+        }
+        if !old.is_empty() {
+            self.make_room(terminals, floor);
+        }
         if class == Class::Job {
-            self.widen(terminals, within);
+            self.widen(&new, within);
         }
     }
 

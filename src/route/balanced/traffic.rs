@@ -1,9 +1,9 @@
 //! Who sends to whom, seen from one destination at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::net::Net;
-use crate::model::{Demand, Fabric, TerminalId};
+use crate::model::{Demand, Fabric, Group, TerminalId};
 
 /// How much a destination's routes matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +81,15 @@ impl<'a> Traffic<'a> {
     /// Jobs of a terminal, ascending.
     pub(super) fn groups_of(&self, terminal: usize) -> &[u32] {
         &self.groups[terminal]
+    }
+
+    /// Whether each terminal is in no other jobs than those of a demand; in any if none is given.
+    /// O(jobs × log jobs + terminals).
+    pub(super) fn settled(&self, served: Option<&Demand>) -> Vec<bool> {
+        let known: Option<BTreeSet<&Group>> = served.map(|d| d.groups.iter().collect());
+        let is_known = |g: &Group| known.as_ref().is_none_or(|known| known.contains(g));
+        let is_known: Vec<bool> = self.demand.groups.iter().map(is_known).collect();
+        self.groups.iter().map(|of| of.iter().all(|g| is_known[*g as usize])).collect()
     }
 
     /// Class of a terminal.

@@ -4,11 +4,20 @@
 use super::net::Net;
 use super::routing::{Routing, covers, price};
 use super::search::{Ground, Loads};
+use super::traffic::Class;
 
 /// How much more a route of the same job weighs than another.
 const OWN: u32 = 2;
 /// What a route costs that makes a channel too full.
 const TOO_FULL: f32 = 1e12;
+/// How often each route of a new job is looked at in the end.
+const SEPARATE_ROUNDS: usize = 2;
+/// Change of crowding below which a route is moved; less is a rounding error.
+const LEAST_GAIN: f32 = -1e-3;
+/// What a channel without any job's routes is worth, and one without those of the own job, in units
+/// of the crowding of one route. Eight makes dark channels worth a second route on a next one.
+const DARK: f32 = 8.0;
+const UNUSED: f32 = 1.0;
 
 impl Routing<'_> {
     /// Routes a terminal in jobs anew, route by route, and adds their load: below `limit`, if there
@@ -62,8 +71,33 @@ impl Routing<'_> {
     /// Spreads the routes inside each job, without making the fullest channel fuller. `terminals`
     /// must be in the order of their jobs. O(terminals × channels × hops).
     pub(super) fn widen(&mut self, terminals: &[usize], within: u16) {
-        let traffic = self.traffic;
         let limit = self.fullest();
+        self.each_job(terminals, |routing, same| {
+            same.iter().for_each(|t| routing.spread_again(*t, within, limit));
+            for _ in 0..SEPARATE_ROUNDS {
+                if same.iter().map(|t| routing.separate(*t, limit)).sum::<usize>() == 0 {
+                    break;
+                }
+            }
+        });
+    }
+
+    /// Lets jobs whose routes were taken over, to `settled` terminals, have channels that others left:
+    /// one look at each of their routes, as [`Routing::widen`] gives new jobs at the end.
+    pub(super) fn touch_up(&mut self, settled: &[bool]) {
+        let limit = self.fullest();
+        let mut terminals = self.traffic.destinations(Class::Job);
+        terminals.retain(|t| settled[*t]);
+        self.each_job(&terminals, |routing, same| {
+            same.iter().for_each(|t| {
+                routing.separate(*t, limit);
+            });
+        });
+    }
+
+    /// Calls with the terminals of each job, with [`Routing::own`] as their routes are.
+    fn each_job(&mut self, terminals: &[usize], mut change: impl FnMut(&mut Self, &[usize])) {
+        let traffic = self.traffic;
         for same in terminals.chunk_by(|a, b| traffic.groups_of(*a) == traffic.groups_of(*b)) {
             if !traffic.is_in_job(same[0]) {
                 continue;
@@ -75,7 +109,7 @@ impl Routing<'_> {
                 self.gather(t);
                 self.count_own(t, u32::wrapping_add);
             }
-            same.iter().for_each(|t| self.spread_again(*t, within, limit));
+            change(self, same);
         }
     }
 
@@ -90,6 +124,84 @@ impl Routing<'_> {
         }
     }
 
+    /// Moves single routes of a tree to where its own jobs have fewer; returns the number of moves.
+    /// No channel gets more than `limit`. O(switches + routes of the job × ports × hops).
+    fn separate(&mut self, terminal: usize, limit: u32) -> usize {
+        self.follow(terminal);
+        self.gather(terminal);
+        let mut moved = 0;
+        for i in (1..self.search.reached.len()).rev() {
+            let v = self.search.reached[i] as usize;
+            if self.flow[v] == 0 {
+                continue;
+            }
+            let now = self.row(terminal)[v];
+            let mut best = (LEAST_GAIN, now, v);
+            for slot in 0..self.net.degree(v) as u8 {
+                let u = self.net.to(self.net.channel(v, slot));
+                if slot == now || self.search.hops[u] >= self.search.hops[v] || self.search.layers[u] == 0 {
+                    continue;
+                }
+                let Some((gain, meets)) = self.crowding(terminal, v, slot, limit) else { continue };
+                if gain < best.0 && self.layers_behind(terminal, v, slot, false) {
+                    best = (gain, slot, meets);
+                }
+            }
+            if best.1 != now {
+                let flow = self.flow[v];
+                self.shift_own(terminal, v, best.2, |own| own - flow);
+                self.lead_over(terminal, v, best.1, best.2);
+                self.shift_own(terminal, v, best.2, |own| own + flow);
+                moved += 1;
+            }
+        }
+        moved
+    }
+
+    /// How much more crowded the jobs' own channels would be with the route of `v` over another slot,
+    /// and where that meets the present way; `None` if a channel would be too full.
+    fn crowding(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Option<(f32, usize)> {
+        let (net, hops, row) = (self.net, &self.search.hops, self.row(terminal));
+        let flow = self.flow[v];
+        let unit = price(flow);
+        let (mut old, mut new) = (net.channel(v, row[v]), net.channel(v, slot));
+        let (mut leave, mut join) = (true, true);
+        let mut change = 0.0;
+        loop {
+            if std::mem::take(&mut leave) {
+                let own = self.own[old];
+                change -= price(own) - price(own - flow);
+                change += unit * worth(own == flow, self.load[old] == flow);
+            }
+            if std::mem::take(&mut join) {
+                let own = self.own[new];
+                if self.load[new] + flow > limit {
+                    return None;
+                }
+                change += price(own + flow) - price(own);
+                change -= unit * worth(own == 0, self.load[new] == 0);
+            }
+            let (a, b) = (net.to(old), net.to(new));
+            if a == b {
+                return Some((change / unit, a));
+            }
+            if hops[a] >= hops[b] {
+                (old, leave) = (net.channel(a, row[a]), true);
+            } else {
+                (new, join) = (net.channel(b, row[b]), true);
+            }
+        }
+    }
+
+    fn shift_own(&mut self, terminal: usize, v: usize, end: usize, change: impl Fn(u32) -> u32) {
+        let mut at = v;
+        while at != end {
+            let c = self.net.channel(at, self.row(terminal)[at]);
+            self.own[c] = change(self.own[c]);
+            at = self.net.to(c);
+        }
+    }
+
     /// [`Routing::count`] for the loads of the terminal's own jobs.
     fn count_own(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
         for i in 1..self.search.reached.len() {
@@ -100,6 +212,11 @@ impl Routing<'_> {
             }
         }
     }
+}
+
+/// What it is worth to use a channel that the own job does not use, and nobody does.
+fn worth(is_unused: bool, is_dark: bool) -> f32 {
+    f32::from(u8::from(is_unused)) * UNUSED + f32::from(u8::from(is_dark)) * DARK
 }
 
 /// Loads while a tree grows.
