@@ -159,11 +159,11 @@ fn what_need_not_change_stays() {
     assert!(largest(&new) <= largest(&fresh) * 5 / 4, "{} {}", largest(&new), largest(&fresh));
     let changed = |tables: &Tables| old.changed_blocks(&fabric, tables).unwrap();
     assert!(changed(&new) < changed(&fresh), "{} {}", changed(&new), changed(&fresh));
-    // Jobs that go on keep their routes but for one in four at most; fresh ones are others.
+    // Jobs that go on keep their routes but for one in sixteen at most; fresh ones are others.
     let [moved, all] = moved_inside(&fabric, &groups[1..], &old, &new);
     let [moved_anew, _] = moved_inside(&fabric, &groups[1..], &old, &fresh);
     println!("moved {moved}, {moved_anew} anew, of {all}");
-    assert!(moved * 4 <= all && moved_anew * 2 > all, "{moved}, {moved_anew} anew, of {all}");
+    assert!(moved * 16 <= all && moved_anew * 2 > all, "{moved}, {moved_anew} anew, of {all}");
 }
 
 /// How to go on from tables that serve a demand.
