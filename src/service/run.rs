@@ -84,11 +84,14 @@ pub enum ServeError {
 /// Only at the start. Later failures are logged, counted and written to the health file.
 pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Result<(), ServeError> {
     let runtime = runtime()?;
-    let result = match torus::source(&settings) {
-        Some(source) => runtime
-            .block_on(async { TorusService::start(settings, source, Some(config))?.run(listener).await }),
-        None => runtime.block_on(async { Service::start(settings, Some(config))?.run(listener).await }),
-    };
+    let result = runtime.block_on(async {
+        // Before any socket is open: who sees one may send a signal.
+        let signals = Signals::new()?;
+        match torus::source(&settings) {
+            Some(source) => TorusService::start(settings, source, Some(config))?.run(signals, listener).await,
+            None => Service::start(settings, Some(config))?.run(signals, listener).await,
+        }
+    });
     // A computation that did not finish in time is not waited for.
     runtime.shutdown_background();
     result
@@ -228,8 +231,7 @@ impl Service {
         })
     }
 
-    async fn run(mut self, listener: Listener<'_>) -> Result<(), ServeError> {
-        let mut signals = Signals::new()?;
+    async fn run(mut self, mut signals: Signals, listener: Listener<'_>) -> Result<(), ServeError> {
         info!(state = %self.settings.state.directory.display(), engine = self.settings.routing.engine, "serving");
         self.systemd.ready();
         loop {

@@ -114,8 +114,11 @@ impl TorusService {
         })
     }
 
-    pub(super) async fn run(mut self, listener: Listener<'_>) -> Result<(), ServeError> {
-        let mut signals = Signals::new()?;
+    pub(super) async fn run(
+        mut self,
+        mut signals: Signals,
+        listener: Listener<'_>,
+    ) -> Result<(), ServeError> {
         let mut systemd = Systemd::new();
         info!(torus = self.source, state = %self.settings.state.directory.display(), "serving");
         systemd.ready();

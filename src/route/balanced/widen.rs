@@ -15,8 +15,9 @@ const SEPARATE_ROUNDS: usize = 2;
 /// Change of crowding below which a route is moved; less is a rounding error.
 const LEAST_GAIN: f32 = -1e-3;
 /// What a channel without any job's routes is worth, and one without those of the own job, in units
-/// of the crowding of one route. Eight makes dark channels worth a second route on a next one.
-const DARK: f32 = 8.0;
+/// of the crowding of one route. Thirty makes dark channels worth several routes on a next one: with
+/// eight, a month on TSUBAME2 had more of them dark than under `sar`.
+const DARK: f32 = 30.0;
 const UNUSED: f32 = 1.0;
 
 impl Routing<'_> {

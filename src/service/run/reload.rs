@@ -31,16 +31,18 @@ impl Stamp {
 /// The settings file of a running service.
 pub(in crate::service) struct ConfigFile {
     path: PathBuf,
-    /// What it looked like when it was last read.
+    /// What it looked like when it was last read; `None`: not there, or not read yet.
     stamp: Option<Stamp>,
     watch: Watch,
 }
 
 impl ConfigFile {
-    /// Read just now.
+    /// Of a service that starts with these settings. The file may have changed since they were read,
+    /// so it is read once more.
     pub(in crate::service) fn new(path: &Path, settings: &Settings) -> Self {
-        let stamp = Stamp::of(path);
-        Self { path: path.to_path_buf(), stamp, watch: Watch::new(Some(path), settings) }
+        let watch = Watch::new(Some(path), settings);
+        watch.settings_changed();
+        Self { path: path.to_path_buf(), stamp: None, watch }
     }
 
     /// Whether it is another than when it was last read.
