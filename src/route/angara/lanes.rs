@@ -77,7 +77,7 @@ impl Lanes {
     }
 
     /// The channels passed when leaving a node, at coordinate `c` of the direction's dimension, and
-    /// going straight for less than the dimension's size.
+    /// going straight, at most once round.
     #[inline]
     pub fn span(&self, node: u32, c: u8, direction: Direction, hops: u8) -> Span {
         let dim = direction.dim();
@@ -117,7 +117,7 @@ mod tests {
         for node in torus.nodes() {
             for direction in Direction::all().filter(|d| d.dim() < 3) {
                 let c = torus.coords(node).all()[direction.dim()];
-                for hops in 1..torus.size(direction.dim()) {
+                for hops in 1..=torus.size(direction.dim()) {
                     let mut count = vec![0; lanes.slots()];
                     lanes.span(node.0, c, direction, hops).each(|slot| count[slot] += 1);
                     let read = lanes.span(node.0, c, direction, hops).slots();

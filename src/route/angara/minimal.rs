@@ -1,10 +1,10 @@
 //! The legal minimal routes of a pair, enumerated instead of searched.
 //!
 //! The router obeys direction order, so a route is fixed by its non-standard steps and a signed
-//! hop count per dimension: at most `(1 + n)² 2ⁿ` shapes, each checked in O(n) with the number of
-//! consecutive usable channels from every node in every direction. These are exactly the paths of
-//! the routing graph ([`super::graph`]) that pass no ring twice; equal physical paths are listed
-//! once, in their standard form. Almost every pair has a route of the torus distance, found among
+//! hop count per dimension: at most `(1 + n)² 3ⁿ` shapes, each checked in O(n) with the number of
+//! consecutive usable channels from every node in every direction. These are exactly the shortest
+//! paths of the routing graph ([`super::graph`]); equal physical paths are listed once, in their
+//! standard form. Almost every pair has a route of the torus distance, found among
 //! at most `2ⁿ` shapes; the others are tried only where failures block all of those.
 
 use super::augment::Turns;
@@ -21,8 +21,8 @@ pub struct Shape {
     last: Option<Dir>,
 }
 
-/// No route has more hops: less than once round each dimension, a first and a last step.
-pub const MAX_HOPS: usize = MAX_DIMS * (MAX_SIZE - 1) + 2;
+/// No route has more hops: once round each dimension, a first and a last step.
+pub const MAX_HOPS: usize = MAX_DIMS * MAX_SIZE + 2;
 
 /// A direction that leaves room for `None` in one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,7 +111,7 @@ pub struct Legal<'a> {
     coords: Vec<[u8; MAX_DIMS]>,
     sizes: [u8; MAX_DIMS],
     ring: [bool; MAX_DIMS],
-    /// By channel: usable channels in a row from there in its direction, below the ring's size.
+    /// By channel: usable channels in a row from there in its direction, at most once round.
     run: Vec<u8>,
     /// Every channel that is cabled is usable: no check is needed.
     whole: bool,
@@ -151,7 +151,7 @@ impl<'a> Legal<'a> {
                 }
                 // Continues the run of the node ahead if that is known, else walks.
                 let ahead = cabled.map_or(0, |to| run[self.torus.channel(to, direction)]);
-                let limit = self.sizes[direction.dim()] - 1;
+                let limit = self.sizes[direction.dim()];
                 run[self.torus.channel(node, direction)] =
                     if ahead > 0 { limit.min(ahead + 1) } else { self.walk(node, direction, usable, limit) };
             }
@@ -204,7 +204,7 @@ impl<'a> Legal<'a> {
         }
     }
 
-    /// Node and coordinate after some hops, fewer than the dimension's size, from a coordinate.
+    /// Node and coordinate after some hops, at most once round, from a coordinate.
     #[inline]
     fn ahead_of(&self, at: u32, c: u8, direction: Direction, hops: u8) -> (u32, u8) {
         let dim = direction.dim();
@@ -316,26 +316,32 @@ impl<'a> Legal<'a> {
             let Some(start) = self.after(from, source, first) else { continue };
             for last in std::iter::once(None).chain((0..self.dims).map(|dim| Some(DIRS[dim + MAX_DIMS]))) {
                 let Some(end) = self.before(to, last) else { continue };
-                let around = (0..self.dims).filter(|d| self.ring[*d] && start[*d] != end[*d]);
-                let around = around.fold(0usize, |set, dim| set | 1 << dim);
-                // Every subset of the rings that may be passed either way.
-                let mut subset = 0usize;
-                loop {
-                    let shape = Shape { hops: self.hops(start, end, subset), first, last };
+                let aside = first.is_some() || last.is_some();
+                let ways = std::array::from_fn(|dim| self.ways(dim, start[dim], end[dim], aside));
+                for hops in combinations(&ways) {
+                    let shape = Shape { hops, first, last };
                     if shape.len() <= best && !self.is_standard(&shape) && self.is_legal(source, &shape) {
                         if shape.len() < best {
                             (best, _) = (shape.len(), found.clear());
                         }
                         found.push(shape);
                     }
-                    if subset == around {
-                        break;
-                    }
-                    subset = subset.wrapping_sub(around) & around;
                 }
             }
         }
         self.drop_equal_paths(source, found);
+    }
+
+    /// Hops that lead from one coordinate to another, and how many such ways there are. A whole
+    /// circle leads nowhere, but the turn to or from it may be free of deadlock where a direct
+    /// turn to or from a step `aside` is not.
+    fn ways(&self, dim: usize, start: u8, end: u8, aside: bool) -> ([i8; 3], usize) {
+        let (ahead, size) = (self.ahead(dim, start, end) as i8, self.sizes[dim] as i8);
+        match (self.ring[dim], start == end) {
+            (true, true) if aside => ([0, size, -size], 3),
+            (true, false) => ([ahead, ahead - size, 0], 2),
+            _ => ([end as i8 - start as i8, 0, 0], 1),
+        }
     }
 
     fn drop_equal_paths(&self, source: NodeId, found: &mut Vec<Shape>) {
@@ -369,19 +375,6 @@ impl<'a> Legal<'a> {
         }
         let (head, tail) = ends();
         repeats(shape.first, head, false) || repeats(shape.last, tail, true)
-    }
-
-    fn hops(&self, start: [u8; MAX_DIMS], end: [u8; MAX_DIMS], down: usize) -> [i8; MAX_DIMS] {
-        std::array::from_fn(|dim| {
-            let ahead = self.ahead(dim, start[dim], end[dim]) as i8;
-            if !self.ring[dim] {
-                end[dim] as i8 - start[dim] as i8
-            } else if down >> dim & 1 == 1 {
-                ahead - self.sizes[dim] as i8
-            } else {
-                ahead
-            }
-        })
     }
 
     /// Hops in the positive direction of a ring.
@@ -472,6 +465,17 @@ fn ends_against_order(torus: &Torus, turns: &Turns) -> (Vec<u8>, Vec<u8>) {
         }
     }
     (early, late)
+}
+
+/// Every choice of one way per dimension.
+fn combinations(ways: &[([i8; 3], usize); MAX_DIMS]) -> impl Iterator<Item = [i8; MAX_DIMS]> + '_ {
+    (0..ways.iter().map(|(_, count)| count).product()).map(|mut number| {
+        ways.map(|(hops, count)| {
+            let way = hops[number % count];
+            number /= count;
+            way
+        })
+    })
 }
 
 /// Place 0 stands for "none", place `i` for dimension `i - 1` if it qualifies.
