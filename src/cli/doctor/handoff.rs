@@ -1,6 +1,5 @@
 //! Whether Slurm's controller announces jobs, and what it says of our plugins.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Check, plugins};
@@ -23,24 +22,30 @@ fn checks(settings: &Settings, text: &str) -> Vec<Check> {
     let pairs = text.lines().filter_map(|l| l.split_once('='));
     // Newer versions number them: `PrologSlurmctld[0]`.
     let name = |key: &str| key.trim().split('[').next().unwrap_or("").to_string();
-    let values: BTreeMap<String, &str> = pairs.map(|(k, v)| (name(k), v.trim())).collect();
-    let value = |key: &str| values.get(key).copied().filter(|v| !matches!(*v, "" | "(null)"));
-    if value("PrologSlurmctld").or(value("EpilogSlurmctld")).is_none() {
+    let set = |value: &&str| !matches!(*value, "" | "(null)");
+    let values: plugins::Values<'_> =
+        pairs.map(|(k, v)| (name(k), v.trim())).filter(|(_, v)| set(v)).collect();
+    let mut found = announcements(settings, &values);
+    found.extend(plugins::checks(settings, &values));
+    found
+}
+
+fn announcements(settings: &Settings, values: &plugins::Values<'_>) -> Vec<Check> {
+    let value = |key: &str| values.get(key).copied();
+    let (prolog, epilog) = (value("PrologSlurmctld"), value("EpilogSlurmctld"));
+    if prolog.or(epilog).is_none() {
         return vec![Check::advice(
             "hand-off",
             "PrologSlurmctld is not set: a job runs on the routes of before until the next look",
             "in slurm.conf PrologSlurmctld, EpilogSlurmctld: config/slurm-prolog, config/slurm-epilog",
         )];
     }
-    let mut found = Vec::new();
-    for (key, word) in [("PrologSlurmctld", "prolog"), ("EpilogSlurmctld", "epilog")] {
-        found.push(script(key, word, value(key)));
-    }
-    if value("PrologSlurmctld").is_some() {
+    let mut found =
+        vec![script("PrologSlurmctld", "prolog", prolog), script("EpilogSlurmctld", "epilog", epilog)];
+    if prolog.is_some() {
         found.extend(timeout(settings, value("PrologEpilogTimeout")));
         found.extend(user(settings, value("SlurmUser")));
     }
-    found.extend(plugins::checks(settings, &values));
     found
 }
 
@@ -133,5 +138,6 @@ mod tests {
         assert_eq!(wrong(&other, "[api]\nwrite_users = [4711]"), [""; 0]);
         let neither = checks(&Settings::parse("", Path::new("/etc/sarouter.toml")).unwrap(), "");
         assert!(matches!(&neither[..], [one] if one.good && one.fix.contains("slurm-prolog")), "{neither:?}");
+        assert_eq!(wrong("", "[placement]\nselect_socket = \"/select.sock\""), ["select plugin"]);
     }
 }

@@ -8,7 +8,7 @@ use super::{Check, some};
 use crate::config::Settings;
 use crate::service::torus;
 
-/// What `scontrol show config` says.
+/// What `scontrol show config` says, without what is not set.
 pub(super) type Values<'a> = BTreeMap<String, &'a str>;
 
 /// In front of Slurm's version in our files; for the nodes' plugin as Slurm counts it.
@@ -21,7 +21,7 @@ const SPANK_FILE: &str = "spank_sarouter.so";
 
 /// Checks of what is installed or asked for; both plugins are opt-in.
 pub(super) fn checks(settings: &Settings, values: &Values<'_>) -> Vec<Check> {
-    let value = |key: &str| values.get(key).copied().filter(|v| !matches!(*v, "" | "(null)"));
+    let value = |key: &str| values.get(key).copied();
     let site = Site {
         settings,
         version: value("SLURM_VERSION").unwrap_or(""),
