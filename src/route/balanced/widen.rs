@@ -22,8 +22,8 @@ const UNUSED: f32 = 1.0;
 
 impl Routing<'_> {
     /// Routes a terminal in jobs anew, route by route, and adds their load: below `limit`, if there
-    /// is one, by what its own jobs have on the channels, and over unused channels first. Changes nothing and says so if there is
-    /// more to it than that. O(channels × hops).
+    /// is one, by what its own jobs have on the channels, and over unused channels first. Changes
+    /// nothing and says so if there is more to it than that. O(channels × hops).
     pub(super) fn spread(&mut self, terminal: usize, within: u16, limit: Option<u32>) -> bool {
         if !self.traffic.is_in_job(terminal) {
             return false;
