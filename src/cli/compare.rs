@@ -2,23 +2,27 @@
 
 use std::path::PathBuf;
 
-use super::input::{self, Input, Source};
+use super::input::{self, Given, Input, Source};
 use super::{Answer, Context, Failure, Format};
 use crate::measure::{self, Effective};
+use crate::model::Tables;
 use crate::report::heat_map::heat_sheet;
-use crate::report::{Refusal, Report};
+use crate::report::{Compute, Refusal, Report};
 use crate::route::{self, EngineOptions};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter compare --fabric fattree:10x18,5 --jobs jobs.txt --engines dfsssp,sar,balanced")]
+  sarouter compare --fabric fattree:10x18,5 --jobs jobs.txt --engines dfsssp,sar,balanced
+  sarouter compare --fabric site.ibnetdiscover --tables now=opensm-lfts.dump --engines updown,balanced")]
 pub struct Args {
     #[command(flatten)]
     source: Source,
     /// Engines, separated by commas; all unless given
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     engines: Vec<String>,
+    #[command(flatten)]
+    given: Given,
     /// Draw each engine's load on the fabric: routes inside jobs, or all if there are no jobs
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -40,10 +44,15 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         route::engine(name, &EngineOptions::default())?;
     }
     let (mut rows, mut maps) = (Vec::new(), Vec::new());
+    for (name, tables) in args.given.read(&input.fabric)? {
+        let (row, map) = args.source.in_pool(|| measured(&name, &input, &tables, Compute::default()))?;
+        rows.push(row);
+        maps.push(map);
+    }
     for name in &engines {
         let (row, map) = args.source.in_pool(|| row(name, &input))?;
         rows.push(row);
-        maps.extend(map.filter(|_| args.svg.is_some()));
+        maps.extend(map);
     }
     if let Some(path) = &args.svg {
         std::fs::write(path, heat_sheet(&input.fabric, &maps))
@@ -56,24 +65,33 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-/// An engine's row, and its heat map: title and loads by channel.
-fn row(name: &str, input: &Input) -> (Row, Option<(String, Vec<u64>)>) {
+/// A heat map: title and loads by channel.
+type Map = (String, Vec<u64>);
+
+/// An engine's row and heat map.
+fn row(name: &str, input: &Input) -> (Row, Option<Map>) {
     let routed = input::route(name, &EngineOptions::default(), input);
-    let tables = match routed.answer {
-        Ok(tables) => tables,
-        Err(error) => return (Row::Refused(Refusal::new(name, &error)), None),
-    };
-    let report = input::report(name, input, &tables, routed.compute).0;
+    match routed.answer {
+        Ok(tables) => {
+            let (row, map) = measured(name, input, &tables, routed.compute);
+            (row, Some(map))
+        }
+        Err(error) => (Row::Refused(Refusal::new(name, &error)), None),
+    }
+}
+
+fn measured(name: &str, input: &Input, tables: &Tables, compute: Compute) -> (Row, Map) {
+    let report = input::report(name, input, tables, compute).0;
     let map = if input.demand.is_oblivious() {
         let title = format!("{name}: at most {} routes on a channel", report.load.max);
-        (title, measure::channel_loads(&input.fabric, &tables))
+        (title, measure::channel_loads(&input.fabric, tables))
     } else {
         let Effective { max, dark_fiber, .. } = report.effective;
         let dark = 100.0 * dark_fiber;
         let title = format!("{name}: at most {max} routes inside jobs on a channel, {dark:.1} % dark fiber");
-        (title, measure::effective_loads(&input.fabric, &tables, &input.demand.groups))
+        (title, measure::effective_loads(&input.fabric, tables, &input.demand.groups))
     };
-    (Row::Report(Box::new(report)), Some(map))
+    (Row::Report(Box::new(report)), map)
 }
 
 fn table(rows: &[Row]) -> String {

@@ -10,7 +10,7 @@ use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
-use crate::route::{EngineOptions, RouteError, engine};
+use crate::route::{EngineOptions, RouteError, engine, names as engine_names};
 use crate::verify::{Verdict, judge};
 
 /// Arguments that say what is to be routed.
@@ -131,6 +131,35 @@ pub fn switches(fabric: &Fabric, list: &str) -> Result<Vec<SwitchId>, Failure> {
         fabric.switch_ids().find(same).ok_or_else(|| format!("the fabric has no switch {name:?}").into())
     };
     list.split(',').filter(|name| !name.is_empty()).map(find).collect()
+}
+
+/// Tables to compare with that no engine of ours makes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Given {
+    /// Tables beside the engines', such as those in force: a directory that `route --out` wrote, or a dump by OpenSM or infiniband-diags; may be repeated
+    #[arg(long = "tables", value_name = "NAME=DIR|FILE", value_parser = name_and_path)]
+    tables: Vec<(String, PathBuf)>,
+}
+
+impl Given {
+    /// Reads them all. No two may have one name, nor may one be called like an engine.
+    pub fn read(&self, fabric: &Fabric) -> Result<Vec<(String, Tables)>, Failure> {
+        let mut all: Vec<(String, Tables)> = Vec::with_capacity(self.tables.len());
+        for (name, path) in &self.tables {
+            if engine_names().contains(&name.as_str()) || all.iter().any(|(known, _)| known == name) {
+                return Err(format!("--tables {name}={}: the name is taken", path.display()).into());
+            }
+            all.push((name.clone(), read_tables(fabric, path, None)?));
+        }
+        Ok(all)
+    }
+}
+
+fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_string(), path.into())),
+        _ => Err("give a name and where the tables are: opensm=lfts.dump".to_string()),
+    }
 }
 
 /// Where tables are: a directory of ours, or a dump with or without a file of layers.

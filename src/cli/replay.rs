@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::ProgressBar;
 
 use super::common::{print, write_file};
+use super::input::Given;
 use super::{Answer, Context, Failure, Format};
 use crate::generate::placement::Placement;
 use crate::model::{Fabric, LayerBudget};
@@ -27,6 +28,7 @@ use crate::report::{FabricSummary, align};
     after_help = "Examples:
   sarouter replay --fabric site.ibnetdiscover --trace sacct.txt --engines dfsssp,fattree,sar,balanced --out month
   sarouter replay --fabric tsubame2 --trace generated:tsubame2,days=30,seed=1 --placement linear,tree,random
+  sarouter replay --fabric site.ibnetdiscover --trace sacct.txt --tables now=opensm-lfts.dump --engines balanced
   sarouter replay --fabric F --trace T --shard 3/10 --out part-3, on ten machines; then
   sarouter replay merge part-* --out month
 
@@ -76,6 +78,8 @@ struct Replay {
         default_value = "dfsssp,fattree,updown,sar,balanced"
     )]
     engines: Vec<String>,
+    #[command(flatten)]
+    given: Given,
     /// Time between snapshots: seconds, or with s, min, h
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = duration)]
     every: i64,
@@ -187,6 +191,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
         fabric: Arc::clone(&fabric),
         nodes,
         engines: args.engines.clone(),
+        given: args.given.read(&fabric)?.into_iter().map(|(name, tables)| (name, Arc::new(tables))).collect(),
         budget: args.layers,
         layer_per_job: args.layer_per_job,
         from,

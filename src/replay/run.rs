@@ -30,6 +30,9 @@ pub struct Setup {
     pub nodes: Arc<NodeMap>,
     /// Engines as named: `NAME`, or `NAME:static` for one that is asked once, for everybody.
     pub engines: Vec<String>,
+    /// Names and tables of others, such as those in force at a site; they stay as they are, and
+    /// need not pass the checker.
+    pub given: Vec<(String, Arc<Tables>)>,
     /// Virtual layers.
     pub budget: LayerBudget,
     /// All routes inside one job on one layer.
@@ -160,7 +163,15 @@ impl Engines {
     /// # Errors
     /// Unknown names, and tables that the checker rejects.
     pub fn new(setup: &Setup) -> Result<Self, PassError> {
-        let (mut ready, mut refused) = (Vec::new(), Vec::new());
+        let in_force = |(name, tables): &(String, Arc<Tables>)| Published {
+            fabric: tables.fabric(),
+            engine: name.clone(),
+            demand: Demand::oblivious(),
+            tables: Arc::clone(tables),
+            told: Vec::new(),
+        };
+        let given = setup.given.iter().map(|given| (given.0.clone(), None, Some(in_force(given))));
+        let (mut ready, mut refused) = (given.collect::<Vec<_>>(), Vec::new());
         for name in &setup.engines {
             let plain = name.strip_suffix(":static").unwrap_or(name);
             let is_static = plain != name || !route::serves_jobs(plain);

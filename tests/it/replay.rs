@@ -268,3 +268,30 @@ fn the_job_of_day_16_overloads_one_port_unless_routes_know_it() {
         assert!(ours.links_per_job_mean > of("fattree").links_per_job_mean, "{engine}: {ours:?}");
     }
 }
+
+#[test]
+fn tables_in_force_take_part_as_they_are() {
+    const FABRIC: &str = "fattree:6x6,3";
+    let dir = tempfile::tempdir().unwrap();
+    let dump = ["route", "--fabric", FABRIC, "--engine", "minhop", "--out", "d"];
+    assert_eq!(sarouter(dir.path(), &dump).status.code(), Some(0));
+    let words = ["--fabric", FABRIC, "--trace", "generated:tsubame2,days=1,seed=3", "--every", "2h"];
+    let tables = ["--tables", "now=d", "--tables", "dump=d/lft.txt", "--engines", "minhop,sar"];
+    let answer = replay(dir.path(), &[&words[..], &tables].concat());
+    assert_eq!(answer["run"]["engines"], serde_json::json!(["now", "dump", "minhop", "sar"]));
+    assert_eq!(answer["run"]["job_aware"], serde_json::json!(["sar"]));
+    assert_ne!(means(&answer, "now"), means(&answer, "sar"));
+    assert_eq!(means(&answer, "now"), means(&answer, "minhop"));
+    assert_eq!(means(&answer, "dump"), means(&answer, "minhop"));
+
+    let words =
+        ["compare", "--format", "json", "--fabric", FABRIC, "--engines", "minhop", "--tables", "now=d"];
+    let rows: Value = serde_json::from_slice(&sarouter(dir.path(), &words).stdout).unwrap();
+    assert_eq!((&rows[0]["engine"], &rows[1]["engine"]), (&"now".into(), &"minhop".into()));
+    assert_eq!(rows[0]["load"], rows[1]["load"]);
+    for (wrong, says) in [("sar=d", "sar=d: the name is taken"), ("d", "give a name"), ("now=e", "e")] {
+        let output = sarouter(dir.path(), &[&words[..], &["--tables", wrong]].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(text(&output.stderr).contains(says), "{output:?}");
+    }
+}
