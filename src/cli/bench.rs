@@ -1,18 +1,20 @@
 //! `sarouter bench peers`: OpenSM's engines and ours side by side, on the same fabrics, in one run.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::input;
 use super::{Answer, Context, Failure, Format};
 use crate::measure::measure;
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId};
 use crate::observe::fabric;
 use crate::peers;
 use crate::report::Report;
+use crate::route::fattree;
 use crate::route::graph::Graph;
 use crate::route::updown::{Distances, centre, histogram_roots};
 use crate::verify::{Checks, judge_all};
@@ -51,6 +53,9 @@ struct PeersArgs {
     /// Seconds that one engine of OpenSM's may take
     #[arg(long, value_name = "S", default_value_t = 300)]
     deadline: u64,
+    /// Directory for OpenSM's tables: a directory for each fabric, by its place, with one for each engine, as of `route --out`
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// File for the rows as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -123,12 +128,13 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     watch_signals()?;
     let text = context.format == Format::Text;
     let mut rows = Vec::new();
-    for spec in &specs {
+    for (place, spec) in specs.iter().enumerate() {
         let fabric = fabric::load(spec)?;
         let first = rows.len();
         for engine in &args.engines {
             eprintln!("{engine} on {spec} …");
-            rows.push(row(&args, spec, &fabric, engine)?);
+            let keep = args.keep.as_ref().map(|dir| dir.join((place + 1).to_string()).join(engine));
+            rows.push(row(&args, spec, &fabric, engine, keep.as_deref())?);
         }
         if text {
             print(&table(spec, &rows[first..]))?;
@@ -169,10 +175,16 @@ fn watch_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(args: &PeersArgs, spec: &str, fabric: &Fabric, engine: &str) -> Result<Row, Failure> {
+fn row(
+    args: &PeersArgs,
+    spec: &str,
+    fabric: &Fabric,
+    engine: &str,
+    keep: Option<&Path>,
+) -> Result<Row, Failure> {
     let ours = ours(spec, engine)?;
     let deadline = Duration::from_secs(args.deadline);
-    let opensm = opensm_name(engine).map(|name| theirs(fabric, name, deadline)).transpose()?;
+    let opensm = opensm_name(engine).map(|name| theirs(fabric, name, deadline, keep)).transpose()?;
     let bounds = [Some(&ours), opensm.as_ref()].into_iter().flatten().filter_map(|s| s.figures.as_ref());
     let speedup = opensm.as_ref().filter(|t| t.figures.is_some() && ours.figures.is_some());
     let speedup = speedup.and_then(|t| Some(t.cpu_seconds? / ours.cpu_seconds?.max(1e-6)));
@@ -189,9 +201,14 @@ fn root(fabric: &Fabric) -> Vec<SwitchId> {
 }
 
 /// OpenSM's engine.
-fn theirs(fabric: &Fabric, name: &str, deadline: Duration) -> Result<Side, Failure> {
+fn theirs(fabric: &Fabric, name: &str, deadline: Duration, keep: Option<&Path>) -> Result<Side, Failure> {
     let roots = if name == "updn" { root(fabric) } else { Vec::new() };
-    let routed = match peers::run(fabric, name, &roots, deadline)? {
+    let mut answer = peers::run(fabric, name, &roots, deadline)?;
+    if name == "ftree" && matches!(answer, peers::Answer::Failed { .. }) {
+        // Told the roots, it does not ask for a pure fat tree.
+        answer = peers::run(fabric, name, &fattree::roots(fabric), deadline)?;
+    }
+    let routed = match answer {
         peers::Answer::Deadline => {
             let answer = format!("> {} s", deadline.as_secs());
             return Ok(Side { answer, ..Side::default() });
@@ -202,6 +219,10 @@ fn theirs(fabric: &Fabric, name: &str, deadline: Duration) -> Result<Side, Failu
         }
         peers::Answer::Routed(routed) => routed,
     };
+    if let Some(dir) = keep {
+        // Hosts of one switch may differ in their layers: those of the first.
+        input::write_tables(fabric, &routed.tables[0], dir)?;
+    }
     let checks = Checks { hosts_only: true, ..Checks::default() };
     let verdict = judge_all(fabric, &routed.tables, LayerBudget::new(LAYERS.into())?, checks);
     let figures = measure(fabric, &routed.tables[0], &Demand::oblivious());

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::Failure;
+use super::common::write_file_with;
 use crate::measure::measure;
 use crate::model::{Demand, Fabric, LayerBudget, NodeMap, SwitchId, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
+use crate::publish::dump::{self, LAYERS_FILE, LFT_FILE, write_layers, write_lft};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::{EngineOptions, RouteError, engine, names as engine_names};
@@ -133,6 +135,13 @@ pub fn switches(fabric: &Fabric, list: &str) -> Result<Vec<SwitchId>, Failure> {
     list.split(',').filter(|name| !name.is_empty()).map(find).collect()
 }
 
+/// Writes what [`read_tables`] reads into a directory, which need not exist.
+pub fn write_tables(fabric: &Fabric, tables: &Tables, out: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+    write_file_with(&out.join(LFT_FILE), |to| write_lft(fabric, tables, to))?;
+    write_file_with(&out.join(LAYERS_FILE), |to| write_layers(fabric, tables, to))
+}
+
 /// Tables to compare with that no engine of ours makes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Given {
@@ -164,10 +173,9 @@ fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
 
 /// Where tables are: a directory of ours, or a dump with or without a file of layers.
 pub fn read_tables(fabric: &Fabric, tables: &Path, layers: Option<&Path>) -> Result<Tables, Failure> {
-    use crate::publish::dump::{LAYERS_FILE, LFT_FILE, read_tables};
     if !tables.is_dir() {
-        return Ok(read_tables(fabric, tables, layers)?);
+        return Ok(dump::read_tables(fabric, tables, layers)?);
     }
     let own = tables.join(LAYERS_FILE);
-    Ok(read_tables(fabric, &tables.join(LFT_FILE), Some(layers.unwrap_or(&own)))?)
+    Ok(dump::read_tables(fabric, &tables.join(LFT_FILE), Some(layers.unwrap_or(&own)))?)
 }

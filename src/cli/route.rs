@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::common::write_file_with;
-use super::input::{self, Input, Source};
+use super::input::{self, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
 use super::{Answer, Context, Failure, Format};
-use crate::model::Tables;
-use crate::publish::dump::{LAYERS_FILE, LFT_FILE, write_layers, write_lft};
+use crate::model::{Fabric, Tables};
 use crate::report::{Refusal, Report};
 use crate::route::EngineOptions;
 use crate::verify::Verdict;
@@ -64,7 +63,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     };
     let (report, verdict) =
         args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute))?;
-    write_files(&args.out, &input, &tables, &report)?;
+    write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
 }
@@ -91,16 +90,14 @@ fn show(report: &Report, verdict: &Verdict, out: &Path, context: &Context) -> Re
 }
 
 /// The report comes last: where it is, the files beside it are its own.
-fn write_files(out: &Path, input: &Input, tables: &Tables, report: &Report) -> Result<(), Failure> {
-    fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+fn write_files(out: &Path, fabric: &Fabric, tables: &Tables, report: &Report) -> Result<(), Failure> {
     let report_path = out.join("report.json");
     if let Err(error) = fs::remove_file(&report_path) {
         if error.kind() != io::ErrorKind::NotFound {
             return Err(format!("{}: {error}", report_path.display()).into());
         }
     }
-    write_file_with(&out.join(LFT_FILE), |to| write_lft(&input.fabric, tables, to))?;
-    write_file_with(&out.join(LAYERS_FILE), |to| write_layers(&input.fabric, tables, to))?;
+    input::write_tables(fabric, tables, out)?;
     let text = serde_json::to_string_pretty(report)?;
     write_file_with(&report_path, |to| writeln!(to, "{text}"))
 }

@@ -13,7 +13,7 @@ use super::graph::Graph;
 use super::trees::Descent;
 use super::updown::{Directions, Distances, Escape, Heights, histogram_roots};
 use super::{Engine, RouteError};
-use crate::model::{Demand, Fabric, LayerBudget, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
 /// Algorithms 3.2–3.4. Ignores the demand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,6 +42,15 @@ impl Engine for FatTree {
         within(self.name(), budget, used)?;
         forest.into_tables(fabric, &graph, self.name(), layers)
     }
+}
+
+/// The switches of the highest level, ascending; none where [`FatTree`] finds no levels.
+pub fn roots(fabric: &Fabric) -> Vec<SwitchId> {
+    let graph = Graph::new(fabric);
+    let Ok(tree) = TreeLevels::find(fabric, &graph) else { return Vec::new() };
+    let top = tree.level.iter().max();
+    let roots = (0..graph.switches()).filter(|s| Some(&tree.level[*s]) == top);
+    roots.map(|s| graph.switch_id(s)).collect()
 }
 
 /// The level of each switch: 0 for leaves, growing towards the roots.
