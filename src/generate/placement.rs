@@ -13,6 +13,10 @@ pub enum Placement {
     Linear,
     /// Best fit on the tree of switches, as Slurm's topology/tree does it (see [`Site::choose`]).
     Tree,
+    /// Best fit in one of the parts that hang below the top of the tree, any that has enough free
+    /// nodes: islands as partitions of the batch system. Jobs too large for every part have the
+    /// whole tree.
+    Partitions,
     /// Any free nodes.
     Random,
     /// One node of each leaf switch in turn: jobs as scattered as they can be.
@@ -23,6 +27,7 @@ pub enum Placement {
 const MODELS: &[(&str, Placement)] = &[
     ("linear", Placement::Linear),
     ("tree", Placement::Tree),
+    ("partitions", Placement::Partitions),
     ("random", Placement::Random),
     ("interleaved", Placement::Interleaved),
 ];
@@ -120,6 +125,7 @@ impl Site {
             }
             Placement::Interleaved => self.interleaved(free, size),
             Placement::Tree => self.tree(free, size),
+            Placement::Partitions => self.partition(free, size, rng),
         };
         chosen.sort_unstable();
         (chosen.len() == size).then_some(chosen)
@@ -135,6 +141,29 @@ impl Site {
         let longest = by_leaf.iter().map(Vec::len).max().unwrap_or(0);
         let in_turn = (0..longest).flat_map(|i| by_leaf.iter().filter_map(move |leaf| leaf.get(i)));
         in_turn.take(size).copied().collect()
+    }
+
+    fn partition(&self, free: &[bool], size: usize, rng: &mut Rng) -> Vec<u32> {
+        let below_top = self.groups.len().saturating_sub(2);
+        let Some(of) = self.groups.get(below_top) else { return Vec::new() };
+        let sizes = |has: &dyn Fn(u32) -> bool| {
+            let count = |leaf: &Vec<u32>| leaf.iter().filter(|n| has(**n)).count();
+            totals(of, &self.leaves.iter().map(count).collect::<Vec<_>>())
+        };
+        if sizes(&|_| true).iter().all(|all| *all < size) {
+            return self.tree(free, size);
+        }
+        let left = sizes(&|n| free[n as usize]);
+        let fit: Vec<u32> = (0..left.len()).filter(|p| left[*p] >= size).map(|p| p as u32).collect();
+        if fit.is_empty() {
+            return Vec::new();
+        }
+        let part = fit[rng.below(fit.len())];
+        let mut inside = vec![false; free.len()];
+        for (leaf, _) in self.leaves.iter().zip(of).filter(|(_, p)| **p == part) {
+            leaf.iter().for_each(|n| inside[*n as usize] = free[*n as usize]);
+        }
+        self.tree(&inside, size)
     }
 
     fn tree(&self, free: &[bool], size: usize) -> Vec<u32> {

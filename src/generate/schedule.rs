@@ -211,6 +211,22 @@ mod tests {
     }
 
     #[test]
+    fn partitions_keep_jobs_in_one_part_unless_none_is_large_enough() {
+        let pods = site("kary:2,3");
+        let free = |busy: &[u32]| (0..8).map(|n| !busy.contains(&n)).collect::<Vec<_>>();
+        let choose = |busy: &[u32], size, seed| {
+            pods.choose(Placement::Partitions, &free(busy), size, &mut Rng::new(seed))
+        };
+        // Three nodes are free in the second pod only; two and one there do not make three.
+        assert_eq!(choose(&[0, 3, 4], 3, 1), Some(vec![5, 6, 7]));
+        assert_eq!(choose(&[0, 3, 4, 5], 3, 1), None);
+        assert_eq!(choose(&[0], 5, 1), choose(&[0], 5, 2), "no pod has five: as on the tree");
+        let pods_taken: std::collections::BTreeSet<_> =
+            (0..9).filter_map(|seed| Some(choose(&[], 2, seed)?[0] / 4)).collect();
+        assert_eq!(pods_taken.len(), 2);
+    }
+
+    #[test]
     fn backfilling_never_delays_the_head_of_the_queue() {
         let site = site("fattree:2x2,1");
         let job = |submit, run, size| Request { submit, run, size };

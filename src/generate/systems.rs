@@ -69,12 +69,13 @@ pub(super) fn taurus(words: &mut Words) -> Result<Net, Refusal> {
     Ok(net)
 }
 
-/// `tsubame2[:rail=2]`: the second rail with 243 switches of 36 ports, 1,408 hosts and 3,384
+/// `tsubame2[:rail=2][,spread=0]`: the second rail with 243 switches of 36 ports, 1,408 hosts and 3,384
 /// inter-switch cables (Table 6.1), or the first with 258, 1,555 and 3,621 (section 4.4.4).
 ///
 /// Assumed: six directors of 324 ports, each with 18 boards and 9 spines; hosts spread evenly
 /// over the edge switches; the cables that the counts leave, 17 or 18 per edge switch, spread
-/// evenly over the directors and their boards.
+/// evenly over the directors; those to one director all on one board, which agrees with the
+/// thesis' Table 5.2 far better than all on different ones (`spread=1`).
 pub(super) fn tsubame2(words: &mut Words) -> Result<Net, Refusal> {
     const DIRECTORS: usize = 6;
     const BOARDS: usize = 18;
@@ -86,6 +87,7 @@ pub(super) fn tsubame2(words: &mut Words) -> Result<Net, Refusal> {
         _ => return Err("rail is 1 or 2".into()),
     };
     let edges = switches - DIRECTORS * (BOARDS + SPINES);
+    let spread = words.take("spread", 0)? == 1;
     let mut net = words.net(switches)?;
     let mut directors = Vec::with_capacity(DIRECTORS);
     for d in 0..DIRECTORS {
@@ -96,7 +98,8 @@ pub(super) fn tsubame2(words: &mut Words) -> Result<Net, Refusal> {
     for edge in 0..edges {
         net.hosts(edge, share(hosts, edges, edge))?;
         for up in 0..share(uplinks, edges, edge) {
-            let board = directors[(edge + up) % DIRECTORS].next();
+            let director = &mut directors[(edge + up) % DIRECTORS];
+            let board = if spread { director.next() } else { director.first + edge % BOARDS };
             net.cable(edge, board)?;
         }
     }
