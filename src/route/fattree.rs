@@ -7,6 +7,8 @@
 //! switch has upwards, and to whom, does not matter. Where faults leave two leaves without a common
 //! switch above them, the destination's whole tree goes up*/down* on a second layer.
 
+use std::collections::BTreeSet;
+
 use super::dfsssp::within;
 use super::forest::{Forest, attach, complete_switches, terminals_by_switch};
 use super::graph::Graph;
@@ -62,17 +64,32 @@ struct TreeLevels {
 
 impl TreeLevels {
     /// From the leaves, or else from the roots. The error names a cable within one level.
+    ///
+    /// Few terminals do not make a leaf where that would join two switches of one level: spines
+    /// often have one for management or in-network reduction. At most an eighth of all may be on
+    /// such switches.
     fn find(fabric: &Fabric, graph: &Graph) -> Result<Self, String> {
-        let leaves: Vec<usize> = (0..graph.switches()).filter(|s| graph.terminals()[*s] > 0).collect();
-        let from_leaves = hops_from(graph, &leaves);
-        let Some(within) = inside_level(graph, &from_leaves) else { return Ok(Self::new(from_leaves)) };
+        let terminals = graph.terminals();
+        let all: u32 = terminals.iter().sum();
+        let counts: BTreeSet<u32> = std::iter::once(0).chain(terminals.iter().copied()).collect();
+        let aside = |few: u32| terminals.iter().filter(|n| **n <= few).sum::<u32>();
+        let mut within = None;
+        for few in counts.into_iter().take_while(|few| aside(*few) <= all / 8) {
+            let leaves: Vec<usize> = (0..graph.switches()).filter(|s| terminals[*s] > few).collect();
+            let from_leaves = hops_from(graph, &leaves);
+            match inside_level(graph, &from_leaves) {
+                None => return Ok(Self::new(from_leaves)),
+                Some(channel) => within = within.or(Some(channel)),
+            }
+        }
         let roots = histogram_roots(graph, &Distances::new(graph));
         let depth = hops_from(graph, &roots);
         if !roots.is_empty() && inside_level(graph, &depth).is_none() {
             let deepest = depth.iter().max().copied().unwrap_or(0);
             return Ok(Self::new(depth.iter().map(|d| deepest - d).collect()));
         }
-        let cable = fabric.channel_name(graph.id(within));
+        let cable =
+            within.map_or(String::new(), |channel| fabric.channel_name(graph.id(channel)).to_string());
         Err(format!("it is not a tree of levels: {cable} joins two switches of one level"))
     }
 

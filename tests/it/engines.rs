@@ -261,6 +261,19 @@ fn fattree_takes_uneven_uplinks() {
     assert!(walk(&fabric, &tables, &Demand::oblivious()).load.iter().max() <= Some(&198));
 }
 
+/// Spines of this fabric have a terminal each, which makes no leaves of them.
+#[test]
+fn fattree_takes_spines_with_terminals() {
+    let file = "tests/data/topologies/topograph-dgx-gb200-582ca-40sw.ibnetdiscover";
+    let fabric = sarouter::observe::fabric::load(file).unwrap();
+    let tables = run("fattree", &fabric, &Demand::oblivious(), 2).unwrap();
+    let walked = walk(&fabric, &tables, &Demand::oblivious());
+    assert!(!walked.cyclic);
+    assert_eq!(walked.hops, shortest(&fabric));
+    let mesh = generate("mesh:4x4,hosts=1").unwrap();
+    assert!(matches!(run("fattree", &mesh, &Demand::oblivious(), 2), Err(RouteError::NotApplicable { .. })));
+}
+
 /// On a whole torus dimension order loads all channels alike.
 #[test]
 fn torus_balances_a_whole_torus_perfectly() {
