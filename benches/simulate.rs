@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use sarouter::generate::generate;
 use sarouter::model::{Demand, LayerBudget};
-use sarouter::report::cost::{cpu_seconds, peak_rss_bytes};
+use sarouter::report::cost::peak_rss_bytes;
 use sarouter::route::{self, EngineOptions};
 use sarouter::simulate::adaptive::Distances;
 use sarouter::simulate::traffic::Traffic;
@@ -35,6 +35,13 @@ fn adaptive(name: &str, spec: &str, routing: &str, cycles: u64) {
     let traffic = Open::new(net.hosts(), net.terminals(), Destinations::Uniform, 16, 0.0, 10, 1);
     let settings = Settings::phits();
     measure(name, Simulator::new(&net, settings, &router, traffic, 1).unwrap(), settings, cycles);
+}
+
+/// CPU seconds of this thread. Not [`sarouter::report::cost::cpu_seconds`]: callgrind, which counts the
+/// instructions, cannot run that clock.
+fn cpu_seconds() -> f64 {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    times.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) * 1e-9
 }
 
 fn measure<R: Router, T: Traffic>(

@@ -248,10 +248,11 @@ fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<PlacedJob>, 
 
 fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
     use crate::model::TorusDemand;
+    use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
     use crate::route::angara::{Limits, engine};
     use crate::simulate::TorusRouter;
-    if args.source.jobs.is_some() || args.tables.is_some() {
-        return Err("a direct torus is simulated as one job on all its nodes, with --engine".into());
+    if args.source.jobs.is_some() {
+        return Err("a direct torus is simulated as one job on all its nodes".into());
     }
     let torus = torus_toml::load(&args.source.fabric)?.torus;
     let net = Net::of_torus(&torus);
@@ -261,10 +262,20 @@ fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
         let router = AnyRouter::adaptive(&args.engine, &net, &far, args.paths, args.seed)?;
         return simulate(args, &case, &net, &router, &args.engine, context);
     }
-    let name = super::route_angara::engine_of(&args.engine);
-    let tables = engine(&name)?.route(&torus, &TorusDemand::whole(&torus), &Limits::default())?;
+    let demand = TorusDemand::whole(&torus);
+    let tables = match &args.tables {
+        Some(path) => {
+            let file = if path.is_dir() { path.join(ROUTES_FILE) } else { path.clone() };
+            let routes = read_routes(&file, &torus, demand.jobs[0].nodes())?;
+            tables_of_files(&torus, demand, vec![routes])
+        }
+        None => {
+            let name = super::route_angara::engine_of(&args.engine);
+            engine(&name)?.route(&torus, &demand, &Limits::default())?
+        }
+    };
     let router = AnyRouter::Torus(TorusRouter::new(&net, &tables)?);
-    simulate(args, &case, &net, &router, &name, context)
+    simulate(args, &case, &net, &router, &tables.engine, context)
 }
 
 /// One run of `simulate`, or one for each load.

@@ -41,7 +41,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             && self.outs.iter().all(at_rest)
             && self.ins.iter().all(|l| l.input.head == NONE)
             && self.links.iter().all(|l| l.reading == 0 && l.parked == 0)
-            && self.doing.iter().all(|d| *d == 0)
+            && self.links.iter().all(|l| l.doing == 0)
     }
 
     fn flits(&self, list: List) -> i32 {

@@ -23,16 +23,22 @@ pub(super) const READ: u64 = 1;
 pub(super) const SENT: u64 = 2;
 pub(super) const CREDIT: u64 = 3;
 pub(super) const DELIVER: u64 = 4;
+/// [`READ`], then [`SENT`], of one full packet: it went through the crossbar onto the cable at once.
+pub(super) const THROUGH: u64 = 5;
 /// From here on events that cannot move a packet by themselves.
-pub(super) const WAKE: u64 = 5;
-pub(super) const RECONSIDER: u64 = 6;
+pub(super) const WAKE: u64 = 6;
+pub(super) const RECONSIDER: u64 = 7;
 
 /// Events that are looked at together before they happen.
 const BATCH: usize = 16;
 
+/// Lanes of all links whose state stays in the processor's nearer caches.
+const SMALL: usize = 1 << 13;
+
 /// Reconsiderations in vain, per packet, after which adaptive packets count as stuck.
 const IN_VAIN: u64 = 16;
 
+#[inline]
 fn event(kind: u64, a: u32, b: u32) -> u64 {
     kind | u64::from(a) << 4 | u64::from(b) << 32
 }
@@ -96,8 +102,6 @@ pub struct Simulator<'a, R, T> {
     /// The traffic.
     pub traffic: T,
     pub(super) links: Vec<Link>,
-    /// [`SENDING`](super::state::SENDING) and [`FILLING`](super::state::FILLING), by link.
-    pub(super) doing: Vec<u32>,
     /// Ticks that each link spent sending.
     pub(super) busy: Vec<u64>,
     pub(super) space: Vec<Space>,
@@ -115,7 +119,7 @@ pub struct Simulator<'a, R, T> {
     pub(super) now: u64,
     pub(super) wheel: Wheel,
     /// By kind of event: the wheel's queue that it usually belongs to.
-    likely: [u8; 7],
+    likely: [u8; 8],
     /// Events that may move a packet.
     pub(super) pending: u64,
     pub(super) in_vain: u64,
@@ -124,10 +128,13 @@ pub struct Simulator<'a, R, T> {
     pub(super) link_delay: u64,
     pub(super) head_delay: u64,
     pub(super) reconsider: u64,
+    /// Whether the state is too large for the processor's nearer caches.
+    fetches: bool,
     /// Reciprocal of the speed-up; 0 for no limit.
     pub(super) fill: f64,
     pub(super) any_first_lane: bool,
     pub(super) full_packet: Times,
+    pub(super) full_flits: u32,
     pub(super) todo: Vec<u32>,
     pub(super) wake: Vec<u32>,
 }
@@ -161,6 +168,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                 _ if l < net.channels() + net.terminals() => net.home((l - net.channels()) as u32),
                 _ => NONE,
             },
+            doing: 0,
             reading: 0,
             cable_turn: 0,
             crossbar_turn: 0,
@@ -184,7 +192,6 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             router,
             traffic,
             links: (0..net.links()).map(link).collect(),
-            doing: vec![0; net.links()],
             busy: vec![0; net.links()],
             space: vec![space; net.links() * per_link],
             outs: vec![out; net.links() * per_link],
@@ -198,17 +205,19 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             free: NONE,
             now: 0,
             wheel,
-            likely: [head, cable, cable, back, back, 0, 0],
+            likely: [head, cable, cable, back, back, cable, 0, 0],
             pending: 0,
             in_vain: 0,
             stopped: false,
             rng: Rng::new(seed),
             link_delay,
             head_delay,
+            fetches: net.links() * per_link > SMALL,
             reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
             fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
             any_first_lane: settings.any_first_lane && router.starts_anywhere(),
             full_packet: full,
+            full_flits: settings.flits(settings.mtu),
             todo: Vec::new(),
             wake: net.hosts().to_vec(),
         })
@@ -249,7 +258,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             };
             self.now = time;
             for some in events.chunks(BATCH) {
-                self.fetch(some);
+                if self.fetches {
+                    self.fetch(some);
+                }
                 some.iter().for_each(|e| self.handle(*e));
             }
         }
@@ -273,11 +284,11 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             let (kind, a) = (e & 15, (e >> 4) as usize & 0x0fff_ffff);
             match kind {
                 ARRIVE | DELIVER => sum ^= self.packets[a].link,
-                READ | SENT => {
+                READ | SENT | THROUGH => {
                     let out = self.outs[a << self.shift];
-                    sum ^= out.output.head ^ u32::from(self.links[a].wanted);
+                    sum ^= out.output.head ^ self.links[a].doing;
                 }
-                CREDIT => sum ^= self.outs[a].output.head ^ u32::from(self.links[a >> self.shift].ready),
+                CREDIT => sum ^= self.outs[a].output.head ^ self.links[a >> self.shift].doing,
                 _ => {}
             }
         }
@@ -300,10 +311,11 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         }
         match kind {
             ARRIVE => self.arrive(a),
-            READ => {
-                self.doing[a as usize] &= !(1 << (b >> 28));
-                self.finish_read(b & 0x0fff_ffff);
-                self.fill(a);
+            READ => self.read(a, b),
+            THROUGH => {
+                self.read(a, b);
+                self.ask_all();
+                self.sent(a, b >> 28 << 24 | self.full_flits);
             }
             SENT => self.sent(a, b),
             CREDIT => {
@@ -319,6 +331,12 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             }
             _ => self.reconsider(a, b as u16),
         }
+        self.ask_all();
+    }
+
+    /// Input lanes that have a new first packet request their outputs.
+    #[inline]
+    pub(super) fn ask_all(&mut self) {
         while let Some(q) = self.todo.pop() {
             self.request(q);
         }

@@ -133,18 +133,22 @@ impl Net {
     }
 
     /// Number of switches.
+    #[inline]
     pub fn switches(&self) -> usize {
         self.switches
     }
     /// Number of directed channels between switches.
+    #[inline]
     pub fn channels(&self) -> usize {
         self.channels
     }
     /// Number of terminals, those that take no part included.
+    #[inline]
     pub fn terminals(&self) -> usize {
         self.home.len()
     }
     /// Number of links.
+    #[inline]
     pub fn links(&self) -> usize {
         self.channels + 2 * self.home.len()
     }

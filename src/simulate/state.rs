@@ -1,7 +1,5 @@
 //! What the simulator keeps of links, lanes and packets, and what routings may see of it.
 
-use std::ops::Range;
-
 use super::net::Net;
 use super::router::Header;
 
@@ -67,7 +65,10 @@ pub(super) struct In {
 
 /// One link.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
 pub(super) struct Link {
+    /// [`SENDING`] and [`FILLING`].
+    pub(super) doing: u32,
     /// Receiving switch; [`NONE`] for a link to a terminal.
     pub(super) to: u32,
     /// Packets that the receiving port is sending on.
@@ -118,7 +119,7 @@ pub(super) struct Content {
 pub struct View<'a> {
     /// The network.
     pub net: &'a Net,
-    pub(super) doing: &'a [u32],
+    pub(super) links: &'a [Link],
     pub(super) parallel_fills: u32,
     pub(super) space: &'a [Space],
     pub(super) lanes: usize,
@@ -138,22 +139,29 @@ pub struct Ahead {
 
 impl View<'_> {
     #[inline]
+    fn occupancy(&self, space: Space) -> u32 {
+        ((self.output_flits - space.room) + (self.input_flits - space.credit)).max(0) as u32
+    }
+    #[inline]
     fn ahead_of(&self, space: Space, doing: u32, lane: u32) -> Ahead {
-        let occupancy = (self.output_flits - space.room) + (self.input_flits - space.credit);
+        let occupancy = self.occupancy(space);
         let (blocked, free) = if self.output_flits == 0 {
             (doing & SENDING != 0, space.credit)
         } else {
             (is_filling(doing, lane, self.parallel_fills), space.room)
         };
-        Ahead { occupancy: occupancy.max(0) as u32, takes: if blocked { 0 } else { free } }
+        Ahead { occupancy, takes: if blocked { 0 } else { free } }
     }
-    /// What is ahead on a lane of each of the given links, in their order.
+    /// What is ahead on a lane of a link.
     #[inline]
-    pub fn ahead(&self, links: Range<u32>, lane: u8) -> impl Iterator<Item = (u32, Ahead)> {
-        let first = usize::from(lane) * self.doing.len();
-        let (from, to) = (links.start as usize, links.end as usize);
-        let state = self.space[first + from..first + to].iter().zip(&self.doing[from..to]);
-        links.zip(state).map(move |(link, (space, doing))| (link, self.ahead_of(*space, *doing, lane.into())))
+    pub fn ahead_on(&self, link: u32, lane: u8) -> Ahead {
+        let (link, lane) = (link as usize, usize::from(lane));
+        self.ahead_of(self.space[lane * self.links.len() + link], self.links[link].doing, lane as u32)
+    }
+    /// [`Ahead::occupancy`] alone.
+    #[inline]
+    pub fn occupancy_on(&self, link: u32, lane: u8) -> u32 {
+        self.occupancy(self.space[usize::from(lane) * self.links.len() + link as usize])
     }
     /// Most flits that can wait ahead on one lane of a link.
     #[inline]
@@ -163,7 +171,6 @@ impl View<'_> {
     /// Flits waiting ahead on all lanes of a link.
     #[inline]
     pub fn occupancy_of_link(&self, link: u32) -> u32 {
-        let lane = |v: usize| self.space[v * self.doing.len() + link as usize];
-        (0..self.lanes).map(|v| self.ahead_of(lane(v), 0, 0).occupancy).sum()
+        (0..self.lanes).map(|v| self.occupancy_on(link, v as u8)).sum()
     }
 }

@@ -1,9 +1,10 @@
 //! What happens in a switch: arrival, choice, waiting, crossbar, cable.
 
-use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator};
+use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
 use super::router::{Hop, Router};
 use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, View, is_filling};
 use super::traffic::Traffic;
+use crate::generate::rng::Rng;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub(super) fn sender_may_send(&mut self, link: u32) {
@@ -15,10 +16,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
+    /// The crossbar has filled the output buffer of a lane of `link`; `b` is that lane and the input
+    /// lane that was read.
+    pub(super) fn read(&mut self, link: u32, b: u32) {
+        self.links[link as usize].doing &= !(1 << (b >> 28));
+        self.finish_read(b & 0x0fff_ffff);
+        self.fill(link);
+    }
+
     /// The cable of `link` is free again. `b` is the input lane that was read, without output
     /// buffers; else lane and flits.
     pub(super) fn sent(&mut self, link: u32, b: u32) {
-        self.doing[link as usize] &= !SENDING;
+        self.links[link as usize].doing &= !SENDING;
         let injection = (link as usize).wrapping_sub(self.net.channels());
         if injection < self.net.terminals() {
             return self.inject(injection as u32);
@@ -64,7 +73,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline]
     pub(super) fn place(&self, lane: u32) -> usize {
         let own = lane & ((1 << self.shift) - 1);
-        own as usize * self.doing.len() + (lane >> self.shift) as usize
+        own as usize * self.links.len() + (lane >> self.shift) as usize
     }
     #[inline]
     pub(super) fn credit(&mut self, lane: u32) -> &mut i32 {
@@ -80,7 +89,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub(super) fn view(&self) -> View<'_> {
         View {
             net: self.net,
-            doing: &self.doing,
+            links: &self.links,
             parallel_fills: self.settings.parallel_fills.into(),
             space: &self.space,
             lanes: 1 << self.shift,
@@ -92,9 +101,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline]
     pub(super) fn ask_router(&mut self, q: u32) -> Hop {
         let at = self.links[(q >> self.shift) as usize].to;
-        let header = self.packets[self.ins[q as usize].input.head as usize].header;
-        let mut rng = self.rng.clone();
-        let hop = self.router.hop(at, &header, &self.view(), &mut rng);
+        let header = &self.packets[self.ins[q as usize].input.head as usize].header;
+        // The view without the generator: the routing draws from it meanwhile.
+        let mut rng = std::mem::replace(&mut self.rng, Rng::new(0));
+        let hop = self.router.hop(at, header, &self.view(), &mut rng);
         self.rng = rng;
         hop
     }
@@ -107,7 +117,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let need = i32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;
         let lane = (hop.link << self.shift) + u32::from(hop.lane);
-        let doing = self.doing[hop.link as usize];
+        let doing = self.links[hop.link as usize].doing;
         let blocked = match buffered {
             true => is_filling(doing, hop.lane.into(), self.settings.parallel_fills.into()),
             false => doing & SENDING != 0,
@@ -208,6 +218,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             left &= left - 1;
             let target = (link << self.shift) + u32::from(v);
             let free = free(&self.space[self.place(target)]);
+            if free <= 0 {
+                continue;
+            }
             let mut q = self.outs[target as usize].waiting.head;
             while q != NONE {
                 let packet = &self.packets[self.ins[q as usize].input.head as usize];
@@ -255,7 +268,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub(super) fn fill(&mut self, link: u32) {
         loop {
             let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
-            let (doing, parallel) = (self.doing[link as usize], u32::from(self.settings.parallel_fills));
+            let (doing, parallel) = (self.links[link as usize].doing, u32::from(self.settings.parallel_fills));
             let wanted = wanted & !(doing & FILLING) as u16;
             if wanted == 0 || (parallel > 0 && (doing & FILLING).count_ones() >= parallel) {
                 return;
@@ -278,18 +291,22 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         *self.room(target) -= flits as i32;
         let read = (self.now + self.filling_time(ticks)).max(tail);
         self.at(read + self.link_delay, CREDIT, q, flits);
+        let mut reading = None;
         if self.fill > 0.0 {
-            self.doing[link as usize] |= 1 << v;
+            self.links[link as usize].doing |= 1 << v;
             self.start_read(q);
-            self.at(read, READ, link, u32::from(v) << 28 | q);
+            reading = Some((read, u32::from(v) << 28 | q));
         } else if self.ins[q as usize].input.head != NONE {
             self.todo.push(q);
         }
-        let idle = self.doing[link as usize] & SENDING == 0 && self.links[link as usize].ready == 0;
+        let idle = self.links[link as usize].doing & SENDING == 0 && self.links[link as usize].ready == 0;
         if idle && *self.credit(target) >= flits as i32 {
             *self.credit(target) -= flits as i32;
             self.links[link as usize].cable_turn = (v + 1) & 15;
-            return self.depart(p, link, u32::from(v) << 24 | flits);
+            return self.depart(p, link, u32::from(v) << 24 | flits, reading);
+        }
+        if let Some((read, what)) = reading {
+            self.at(read, READ, link, what);
         }
         let list = &mut self.outs[target as usize].output;
         let last = std::mem::replace(&mut list.tail, p);
@@ -337,7 +354,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             return self.send_unbuffered(link);
         }
         let Link { ready, cable_turn, .. } = self.links[link as usize];
-        if self.doing[link as usize] & SENDING != 0 || ready == 0 {
+        if self.links[link as usize].doing & SENDING != 0 || ready == 0 {
             return;
         }
         let mut left = rotate(ready, cable_turn);
@@ -345,10 +362,13 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             let v = (left.trailing_zeros() as u8 + cable_turn) & 15;
             left &= left - 1;
             let target = (link << self.shift) + u32::from(v);
+            let credit = &mut self.space[(usize::from(v) * self.links.len()) + link as usize].credit;
+            if *credit <= 0 {
+                continue;
+            }
             let p = self.outs[target as usize].output.head;
             let packet = &self.packets[p as usize];
             let flits = packet.header.flits;
-            let credit = &mut self.space[(usize::from(v) * self.doing.len()) + link as usize].credit;
             if *credit < i32::from(flits) {
                 continue;
             }
@@ -360,14 +380,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 self.links[link as usize].ready &= !(1 << v);
             }
             self.links[link as usize].cable_turn = (v + 1) & 15;
-            return self.depart(p, link, u32::from(v) << 24 | u32::from(flits));
+            return self.depart(p, link, u32::from(v) << 24 | u32::from(flits), None);
         }
     }
 
     pub(super) fn send_unbuffered(&mut self, link: u32) {
         loop {
             let Link { wanted, cable_turn, .. } = self.links[link as usize];
-            if self.doing[link as usize] & SENDING != 0 || wanted == 0 {
+            if self.links[link as usize].doing & SENDING != 0 || wanted == 0 {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
@@ -385,24 +405,39 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.start_read(q);
         let read = (self.now + u64::from(ticks)).max(tail);
         self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
-        self.depart(p, link, q);
+        self.depart(p, link, q, None);
     }
 
-    /// A packet starts on a cable.
-    pub(super) fn depart(&mut self, p: u32, link: u32, sent: u32) {
+    /// A packet starts on a cable. `sent` is for [`Simulator::sent`]; `read` is the end of its way
+    /// through the crossbar, if that is not to come yet.
+    pub(super) fn depart(&mut self, p: u32, link: u32, sent: u32, read: Option<(u64, u32)>) {
         self.packets[p as usize].link = link;
         self.stats.links += 1;
-        self.doing[link as usize] |= SENDING;
+        self.links[link as usize].doing |= SENDING;
         if self.links[link as usize].to == NONE {
-            return self.eject(p, link, sent);
+            return self.eject(p, link, sent, read);
         }
         let packet = &mut self.packets[p as usize];
         // Behind a slower cable the last byte leaves when it is there.
         let end = (self.now + u64::from(packet.ticks)).max(packet.tail);
         packet.tail = end + self.link_delay;
         self.busy[link as usize] += end - self.now;
-        self.at(end, SENT, link, sent);
+        self.end_sending(end, link, sent, read);
         self.at(self.now + self.head_delay, ARRIVE, p, 0);
+    }
+
+    /// A packet will have left the crossbar, if that is not to come yet, and the cable of `link`
+    /// will be free at `end`.
+    #[inline]
+    pub(super) fn end_sending(&mut self, end: u64, link: u32, sent: u32, read: Option<(u64, u32)>) {
+        match read {
+            Some((time, what)) if time == end && sent & 0xff_ffff == self.full_flits => {
+                return self.at(end, THROUGH, link, what);
+            }
+            Some((time, what)) => self.at(time, READ, link, what),
+            None => {}
+        }
+        self.at(end, SENT, link, sent);
     }
 }
 

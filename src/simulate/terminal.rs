@@ -12,7 +12,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     /// A packet starts on the cable to its terminal.
-    pub(super) fn eject(&mut self, p: u32, link: u32, sent: u32) {
+    pub(super) fn eject(&mut self, p: u32, link: u32, sent: u32, read: Option<(u64, u32)>) {
         let Times { ejection, consumption, .. } = self.times(self.contents[p as usize].bytes);
         let packet = &self.packets[p as usize];
         // The last byte cannot leave before it is there.
@@ -22,7 +22,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         host.consumed = (start + u64::from(consumption)).max(done + self.link_delay);
         let consumed = host.consumed;
         self.busy[link as usize] += done - self.now;
-        self.at(done, SENT, link, sent);
+        self.end_sending(done, link, sent, read);
         self.at(consumed, DELIVER, p, 0);
     }
 
@@ -46,15 +46,13 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let mut wake = std::mem::take(&mut self.wake);
         wake.drain(..).for_each(|host| self.inject(host));
         self.wake = wake;
-        while let Some(q) = self.todo.pop() {
-            self.request(q);
-        }
+        self.ask_all();
     }
 
     /// A terminal sends its next packet, if it has one and its switch has room.
     pub(super) fn inject(&mut self, t: u32) {
         let link = self.net.injection(t);
-        if self.doing[link as usize] & SENDING != 0 {
+        if self.links[link as usize].doing & SENDING != 0 {
             return;
         }
         if self.hosts[t as usize].packet == NONE && !self.make_packet(t) {
@@ -74,7 +72,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let packet = &mut self.packets[p as usize];
         packet.link = link;
         packet.tail = self.now + self.link_delay + on_cable;
-        self.doing[link as usize] |= SENDING;
+        self.links[link as usize].doing |= SENDING;
         self.busy[link as usize] += on_cable;
         self.stats.links += 1;
         self.stats.injected(t, bytes);

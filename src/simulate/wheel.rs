@@ -7,10 +7,35 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+/// Events that come after one delay.
+#[derive(Debug)]
+struct Line {
+    delay: u64,
+    /// Each time once, with its number of events.
+    times: VecDeque<(u64, usize)>,
+    events: VecDeque<u64>,
+}
+
+impl Line {
+    #[inline]
+    fn push(&mut self, time: u64, event: u64) {
+        match self.times.back_mut() {
+            Some((last, count)) if *last == time => *count += 1,
+            _ => self.times.push_back((time, 1)),
+        }
+        self.events.push_back(event);
+    }
+
+    #[inline]
+    fn first(&self) -> u64 {
+        self.times.front().map_or(u64::MAX, |t| t.0)
+    }
+}
+
 /// Events of one tick come out in a fixed order: by delay, then as they went in.
 #[derive(Debug)]
 pub(super) struct Wheel {
-    lines: Vec<(u64, VecDeque<(u64, u64)>)>,
+    lines: Vec<Line>,
     /// Other delays: slots of the near future.
     slots: Vec<Vec<u64>>,
     /// Bit per slot that is not empty.
@@ -27,9 +52,10 @@ impl Wheel {
     pub(super) fn new(mut delays: Vec<u64>, reach: u64) -> Self {
         delays.sort_unstable();
         delays.dedup();
+        let line = |delay| Line { delay, times: VecDeque::new(), events: VecDeque::new() };
         let size = (reach + 1).next_power_of_two().max(64) as usize;
         Self {
-            lines: delays.into_iter().map(|d| (d, VecDeque::new())).collect(),
+            lines: delays.into_iter().map(line).collect(),
             slots: vec![Vec::new(); size],
             full: vec![0; size / 64],
             in_slots: 0,
@@ -41,12 +67,12 @@ impl Wheel {
 
     /// Whether nothing is to come.
     pub(super) fn is_empty(&self) -> bool {
-        self.in_slots == 0 && self.far.is_empty() && self.lines.iter().all(|l| l.1.is_empty())
+        self.in_slots == 0 && self.far.is_empty() && self.lines.iter().all(|l| l.events.is_empty())
     }
 
     /// The place of the queue of a delay that was given at the start.
     pub(super) fn line(&self, delay: u64) -> u8 {
-        self.lines.iter().position(|l| l.0 == delay).unwrap_or(0) as u8
+        self.lines.iter().position(|l| l.delay == delay).unwrap_or(0) as u8
     }
 
     /// Adds an event; `time` must be later than the last one taken. `likely` is the place of the
@@ -55,7 +81,7 @@ impl Wheel {
     pub(super) fn push(&mut self, likely: u8, time: u64, event: u64) {
         debug_assert!(time > self.now);
         match self.lines.get_mut(usize::from(likely)) {
-            Some((delay, line)) if time - self.now == *delay => line.push_back((time, event)),
+            Some(line) if time - self.now == line.delay => line.push(time, event),
             _ => self.push_anywhere(time, event),
         }
     }
@@ -63,10 +89,8 @@ impl Wheel {
     #[inline(never)]
     fn push_anywhere(&mut self, time: u64, event: u64) {
         let delay = time - self.now;
-        for (of, line) in &mut self.lines {
-            if *of == delay {
-                return line.push_back((time, event));
-            }
+        if let Some(line) = self.lines.iter_mut().find(|l| l.delay == delay) {
+            return line.push(time, event);
         }
         if delay < self.slots.len() as u64 {
             return self.put(time, event);
@@ -90,9 +114,7 @@ impl Wheel {
         if self.in_slots > 0 {
             time = time.min(self.scan());
         }
-        for (_, line) in &self.lines {
-            time = time.min(line.front().map_or(u64::MAX, |(time, _)| *time));
-        }
+        time = self.lines.iter().fold(time, |time, line| time.min(line.first()));
         if time > until || time == u64::MAX {
             return None;
         }
@@ -108,11 +130,12 @@ impl Wheel {
         self.full[slot / 64] &= !(1 << (slot % 64));
         self.in_slots -= self.slots[slot].len();
         events.append(&mut self.slots[slot]);
-        for (_, line) in &mut self.lines {
-            while let Some((_, event)) = line.front().filter(|(t, _)| *t == time) {
-                events.push(*event);
-                line.pop_front();
-            }
+        for line in self.lines.iter_mut().filter(|l| l.first() == time) {
+            let count = line.times.pop_front().map_or(0, |t| t.1);
+            let (front, back) = line.events.as_slices();
+            events.extend_from_slice(&front[..count.min(front.len())]);
+            events.extend_from_slice(&back[..count.saturating_sub(front.len())]);
+            line.events.drain(..count);
         }
         Some(time)
     }

@@ -1,6 +1,6 @@
 //! `minimal`, `valiant` and `ugal`.
 
-use super::{Best, Distances, lanes_for};
+use super::{Best, Distances, Ways, lanes_for};
 use crate::generate::rng::Rng;
 use crate::simulate::net::Net;
 use crate::simulate::router::{Header, Hop, Router, RouterError};
@@ -9,26 +9,25 @@ use crate::simulate::state::View;
 /// Hop by hop to some next switch on a shortest path, at random among those that can take it.
 pub struct Minimal<'a> {
     net: &'a Net,
-    far: &'a Distances,
+    ways: Ways,
     lanes: u8,
 }
 
 impl<'a> Minimal<'a> {
-    /// Lanes: the diameter.
+    /// Lanes: the diameter. O(switches²) memory.
     ///
     /// # Errors
     /// If 16 lanes are too few.
     pub fn new(net: &'a Net, far: &'a Distances) -> Result<Self, RouterError> {
-        Ok(Self { net, far, lanes: lanes_for("minimal", usize::from(far.diameter()))? })
+        let lanes = lanes_for("minimal", usize::from(far.diameter()))?;
+        Ok(Self { net, ways: Ways::new(net, far), lanes })
     }
 
     #[inline]
     fn towards(&self, at: u32, target: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop {
-        let (mut best, here) = (Best::none(), self.far.of(at, target));
-        for (c, ahead) in view.ahead(self.net.out(at), header.hops) {
-            if self.far.of(self.net.to(c), target) < here {
-                best.offer(c, ahead, header.flits, 0, rng);
-            }
+        let mut best = Best::none();
+        for c in self.ways.nearer(at, target, self.net.out(at).start) {
+            best.offer(c, view.ahead_on(c, header.hops), header.flits, 0, rng);
         }
         Hop::to(best.link, header.hops)
     }
@@ -43,6 +42,10 @@ impl Router for Minimal<'_> {
     }
     fn starts_anywhere(&self) -> bool {
         true
+    }
+    #[inline]
+    fn fetch(&self, at: u32, header: &Header) -> u32 {
+        self.ways.turns(at, header.home)[0].nearer
     }
     fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
         0
@@ -73,7 +76,7 @@ impl<'a> Valiant<'a> {
         let mut middles: Vec<u32> = net.hosts().iter().map(|t| net.home(*t)).collect();
         middles.sort_unstable();
         middles.dedup();
-        Ok(Self { minimal: Minimal { net, far, lanes }, middles })
+        Ok(Self { minimal: Minimal { net, ways: Ways::new(net, far), lanes }, middles })
     }
 
     fn draw(&self, rng: &mut Rng) -> u32 {
@@ -119,6 +122,7 @@ impl Router for Valiant<'_> {
 /// Minimal or Valiant, decided at the source: the one whose first channel's occupancy times
 /// length is less (Singh 2005; the occupancy is local to the first switch).
 pub struct Ugal<'a> {
+    far: &'a Distances,
     valiant: Valiant<'a>,
 }
 
@@ -128,14 +132,13 @@ impl<'a> Ugal<'a> {
     /// # Errors
     /// If 16 lanes are too few.
     pub fn new(net: &'a Net, far: &'a Distances) -> Result<Self, RouterError> {
-        Ok(Self { valiant: Valiant::new(net, far)? })
+        Ok(Self { far, valiant: Valiant::new(net, far)? })
     }
 
     /// Least occupancy among first channels of shortest paths.
     fn queue(&self, from: u32, target: u32, view: &View<'_>) -> u32 {
-        let Minimal { net, far, .. } = self.valiant.minimal;
-        let here = far.of(from, target);
-        let first = net.out(from).filter(|c| far.of(net.to(*c), target) < here);
+        let Minimal { net, ways, .. } = &self.valiant.minimal;
+        let first = ways.nearer(from, target, net.out(from).start);
         first.map(|c| view.occupancy_of_link(c)).min().unwrap_or(0)
     }
 }
@@ -153,7 +156,7 @@ impl Router for Ugal<'_> {
     fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8 {
         let (from, home) = (header.from, header.home);
         let middle = self.valiant.draw(rng);
-        let far = self.valiant.minimal.far;
+        let far = self.far;
         let short = u32::from(far.of(from, home));
         let long = u32::from(far.of(from, middle)) + u32::from(far.of(middle, home));
         let detour = from != home

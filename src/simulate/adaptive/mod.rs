@@ -6,6 +6,7 @@ mod grid;
 mod hops;
 mod ksp;
 mod polarized;
+mod ways;
 
 use rayon::prelude::*;
 
@@ -13,6 +14,7 @@ pub use grid::{Dor, Rdr};
 pub use hops::{Minimal, Ugal, Valiant};
 pub use ksp::Ksp;
 pub use polarized::{Penalties, Polarized};
+use ways::Ways;
 
 use super::net::Net;
 use super::router::RouterError;

@@ -1,9 +1,8 @@
 //! `polarized`: Camarero, Martínez, Beivide, "Polarized Routing for Large Interconnection
 //! Networks" (IEEE Micro 2022).
 
-use std::ops::Range;
-
-use super::{Best, Distances, lanes_for};
+use super::ways::{Turns, channels};
+use super::{Best, Distances, Ways, lanes_for};
 use crate::generate::rng::Rng;
 use crate::simulate::net::Net;
 use crate::simulate::router::{Header, Hop, Router, RouterError};
@@ -27,61 +26,44 @@ impl Default for Penalties {
 /// occupancy plus penalty.
 ///
 /// Each switch needs, per target, whether a port approaches it, stays level or departs from it
-/// (−1, 0, 1): `turn[target * channels + channel]`.
+/// (−1, 0, 1).
 pub struct Polarized<'a> {
     net: &'a Net,
     far: &'a Distances,
-    turn: Vec<i8>,
+    ways: Ways,
     penalties: Penalties,
     lanes: u8,
 }
 
 impl<'a> Polarized<'a> {
     /// Lanes: twice the diameter, as long as any route the paper saw; a packet that could exceed
-    /// it turns to shortest paths. O(switches × channels) memory.
+    /// it turns to shortest paths. O(switches²) memory.
     ///
     /// # Errors
     /// If 16 lanes are too few.
     pub fn new(net: &'a Net, far: &'a Distances, penalties: Penalties) -> Result<Self, RouterError> {
         let lanes = lanes_for("polarized", 2 * usize::from(far.diameter()))?;
-        Ok(Self { net, far, turn: turns(net, far), penalties, lanes })
+        Ok(Self { net, far, ways: Ways::new(net, far), penalties, lanes })
     }
 
     /// Change of the distance to `target` over a channel: the paper's table entry, −1, 0 or 1.
-    #[inline]
     pub fn turn(&self, channel: u32, target: u32) -> i8 {
-        self.turn[target as usize * self.net.channels() + channel as usize]
-    }
-
-    /// [`Polarized::turn`] of all channels of a switch.
-    #[inline]
-    fn turns(&self, channels: &Range<u32>, target: u32) -> &[i8] {
-        let first = target as usize * self.net.channels();
-        &self.turn[first + channels.start as usize..first + channels.end as usize]
+        let (from, to) = (self.net.from[channel as usize], self.net.to(channel));
+        self.far.of(to, target).cmp(&self.far.of(from, target)) as i8
     }
 }
 
-/// Δμ of a channel that Table 1 does not allow.
-const FORBIDDEN: i8 = -1;
-
-/// Δμ of a channel by its turns to source and destination.
+/// Channels of one word by the Δμ that Table 1 gives them: 0, 1 and 2. The others are not allowed.
 #[inline]
-fn gain(source: i8, destination: i8, nearer_source: bool) -> i8 {
-    // Rows: turn to the source; columns: to the destination; −1, 0, 1 each.
-    const GAINS: [[i8; 9]; 2] = [[0, -1, -1, 1, -1, -1, 2, 1, -1], [-1, -1, -1, 1, -1, -1, 2, 1, 0]];
-    GAINS[usize::from(nearer_source)][(3 * source + destination + 4) as usize]
-}
-
-/// Distance changes, indexed `[target * channels + channel]`.
-fn turns(net: &Net, far: &Distances) -> Vec<i8> {
-    let mut turn = Vec::with_capacity(net.switches() * net.channels());
-    for target in 0..net.switches() as u32 {
-        for s in 0..net.channels() as u32 {
-            let (a, b) = (far.of(net.from[s as usize], target), far.of(net.to(s), target));
-            turn.push((b as i8).wrapping_sub(a as i8));
-        }
-    }
-    turn
+fn gains(source: Turns, destination: Turns, nearer_source: bool) -> [u32; 3] {
+    let level = |t: Turns| !(t.nearer | t.farther);
+    let both = if nearer_source {
+        source.farther & destination.farther
+    } else {
+        source.nearer & destination.nearer
+    };
+    let one = level(source) & destination.nearer | source.farther & level(destination);
+    [both, one, source.farther & destination.nearer]
 }
 
 impl Router for Polarized<'_> {
@@ -96,9 +78,7 @@ impl Router for Polarized<'_> {
     }
     #[inline]
     fn fetch(&self, at: u32, header: &Header) -> u32 {
-        let first = self.net.out(at).start as usize;
-        let turn = |target: u32| self.turn.get(target as usize * self.net.channels() + first).copied();
-        (turn(header.from).unwrap_or(0) ^ turn(header.home).unwrap_or(0)) as u32
+        self.ways.turns(at, header.from)[0].nearer ^ self.ways.turns(at, header.home)[0].nearer
     }
     fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
         0
@@ -108,26 +88,36 @@ impl Router for Polarized<'_> {
             return Hop::to(self.net.ejection(header.dst), 0);
         }
         let (lane, left) = (header.hops, i16::from(self.lanes - header.hops));
-        let here = self.far.of(at, header.home);
-        let nearer_source = self.far.of(at, header.from) < here;
-        let channels = self.net.out(at);
-        let turns = || self.turns(&channels, header.from).iter().zip(self.turns(&channels, header.home));
-        let greatest = turns().map(|(s, d)| gain(*s, *d, nearer_source)).max().unwrap_or(0);
+        let here = i16::from(self.far.of(at, header.home));
+        let nearer_source = i16::from(self.far.of(at, header.from)) < here;
+        let first = self.net.out(at).start;
+        let (sources, homes) = (self.ways.turns(at, header.from), self.ways.turns(at, header.home));
+        let mut greatest = 0;
+        for (s, d) in sources.iter().zip(homes) {
+            let [_, one, two] = gains(*s, *d, nearer_source);
+            greatest = greatest.max(if two != 0 { 2 } else { usize::from(one != 0) });
+        }
         let (mut best, penalties) = (Best::none(), self.penalties.0.map(|p| p * view.queue() / 192));
-        for ((c, ahead), (s, d)) in view.ahead(channels.clone(), lane).zip(turns()) {
-            let gain = gain(*s, *d, nearer_source);
-            if gain != FORBIDDEN && i16::from(here) + i16::from(*d) < left {
+        // Channels that leave enough lanes for a shortest path.
+        let within = |allowed: bool, word: u32| if allowed { word } else { 0 };
+        for (i, (s, d)) in sources.iter().zip(homes).enumerate() {
+            let [zero, one, two] = gains(*s, *d, nearer_source);
+            let short = within(here - 1 < left, d.nearer)
+                | within(here < left, !(d.nearer | d.farther))
+                | within(here + 1 < left, d.farther);
+            for c in channels((zero | one | two) & short, 0) {
+                let gain = (one >> c & 1) + 2 * (two >> c & 1);
+                let link = first + 32 * i as u32 + c;
                 // The paper's priority is q + p alone: a good hop is worth waiting for.
-                let cost = ahead.occupancy + penalties[(greatest - gain) as usize];
-                best.offer_any(c, cost, rng);
+                let cost = view.occupancy_on(link, lane) + penalties[greatest - gain as usize];
+                best.offer_any(link, cost, rng);
             }
         }
         if best.ties == 0 {
             // A corner (there are some in sparse graphs), or the lanes are used up.
-            for ((c, ahead), (_, d)) in view.ahead(channels.clone(), lane).zip(turns()) {
-                if *d < 0 {
-                    best.offer(c, ahead, header.flits, ahead.occupancy, rng);
-                }
+            for c in self.ways.nearer(at, header.home, first) {
+                let ahead = view.ahead_on(c, lane);
+                best.offer(c, ahead, header.flits, ahead.occupancy, rng);
             }
         }
         Hop::to(best.link, lane)
