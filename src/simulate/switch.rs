@@ -268,7 +268,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub(super) fn fill(&mut self, link: u32) {
         loop {
             let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
-            let (doing, parallel) = (self.links[link as usize].doing, u32::from(self.settings.parallel_fills));
+            let (doing, parallel) =
+                (self.links[link as usize].doing, u32::from(self.settings.parallel_fills));
             let wanted = wanted & !(doing & FILLING) as u16;
             if wanted == 0 || (parallel > 0 && (doing & FILLING).count_ones() >= parallel) {
                 return;

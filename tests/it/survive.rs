@@ -199,3 +199,23 @@ fn polarized_tables_are_written() {
     assert_eq!(text.lines().filter(|l| l.starts_with("switch 0x")).count(), 6);
     assert!(text.lines().any(|l| l.ends_with(" +---++")), "{text}");
 }
+
+#[test]
+fn the_tables_of_a_torus_run_like_the_engine_that_made_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let torus = ["--fabric", "angara:4x2x2", "--format", "json"];
+    let mut times = Vec::new();
+    for engine in ["angara-bfs", "angara-sar"] {
+        json(&[&["route", "--engine", engine, "--out", out], &torus[..]].concat());
+        let run = |routing: [&str; 2]| {
+            let traffic = ["simulate", "--hardware", "angara", "--traffic", "linear", "--bytes", "4KiB"];
+            json(&[&traffic[..], &routing, &torus].concat())["runs"].clone()
+        };
+        let from_files = run(["--tables", out]);
+        assert_eq!(from_files, run(["--engine", engine]));
+        times.push(from_files[0]["time_ns"].as_f64().unwrap());
+        fs::remove_dir_all(out).unwrap();
+    }
+    assert_ne!(times[0], times[1]);
+}

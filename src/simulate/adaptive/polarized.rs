@@ -57,11 +57,8 @@ impl<'a> Polarized<'a> {
 #[inline]
 fn gains(source: Turns, destination: Turns, nearer_source: bool) -> [u32; 3] {
     let level = |t: Turns| !(t.nearer | t.farther);
-    let both = if nearer_source {
-        source.farther & destination.farther
-    } else {
-        source.nearer & destination.nearer
-    };
+    let both =
+        if nearer_source { source.farther & destination.farther } else { source.nearer & destination.nearer };
     let one = level(source) & destination.nearer | source.farther & level(destination);
     [both, one, source.farther & destination.nearer]
 }

@@ -68,3 +68,29 @@ pub(super) fn channels(mut word: u32, first: u32) -> impl Iterator<Item = u32> {
         (bit < WORD).then_some(first + bit)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::generate;
+
+    #[test]
+    fn bits_say_what_distances_say_on_switches_of_several_words() {
+        let net = Net::of_fabric(&generate("regular:60,37,hosts=1").unwrap());
+        let far = Distances::new(&net).unwrap();
+        let ways = Ways::new(&net, &far);
+        assert_eq!(ways.words, 2);
+        let mut level = 0;
+        for (at, target) in (0..60).flat_map(|at| (0..60).map(move |target| (at, target))) {
+            let here = far.of(at, target);
+            let found: Vec<u32> = ways.nearer(at, target, net.out(at).start).collect();
+            let nearer: Vec<u32> = net.out(at).filter(|c| far.of(net.to(*c), target) < here).collect();
+            assert_eq!(found, nearer);
+            let farther =
+                ways.turns(at, target).iter().map(|t| t.farther.count_ones() as usize).sum::<usize>();
+            assert_eq!(farther, net.out(at).filter(|c| far.of(net.to(*c), target) > here).count());
+            level += net.out(at).len() - nearer.len() - farther;
+        }
+        assert!(level > 0);
+    }
+}
