@@ -158,7 +158,7 @@ impl View<'_> {
         let (link, lane) = (link as usize, usize::from(lane));
         self.ahead_of(self.space[lane * self.links.len() + link], self.links[link].doing, lane as u32)
     }
-    /// Flits waiting on a lane of a link: the occupancy of [`Ahead`] alone.
+    /// Flits waiting on a lane of a link.
     #[inline]
     pub fn occupancy_on(&self, link: u32, lane: u8) -> u32 {
         self.occupancy(self.space[usize::from(lane) * self.links.len() + link as usize])
