@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::forest::Forest;
 use super::graph::Graph;
+use super::order::{Order, Ranks};
 use super::ways::bits;
 
 /// Numbers all dependencies a route could have: a dependency is a channel and a slot of the switch
@@ -50,34 +51,78 @@ impl Dependencies {
 
 /// The channel dependency graph of one layer, kept acyclic while routes are added.
 ///
-/// Keeps a topological order of the channels and repairs it locally (Pearce and Kelly, "A dynamic
-/// topological sort algorithm for directed acyclic graphs", 2006). What a search finds is marked by
-/// place in the order, so that marks come out sorted. A dependency that would close a cycle is
-/// remembered, so that the next route that needs it is refused without a search.
+/// Keeps a topological order of the channels and repairs it where a new dependency contradicts it.
+/// What is accepted does not depend on which order; [`Labels`] is the faster one, [`Ranks`] for whom
+/// the order itself is the result. A dependency that would close a cycle is remembered, so that the
+/// next route that needs it is refused without a search.
 #[derive(Debug, Clone)]
-pub struct AcyclicLayer {
+pub struct AcyclicLayer<O = Ranks> {
+    links: Links,
+    /// Dependencies that would close a cycle, now and for ever: the graph only grows.
+    forbidden: Vec<u64>,
+    /// A topological order: dependencies lead to channels that come later.
+    order: O,
+    /// Dependencies added since the last commit.
+    tentative: Vec<(u32, u8)>,
+}
+
+/// The dependencies in use.
+#[derive(Debug, Clone)]
+pub struct Links {
     /// Words per mask of slots.
     words: usize,
-    /// Dependencies in use, per channel a mask of the slots of the switch it leads to.
+    /// Per channel a mask of the slots of the switch it leads to.
     after: Vec<u64>,
     /// The same by the channel depended on: a mask of the slots, at the switch it leaves, of the
     /// reverses of the channels that depend on it.
     before: Vec<u64>,
-    /// Dependencies that would close a cycle, now and for ever: the graph only grows.
-    forbidden: Vec<u64>,
-    /// Position of each channel in a topological order: dependencies lead to higher positions.
-    rank: Vec<u32>,
-    /// The channel at each position.
-    at: Vec<u32>,
-    /// Positions that the current search found; all clear between searches.
-    forward: Vec<u64>,
-    backward: Vec<u64>,
-    /// Dependencies added since the last commit.
-    tentative: Vec<(u32, u8)>,
-    found: Vec<u32>,
 }
 
-impl AcyclicLayer {
+impl Links {
+    /// Slots, at the switch a channel leads to, of the channels that it depends on.
+    #[inline]
+    pub fn after(&self, channel: usize) -> impl Iterator<Item = usize> + '_ {
+        slots(&self.after, self.words, channel)
+    }
+    /// Slots, at the switch a channel leaves, of the reverses of those that depend on it.
+    #[inline]
+    pub fn before(&self, channel: usize) -> impl Iterator<Item = usize> + '_ {
+        slots(&self.before, self.words, channel)
+    }
+    #[inline]
+    fn place(&self, channel: usize, slot: u8) -> (usize, u64) {
+        (channel * self.words + usize::from(slot / 64), 1 << (slot % 64))
+    }
+
+    #[inline]
+    fn place_before(&self, graph: &Graph, channel: usize, slot: u8) -> (usize, u64) {
+        let at = graph.to(channel);
+        self.place(graph.channel(at, slot), graph.slot_at(at, graph.reverse(channel)))
+    }
+
+    fn add(&mut self, graph: &Graph, channel: usize, slot: u8) {
+        let (word, bit) = self.place(channel, slot);
+        self.after[word] |= bit;
+        let (word, bit) = self.place_before(graph, channel, slot);
+        self.before[word] |= bit;
+    }
+
+    fn remove(&mut self, graph: &Graph, channel: usize, slot: u8) {
+        let (word, bit) = self.place(channel, slot);
+        self.after[word] &= !bit;
+        let (word, bit) = self.place_before(graph, channel, slot);
+        self.before[word] &= !bit;
+    }
+}
+
+impl AcyclicLayer<Ranks> {
+    /// Position of each channel in the topological order.
+    pub fn rank(&self) -> &[u32] {
+        self.order.positions()
+    }
+}
+
+impl<O: Order> AcyclicLayer<O> {
     /// A layer without routes.
     pub fn new(graph: &Graph) -> Self {
         Self::ordered(graph, (0..graph.channels() as u32).collect())
@@ -86,19 +131,12 @@ impl AcyclicLayer {
     /// A layer without routes, whose first topological order is given: a permutation of the channels.
     pub fn ordered(graph: &Graph, order: Vec<u32>) -> Self {
         let (channels, words) = (graph.channels(), graph.slot_words());
-        let mut rank = vec![0; channels];
-        order.iter().enumerate().for_each(|(i, c)| rank[*c as usize] = i as u32);
+        let masks = || vec![0; channels * words];
         Self {
-            words,
-            after: vec![0; channels * words],
-            before: vec![0; channels * words],
-            forbidden: vec![0; channels * words],
-            rank,
-            at: order,
-            forward: vec![0; channels.div_ceil(64)],
-            backward: vec![0; channels.div_ceil(64)],
+            links: Links { words, after: masks(), before: masks() },
+            forbidden: masks(),
+            order: O::new(&order),
             tentative: Vec::new(),
-            found: Vec::new(),
         }
     }
 
@@ -109,7 +147,7 @@ impl AcyclicLayer {
         for c in 0..graph.channels() {
             for (slot, (d, after)) in deps.of(c).zip(graph.out(graph.to(c))).enumerate() {
                 if present(d) {
-                    layer.link(graph, c, slot as u8);
+                    layer.links.add(graph, c, slot as u8);
                     entering[after] += 1;
                 }
             }
@@ -118,10 +156,9 @@ impl AcyclicLayer {
             (0..graph.channels() as u32).filter(|c| entering[*c as usize] == 0).collect();
         let mut next = 0;
         while let Some(&c) = order.get(next) {
-            layer.rank[c as usize] = next as u32;
             next += 1;
             let first = graph.out(graph.to(c as usize)).start;
-            for slot in slots(&layer.after, layer.words, c as usize) {
+            for slot in layer.links.after(c as usize) {
                 let entering = &mut entering[first + slot];
                 *entering -= 1;
                 if *entering == 0 {
@@ -130,7 +167,7 @@ impl AcyclicLayer {
             }
         }
         debug_assert_eq!(order.len(), graph.channels(), "the given dependencies have a cycle");
-        layer.at = order;
+        layer.order = O::new(&order);
         layer
     }
 
@@ -197,134 +234,42 @@ impl AcyclicLayer {
 
     /// Adds one dependency that is not in use; false if it is forbidden or would close a cycle.
     pub fn admit(&mut self, graph: &Graph, channel: usize, slot: u8) -> bool {
-        let (word, bit) = self.place(channel, slot);
+        let (word, bit) = self.links.place(channel, slot);
         if self.forbidden[word] & bit != 0 {
             return false;
         }
         let target = graph.channel(graph.to(channel), slot);
-        if self.rank[channel] >= self.rank[target] && !self.reorder(graph, channel, target) {
+        let fits =
+            self.order.is_before(channel, target) || self.order.repair(graph, &self.links, channel, target);
+        if !fits {
             return false;
         }
-        self.link(graph, channel, slot);
+        self.links.add(graph, channel, slot);
         true
     }
 
     /// Refuses a dependency from now on.
     pub fn forbid(&mut self, channel: usize, slot: u8) {
-        let (word, bit) = self.place(channel, slot);
+        let (word, bit) = self.links.place(channel, slot);
         self.forbidden[word] |= bit;
     }
 
     /// Takes a dependency out of use. The order stays valid.
     pub fn remove(&mut self, graph: &Graph, channel: usize, slot: u8) {
-        let (word, bit) = self.place(channel, slot);
-        self.after[word] &= !bit;
-        let (word, bit) = self.place_before(graph, channel, slot);
-        self.before[word] &= !bit;
+        self.links.remove(graph, channel, slot);
     }
 
     /// Whether a dependency is used.
     #[inline]
     pub fn contains(&self, channel: usize, slot: u8) -> bool {
-        let (word, bit) = self.place(channel, slot);
-        self.after[word] & bit != 0
+        let (word, bit) = self.links.place(channel, slot);
+        self.links.after[word] & bit != 0
     }
 
-    /// Position of each channel in the topological order.
-    pub fn rank(&self) -> &[u32] {
-        &self.rank
-    }
-
+    /// Whether one channel comes before another in the topological order.
     #[inline]
-    fn place(&self, channel: usize, slot: u8) -> (usize, u64) {
-        (channel * self.words + usize::from(slot / 64), 1 << (slot % 64))
-    }
-
-    #[inline]
-    fn place_before(&self, graph: &Graph, channel: usize, slot: u8) -> (usize, u64) {
-        let at = graph.to(channel);
-        self.place(graph.channel(at, slot), graph.slot_at(at, graph.reverse(channel)))
-    }
-
-    fn link(&mut self, graph: &Graph, channel: usize, slot: u8) {
-        let (word, bit) = self.place(channel, slot);
-        self.after[word] |= bit;
-        let (word, bit) = self.place_before(graph, channel, slot);
-        self.before[word] |= bit;
-    }
-
-    /// Makes room in the order for `source -> target` where `rank[source] >= rank[target]`; false
-    /// if `target` already leads to `source`.
-    fn reorder(&mut self, graph: &Graph, source: usize, target: usize) -> bool {
-        let (lower, upper) = (self.rank[target], self.rank[source]);
-        let free = self.search_forward(graph, target, upper);
-        if free {
-            self.search_backward(graph, source, lower);
-            self.shift(lower, upper);
-        }
-        let touched = lower as usize / 64..=upper as usize / 64;
-        self.forward[touched.clone()].fill(0);
-        self.backward[touched].fill(0);
-        free
-    }
-
-    /// Marks what `target` leads to, up to a position; false if the channel there is among it.
-    fn search_forward(&mut self, graph: &Graph, target: usize, upper: u32) -> bool {
-        if self.rank[target] == upper {
-            return false;
-        }
-        mark(&mut self.forward, self.rank[target]);
-        self.found.clear();
-        self.found.push(target as u32);
-        while let Some(c) = self.found.pop() {
-            let first = graph.out(graph.to(c as usize)).start;
-            for slot in slots(&self.after, self.words, c as usize) {
-                let rank = self.rank[first + slot];
-                if rank == upper {
-                    return false;
-                }
-                if rank < upper && mark(&mut self.forward, rank) {
-                    self.found.push((first + slot) as u32);
-                }
-            }
-        }
-        true
-    }
-
-    /// Marks what leads to `source`, down to a position.
-    fn search_backward(&mut self, graph: &Graph, source: usize, lower: u32) {
-        mark(&mut self.backward, self.rank[source]);
-        self.found.clear();
-        self.found.push(source as u32);
-        while let Some(c) = self.found.pop() {
-            let first = graph.out(graph.from(c as usize)).start;
-            for slot in slots(&self.before, self.words, c as usize) {
-                let previous = graph.reverse(first + slot);
-                let rank = self.rank[previous];
-                if rank > lower && mark(&mut self.backward, rank) {
-                    self.found.push(previous as u32);
-                }
-            }
-        }
-    }
-
-    /// Puts all of `backward` before all of `forward` on the positions that both hold, each in its
-    /// old order.
-    fn shift(&mut self, lower: u32, upper: u32) {
-        let touched = lower as usize / 64..upper as usize / 64 + 1;
-        self.found.clear();
-        for marks in [&self.backward, &self.forward] {
-            for word in touched.clone() {
-                self.found.extend(bits(marks[word]).map(|bit| self.at[64 * word + bit]));
-            }
-        }
-        let mut moved = self.found.iter();
-        for word in touched {
-            for (bit, c) in bits(self.backward[word] | self.forward[word]).zip(&mut moved) {
-                self.at[64 * word + bit] = *c;
-                self.rank[*c as usize] = (64 * word + bit) as u32;
-            }
-        }
+    pub fn is_before(&self, one: usize, other: usize) -> bool {
+        self.order.is_before(one, other)
     }
 }
 
@@ -335,15 +280,6 @@ fn slots(masks: &[u64], words: usize, channel: usize) -> impl Iterator<Item = us
     own.iter().enumerate().flat_map(|(word, mask)| bits(*mask).map(move |bit| 64 * word + bit))
 }
 
-/// Sets a bit; whether it was clear.
-#[inline]
-fn mark(marks: &mut [u64], at: u32) -> bool {
-    let (word, bit) = (&mut marks[at as usize / 64], 1 << (at % 64));
-    let is_new = *word & bit == 0;
-    *word |= bit;
-    is_new
-}
-
 #[cfg(test)]
 mod tests {
     use petgraph::algo::is_cyclic_directed;
@@ -352,9 +288,10 @@ mod tests {
 
     use super::*;
     use crate::generate::{generate, rng::Rng};
+    use crate::route::order::Labels;
 
     /// The layer as petgraph sees it, with one more dependency.
-    fn cyclic_with(graph: &Graph, layer: &AcyclicLayer, extra: (usize, u8)) -> bool {
+    fn cyclic_with(graph: &Graph, layer: &AcyclicLayer<impl Order>, extra: (usize, u8)) -> bool {
         let mut edges = vec![(extra.0 as u32, graph.channel(graph.to(extra.0), extra.1) as u32)];
         for c in 0..graph.channels() {
             for (slot, after) in graph.out(graph.to(c)).enumerate() {
@@ -373,15 +310,24 @@ mod tests {
         fn accepts_exactly_what_closes_no_cycle(seed in 0u64..1000, cables in 8usize..20) {
             let fabric = generate(&format!("random:7,7,{cables},seed={seed}")).unwrap();
             let graph = Graph::new(&fabric);
-            let mut layer = AcyclicLayer::new(&graph);
-            let mut rng = Rng::new(seed);
-            for _ in 0..120 {
-                let channel = rng.below(graph.channels());
-                let slot = rng.below(graph.out(graph.to(channel)).len()) as u8;
-                let cyclic = cyclic_with(&graph, &layer, (channel, slot));
-                prop_assert_eq!(layer.insert(&graph, channel, slot), !cyclic);
-                if rng.below(3) > 0 { layer.commit() } else { layer.rollback(&graph) }
-            }
+            insert_at_random(&graph, AcyclicLayer::<Ranks>::new(&graph), seed)?;
+            insert_at_random(&graph, AcyclicLayer::<Labels>::new(&graph), seed)?;
         }
+    }
+
+    fn insert_at_random(
+        graph: &Graph,
+        mut layer: AcyclicLayer<impl Order>,
+        seed: u64,
+    ) -> Result<(), TestCaseError> {
+        let mut rng = Rng::new(seed);
+        for _ in 0..120 {
+            let channel = rng.below(graph.channels());
+            let slot = rng.below(graph.out(graph.to(channel)).len()) as u8;
+            let cyclic = cyclic_with(graph, &layer, (channel, slot));
+            prop_assert_eq!(layer.insert(graph, channel, slot), !cyclic);
+            if rng.below(3) > 0 { layer.commit() } else { layer.rollback(graph) }
+        }
+        Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! Routes while they are being made: one in-tree per destination, as slots of [`Graph`].
 
-use super::RouteError;
+use rayon::prelude::*;
+
 use super::graph::Graph;
+use super::{RouteError, is_worth_threads};
 use crate::model::{DestId, Fabric, SwitchId, Tables};
 
 /// One in-tree per destination, stored by destination: `[dest * switches + switch]` is the slot
@@ -68,20 +70,20 @@ impl Forest {
     ) -> Result<Tables, RouteError> {
         let n = self.switches;
         let mut ports = self.slots;
-        let (starts, all) = (graph.starts(), graph.all_ports());
-        for (dest, (ports, layers)) in ports.chunks_mut(n).zip(layers.chunks_mut(n)).enumerate() {
-            let last_port = fabric.last_port(DestId::at(dest)).get();
-            let starts = starts.iter().zip(graph.terminals());
-            for ((port, layer), (start, terminals)) in ports.iter_mut().zip(layers).zip(starts) {
-                match *port {
-                    Self::NONE => *layer = Tables::NO_LAYER,
-                    Self::HOME => (*port, *layer) = (last_port, 0),
-                    slot => *port = all[*start as usize + usize::from(slot)],
-                }
-                if *terminals == 0 {
-                    *layer = Tables::NO_LAYER;
-                }
-            }
+        // All bits set where no route starts.
+        let silent: Vec<u8> =
+            graph.terminals().iter().map(|t| if *t > 0 { 0 } else { Tables::NO_LAYER }).collect();
+        let finish = |(dest, (ports, layers)): (usize, (&mut [u8], &mut [u8]))| {
+            let dest = DestId::at(dest);
+            translate(graph, ports, layers, fabric.home(dest).index());
+            layers.iter_mut().zip(&silent).for_each(|(layer, silent)| *layer |= *silent);
+            ports[fabric.home(dest).index()] = fabric.last_port(dest).get();
+        };
+        if is_worth_threads(ports.len()) {
+            let rows = ports.par_chunks_mut(n).zip(layers.par_chunks_mut(n));
+            rows.enumerate().for_each(finish);
+        } else {
+            ports.chunks_mut(n).zip(layers.chunks_mut(n)).enumerate().for_each(finish);
         }
         Ok(Tables::new(fabric, engine, ports, layers)?)
     }
@@ -95,6 +97,27 @@ impl Forest {
     ) -> Result<Tables, RouteError> {
         let layers = vec![0; self.slots.len()];
         self.into_tables(fabric, graph, engine, layers)
+    }
+}
+
+/// Slots of a tree to ports, but for the home switch; what has no route is on no layer.
+fn translate(graph: &Graph, ports: &mut [u8], layers: &mut [u8], home: usize) {
+    let (starts, all) = (graph.starts(), graph.all_ports());
+    layers[home] = 0;
+    if graph.out(home).is_empty() || ports.contains(&Forest::NONE) {
+        for ((port, layer), start) in ports.iter_mut().zip(layers).zip(starts) {
+            match *port {
+                Forest::NONE => *layer = Tables::NO_LAYER,
+                Forest::HOME => {}
+                slot => *port = all[*start as usize + usize::from(slot)],
+            }
+        }
+        return;
+    }
+    // Nothing to decide: any slot will do at home.
+    ports[home] = 0;
+    for (port, start) in ports.iter_mut().zip(starts) {
+        *port = all[*start as usize + usize::from(*port)];
     }
 }
 

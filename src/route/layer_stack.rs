@@ -3,13 +3,14 @@
 use super::cdg::{AcyclicLayer, Dependencies};
 use super::forest::Forest;
 use super::graph::Graph;
+use super::order::Labels;
 use crate::model::Tables;
 
 /// Layers that grow in number as routes need them.
 #[derive(Debug, Clone)]
 pub struct LayerStack<'a> {
     graph: &'a Graph,
-    layers: Vec<AcyclicLayer>,
+    layers: Vec<AcyclicLayer<Labels>>,
 }
 
 impl<'a> LayerStack<'a> {
@@ -61,7 +62,7 @@ impl<'a> LayerStack<'a> {
         self.layers.len()
     }
     /// One more layer, empty.
-    pub fn push(&mut self) -> &mut AcyclicLayer {
+    pub fn push(&mut self) -> &mut AcyclicLayer<Labels> {
         self.layers.push(AcyclicLayer::new(self.graph));
         let last = self.layers.len() - 1;
         &mut self.layers[last]
@@ -92,7 +93,7 @@ impl<'a> LayerStack<'a> {
         routes: impl Fn() -> I,
     ) -> Option<u8> {
         let graph = self.graph;
-        let fits = |layer: &mut AcyclicLayer| {
+        let fits = |layer: &mut AcyclicLayer<Labels>| {
             let fits = routes().all(|(tree, source)| layer.extend(graph, tree, source));
             if fits {
                 layer.commit()

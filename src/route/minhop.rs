@@ -47,59 +47,57 @@ pub fn locally_balanced(
     let starts: Vec<u8> =
         graph.terminals().iter().map(|t| if *t > 0 { 0 } else { Tables::NO_LAYER }).collect();
     (0..fabric.dest_count()).for_each(|_| layers.extend_from_slice(&starts));
-    let (mut ways, mut used) = (Ways::new(graph), vec![0u32; graph.channels()]);
+    // Per channel: destinations over it so far, and its slot: the least of these is the one to take.
+    let mut used: Vec<u64> = (0..graph.channels()).map(|c| u64::from(graph.slot(c))).collect();
+    let mut ways = Ways::new(graph);
     let mut choices = Vec::new();
-    // Destinations over a channel so far, and the channel: the least of these is the one to take.
-    let mut keys: Vec<u64> = Vec::new();
     let mut rows: Vec<usize> = Vec::new();
     for home in 0..n {
         let terminals = fabric.attached(graph.switch_id(home));
         let own = fabric.dest_of_switch(graph.switch_id(home)).index();
         rows.clear();
-        rows.extend(terminals.iter().map(|t| t.index()));
+        rows.extend(terminals.iter().map(|t| t.index() * n));
+        let one = u64::from(!terminals.is_empty()) << 8;
         if rows.is_empty() {
-            rows.push(own);
+            rows.push(own * n);
         }
-        let one = u64::from(!terminals.is_empty()) << 32;
         let lane = ways.lane_of(home);
-        let slots = ways.slots(lane);
-        for (s, slots) in slots.chunks_exact(ways.words()).enumerate() {
-            let out = graph.out(s).start;
+        for (s, slots) in ways.slots(lane).chunks_exact(ways.words()).enumerate() {
             choices.clear();
             for (word, mask) in slots.iter().enumerate() {
-                bits(*mask).for_each(|bit| choices.push(out + 64 * word + bit));
+                bits(*mask).for_each(|bit| choices.push(64 * word + bit));
             }
+            let (used, all) = (&mut used[graph.out(s)], &graph.all_ports()[graph.out(s)]);
             if let [first, _, ..] = *choices {
                 if eligible == Eligible::Parallel {
-                    choices.retain(|c| graph.to(*c) == graph.to(first));
+                    let to = graph.neighbours(s);
+                    choices.retain(|c| to[*c] == to[first]);
                 }
             }
             match choices.as_slice() {
                 [] => {}
                 [only] => {
-                    used[*only] += terminals.len() as u32;
-                    rows.iter().for_each(|row| ports[row * n + s] = graph.port(*only));
+                    used[*only] += one * rows.len() as u64;
+                    rows.iter().for_each(|row| ports[row + s] = all[*only]);
                 }
-                several => {
-                    keys.clear();
-                    keys.extend(several.iter().map(|c| u64::from(used[*c]) << 32 | *c as u64));
+                [first, others @ ..] => {
                     for row in &rows {
-                        let least = keys.iter().copied().enumerate().min_by_key(|(_, key)| *key);
-                        let Some((at, key)) = least else { break };
-                        keys[at] = key + one;
-                        ports[row * n + s] = graph.port(key as u32 as usize);
+                        let least = others.iter().fold(used[*first], |least, c| least.min(used[*c]));
+                        let slot = usize::from(least as u8);
+                        used[slot] += one;
+                        ports[row + s] = all[slot];
                     }
-                    keys.iter().for_each(|key| used[*key as u32 as usize] = (key >> 32) as u32);
                 }
             }
         }
         if ways.order(lane).len() < n {
             let far = (0..n).filter(|s| ways.hops(lane)[*s] == Ways::FAR);
-            far.for_each(|s| rows.iter().chain([&own]).for_each(|r| layers[r * n + s] = Tables::NO_LAYER));
+            let all = || rows.iter().copied().chain([own * n]);
+            far.for_each(|s| all().for_each(|row| layers[row + s] = Tables::NO_LAYER));
         }
-        ports.copy_within(rows[0] * n..(rows[0] + 1) * n, own * n);
-        for row in rows.iter().copied().chain([own]) {
-            ports[row * n + home] = fabric.last_port(DestId::at(row)).get();
+        ports.copy_within(rows[0]..rows[0] + n, own * n);
+        for row in rows.iter().copied().chain([own * n]) {
+            ports[row + home] = fabric.last_port(DestId::at(row / n)).get();
         }
     }
     Ok(Tables::new(fabric, engine, ports, layers)?)

@@ -22,6 +22,7 @@ pub mod layer_stack;
 pub mod layers;
 pub mod minhop;
 pub mod nue;
+pub mod order;
 pub mod sar;
 pub mod sssp;
 pub mod switch_dests;
@@ -84,6 +85,12 @@ pub struct EngineOptions {
     pub served: Option<Demand>,
     /// All routes inside one job on one layer (`balanced`, `sar`).
     pub layer_per_job: bool,
+}
+
+/// Whether so many entries of tables (or what takes as long) gain by being shared among threads: less
+/// than this is done before a second thread has woken up.
+fn is_worth_threads(entries: usize) -> bool {
+    entries >= 1 << 20 && rayon::current_num_threads() > 1
 }
 
 type Make = fn(&EngineOptions) -> Box<dyn Engine>;

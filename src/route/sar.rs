@@ -50,7 +50,7 @@ pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Fore
     for t in largest_job_first(fabric, demand, &sharing.groups) {
         levels.search(graph, fabric.terminal(t).switch.index());
         let sources = sharing.sources(fabric, demand, t);
-        builder.spread(graph, &levels, sources, &mut weights, forest.tree_mut(t.index()));
+        builder.spread(&levels, sources, &mut weights, forest.tree_mut(t.index()));
         done[t.index()] = true;
     }
     let hosts = hosts_per_switch(fabric);
@@ -63,7 +63,7 @@ pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Fore
             }
             let tree = forest.tree_mut(t.index());
             levels.search(graph, fabric.terminal(t).switch.index());
-            builder.cheapest(graph, &levels, &weights, tree);
+            builder.cheapest(&levels, &weights, tree);
             if fabric.terminal(t).role == Role::Host {
                 builder.add_load(&levels, &hosts, &mut weights);
             }
@@ -71,7 +71,7 @@ pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Fore
     }
     complete_switches(fabric, &mut forest, |s, tree| {
         levels.search(graph, s);
-        builder.cheapest(graph, &levels, &weights, tree);
+        builder.cheapest(&levels, &weights, tree);
     });
     forest
 }

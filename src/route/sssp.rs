@@ -86,10 +86,10 @@ pub fn balanced_over(
                 let tree = forest.tree_mut(t.index());
                 let is_host = fabric.terminal(t).role == Role::Host;
                 if is_host && join == Join::Sparingly {
-                    builder.spread(graph, &levels, &hosts, &mut weights, tree);
+                    builder.spread(&levels, &hosts, &mut weights, tree);
                     continue;
                 }
-                builder.cheapest(graph, &levels, &weights, tree);
+                builder.cheapest(&levels, &weights, tree);
                 if is_host {
                     builder.add_load(&levels, &hosts, &mut weights);
                 }
@@ -98,7 +98,7 @@ pub fn balanced_over(
     }
     complete_switches(fabric, &mut forest, |s, tree| {
         levels.take(graph, &mut ways, s);
-        builder.cheapest(graph, &levels, &weights, tree);
+        builder.cheapest(&levels, &weights, tree);
     });
     forest
 }

@@ -9,7 +9,7 @@
 use super::forest::Forest;
 use super::graph::Graph;
 use super::updown::Heights;
-use super::ways::{Ways, bits};
+use super::ways::Ways;
 
 /// A channel that a switch may forward to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +26,28 @@ pub struct Descent {
 pub struct Levels {
     /// The home switch of the last search.
     home: usize,
-    /// Hops to the home switch, per switch; [`Levels::FAR`] if it cannot be reached.
+    /// Hops to the home switch, per switch; [`Levels::FAR`] if it cannot be reached. Not kept by
+    /// [`Levels::take`].
     distance: Vec<u16>,
-    /// See [`Levels::order`].
+    /// Switches that reach the home switch, the home switch first, each after all switches it may
+    /// forward to.
     order: Vec<u32>,
-    /// `descents[first[i]..first[i + 1]]`: those of switch `order[i]`, by port.
-    first: Vec<u32>,
+    /// The same without the home switch, with what the hot loops ask of each.
+    rows: Vec<Row>,
+    /// Those of each row, by port, one row after the other; beyond them there may be older ones.
     descents: Vec<Descent>,
+    /// How many of the descents are of this search.
+    filled: usize,
+}
+
+/// A switch that reaches the home switch.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    switch: u32,
+    /// The first channel that leaves it.
+    out: u32,
+    /// How many descents it has; at least one.
+    ways: u32,
 }
 
 impl Levels {
@@ -45,8 +60,9 @@ impl Levels {
             home: usize::MAX,
             distance: vec![Self::FAR; graph.switches()],
             order: Vec::with_capacity(graph.switches()),
-            first: Vec::with_capacity(graph.switches() + 1),
-            descents: Vec::with_capacity(graph.channels()),
+            rows: Vec::with_capacity(graph.switches()),
+            descents: vec![Descent { channel: 0, to: 0 }; graph.channels()],
+            filled: 0,
         }
     }
 
@@ -60,10 +76,20 @@ impl Levels {
         self.order.clear();
         self.distance[home] = 0;
         self.order.push(home as u32);
-        self.first.clear();
-        self.descents.clear();
-        self.first.push(0);
+        self.rows.clear();
+        self.filled = 0;
         true
+    }
+
+    /// Adds the row of a switch that is not the home switch.
+    fn push(&mut self, graph: &Graph, s: u32, descents: impl Iterator<Item = Descent>) {
+        let before = self.filled;
+        for descent in descents {
+            self.descents[self.filled] = descent;
+            self.filled += 1;
+        }
+        let out = graph.out(s as usize).start as u32;
+        self.rows.push(Row { switch: s, out, ways: (self.filled - before) as u32 });
     }
 
     /// All shortest paths, by breadth-first search from the home switch. O(switches + channels),
@@ -84,15 +110,13 @@ impl Levels {
                 }
             }
         }
-        for &s in &self.order {
-            for c in graph.out(s as usize) {
-                let to = graph.to(c);
-                if self.distance[to] < self.distance[s as usize] {
-                    self.descents.push(Descent { channel: c as u32, to: to as u32 });
-                }
-            }
-            self.first.push(self.descents.len() as u32);
+        let (distance, order) = (std::mem::take(&mut self.distance), std::mem::take(&mut self.order));
+        for &s in &order[1..] {
+            let all = graph.out(s as usize).zip(graph.neighbours(s as usize));
+            let nearer = all.filter(|(_, to)| distance[**to as usize] < distance[s as usize]);
+            self.push(graph, s, nearer.map(|(c, to)| Descent { channel: c as u32, to: *to }));
         }
+        (self.distance, self.order) = (distance, order);
     }
 
     /// [`Levels::search`] for homes visited in their order: one search serves 64 of them. Switches
@@ -100,91 +124,94 @@ impl Levels {
     pub fn take(&mut self, graph: &Graph, ways: &mut Ways<'_>, home: usize) {
         let lane = ways.lane_of(home);
         self.home = home;
-        self.distance.copy_from_slice(ways.hops(lane));
         ways.fill_order(lane, &mut self.order);
-        self.first.clear();
-        self.descents.clear();
-        let words = ways.words();
-        for &s in &self.order {
-            self.first.push(self.descents.len() as u32);
-            let masks = &ways.slots(lane)[s as usize * words..][..words];
-            let to = graph.neighbours(s as usize);
-            let out = graph.out(s as usize).start;
-            for (word, mask) in masks.iter().enumerate() {
-                for bit in bits(*mask) {
-                    let slot = 64 * word + bit;
-                    self.descents.push(Descent { channel: (out + slot) as u32, to: to[slot] });
+        let (words, masks) = (ways.words(), ways.slots(lane));
+        let (descents, mut filled) = (self.descents.as_mut_slice(), 0);
+        self.rows.clear();
+        self.rows.extend(self.order[1..].iter().map(|&switch| {
+            let s = switch as usize;
+            let (out, to, before) = (graph.out(s).start as u32, graph.neighbours(s), filled);
+            for word in 0..words {
+                let mut mask = masks[s * words + word];
+                while mask != 0 {
+                    let slot = 64 * word + mask.trailing_zeros() as usize;
+                    descents[filled] = Descent { channel: out + slot as u32, to: to[slot] };
+                    filled += 1;
+                    mask &= mask - 1;
                 }
             }
-        }
-        self.first.push(self.descents.len() as u32);
+            Row { switch, out, ways: (filled - before) as u32 }
+        }));
+        self.filled = filled;
     }
 
     /// All shortest routes that first go up and then down. A switch that can reach the home switch
     /// by going down only does so, even if up and down is shorter: what arrives there from above
     /// must not go up again, and its table cannot tell. Same cost as [`Levels::search`].
-    pub fn search_up_down(&mut self, heights: &Heights, home: usize) {
+    pub fn search_up_down(&mut self, graph: &Graph, heights: &Heights, home: usize) {
         if !self.start(home) {
             return;
         }
+        let (mut distance, mut order) = (std::mem::take(&mut self.distance), std::mem::take(&mut self.order));
         let mut next = 0;
-        while let Some(&s) = self.order.get(next) {
+        while let Some(&s) = order.get(next) {
             next += 1;
-            let further = self.distance[s as usize] + 1;
+            let further = distance[s as usize] + 1;
             for up in heights.ups(s as usize) {
-                let distance = &mut self.distance[up.to as usize];
-                if *distance == Self::FAR {
-                    *distance = further;
-                    self.order.push(up.to);
+                if distance[up.to as usize] == Self::FAR {
+                    distance[up.to as usize] = further;
+                    order.push(up.to);
                 }
             }
         }
-        for &s in &self.order {
-            let own = self.distance[s as usize];
-            let nearer = heights.downs(s as usize).iter().filter(|d| self.distance[d.to as usize] < own);
-            self.descents.extend(nearer);
-            self.first.push(self.descents.len() as u32);
+        for &s in &order[1..] {
+            let downs = heights.downs(s as usize).iter().copied();
+            self.push(graph, s, downs.filter(|d| distance[d.to as usize] < distance[s as usize]));
         }
         // What remains must go up first; those above come earlier in the list.
         for &s in &heights.by_height {
-            if self.distance[s as usize] != Self::FAR {
+            if distance[s as usize] != Self::FAR {
                 continue;
             }
-            let ups = heights.ups(s as usize);
-            let nearest = ups.iter().map(|up| self.distance[up.to as usize]).min().unwrap_or(Self::FAR);
+            let ups = heights.ups(s as usize).iter().copied();
+            let nearest = ups.clone().map(|up| distance[up.to as usize]).min().unwrap_or(Self::FAR);
             if nearest == Self::FAR {
                 continue;
             }
-            self.distance[s as usize] = nearest + 1;
-            self.order.push(s);
-            self.descents.extend(ups.iter().filter(|up| self.distance[up.to as usize] == nearest));
-            self.first.push(self.descents.len() as u32);
+            distance[s as usize] = nearest + 1;
+            order.push(s);
+            self.push(graph, s, ups.filter(|up| distance[up.to as usize] == nearest));
         }
+        (self.distance, self.order) = (distance, order);
     }
 
-    /// All switches in their order, each with the channels it may use.
-    #[inline]
-    fn rows(&self) -> impl Iterator<Item = (usize, &[Descent])> {
-        let spans = self.first.iter().zip(&self.first[1..]);
-        let rows = spans.map(|(first, end)| &self.descents[*first as usize..*end as usize]);
-        self.order.iter().map(|s| *s as usize).zip(rows)
+    /// All switches but the home switch in their order, each with the channels it may use, by port.
+    #[cfg(test)]
+    pub fn rows(&self) -> impl Iterator<Item = (usize, &[Descent])> {
+        let mut rest = self.descents.as_slice();
+        self.rows.iter().map(move |row| (row.switch as usize, front(&mut rest, row)))
     }
 
-    /// The channels that the `i`-th switch of the order may use, by port; none for the first.
-    #[inline]
-    pub fn descents(&self, i: usize) -> &[Descent] {
-        &self.descents[self.first[i] as usize..self.first[i + 1] as usize]
-    }
-
-    /// Hops to the home switch per switch, [`Levels::FAR`] where there is no (legal) way.
+    /// Hops to the home switch per switch, [`Levels::FAR`] where there is no (legal) way; not after
+    /// [`Levels::take`].
+    #[cfg(test)]
     pub fn distance(&self) -> &[u16] {
         &self.distance
     }
     /// Switches that reach the home switch, the home switch first, each after all switches it may
     /// forward to.
+    #[cfg(test)]
     pub fn order(&self) -> &[u32] {
         &self.order
     }
+}
+
+/// The descents of a row, cut from those of all rows that are still to come.
+#[inline(always)]
+fn front<'a>(rest: &mut &'a [Descent], row: &Row) -> &'a [Descent] {
+    let (own, others) = rest.split_at(row.ways as usize);
+    *rest = others;
+    own
 }
 
 /// Builds trees over the levels of one home switch; its buffers are reused.
@@ -194,8 +221,7 @@ pub struct TreeBuilder {
     ways: Vec<Way>,
     /// Routes that pass a switch, per switch.
     flow: Vec<u64>,
-    /// What the switches of the last tree forward to, in the order of [`Levels`]; not set at home
-    /// and where there is no route.
+    /// What the switches of the last tree forward to, by row of [`Levels`].
     next: Vec<Descent>,
 }
 
@@ -206,8 +232,8 @@ struct Way {
     cost: u64,
     /// The last switch before the home switch ([`TreeBuilder::spread`] only).
     last: u32,
-    /// Channels on the way ([`TreeBuilder::spread`] only).
-    hops: u32,
+    /// Channels on the way but for the last ([`TreeBuilder::spread`] only).
+    beyond: u32,
 }
 
 impl TreeBuilder {
@@ -221,14 +247,15 @@ impl TreeBuilder {
     /// Fills `tree` with the routes that have the fewest hops and, among those, the least sum of
     /// channel weights; equal sums go to the lower port. `weights` is indexed by channel of the
     /// graph. O(switches + channels), no allocation.
-    pub fn cheapest(&mut self, graph: &Graph, levels: &Levels, weights: &[u64], tree: &mut [u8]) {
-        let home = levels.order[0] as usize;
+    pub fn cheapest(&mut self, levels: &Levels, weights: &[u64], tree: &mut [u8]) {
+        let ways = self.ways.as_mut_slice();
         tree.fill(Forest::NONE);
-        tree[home] = Forest::HOME;
-        self.ways[home].cost = 0;
-        for (i, (s, descents)) in levels.rows().enumerate().skip(1) {
-            let [first, others @ ..] = descents else { continue };
-            let cost_of = |d: &Descent| self.ways[d.to as usize].cost + weights[d.channel as usize];
+        tree[levels.home] = Forest::HOME;
+        ways[levels.home].cost = 0;
+        let mut rest = levels.descents.as_slice();
+        for (row, next) in levels.rows.iter().zip(&mut self.next) {
+            let [first, others @ ..] = front(&mut rest, row) else { continue };
+            let cost_of = |d: &Descent| ways[d.to as usize].cost + weights[d.channel as usize];
             let (mut best, mut chosen) = (cost_of(first), first);
             for d in others {
                 let cost = cost_of(d);
@@ -236,9 +263,9 @@ impl TreeBuilder {
                     (best, chosen) = (cost, d);
                 }
             }
-            self.ways[s].cost = best;
-            self.next[i] = *chosen;
-            tree[s] = graph.slot_at(s, chosen.channel as usize);
+            ways[row.switch as usize].cost = best;
+            *next = *chosen;
+            tree[row.switch as usize] = (chosen.channel - row.out) as u8;
         }
     }
 
@@ -249,27 +276,22 @@ impl TreeBuilder {
     /// Of the routes of this tree two kinds are known when a switch chooses: those that join at the
     /// very neighbour it looks at, and those that enter the home switch over the same last switch,
     /// where all routes end up. To count the others too takes a walk per neighbour and levels no better.
-    pub fn spread(
-        &mut self,
-        graph: &Graph,
-        levels: &Levels,
-        sources: &[u32],
-        weights: &mut [u64],
-        tree: &mut [u8],
-    ) {
-        let home = levels.order[0];
+    pub fn spread(&mut self, levels: &Levels, sources: &[u32], weights: &mut [u64], tree: &mut [u8]) {
+        let home = levels.home as u32;
         tree.fill(Forest::NONE);
-        tree[home as usize] = Forest::HOME;
+        tree[levels.home] = Forest::HOME;
         // Routes by the switch they enter the home switch from.
         self.flow.fill(0);
-        self.ways[home as usize] = Way { cost: 0, last: home, hops: 0 };
-        for ((s, descents), next) in levels.rows().zip(&mut self.next).skip(1) {
-            let [first, others @ ..] = descents else { continue };
+        let (ways, flow) = (self.ways.as_mut_slice(), self.flow.as_mut_slice());
+        ways[levels.home] = Way { cost: 0, last: home, beyond: 0 };
+        let mut rest = levels.descents.as_slice();
+        for (row, next) in levels.rows.iter().zip(&mut self.next) {
+            let [first, others @ ..] = front(&mut rest, row) else { continue };
             let mut chosen = first;
             if !others.is_empty() {
                 let cost_of = |d: &Descent| {
-                    let way = &self.ways[d.to as usize];
-                    way.cost + weights[d.channel as usize] + self.flow[way.last as usize]
+                    let way = &ways[d.to as usize];
+                    way.cost + weights[d.channel as usize] + flow[way.last as usize]
                 };
                 let mut best = cost_of(first);
                 for d in others {
@@ -279,17 +301,17 @@ impl TreeBuilder {
                     }
                 }
             }
-            let routes = u64::from(sources[s]);
-            let joined = &mut self.ways[chosen.to as usize];
+            let routes = u64::from(sources[row.switch as usize]);
+            let joined = &mut ways[chosen.to as usize];
             let cost = joined.cost + weights[chosen.channel as usize];
-            let last = if chosen.to == home { s as u32 } else { joined.last };
             // The last channel's routes are in `flow`.
-            joined.cost += routes * u64::from(joined.hops.saturating_sub(1));
-            let hops = joined.hops + 1;
-            self.ways[s] = Way { cost, last, hops };
-            self.flow[last as usize] += routes;
+            joined.cost += routes * u64::from(joined.beyond);
+            let (last, beyond) =
+                if chosen.to == home { (row.switch, 0) } else { (joined.last, joined.beyond + 1) };
+            ways[row.switch as usize] = Way { cost, last, beyond };
+            flow[last as usize] += routes;
             *next = *chosen;
-            tree[s] = graph.slot_at(s, chosen.channel as usize);
+            tree[row.switch as usize] = (chosen.channel - row.out) as u8;
         }
         self.add_load(levels, sources, weights);
     }
@@ -301,10 +323,11 @@ impl TreeBuilder {
         for (flow, own) in self.flow.iter_mut().zip(sources) {
             *flow = u64::from(*own);
         }
-        for (s, next) in levels.order.iter().zip(&self.next).skip(1).rev() {
-            let flow = self.flow[*s as usize];
-            weights[next.channel as usize] += flow;
-            self.flow[next.to as usize] += flow;
+        let flow = self.flow.as_mut_slice();
+        for (row, next) in levels.rows.iter().zip(&self.next[..levels.rows.len()]).rev() {
+            let routes = flow[row.switch as usize];
+            weights[next.channel as usize] += routes;
+            flow[next.to as usize] += routes;
         }
     }
 }
@@ -324,7 +347,7 @@ mod tests {
         let mut weights: Vec<u64> = (0..graph.channels() as u64).map(|c| c * 7 % 11).collect();
         levels.search(&graph, 5);
         let mut tree = vec![0; graph.switches()];
-        builder.cheapest(&graph, &levels, &weights, &mut tree);
+        builder.cheapest(&levels, &weights, &mut tree);
         let mut expected = weights.clone();
         for s in 0..graph.switches() {
             let (mut at, mut hops) = (s, 0);

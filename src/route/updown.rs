@@ -7,7 +7,7 @@ use super::forest::{Forest, attach};
 use super::graph::Graph;
 use super::sssp::{Join, Rounds, balanced_over};
 use super::trees::{Descent, Levels, TreeBuilder};
-use super::ways::Ways;
+use super::ways::{Ways, terminals_by_hops};
 use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
@@ -152,16 +152,27 @@ impl Heights {
         Self::from_roots(graph, &found[..1])
     }
 
+    /// 64 homes at once: each switch carries one word that says which of them it reaches.
     fn connects(&self, graph: &Graph) -> bool {
-        let mut ways = Ways::up_down(graph, self);
+        let n = graph.switches();
         let part = graph.components();
         let with_terminals = |s: &usize| graph.terminals()[*s] > 0;
-        let mut members = vec![0; graph.switches()];
-        (0..graph.switches()).filter(with_terminals).for_each(|s| members[part[s] as usize] += 1);
-        (0..graph.switches()).filter(with_terminals).all(|home| {
-            let lane = ways.lane_of(home);
-            let found = ways.order(lane).iter().filter(|s| graph.terminals()[**s as usize] > 0);
-            found.count() == members[part[home] as usize]
+        let (mut reached, mut members) = (vec![0u64; n], vec![0u64; n]);
+        (0..n).step_by(64).all(|first| {
+            reached.fill(0);
+            members.fill(0);
+            for home in (first..n.min(first + 64)).filter(with_terminals) {
+                reached[home] = 1 << (home - first);
+                members[part[home] as usize] |= reached[home];
+            }
+            // Who is above a home, and then all that can go up to one of these.
+            for s in self.by_height.iter().rev().map(|s| *s as usize) {
+                self.ups(s).iter().for_each(|up| reached[up.to as usize] |= reached[s]);
+            }
+            for s in self.by_height.iter().map(|s| *s as usize) {
+                reached[s] |= self.ups(s).iter().fold(0, |over, up| over | reached[up.to as usize]);
+            }
+            (0..n).filter(with_terminals).all(|s| reached[s] == members[part[s] as usize])
         })
     }
 
@@ -195,20 +206,7 @@ pub struct Distances {
 impl Distances {
     /// Searches from every switch. O(switches × (switches + channels)).
     pub fn new(graph: &Graph) -> Self {
-        let mut ways = Ways::new(graph);
-        let histogram = |s: usize| {
-            let lane = ways.lane_of(s);
-            let order = ways.order(lane);
-            let farthest = order.last().map_or(0, |o| ways.hops(lane)[*o as usize]);
-            let mut histogram = vec![0; usize::from(farthest) + 1];
-            for (hops, terminals) in ways.hops(lane).iter().zip(graph.terminals()) {
-                if *hops != Ways::FAR {
-                    histogram[usize::from(*hops)] += u64::from(*terminals);
-                }
-            }
-            histogram
-        };
-        Self { terminals: (0..graph.switches()).map(histogram).collect() }
+        Self { terminals: terminals_by_hops(graph) }
     }
 }
 
@@ -257,8 +255,8 @@ impl Escape {
 
     /// Replaces one tree to a switch with terminals, balanced with those replaced before.
     pub fn reroute(&mut self, graph: &Graph, home: usize, tree: &mut [u8]) {
-        self.levels.search_up_down(&self.heights, home);
-        self.builder.cheapest(graph, &self.levels, &self.weights, tree);
+        self.levels.search_up_down(graph, &self.heights, home);
+        self.builder.cheapest(&self.levels, &self.weights, tree);
         self.builder.add_load(&self.levels, graph.terminals(), &mut self.weights);
         attach(graph, tree);
     }

@@ -206,6 +206,40 @@ impl<'a> Ways<'a> {
     }
 }
 
+/// Terminals by hops from each switch: what [`Ways`] finds without the ways. O(switches × (hops ×
+/// channels / 64 + switches)).
+pub fn terminals_by_hops(graph: &Graph) -> Vec<Vec<u64>> {
+    let n = graph.switches();
+    let (mut known, mut fresh) = (vec![0u64; n], vec![0u64; n]);
+    let mut all = Vec::with_capacity(n);
+    for first in (0..n).step_by(Ways::LANES) {
+        let homes = first..n.min(first + Ways::LANES);
+        known.fill(0);
+        homes.clone().for_each(|home| known[home] = 1 << (home - first));
+        all.extend(homes.clone().map(|home| vec![u64::from(graph.terminals()[home])]));
+        let all: &mut [Vec<u64>] = &mut all[first..];
+        for hops in 1.. {
+            let mut any = 0;
+            for (s, fresh) in fresh.iter_mut().enumerate() {
+                let near = graph.neighbours(s).iter().fold(0, |near, t| near | known[*t as usize]);
+                *fresh = near & !known[s];
+                any |= *fresh;
+            }
+            if any == 0 {
+                break;
+            }
+            bits(any).for_each(|lane| all[lane].push(0));
+            for ((known, fresh), terminals) in known.iter_mut().zip(&fresh).zip(graph.terminals()) {
+                *known |= fresh;
+                if *terminals > 0 {
+                    bits(*fresh).for_each(|lane| all[lane][hops] += u64::from(*terminals));
+                }
+            }
+        }
+    }
+    all
+}
+
 /// The numbers of the bits that are set, ascending.
 #[inline]
 pub fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
@@ -240,7 +274,7 @@ mod tests {
             });
             let mut levels = Levels::new(&graph);
             compare(&graph, Ways::up_down(&graph, &heights), |home| {
-                levels.search_up_down(&heights, home);
+                levels.search_up_down(&graph, &heights, home);
                 levels.clone()
             });
         }
@@ -254,11 +288,11 @@ mod tests {
             let mut order = levels.order().to_vec();
             order.sort_by_key(|s| (levels.distance()[*s as usize], *s));
             assert_eq!(ways.order(lane), order);
-            for (i, s) in levels.order().iter().enumerate() {
-                let masks = &ways.slots(lane)[*s as usize * ways.words()..][..ways.words()];
+            for (s, descents) in levels.rows() {
+                let masks = &ways.slots(lane)[s * ways.words()..][..ways.words()];
                 let found = masks.iter().enumerate().flat_map(|(w, m)| bits(*m).map(move |b| w * 64 + b));
                 let mut wanted: Vec<usize> =
-                    levels.descents(i).iter().map(|d| graph.slot(d.channel as usize).into()).collect();
+                    descents.iter().map(|d| graph.slot(d.channel as usize).into()).collect();
                 wanted.sort_unstable();
                 assert!(found.eq(wanted), "switch {s} to {home}");
             }

@@ -10,6 +10,7 @@
 use super::search::NONE;
 use crate::route::cdg::AcyclicLayer;
 use crate::route::graph::Graph;
+use crate::route::order::Labels;
 
 /// What became of a wish to use a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,23 +26,27 @@ pub(super) enum Use {
 /// All channel dependencies of one virtual layer. Channels are those of [`Graph`].
 #[derive(Debug, Clone)]
 pub(super) struct CompleteCdg {
-    layer: AcyclicLayer,
+    layer: AcyclicLayer<Labels>,
 }
 
 impl CompleteCdg {
     /// Everything unused. `order` lists all switches; the first topological order puts channels
     /// towards its front first, from its back on, and then those away from it: with the order of
-    /// a breadth-first search, what goes up and then down needs no repair. O(channels × log channels).
+    /// a breadth-first search, what goes up and then down needs no repair. O(channels).
     pub(super) fn new(graph: &Graph, order: &[u32]) -> Self {
-        let mut place = vec![0i64; order.len()];
-        order.iter().enumerate().for_each(|(i, s)| place[*s as usize] = i as i64);
-        let mut channels: Vec<u32> = (0..graph.channels() as u32).collect();
-        channels.sort_by_key(|c| {
-            let (from, to) = (place[graph.from(*c as usize)], place[graph.to(*c as usize)]);
-            // Equal keys in the order of the fabric's ids.
-            let id = graph.id(*c as usize);
-            if to < from { (false, -from, id) } else { (true, from, id) }
-        });
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(i, s)| place[*s as usize] = i);
+        let mut channels: Vec<u32> = Vec::with_capacity(graph.channels());
+        let mut leave = |s: u32, towards_front: bool| {
+            let first = channels.len();
+            let to_front = |c: &usize| place[graph.to(*c)] < place[s as usize];
+            let some = graph.out(s as usize).filter(|c| to_front(c) == towards_front);
+            channels.extend(some.map(|c| c as u32));
+            // Those of one switch in the order of the fabric's ids.
+            channels[first..].sort_unstable_by_key(|c| graph.id(*c as usize));
+        };
+        order.iter().rev().for_each(|s| leave(*s, true));
+        order.iter().for_each(|s| leave(*s, false));
         Self { layer: AcyclicLayer::ordered(graph, channels) }
     }
 
@@ -71,7 +76,7 @@ impl CompleteCdg {
     /// repaired if the dependency is not in use.
     #[inline]
     pub(super) fn is_against_order(&self, p: u32, q: usize) -> bool {
-        p != NONE && self.layer.rank()[p as usize] > self.layer.rank()[q]
+        p != NONE && self.layer.is_before(q, p as usize)
     }
 }
 

@@ -113,8 +113,8 @@ fn parts(fabric: &Fabric, layers: usize) -> Vec<usize> {
 fn open_layer(fabric: &Fabric, graph: &Graph, part: &[usize], layer: usize) -> (CompleteCdg, EscapeForest) {
     let targets: Vec<bool> = part.iter().map(|p| *p == layer).collect();
     let list: Vec<SwitchId> = fabric.switch_ids().filter(|s| targets[s.index()]).collect();
-    let inside = root::convex_subgraph(fabric, &list);
-    let root = root::most_central(fabric, &inside, &list).unwrap_or(SwitchId(0));
+    let inside = root::convex_subgraph(graph, &list);
+    let root = root::most_central(graph, &inside, &list).unwrap_or(SwitchId(0));
     let escape = EscapeForest::new(graph, root.index());
     let mut cdg = CompleteCdg::new(graph, &escape.order);
     escape.mark(graph, &mut cdg, &targets);

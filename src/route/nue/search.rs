@@ -15,6 +15,9 @@ const DISORDER: u64 = 1 << 40;
 /// No channel.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// In place of the best channel into a switch that is reached.
+const REACHED: u32 = u32::MAX - 1;
+
 /// Channels of a spanning forest: `parent[switch]` enters it from the side of its root.
 pub(super) struct EscapeForest {
     parent: Vec<u32>,
@@ -94,7 +97,7 @@ pub(super) struct Search<'a> {
     /// Reached switches, each after the one it was reached from.
     pub(super) order: Vec<u32>,
     frontier: Vec<u32>,
-    /// `best[switch]`: cheapest way into a switch that the next level may reach.
+    /// `best[switch]`: cheapest way into a switch that the next level may reach, or [`REACHED`].
     best: Vec<(u64, u32)>,
     found: Vec<u32>,
     /// Dependencies that this destination uses first.
@@ -134,6 +137,8 @@ impl<'a> Search<'a> {
         weight: &[u64],
     ) -> bool {
         self.used.fill(NONE);
+        self.best.fill((0, NONE));
+        self.best[home].1 = REACHED;
         self.order.clear();
         self.fresh.clear();
         self.home = home;
@@ -188,14 +193,14 @@ impl<'a> Search<'a> {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         for &s in &self.frontier {
-            let sum = self.sum[s as usize];
+            let (sum, before) = (self.sum[s as usize], self.used[s as usize]);
             for (q, &to) in graph.out(s as usize).zip(graph.neighbours(s as usize)) {
-                if self.reached(to as usize) {
+                let (best, known) = &mut self.best[to as usize];
+                if *known == REACHED {
                     continue;
                 }
-                let (best, known) = &mut self.best[to as usize];
                 let mut sum = sum + weight[q];
-                if self.is_careful && cdg.is_against_order(self.used[s as usize], q) {
+                if self.is_careful && cdg.is_against_order(before, q) {
                     sum += DISORDER;
                 }
                 if *known == NONE {
@@ -240,6 +245,7 @@ impl<'a> Search<'a> {
         self.used[to] = q as u32;
         self.hops[to] = self.hops[from] + 1;
         self.sum[to] = sum;
+        self.best[to].1 = REACHED;
         self.order.push(to as u32);
         self.frontier.push(to as u32);
     }
