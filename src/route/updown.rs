@@ -3,12 +3,14 @@
 //! Unlike OpenSM's engine of the same idea, which keeps ports reached against its own rule when
 //! they are as short, no route turns from down to up: the dependency graph has no cycle.
 
+use rayon::prelude::*;
+
 use super::forest::{Forest, attach};
 use super::graph::Graph;
 use super::sssp::{Join, Rounds, balanced_over};
 use super::trees::{Descent, Levels, TreeBuilder};
 use super::ways::{Ways, terminals_by_hops};
-use super::{Engine, RouteError};
+use super::{Engine, RouteError, is_worth_threads};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
 /// Up*/Down*. Ignores demand and budget: it needs one layer.
@@ -187,10 +189,13 @@ impl Heights {
         let mut forest = self.forest(fabric, graph);
         let n = graph.switches();
         let mut layers = vec![0; fabric.dest_count() * n];
-        for dest in 0..forest.trees() {
-            for s in attach(graph, forest.tree_mut(dest)) {
-                layers[dest * n + s] = Tables::NO_LAYER;
-            }
+        let complete = |(tree, layers): (&mut [u8], &mut [u8])| {
+            attach(graph, tree).into_iter().for_each(|s| layers[s] = Tables::NO_LAYER);
+        };
+        if is_worth_threads(layers.len()) {
+            forest.par_trees_mut().zip(layers.par_chunks_mut(n)).for_each(complete);
+        } else {
+            forest.trees_mut().zip(layers.chunks_mut(n)).for_each(complete);
         }
         forest.into_tables(fabric, graph, engine, layers)
     }

@@ -177,6 +177,10 @@ impl<'a> Ways<'a> {
         }
     }
 
+    /// Number of switches.
+    pub fn switches(&self) -> usize {
+        self.switches
+    }
     /// Slots on a shortest path, as one mask of [`Ways::words`] words per switch.
     pub fn slots(&self, lane: usize) -> &[u64] {
         let size = self.switches * self.words;

@@ -437,6 +437,26 @@ fn the_number_of_threads_does_not_matter() {
     }
 }
 
+/// The same where the tables are large enough for threads to share the work.
+#[test]
+fn threads_that_share_large_tables_change_nothing() {
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let (one, three) = (pool(1), pool(3));
+    for (spec, engines) in [
+        ("torus:8x8x8,hosts=4,faults=1%,seed=7", &["minhop", "dor", "updown", "sssp", "lash"][..]),
+        ("kary:12,3,hosts=14", &["minhop", "updown", "fattree", "sssp", "dfsssp"][..]),
+    ] {
+        let fabric = generate(spec).unwrap();
+        assert!(fabric.dest_count() * fabric.switches().len() >= 1 << 20, "{spec}");
+        for engine in engines {
+            let made = |pool: &rayon::ThreadPool| {
+                pool.install(|| run(engine, &fabric, &Demand::oblivious(), 8).unwrap())
+            };
+            assert!(made(&one) == made(&three), "{engine} on {spec}");
+        }
+    }
+}
+
 /// What OpenSM 3.3.23's engines of the same names put on their fullest channel (docs/results.md); no
 /// tables have less than 1,003, 1,037, 1,199 and 8,457. `sssp` and `dfsssp` stay as published on trees.
 #[test]
