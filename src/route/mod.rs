@@ -4,7 +4,7 @@
 //!
 //! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
 //! [`forest`] (one in-tree per destination), [`ways`] (shortest paths to 64 homes at once),
-//! [`trees`] (minimal-hop weighted trees), [`cdg`] (channel
+//! [`trees`] (minimal-hop weighted trees), [`order`] (topological orders that are repaired), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines).
 
 pub mod angara;
