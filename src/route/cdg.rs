@@ -52,7 +52,7 @@ impl Dependencies {
 /// The channel dependency graph of one layer, kept acyclic while routes are added.
 ///
 /// Keeps a topological order of the channels and repairs it where a new dependency contradicts it.
-/// What is accepted does not depend on which order; [`Labels`] is the faster one, [`Ranks`] for whom
+/// What is accepted does not depend on which order; [`super::order::Labels`] is the faster one, [`Ranks`] for whom
 /// the order itself is the result. A dependency that would close a cycle is remembered, so that the
 /// next route that needs it is refused without a search.
 #[derive(Debug, Clone)]

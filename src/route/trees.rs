@@ -16,7 +16,7 @@ use super::ways::Ways;
 pub struct Descent {
     /// Channel of the graph.
     pub channel: u32,
-    /// The switch it leads to, which comes earlier in [`Levels::order`].
+    /// The switch it leads to, whose row comes earlier.
     pub to: u32,
 }
 
