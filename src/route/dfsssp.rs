@@ -4,7 +4,7 @@
 use super::cdg::Dependencies;
 use super::forest::Forest;
 use super::graph::Graph;
-use super::{Engine, RouteError, layers, sssp, switch_dests};
+use super::{Engine, RouteError, layers, spread, sssp, switch_dests};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 
 /// Algorithms 3.1 and 3.6. Ignores the demand.
@@ -23,7 +23,8 @@ impl Engine for Dfsssp {
     }
 }
 
-/// Spreads a complete forest over layers (Algorithm 3.6).
+/// Puts a complete forest on layers (Algorithm 3.6), and spreads it over all that are allowed
+/// ([`spread::split`]).
 ///
 /// # Errors
 /// [`RouteError::OutOfBudget`] with the number of layers it takes.
@@ -39,6 +40,7 @@ pub fn layered(
     within(engine, budget, layering.used)?;
     let mut layers = layering.layers;
     switch_dests::fit(fabric, graph, &deps, &forest, &mut layers, layering.used);
+    spread::split(fabric, graph, &mut layers, layering.used, usize::from(budget.get()));
     forest.into_tables(fabric, graph, engine, layers)
 }
 

@@ -5,7 +5,8 @@
 //! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
 //! [`forest`] (one in-tree per destination), [`ways`] (shortest paths to 64 homes at once),
 //! [`trees`] (minimal-hop weighted trees), [`order`] (topological orders that are repaired), [`cdg`] (channel
-//! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines).
+//! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines),
+//! [`spread`] (all layers of the budget put to use).
 
 pub mod angara;
 mod balanced;
@@ -24,6 +25,7 @@ pub mod minhop;
 pub mod nue;
 pub mod order;
 pub mod sar;
+pub mod spread;
 pub mod sssp;
 pub mod switch_dests;
 pub mod torus;

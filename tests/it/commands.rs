@@ -29,7 +29,7 @@ fn what_route_writes_verify_accepts_and_damage_is_rejected() {
     assert_eq!(report, serde_json::from_str::<serde_json::Value>(&written).unwrap());
     assert_eq!(report["jobs"], serde_json::json!({"running": 3, "multi_switch": 2}));
     assert_eq!(report["verdict"], serde_json::json!({"accepted": true, "findings": []}));
-    assert_eq!(report["layers"], serde_json::json!({"budget": 8, "used": 1}));
+    assert_eq!(report["layers"], serde_json::json!({"budget": 8, "used": 8}));
 
     let output = sarouter(dir.path(), &["verify", "--fabric", TREE, "--tables", "t"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -30,6 +30,7 @@ mod replay;
 mod serve;
 mod simulate;
 mod site;
+mod spread;
 mod step;
 mod store;
 mod survive;

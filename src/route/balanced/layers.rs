@@ -45,6 +45,9 @@ impl Layers {
         }
         if !is_known {
             learn(net, &mut orders, &mut added, all);
+            if !is_tree(net) {
+                repeat(&mut orders, &added);
+            }
         }
         let mut fit = vec![0u16; net.turns()];
         for (l, order) in orders.iter().enumerate() {
@@ -160,15 +163,19 @@ fn up_down_keys(net: &Net, levels: &[u32]) -> Vec<u32> {
 /// channels unused, that is a shortest way too. Leaves are raised in every second layer, the switches
 /// above them in every fourth, and so on.
 fn raised(net: &Net, levels: &[u32], layer: u8) -> Vec<u32> {
-    let is_tree = (0..net.switches()).any(|s| net.hosts[s] == 0);
     let deepest = levels.iter().max().copied().unwrap_or(0);
-    if layer == 0 || !is_tree || deepest == 0 {
+    if layer == 0 || !is_tree(net) || deepest == 0 {
         return levels.to_vec();
     }
     let level = deepest - layer.trailing_zeros().min(deepest - 1);
     let mut rng = Rng::new(u64::from(layer));
     let is_raised = levels.iter().map(|l| rng.below(3) == 0 && *l == level);
     levels.iter().zip(is_raised).map(|(l, raised)| if raised { 0 } else { l + 1 }).collect()
+}
+
+/// Whether some switches have no hosts.
+fn is_tree(net: &Net) -> bool {
+    (0..net.switches()).any(|s| net.hosts[s] == 0)
 }
 
 /// Channels of a breadth-first spanning tree from the topmost switch of each part, without the
@@ -243,6 +250,19 @@ fn learn(net: &Net, orders: &mut [AcyclicLayer], added: &mut [u16], all: u16) {
             price_back[net.reverse(c)] = (load[c] as f32).powi(3);
         }
         teacher.fit(net, orders, added, &mut search, &row);
+    }
+}
+
+/// Gives layers that learnt nothing the orders of those that did, in turn, so that routes have several
+/// layers to be spread over. The last one, of the last resort, stays.
+fn repeat(orders: &mut [AcyclicLayer], added: &[u16]) {
+    let any = added.iter().fold(0, |any, a| any | a);
+    let last = orders.len() - 1;
+    let learnt = (any.trailing_ones() as usize).min(last);
+    for layer in learnt..last {
+        if learnt > 0 {
+            orders[layer] = orders[layer % learnt].clone();
+        }
     }
 }
 

@@ -10,6 +10,8 @@
 //! 3. Routes over the fullest channels are torn up and led elsewhere (`refine`), down to what no
 //!    routing can beat (`bound`), if it can be reached. Below that maximum, each job's routes are then
 //!    led over as many channels as can be, none of them full of the job's own (`widen`).
+//! 4. A route takes one of the layers that allow it, so that all are equally full (`spread`), unless
+//!    each job is to have one.
 //!
 //! From tables in force (`keep`), the routes of jobs that they serve are taken over and move only off
 //! channels an eighth above the bound, or onto channels that nobody else or none of their own job
@@ -39,6 +41,7 @@ use self::net::{NONE, Net};
 use self::routing::Routing;
 use self::search::Search;
 use self::traffic::{Class, Traffic};
+use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, LayerBudget, Tables};
 
@@ -92,17 +95,20 @@ impl Engine for Balanced {
             true => routing.rows,
             false => routing.level(&everyone, &job_layers, in_force),
         };
-        write(fabric, &net, &layers, rows, &job_layers)
+        let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
+        write(fabric, &net, &layers, rows, &job_layers, turn)
     }
 }
 
-/// Tables of the trees: ports for slots, a layer per source, and the trees of the switches.
+/// Tables of the trees: ports for slots, a layer per source (the first that allows the route, or by
+/// `turn`), and the trees of the switches.
 fn write(
     fabric: &Fabric,
     net: &Net,
     layers: &Layers,
     rows: Vec<u8>,
     job_layers: &JobLayers,
+    turn: Option<Turn>,
 ) -> Result<Tables, RouteError> {
     let switches = net.switches();
     let mut ports = rows;
@@ -128,7 +134,11 @@ fn write(
         search.trace(net, &layers.fit, layers.all, home, row);
         for s in 0..switches {
             if net.is_source[s] && search.layers[s] != 0 {
-                layer[s] = search.layers[s].trailing_zeros() as u8;
+                let allowed = search.layers[s];
+                layer[s] = match turn {
+                    Some(turn) => turn.pick(s, home, allowed),
+                    None => allowed.trailing_zeros() as u8,
+                };
             }
             if row[s] != NONE {
                 row[s] = net.port(net.channel(s, row[s]));

@@ -1,0 +1,123 @@
+//! Routes spread over all layers of the budget, though fewer would do. A layer is a lane with buffers
+//! of its own: where all routes share one, packets wait behind others that go elsewhere.
+//!
+//! A part of the routes of an acyclic layer is acyclic too, so a layer may be split at will. Which part
+//! a route belongs to depends on the switches at its ends alone: a route that stays as it is keeps
+//! its layer when others change.
+
+use super::graph::{Graph, hosts_per_switch};
+use crate::model::{DestId, Fabric, Tables};
+
+/// Decides between layers that are equally good for a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Whether the destination's switch counts beside the source.
+    by_pair: bool,
+}
+
+impl Turn {
+    /// By source switch where every switch has hosts: so a crowd before one source's packets keeps none
+    /// of another's. In a tree, where there are switches without hosts, by the pair of switches. Found by
+    /// simulating full exchanges in two orders on eight fabrics: by destination or its switch, by
+    /// source plus destination or by a hash with the terminal is behind on some in one of them.
+    pub fn new(fabric: &Fabric) -> Self {
+        Self { by_pair: hosts_per_switch(fabric).contains(&0) }
+    }
+
+    /// The place of the routes between two switches among `places`, at least one.
+    #[inline]
+    pub fn of(self, source: usize, home: usize, places: usize) -> usize {
+        if !self.by_pair {
+            return source % places;
+        }
+        // The golden ratio scatters multiples evenly (Knuth, volume 3, section 6.4).
+        let scattered = ((source as u64) << 32 | home as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (scattered >> 40) as usize % places
+    }
+
+    /// The layer of such routes among those of a mask, which must not be empty.
+    #[inline]
+    pub fn pick(self, source: usize, home: usize, mut layers: u16) -> u8 {
+        for _ in 0..self.of(source, home, layers.count_ones() as usize) {
+            layers &= layers - 1;
+        }
+        layers.trailing_zeros() as u8
+    }
+}
+
+/// Splits the fullest of `used` layers until `budget` are in use. `layers` has a row per destination
+/// with a layer per source switch, [`Tables::NO_LAYER`] where no route starts. O(entries).
+pub fn split(fabric: &Fabric, graph: &Graph, layers: &mut [u8], used: usize, budget: usize) {
+    if used >= budget {
+        return;
+    }
+    let switches = graph.switches();
+    let mut routes = vec![0u64; used];
+    for row in layers.chunks(switches) {
+        for (layer, terminals) in row.iter().zip(graph.terminals()).filter(|(l, _)| **l != Tables::NO_LAYER) {
+            routes[usize::from(*layer)] += u64::from(*terminals);
+        }
+    }
+    let parts = parts(&routes, budget);
+    let turn = Turn::new(fabric);
+    for (dest, row) in layers.chunks_mut(switches).enumerate() {
+        let home = fabric.home(DestId::at(dest)).index();
+        for (source, layer) in row.iter_mut().enumerate().filter(|(_, l)| **l != Tables::NO_LAYER) {
+            let parts = &parts[usize::from(*layer)];
+            *layer = parts[turn.of(source, home, parts.len())];
+        }
+    }
+}
+
+/// The layers, below `budget`, that the routes of each layer may be split over, itself first: each
+/// further one goes to the layer whose parts are largest. O(budget × layers).
+fn parts(routes: &[u64], budget: usize) -> Vec<Vec<u8>> {
+    let mut parts: Vec<Vec<u8>> = (0..routes.len() as u8).map(|l| vec![l]).collect();
+    for next in routes.len()..budget {
+        let size = |l: &usize| routes[*l] / parts[*l].len() as u64;
+        // The first of several.
+        let Some(fullest) = (0..routes.len()).rev().max_by_key(size) else { break };
+        parts[fullest].push(next as u8);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::generate;
+
+    #[test]
+    fn the_fullest_layers_get_most_parts() {
+        assert_eq!(parts(&[70, 29, 1], 8), [vec![0, 3, 4, 6, 7], vec![1, 5], vec![2]]);
+        assert_eq!(parts(&[4, 4], 3), [vec![0, 2], vec![1]]);
+        assert_eq!(parts(&[4, 4], 2), [vec![0], vec![1]]);
+    }
+
+    #[test]
+    fn a_pick_is_one_of_the_mask_and_all_are_picked() {
+        let turn = Turn { by_pair: false };
+        let picked: Vec<u8> = (0..4).map(|source| turn.pick(source, 9, 0b1010_0010)).collect();
+        assert_eq!(picked, [1, 5, 7, 1]);
+        let turn = Turn { by_pair: true };
+        let mut count = [0; 8];
+        (0..3000).for_each(|n| count[usize::from(turn.pick(n % 50, n / 50, 0b1010_0010))] += 1);
+        assert!(count.iter().all(|n| [0..1, 900..1100].iter().any(|r| r.contains(n))), "{count:?}");
+        assert_eq!(count.iter().sum::<i32>(), 3000);
+    }
+
+    #[test]
+    fn parts_hold_routes_of_one_layer_only_and_equally_many() {
+        let fabric = generate("torus:6,hosts=1").unwrap();
+        let mut layers: Vec<u8> = (0..6 * 12).map(|at| if at % 6 == at / 6 { 1 } else { 0 }).collect();
+        layers[71] = Tables::NO_LAYER;
+        let before = layers.clone();
+        split(&fabric, &Graph::new(&fabric), &mut layers, 2, 4);
+        for (old, new) in before.iter().zip(&layers) {
+            assert_eq!((*old == Tables::NO_LAYER, *old == 1), (*new == Tables::NO_LAYER, *new == 1));
+        }
+        for part in [0, 2, 3] {
+            assert!((21..=22).contains(&layers.iter().filter(|l| **l == part).count()), "{layers:?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Routes are spread over all layers of the budget, and what that is worth.
+
+use std::sync::Arc;
+
+use sarouter::generate::generate;
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Tables};
+use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::traffic::script::{Exchange, Script};
+use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
+use sarouter::verify::judge;
+
+fn route(name: &str, fabric: &Fabric, demand: &Demand, layers: u64, options: &EngineOptions) -> Tables {
+    let budget = LayerBudget::new(layers).unwrap();
+    let tables = engine(name, options).unwrap().route(fabric, demand, budget).unwrap();
+    let verdict = judge(fabric, &tables, budget);
+    assert!(verdict.accepted, "{name}: {:?}", verdict.findings);
+    tables
+}
+
+/// Routes between different switches on each layer.
+fn on_layers(fabric: &Fabric, tables: &Tables, layers: usize) -> Vec<usize> {
+    let mut count = vec![0; layers];
+    for d in fabric.terminal_ids().map(|t| fabric.dest_of_terminal(t)) {
+        for s in fabric.switch_ids().filter(|s| *s != fabric.home(d)) {
+            tables.layer(s, d).iter().for_each(|l| count[usize::from(l.get())] += 1);
+        }
+    }
+    count
+}
+
+/// No layer has twice its share; `dfsssp` only where one layer is enough, as it splits layers but
+/// moves no route to where others are.
+#[test]
+fn no_layer_has_twice_its_share() {
+    let cases = [
+        ("balanced", "kary:4,3"),
+        ("balanced", "dragonfly:4,2,2,9"),
+        ("balanced", "random:20,60,60,seed=2"),
+        ("balanced", "torus:6x5,hosts=2"),
+        ("dfsssp", "kary:4,3"),
+        ("sar", "fattree:10x18,5"),
+    ];
+    for (name, spec) in cases {
+        let fabric = generate(spec).unwrap();
+        let tables = route(name, &fabric, &Demand::oblivious(), 8, &EngineOptions::default());
+        let count = on_layers(&fabric, &tables, 8);
+        let share = count.iter().sum::<usize>() / 8;
+        assert!(count.iter().all(|n| (1..2 * share).contains(n)), "{name} on {spec}: {count:?}");
+    }
+}
+
+/// With one layer for each job, jobs are told one service level: nothing is spread.
+#[test]
+fn layers_of_jobs_are_not_spread() {
+    let fabric = generate("fattree:10x18,5").unwrap();
+    let job = Group::new(fabric.terminal_ids().step_by(5).collect());
+    let demand = Demand::new(vec![job], Vec::new());
+    let options = EngineOptions { layer_per_job: true, ..EngineOptions::default() };
+    for name in ["balanced", "sar"] {
+        let tables = route(name, &fabric, &demand, 8, &options);
+        let count = on_layers(&fabric, &tables, 8);
+        assert!(count[0] * 10 >= count.iter().sum::<usize>() * 9, "{name}: {count:?}");
+    }
+}
+
+/// Routes that stay as they are keep their layers.
+#[test]
+fn unchanged_routes_keep_their_layers() {
+    let fabric = generate("dragonfly:4,2,2,9").unwrap();
+    let half = |from: usize| Group::new(fabric.terminal_ids().skip(from).step_by(2).collect());
+    let before = Demand::new(vec![half(0)], Vec::new());
+    let old = route("balanced", &fabric, &before, 8, &EngineOptions::default());
+    let options = EngineOptions {
+        previous: Some(Arc::new(old.clone())),
+        served: Some(before),
+        ..EngineOptions::default()
+    };
+    let after = Demand::new(vec![half(0), half(1)], Vec::new());
+    let new = route("balanced", &fabric, &after, 8, &options);
+    let mut same = 0;
+    for d in fabric.dest_ids().filter(|d| new.ports_to(*d) == old.ports_to(*d)) {
+        assert_eq!(new.layers_to(d), old.layers_to(d));
+        same += 1;
+    }
+    assert!(same * 3 >= fabric.dest_count() && old.layers_used() == 8, "{same} trees are the same");
+}
+
+/// Ticks of a full exchange.
+fn exchange(fabric: &Fabric, tables: &Tables, order: Exchange) -> u64 {
+    let net = Net::of_fabric(fabric);
+    let router = TableRouter::new(fabric, &net, tables).unwrap();
+    let script = match order {
+        Exchange::Random => Script::in_random_order(net.hosts(), net.terminals(), 2048, 1),
+        order => Script::all_to_all(net.hosts(), net.terminals(), order, 2048),
+    };
+    let mut simulator = Simulator::new(&net, Settings::qdr(), &router, script, 1).unwrap();
+    assert_eq!(simulator.run(u64::MAX), Ended::Finished);
+    simulator.traffic.finished().unwrap()
+}
+
+/// The same ways take less time on eight layers than on one, on which a tree needs no other.
+#[test]
+fn a_full_exchange_gains_by_layers() {
+    let fabric = generate("kary:6,3").unwrap();
+    for name in ["dfsssp", "balanced"] {
+        let tables = route(name, &fabric, &Demand::oblivious(), 8, &EngineOptions::default());
+        let (ports, mut layers) = tables.clone().into_raw();
+        layers.iter_mut().filter(|l| **l != Tables::NO_LAYER).for_each(|l| *l = 0);
+        let one = Tables::new(&fabric, name, ports, layers).unwrap();
+        for order in [Exchange::Shift, Exchange::Random] {
+            let (many, few) = (exchange(&fabric, &tables, order), exchange(&fabric, &one, order));
+            assert!(many * 10 < few * 9, "{name}, {order:?}: {many} and {few}");
+        }
+    }
+}
