@@ -8,24 +8,30 @@
 
 use std::time::Instant;
 
-use sarouter::generate::generate;
 use sarouter::generate::mix;
 use sarouter::generate::rng::Rng;
 use sarouter::generate::schedule::{Moment, Request, schedule_with};
+use sarouter::generate::{angara, generate};
+use sarouter::model::Transit;
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::placement::usual::usual;
-use sarouter::placement::{Answer, Board, Insist, Question, Switched};
+use sarouter::placement::{Answer, Board, Direct, Insist, Question, Switched};
 use sarouter::replay::history::GENERATED_START;
 use sarouter::replay::trace::{self, Content};
 
-fn board(spec: &str) -> Board {
+/// Of a direct torus, jobs stay on their own nodes where `own` says so.
+fn board(spec: &str, own: bool) -> Board {
+    if angara::is_angara(spec) {
+        let transit = if own { Transit::Job } else { Transit::Any };
+        return Board::Direct(Direct::new(angara::torus(spec).unwrap(), transit));
+    }
     let fabric = generate(spec).unwrap();
     Board::Switched(Switched::new(&fabric, &name_hosts(&fabric, &NodeNames::default())))
 }
 
 /// Milliseconds to answer for 64 nodes, the middle of 21 questions, running jobs prepared.
 fn time(spec: &str) -> (usize, f64, f64) {
-    let board = board(spec);
+    let board = board(spec, false);
     let nodes = board.names().len() as u32;
     let mut order: Vec<u32> = (0..nodes).collect();
     Rng::new(7).shuffle(&mut order);
@@ -52,8 +58,12 @@ fn time(spec: &str) -> (usize, f64, f64) {
 struct Outcome {
     /// Predicted largest load of a channel of each job with several nodes, when it starts.
     predicted: Vec<u64>,
-    /// Jobs on several switches.
+    /// Jobs on several switches (of a direct torus: with more hops than one).
     multi_switch: usize,
+    /// Channels of those jobs that running jobs use as well.
+    shared: Vec<u64>,
+    /// Jobs that some pair of nodes had no route in.
+    unroutable: usize,
     wait: f64,
 }
 
@@ -79,9 +89,14 @@ fn run(board: &Board, requests: &[Request], select: bool, hold: i64) -> Outcome 
             (true, Answer::Chosen(choice)) => choice.nodes,
             _ => usual(moment.size, &free),
         };
-        let predicted = board.predict(&running, &nodes)?;
-        outcome.predicted.push(predicted.max);
-        outcome.multi_switch += usize::from(predicted.extent > 1);
+        match board.predict(&running, &nodes) {
+            Some(predicted) => {
+                outcome.predicted.push(predicted.max);
+                outcome.multi_switch += usize::from(predicted.extent > 1);
+                outcome.shared.push(predicted.shared as u64);
+            }
+            None => outcome.unroutable += 1,
+        }
         Some(nodes)
     };
     let started = schedule_with(board.names().len(), &sorted, &mut choose);
@@ -102,18 +117,24 @@ fn percentile(values: &[u64], share: f64) -> u64 {
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
 }
 
-fn compare(name: &str, fabric: &str, requests: &[Request]) {
-    let board = board(fabric);
+fn compare(name: &str, fabric: &str, own: bool, requests: &[Request]) {
+    let board = board(fabric, own);
     let off = run(&board, requests, false, 0);
-    println!("\n{name} on {fabric}: {} jobs, {} of several nodes", requests.len(), off.predicted.len());
-    println!("| selection | mean predicted max | 95 % | multi-switch jobs | mean wait, s |");
-    println!("|---|---:|---:|---:|---:|");
+    let several = requests.iter().filter(|r| r.size > 1).count();
+    let rule = if own { ", routes on the job's own nodes" } else { "" };
+    println!("\n{name} on {fabric}{rule}: {} jobs, {several} of several nodes", requests.len());
+    println!(
+        "| selection | mean predicted max | 95 % | multi-switch jobs | shared channels | not routable | mean wait, s |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|");
     let row = |label: &str, o: &Outcome| {
         println!(
-            "| {label} | {:.1} | {} | {} | {:.1} |",
+            "| {label} | {:.1} | {} | {} | {:.1} | {} | {:.1} |",
             mean(&o.predicted),
             percentile(&o.predicted, 0.95),
             o.multi_switch,
+            mean(&o.shared),
+            o.unroutable,
             o.wait
         );
     };
@@ -131,11 +152,17 @@ fn main() {
         let (nodes, preparing, asking) = time(spec);
         println!("| `{spec}` | {nodes} | {preparing:.1} | {asking:.2} |");
     }
-    for fabric in ["fattree:10x18,5", "torus:6x6x5,hosts=1"] {
+    let fabrics = [
+        ("fattree:10x18,5", false),
+        ("torus:6x6x5,hosts=1", false),
+        ("angara:6x6x5", false),
+        ("angara:6x6x5", true),
+    ];
+    for (fabric, own) in fabrics {
         let Ok(trace) = trace::load("generated:tsubame2,days=30,seed=1", None) else { continue };
         let Content::Generated(mix, days, seed) = trace.content else { continue };
         let mix: &mix::Mix = mix;
-        compare("a generated month", fabric, &mix.requests(180, GENERATED_START, days, seed));
+        compare("a generated month", fabric, own, &mix.requests(180, GENERATED_START, days, seed));
     }
     for source in traces {
         let trace = trace::load(&source, None).unwrap();
@@ -146,6 +173,6 @@ fn main() {
             .map(|j| Request { submit: j.submit, run: j.end.unwrap_or(j.start) - j.start, size: j.size })
             .collect();
         requests.sort_by_key(|r| r.submit);
-        compare(&trace.name, "fattree:6x8,4", &requests);
+        compare(&trace.name, "fattree:6x8,4", false, &requests);
     }
 }
