@@ -222,14 +222,27 @@ fn on_a_direct_torus_each_job_gets_tables_that_go_with_it() {
     assert!(told(&site, "9").is_none());
 }
 
+/// Routes spread over all layers, and the next ones may be spread otherwise.
 #[test]
-fn a_job_is_told_the_layer_of_its_routes() {
+fn a_job_with_routes_on_several_layers_is_told_why_it_has_no_level() {
     let site = site("deadline_seconds = 100");
     let serving = Serving::start(&site);
     serving.line();
     assert_eq!(prolog(&site, &JOB).1["outcome"], "in_force");
     let text = told(&site, "7").unwrap();
-    // A tree needs one layer.
+    assert!(!text.contains("SAROUTER_SL") && text.contains("set routing.layer_per_job"), "{text}");
+    assert_eq!(serving.stop(), 0);
+}
+
+#[test]
+fn a_job_is_told_the_layer_of_its_routes() {
+    let site = site("deadline_seconds = 100");
+    let text = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
+    site.replace("sarouter.toml", &text.replace("[routing]\n", "[routing]\nlayers = 1\n"));
+    let serving = Serving::start(&site);
+    serving.line();
+    assert_eq!(prolog(&site, &JOB).1["outcome"], "in_force");
+    let text = told(&site, "7").unwrap();
     assert!(text.contains("SAROUTER_ROUTED=yes") && text.contains("SAROUTER_SL=0"), "{text}");
     assert!(text.contains("SAROUTER_EPOCH=2"), "{text}");
     assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
