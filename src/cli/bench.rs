@@ -192,12 +192,17 @@ fn row(
     Ok(Row { fabric: spec.to_string(), engine: engine.to_string(), lower_bound, opensm, ours, speedup })
 }
 
-/// The root for OpenSM's `updn` where it finds none, as ours.
+/// Roots for OpenSM's `updn` where it finds none: the top of the tree, or else the one of ours.
 fn root(fabric: &Fabric) -> Vec<SwitchId> {
     let graph = Graph::new(fabric);
     let distances = Distances::new(&graph);
     let found = histogram_roots(&graph, &distances);
-    if found.is_empty() { vec![graph.switch_id(centre(&graph, &distances))] } else { Vec::new() }
+    let top = if found.is_empty() { fattree::roots(fabric) } else { Vec::new() };
+    match (found.is_empty(), top.is_empty()) {
+        (false, _) => Vec::new(),
+        (true, false) => top,
+        (true, true) => vec![graph.switch_id(centre(&graph, &distances))],
+    }
 }
 
 /// OpenSM's engine.
