@@ -192,17 +192,17 @@ fn row(
     Ok(Row { fabric: spec.to_string(), engine: engine.to_string(), lower_bound, opensm, ours, speedup })
 }
 
-/// Roots for OpenSM's `updn` where it finds none: the top of the tree, or else the one of ours.
+/// Roots for OpenSM's `updn`: the top of a tree, of which it finds but a part where boards hide it;
+/// elsewhere, if it finds none, the one of ours.
 fn root(fabric: &Fabric) -> Vec<SwitchId> {
+    let top = fattree::roots(fabric);
+    if !top.is_empty() {
+        return top;
+    }
     let graph = Graph::new(fabric);
     let distances = Distances::new(&graph);
     let found = histogram_roots(&graph, &distances);
-    let top = if found.is_empty() { fattree::roots(fabric) } else { Vec::new() };
-    match (found.is_empty(), top.is_empty()) {
-        (false, _) => Vec::new(),
-        (true, false) => top,
-        (true, true) => vec![graph.switch_id(centre(&graph, &distances))],
-    }
+    if found.is_empty() { vec![graph.switch_id(centre(&graph, &distances))] } else { Vec::new() }
 }
 
 /// OpenSM's engine.
