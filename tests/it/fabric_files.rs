@@ -270,7 +270,7 @@ prop_compose! {
         for (guid, description) in &switches {
             let mut guid = 8 * guid;
             while !guids.insert(guid) { guid += 8; }
-            ids.push(builder.switch(Guid::new(guid).unwrap(), 64, next_lid(), description).unwrap());
+            ids.push(builder.switch(Guid::new(guid).unwrap(), 80, next_lid(), description).unwrap());
         }
         let mut take = |s: usize| { free[s] += 1; PortNum::new(free[s]).unwrap() };
         let mut choices = choices.into_iter();
