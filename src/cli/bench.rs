@@ -210,8 +210,11 @@ fn theirs(fabric: &Fabric, name: &str, deadline: Duration, keep: Option<&Path>) 
     let roots = if name == "updn" { root(fabric) } else { Vec::new() };
     let mut answer = peers::run(fabric, name, &roots, deadline)?;
     if name == "ftree" && matches!(answer, peers::Answer::Failed { .. }) {
-        // Told the roots, it does not ask for a pure fat tree.
-        answer = peers::run(fabric, name, &fattree::roots(fabric), deadline)?;
+        // Told the roots, it does not ask for a pure fat tree; without any it would fail once more.
+        let roots = fattree::roots(fabric);
+        if !roots.is_empty() {
+            answer = peers::run(fabric, name, &roots, deadline)?;
+        }
     }
     let routed = match answer {
         peers::Answer::Deadline => {
