@@ -163,14 +163,10 @@ impl Engines {
     /// # Errors
     /// Unknown names, and tables that the checker rejects.
     pub fn new(setup: &Setup) -> Result<Self, PassError> {
-        let in_force = |(name, tables): &(String, Arc<Tables>)| Published {
-            fabric: tables.fabric(),
-            engine: name.clone(),
-            demand: Demand::oblivious(),
-            tables: Arc::clone(tables),
-            told: Vec::new(),
-        };
-        let given = setup.given.iter().map(|given| (given.0.clone(), None, Some(in_force(given))));
+        let given = setup.given.iter().map(|(name, tables)| {
+            let in_force = published(name.clone(), Demand::oblivious(), Arc::clone(tables));
+            (name.clone(), None, Some(in_force))
+        });
         let (mut ready, mut refused) = (given.collect::<Vec<_>>(), Vec::new());
         for name in &setup.engines {
             let plain = name.strip_suffix(":static").unwrap_or(name);
@@ -179,7 +175,7 @@ impl Engines {
             let nobody = JobMap::new(DateTime::<Utc>::UNIX_EPOCH, Vec::new());
             match decide(&view(setup, nobody, policy.clone()), None) {
                 Ok(decided) => {
-                    let plan = decided.plan.map(|checked| published(checked.plan.into_inner()));
+                    let plan = decided.plan.map(|checked| planned(checked.plan.into_inner()));
                     let (policy, tables) = if is_static { (None, plan) } else { (Some(policy), None) };
                     ready.push((name.clone(), policy, tables));
                 }
@@ -216,14 +212,12 @@ fn view(setup: &Setup, jobs: JobMap, policy: Policy) -> View {
     View { fabric: Arc::clone(&setup.fabric), nodes: Arc::clone(&setup.nodes), jobs, policy }
 }
 
-fn published(plan: Plan) -> Published {
-    Published {
-        fabric: plan.tables.fabric(),
-        engine: plan.engine,
-        demand: plan.demand,
-        tables: Arc::new(plan.tables),
-        told: Vec::new(),
-    }
+fn published(engine: String, demand: Demand, tables: Arc<Tables>) -> Published {
+    Published { fabric: tables.fabric(), engine, demand, tables, told: Vec::new() }
+}
+
+fn planned(plan: Plan) -> Published {
+    published(plan.engine, plan.demand, Arc::new(plan.tables))
 }
 
 /// Replays chunks with so many threads; `tick` is told of each snapshot done.
@@ -393,7 +387,7 @@ impl Runner {
             row.routes_changed = Some(measure::changed_routes(&setup.fabric, &before.tables, &plan.tables));
         }
         self.known = Some((plan.demand.clone(), plan.after.effective));
-        self.in_force = Some(published(plan));
+        self.in_force = Some(planned(plan));
         Cost {
             placement: row.placement.clone(),
             time: row.time,

@@ -78,13 +78,12 @@ impl Forest {
     ) -> Result<Tables, RouteError> {
         let n = self.switches;
         let mut ports = self.slots;
-        // All bits set where no route starts.
-        let silent: Vec<u8> =
-            graph.terminals().iter().map(|t| if *t > 0 { 0 } else { Tables::NO_LAYER }).collect();
+        let first = first_layers(graph);
         let finish = |(dest, (ports, layers)): (usize, (&mut [u8], &mut [u8]))| {
             let dest = DestId::at(dest);
             translate(graph, ports, layers, fabric.home(dest).index());
-            layers.iter_mut().zip(&silent).for_each(|(layer, silent)| *layer |= *silent);
+            // All bits are set where no route starts.
+            layers.iter_mut().zip(&first).for_each(|(layer, first)| *layer |= *first);
             ports[fabric.home(dest).index()] = fabric.last_port(dest).get();
         };
         if is_worth_threads(ports.len()) {
@@ -106,6 +105,12 @@ impl Forest {
         let layers = vec![0; self.slots.len()];
         self.into_tables(fabric, graph, engine, layers)
     }
+}
+
+/// Layers of the routes to one destination, by source switch, while all are on the first one:
+/// [`Tables::NO_LAYER`] where no route starts.
+pub fn first_layers(graph: &Graph) -> Vec<u8> {
+    graph.terminals().iter().map(|t| if *t > 0 { 0 } else { Tables::NO_LAYER }).collect()
 }
 
 /// Slots of a tree to ports, but for the home switch; what has no route is on no layer.

@@ -159,6 +159,11 @@ impl Graph {
     }
 }
 
+/// Whether some switches have no hosts, by [`hosts_per_switch`]: what trees have above their leaves.
+pub fn is_indirect(hosts: &[u32]) -> bool {
+    hosts.contains(&0)
+}
+
 /// Number of hosts (not aggregation nodes) attached to each switch.
 pub fn hosts_per_switch(fabric: &Fabric) -> Vec<u32> {
     let mut hosts = vec![0; fabric.switches().len()];

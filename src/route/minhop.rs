@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::forest::first_layers;
 use super::graph::Graph;
 use super::ways::{Ways, bits};
 use super::{Engine, RouteError, is_worth_threads};
@@ -49,9 +50,8 @@ pub fn locally_balanced(
     let n = graph.switches();
     let mut ports = vec![Tables::UNREACHABLE; fabric.dest_count() * n];
     let mut layers = Vec::with_capacity(ports.len());
-    let starts: Vec<u8> =
-        graph.terminals().iter().map(|t| if *t > 0 { 0 } else { Tables::NO_LAYER }).collect();
-    (0..fabric.dest_count()).for_each(|_| layers.extend_from_slice(&starts));
+    let first = first_layers(graph);
+    (0..fabric.dest_count()).for_each(|_| layers.extend_from_slice(&first));
     let threads = if is_worth_threads(ports.len()) { rayon::current_num_threads() } else { 1 };
     // Switches differ in what there is to choose: several blocks per thread even that out.
     let size = if threads > 1 { n.div_ceil(8 * threads) } else { n };

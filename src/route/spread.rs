@@ -5,7 +5,7 @@
 //! a route belongs to depends on the switches at its ends alone: a route that stays as it is keeps
 //! its layer when others change.
 
-use super::graph::{Graph, hosts_per_switch};
+use super::graph::{Graph, hosts_per_switch, is_indirect};
 use crate::model::{DestId, Fabric, Tables};
 
 /// Decides between layers that are equally good for a route.
@@ -21,7 +21,7 @@ impl Turn {
     /// simulating full exchanges in two orders on eight fabrics: by destination or its switch, by
     /// source plus destination or by a hash with the terminal is behind on some in one of them.
     pub fn new(fabric: &Fabric) -> Self {
-        Self { by_pair: hosts_per_switch(fabric).contains(&0) }
+        Self { by_pair: is_indirect(&hosts_per_switch(fabric)) }
     }
 
     /// The place of the routes between two switches among `places`, at least one.

@@ -267,9 +267,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The crossbar moves packets into the output buffer of a link.
     pub(super) fn fill(&mut self, link: u32) {
         loop {
-            let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
-            let (doing, parallel) =
-                (self.links[link as usize].doing, u32::from(self.settings.parallel_fills));
+            let Link { wanted, crossbar_turn, doing, .. } = self.links[link as usize];
+            let parallel = u32::from(self.settings.parallel_fills);
             let wanted = wanted & !(doing & FILLING) as u16;
             if wanted == 0 || (parallel > 0 && (doing & FILLING).count_ones() >= parallel) {
                 return;
@@ -300,7 +299,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else if self.ins[q as usize].input.head != NONE {
             self.todo.push(q);
         }
-        let idle = self.links[link as usize].doing & SENDING == 0 && self.links[link as usize].ready == 0;
+        let Link { doing, ready, .. } = self.links[link as usize];
+        let idle = doing & SENDING == 0 && ready == 0;
         if idle && *self.credit(target) >= flits as i32 {
             *self.credit(target) -= flits as i32;
             self.links[link as usize].cable_turn = (v + 1) & 15;
@@ -354,8 +354,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         if self.settings.output_flits == 0 {
             return self.send_unbuffered(link);
         }
-        let Link { ready, cable_turn, .. } = self.links[link as usize];
-        if self.links[link as usize].doing & SENDING != 0 || ready == 0 {
+        let Link { ready, cable_turn, doing, .. } = self.links[link as usize];
+        if doing & SENDING != 0 || ready == 0 {
             return;
         }
         let mut left = rotate(ready, cable_turn);
@@ -387,8 +387,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     pub(super) fn send_unbuffered(&mut self, link: u32) {
         loop {
-            let Link { wanted, cable_turn, .. } = self.links[link as usize];
-            if self.links[link as usize].doing & SENDING != 0 || wanted == 0 {
+            let Link { wanted, cable_turn, doing, .. } = self.links[link as usize];
+            if doing & SENDING != 0 || wanted == 0 {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };

@@ -8,6 +8,7 @@ use super::search::Search;
 use crate::generate::rng::Rng;
 use crate::model::Fabric;
 use crate::route::cdg::AcyclicLayer;
+use crate::route::graph::is_indirect;
 
 /// The turns that each layer allows.
 pub(super) struct Layers {
@@ -45,7 +46,7 @@ impl Layers {
         }
         if !is_known {
             learn(net, &mut orders, &mut added, all);
-            if !is_tree(net) {
+            if !is_indirect(&net.hosts) {
                 repeat(&mut orders, &added);
             }
         }
@@ -164,18 +165,13 @@ fn up_down_keys(net: &Net, levels: &[u32]) -> Vec<u32> {
 /// above them in every fourth, and so on.
 fn raised(net: &Net, levels: &[u32], layer: u8) -> Vec<u32> {
     let deepest = levels.iter().max().copied().unwrap_or(0);
-    if layer == 0 || !is_tree(net) || deepest == 0 {
+    if layer == 0 || !is_indirect(&net.hosts) || deepest == 0 {
         return levels.to_vec();
     }
     let level = deepest - layer.trailing_zeros().min(deepest - 1);
     let mut rng = Rng::new(u64::from(layer));
     let is_raised = levels.iter().map(|l| rng.below(3) == 0 && *l == level);
     levels.iter().zip(is_raised).map(|(l, raised)| if raised { 0 } else { l + 1 }).collect()
-}
-
-/// Whether some switches have no hosts.
-fn is_tree(net: &Net) -> bool {
-    (0..net.switches()).any(|s| net.hosts[s] == 0)
 }
 
 /// Channels of a breadth-first spanning tree from the topmost switch of each part, without the
