@@ -85,7 +85,7 @@ pub struct EngineOptions {
     /// The demand that these tables serve: jobs that are in it have good routes already, those that
     /// are not get new ones. Without it every job's routes are taken over.
     pub served: Option<Demand>,
-    /// All routes inside one job on one layer (`balanced`, `sar`).
+    /// All routes inside one job on one layer (`balanced`, `sar`, `sar-literal`).
     pub layer_per_job: bool,
 }
 
@@ -108,7 +108,8 @@ const ENGINES: &[(&str, Make)] = &[
     ("lash", |_| Box::new(lash::Lash)),
     ("fattree", |_| Box::new(fattree::FatTree)),
     ("torus", |_| Box::new(torus::Torus)),
-    ("sar", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job })),
+    ("sar", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, literal: false })),
+    ("sar-literal", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, literal: true })),
     ("nue", |_| Box::new(nue::Nue { job_aware: false })),
     ("sar-nue", |_| Box::new(nue::Nue { job_aware: true })),
 ];
@@ -120,7 +121,7 @@ pub fn names() -> Vec<&'static str> {
 
 /// Whether the routes of the engine of that name depend on the jobs.
 pub fn serves_jobs(name: &str) -> bool {
-    ["balanced", "sar", "sar-nue"].contains(&name)
+    ["balanced", "sar", "sar-literal", "sar-nue"].contains(&name)
 }
 
 /// The engine of that name.

@@ -3,7 +3,8 @@
 //!
 //! Two things the algorithm leaves open are decided so that jobs on few switches spread well:
 //! among jobs of one size, destinations are taken job by job and in turn over the job's switches;
-//! and a route weighs as soon as it is chosen, not only when all routes to its destination are.
+//! and a route weighs as soon as it is chosen. `sar-literal` reads the algorithm's lines 7 to 10 to
+//! the letter instead: routes weigh when all those to their destination are chosen.
 
 use std::cmp::Reverse;
 
@@ -19,16 +20,18 @@ use crate::model::{Demand, Fabric, LayerBudget, Role, Tables, TerminalId};
 pub struct Sar {
     /// All routes inside one job on one layer (see [`job_layers`]).
     pub layer_per_job: bool,
+    /// Routes weigh only when all to their destination are chosen.
+    pub literal: bool,
 }
 
 impl Engine for Sar {
     fn name(&self) -> &'static str {
-        "sar"
+        if self.literal { "sar-literal" } else { "sar" }
     }
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        let forest = job_aware_forest(fabric, &graph, demand);
+        let forest = job_aware_forest(fabric, &graph, demand, self.literal);
         if !self.layer_per_job || demand.is_oblivious() {
             return dfsssp::layered(fabric, &graph, forest, self.name(), budget);
         }
@@ -38,9 +41,9 @@ impl Engine for Sar {
 }
 
 /// The trees of Algorithm 5.1, lines 5–16: terminals of jobs, largest job first, over weights that
-/// count routes inside jobs; then storage, then all others, each over weights of their own.
-/// O(terminals × (switches + channels)).
-pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Forest {
+/// count routes inside jobs, at once or (`literal`) tree by tree; then storage, then all others, each
+/// over weights of their own. O(terminals × (switches + channels)).
+fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, literal: bool) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);
     let mut builder = TreeBuilder::new(graph);
@@ -50,7 +53,13 @@ pub fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand) -> Fore
     for t in largest_job_first(fabric, demand, &sharing.groups) {
         levels.search(graph, fabric.terminal(t).switch.index());
         let sources = sharing.sources(fabric, demand, t);
-        builder.spread(&levels, sources, &mut weights, forest.tree_mut(t.index()));
+        let tree = forest.tree_mut(t.index());
+        if literal {
+            builder.cheapest(&levels, &weights, tree);
+            builder.add_load(&levels, sources, &mut weights);
+        } else {
+            builder.spread(&levels, sources, &mut weights, tree);
+        }
         done[t.index()] = true;
     }
     let hosts = hosts_per_switch(fabric);
