@@ -89,8 +89,12 @@ impl Router for AnyRouter<'_> {
         of!(self, r => r.hop(at, header, view, rng))
     }
     #[inline]
-    fn fetch(&self, at: u32, header: &Header) -> u32 {
-        of!(self, r => r.fetch(at, header))
+    fn fetch(&self, at: u32, header: &Header) {
+        of!(self, r => r.fetch(at, header));
+    }
+    #[inline]
+    fn foresee(&self, at: u32, header: &Header) -> u32 {
+        of!(self, r => r.foresee(at, header))
     }
     #[inline]
     fn taken(&self, header: &mut Header, hop: Hop) {

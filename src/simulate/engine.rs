@@ -12,7 +12,7 @@
 use super::net::Net;
 use super::router::Router;
 use super::settings::Settings;
-use super::state::{Content, In, Link, List, NONE, Out, Packet, Space};
+use super::state::{Content, In, Link, List, NONE, Out, Packet, Places, Space};
 use super::stats::Stats;
 use super::traffic::{Message, Traffic};
 use super::wheel::Wheel;
@@ -28,9 +28,6 @@ pub(super) const THROUGH: u64 = 5;
 /// From here on events that cannot move a packet by themselves.
 pub(super) const WAKE: u64 = 6;
 pub(super) const RECONSIDER: u64 = 7;
-
-/// Events that are looked at together before they happen.
-const BATCH: usize = 16;
 
 /// Lanes of all links whose state stays in the processor's nearer caches.
 const SMALL: usize = 1 << 13;
@@ -70,6 +67,7 @@ impl Times {
 
 /// What a terminal is sending.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct Host {
     pub(super) message: Option<Message>,
     /// Bytes of the message that are not in packets yet.
@@ -102,9 +100,8 @@ pub struct Simulator<'a, R, T> {
     /// The traffic.
     pub traffic: T,
     pub(super) links: Vec<Link>,
-    /// Ticks that each link spent sending.
-    pub(super) busy: Vec<u64>,
     pub(super) space: Vec<Space>,
+    pub(super) places: Places,
     pub(super) outs: Vec<Out>,
     pub(super) ins: Vec<In>,
     pub(super) packets: Vec<Packet>,
@@ -120,8 +117,8 @@ pub struct Simulator<'a, R, T> {
     pub(super) wheel: Wheel,
     /// By kind of event: the wheel's queue that it usually belongs to.
     likely: [u8; 8],
-    /// Events that may move a packet.
-    pub(super) pending: u64,
+    /// Events to come that cannot move a packet by themselves.
+    pub(super) idle: usize,
     pub(super) in_vain: u64,
     pub(super) stopped: bool,
     pub(super) rng: Rng,
@@ -129,7 +126,9 @@ pub struct Simulator<'a, R, T> {
     pub(super) head_delay: u64,
     pub(super) reconsider: u64,
     /// Whether the state is too large for the processor's nearer caches.
-    fetches: bool,
+    pub(super) fetches: bool,
+    /// Whether the routing looks at the lanes of all channels of a switch.
+    pub(super) looks_around: bool,
     /// Reciprocal of the speed-up; 0 for no limit.
     pub(super) fill: f64,
     pub(super) any_first_lane: bool,
@@ -161,13 +160,15 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         }
         let space = Space { credit: settings.input_flits as i32, room: settings.output_flits as i32 };
         let out = Out { output: List::EMPTY, waiting: List::EMPTY };
-        let empty = In { input: List::EMPTY, next: NONE, prev: NONE, turn: 0, in_list: false, read: false };
+        let empty =
+            In { input: List::EMPTY, next: NONE, prev: NONE, need: 0, turn: 0, in_list: false, read: false };
         let link = |l: usize| Link {
             to: match l {
                 _ if l < net.channels() => net.to(l as u32),
                 _ if l < net.channels() + net.terminals() => net.home((l - net.channels()) as u32),
                 _ => NONE,
             },
+            busy: 0,
             doing: 0,
             reading: 0,
             cable_turn: 0,
@@ -192,8 +193,8 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             router,
             traffic,
             links: (0..net.links()).map(link).collect(),
-            busy: vec![0; net.links()],
             space: vec![space; net.links() * per_link],
+            places: Places::new(router.is_adaptive(), net.links(), per_link),
             outs: vec![out; net.links() * per_link],
             ins: vec![empty; net.links() * per_link],
             packets: Vec::new(),
@@ -206,12 +207,13 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             now: 0,
             wheel,
             likely: [head, cable, cable, back, back, cable, 0, 0],
-            pending: 0,
+            idle: 0,
             in_vain: 0,
             stopped: false,
             rng: Rng::new(seed),
             link_delay,
             head_delay,
+            looks_around: router.is_adaptive(),
             fetches: net.links() * per_link > SMALL,
             reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
             fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
@@ -235,7 +237,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
 
     /// Ticks that each link spent sending, by link.
     pub fn busy(&self) -> Vec<u64> {
-        self.busy.clone()
+        self.links.iter().map(|l| l.busy).collect()
     }
 
     /// From now on no terminal starts a message.
@@ -248,20 +250,26 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         let mut events = Vec::new();
         self.wake_hosts();
         loop {
-            if self.pending == 0 && self.live > 0 && self.is_stuck() {
+            if self.live > 0 && self.wheel.len() == self.idle && self.is_stuck() {
                 return Ended::Deadlock;
             }
             let Some(time) = self.wheel.next(until, &mut events) else {
-                let over = self.wheel.is_empty();
+                let over = self.wheel.len() == 0;
                 self.now = if over { self.now } else { until };
                 return if over { Ended::Finished } else { Ended::Time };
             };
             self.now = time;
-            for some in events.chunks(BATCH) {
-                if self.fetches {
-                    self.fetch(some);
+            if self.fetches {
+                self.fetch_slots();
+            }
+            events.iter().for_each(|e| self.handle(*e));
+            for line in 0..self.wheel.lines() {
+                while let Some(e) = self.wheel.pop(line) {
+                    if self.fetches {
+                        self.fetch(line);
+                    }
+                    self.handle(e);
                 }
-                some.iter().for_each(|e| self.handle(*e));
             }
         }
     }
@@ -276,38 +284,14 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         self.in_vain > IN_VAIN * self.reconsider * (self.live + 1)
     }
 
-    /// Reads what a few events are going to look at. These reads do not depend on each other, so
-    /// the processor waits for memory once per batch instead of several times per event.
-    fn fetch(&self, events: &[u64]) {
-        let mut sum = 0;
-        for e in events {
-            let (kind, a) = (e & 15, (e >> 4) as usize & 0x0fff_ffff);
-            match kind {
-                ARRIVE | DELIVER => sum ^= self.packets[a].link,
-                READ | SENT | THROUGH => {
-                    let out = self.outs[a << self.shift];
-                    sum ^= out.output.head ^ self.links[a].doing;
-                }
-                CREDIT => sum ^= self.outs[a].output.head ^ self.links[a >> self.shift].doing,
-                _ => {}
-            }
-        }
-        for e in events.iter().filter(|e| *e & 15 == ARRIVE) {
-            let packet = &self.packets[(e >> 4) as usize & 0x0fff_ffff];
-            let q = (packet.link << self.shift) + u32::from(packet.header.lane);
-            let at = self.links[packet.link as usize].to;
-            sum ^= self.ins[q as usize].input.head ^ self.router.fetch(at, &packet.header);
-        }
-        std::hint::black_box(sum);
-    }
-
     #[inline]
     pub(super) fn handle(&mut self, e: u64) {
         let (a, b) = ((e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
         let kind = e & 15;
         if kind < WAKE {
-            self.pending -= 1;
             self.in_vain = 0;
+        } else {
+            self.idle -= 1;
         }
         match kind {
             ARRIVE => self.arrive(a),
@@ -344,7 +328,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
 
     #[inline]
     pub(super) fn at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
-        self.pending += u64::from(kind < WAKE);
+        self.idle += usize::from(kind >= WAKE);
         let likely = self.likely[kind as usize];
         self.wheel.push(likely, time.max(self.now + 1), event(kind, a, b));
     }

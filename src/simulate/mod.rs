@@ -13,6 +13,7 @@ mod any;
 mod audit;
 pub mod deadlock;
 pub mod engine;
+mod fetch;
 pub mod net;
 pub mod patterns;
 pub mod router;

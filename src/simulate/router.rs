@@ -1,5 +1,6 @@
 //! Who says where a packet goes: [`Router`], and the routings that follow tables.
 
+use super::fetch::prefetch;
 use super::net::{NO_LINK, Net};
 use super::state::View;
 use crate::generate::rng::Rng;
@@ -67,11 +68,13 @@ pub trait Router: Sync {
     /// A packet is first in its buffer at switch `at`: where to. At the home switch that is
     /// usually the terminal's link. Must not change the header: it may be called again for the same hop.
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop;
-    /// Reads from memory what [`Router::hop`] is going to need and returns something made of it:
-    /// called some events ahead, only to have it in the processor's cache.
+    /// Has brought near what [`Router::hop`] is going to read; called some events ahead.
     #[inline]
-    fn fetch(&self, _at: u32, _header: &Header) -> u32 {
-        0
+    fn fetch(&self, _at: u32, _header: &Header) {}
+    /// The link that [`Router::hop`] is going to say, if that is settled, or [`NO_LINK`].
+    #[inline]
+    fn foresee(&self, _at: u32, _header: &Header) -> u32 {
+        NO_LINK
     }
     /// The packet takes the hop.
     #[inline]
@@ -108,6 +111,9 @@ pub struct TableRouter<'a> {
     /// `slots[switch * terminals + destination]`: which of the switch's channels, [`NO_SLOT`] for
     /// none. By switch, since packets at a switch at one time often go to neighbouring numbers.
     slots: Vec<u8>,
+    /// Layers in the same order; empty if there is one only. A terminal often sends to
+    /// neighbouring numbers one after the other.
+    layers: Vec<u8>,
 }
 
 /// No channel.
@@ -120,7 +126,7 @@ impl<'a> TableRouter<'a> {
     /// [`RouterError::NoRoute`] with the first route that is missing.
     pub fn new(fabric: &'a Fabric, net: &'a Net, tables: &'a Tables) -> Result<Self, RouterError> {
         let lanes = tables.layers_used().max(1);
-        let mut router = Self { net, fabric, tables, lanes, slots: Vec::new() };
+        let mut router = Self { net, fabric, tables, lanes, slots: Vec::new(), layers: Vec::new() };
         let mut with_hosts: Vec<u32> = net.hosts().iter().map(|t| net.home(*t)).collect();
         with_hosts.dedup();
         // Round in which a switch was found to reach the destination.
@@ -132,6 +138,13 @@ impl<'a> TableRouter<'a> {
             }
         }
         router.index_slots();
+        if lanes > 1 {
+            let switches = net.switches() as u32;
+            router.layers = (0..switches)
+                .flat_map(|s| (0..net.terminals() as u32).map(move |dst| (s, dst)))
+                .map(|(s, dst)| router.layer(s, dst))
+                .collect();
+        }
         Ok(router)
     }
 
@@ -153,7 +166,12 @@ impl<'a> TableRouter<'a> {
 
     #[inline]
     fn slot(&self, at: u32, dst: u32) -> u8 {
-        self.slots[at as usize * self.net.terminals() + dst as usize]
+        self.slots[self.place(at, dst)]
+    }
+
+    #[inline]
+    fn place(&self, at: u32, dst: u32) -> usize {
+        at as usize * self.net.terminals() + dst as usize
     }
 
     fn check(&self, source: u32, dst: u32, good: &mut [u32]) -> Result<(), RouterError> {
@@ -202,18 +220,22 @@ impl Router for TableRouter<'_> {
         self.lanes
     }
     fn inject(&self, header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
-        if self.lanes == 1 { 0 } else { self.layer(header.from, header.dst) }
+        self.layers.get(self.place(header.from, header.dst)).copied().unwrap_or(0)
     }
     #[inline]
     fn hop(&self, at: u32, header: &Header, _view: &View<'_>, _rng: &mut Rng) -> Hop {
-        if at == header.home {
-            return Hop::to(self.net.ejection(header.dst), header.lane);
-        }
-        Hop::to(self.net.out(at).start + u32::from(self.slot(at, header.dst)), header.lane)
+        Hop::to(self.foresee(at, header), header.lane)
     }
     #[inline]
-    fn fetch(&self, at: u32, header: &Header) -> u32 {
-        u32::from(self.slot(at, header.dst))
+    fn fetch(&self, at: u32, header: &Header) {
+        prefetch(&self.slots, self.place(at, header.dst));
+    }
+    #[inline]
+    fn foresee(&self, at: u32, header: &Header) -> u32 {
+        if at == header.home {
+            return self.net.ejection(header.dst);
+        }
+        self.net.out(at).start + u32::from(self.slot(at, header.dst))
     }
 }
 

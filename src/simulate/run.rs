@@ -122,7 +122,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn outcome(&self, ended: Ended, ticks: u64) -> Outcome {
         let ns = |t: f64| t * f64::from(self.settings.tick_ps) / 1000.0;
         let (stats, time) = (&self.stats, ns(ticks as f64));
-        let busiest = self.busy[..self.net.channels()].iter().copied().max().unwrap_or(0);
+        let busiest = self.links[..self.net.channels()].iter().map(|l| l.busy).max().unwrap_or(0);
         let longest = stats.hops.iter().rposition(|n| *n > 0).map_or(0, |h| h + 1);
         let circle = if ended == Ended::Deadlock { self.wait_cycle() } else { Vec::new() };
         let name = |wait: Wait| Waiting {
@@ -261,7 +261,7 @@ fn given<R: Router, T: Traffic>(
     let mut ended = simulator.run(warm_up);
     if ended == Ended::Time {
         simulator.stats.reset();
-        simulator.busy.fill(0);
+        simulator.links.iter_mut().for_each(|l| l.busy = 0);
         ended = simulator.run(warm_up + measure.max(1));
     }
     (ended, warm_up, true)

@@ -17,14 +17,31 @@ impl List {
     pub(super) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// What is free ahead of a packet on one lane of one link. Indexed `lane * links + link`:
-/// adaptive routings look at one lane of all links of a switch, which are next to each other.
+/// What is free ahead of a packet on one lane of one link. Indexed by [`Places`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Space {
     /// Flits that the sender may still send: room in the input buffer, as far as it knows.
     pub(super) credit: i32,
     /// Flits free in the output buffer.
     pub(super) room: i32,
+}
+
+/// The order of lanes in memory: for adaptive routings one lane of all links of a switch in a row,
+/// since they look at these together; else all lanes of a link.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places {
+    lane: usize,
+    link: usize,
+}
+
+impl Places {
+    pub(super) fn new(adaptive: bool, links: usize, lanes: usize) -> Self {
+        if adaptive { Self { lane: links, link: 1 } } else { Self { lane: 1, link: lanes } }
+    }
+    #[inline]
+    pub(super) fn of(self, link: u32, lane: u32) -> usize {
+        link as usize * self.link + lane as usize * self.lane
+    }
 }
 
 /// A packet is on its way onto the cable of a link.
@@ -55,6 +72,8 @@ pub(super) struct In {
     /// As a member of a list of waiting lanes.
     pub(super) next: u32,
     pub(super) prev: u32,
+    /// Twice the flits of the packet that waits, and 1 if it needs room for a second one.
+    pub(super) need: u32,
     /// Counts first packets: tells a late reconsideration from a due one.
     pub(super) turn: u16,
     /// The first packet waits in a list.
@@ -67,6 +86,8 @@ pub(super) struct In {
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 pub(super) struct Link {
+    /// Ticks that it spent sending.
+    pub(super) busy: u64,
     /// [`SENDING`] and [`FILLING`].
     pub(super) doing: u32,
     /// Receiving switch; [`NONE`] for a link to a terminal.
@@ -93,12 +114,16 @@ pub(super) struct Packet {
     pub(super) next: u32,
     /// The link it is on or last came by.
     pub(super) link: u32,
+    /// The switch to which that leads.
+    pub(super) at: u32,
     /// What it chose.
     pub(super) out: u32,
     pub(super) out_lane: u8,
     pub(super) bubble: bool,
     /// Ticks on a cable.
     pub(super) ticks: u32,
+    /// Payload.
+    pub(super) bytes: u32,
     /// When its last byte is in the input buffer.
     pub(super) tail: u64,
 }
@@ -108,8 +133,6 @@ pub(super) struct Packet {
 pub(super) struct Content {
     /// When its message was made.
     pub(super) born: u64,
-    /// Payload.
-    pub(super) bytes: u32,
     pub(super) tag: u32,
     /// Last packet of its message.
     pub(super) last: bool,
@@ -122,10 +145,28 @@ pub struct View<'a> {
     pub(super) links: &'a [Link],
     pub(super) parallel_fills: u32,
     pub(super) space: &'a [Space],
+    pub(super) places: Places,
     pub(super) lanes: usize,
     pub(super) input_flits: i32,
     pub(super) output_flits: i32,
 }
+
+/// A [`View`] of a simulator that borrows its generator not.
+macro_rules! view {
+    ($simulator:expr) => {
+        $crate::simulate::state::View {
+            net: $simulator.net,
+            links: &$simulator.links,
+            parallel_fills: $simulator.settings.parallel_fills.into(),
+            space: &$simulator.space,
+            places: $simulator.places,
+            lanes: 1 << $simulator.shift,
+            input_flits: $simulator.settings.input_flits as i32,
+            output_flits: $simulator.settings.output_flits as i32,
+        }
+    };
+}
+pub(super) use view;
 
 /// What is ahead on one lane of one link.
 #[derive(Debug, Clone, Copy)]
@@ -155,13 +196,13 @@ impl View<'_> {
     /// What is ahead on a lane of a link.
     #[inline]
     pub fn ahead_on(&self, link: u32, lane: u8) -> Ahead {
-        let (link, lane) = (link as usize, usize::from(lane));
-        self.ahead_of(self.space[lane * self.links.len() + link], self.links[link].doing, lane as u32)
+        let lane = u32::from(lane);
+        self.ahead_of(self.space[self.places.of(link, lane)], self.links[link as usize].doing, lane)
     }
     /// Flits waiting on a lane of a link.
     #[inline]
     pub fn occupancy_on(&self, link: u32, lane: u8) -> u32 {
-        self.occupancy(self.space[usize::from(lane) * self.links.len() + link as usize])
+        self.occupancy(self.space[self.places.of(link, lane.into())])
     }
     /// Most flits that can wait ahead on one lane of a link.
     #[inline]

@@ -2,9 +2,8 @@
 
 use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
 use super::router::{Hop, Router};
-use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, View, is_filling};
+use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, is_filling, view};
 use super::traffic::Traffic;
-use crate::generate::rng::Rng;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub(super) fn sender_may_send(&mut self, link: u32) {
@@ -72,8 +71,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Where a lane is in [`Simulator::space`].
     #[inline]
     pub(super) fn place(&self, lane: u32) -> usize {
-        let own = lane & ((1 << self.shift) - 1);
-        own as usize * self.links.len() + (lane >> self.shift) as usize
+        self.places.of(lane >> self.shift, lane & ((1 << self.shift) - 1))
     }
     #[inline]
     pub(super) fn credit(&mut self, lane: u32) -> &mut i32 {
@@ -86,27 +84,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         &mut self.space[place].room
     }
 
-    pub(super) fn view(&self) -> View<'_> {
-        View {
-            net: self.net,
-            links: &self.links,
-            parallel_fills: self.settings.parallel_fills.into(),
-            space: &self.space,
-            lanes: 1 << self.shift,
-            input_flits: self.settings.input_flits as i32,
-            output_flits: self.settings.output_flits as i32,
-        }
-    }
-
     #[inline]
     pub(super) fn ask_router(&mut self, q: u32) -> Hop {
-        let at = self.links[(q >> self.shift) as usize].to;
-        let header = &self.packets[self.ins[q as usize].input.head as usize].header;
-        // The view without the generator: the routing draws from it meanwhile.
-        let mut rng = std::mem::replace(&mut self.rng, Rng::new(0));
-        let hop = self.router.hop(at, header, &self.view(), &mut rng);
-        self.rng = rng;
-        hop
+        let packet = &self.packets[self.ins[q as usize].input.head as usize];
+        self.router.hop(packet.at, &packet.header, &view!(self), &mut self.rng)
     }
 
     /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
@@ -162,6 +143,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.outs[target].waiting.tail = q;
         let own = &mut self.ins[q as usize];
         (own.prev, own.next, own.in_list) = (last, NONE, true);
+        let flits = u32::from(self.packets[own.input.head as usize].header.flits);
+        own.need = flits << 1 | u32::from(hop.bubble);
     }
 
     pub(super) fn dequeue(&mut self, q: u32) {
@@ -223,15 +206,15 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             }
             let mut q = self.outs[target as usize].waiting.head;
             while q != NONE {
-                let packet = &self.packets[self.ins[q as usize].input.head as usize];
-                let need = i32::from(packet.header.flits) << u32::from(packet.bubble);
-                if need <= free {
+                let waiting = &self.ins[q as usize];
+                let (flits, bubble) = (waiting.need >> 1, waiting.need & 1);
+                if (flits << bubble) as i32 <= free {
                     return Some((v, q));
                 }
-                if !packet.bubble {
+                if bubble == 0 {
                     break;
                 }
-                q = self.ins[q as usize].next;
+                q = waiting.next;
             }
         }
         None
@@ -283,9 +266,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn fill_with(&mut self, target: u32, q: u32, p: u32) {
         let (link, v) = (target >> self.shift, (target & ((1 << self.shift) - 1)) as u8);
         self.links[link as usize].crossbar_turn = (v + 1) & 15;
-        let Packet { header, mut ticks, tail, .. } = self.packets[p as usize];
+        let Packet { header, mut ticks, tail, bytes, .. } = self.packets[p as usize];
         if self.links[link as usize].to == NONE {
-            ticks = self.times(self.contents[p as usize].bytes).ejection;
+            ticks = self.times(bytes).ejection;
         }
         let flits = u32::from(header.flits);
         *self.room(target) -= flits as i32;
@@ -363,7 +346,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             let v = (left.trailing_zeros() as u8 + cable_turn) & 15;
             left &= left - 1;
             let target = (link << self.shift) + u32::from(v);
-            let credit = &mut self.space[(usize::from(v) * self.links.len()) + link as usize].credit;
+            let place = self.place(target);
+            let credit = &mut self.space[place].credit;
             if *credit <= 0 {
                 continue;
             }
@@ -412,17 +396,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// A packet starts on a cable. `sent` is for [`Simulator::sent`]; `read` is the end of its way
     /// through the crossbar, if that is not to come yet.
     pub(super) fn depart(&mut self, p: u32, link: u32, sent: u32, read: Option<(u64, u32)>) {
-        self.packets[p as usize].link = link;
         self.stats.links += 1;
-        self.links[link as usize].doing |= SENDING;
-        if self.links[link as usize].to == NONE {
+        let way = &mut self.links[link as usize];
+        way.doing |= SENDING;
+        let packet = &mut self.packets[p as usize];
+        (packet.link, packet.at) = (link, way.to);
+        if way.to == NONE {
             return self.eject(p, link, sent, read);
         }
-        let packet = &mut self.packets[p as usize];
         // Behind a slower cable the last byte leaves when it is there.
         let end = (self.now + u64::from(packet.ticks)).max(packet.tail);
         packet.tail = end + self.link_delay;
-        self.busy[link as usize] += end - self.now;
+        self.links[link as usize].busy += end - self.now;
         self.end_sending(end, link, sent, read);
         self.at(self.now + self.head_delay, ARRIVE, p, 0);
     }

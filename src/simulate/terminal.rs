@@ -2,7 +2,7 @@
 
 use super::engine::{ARRIVE, CREDIT, DELIVER, SENT, Simulator, Times, WAKE};
 use super::router::{Header, Router};
-use super::state::{Content, NONE, Packet, SENDING};
+use super::state::{Content, NONE, Packet, SENDING, view};
 use super::traffic::{Delivery, Next, Traffic};
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -13,7 +13,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// A packet starts on the cable to its terminal.
     pub(super) fn eject(&mut self, p: u32, link: u32, sent: u32, read: Option<(u64, u32)>) {
-        let Times { ejection, consumption, .. } = self.times(self.contents[p as usize].bytes);
+        let Times { ejection, consumption, .. } = self.times(self.packets[p as usize].bytes);
         let packet = &self.packets[p as usize];
         // The last byte cannot leave before it is there.
         let done = (self.now + u64::from(ejection)).max(packet.tail);
@@ -21,14 +21,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let start = (self.now + self.link_delay).max(host.consumed);
         host.consumed = (start + u64::from(consumption)).max(done + self.link_delay);
         let consumed = host.consumed;
-        self.busy[link as usize] += done - self.now;
+        self.links[link as usize].busy += done - self.now;
         self.end_sending(done, link, sent, read);
         self.at(consumed, DELIVER, p, 0);
     }
 
     pub(super) fn deliver(&mut self, p: u32) {
-        let (header, link) = (self.packets[p as usize].header, self.packets[p as usize].link);
-        let Content { bytes, tag, last, born } = self.contents[p as usize];
+        let Packet { header, link, bytes, .. } = self.packets[p as usize];
+        let Content { tag, last, born } = self.contents[p as usize];
         self.packets[p as usize].next = self.free;
         self.free = p;
         self.live -= 1;
@@ -59,8 +59,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             return;
         }
         let p = self.hosts[t as usize].packet;
-        let header = self.packets[p as usize].header;
-        let bytes = self.contents[p as usize].bytes;
+        let Packet { header, bytes, .. } = self.packets[p as usize];
         let flits = i32::from(header.flits);
         let lanes = if self.any_first_lane { 0..self.router.lanes() } else { header.lane..header.lane + 1 };
         let has_room = |v: &u8| self.space[self.place((link << self.shift) + u32::from(*v))].credit >= flits;
@@ -73,7 +72,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         packet.link = link;
         packet.tail = self.now + self.link_delay + on_cable;
         self.links[link as usize].doing |= SENDING;
-        self.busy[link as usize] += on_cable;
+        self.links[link as usize].busy += on_cable;
         self.stats.links += 1;
         self.stats.injected(t, bytes);
         self.at(self.now + on_cable, SENT, link, 0);
@@ -112,13 +111,21 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let (from, home) = (self.net.home(t), self.net.home(message.dst));
         let flits = self.settings.flits(bytes) as u16;
         let mut header = Header { src: t, dst: message.dst, from, home, flits, ..Header::default() };
-        let mut rng = self.rng.clone();
-        header.lane = self.router.inject(&mut header, &self.view(), &mut rng);
-        self.rng = rng;
+        header.lane = self.router.inject(&mut header, &view!(self), &mut self.rng);
         let ticks = self.times(bytes).link;
-        let packet =
-            Packet { header, next: NONE, link: NONE, out: NONE, out_lane: 0, bubble: false, ticks, tail: 0 };
-        let content = Content { born: message.born, bytes, tag: message.tag, last };
+        let packet = Packet {
+            header,
+            next: NONE,
+            link: NONE,
+            at: from,
+            out: NONE,
+            out_lane: 0,
+            bubble: false,
+            ticks,
+            bytes,
+            tail: 0,
+        };
+        let content = Content { born: message.born, tag: message.tag, last };
         self.live += 1;
         let slot = self.free;
         if slot == NONE {

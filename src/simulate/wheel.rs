@@ -2,33 +2,54 @@
 //!
 //! Most events of a network come after one of a few fixed delays: a packet's time on a cable, a
 //! cable's delay. Those of one delay are made in the order of their times, so each delay has a
-//! queue that is only appended to; memory is walked in order. Everything else goes to a heap.
+//! queue that is only appended to; memory is walked in order, and what comes next is known long
+//! before it is due. Everything else goes to slots of the near future or to a heap.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
-/// Events that come after one delay.
+/// Not an event.
+pub(super) const NO_EVENT: u64 = u64::MAX;
+
+/// Events that come after one delay: a ring of times and events.
 #[derive(Debug)]
 struct Line {
     delay: u64,
-    /// Each time once, with its number of events.
-    times: VecDeque<(u64, usize)>,
-    events: VecDeque<u64>,
+    /// Time of the first event; `u64::MAX` for none.
+    first: u64,
+    /// Its place, and the place behind the last one; both only grow.
+    head: usize,
+    tail: usize,
+    /// As many as a power of two.
+    ring: Vec<(u64, u64)>,
 }
 
 impl Line {
-    #[inline]
-    fn push(&mut self, time: u64, event: u64) {
-        match self.times.back_mut() {
-            Some((last, count)) if *last == time => *count += 1,
-            _ => self.times.push_back((time, 1)),
-        }
-        self.events.push_back(event);
+    fn new(delay: u64) -> Self {
+        Self { delay, first: u64::MAX, head: 0, tail: 0, ring: vec![(0, 0); 64] }
     }
 
     #[inline]
-    fn first(&self) -> u64 {
-        self.times.front().map_or(u64::MAX, |t| t.0)
+    fn push(&mut self, time: u64, event: u64) {
+        let size = self.ring.len();
+        if self.tail - self.head == size {
+            self.grow();
+        }
+        let mask = self.ring.len() - 1;
+        self.ring[self.tail & mask] = (time, event);
+        if self.tail == self.head {
+            self.first = time;
+        }
+        self.tail += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let size = self.ring.len();
+        self.ring.rotate_left(self.head & (size - 1));
+        self.ring.resize(2 * size, (0, 0));
+        (self.head, self.tail) = (0, size);
     }
 }
 
@@ -41,6 +62,8 @@ pub(super) struct Wheel {
     /// Bit per slot that is not empty.
     full: Vec<u64>,
     in_slots: usize,
+    /// Time of the first slot that is not empty; `u64::MAX` for none.
+    first_slot: u64,
     /// Beyond the slots: time, order of insertion, event.
     far: BinaryHeap<Reverse<(u64, u64, u64)>>,
     inserted: u64,
@@ -52,22 +75,27 @@ impl Wheel {
     pub(super) fn new(mut delays: Vec<u64>, reach: u64) -> Self {
         delays.sort_unstable();
         delays.dedup();
-        let line = |delay| Line { delay, times: VecDeque::new(), events: VecDeque::new() };
         let size = (reach + 1).next_power_of_two().max(64) as usize;
         Self {
-            lines: delays.into_iter().map(line).collect(),
+            lines: delays.into_iter().map(Line::new).collect(),
             slots: vec![Vec::new(); size],
             full: vec![0; size / 64],
             in_slots: 0,
+            first_slot: u64::MAX,
             far: BinaryHeap::new(),
             inserted: 0,
             now: 0,
         }
     }
 
-    /// Whether nothing is to come.
-    pub(super) fn is_empty(&self) -> bool {
-        self.in_slots == 0 && self.far.is_empty() && self.lines.iter().all(|l| l.events.is_empty())
+    /// Number of events to come.
+    pub(super) fn len(&self) -> usize {
+        self.in_slots + self.far.len() + self.lines.iter().map(|l| l.tail - l.head).sum::<usize>()
+    }
+
+    /// Number of queues.
+    pub(super) fn lines(&self) -> usize {
+        self.lines.len()
     }
 
     /// The place of the queue of a delay that was given at the start.
@@ -75,7 +103,7 @@ impl Wheel {
         self.lines.iter().position(|l| l.delay == delay).unwrap_or(0) as u8
     }
 
-    /// Adds an event; `time` must be later than the last one taken. `likely` is the place of the
+    /// Adds an event; `time` must be later than the last tick. `likely` is the place of the
     /// queue that it probably belongs to.
     #[inline]
     pub(super) fn push(&mut self, likely: u8, time: u64, event: u64) {
@@ -104,17 +132,15 @@ impl Wheel {
         self.slots[slot].push(event);
         self.full[slot / 64] |= 1 << (slot % 64);
         self.in_slots += 1;
+        self.first_slot = self.first_slot.min(time);
     }
 
-    /// Advances to the next tick that has events, if it is not after `until`, and moves them into
-    /// `events` (emptied first).
+    /// Advances to the next tick that has events, if it is not after `until`, and moves those of
+    /// its slot into `events` (emptied first); then [`Wheel::pop`] has the rest.
     pub(super) fn next(&mut self, until: u64, events: &mut Vec<u64>) -> Option<u64> {
         events.clear();
-        let mut time = self.far.peek().map_or(u64::MAX, |Reverse((time, ..))| *time);
-        if self.in_slots > 0 {
-            time = time.min(self.scan());
-        }
-        time = self.lines.iter().fold(time, |time, line| time.min(line.first()));
+        let mut time = self.far.peek().map_or(u64::MAX, |Reverse((time, ..))| *time).min(self.first_slot);
+        time = self.lines.iter().fold(time, |time, line| time.min(line.first));
         if time > until || time == u64::MAX {
             return None;
         }
@@ -126,18 +152,42 @@ impl Wheel {
             self.far.pop();
             self.put(t, event);
         }
-        let slot = time as usize & (self.slots.len() - 1);
-        self.full[slot / 64] &= !(1 << (slot % 64));
-        self.in_slots -= self.slots[slot].len();
-        events.append(&mut self.slots[slot]);
-        for line in self.lines.iter_mut().filter(|l| l.first() == time) {
-            let count = line.times.pop_front().map_or(0, |t| t.1);
-            let (front, back) = line.events.as_slices();
-            events.extend_from_slice(&front[..count.min(front.len())]);
-            events.extend_from_slice(&back[..count.saturating_sub(front.len())]);
-            line.events.drain(..count);
+        if self.first_slot == time {
+            let slot = time as usize & (self.slots.len() - 1);
+            self.full[slot / 64] &= !(1 << (slot % 64));
+            self.in_slots -= self.slots[slot].len();
+            std::mem::swap(events, &mut self.slots[slot]);
+            self.first_slot = if self.in_slots > 0 { self.scan() } else { u64::MAX };
         }
         Some(time)
+    }
+
+    /// The next event of a queue in this tick.
+    #[inline]
+    pub(super) fn pop(&mut self, line: usize) -> Option<u64> {
+        let line = &mut self.lines[line];
+        if line.first != self.now {
+            return None;
+        }
+        let mask = line.ring.len() - 1;
+        let event = line.ring[line.head & mask].1;
+        line.head += 1;
+        line.first = if line.head == line.tail { u64::MAX } else { line.ring[line.head & mask].0 };
+        Some(event)
+    }
+
+    /// The events so many places behind the next one of a queue, or [`NO_EVENT`].
+    #[inline]
+    pub(super) fn peek<const N: usize>(&self, line: usize, ahead: [usize; N]) -> [u64; N] {
+        let line = &self.lines[line];
+        let (mask, left) = (line.ring.len() - 1, line.tail - line.head);
+        ahead.map(|a| if a < left { line.ring[(line.head + a) & mask].1 } else { NO_EVENT })
+    }
+
+    /// Events of the next slot that is not empty.
+    pub(super) fn next_slot(&self) -> &[u64] {
+        let slot = self.first_slot as usize & (self.slots.len() - 1);
+        if self.in_slots > 0 { &self.slots[slot] } else { &[] }
     }
 
     /// Time of the first slot with events; there is one.
@@ -171,6 +221,9 @@ mod tests {
         let (mut found, mut events, mut number) = (Vec::new(), Vec::new(), 0);
         wheel.push(0, 1, u64::MAX);
         while let Some(time) = wheel.next(u64::MAX, &mut events) {
+            events.extend(
+                (0..wheel.lines()).flat_map(|l| std::iter::from_fn(|| wheel.pop(l)).collect::<Vec<_>>()),
+            );
             found.extend(events.iter().filter(|e| **e != u64::MAX).map(|e| (time, *e)));
             for _ in 0..if number < 3000 { 1 + rng.below(2) } else { 0 } {
                 // Delays with a queue, near ones, and some far beyond the slots.
@@ -180,7 +233,7 @@ mod tests {
                 number += 1;
             }
         }
-        assert!(number >= 3000 && wheel.is_empty() && found.is_sorted_by_key(|f| f.0));
+        assert!(number >= 3000 && wheel.len() == 0 && found.is_sorted_by_key(|f| f.0));
         found.sort_unstable();
         expected.sort_unstable();
         assert_eq!(found, expected);
@@ -192,7 +245,7 @@ mod tests {
         wheel.push(0, 7, 1);
         wheel.push(0, 5000, 2);
         assert_eq!(wheel.next(6, &mut events), None);
-        assert_eq!(wheel.next(7, &mut events), Some(7));
+        assert_eq!((wheel.next(7, &mut events), wheel.pop(0)), (Some(7), Some(1)));
         assert_eq!(wheel.next(4999, &mut events), None);
         assert_eq!(wheel.next(5000, &mut events), Some(5000));
     }

@@ -44,8 +44,8 @@ impl Router for Minimal<'_> {
         true
     }
     #[inline]
-    fn fetch(&self, at: u32, header: &Header) -> u32 {
-        self.ways.turns(at, header.home)[0].nearer
+    fn fetch(&self, at: u32, header: &Header) {
+        self.ways.fetch(at, header.home);
     }
     fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
         0
@@ -98,6 +98,10 @@ impl Router for Valiant<'_> {
     }
     fn starts_anywhere(&self) -> bool {
         true
+    }
+    #[inline]
+    fn fetch(&self, at: u32, header: &Header) {
+        self.minimal.ways.fetch(at, if header.phase == 0 { header.state } else { header.home });
     }
     fn inject(&self, header: &mut Header, _view: &View<'_>, rng: &mut Rng) -> u8 {
         // Between hosts of one switch there is nothing to spread.
@@ -167,6 +171,10 @@ impl Router for Ugal<'_> {
     }
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop {
         self.valiant.hop(at, header, view, rng)
+    }
+    #[inline]
+    fn fetch(&self, at: u32, header: &Header) {
+        self.valiant.fetch(at, header);
     }
     fn taken(&self, header: &mut Header, hop: Hop) {
         self.valiant.taken(header, hop);

@@ -1,7 +1,7 @@
 //! `polarized`: Camarero, Martínez, Beivide, "Polarized Routing for Large Interconnection
 //! Networks" (IEEE Micro 2022).
 
-use super::ways::{Turns, channels};
+use super::ways::{Turns, WORD, channels};
 use super::{Best, Distances, Ways, lanes_for};
 use crate::generate::rng::Rng;
 use crate::simulate::net::Net;
@@ -56,11 +56,9 @@ impl<'a> Polarized<'a> {
 /// Channels of one word by the Δμ that Table 1 gives them: 0, 1 and 2. The others are not allowed.
 #[inline]
 fn gains(source: Turns, destination: Turns, nearer_source: bool) -> [u32; 3] {
-    let level = |t: Turns| !(t.nearer | t.farther);
-    let both =
-        if nearer_source { source.farther & destination.farther } else { source.nearer & destination.nearer };
-    let one = level(source) & destination.nearer | source.farther & level(destination);
-    [both, one, source.farther & destination.nearer]
+    let (s, d) = (source, destination);
+    let both = if nearer_source { s.farther() & d.farther() } else { s.nearer() & d.nearer() };
+    [both, s.level() & d.nearer() | s.farther() & d.level(), s.farther() & d.nearer()]
 }
 
 impl Router for Polarized<'_> {
@@ -74,8 +72,9 @@ impl Router for Polarized<'_> {
         true
     }
     #[inline]
-    fn fetch(&self, at: u32, header: &Header) -> u32 {
-        self.ways.turns(at, header.from)[0].nearer ^ self.ways.turns(at, header.home)[0].nearer
+    fn fetch(&self, at: u32, header: &Header) {
+        self.ways.fetch(at, header.from);
+        self.ways.fetch(at, header.home);
     }
     fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
         0
@@ -84,11 +83,12 @@ impl Router for Polarized<'_> {
         if at == header.home {
             return Hop::to(self.net.ejection(header.dst), 0);
         }
-        let (lane, left) = (header.hops, i16::from(self.lanes - header.hops));
-        let here = i16::from(self.far.of(at, header.home));
-        let nearer_source = i16::from(self.far.of(at, header.from)) < here;
+        let (lane, left) = (header.hops, u32::from(self.lanes - header.hops));
         let first = self.net.out(at).start;
         let (sources, homes) = (self.ways.turns(at, header.from), self.ways.turns(at, header.home));
+        // Within 15: no route is longer than there are lanes.
+        let here = homes[0].distance();
+        let nearer_source = sources[0].distance() < here;
         let mut greatest = 0;
         for (s, d) in sources.iter().zip(homes) {
             let [_, one, two] = gains(*s, *d, nearer_source);
@@ -99,12 +99,12 @@ impl Router for Polarized<'_> {
         let within = |allowed: bool, word: u32| if allowed { word } else { 0 };
         for (i, (s, d)) in sources.iter().zip(homes).enumerate() {
             let [zero, one, two] = gains(*s, *d, nearer_source);
-            let short = within(here - 1 < left, d.nearer)
-                | within(here < left, !(d.nearer | d.farther))
-                | within(here + 1 < left, d.farther);
+            let short = within(here < left + 1, d.nearer())
+                | within(here < left, d.level())
+                | within(here + 1 < left, d.farther());
             for c in channels((zero | one | two) & short, 0) {
                 let gain = (one >> c & 1) + 2 * (two >> c & 1);
-                let link = first + 32 * i as u32 + c;
+                let link = first + WORD * i as u32 + c;
                 // The paper's priority is q + p alone: a good hop is worth waiting for.
                 let cost = view.occupancy_on(link, lane) + penalties[greatest - gain as usize];
                 best.offer_any(link, cost, rng);
