@@ -18,7 +18,7 @@ impl Engine for Dfsssp {
 
     fn route(&self, fabric: &Fabric, _demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        let forest = sssp::balanced_forest(fabric, &graph);
+        let forest = sssp::balanced_forest(fabric, &graph).into_forest();
         layered(fabric, &graph, forest, self.name(), budget)
     }
 }

@@ -94,16 +94,77 @@ impl Forest {
         }
         Ok(Tables::new(fabric, engine, ports, layers)?)
     }
+}
 
-    /// The tables with all routes on layer 0.
+/// Routes while they are being made, where destinations on one switch may share an in-tree.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    switches: usize,
+    /// As in [`Forest`], tree by tree.
+    slots: Vec<u8>,
+    /// The tree of each destination; none yet where it is out of range.
+    tree_of: Vec<u32>,
+}
+
+impl Shared {
+    /// No routes yet.
+    pub fn new(fabric: &Fabric) -> Self {
+        let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
+        Self { switches, slots: Vec::with_capacity(switches * dests), tree_of: vec![u32::MAX; dests] }
+    }
+    /// A tree without routes yet, for these destinations.
+    pub fn add(&mut self, dests: impl IntoIterator<Item = DestId>) -> &mut [u8] {
+        let start = self.slots.len();
+        dests.into_iter().for_each(|d| self.tree_of[d.index()] = (start / self.switches) as u32);
+        self.slots.resize(start + self.switches, Forest::NONE);
+        &mut self.slots[start..]
+    }
+    /// Gives one destination the tree of another.
+    pub fn copy(&mut self, source: DestId, target: DestId) {
+        self.tree_of[target.index()] = self.tree_of[source.index()];
+    }
+    /// A tree for each destination. O(destinations × switches).
+    pub fn into_forest(self) -> Forest {
+        let tree = |tree: &u32| &self.slots[*tree as usize * self.switches..][..self.switches];
+        Forest { switches: self.switches, slots: self.tree_of.iter().flat_map(tree).copied().collect() }
+    }
+
+    /// The tables with all routes on layer 0. Switches with terminals that a tree does not reach, though
+    /// the fabric does, get ways on no layer (see [`attach`]). O(destinations × switches).
     pub fn into_flat_tables(
-        self,
+        mut self,
         fabric: &Fabric,
         graph: &Graph,
         engine: &str,
     ) -> Result<Tables, RouteError> {
-        let layers = vec![0; self.slots.len()];
-        self.into_tables(fabric, graph, engine, layers)
+        let (n, first) = (self.switches, first_layers(graph));
+        let is_plain = first.iter().all(|l| *l == 0);
+        // Layers of a tree, where they are not the first of all.
+        let mut unusual: Vec<Option<Vec<u8>>> = vec![None; self.slots.len() / n.max(1)];
+        let mut is_finished = vec![false; unusual.len()];
+        let mut ports = Vec::with_capacity(fabric.dest_count() * n);
+        let mut layers = vec![0; fabric.dest_count() * n];
+        let mut row = first.clone();
+        for (dest, layers) in fabric.dest_ids().zip(layers.chunks_mut(n)) {
+            let (tree, home) = (self.tree_of[dest.index()] as usize, fabric.home(dest).index());
+            let slots = &mut self.slots[tree * n..][..n];
+            if !std::mem::replace(&mut is_finished[tree], true) {
+                attach(graph, slots).into_iter().for_each(|s| row[s] = Tables::NO_LAYER);
+                translate(graph, slots, &mut row, home);
+                row[home] = first[home];
+                if row != first {
+                    unusual[tree] = Some(std::mem::replace(&mut row, first.clone()));
+                }
+            }
+            ports.extend_from_slice(slots);
+            ports[dest.index() * n + home] = fabric.last_port(dest).get();
+            match &unusual[tree] {
+                Some(row) => layers.copy_from_slice(row),
+                None if is_plain => {}
+                None => layers.copy_from_slice(&first),
+            }
+        }
+        Ok(Tables::new(fabric, engine, ports, layers)?)
     }
 }
 

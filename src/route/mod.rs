@@ -3,8 +3,8 @@
 //! Engines route between switches and expand to terminals. They never import `verify`.
 //!
 //! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
-//! [`forest`] (one in-tree per destination), [`ways`] (shortest paths to 64 homes at once),
-//! [`trees`] (minimal-hop weighted trees), [`order`] (topological orders that are repaired), [`cdg`] (channel
+//! [`forest`] (one in-tree per destination), [`trees`] (weighted trees over given ways), [`ways`] (such ways
+//! to 64 homes at once), [`order`] (topological orders that are repaired), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines),
 //! [`spread`] (all layers of the budget put to use).
 

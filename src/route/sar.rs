@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use super::cdg::Dependencies;
 use super::forest::{Forest, complete_switches};
 use super::graph::{Graph, hosts_per_switch};
-use super::trees::{Levels, TreeBuilder};
+use super::trees::{Levels, Load, TreeBuilder};
 use super::{Engine, RouteError, dfsssp, job_layers};
 use crate::model::{Demand, Fabric, LayerBudget, Role, Tables, TerminalId};
 
@@ -53,12 +53,13 @@ fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, literal: bo
     for t in largest_job_first(fabric, demand, &sharing.groups) {
         levels.search(graph, fabric.terminal(t).switch.index());
         let sources = sharing.sources(fabric, demand, t);
+        let load = Load { sources, times: 1 };
         let tree = forest.tree_mut(t.index());
         if literal {
             builder.cheapest(&levels, &weights, tree);
-            builder.add_load(&levels, sources, &mut weights);
+            builder.add_load(load, &mut weights);
         } else {
-            builder.spread(&levels, sources, &mut weights, tree);
+            builder.spread(&levels, load, &mut weights, tree);
         }
         done[t.index()] = true;
     }
@@ -74,7 +75,7 @@ fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, literal: bo
             levels.search(graph, fabric.terminal(t).switch.index());
             builder.cheapest(&levels, &weights, tree);
             if fabric.terminal(t).role == Role::Host {
-                builder.add_load(&levels, &hosts, &mut weights);
+                builder.add_load(Load { sources: &hosts, times: 1 }, &mut weights);
             }
         }
     }

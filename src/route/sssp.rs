@@ -1,12 +1,12 @@
 //! `sssp`: globally balanced shortest paths (after thesis Algorithm 3.1, Hoefler et al. 2009). Not
 //! deadlock-free on most fabrics with cycles.
 
-use super::forest::{Forest, complete_switches, terminals_by_switch};
+use super::forest::{Shared, terminals_by_switch};
 use super::graph::{Graph, hosts_per_switch};
-use super::trees::{Levels, TreeBuilder};
+use super::trees::{Levels, Load, Rows, TreeBuilder};
 use super::ways::Ways;
 use super::{Engine, RouteError};
-use crate::model::{Demand, Fabric, LayerBudget, Role, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, Role, Tables, TerminalId};
 
 /// Algorithm 3.1. Ignores the demand and the layer budget.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,10 +24,10 @@ impl Engine for Sssp {
 }
 
 /// The trees of Algorithm 3.1 over all shortest paths: as published where some switches have no
-/// terminals, as in trees, which the thesis compares with; in [`Rounds::Two`] on all other fabrics.
-pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Forest {
-    let rounds = if graph.terminals().contains(&0) { Rounds::One } else { Rounds::Two };
-    balanced_over(fabric, graph, rounds, Join::Freely, Ways::new(graph))
+/// terminals, as in trees, which the thesis compares with; with [`Share::Pairs`] on all other fabrics.
+pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Shared {
+    let share = if graph.terminals().contains(&0) { Share::Nothing } else { Share::Pairs };
+    balanced_over(fabric, graph, share, Join::Freely, Ways::new(graph))
 }
 
 /// Whether the routes of one tree see each other while it grows.
@@ -39,66 +39,126 @@ pub enum Join {
     Sparingly,
 }
 
-/// In which order terminals get their trees.
+/// Which terminals of one switch share a tree, and in which order trees are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rounds {
-    /// Switch by switch: the routes to all terminals of a switch are searched once.
-    One,
-    /// Switch by switch, but the last terminal of each only when all others are done: these trees
-    /// know the load of the whole fabric and even it out. Takes a second search per switch.
-    Two,
+pub enum Share {
+    /// Each has its own; switch by switch.
+    Nothing,
+    /// Two or three share one; switch by switch, but three eighths of the terminals of each (at
+    /// least one) only when all others are done: these trees know the load of the whole fabric and
+    /// even it out. The share is what levels best on random graphs and dragonflies; with
+    /// four terminals per switch one is best.
+    Pairs,
+    /// All; switch by switch.
+    BySwitch,
 }
 
-impl Rounds {
-    /// The terminals of one switch that are routed in each round.
-    fn split<T>(self, terminals: &[T]) -> [&[T]; 2] {
-        let first = match self {
-            Self::One => terminals.len(),
-            Self::Two => terminals.len().saturating_sub(1),
-        };
-        [&terminals[..first], &terminals[first..]]
+impl Share {
+    /// The terminals of one switch that are routed in each of two rounds.
+    fn split(self, terminals: &[TerminalId]) -> [&[TerminalId]; 2] {
+        let last = if self == Self::Pairs { (terminals.len() * 3 / 8).max(1) } else { 0 };
+        terminals.split_at(terminals.len() - last).into()
+    }
+
+    /// Number of trees for so many terminals.
+    fn trees(self, terminals: usize) -> usize {
+        match self {
+            Self::Nothing => terminals,
+            Self::Pairs => (terminals / 2).max(1).min(terminals),
+            Self::BySwitch => terminals.min(1),
+        }
     }
 }
 
 /// The trees of Algorithm 3.1 over these ways: terminals in turn, each tree over channel weights
 /// that count the host-to-host routes so far. Aggregation nodes get routes and add no weight.
-/// O(terminals × (switches + channels)).
-pub fn balanced_over(
-    fabric: &Fabric,
-    graph: &Graph,
-    rounds: Rounds,
-    join: Join,
-    mut ways: Ways<'_>,
-) -> Forest {
-    let mut forest = Forest::new(fabric);
+/// O(trees × (switches + ways)).
+pub fn balanced_over(fabric: &Fabric, graph: &Graph, share: Share, join: Join, mut ways: Ways<'_>) -> Shared {
     let mut levels = Levels::new(graph);
-    let mut builder = TreeBuilder::new(graph);
     let hosts = hosts_per_switch(fabric);
-    let mut weights = vec![0; graph.channels()];
+    let mut grower = Grower {
+        fabric,
+        join,
+        hosts: &hosts,
+        builder: TreeBuilder::new(graph),
+        weights: vec![0; graph.channels()],
+        made: Shared::new(fabric),
+    };
     for round in 0..2 {
         for (home, terminals) in terminals_by_switch(fabric) {
-            let terminals = rounds.split(terminals)[round];
-            if terminals.is_empty() {
+            let terminals = share.split(terminals)[round];
+            let trees = share.trees(terminals.len());
+            if trees == 0 {
                 continue;
             }
-            levels.take(graph, &mut ways, home.index());
-            for &t in terminals {
-                let tree = forest.tree_mut(t.index());
-                let is_host = fabric.terminal(t).role == Role::Host;
-                if is_host && join == Join::Sparingly {
-                    builder.spread(&levels, &hosts, &mut weights, tree);
-                    continue;
-                }
-                builder.cheapest(&levels, &weights, tree);
-                if is_host {
-                    builder.add_load(&levels, &hosts, &mut weights);
+            let to = ways.to(home.index());
+            // To copy the ways costs as much as a tree.
+            if trees > 2 {
+                levels.take(&to);
+                grower.grow(&levels, terminals, trees);
+            } else {
+                grower.grow(&to, terminals, trees);
+            }
+        }
+    }
+    for s in fabric.switch_ids() {
+        match fabric.attached(s).first() {
+            Some(t) => grower.made.copy(fabric.dest_of_terminal(*t), fabric.dest_of_switch(s)),
+            None => {
+                let tree = grower.made.add([fabric.dest_of_switch(s)]);
+                grower.builder.cheapest(&ways.to(s.index()), &grower.weights, tree);
+            }
+        }
+    }
+    grower.made
+}
+
+/// Trees that grow one after the other.
+struct Grower<'a> {
+    fabric: &'a Fabric,
+    join: Join,
+    /// Hosts per switch.
+    hosts: &'a [u32],
+    builder: TreeBuilder,
+    /// Routes so far, per channel.
+    weights: Vec<u64>,
+    made: Shared,
+}
+
+impl Grower<'_> {
+    /// So many trees, shared evenly by these terminals of one switch.
+    fn grow(&mut self, to: &impl Rows, terminals: &[TerminalId], trees: usize) {
+        let start = |tree: usize| tree * terminals.len() / trees;
+        for terminals in (0..trees).map(|tree| &terminals[start(tree)..start(tree + 1)]) {
+            let times =
+                terminals.iter().filter(|t| self.fabric.terminal(**t).role == Role::Host).count() as u64;
+            let load = Load { sources: self.hosts, times };
+            let tree = self.made.add(terminals.iter().map(|t| self.fabric.dest_of_terminal(*t)));
+            match self.join {
+                Join::Sparingly => self.builder.spread(to, load, &mut self.weights, tree),
+                Join::Freely => {
+                    self.builder.cheapest(to, &self.weights, tree);
+                    self.builder.add_load(load, &mut self.weights);
                 }
             }
         }
     }
-    complete_switches(fabric, &mut forest, |s, tree| {
-        levels.take(graph, &mut ways, s);
-        builder.cheapest(&levels, &weights, tree);
-    });
-    forest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_and_triples_share_and_three_eighths_come_last() {
+        let terminals: Vec<TerminalId> = (0..8).map(TerminalId).collect();
+        let sizes =
+            |share: Share, n: usize| share.split(&terminals[..n]).map(|t| (t.len(), share.trees(t.len())));
+        assert_eq!(
+            [1, 2, 4, 6, 8].map(|n| sizes(Share::Pairs, n)),
+            [[(0, 0), (1, 1)], [(1, 1), (1, 1)], [(3, 1), (1, 1)], [(4, 2), (2, 1)], [(5, 2), (3, 1)],]
+        );
+        assert_eq!(sizes(Share::Nothing, 8), [(8, 8), (0, 0)]);
+        assert_eq!(sizes(Share::BySwitch, 8), [(8, 1), (0, 0)]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Minimal-hop in-trees with channel weights, and the load they cause: the core of `sssp`,
+//! In-trees over given ways with channel weights, and the load they cause: the core of `sssp`,
 //! `dfsssp` and `sar`.
 //!
 //! OpenSM starts Dijkstra's algorithm from channel weights so large that fewer hops always win.
@@ -9,7 +9,6 @@
 use super::forest::Forest;
 use super::graph::Graph;
 use super::updown::Heights;
-use super::ways::Ways;
 
 /// A channel that a switch may forward to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,29 +118,16 @@ impl Levels {
         (self.distance, self.order) = (distance, order);
     }
 
-    /// [`Levels::search`] for homes visited in their order: one search serves 64 of them. Switches
-    /// of equal distance are ordered by number. O(switches + ways).
-    pub fn take(&mut self, graph: &Graph, ways: &mut Ways<'_>, home: usize) {
-        let lane = ways.lane_of(home);
-        self.home = home;
-        ways.fill_order(lane, &mut self.order);
-        let (words, masks) = (ways.words(), ways.slots(lane));
+    /// Copies the ways to a home: worth it for several trees. O(switches + ways).
+    pub fn take(&mut self, to: &impl Rows) {
+        self.home = to.home();
         let (descents, mut filled) = (self.descents.as_mut_slice(), 0);
         self.rows.clear();
-        self.rows.extend(self.order[1..].iter().map(|&switch| {
-            let s = switch as usize;
-            let (out, to, before) = (graph.out(s).start as u32, graph.neighbours(s), filled);
-            for word in 0..words {
-                let mut mask = masks[s * words + word];
-                while mask != 0 {
-                    let slot = 64 * word + mask.trailing_zeros() as usize;
-                    descents[filled] = Descent { channel: out + slot as u32, to: to[slot] };
-                    filled += 1;
-                    mask &= mask - 1;
-                }
-            }
-            Row { switch, out, ways: (filled - before) as u32 }
-        }));
+        to.each(|switch, out, own| {
+            descents[filled..filled + own.len()].copy_from_slice(own);
+            filled += own.len();
+            self.rows.push(Row { switch, out, ways: own.len() as u32 });
+        });
         self.filled = filled;
     }
 
@@ -185,13 +171,6 @@ impl Levels {
         (self.distance, self.order) = (distance, order);
     }
 
-    /// All switches but the home switch in their order, each with the channels it may use, by port.
-    #[cfg(test)]
-    pub fn rows(&self) -> impl Iterator<Item = (usize, &[Descent])> {
-        let mut rest = self.descents.as_slice();
-        self.rows.iter().map(move |row| (row.switch as usize, front(&mut rest, row)))
-    }
-
     /// Hops to the home switch per switch, [`Levels::FAR`] where there is no (legal) way; not after
     /// [`Levels::take`].
     #[cfg(test)]
@@ -206,23 +185,47 @@ impl Levels {
     }
 }
 
-/// The descents of a row, cut from those of all rows that are still to come.
-#[inline(always)]
-fn front<'a>(rest: &mut &'a [Descent], row: &Row) -> &'a [Descent] {
-    let (own, others) = rest.split_at(row.ways as usize);
-    *rest = others;
-    own
+/// The channels that routes to one home switch may use.
+pub trait Rows {
+    /// The home switch.
+    fn home(&self) -> usize;
+    /// Calls for every other switch that reaches it, after all switches it may forward to: with its
+    /// number, its first channel, and the channels it may forward to, by port, at least one.
+    fn each(&self, take: impl FnMut(u32, u32, &[Descent]));
 }
 
-/// Builds trees over the levels of one home switch; its buffers are reused.
+impl Rows for Levels {
+    fn home(&self) -> usize {
+        self.home
+    }
+    #[inline]
+    fn each(&self, mut take: impl FnMut(u32, u32, &[Descent])) {
+        let mut rest = self.descents.as_slice();
+        for row in &self.rows {
+            let (own, others) = rest.split_at(row.ways as usize);
+            rest = others;
+            take(row.switch, row.out, own);
+        }
+    }
+}
+
+/// Builds trees over the ways to one home switch; its buffers are reused.
 #[derive(Debug, Clone)]
 pub struct TreeBuilder {
     /// The way of each switch to the home switch.
     ways: Vec<Way>,
     /// Routes that pass a switch, per switch.
     flow: Vec<u64>,
-    /// What the switches of the last tree forward to, by row of [`Levels`].
-    next: Vec<Descent>,
+    /// What the switches of the last tree forward to, each after the one it forwards to.
+    next: Vec<Step>,
+}
+
+/// What a switch of a tree forwards to.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    from: u32,
+    channel: u32,
+    to: u32,
 }
 
 /// What is known of a switch's way to the home switch while a tree grows.
@@ -240,21 +243,20 @@ impl TreeBuilder {
     /// Buffers for a graph.
     pub fn new(graph: &Graph) -> Self {
         let n = graph.switches();
-        let next = vec![Descent { channel: 0, to: 0 }; n];
-        Self { ways: vec![Way::default(); n], flow: vec![0; n], next }
+        Self { ways: vec![Way::default(); n], flow: vec![0; n], next: Vec::with_capacity(n) }
     }
 
-    /// Fills `tree` with the routes that have the fewest hops and, among those, the least sum of
-    /// channel weights; equal sums go to the lower port. `weights` is indexed by channel of the
-    /// graph. O(switches + channels), no allocation.
-    pub fn cheapest(&mut self, levels: &Levels, weights: &[u64], tree: &mut [u8]) {
+    /// Fills `tree` with the routes that have, among the given, the least sum of channel weights; equal
+    /// sums go to the lower port. `weights` is indexed by channel of the graph. O(switches + ways), no
+    /// allocation.
+    pub fn cheapest(&mut self, to: &impl Rows, weights: &[u64], tree: &mut [u8]) {
         let ways = self.ways.as_mut_slice();
         tree.fill(Forest::NONE);
-        tree[levels.home] = Forest::HOME;
-        ways[levels.home].cost = 0;
-        let mut rest = levels.descents.as_slice();
-        for (row, next) in levels.rows.iter().zip(&mut self.next) {
-            let [first, others @ ..] = front(&mut rest, row) else { continue };
+        tree[to.home()] = Forest::HOME;
+        ways[to.home()].cost = 0;
+        self.next.clear();
+        to.each(|from, out, descents| {
+            let [first, others @ ..] = descents else { return };
             let cost_of = |d: &Descent| ways[d.to as usize].cost + weights[d.channel as usize];
             let (mut best, mut chosen) = (cost_of(first), first);
             for d in others {
@@ -263,30 +265,30 @@ impl TreeBuilder {
                     (best, chosen) = (cost, d);
                 }
             }
-            ways[row.switch as usize].cost = best;
-            *next = *chosen;
-            tree[row.switch as usize] = (chosen.channel - row.out) as u8;
-        }
+            ways[from as usize].cost = best;
+            tree[from as usize] = (chosen.channel - out) as u8;
+            self.next.push(Step { from, channel: chosen.channel, to: chosen.to });
+        });
     }
 
     /// Like [`TreeBuilder::cheapest`] and [`TreeBuilder::add_load`] at once, but what a switch chose
     /// weighs already when the next one chooses, so that several switches do not join on one light
-    /// channel. `sources[s]` routes start at switch `s`. O(switches + channels), no allocation.
+    /// channel. `load` is as there. O(switches + ways), no allocation.
     ///
     /// Of the routes of this tree two kinds are known when a switch chooses: those that join at the
     /// very neighbour it looks at, and those that enter the home switch over the same last switch,
     /// where all routes end up. To count the others too takes a walk per neighbour and levels no better.
-    pub fn spread(&mut self, levels: &Levels, sources: &[u32], weights: &mut [u64], tree: &mut [u8]) {
-        let home = levels.home as u32;
+    pub fn spread(&mut self, to: &impl Rows, load: Load<'_>, weights: &mut [u64], tree: &mut [u8]) {
+        let home = to.home() as u32;
         tree.fill(Forest::NONE);
-        tree[levels.home] = Forest::HOME;
+        tree[to.home()] = Forest::HOME;
         // Routes by the switch they enter the home switch from.
         self.flow.fill(0);
         let (ways, flow) = (self.ways.as_mut_slice(), self.flow.as_mut_slice());
-        ways[levels.home] = Way { cost: 0, last: home, beyond: 0 };
-        let mut rest = levels.descents.as_slice();
-        for (row, next) in levels.rows.iter().zip(&mut self.next) {
-            let [first, others @ ..] = front(&mut rest, row) else { continue };
+        ways[to.home()] = Way { cost: 0, last: home, beyond: 0 };
+        self.next.clear();
+        to.each(|from, out, descents| {
+            let [first, others @ ..] = descents else { return };
             let mut chosen = first;
             if !others.is_empty() {
                 let cost_of = |d: &Descent| {
@@ -301,34 +303,48 @@ impl TreeBuilder {
                     }
                 }
             }
-            let routes = u64::from(sources[row.switch as usize]);
+            let routes = load.of(from);
             let joined = &mut ways[chosen.to as usize];
             let cost = joined.cost + weights[chosen.channel as usize];
             // The last channel's routes are in `flow`.
             joined.cost += routes * u64::from(joined.beyond);
-            let (last, beyond) =
-                if chosen.to == home { (row.switch, 0) } else { (joined.last, joined.beyond + 1) };
-            ways[row.switch as usize] = Way { cost, last, beyond };
+            let (last, beyond) = if chosen.to == home { (from, 0) } else { (joined.last, joined.beyond + 1) };
+            ways[from as usize] = Way { cost, last, beyond };
             flow[last as usize] += routes;
-            *next = *chosen;
-            tree[row.switch as usize] = (chosen.channel - row.out) as u8;
-        }
-        self.add_load(levels, sources, weights);
+            tree[from as usize] = (chosen.channel - out) as u8;
+            self.next.push(Step { from, channel: chosen.channel, to: chosen.to });
+        });
+        self.add_load(load, weights);
     }
 
-    /// Adds to each channel's weight the number of routes of the last tree that use it:
-    /// `sources[s]` routes start at switch `s`. One sweep from the far end, not a walk per route.
-    /// O(switches).
-    pub fn add_load(&mut self, levels: &Levels, sources: &[u32], weights: &mut [u64]) {
-        for (flow, own) in self.flow.iter_mut().zip(sources) {
+    /// Adds to each channel's weight the number of routes of the last tree that use it. One sweep
+    /// from the far end, not a walk per route. O(switches).
+    pub fn add_load(&mut self, load: Load<'_>, weights: &mut [u64]) {
+        for (flow, own) in self.flow.iter_mut().zip(load.sources) {
             *flow = u64::from(*own);
         }
         let flow = self.flow.as_mut_slice();
-        for (row, next) in levels.rows.iter().zip(&self.next[..levels.rows.len()]).rev() {
-            let routes = flow[row.switch as usize];
-            weights[next.channel as usize] += routes;
-            flow[next.to as usize] += routes;
+        for step in self.next.iter().rev() {
+            let routes = flow[step.from as usize];
+            weights[step.channel as usize] += routes * load.times;
+            flow[step.to as usize] += routes;
         }
+    }
+}
+
+/// The routes of a tree.
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'a> {
+    /// Terminals per switch that send to a destination.
+    pub sources: &'a [u32],
+    /// Destinations that share the tree.
+    pub times: u64,
+}
+
+impl Load<'_> {
+    #[inline]
+    fn of(&self, switch: u32) -> u64 {
+        u64::from(self.sources[switch as usize]) * self.times
     }
 }
 
@@ -363,7 +379,7 @@ mod tests {
             assert!(!better, "switch {s} has a cheaper channel");
         }
         let before = weights.clone();
-        builder.add_load(&levels, graph.terminals(), &mut weights);
+        builder.add_load(Load { sources: graph.terminals(), times: 1 }, &mut weights);
         assert_ne!(weights, before);
         assert_eq!(weights, expected);
     }

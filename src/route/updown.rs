@@ -3,14 +3,12 @@
 //! Unlike OpenSM's engine of the same idea, which keeps ports reached against its own rule when
 //! they are as short, no route turns from down to up: the dependency graph has no cycle.
 
-use rayon::prelude::*;
-
-use super::forest::{Forest, attach};
+use super::forest::attach;
 use super::graph::Graph;
-use super::sssp::{Join, Rounds, balanced_over};
-use super::trees::{Descent, Levels, TreeBuilder};
+use super::sssp::{Join, Share, balanced_over};
+use super::trees::{Descent, Levels, Load, TreeBuilder};
 use super::ways::{Ways, terminals_by_hops};
-use super::{Engine, RouteError, is_worth_threads};
+use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
 /// Up*/Down*. Ignores demand and budget: it needs one layer.
@@ -178,26 +176,16 @@ impl Heights {
         })
     }
 
-    /// Balanced legal trees to all destinations. O(terminals × (switches + channels)).
-    pub fn forest(&self, fabric: &Fabric, graph: &Graph) -> Forest {
-        balanced_over(fabric, graph, Rounds::One, Join::Sparingly, Ways::up_down(graph, self))
-    }
-
-    /// The tables of [`Heights::forest`], on one layer. Switches without terminals may have no
-    /// legal way to each other, as roots do; they get ways on which nothing starts.
+    /// Balanced legal routes on one layer. Switches without terminals may have no legal way to each
+    /// other, as roots do; they get ways on which nothing starts.
+    ///
+    /// In trees there are ways to choose from above every leaf, and each terminal gets its own; on all
+    /// other fabrics nearly everything passes the root whatever one chooses, and the terminals of a
+    /// switch share theirs. O(trees × (switches + channels)).
     pub fn tables(&self, fabric: &Fabric, graph: &Graph, engine: &str) -> Result<Tables, RouteError> {
-        let mut forest = self.forest(fabric, graph);
-        let n = graph.switches();
-        let mut layers = vec![0; fabric.dest_count() * n];
-        let complete = |(tree, layers): (&mut [u8], &mut [u8])| {
-            attach(graph, tree).into_iter().for_each(|s| layers[s] = Tables::NO_LAYER);
-        };
-        if is_worth_threads(layers.len()) {
-            forest.par_trees_mut().zip(layers.par_chunks_mut(n)).for_each(complete);
-        } else {
-            forest.trees_mut().zip(layers.chunks_mut(n)).for_each(complete);
-        }
-        forest.into_tables(fabric, graph, engine, layers)
+        let share = if graph.terminals().contains(&0) { Share::Nothing } else { Share::BySwitch };
+        let ways = Ways::up_down(graph, self);
+        balanced_over(fabric, graph, share, Join::Sparingly, ways).into_flat_tables(fabric, graph, engine)
     }
 }
 
@@ -262,7 +250,8 @@ impl Escape {
     pub fn reroute(&mut self, graph: &Graph, home: usize, tree: &mut [u8]) {
         self.levels.search_up_down(graph, &self.heights, home);
         self.builder.cheapest(&self.levels, &self.weights, tree);
-        self.builder.add_load(&self.levels, graph.terminals(), &mut self.weights);
+        let load = Load { sources: graph.terminals(), times: 1 };
+        self.builder.add_load(load, &mut self.weights);
         attach(graph, tree);
     }
 }

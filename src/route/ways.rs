@@ -5,6 +5,7 @@
 //! channel serves all homes.
 
 use super::graph::Graph;
+use super::trees::{Descent, Rows};
 use super::updown::Heights;
 
 /// What a search from up to 64 homes found. Homes are known by their *lane*, 0..64: homes of one
@@ -198,15 +199,44 @@ impl<'a> Ways<'a> {
     pub fn order(&self, lane: usize) -> &[u32] {
         &self.order[lane * self.switches..][..self.reached[lane] as usize]
     }
-    /// Fills in the switches that reach the home in the order in which routes are best chosen: by
-    /// hops; with up and down first those that only go down, then all others from the roots on.
-    pub fn fill_order(&self, lane: usize, order: &mut Vec<u32>) {
-        order.clear();
-        let Some(heights) = self.heights else { return order.extend_from_slice(self.order(lane)) };
-        let is_above = |s: &u32| self.above[*s as usize] >> lane & 1 == 1;
-        order.extend(self.order(lane).iter().copied().filter(is_above));
-        let is_known = |s: &u32| self.known[*s as usize] >> lane & 1 == 1;
-        order.extend(heights.by_height.iter().copied().filter(|s| is_known(s) && !is_above(s)));
+    /// The ways to a home, for which the batch changes as with [`Ways::lane_of`].
+    pub fn to(&mut self, home: usize) -> Lane<'_> {
+        let lane = self.lane_of(home);
+        Lane { ways: self, lane }
+    }
+}
+
+/// The ways to one home.
+#[derive(Debug, Clone, Copy)]
+pub struct Lane<'a> {
+    ways: &'a Ways<'a>,
+    lane: usize,
+}
+
+impl Rows for Lane<'_> {
+    fn home(&self) -> usize {
+        self.ways.first + self.lane
+    }
+    #[inline]
+    fn each(&self, mut take: impl FnMut(u32, u32, &[Descent])) {
+        let (graph, words) = (self.ways.graph, self.ways.words);
+        let masks = self.ways.slots(self.lane);
+        // A switch has fewer channels.
+        let mut own = [Descent { channel: 0, to: 0 }; 256];
+        for &switch in &self.ways.order(self.lane)[1..] {
+            let s = switch as usize;
+            let (out, to, mut count) = (graph.out(s).start as u32, graph.neighbours(s), 0);
+            for word in 0..words {
+                let mut mask = masks[s * words + word];
+                while mask != 0 {
+                    let slot = 64 * word + mask.trailing_zeros() as usize;
+                    own[count] = Descent { channel: out + slot as u32, to: to[slot] };
+                    count += 1;
+                    mask &= mask - 1;
+                }
+            }
+            take(switch, out, &own[..count]);
+        }
     }
 }
 
@@ -292,14 +322,15 @@ mod tests {
             let mut order = levels.order().to_vec();
             order.sort_by_key(|s| (levels.distance()[*s as usize], *s));
             assert_eq!(ways.order(lane), order);
-            for (s, descents) in levels.rows() {
+            levels.each(|s, _, descents| {
+                let s = s as usize;
                 let masks = &ways.slots(lane)[s * ways.words()..][..ways.words()];
                 let found = masks.iter().enumerate().flat_map(|(w, m)| bits(*m).map(move |b| w * 64 + b));
                 let mut wanted: Vec<usize> =
                     descents.iter().map(|d| graph.slot(d.channel as usize).into()).collect();
                 wanted.sort_unstable();
                 assert!(found.eq(wanted), "switch {s} to {home}");
-            }
+            });
         }
     }
 }

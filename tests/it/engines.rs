@@ -473,6 +473,8 @@ fn the_fullest_channel_carries_less_than_with_opensm() {
         ("dragonfly:12,6,6,15", "nue", 1_836),
         ("kary:10,3,hosts=11", "nue", 1_980),
         ("torus:8x8x8,hosts=4,faults=1%,seed=7", "sssp", 11_664),
+        ("dragonfly:12,6,6,15", "updown", 13_782),
+        ("torus:8x8x8,hosts=4,faults=1%,seed=7", "updown", 133_604),
     ] {
         let fabric = generate(spec).unwrap();
         let tables = run(engine, &fabric, &Demand::oblivious(), 8).unwrap();
