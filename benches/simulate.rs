@@ -14,8 +14,23 @@ use sarouter::simulate::traffic::open::{Destinations, Open};
 use sarouter::simulate::traffic::script::{Exchange, Script};
 use sarouter::simulate::{AnyRouter, Net, Router, Settings, Simulator, TableRouter};
 
+/// Million packet-hops per second that are aimed at, on one quiet core.
+const TABLES: Aim = Aim { rate: 10.0, seconds: f64::INFINITY, megabytes: u64::MAX };
+const ADAPTIVE: Aim = Aim { rate: 3.0, ..TABLES };
+
+/// What a case should reach.
+#[derive(Clone, Copy)]
+struct Aim {
+    /// Million packet-hops per second, at least.
+    rate: f64,
+    /// CPU time, at most.
+    seconds: f64,
+    /// Peak of the process so far, at most.
+    megabytes: u64,
+}
+
 /// Full shift of 2 KiB between all hosts.
-fn shift(name: &str, spec: &str, engine: &str, settings: Settings) {
+fn shift(name: &str, spec: &str, engine: &str, settings: Settings, aim: Aim) {
     let fabric = generate(spec).unwrap();
     let budget = LayerBudget::new(8).unwrap();
     let engine = route::engine(engine, &EngineOptions::default()).unwrap();
@@ -23,18 +38,18 @@ fn shift(name: &str, spec: &str, engine: &str, settings: Settings) {
     let net = Net::of_fabric(&fabric);
     let router = TableRouter::new(&fabric, &net, &tables).unwrap();
     let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 2048);
-    measure(name, Simulator::new(&net, settings, &router, script, 1).unwrap(), settings, u64::MAX);
+    measure(name, Simulator::new(&net, settings, &router, script, 1).unwrap(), settings, u64::MAX, aim);
 }
 
 /// So many cycles of uniform traffic at full load, phits and lanes as for Figure 4a.
-fn adaptive(name: &str, spec: &str, routing: &str, cycles: u64) {
+fn adaptive(name: &str, spec: &str, routing: &str, cycles: u64, aim: Aim) {
     let fabric = generate(spec).unwrap();
     let net = Net::of_fabric(&fabric);
     let far = Distances::new(&net).unwrap();
     let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
     let traffic = Open::new(net.hosts(), net.terminals(), Destinations::Uniform, 16, 0.0, 10, 1);
     let settings = Settings::phits();
-    measure(name, Simulator::new(&net, settings, &router, traffic, 1).unwrap(), settings, cycles);
+    measure(name, Simulator::new(&net, settings, &router, traffic, 1).unwrap(), settings, cycles, aim);
 }
 
 /// CPU seconds of this thread. Not [`sarouter::report::cost::cpu_seconds`]: callgrind, which counts the
@@ -49,17 +64,26 @@ fn measure<R: Router, T: Traffic>(
     mut simulator: Simulator<'_, R, T>,
     settings: Settings,
     until: u64,
+    aim: Aim,
 ) {
     let (wall, cpu) = (Instant::now(), cpu_seconds());
     let ended = simulator.run(until);
     let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-    let hops = simulator.stats.links as f64;
+    let (hops, megabytes) = (simulator.stats.links as f64 * 1e-6, peak_rss_bytes() >> 20);
+    let aims = [
+        (aim.rate > 0.0, format!("{} M/s", aim.rate)),
+        (aim.seconds.is_finite(), format!("{} s", aim.seconds)),
+        (aim.megabytes < u64::MAX, format!("{} MB", aim.megabytes)),
+    ];
+    let aims: Vec<String> = aims.into_iter().filter(|a| a.0).map(|a| a.1).collect();
+    let reached = hops / cpu >= aim.rate && cpu <= aim.seconds && megabytes <= aim.megabytes;
     println!(
-        "{name}: {ended:?} after {:.1} µs, {:.1} M packet-hops, {cpu:.2} s CPU ({wall:.2} s), {:.1} M/s, {} MB",
+        "{name}: {ended:?} after {:.1} µs, {hops:.1} M packet-hops, {cpu:.2} s CPU ({wall:.2} s), {:.1} M/s, \
+         {megabytes} MB; aim {}: {}",
         settings.nanoseconds(simulator.stats.last_delivery) / 1000.0,
-        hops / 1e6,
-        hops / cpu / 1e6,
-        peak_rss_bytes() >> 20,
+        hops / cpu,
+        aims.join(", "),
+        if reached { "reached" } else { "not reached" },
     );
 }
 
@@ -75,12 +99,16 @@ fn main() {
         ("random, 2000 hosts", "random:250,2000,2000,seed=1", "dfsssp", Settings::qdr()),
     ];
     for (name, spec, engine, settings) in cases.into_iter().filter(|c| c.0.contains(&only)) {
-        shift(name, spec, engine, settings);
+        let whole = Aim { rate: 0.0, seconds: 2.0, megabytes: 200 };
+        shift(name, spec, engine, settings, if name.starts_with("2000-host") { whole } else { TABLES });
     }
-    for routing in ["minimal", "polarized"] {
-        let name = format!("{routing}, regular, 5040 hosts, 2000 cycles");
+    let point = Aim { rate: 0.0, seconds: 15.0, ..ADAPTIVE };
+    for (routing, cycles, aim) in
+        [("minimal", 2000, ADAPTIVE), ("polarized", 2000, ADAPTIVE), ("polarized", 30_000, point)]
+    {
+        let name = format!("{routing}, regular, 5040 hosts, {cycles} cycles");
         if name.contains(&only) {
-            adaptive(&name, "regular:720,17,hosts=7", routing, 2000);
+            adaptive(&name, "regular:720,17,hosts=7", routing, cycles, aim);
         }
     }
 }

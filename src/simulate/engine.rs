@@ -15,7 +15,7 @@ use super::settings::Settings;
 use super::state::{Content, In, Link, List, NONE, Out, Packet, Places, Space};
 use super::stats::Stats;
 use super::traffic::{Message, Traffic};
-use super::wheel::Wheel;
+use super::wheel::{LINES, Wheel};
 use crate::generate::rng::Rng;
 
 pub(super) const ARRIVE: u64 = 0;
@@ -262,8 +262,8 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             if self.fetches {
                 self.fetch_slots();
             }
-            events.iter().for_each(|e| self.handle(*e));
-            for line in 0..self.wheel.lines() {
+            events.iter().for_each(|e| self.handle_rare(*e));
+            for line in 0..LINES {
                 while let Some(e) = self.wheel.pop(line) {
                     if self.fetches {
                         self.fetch(line);
@@ -284,7 +284,13 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         self.in_vain > IN_VAIN * self.reconsider * (self.live + 1)
     }
 
-    #[inline]
+    /// [`Simulator::handle`] for events of slots.
+    #[inline(never)]
+    fn handle_rare(&mut self, e: u64) {
+        self.handle(e);
+    }
+
+    #[inline(always)]
     pub(super) fn handle(&mut self, e: u64) {
         let (a, b) = ((e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
         let kind = e & 15;
@@ -319,17 +325,22 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     }
 
     /// Input lanes that have a new first packet request their outputs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ask_all(&mut self) {
         while let Some(q) = self.todo.pop() {
             self.request(q);
         }
     }
 
-    #[inline]
+    /// Something happens later.
+    #[inline(always)]
     pub(super) fn at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
-        self.idle += usize::from(kind >= WAKE);
-        let likely = self.likely[kind as usize];
-        self.wheel.push(likely, time.max(self.now + 1), event(kind, a, b));
+        self.wheel.push(self.likely[kind as usize & 7], time, event(kind, a, b));
+    }
+
+    /// The same for what cannot move a packet by itself.
+    pub(super) fn idle_at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
+        self.idle += 1;
+        self.at(time, kind, a, b);
     }
 }

@@ -7,7 +7,8 @@
 use super::engine::{ARRIVE, CREDIT, DELIVER, READ, SENT, Simulator, THROUGH};
 use super::net::NO_LINK;
 use super::router::Router;
-use super::state::Packet;
+use super::state::{Link, NONE, Packet};
+use super::switch::rotate;
 use super::traffic::Traffic;
 
 /// How many events ahead: what an event names, what that names, and what that names.
@@ -55,10 +56,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             }
             READ | THROUGH => {
                 self.fetch_output(a, b >> 28);
+                self.fetch_lanes(a);
                 prefetch(&self.ins, b as usize & 0x0fff_ffff);
             }
             SENT => {
                 self.fetch_output(a, 0);
+                self.fetch_lanes(a);
                 prefetch(&self.hosts, (a as usize).wrapping_sub(self.net.channels()));
             }
             CREDIT => self.fetch_output(a >> self.shift, a & ((1 << self.shift) - 1)),
@@ -87,14 +90,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             READ | THROUGH => {
                 let q = b & 0x0fff_ffff;
                 prefetch(&self.links, (q >> self.shift) as usize);
-                prefetch(&self.packets, self.ins[q as usize].input.head as usize);
+                self.fetch_packet(self.ins[q as usize].input.head);
+                self.fetch_lane(self.next_waiting(a));
             }
-            SENT | CREDIT => {
-                let link = if kind == SENT { a } else { a >> self.shift };
-                let lane = self.links[link as usize].ready.trailing_zeros() & 15;
-                let out = self.outs.get(((link << self.shift) + lane) as usize);
-                prefetch(&self.packets, out.map_or(0, |o| o.output.head as usize));
+            SENT => {
+                self.fetch_packet(self.next_ready(a));
+                self.fetch_lane(self.next_waiting(a));
             }
+            CREDIT => self.fetch_packet(self.next_ready(a >> self.shift)),
             _ => {}
         }
     }
@@ -109,8 +112,63 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 if let Some(packet) = self.packets.get(next as usize) {
                     self.fetch_route(packet);
                 }
+                self.fetch_waiting(a);
             }
+            SENT => self.fetch_waiting(a),
             _ => {}
+        }
+    }
+
+    #[inline]
+    fn fetch_packet(&self, p: u32) {
+        if p != NONE {
+            prefetch(&self.packets, p as usize);
+        }
+    }
+
+    #[inline]
+    fn fetch_lane(&self, q: u32) {
+        if q != NONE {
+            prefetch(&self.ins, q as usize);
+        }
+    }
+
+    /// The upper lanes of an output, if they are in another line of the cache.
+    #[inline]
+    fn fetch_lanes(&self, link: u32) {
+        if self.shift > 2 {
+            prefetch(&self.outs, ((link << self.shift) + IN_LINE / 2) as usize);
+        }
+    }
+
+    /// The packet that the cable of a link takes next.
+    #[inline]
+    fn next_ready(&self, link: u32) -> u32 {
+        let Link { ready, cable_turn, .. } = self.links[link as usize];
+        if ready == 0 { NONE } else { self.outs[self.in_turn(link, ready, cable_turn)].output.head }
+    }
+
+    /// The input lane that the crossbar reads next for a link.
+    #[inline]
+    fn next_waiting(&self, link: u32) -> u32 {
+        let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
+        if wanted == 0 { NONE } else { self.outs[self.in_turn(link, wanted, crossbar_turn)].waiting.head }
+    }
+
+    /// The first lane of a link in a mask, in turn.
+    #[inline]
+    fn in_turn(&self, link: u32, mask: u16, turn: u8) -> usize {
+        let lane = (rotate(mask, turn).trailing_zeros() + u32::from(turn)) & 15;
+        ((link << self.shift) + lane) as usize
+    }
+
+    /// The first packet there.
+    #[inline]
+    fn fetch_waiting(&self, link: u32) {
+        let q = self.next_waiting(link);
+        if let Some(waiting) = self.ins.get(q as usize) {
+            prefetch(&self.packets, waiting.input.head as usize);
+            prefetch(&self.links, (q >> self.shift) as usize);
         }
     }
 
@@ -119,9 +177,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn fetch_route(&self, packet: &Packet) {
         self.router.fetch(packet.at, &packet.header);
         if self.looks_around {
-            let (channels, lane) = (self.net.out(packet.at), packet.header.hops);
-            for link in channels.step_by(IN_LINE as usize) {
-                prefetch(&self.space, self.places.of(link, u32::from(lane)));
+            let channels = self.net.out(packet.at);
+            let mut link = channels.start;
+            while link < channels.end {
+                prefetch(&self.space, self.places.of(link, packet.header.hops.into()));
+                link += IN_LINE;
             }
         }
     }

@@ -66,6 +66,7 @@ pub(super) struct Out {
 
 /// One lane of one link at its receiver.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
 pub(super) struct In {
     /// Packets in the input buffer, first come first.
     pub(super) input: List,

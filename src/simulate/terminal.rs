@@ -90,7 +90,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                     let time = time.max(self.now + 1);
                     if self.hosts[t as usize].wake != time {
                         self.hosts[t as usize].wake = time;
-                        self.at(time, WAKE, t, 0);
+                        self.idle_at(time, WAKE, t, 0);
                     }
                     return false;
                 }

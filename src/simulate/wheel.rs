@@ -8,6 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Most delays with a queue of their own.
+pub(super) const LINES: usize = 4;
+
 /// Not an event.
 pub(super) const NO_EVENT: u64 = u64::MAX;
 
@@ -56,7 +59,7 @@ impl Line {
 /// Events of one tick come out in a fixed order: by delay, then as they went in.
 #[derive(Debug)]
 pub(super) struct Wheel {
-    lines: Vec<Line>,
+    lines: [Line; LINES],
     /// Other delays: slots of the near future.
     slots: Vec<Vec<u64>>,
     /// Bit per slot that is not empty.
@@ -71,13 +74,16 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    /// With a queue for each of `delays`, and slots for at least `reach` ticks ahead.
+    /// With a queue for each of `delays`, the first [`LINES`] different ones, and slots for at least
+    /// `reach` ticks ahead.
     pub(super) fn new(mut delays: Vec<u64>, reach: u64) -> Self {
         delays.sort_unstable();
         delays.dedup();
+        // No event takes that long: queues that stay empty.
+        delays.resize(LINES, u64::MAX);
         let size = (reach + 1).next_power_of_two().max(64) as usize;
         Self {
-            lines: delays.into_iter().map(Line::new).collect(),
+            lines: std::array::from_fn(|i| Line::new(delays[i])),
             slots: vec![Vec::new(); size],
             full: vec![0; size / 64],
             in_slots: 0,
@@ -93,11 +99,6 @@ impl Wheel {
         self.in_slots + self.far.len() + self.lines.iter().map(|l| l.tail - l.head).sum::<usize>()
     }
 
-    /// Number of queues.
-    pub(super) fn lines(&self) -> usize {
-        self.lines.len()
-    }
-
     /// The place of the queue of a delay that was given at the start.
     pub(super) fn line(&self, delay: u64) -> u8 {
         self.lines.iter().position(|l| l.delay == delay).unwrap_or(0) as u8
@@ -108,10 +109,8 @@ impl Wheel {
     #[inline]
     pub(super) fn push(&mut self, likely: u8, time: u64, event: u64) {
         debug_assert!(time > self.now);
-        match self.lines.get_mut(usize::from(likely)) {
-            Some(line) if time - self.now == line.delay => line.push(time, event),
-            _ => self.push_anywhere(time, event),
-        }
+        let line = &mut self.lines[usize::from(likely) % LINES];
+        if time - self.now == line.delay { line.push(time, event) } else { self.push_anywhere(time, event) }
     }
 
     #[inline(never)]
@@ -165,7 +164,7 @@ impl Wheel {
     /// The next event of a queue in this tick.
     #[inline]
     pub(super) fn pop(&mut self, line: usize) -> Option<u64> {
-        let line = &mut self.lines[line];
+        let line = &mut self.lines[line % LINES];
         if line.first != self.now {
             return None;
         }
@@ -179,7 +178,7 @@ impl Wheel {
     /// The events so many places behind the next one of a queue, or [`NO_EVENT`].
     #[inline]
     pub(super) fn peek<const N: usize>(&self, line: usize, ahead: [usize; N]) -> [u64; N] {
-        let line = &self.lines[line];
+        let line = &self.lines[line % LINES];
         let (mask, left) = (line.ring.len() - 1, line.tail - line.head);
         ahead.map(|a| if a < left { line.ring[(line.head + a) & mask].1 } else { NO_EVENT })
     }
@@ -221,9 +220,7 @@ mod tests {
         let (mut found, mut events, mut number) = (Vec::new(), Vec::new(), 0);
         wheel.push(0, 1, u64::MAX);
         while let Some(time) = wheel.next(u64::MAX, &mut events) {
-            events.extend(
-                (0..wheel.lines()).flat_map(|l| std::iter::from_fn(|| wheel.pop(l)).collect::<Vec<_>>()),
-            );
+            events.extend((0..LINES).flat_map(|l| std::iter::from_fn(|| wheel.pop(l)).collect::<Vec<_>>()));
             found.extend(events.iter().filter(|e| **e != u64::MAX).map(|e| (time, *e)));
             for _ in 0..if number < 3000 { 1 + rng.below(2) } else { 0 } {
                 // Delays with a queue, near ones, and some far beyond the slots.
