@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::placement::{Cluster, plugin, plugin_dir, with_plugin};
-use crate::testbed::run;
+use crate::testbed::{root, run};
 
 /// What is at the other end of the plugin's socket.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -135,6 +135,68 @@ fn cpu_milliseconds(pid: &str) -> f64 {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// What `ask_check` says of one kind of service.
+#[derive(Debug)]
+struct Asked {
+    questions: u64,
+    answered: u64,
+    /// Microseconds spent in all, and the most in any 1.2 s.
+    spent: u64,
+    most: u64,
+    /// Milliseconds until the first answer.
+    first: Option<u64>,
+}
+
+/// The plugin's own code and counters, on a clock that only the other side moves.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn waiting_for_a_service_is_bounded_whatever_it_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("ask_check");
+    run(Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-fsanitize=address,undefined", "-o"])
+        .arg(&program)
+        .arg(root().join("plugin/slurm/select/ask_check.c")));
+    let bad = ["hangs", "slow", "rubbish", "trickles", "stopped"];
+    let mut command = Command::new(program);
+    command.arg(directory.path().join("select.sock")).arg("answers:3000");
+    bad.iter().for_each(|how| drop(command.arg(format!("{how}:60000")).arg("answers:5000")));
+    let text = run(&mut command);
+    let mut lines = text.lines().map(|line| {
+        let (how, numbers) = line.split_once(' ').unwrap();
+        let n: Vec<i64> = numbers.split(' ').map(|n| n.parse().unwrap()).collect();
+        let asked = Asked {
+            questions: n[0] as u64,
+            answered: n[1] as u64,
+            spent: n[2] as u64,
+            most: n[3] as u64,
+            first: u64::try_from(n[4]).ok(),
+        };
+        (how, asked)
+    });
+    let healthy = lines.next().unwrap().1;
+    // A question at nearly every millisecond, each answered.
+    assert!(healthy.questions > 2_800 && healthy.answered == healthy.questions, "{healthy:?}");
+    for how in bad {
+        let (name, asked) = lines.next().unwrap();
+        assert_eq!(name, how);
+        // 20 ms and 1 % of the span.
+        assert!(asked.most <= 20_000 + 12_000 && asked.spent <= 20_000 + 600_000, "{how}: {asked:?}");
+        match how {
+            // In 60 s, asked again every 2 s.
+            "hangs" | "rubbish" | "stopped" => {
+                assert!(asked.answered == 0 && (30..=31).contains(&asked.questions), "{how}: {asked:?}");
+            }
+            // What there is to spend is spent on answers.
+            "slow" => assert!(asked.answered >= 200, "{asked:?}"),
+            _ => assert!(asked.answered > 0, "{asked:?}"),
+        }
+        let (_, after) = lines.next().unwrap();
+        assert!(after.first.is_some_and(|ms| ms <= 2_000), "after {how}: {after:?}");
+        assert!(after.answered == after.questions && after.questions > 2_500, "after {how}: {after:?}");
+    }
 }
 
 /// `SAROUTER_JOBS=1000 SAROUTER_ROUNDS=4` measures; without, the places are compared, for fewer jobs.

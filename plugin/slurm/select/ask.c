@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "ask.h"
 
 #include <errno.h>
@@ -10,20 +11,23 @@
 #include <time.h>
 #include <unistd.h>
 
-static int64_t now_ms(void)
+/* Microseconds. */
+static int64_t now(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
 void asker_init(struct asker *asker, const char *path)
 {
 	asker->path = path;
 	asker->fd = -1;
-	asker->quiet_until = 0;
-	asker->asked = asker->silent = 0;
+	asker->failing = false;
+	asker->credit = CREDIT_US;
+	asker->counted = now();
+	asker->asked = asker->silent = asker->waited = 0;
 }
 
 void asker_close(struct asker *asker)
@@ -39,8 +43,9 @@ static bool ready(struct asker *asker, short events, int64_t deadline)
 	struct pollfd pollfd = { .fd = asker->fd, .events = events };
 	int64_t left;
 
-	while ((left = deadline - now_ms()) > 0) {
-		int n = poll(&pollfd, 1, (int)left);
+	while ((left = deadline - now()) > 0) {
+		struct timespec time = { .tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000 };
+		int n = ppoll(&pollfd, 1, &time, NULL);
 
 		if (n > 0)
 			return true;
@@ -107,7 +112,7 @@ static bool read_line(struct asker *asker, int64_t deadline)
 		} else if (n == 0 || errno != EINTR) {
 			return false;
 		}
-		if (now_ms() >= deadline)
+		if (now() >= deadline)
 			return false;
 	}
 	return false;
@@ -130,9 +135,9 @@ static bool is_list(const char *list)
 	return in_name;
 }
 
-static enum answer converse(struct asker *asker, uint32_t job, uint32_t nodes, bool require, char **list)
+static enum answer converse(struct asker *asker, uint32_t job, uint32_t nodes, bool require, char **list,
+			    int64_t deadline)
 {
-	int64_t deadline = now_ms() + BUDGET_MS;
 	char line[96], wanted[32];
 	int length = snprintf(line, sizeof(line), "1 %" PRIu32 " %" PRIu32 " %s\n", job, nodes,
 			      require ? "require" : "prefer");
@@ -153,17 +158,28 @@ static enum answer converse(struct asker *asker, uint32_t job, uint32_t nodes, b
 
 enum answer asker_ask(struct asker *asker, uint32_t job, uint32_t nodes, bool require, char **list)
 {
+	int64_t begun = now(), waited;
 	enum answer answer;
 
-	if (now_ms() < asker->quiet_until)
+	/* Whole steps of the growth, so that none is lost to rounding. */
+	asker->credit += (begun - asker->counted) / GROWTH;
+	asker->counted = begun - (begun - asker->counted) % GROWTH;
+	if (asker->credit > CREDIT_US)
+		asker->credit = CREDIT_US;
+	if (asker->credit < (asker->failing ? CREDIT_US : CREDIT_US / 2))
 		return ANSWER_SILENT;
 	asker->asked++;
-	answer = converse(asker, job, nodes, require, list);
-	if (answer == ANSWER_SILENT) {
+	answer = converse(asker, job, nodes, require, list, begun + asker->credit);
+	waited = now() - begun;
+	asker->waited += (uint64_t)waited;
+	asker->failing = answer == ANSWER_SILENT;
+	if (asker->failing) {
 		/* What is still on its way would be taken for the answer to the next question. */
 		asker_close(asker);
 		asker->silent++;
-		asker->quiet_until = now_ms() + QUIET_MS;
+		asker->credit = 0;
+	} else if (waited > PROMPT_US) {
+		asker->credit -= waited;
 	}
 	return answer;
 }

@@ -1,8 +1,13 @@
 /*
  * Asks the service which nodes a job should get. Knows nothing of Slurm.
  *
- * The caller may hold locks that everybody waits for: a question takes at most BUDGET_MS together,
- * and after one that was not answered nobody is asked for QUIET_MS.
+ * The caller may hold locks that everybody waits for, so what waiting may cost is bounded by a credit:
+ * at most CREDIT_US, growing by 1 us in GROWTH. A question waits no longer than the credit, and what it
+ * waited is taken off, unless it was answered within PROMPT_US. A question without an answer takes all
+ * of it, and nobody is asked until it is whole again; otherwise half of it is needed to ask.
+ *
+ * So whatever the other side does, at most CREDIT_US + T / GROWTH of any span T is spent waiting, not
+ * counting answers within PROMPT_US; and a service that answers again is asked after CREDIT_US * GROWTH.
  */
 #ifndef SAROUTER_ASK_H
 #define SAROUTER_ASK_H
@@ -11,13 +16,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BUDGET_MS = 50, QUIET_MS = 5000 };
+enum { CREDIT_US = 20000, GROWTH = 100, PROMPT_US = 1000 };
 
 /* Bytes of the longest answer: 8,000 nodes with names of 31 bytes. */
 enum { ANSWER_BYTES = 256 * 1024 };
 
 enum answer {
-	ANSWER_SILENT, /* no service, too late, not understood, or still quiet after such a thing */
+	ANSWER_SILENT, /* no service, too late, not understood, or not asked for want of credit */
 	ANSWER_NONE,   /* the service recommends nothing */
 	ANSWER_NODES,  /* it recommends nodes */
 };
@@ -25,8 +30,10 @@ enum answer {
 struct asker {
 	const char *path;
 	int fd;             /* -1 if there is no connection */
-	int64_t quiet_until; /* milliseconds of the monotonic clock */
-	uint64_t asked, silent;
+	bool failing;       /* the last question had no answer */
+	int64_t credit;     /* microseconds, as of `counted` on the monotonic clock */
+	int64_t counted;
+	uint64_t asked, silent, waited; /* questions, those without an answer, microseconds spent on all */
 	char buffer[ANSWER_BYTES];
 };
 

@@ -8,12 +8,13 @@
  *
  * select_p_job_test() runs under slurmctld's locks, thousands of times an hour. Nearly all calls pass
  * through untouched: jobs without a tag, jobs that name their nodes, tests whether a job could ever
- * run. The rest asks once, for at most 50 ms (ask.h). What is on offer is only ever made smaller.
+ * run. The rest asks once, within a credit of time (ask.h). What is on offer is only ever made smaller.
  */
 #include "config.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ typedef int (*job_test_t)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32
 
 static job_test_t real_job_test;
 static struct asker asker;
-static bool was_silent;
+static bool was_failing;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -88,10 +89,12 @@ static bitstr_t *preferred(job_record_t *job, bitstr_t *offer, uint32_t nodes, b
 	pthread_mutex_lock(&lock);
 	answer = asker_ask(&asker, job->job_id, nodes, require, &list);
 	*silent = answer == ANSWER_SILENT;
-	if (*silent != was_silent) {
-		was_silent = *silent;
-		info("sarouter: %s", was_silent ? "no answer: jobs are placed as without it" :
-						  "answers again");
+	if (asker.failing != was_failing) {
+		was_failing = asker.failing;
+		info("sarouter: %s; %" PRIu64 " questions, %" PRIu64 " without an answer, %" PRIu64
+		     " us spent on them",
+		     was_failing ? "no answer: jobs are placed as without it" : "answers again",
+		     asker.asked, asker.silent, asker.waited);
 	}
 	/* Under the mutex: the list is in the asker's buffer. */
 	if (answer == ANSWER_NODES && node_name2bitmap(list, true, &set) != SLURM_SUCCESS)
