@@ -83,6 +83,8 @@ pub enum Shape {
     /// Not known.
     #[default]
     Unknown,
+    /// No torus or mesh, for this reason.
+    Irregular(String),
     /// A torus or mesh.
     Grid {
         /// Switches per dimension.
@@ -276,9 +278,13 @@ impl Fabric {
             None => &self.switch(self.home(d)).description,
         }
     }
-    /// What a generator knows of the structure.
+    /// What a generator knows of the structure, or what was recognised.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+    /// The same fabric, known to be of this shape: [`Shape::Grid::coords`] by [`SwitchId`].
+    pub fn shaped(self, shape: Shape) -> Self {
+        Self { shape, ..self }
     }
     /// Identity of the cabling.
     pub fn fingerprint(&self) -> Fingerprint {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use self::lines::{Kind, Line, NodeLine, PortLine};
+use super::grid;
 use crate::model::{Fabric, FabricBuilder, FabricError, Guid, Lid, NewTerminal, PortNum, Role, SwitchId};
 
 pub use print::{to_ibnetdiscover, to_net};
@@ -401,6 +402,7 @@ impl<'a> Draft<'a> {
             return Err((self.lines, Problem::NoTerminal));
         }
         let fabric = builder.build().map_err(|e| (self.line_of(&e, &lids), e.into()))?;
+        let fabric = grid::shaped(fabric);
         Ok(Discovered { fabric, unrouted })
     }
 

@@ -2,6 +2,7 @@
 
 pub mod child;
 pub mod fabric;
+pub mod grid;
 pub mod hostlist;
 pub mod ibnetdiscover;
 pub mod jobs;

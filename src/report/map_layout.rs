@@ -38,7 +38,7 @@ impl Layout {
     pub fn new(fabric: &Fabric) -> Self {
         match fabric.shape() {
             Shape::Grid { sizes, coords, .. } => Self::slices(fabric, sizes, coords),
-            Shape::Unknown => match levels(fabric) {
+            Shape::Unknown | Shape::Irregular(_) => match levels(fabric) {
                 Some(rows) => Self::rows(fabric, &rows),
                 None => Self::circle(fabric),
             },

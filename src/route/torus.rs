@@ -22,7 +22,7 @@ use super::grid::Grid;
 use super::layer_stack::LayerStack;
 use super::updown::{Escape, Heights};
 use super::{Engine, RouteError};
-use crate::model::{Demand, DestId, Fabric, LayerBudget, Tables};
+use crate::model::{Demand, DestId, Fabric, LayerBudget, Shape, Tables};
 
 /// Dimension order with datelines and escapes. Ignores the demand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,10 @@ impl Engine for Torus {
     fn route(&self, fabric: &Fabric, _demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
         let Some(grid) = Grid::of(fabric, &graph) else {
-            let reason = "it is not known to be a torus or mesh".to_string();
+            let mut reason = "it is not known to be a torus or mesh".to_string();
+            if let Shape::Irregular(why) = fabric.shape() {
+                reason = format!("it is no torus or mesh: {why}");
+            }
             return Err(RouteError::NotApplicable { engine: self.name(), reason });
         };
         let deps = Dependencies::new(&graph);

@@ -61,7 +61,7 @@ impl Net {
             Shape::Grid { sizes, wrap, coords } => {
                 Some(NetGrid { sizes: sizes.clone(), wrap: wrap.clone(), coords: coords.clone() })
             }
-            Shape::Unknown => None,
+            Shape::Unknown | Shape::Irregular(_) => None,
         };
         let host = |t: &usize| fabric.terminals()[*t].role == Role::Host;
         let mut net = Self {

@@ -15,6 +15,7 @@ mod dump;
 mod engines;
 mod fabric_files;
 mod generated;
+mod grid;
 mod handoff;
 mod helpers;
 mod jobs;
