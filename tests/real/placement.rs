@@ -225,6 +225,7 @@ fn nobody_stays_held_when_the_service_dies() {
         let text = run(&mut cluster.sarouter(&["release-held", "--format", "json"]));
         serde_json::from_str::<Value>(&text).unwrap()["released"].as_u64().unwrap()
     };
+    assert_eq!(released(&cluster), 0, "released before its deadline");
     await_some("the deadline", || (released(&cluster) == 1).then_some(()));
     cluster.await_reason(&first, "Resources");
 
