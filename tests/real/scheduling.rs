@@ -162,7 +162,7 @@ fn waiting_for_a_service_is_bounded_whatever_it_does() {
     let bad = ["hangs", "slow", "rubbish", "trickles", "stopped"];
     let mut command = Command::new(program);
     command.arg(directory.path().join("select.sock")).arg("answers:3000");
-    bad.iter().for_each(|how| drop(command.arg(format!("{how}:60000")).arg("answers:5000")));
+    command.args(bad.iter().flat_map(|how| [format!("{how}:60000"), "answers:5000".to_string()]));
     let text = run(&mut command);
     let mut lines = text.lines().map(|line| {
         let (how, numbers) = line.split_once(' ').unwrap();
