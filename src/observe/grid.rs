@@ -3,12 +3,12 @@
 //!
 //! In a torus or mesh every cycle of four cables is a square of two dimensions. (A ring of four is
 //! one too: it is the same graph as two dimensions of two switches.) So opposite sides of a square
-//! are parallel, and cables fall into [`Classes`] of parallel ones. Missing cables split classes but never
-//! join two. Which dimension and direction a class is of, starts with the cables of one switch and is concluded for
-//! the others: two classes that share a square are of different dimensions, and no two cables
-//! leave a switch in one direction ([`labels`]). What follows from no more than a guess (the place of a switch that has
-//! kept one cable, say) is held against everything else in the end: the coordinates must explain every
-//! cable, or there are none.
+//! are parallel, and cables fall into classes of parallel ones. Missing cables split classes but never
+//! join two. Which dimension and direction a class is of starts with the cables of one switch and is
+//! concluded for the others: two classes that share a square are of different dimensions, and no two
+//! cables leave a switch in one direction. Where that leaves a choice (the place of a switch that
+//! has kept one cable, say) one is tried after the other, and held against everything else: the
+//! coordinates must explain every cable, or there are none.
 
 mod classes;
 mod labels;
@@ -64,10 +64,10 @@ pub enum NotAGrid {
     },
 }
 
-/// Recognises a torus or mesh: sizes, which dimensions are rings, and coordinates for each switch,
-/// alone by the cables. Where two embeddings explain them (rings of four) ports decide between them. A ring that
-/// lost all its cables between two neighbouring layers is none. O(switches × dimensions² + cables), more
-/// where much is missing.
+/// Recognises a torus or mesh: sizes, which dimensions are rings, and coordinates for each switch, by
+/// the cables alone. For rings of four, which two embeddings explain, ports decide. Rings that have
+/// lost all their cables between two neighbouring layers are none. O(switches × dimensions² + cables),
+/// times the choices where cables are missing.
 ///
 /// # Errors
 /// What is in the way. The answer is the same for the same fabric.
@@ -109,8 +109,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// Places switches one step after the other from switch `labels.seed()`. A cable that closes to a
-    /// place other than expected goes around a ring, of which the distance is a multiple. O(cables × dimensions).
+    /// Places switches one step after the other from the seed. A cable that closes to a place other than
+    /// expected goes around a ring, of whose length the distance is a multiple. O(cables × dimensions).
     fn new(net: &Net, labels: &Labels<'_>) -> Self {
         let dimensions = labels.dimensions();
         let mut at: Vec<Vec<i32>> = vec![Vec::new(); net.near.len()];
@@ -170,7 +170,7 @@ impl Layout {
         }
     }
 
-    /// The place one step from a switch, and whether it is free and within what is known of the grid.
+    /// Whether the place one step from a switch is free and within what is known of the grid.
     fn is_free(&self, from: usize, dimension: usize, up: bool) -> bool {
         let mut place = self.at[from].clone();
         place[dimension] += if up { 1 } else { -1 };

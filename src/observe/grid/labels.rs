@@ -9,7 +9,7 @@ use crate::model::{Fabric, Shape, SwitchId};
 /// Directions as bits: `2 * dimension` down, `2 * dimension + 1` up.
 type Directions = u32;
 
-/// All ups, or where shifted all downs.
+/// The bits of all ways down.
 const DOWNS: Directions = 0x5555_5555;
 
 fn opposite(of: Directions) -> Directions {
@@ -36,8 +36,8 @@ pub(super) struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Labels the cables of the switch that is best surrounded: most neighbours, then most squares. They lead to two
-    /// sides of a dimension if they share no square and each shares one with all others.
+    /// Labels the cables of the switch that is best surrounded: most neighbours, then most squares. Two
+    /// lead to two sides of a dimension if they share no square and each shares one with all others.
     pub fn new(fabric: &'a Fabric, net: &'a Net, classes: &'a Classes) -> Result<Self, NotAGrid> {
         let square =
             |a: usize, b: usize| classes.across[classes.of[a].0].binary_search(&classes.of[b].0).is_ok();
@@ -170,8 +170,8 @@ impl<'a> Labels<'a> {
         Ok(())
     }
 
-    /// The grid: labels all classes and places all switches. Where nothing can be concluded any more, each
-    /// direction of one class is tried, the likeliest first. `tries` bounds their number.
+    /// The grid: labels all classes and places all switches. Where nothing can be concluded any more,
+    /// each direction of one class is tried, the likeliest first. `tries` bounds their number.
     pub fn solve(mut self, tries: &mut usize) -> Result<Shape, NotAGrid> {
         self.conclude()?;
         let layout = Layout::new(self.net, &self);
@@ -215,8 +215,8 @@ impl<'a> Labels<'a> {
         best.map(|(_, class, labels)| (class, labels))
     }
 
-    /// 5: leads from one placed switch to another. 4, 3: from a placed switch to a free place, straight on or
-    /// not. 2, 1: to no free place that is known. 0: no switch of the class has its place.
+    /// 5: leads from one placed switch to another. 4, 3: from a placed switch to a free place, straight
+    /// on or not. 2, 1: to no free place that is known. 0: no switch of the class has its place.
     fn likely(&self, class: usize, label: u8, layout: &Layout) -> u8 {
         let (dimension, up) = (usize::from(label / 2), label % 2 == 1);
         let of = |cable: &usize| {
