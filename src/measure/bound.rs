@@ -16,9 +16,12 @@
 //!   some channel carries at least routes / channels. Tried: stretches of every dimension of a
 //!   torus or mesh, and sets grown from single switches, the closest neighbour first (which finds
 //!   the groups of a dragonfly).
+//! - **Lengths.** On small fabrics: see [`lengths`].
 //!
 //! In Figure 5.2 of the thesis each of 18 hosts of a leaf sends to 42 hosts of its job elsewhere:
 //! 42 items of 18 routes over 18 uplinks. Some uplink gets three of them: 54.
+
+mod lengths;
 
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -259,22 +262,30 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// A number that no tables' largest channel load can be below, if all terminals of each group send
 /// to all others of it (see the module's text). 0 without inter-switch channels.
-/// `parts[switch]` numbers the connected parts of the fabric.
-/// O(switches × channels + sum over groups of terminals × switches).
-pub(super) fn lower_bound(fabric: &Fabric, parts: &[u32], groups: &[&[TerminalId]]) -> u64 {
+/// `parts[switch]` numbers the connected parts of the fabric; `steps` are those of [`lengths`], by the size of
+/// the fabric without.
+/// O(switches × channels × (1 + steps) + sum over groups of terminals × switches).
+pub(super) fn lower_bound(
+    fabric: &Fabric,
+    parts: &[u32],
+    groups: &[&[TerminalId]],
+    steps: Option<usize>,
+) -> u64 {
     let channels = fabric.channels().len() as u64;
     if channels == 0 {
         return 0;
     }
     let parties = Parties::new(fabric, parts, groups);
-    let bounds =
-        [parties.hops().div_ceil(channels), parties.switches(), parties.stretches(), parties.grown()];
+    let by_lengths = lengths::bound(&parties, steps.unwrap_or_else(|| lengths::affordable(&parties)));
+    let by_hops = parties.hops().div_ceil(channels);
+    let bounds = [by_hops, parties.switches(), parties.stretches(), parties.grown(), by_lengths];
     bounds.into_iter().max().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::packing;
+    use super::*;
+    use crate::model::{FabricBuilder, Guid, NewTerminal, PortNum, Role};
 
     #[test]
     fn packing_counts_whole_items() {
@@ -285,5 +296,36 @@ mod tests {
         assert_eq!(packing(vec![4, 6, 4, 6], 3), 8);
         // The mean of 20 in three bins is 7, which even items cannot make.
         assert_eq!(packing(vec![2; 10], 3), 8);
+    }
+
+    /// Two switches and three, every one of the two cabled to every one of the three (K2,3), with two hosts
+    /// each; a switch without hosts hangs on six cables. Hosts talk to those on their own side, always
+    /// two hops away: 4 pairs of switches, 8 routes each, over 12 channels, of which some carries
+    /// 64 / 12, rounded up. No cut and no switch shows more than 4.
+    #[test]
+    fn lengths_find_what_no_cut_shows() {
+        let guid = |n: usize| Guid::new(n as u64 + 1).unwrap();
+        let mut builder = FabricBuilder::default();
+        let s: Vec<_> = (0..6).map(|i| builder.switch(guid(i), 12, None, "").unwrap()).collect();
+        let mut used = [0; 6];
+        let mut port = |at: usize| {
+            used[at] += 1;
+            PortNum::new(used[at]).unwrap()
+        };
+        for (a, b) in [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)].into_iter().chain([(0, 5); 6]) {
+            builder.cable(s[a], port(a), s[b], port(b)).unwrap();
+        }
+        for (host, at) in [0, 0, 1, 1, 2, 2, 3, 3, 4, 4].into_iter().enumerate() {
+            let (switch, port, adapter_port) = (s[at], port(at), PortNum::new(1).unwrap());
+            let (node_guid, port_guid) = (guid(10 + host), guid(30 + host));
+            let (lid, description, role) = (None, String::new(), Role::Host);
+            let new =
+                NewTerminal { node_guid, port_guid, adapter_port, lid, description, role, switch, port };
+            builder.terminal(new).unwrap();
+        }
+        let fabric = builder.build().unwrap();
+        let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+        let bound = |steps| lower_bound(&fabric, &[0; 6], &[&hosts[..4], &hosts[4..]], steps);
+        assert_eq!((bound(Some(0)), bound(None)), (4, 6));
     }
 }

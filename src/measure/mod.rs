@@ -90,7 +90,7 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
             min: spread.min,
             mean: spread.mean,
             sd: spread.sd,
-            lower_bound: bound::lower_bound(fabric, &parts, &[&hosts]),
+            lower_bound: bound::lower_bound(fabric, &parts, &[&hosts], None),
         },
         effective: effective_figures(&effective, &per_job, effective_bound(fabric, demand)),
         paths: Paths {
@@ -112,7 +112,14 @@ pub fn effective(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Effective
 /// No tables can have a smaller maximum inside jobs.
 fn effective_bound(fabric: &Fabric, demand: &Demand) -> u64 {
     let groups: Vec<_> = demand.groups.iter().map(|g| g.terminals.as_slice()).collect();
-    bound::lower_bound(fabric, &crate::verify::parts(fabric), &groups)
+    bound::lower_bound(fabric, &crate::verify::parts(fabric), &groups, None)
+}
+
+/// [`Load::lower_bound`] with more effort than [`measure`] makes: so many steps towards the optimum of the
+/// linear program in which routes may be split. O(steps × switches × channels × log switches).
+pub fn lower_bound(fabric: &Fabric, steps: usize) -> u64 {
+    let hosts: Vec<_> = fabric.host_ids().collect();
+    bound::lower_bound(fabric, &crate::verify::parts(fabric), &[&hosts], Some(steps))
 }
 
 fn effective_figures(loads: &[u64], per_job: &[JobFigures], lower_bound: u64) -> Effective {
