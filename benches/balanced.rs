@@ -1,7 +1,7 @@
 //! What `balanced` costs and reaches, on one thread.
 //!
-//! `cargo bench --bench balanced [loads] [incremental] [scale]`: all three unless named. CPU seconds are
-//! those of the process.
+//! `cargo bench --bench balanced [loads] [bounds] [incremental] [scale]`: all unless named. CPU seconds are
+//! those of the process. `incremental SPEC`, alone, is on another fabric.
 
 use std::error::Error;
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sarouter::generate::generate;
 use sarouter::generate::rng::Rng;
-use sarouter::measure::measure;
+use sarouter::measure::{lower_bound, measure};
 use sarouter::model::{
     Demand, Fabric, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Tables, TerminalId,
 };
@@ -18,7 +18,7 @@ use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::report::align;
 use sarouter::report::cost::{cpu_seconds, peak_rss_bytes};
 use sarouter::route::{self, EngineOptions};
-use sarouter::verify::judge;
+use sarouter::verify::{judge, transition};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -61,13 +61,19 @@ fn main() -> Result<(), Failure> {
             println!("{}", serde_json::to_string(&pool.install(|| point(spec))?)?);
             return Ok(());
         }
+        if command == "incremental" {
+            return pool.install(|| incremental(spec));
+        }
     }
     let is_wanted = |part: &str| args.is_empty() || args.iter().any(|a| a == part);
     if is_wanted("loads") {
         loads()?;
     }
+    if is_wanted("bounds") {
+        bounds()?;
+    }
     if is_wanted("incremental") {
-        pool.install(incremental)?;
+        pool.install(|| incremental("kary:10,3,hosts=20"))?;
     }
     if is_wanted("scale") {
         SCALES.iter().try_for_each(|specs| scale(specs))?;
@@ -133,6 +139,18 @@ fn head() -> Vec<String> {
         .to_vec()
 }
 
+/// What many steps towards the optimum of the linear program add to the bounds.
+fn bounds() -> Result<(), Failure> {
+    let mut rows = vec![["fabric", "bound", "after 256 steps"].map(String::from).to_vec()];
+    for spec in FABRICS {
+        let fabric = generate(spec)?;
+        let found = [0, 256].map(|steps| lower_bound(&fabric, steps).to_string());
+        rows.push([[spec.to_string()].as_slice(), &found].concat());
+    }
+    println!("{}", align(&rows));
+    Ok(())
+}
+
 fn loads() -> Result<(), Failure> {
     let mut rows = vec![head()];
     for spec in FABRICS {
@@ -171,10 +189,10 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     xy / xx
 }
 
-/// Twenty jobs on 2,000 hosts of a three-level tree, at random places; one of 64 hosts ends and
-/// another of 64 starts on any free hosts.
-fn incremental() -> Result<(), Failure> {
-    let fabric = generate("kary:10,3,hosts=20")?;
+/// Twenty jobs at random places (2,000 hosts have room); one of 64 hosts ends and another of 64 starts
+/// on any free hosts. Layers with a cycle while switches change are given of those in use.
+fn incremental(spec: &str) -> Result<(), Failure> {
+    let fabric = generate(spec)?;
     let nodes = name_hosts(&fabric, &NodeNames::default());
     let mut rows = vec![
         [
@@ -192,6 +210,9 @@ fn incremental() -> Result<(), Failure> {
             "bound",
             "EFI max",
             "fresh",
+            "mixed",
+            "fresh",
+            "mixing ms",
         ]
         .map(String::from)
         .to_vec(),
@@ -234,6 +255,12 @@ fn change(fabric: &Fabric, nodes: &NodeMap, seed: u64) -> Result<Vec<String>, Fa
     }
     let (got, best) = (measure(fabric, &new, &wanted), measure(fabric, &fresh, &wanted));
     let blocks = |tables: &Tables| old.changed_blocks(fabric, tables).unwrap_or(0).to_string();
+    let mixed = |tables: &Tables| {
+        transition(fabric, &old, tables).map_or(String::new(), |t| format!("{}/{}", t.cyclic, t.layers))
+    };
+    let start_mixing = cpu_seconds();
+    let mixed_new = mixed(&new);
+    let mixing = cpu_seconds() - start_mixing;
     let lids = fabric.dest_ids().map(|d| fabric.lid(d).get() / 64).collect::<std::collections::BTreeSet<_>>();
     let ms = |seconds: f64| format!("{:.0}", seconds * 1e3);
     Ok(vec![
@@ -251,6 +278,9 @@ fn change(fabric: &Fabric, nodes: &NodeMap, seed: u64) -> Result<Vec<String>, Fa
         got.effective.lower_bound.to_string(),
         got.load.max.to_string(),
         best.load.max.to_string(),
+        mixed_new,
+        mixed(&fresh),
+        ms(mixing),
     ])
 }
 

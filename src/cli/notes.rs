@@ -37,8 +37,9 @@ fn text(note: &Note) -> String {
 fn epoch(line: &EpochLine) -> String {
     let before = line.before.map_or("-".to_string(), |f| f.effective.max.to_string());
     let blocks = line.changed_blocks.map_or(String::new(), |n| format!(", {n} LFT blocks"));
+    let mixed = line.transition.map_or(String::new(), |t| format!(", {t}"));
     format!(
-        "epoch {}: {} (+{} -{} of {} multi-switch, {} jobs){blocks}; max effective EFI {before} -> {}, \
+        "epoch {}: {} (+{} -{} of {} multi-switch, {} jobs){blocks}{mixed}; max effective EFI {before} -> {}, \
          dark fiber {:.1} %; ask {} parse {} route {} verify {} publish {} ms",
         line.epoch,
         reason(line.reason),

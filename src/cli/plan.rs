@@ -149,6 +149,9 @@ fn text(dry: &DryRun) -> String {
     if let Some(blocks) = dry.changed_blocks {
         let _ = write!(out, ", {blocks} LFT blocks differ");
     }
+    if let Some(transition) = &dry.transition {
+        let _ = write!(out, "\nmixed         {transition}");
+    }
     let figure = |name: &str, pick: &dyn Fn(&Figures) -> String| {
         let before = dry.before.as_ref().map_or("-".to_string(), pick);
         format!("\n{name:24}{before:>10} -> {}", pick(after))

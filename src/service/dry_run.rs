@@ -7,6 +7,7 @@ use super::step::View;
 use crate::measure::{self, Figures, JobFigures};
 use crate::model::{Fabric, Group, JobId, NodeName};
 use crate::plan::{Published, Reason};
+use crate::verify::{self, Transition};
 
 /// The answer.
 #[derive(Debug, Serialize)]
@@ -29,6 +30,9 @@ pub struct DryRun {
     pub unknown_nodes: Vec<NodeName>,
     /// Blocks of 64 entries that OpenSM would send.
     pub changed_blocks: Option<usize>,
+    /// What both tables may do together until all switches are programmed; null if what is in force is of
+    /// another fabric.
+    pub transition: Option<Transition>,
     /// What is in force, under the jobs of now; null if it is of another fabric.
     pub before: Option<Figures>,
     /// What would be in force.
@@ -67,6 +71,7 @@ impl DryRun {
             waiting: decided.waiting,
             unknown_nodes: decided.unknown_nodes.clone(),
             changed_blocks: None,
+            transition: None,
             before: None,
             after: None,
             per_job: Vec::new(),
@@ -106,6 +111,7 @@ impl DryRun {
         self.due = true;
         self.reason = Some(plan.reason);
         self.changed_blocks = in_force.and_then(|p| plan.tables.changed_blocks(fabric, &p.tables));
+        self.transition = in_force.and_then(|p| verify::transition(fabric, &p.tables, &plan.tables));
         self.before = plan.before;
         self.after = Some(plan.after);
         self.route_ms = Some(checked.routing.as_secs_f64() * 1000.0);

@@ -19,7 +19,7 @@ use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::RouteError;
-use crate::verify::{self, Verdict, Verified};
+use crate::verify::{self, Transition, Verdict, Verified};
 
 /// Why a pass made no epoch though one was due.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +161,9 @@ pub struct EpochLine {
     pub jobs_removed: usize,
     /// Blocks of 64 entries that OpenSM must send; `None` if the fabric is another.
     pub changed_blocks: Option<usize>,
+    /// What old and new tables may do together until all switches are programmed; `None` if the fabric is
+    /// another.
+    pub transition: Option<Transition>,
     /// What was in force, under the new jobs; `None` if of another fabric.
     pub before: Option<Figures>,
     /// What is in force now.
@@ -314,6 +317,7 @@ fn line(
         jobs_added: after.difference(&before).count(),
         jobs_removed: before.difference(&after).count(),
         changed_blocks: same_fabric.and_then(|p| plan.tables.changed_blocks(&view.fabric, &p.tables)),
+        transition: same_fabric.and_then(|p| verify::transition(&view.fabric, &p.tables, &plan.tables)),
         before: plan.before,
         after: plan.after,
         ask_ms: 0.0,

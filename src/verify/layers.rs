@@ -21,7 +21,7 @@ pub(super) struct Layers<'a> {
 }
 
 /// The bit of a layer; none for a value out of range.
-fn bit(layer: u8) -> u16 {
+pub(super) fn bit(layer: u8) -> u16 {
     Layer::new(u64::from(layer)).map_or(0, |l| 1 << l.get())
 }
 

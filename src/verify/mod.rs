@@ -7,6 +7,7 @@ mod finding;
 mod jobs;
 mod layers;
 mod reach;
+mod transition;
 pub(crate) mod trees;
 
 use rayon::prelude::*;
@@ -18,6 +19,7 @@ use self::finding::{Findings, Kind};
 pub use self::jobs::{is_safe_with, layers_of_group, safe_layers};
 use self::layers::Layers;
 pub(crate) use self::reach::parts;
+pub use self::transition::{Transition, transition};
 use self::trees::Trees;
 use crate::model::{Fabric, Group, LayerBudget, Tables};
 

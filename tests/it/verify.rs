@@ -6,9 +6,10 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use proptest::prelude::*;
 use sarouter::generate::generate;
-use sarouter::model::{ChannelId, DestId, Fabric, Group, Layer, LayerBudget, SwitchId, Tables};
+use sarouter::model::{ChannelId, DestId, Fabric, Group, Layer, LayerBudget, PortPeer, SwitchId, Tables};
 use sarouter::verify::{
     Checks, Finding, Verdict, is_safe_with, judge, judge_jobs, judge_with, layers_of_group, safe_layers,
+    transition,
 };
 
 use crate::helpers::{altered, random_tables, walk};
@@ -305,4 +306,81 @@ fn a_safe_layer_is_found_only_where_no_cycle_arises() {
     assert!(!is_safe_with(&fabric, &tables, budget(3), &[near, far].map(|g| (g, Layer::new(0).unwrap()))));
     // All of them: nowhere.
     assert_eq!(layers(&[group(&fabric, &["n1", "n2", "n3", "n4"])], &[]), [None]);
+}
+
+/// A ring of four: routes that never pass switch `root` on the way between others are free of deadlock, as the
+/// ring is open there. Two such, open at different places, close it together, on both layers: a packet with
+/// the layer of one may meet entries of the other.
+#[test]
+fn two_open_rings_close_when_mixed() {
+    let fabric = generate("torus:4,hosts=1").unwrap();
+    let open_at = |root: usize, layer: u8| {
+        let n = fabric.switches().len();
+        let mut ports = vec![Tables::UNREACHABLE; fabric.dest_count() * n];
+        for d in fabric.dest_ids() {
+            let home = fabric.home(d).index();
+            // Positions along the ring from the opening on; routes stay inside 0..=3.
+            let at = |s: usize| (s + 4 - root) % 4;
+            for s in fabric.switch_ids() {
+                let up = at(s.index()) < at(home);
+                let next = switch(&fabric, (s.index() + if up { 1 } else { 3 }) % 4);
+                let c = fabric.out(s).iter().find(|c| fabric.channel(**c).to == next).unwrap();
+                ports[d.index() * n + s.index()] = fabric.channel(*c).from_port.get();
+            }
+            ports[d.index() * n + home] = fabric.last_port(d).get();
+        }
+        Tables::new(&fabric, "test", ports, vec![layer; fabric.dest_count() * n]).unwrap()
+    };
+    let (old, same, other) = (open_at(0, 0), open_at(0, 1), open_at(2, 1));
+    [&old, &same, &other].iter().for_each(|t| assert!(judge(&fabric, t, budget(2)).accepted));
+    let found = |a, b| transition(&fabric, a, b).map(|t| (t.layers, t.cyclic)).unwrap();
+    assert_eq!(found(&old, &old), (1, 0));
+    assert_eq!(found(&old, &same), (2, 0));
+    assert_eq!(found(&old, &other), (2, 2));
+    assert_eq!(transition(&generate("torus:5,hosts=1").unwrap(), &old, &other), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    /// Against packets that are followed one by one, each switch free to choose between both tables.
+    #[test]
+    fn a_transition_is_what_packets_may_do(switches in 3..9usize, extra in 0..4usize, seed in 0..10_000u64) {
+        let spec = format!("random:{switches},{},{},seed={seed}", switches + 2, switches - 1 + extra);
+        let fabric = generate(&spec).unwrap();
+        let both = [seed, seed + 1].map(|seed| random_tables(&fabric, seed, 2, seed % 3 == 0));
+        let mut graphs = [DiGraphMap::<ChannelId, ()>::new(), DiGraphMap::new()];
+        for d in fabric.dest_ids() {
+            for s in fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()) {
+                for layer in both.iter().filter_map(|t| t.layer(s, d)) {
+                    follow(&fabric, &both, s, d, None, &mut BTreeSet::new(), &mut graphs[usize::from(layer.get())]);
+                }
+            }
+        }
+        let used = graphs.iter().filter(|g| g.edge_count() > 0);
+        let cyclic = used.clone().filter(|g| tarjan_scc(*g).iter().any(|part| part.len() > 1));
+        let wanted = (used.clone().count() as u8, cyclic.count() as u8);
+        let found = transition(&fabric, &both[0], &both[1]).unwrap();
+        prop_assert_eq!((found.layers, found.cyclic), wanted);
+    }
+}
+
+/// Adds what a packet that came by a channel may depend on from here on.
+fn follow(
+    fabric: &Fabric,
+    both: &[Tables; 2],
+    at: SwitchId,
+    d: DestId,
+    came: Option<ChannelId>,
+    seen: &mut BTreeSet<(SwitchId, Option<ChannelId>)>,
+    graph: &mut DiGraphMap<ChannelId, ()>,
+) {
+    if at == fabric.home(d) || !seen.insert((at, came)) {
+        return;
+    }
+    for port in both.iter().filter_map(|t| t.port(at, d)) {
+        let Some(PortPeer::Channel(c)) = fabric.peer(at, port) else { continue };
+        came.into_iter().for_each(|before| _ = graph.add_edge(before, c, ()));
+        follow(fabric, both, fabric.channel(c).to, d, Some(c), seen, graph);
+    }
 }
