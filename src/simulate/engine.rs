@@ -76,8 +76,6 @@ pub(super) struct Host {
     pub(super) packet: u32,
     /// When it will ask for work; 0 if it will not.
     pub(super) wake: u64,
-    /// When it has consumed everything that has arrived.
-    pub(super) consumed: u64,
 }
 
 /// How a run ended.
@@ -107,6 +105,8 @@ pub struct Simulator<'a, R, T> {
     pub(super) packets: Vec<Packet>,
     pub(super) contents: Vec<Content>,
     pub(super) hosts: Vec<Host>,
+    /// When each terminal has consumed everything that has arrived.
+    pub(super) consumed: Vec<u64>,
     pub(super) live: u64,
     /// What was counted.
     pub stats: Stats,
@@ -177,7 +177,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             wanted: 0,
             parked: 0,
         };
-        let host = Host { message: None, left: 0, packet: NONE, wake: 0, consumed: 0 };
+        let host = Host { message: None, left: 0, packet: NONE, wake: 0 };
         let link_delay = settings.ticks(settings.link_delay_ps);
         let head_delay = settings.ticks(settings.link_delay_ps + settings.switch_delay_ps);
         let full = Times::of(&settings, settings.mtu);
@@ -200,6 +200,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             packets: Vec::new(),
             contents: Vec::new(),
             hosts: vec![host; net.terminals()],
+            consumed: vec![0; net.terminals()],
             live: 0,
             stats: Stats::new(net.terminals()),
             shift: per_link.trailing_zeros(),
@@ -259,7 +260,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                 return if over { Ended::Finished } else { Ended::Time };
             };
             self.now = time;
-            if self.fetches {
+            if self.fetches && !events.is_empty() {
                 self.fetch_slots();
             }
             events.iter().for_each(|e| self.handle_rare(*e));

@@ -18,7 +18,10 @@ const IN_LINE: u32 = 8;
 
 /// Asks for an element. Does not wait, and does nothing where there is none.
 #[inline]
-#[expect(unsafe_code, reason = "the instruction has no safe form; it is a hint that changes no state")]
+#[cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "the instruction has no safe form; it is a hint that changes no state")
+)]
 pub(super) fn prefetch<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction may be given any address; it never faults.
@@ -42,7 +45,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// For the events of the next slot.
     pub(super) fn fetch_slots(&self) {
-        self.wheel.next_slot().iter().for_each(|e| self.fetch_first(*e));
+        self.wheel.next_slot().for_each(|e| self.fetch_first(e));
     }
 
     #[inline]

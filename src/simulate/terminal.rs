@@ -17,10 +17,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let packet = &self.packets[p as usize];
         // The last byte cannot leave before it is there.
         let done = (self.now + u64::from(ejection)).max(packet.tail);
-        let host = &mut self.hosts[packet.header.dst as usize];
-        let start = (self.now + self.link_delay).max(host.consumed);
-        host.consumed = (start + u64::from(consumption)).max(done + self.link_delay);
-        let consumed = host.consumed;
+        let until = &mut self.consumed[packet.header.dst as usize];
+        let start = (self.now + self.link_delay).max(*until);
+        let consumed = (start + u64::from(consumption)).max(done + self.link_delay);
+        *until = consumed;
         self.links[link as usize].busy += done - self.now;
         self.end_sending(done, link, sent, read);
         self.at(consumed, DELIVER, p, 0);

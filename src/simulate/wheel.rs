@@ -8,6 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::state::NONE;
+
 /// Most delays with a queue of their own.
 pub(super) const LINES: usize = 4;
 
@@ -60,8 +62,11 @@ impl Line {
 #[derive(Debug)]
 pub(super) struct Wheel {
     lines: [Line; LINES],
-    /// Other delays: slots of the near future.
-    slots: Vec<Vec<u64>>,
+    /// Other delays: slots of the near future, each with the first and last of its `nodes`.
+    slots: Vec<(u32, u32)>,
+    /// Events in slots and the next one of each; those that are free are linked as well.
+    nodes: Vec<(u64, u32)>,
+    free: u32,
     /// Bit per slot that is not empty.
     full: Vec<u64>,
     in_slots: usize,
@@ -84,7 +89,9 @@ impl Wheel {
         let size = (reach + 1).next_power_of_two().max(64) as usize;
         Self {
             lines: std::array::from_fn(|i| Line::new(delays[i])),
-            slots: vec![Vec::new(); size],
+            slots: vec![(NONE, NONE); size],
+            nodes: Vec::new(),
+            free: NONE,
             full: vec![0; size / 64],
             in_slots: 0,
             first_slot: u64::MAX,
@@ -128,7 +135,21 @@ impl Wheel {
 
     fn put(&mut self, time: u64, event: u64) {
         let slot = time as usize & (self.slots.len() - 1);
-        self.slots[slot].push(event);
+        let node = self.free;
+        let node = if node == NONE {
+            self.nodes.push((event, NONE));
+            self.nodes.len() as u32 - 1
+        } else {
+            self.free = std::mem::replace(&mut self.nodes[node as usize], (event, NONE)).1;
+            node
+        };
+        let (first, last) = &mut self.slots[slot];
+        if *first == NONE {
+            *first = node;
+        } else {
+            self.nodes[*last as usize].1 = node;
+        }
+        *last = node;
         self.full[slot / 64] |= 1 << (slot % 64);
         self.in_slots += 1;
         self.first_slot = self.first_slot.min(time);
@@ -154,8 +175,11 @@ impl Wheel {
         if self.first_slot == time {
             let slot = time as usize & (self.slots.len() - 1);
             self.full[slot / 64] &= !(1 << (slot % 64));
-            self.in_slots -= self.slots[slot].len();
-            std::mem::swap(events, &mut self.slots[slot]);
+            let (first, last) = std::mem::replace(&mut self.slots[slot], (NONE, NONE));
+            events.extend(self.slot(first));
+            self.nodes[last as usize].1 = self.free;
+            self.free = first;
+            self.in_slots -= events.len();
             self.first_slot = if self.in_slots > 0 { self.scan() } else { u64::MAX };
         }
         Some(time)
@@ -184,9 +208,18 @@ impl Wheel {
     }
 
     /// Events of the next slot that is not empty.
-    pub(super) fn next_slot(&self) -> &[u64] {
+    pub(super) fn next_slot(&self) -> impl Iterator<Item = u64> {
         let slot = self.first_slot as usize & (self.slots.len() - 1);
-        if self.in_slots > 0 { &self.slots[slot] } else { &[] }
+        self.slot(if self.in_slots > 0 { self.slots[slot].0 } else { NONE })
+    }
+
+    /// Events from a node on.
+    fn slot(&self, mut node: u32) -> impl Iterator<Item = u64> {
+        std::iter::from_fn(move || {
+            let (event, next) = *self.nodes.get(node as usize)?;
+            node = next;
+            Some(event)
+        })
     }
 
     /// Time of the first slot with events; there is one.
