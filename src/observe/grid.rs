@@ -79,8 +79,8 @@ pub fn recognise(fabric: &Fabric) -> Result<Shape, NotAGrid> {
     }
     let net = Net::new(fabric)?;
     let classes = Classes::new(fabric, &net)?;
-    // Where more has to be tried, it is another kind of fabric.
-    let mut tries = 64 + net.cables.len() / 16;
+    // Where more has to be tried, it is another kind of fabric; and each waits on the stack for the next.
+    let mut tries = (64 + net.cables.len() / 16).min(1000);
     let shape = Labels::new(fabric, &net, &classes)?.solve(&mut tries)?;
     Ok(merge_rings_of_four(fabric, shape))
 }

@@ -26,6 +26,14 @@ struct Bed {
     torus: Torus,
 }
 
+/// Has Slurm load the plugin, with more options than those that say where things are.
+fn load(dir: &Path, plugin: &Path, more: &str) {
+    let [state, sink, report] = ["state", "sink/%n", "report"].map(|n| dir.join(n).display().to_string());
+    let line =
+        format!("optional {} state={state} sink=file:{sink} report={report} {more}\n", plugin.display());
+    fs::write(dir.join("slurm/plugstack.conf"), line).unwrap();
+}
+
 /// What Slurm's controller runs where the service is part of a test.
 const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
 
@@ -64,11 +72,7 @@ impl Bed {
             for name in ["slurm", "sink", "report"] {
                 fs::create_dir(dir.join(name)).unwrap();
             }
-            let [state, sink, report] =
-                ["state", "sink/%n", "report"].map(|n| dir.join(n).display().to_string());
-            let options = format!("state={state} sink=file:{sink} report={report}");
-            fs::write(dir.join("slurm/plugstack.conf"), format!("optional {} {options}\n", plugin.display()))
-                .unwrap();
+            load(dir, &plugin, "");
         };
         let fabric = generate("fattree:4x4,2").unwrap();
         let fixed = ["--no-opensm", "--slurm-line", "PrologFlags=Alloc,DeferBatch"];
@@ -133,13 +137,43 @@ impl Bed {
         await_some("the epilogs", || (self.files("sink").is_empty()).then_some(()));
     }
 
-    /// The table of n5, cut short.
-    fn damage(&self, id: &str) {
+    /// The table of n5, something else by the time it gets there.
+    fn damage(&self, id: &str, how: impl Fn(&str) -> String) {
         let path = self.jobs().join(id).join("node-1.0.0.table");
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains("node 1.0.0 n5\n"));
-        fs::write(&path, &text[..text.len() / 2]).unwrap();
+        fs::write(&path, how(&text)).unwrap();
     }
+
+    /// A job whose table on n5 is damaged is held, and goes through once it is whole.
+    fn is_held(&self, id: &str, how: impl Fn(&str) -> String) {
+        self.publish(id);
+        self.damage(id, how);
+        self.release(id);
+        self.await_state(id, "launch_failed_requeued_held");
+        assert!(!self.bed.path().join(format!("seen.{id}")).exists());
+        self.await_clean();
+        self.publish(id);
+        self.slurm("scontrol", &["update", "NodeName=n5", "State=RESUME"]);
+        let idle = || self.slurm("sinfo", &["-h", "-n", "n5", "-o", "%T"]).trim() == "idle";
+        await_some("n5", || idle().then_some(()));
+        // Slurm would wait two minutes before it starts a requeued job again.
+        self.slurm("scontrol", &["update", &format!("JobId={id}"), "StartTime=now"]);
+        self.release(id);
+        self.await_state(id, "COMPLETED");
+        assert_eq!(self.files(&format!("seen.{id}")), self.published(id));
+        self.await_clean();
+    }
+}
+
+fn cut_short(table: &str) -> String {
+    table[..table.len() / 2].to_string()
+}
+
+/// Another step in one route: as long, and each line of the right form.
+fn altered(table: &str) -> String {
+    let at = table.find("+X").unwrap();
+    format!("{}-X{}", &table[..at], &table[at + 2..])
 }
 
 #[test]
@@ -158,7 +192,7 @@ fn each_node_has_its_table_before_the_first_task_and_nothing_after() {
     // A truncated one is refused by its node alone, which says so; the job starts.
     let id = bed.submit(&[]);
     bed.publish(&id);
-    bed.damage(&id);
+    bed.damage(&id, cut_short);
     bed.release(&id);
     bed.await_state(&id, "COMPLETED");
     let seen = bed.files(&format!("seen.{id}"));
@@ -167,24 +201,10 @@ fn each_node_has_its_table_before_the_first_task_and_nothing_after() {
     assert!(log.contains("refused, the job starts without its routes"), "{log}");
     bed.await_clean();
 
-    // Who requires routes is held instead, and goes through once they are whole.
-    let id = bed.submit(&["--routing=require"]);
-    bed.publish(&id);
-    bed.damage(&id);
-    bed.release(&id);
-    bed.await_state(&id, "launch_failed_requeued_held");
-    assert!(!bed.bed.path().join(format!("seen.{id}")).exists());
-    bed.await_clean();
-    bed.publish(&id);
-    bed.slurm("scontrol", &["update", "NodeName=n5", "State=RESUME"]);
-    let idle = || bed.slurm("sinfo", &["-h", "-n", "n5", "-o", "%T"]).trim() == "idle";
-    await_some("n5", || idle().then_some(()));
-    // Slurm would wait two minutes before it starts a requeued job again.
-    bed.slurm("scontrol", &["update", &format!("JobId={id}"), "StartTime=now"]);
-    bed.release(&id);
-    bed.await_state(&id, "COMPLETED");
-    assert_eq!(bed.files(&format!("seen.{id}")), bed.published(&id));
-    bed.await_clean();
+    // Who requires routes is held instead, and where the site wants it everybody.
+    bed.is_held(&bed.submit(&["--routing=require"]), cut_short);
+    load(bed.bed.path(), &plugin(), "on_failure=hold");
+    bed.is_held(&bed.submit(&[]), altered);
 
     // Who wants none gets none.
     let id = bed.submit(&["--routing=none"]);

@@ -180,6 +180,7 @@ impl<'a> Labels<'a> {
         };
         let mut failed = self.unfit(open);
         let Some((class, labels)) = self.choice(&layout) else { return Err(failed) };
+        drop(layout);
         for label in labels {
             if *tries == 0 {
                 break;
