@@ -113,3 +113,35 @@ fn a_full_exchange_gains_by_layers() {
         }
     }
 }
+
+/// Over the pairs of switches with hosts, how often two routes of a pair share a channel.
+fn meetings(fabric: &Fabric, tables: &Tables) -> usize {
+    let (mut meetings, mut routes) = (0, vec![0; fabric.channels().len()]);
+    let ends = || fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty());
+    for (source, home) in ends().flat_map(|s| ends().map(move |h| (s, h))) {
+        routes.fill(0);
+        for d in fabric.attached(home).iter().map(|t| fabric.dest_of_terminal(*t)) {
+            let mut at = source;
+            while at != home {
+                let port = tables.port(at, d).unwrap();
+                let out = fabric.out(at).iter().copied();
+                let c = out.into_iter().find(|c| fabric.channel(*c).from_port == port).unwrap();
+                meetings += routes[c.index()];
+                routes[c.index()] += 1;
+                at = fabric.channel(c).to;
+            }
+        }
+    }
+    meetings
+}
+
+/// On a tree with several cables side by side, hosts of one switch have more ways to those of another than
+/// with an engine that takes terminals in turn.
+#[test]
+fn routes_between_two_switches_of_a_tree_are_kept_apart() {
+    let fabric = generate("tsubame2:rail=1").unwrap();
+    let demand = Demand::oblivious();
+    let [balanced, dfsssp] = ["balanced", "dfsssp"]
+        .map(|name| meetings(&fabric, &route(name, &fabric, &demand, 8, &EngineOptions::default())));
+    assert!(balanced < dfsssp, "{balanced}, {dfsssp}");
+}

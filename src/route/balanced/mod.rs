@@ -10,6 +10,7 @@
 //! 3. Routes over the fullest channels are torn up and led elsewhere (`refine`), down to what no
 //!    routing can beat (`bound`), if it can be reached. Below that maximum, each job's routes are then
 //!    led over as many channels as can be, none of them full of the job's own (`widen`).
+//!    Without jobs, routes between the same two switches of a tree are kept apart (`apart`).
 //! 4. A route takes one of the layers that allow it, so that all are equally full (`spread`), unless
 //!    each job is to have one.
 //!
@@ -21,6 +22,7 @@
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
 //! are balanced, for a job that starts before the next tables are there (`level`).
 
+mod apart;
 mod bound;
 mod grid;
 mod jobs;

@@ -20,12 +20,12 @@ struct Sideways {
 }
 
 /// A better way for one switch.
-struct Detour {
+pub(super) struct Detour {
     slot: u8,
     /// First switch that is on both ways.
-    meets: usize,
+    pub(super) meets: usize,
     /// Fullest channel of the new way up to there, with the flow on it.
-    fullest: u32,
+    pub(super) fullest: u32,
     /// Fullest channel of the present way up to there.
     fullest_now: u32,
     /// How much more load there would be above the limit, over all channels.
@@ -203,7 +203,7 @@ impl Routing<'_> {
     }
 
     /// What the way over another slot would be worth.
-    fn try_detour(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Detour {
+    pub(super) fn try_detour(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Detour {
         let (net, hops, row) = (self.net, &self.search.hops, self.row(terminal));
         let flow = self.flow[v];
         let above = |load: u32| i64::from(load.saturating_sub(limit));

@@ -7,6 +7,7 @@ use super::net::{NONE, Net};
 use super::search::Search;
 use super::traffic::{Class, Traffic};
 use crate::generate::rng::Rng;
+use crate::route::graph::is_indirect;
 
 /// Switches of trees in large fabrics.
 const LARGE: usize = 1_000_000;
@@ -102,6 +103,10 @@ impl<'a> Routing<'a> {
         let floor = bound::floor(self, terminals);
         if !new.is_empty() {
             self.balance(&new, floor);
+            let is_tree = is_indirect(&self.net.hosts);
+            if self.traffic.is_oblivious() && is_tree && old.is_empty() && !self.is_large(new.len()) {
+                self.keep_apart(&new);
+            }
         }
         if !old.is_empty() {
             self.make_room(terminals, floor);
