@@ -87,7 +87,11 @@ pub(super) fn tsubame2(words: &mut Words) -> Result<Net, Refusal> {
         _ => return Err("rail is 1 or 2".into()),
     };
     let edges = switches - DIRECTORS * (BOARDS + SPINES);
-    let spread = words.take("spread", 0)? == 1;
+    let spread = match words.take("spread", 0)? {
+        0 => false,
+        1 => true,
+        _ => return Err("spread is 0 or 1".into()),
+    };
     let mut net = words.net(switches)?;
     let mut directors = Vec::with_capacity(DIRECTORS);
     for d in 0..DIRECTORS {

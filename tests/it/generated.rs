@@ -285,6 +285,7 @@ fn impossible_specs_are_refused() {
         "torus:4x4,seed=x",
         "taurus:3",
         "tsubame2:rail=3",
+        "tsubame2:spread=2",
         "nonsense:4",
         "",
     ] {
