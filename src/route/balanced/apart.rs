@@ -8,8 +8,7 @@ use super::routing::Routing;
 
 impl Routing<'_> {
     /// Moves routes to where fewer of those between the same two switches are, as long as no channel
-    /// gets more than the fullest one has. Routes become no longer. A second look at each gains 2 to 4 %
-    /// of a full exchange's throughput for as much time again.
+    /// gets more than the fullest one has. Routes become no longer.
     /// O(terminals × terminals per switch × switches with hosts × hops).
     pub(super) fn keep_apart(&mut self, terminals: &[usize]) {
         let limit = self.fullest();
