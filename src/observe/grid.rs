@@ -170,13 +170,19 @@ impl Layout {
         }
     }
 
-    /// Whether the place one step from a switch is free and within what is known of the grid.
-    fn is_free(&self, from: usize, dimension: usize, up: bool) -> bool {
+    /// The place one step from a switch.
+    fn beside(&self, from: usize, dimension: usize, up: bool) -> Vec<i32> {
         let mut place = self.at[from].clone();
         place[dimension] += if up { 1 } else { -1 };
         if self.ring[dimension] > 0 {
             place[dimension] = place[dimension].rem_euclid(self.ring[dimension]);
         }
+        place
+    }
+
+    /// Whether the place one step from a switch is free and within what is known of the grid.
+    fn is_free(&self, from: usize, dimension: usize, up: bool) -> bool {
+        let place = self.beside(from, dimension, up);
         (self.low[dimension]..=self.high[dimension]).contains(&place[dimension])
             && !self.taken.contains_key(&place)
     }
@@ -232,16 +238,9 @@ impl Layout {
         if (self.at.len() as f64) < places / 2.0 {
             return missing("the switches");
         }
-        let neighbour_up = |place: &Vec<i32>, i: usize| {
-            let mut place = place.clone();
-            place[i] += 1;
-            if self.ring[i] > 0 {
-                place[i] %= self.ring[i];
-            }
-            self.taken.contains_key(&place)
-        };
-        let wanted =
-            self.at.iter().map(|p| (0..sizes.len()).filter(|i| neighbour_up(p, *i)).count()).sum::<usize>();
+        let has_neighbour_up = |s: usize, i: &usize| self.taken.contains_key(&self.beside(s, *i, true));
+        let neighbours_up = |s: usize| (0..sizes.len()).filter(|i| has_neighbour_up(s, i)).count();
+        let wanted: usize = (0..self.at.len()).map(neighbours_up).sum();
         if 2 * cables < wanted { missing("the cables") } else { Ok(()) }
     }
 }

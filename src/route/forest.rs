@@ -47,14 +47,6 @@ impl Forest {
     pub fn tree_mut(&mut self, dest: usize) -> &mut [u8] {
         &mut self.slots[dest * self.switches..(dest + 1) * self.switches]
     }
-    /// [`Forest::tree_mut`] of all destinations in turn.
-    pub fn trees_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.slots.chunks_mut(self.switches)
-    }
-    /// [`Forest::tree_mut`] of all destinations, for several threads.
-    pub fn par_trees_mut(&mut self) -> impl IndexedParallelIterator<Item = &mut [u8]> {
-        self.slots.par_chunks_mut(self.switches)
-    }
     /// Gives one destination the tree of another.
     pub fn copy(&mut self, source: usize, target: usize) {
         let n = self.switches;

@@ -159,9 +159,10 @@ impl Graph {
     }
 }
 
-/// Whether some switches have no hosts, by [`hosts_per_switch`]: what trees have above their leaves.
-pub fn is_indirect(hosts: &[u32]) -> bool {
-    hosts.contains(&0)
+/// Whether some switches have none, by [`hosts_per_switch`] or [`Graph::terminals`]: what trees have above
+/// their leaves.
+pub fn is_indirect(attached: &[u32]) -> bool {
+    attached.contains(&0)
 }
 
 /// Number of hosts (not aggregation nodes) attached to each switch.

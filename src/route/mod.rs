@@ -108,8 +108,8 @@ const ENGINES: &[(&str, Make)] = &[
     ("lash", |_| Box::new(lash::Lash)),
     ("fattree", |_| Box::new(fattree::FatTree)),
     ("torus", |_| Box::new(torus::Torus)),
-    ("sar", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, literal: false })),
-    ("sar-literal", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, literal: true })),
+    ("sar", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Sparingly })),
+    ("sar-literal", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Freely })),
     ("nue", |_| Box::new(nue::Nue { job_aware: false })),
     ("sar-nue", |_| Box::new(nue::Nue { job_aware: true })),
 ];

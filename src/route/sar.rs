@@ -11,27 +11,30 @@ use std::cmp::Reverse;
 use super::cdg::Dependencies;
 use super::forest::{Forest, complete_switches};
 use super::graph::{Graph, hosts_per_switch};
-use super::trees::{Levels, Load, TreeBuilder};
+use super::trees::{Join, Levels, Load, TreeBuilder};
 use super::{Engine, RouteError, dfsssp, job_layers};
 use crate::model::{Demand, Fabric, LayerBudget, Role, Tables, TerminalId};
 
 /// Algorithm 5.1. With an oblivious demand it is `dfsssp`.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Sar {
     /// All routes inside one job on one layer (see [`job_layers`]).
     pub layer_per_job: bool,
-    /// Routes weigh only when all to their destination are chosen.
-    pub literal: bool,
+    /// When a route weighs: at once, or when all to its destination are chosen.
+    pub join: Join,
 }
 
 impl Engine for Sar {
     fn name(&self) -> &'static str {
-        if self.literal { "sar-literal" } else { "sar" }
+        match self.join {
+            Join::Sparingly => "sar",
+            Join::Freely => "sar-literal",
+        }
     }
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        let forest = job_aware_forest(fabric, &graph, demand, self.literal);
+        let forest = job_aware_forest(fabric, &graph, demand, self.join);
         if !self.layer_per_job || demand.is_oblivious() {
             return dfsssp::layered(fabric, &graph, forest, self.name(), budget);
         }
@@ -41,9 +44,9 @@ impl Engine for Sar {
 }
 
 /// The trees of Algorithm 5.1, lines 5–16: terminals of jobs, largest job first, over weights that
-/// count routes inside jobs, at once or (`literal`) tree by tree; then storage, then all others, each
+/// count routes inside jobs, at once or tree by tree (`join`); then storage, then all others, each
 /// over weights of their own. O(terminals × (switches + channels)).
-fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, literal: bool) -> Forest {
+fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, join: Join) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);
     let mut builder = TreeBuilder::new(graph);
@@ -54,13 +57,7 @@ fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, literal: bo
         levels.search(graph, fabric.terminal(t).switch.index());
         let sources = sharing.sources(fabric, demand, t);
         let load = Load { sources, times: 1 };
-        let tree = forest.tree_mut(t.index());
-        if literal {
-            builder.cheapest(&levels, &weights, tree);
-            builder.add_load(load, &mut weights);
-        } else {
-            builder.spread(&levels, load, &mut weights, tree);
-        }
+        builder.grow(join, &levels, load, &mut weights, forest.tree_mut(t.index()));
         done[t.index()] = true;
     }
     let hosts = hosts_per_switch(fabric);

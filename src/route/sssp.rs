@@ -2,8 +2,8 @@
 //! deadlock-free on most fabrics with cycles.
 
 use super::forest::{Shared, terminals_by_switch};
-use super::graph::{Graph, hosts_per_switch};
-use super::trees::{Levels, Load, Rows, TreeBuilder};
+use super::graph::{Graph, hosts_per_switch, is_indirect};
+use super::trees::{Join, Levels, Load, Rows, TreeBuilder};
 use super::ways::Ways;
 use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, Role, Tables, TerminalId};
@@ -26,17 +26,8 @@ impl Engine for Sssp {
 /// The trees of Algorithm 3.1 over all shortest paths: as published where some switches have no
 /// terminals, as in trees, which the thesis compares with; with [`Share::Pairs`] on all other fabrics.
 pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Shared {
-    let share = if graph.terminals().contains(&0) { Share::Nothing } else { Share::Pairs };
+    let share = if is_indirect(graph.terminals()) { Share::Nothing } else { Share::Pairs };
     balanced_over(fabric, graph, share, Join::Freely, Ways::new(graph))
-}
-
-/// Whether the routes of one tree see each other while it grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Join {
-    /// Algorithm 3.1: weights change between trees only; all may join on one light channel.
-    Freely,
-    /// Weights change with each route (see [`TreeBuilder::spread`]).
-    Sparingly,
 }
 
 /// Which terminals of one switch share a tree, and in which order trees are made.
@@ -134,13 +125,7 @@ impl Grower<'_> {
                 terminals.iter().filter(|t| self.fabric.terminal(**t).role == Role::Host).count() as u64;
             let load = Load { sources: self.hosts, times };
             let tree = self.made.add(terminals.iter().map(|t| self.fabric.dest_of_terminal(*t)));
-            match self.join {
-                Join::Sparingly => self.builder.spread(to, load, &mut self.weights, tree),
-                Join::Freely => {
-                    self.builder.cheapest(to, &self.weights, tree);
-                    self.builder.add_load(load, &mut self.weights);
-                }
-            }
+            self.builder.grow(self.join, to, load, &mut self.weights, tree);
         }
     }
 }

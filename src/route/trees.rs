@@ -228,6 +228,16 @@ struct Step {
     to: u32,
 }
 
+/// Whether the routes of one tree see each other while it grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Join {
+    /// Algorithms 3.1 and 5.1 to the letter: weights change between trees only; all may join on one light
+    /// channel.
+    Freely,
+    /// Weights change with each route (see [`TreeBuilder::spread`]).
+    Sparingly,
+}
+
 /// What is known of a switch's way to the home switch while a tree grows.
 #[derive(Debug, Clone, Copy, Default)]
 struct Way {
@@ -244,6 +254,18 @@ impl TreeBuilder {
     pub fn new(graph: &Graph) -> Self {
         let n = graph.switches();
         Self { ways: vec![Way::default(); n], flow: vec![0; n], next: Vec::with_capacity(n) }
+    }
+
+    /// Fills `tree` and adds its load: [`TreeBuilder::cheapest`] and [`TreeBuilder::add_load`], or
+    /// [`TreeBuilder::spread`]. O(switches + ways), no allocation.
+    pub fn grow(&mut self, join: Join, to: &impl Rows, load: Load<'_>, weights: &mut [u64], tree: &mut [u8]) {
+        match join {
+            Join::Sparingly => self.spread(to, load, weights, tree),
+            Join::Freely => {
+                self.cheapest(to, weights, tree);
+                self.add_load(load, weights);
+            }
+        }
     }
 
     /// Fills `tree` with the routes that have, among the given, the least sum of channel weights; equal

@@ -4,9 +4,9 @@
 //! they are as short, no route turns from down to up: the dependency graph has no cycle.
 
 use super::forest::attach;
-use super::graph::Graph;
-use super::sssp::{Join, Share, balanced_over};
-use super::trees::{Descent, Levels, Load, TreeBuilder};
+use super::graph::{Graph, is_indirect};
+use super::sssp::{Share, balanced_over};
+use super::trees::{Descent, Join, Levels, Load, TreeBuilder};
 use super::ways::{Ways, terminals_by_hops};
 use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
@@ -183,7 +183,7 @@ impl Heights {
     /// other fabrics nearly everything passes the root whatever one chooses, and the terminals of a
     /// switch share theirs. O(trees × (switches + channels)).
     pub fn tables(&self, fabric: &Fabric, graph: &Graph, engine: &str) -> Result<Tables, RouteError> {
-        let share = if graph.terminals().contains(&0) { Share::Nothing } else { Share::BySwitch };
+        let share = if is_indirect(graph.terminals()) { Share::Nothing } else { Share::BySwitch };
         let ways = Ways::up_down(graph, self);
         balanced_over(fabric, graph, share, Join::Sparingly, ways).into_flat_tables(fabric, graph, engine)
     }
@@ -249,9 +249,8 @@ impl Escape {
     /// Replaces one tree to a switch with terminals, balanced with those replaced before.
     pub fn reroute(&mut self, graph: &Graph, home: usize, tree: &mut [u8]) {
         self.levels.search_up_down(graph, &self.heights, home);
-        self.builder.cheapest(&self.levels, &self.weights, tree);
         let load = Load { sources: graph.terminals(), times: 1 };
-        self.builder.add_load(load, &mut self.weights);
+        self.builder.grow(Join::Freely, &self.levels, load, &mut self.weights, tree);
         attach(graph, tree);
     }
 }

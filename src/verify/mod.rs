@@ -21,7 +21,7 @@ use self::layers::Layers;
 pub(crate) use self::reach::parts;
 pub use self::transition::{Transition, transition};
 use self::trees::Trees;
-use crate::model::{Fabric, Group, LayerBudget, Tables};
+use crate::model::{DestId, Fabric, Group, LayerBudget, Tables};
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,8 +64,13 @@ pub struct Checks {
     pub hosts_only: bool,
 }
 
-/// Destinations that one task handles before its results are merged.
+/// Destinations that one task handles, at least, before its results are merged.
 const TASK: usize = 64;
+
+/// Destinations shared out to tasks, about four per thread.
+fn tasks(dests: &[DestId]) -> rayon::slice::Chunks<'_, DestId> {
+    dests.par_chunks(TASK.max(dests.len().div_ceil(4 * rayon::current_num_threads())))
+}
 
 /// Judges tables.
 ///
@@ -129,8 +134,7 @@ fn sweep(
 ) -> (Findings, Dependencies) {
     let nothing = || (Findings::default(), turns.none());
     let dests: Vec<_> = trees.fabric.dest_ids().collect();
-    let tasks = dests.par_chunks(TASK.max(dests.len().div_ceil(4 * rayon::current_num_threads())));
-    let partial = tasks.map(|dests| {
+    let partial = tasks(&dests).map(|dests| {
         let (mut findings, mut dependencies) = nothing();
         let (mut tree, mut subtree) = (trees.room(), vec![0; parts.len()]);
         for d in dests {

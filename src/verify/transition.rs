@@ -10,9 +10,9 @@ use std::fmt;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TASK;
 use super::cycles::{Dependencies, Turns};
 use super::layers::bit;
+use super::tasks;
 use super::trees::{LOST, NO_CHANNEL, Tree, Trees};
 use crate::model::{DestId, Fabric, Tables};
 
@@ -48,8 +48,7 @@ pub fn transition(fabric: &Fabric, before: &Tables, after: &Tables) -> Option<Tr
     let turns = Turns::new(fabric);
     let both = Both { before: Trees::new(fabric, before), after: Trees::new(fabric, after), turns: &turns };
     let dests: Vec<DestId> = fabric.dest_ids().collect();
-    let tasks = dests.par_chunks(TASK.max(dests.len().div_ceil(4 * rayon::current_num_threads())));
-    let partial = tasks.map(|dests| {
+    let partial = tasks(&dests).map(|dests| {
         let (mut dependencies, mut room) = (turns.none(), both.room());
         dests.iter().for_each(|d| both.mark(*d, &mut room, &mut dependencies));
         dependencies

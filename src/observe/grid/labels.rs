@@ -65,9 +65,7 @@ impl<'a> Labels<'a> {
         let mut near: Vec<(usize, usize)> = Vec::new();
         for c in fabric.out(SwitchId::at(seed)) {
             let to = fabric.channel(*c).to.index();
-            near.extend(
-                net.near[seed].iter().filter(|n| n.0 == to && !near.contains(n)).copied().collect::<Vec<_>>(),
-            );
+            near.extend(net.near[seed].iter().find(|n| n.0 == to && !near.contains(n)).copied());
         }
         if near.is_empty() {
             return Err(unclear());
