@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::pages::page;
-use super::run::{Chunk, Moment, Results, better};
+use super::run::{Moment, Results, better};
 use super::series::{self, Cost, Row};
 use super::summary::{Summary, summarise};
 use super::trace::FaultKind;
@@ -88,9 +88,9 @@ impl std::str::FromStr for Shard {
 }
 
 impl Shard {
-    /// Its share of all chunks: every N-th, so that shares are alike.
-    pub fn of(self, chunks: Vec<Chunk>) -> Vec<Chunk> {
-        chunks.into_iter().skip(self.index - 1).step_by(self.of).collect()
+    /// Its share of chunks or runs: every N-th, so that shares are alike.
+    pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
+        all.into_iter().skip(self.index - 1).step_by(self.of).collect()
     }
 }
 

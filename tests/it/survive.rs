@@ -64,6 +64,39 @@ fn runs_go_on_where_they_stopped() {
 }
 
 #[test]
+fn shards_in_one_directory_are_found_done_by_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let call = |out: &str, shard: &[&str]| {
+        let words = "survive throughput --fabric random:8,16,20,seed=1 --engines dfsssp,updown --faults 0,1";
+        let words =
+            words.split(' ').chain(["--seeds", "3", "--packets", "1", "--format", "json", "--out", out]);
+        let done = sarouter(&words.chain(shard.iter().copied()).collect::<Vec<_>>());
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let whole = call(&at("whole"), &[]);
+    for shard in ["1/3", "2/3", "3/3"] {
+        assert_eq!(call(&at("parts"), &["--shard", shard]), "");
+    }
+    let runs = |name: &str| fs::read_to_string(dir.path().join("parts").join(name)).unwrap();
+    let own = [runs("runs-1-of-3.jsonl"), runs("runs-2-of-3.jsonl"), runs("runs-3-of-3.jsonl")];
+    assert_eq!(own.each_ref().map(|text| text.lines().count()), [3, 3, 2]);
+    // Another shard is in the middle of a line, which stays as it is; its run is done here.
+    let unfinished = &own[2][..own[2].len() - 9];
+    fs::write(dir.path().join("parts/runs-3-of-3.jsonl"), unfinished).unwrap();
+    assert_eq!(call(&at("parts"), &[]), whole);
+    assert_eq!(runs("runs.jsonl").lines().count(), 1);
+    assert_eq!(runs("runs-3-of-3.jsonl"), unfinished);
+    // A run that two have done counts once.
+    fs::write(dir.path().join("parts/runs-3-of-3.jsonl"), &own[2]).unwrap();
+    assert_eq!(call(&at("parts"), &[]), whole);
+    let refused =
+        sarouter(&["survive", "throughput", "--fabric", "kary:2,2", "--shard", "4/3", "--out", &at("x")]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn the_matrix_tells_deadlocks_from_refusals() {
     let fabric = "torus:5x5,hosts=4";
     let cells = json(&[

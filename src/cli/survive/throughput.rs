@@ -17,6 +17,7 @@ use crate::cli::{Answer, Context, Failure, Format};
 use crate::generate::faults::Amount;
 use crate::model::{Demand, Fabric, LayerBudget};
 use crate::observe::fabric;
+use crate::replay::files::Shard;
 use crate::report::align;
 use crate::route::{self, EngineOptions};
 use crate::simulate::stats::{Line, mean_ci95, regression};
@@ -30,8 +31,13 @@ use crate::simulate::{Ended, Settings};
   sarouter survive throughput --fabric tsubame2:rail=1 --engines dfsssp,fattree --faults 0,2%,4% \\
       --what 1:13 --out survive
 
-Each run is a line of runs.jsonl as soon as it is done: the same command goes on where it stopped,
-and with --shard I/N every N-th run is done, for a Slurm array with a directory each.")]
+Each run is a line of runs.jsonl as soon as it is done: the same command goes on where it stopped.
+
+With --shard I/N every N-th run is done, into runs-I-of-N.jsonl. Shards may share a directory; the
+command without --shard then finds their runs done. As a Slurm array:
+  sbatch --array=1-10 --wrap 'sarouter survive throughput … --threads 1 --out survive \
+      --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
+  sarouter survive throughput … --out survive")]
 pub struct Args {
     /// Fabric: a file or a spec
     #[arg(long, value_name = "FILE|SPEC")]
@@ -55,9 +61,9 @@ pub struct Args {
     /// Change a figure of the QDR hardware; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Only every N-th run, beginning with the I-th (from 1)
+    /// Only every N-th run, beginning with the I-th (from 1), and no report
     #[arg(long, value_name = "I/N")]
-    shard: Option<String>,
+    shard: Option<Shard>,
     /// Directory for runs.jsonl and survive.json
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -96,9 +102,13 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let levels = args.damage.levels(&fabric, &default)?;
     let packets = args.packets.unwrap_or(if fabric.host_ids().count() <= 300 { 10 } else { 1 }).max(1);
     fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
-    let path = args.out.join("runs.jsonl");
-    let runs = read(&path)?;
-    let tasks: Vec<Task> = tasks(args, &levels)?
+    let path = match args.shard {
+        Some(Shard { index, of }) => args.out.join(format!("runs-{index}-of-{of}.jsonl")),
+        None => args.out.join("runs.jsonl"),
+    };
+    end_last_line(&path)?;
+    let runs = read(&args.out)?;
+    let tasks: Vec<Task> = tasks(args, &levels)
         .into_iter()
         .filter(|t| !runs.iter().any(|r| is_of(r, args, packets) && same(r, t)))
         .collect();
@@ -117,28 +127,29 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     });
     bar.finish_and_clear();
     done?;
+    if args.shard.is_some() {
+        return Ok(Answer::Yes);
+    }
     // What was read back may differ in the last bit from what was written: all runs are read back.
-    let mut runs = read(&path)?;
+    let mut runs = read(&args.out)?;
     runs.retain(|r| is_of(r, args, packets) && levels.contains(&r.level) && args.engines.contains(&r.engine));
     // The order in which runs were done must not reach the sums.
     runs.sort_by(|a, b| (&a.engine, a.level.faults(), a.seed).cmp(&(&b.engine, b.level.faults(), b.seed)));
+    runs.dedup_by(|a, b| (&a.engine, a.level, a.seed) == (&b.engine, b.level, b.seed));
     finish(args, &runs, context)
 }
 
 /// All runs in a fixed order, or a shard of them. Undamaged, all seeds are the same.
-fn tasks(args: &Args, levels: &[Level]) -> Result<Vec<Task>, Failure> {
+fn tasks(args: &Args, levels: &[Level]) -> Vec<Task> {
     let mut all = Vec::new();
     for level in levels {
         for seed in 1..=if level.faults() == 0 { 1 } else { args.damage.seeds.max(1) } {
             all.extend(args.engines.iter().map(|e| (e.clone(), *level, seed)));
         }
     }
-    let Some(shard) = &args.shard else { return Ok(all) };
-    let parts =
-        shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
-    match parts {
-        Some((i, n)) if (1..=n).contains(&i) => Ok(all.into_iter().skip(i - 1).step_by(n).collect()),
-        _ => Err(format!("--shard {shard}: I/N with I from 1 to N").into()),
+    match args.shard {
+        Some(shard) => shard.of(all),
+        None => all,
     }
 }
 
@@ -153,21 +164,38 @@ fn same(run: &Run, task: &Task) -> bool {
     run.engine == task.0 && run.level == task.1 && run.seed == task.2
 }
 
-/// Lines of an earlier call. A last line without end was being written when it died.
-fn read(path: &Path) -> Result<Vec<Run>, Failure> {
+/// Cuts off a last line without end: it was being written when an earlier call died.
+fn end_last_line(path: &Path) -> Result<(), Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(format!("{}: {e}", path.display()).into()),
     };
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     if whole < text.len() {
         OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
     }
-    let line = |(i, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|e| format!("{}:{}: {e}", path.display(), i + 1).into())
-    };
-    text[..whole].lines().enumerate().map(line).collect()
+    Ok(())
+}
+
+/// Runs of earlier calls and of other shards, whose last line may be on its way.
+fn read(directory: &Path) -> Result<Vec<Run>, Failure> {
+    let entries = fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut paths = entries.map(|e| Ok(e?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    paths.sort();
+    let mut runs = Vec::new();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !(name.starts_with("runs") && name.ends_with(".jsonl")) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        for (i, line) in text[..text.rfind('\n').map_or(0, |end| end + 1)].lines().enumerate() {
+            let run = serde_json::from_str(line).map_err(|e| format!("{}:{}: {e}", path.display(), i + 1))?;
+            runs.push(run);
+        }
+    }
+    Ok(runs)
 }
 
 fn append(file: &Mutex<File>, run: &Run) -> std::io::Result<()> {
