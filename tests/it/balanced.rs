@@ -260,6 +260,13 @@ fn jobs_are_spread_at_least_as_well_as_by_sar() {
     assert!(ours.dark_fiber <= sar.dark_fiber, "{ours:?} {sar:?}");
 }
 
+/// Where nearly each route has its channels to itself, a move onto a dark one leaves another dark.
+#[test]
+fn chains_of_moves_light_what_no_single_move_can() {
+    let three = [[4..=4, 9..=9, 15..=15], [3..=3, 6..=6, 16..=16], [1..=1, 5..=5, 11..=11]];
+    assert_eq!(figures("kary:4,2", &three.each_ref().map(|job| &job[..])).effective.dark_fiber, 0.0);
+}
+
 fn largest_load(spec: &str) -> u64 {
     let fabric = generate(spec).unwrap();
     let tables = route(&fabric, &Demand::oblivious(), 8, &EngineOptions::default());

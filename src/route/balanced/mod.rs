@@ -9,7 +9,8 @@
 //!    one layer holds a spanning tree as the last resort: there is always a route.
 //! 3. Routes over the fullest channels are torn up and led elsewhere (`refine`), down to what no
 //!    routing can beat (`bound`), if it can be reached. Below that maximum, each job's routes are then
-//!    led over as many channels as can be, none of them full of the job's own (`widen`).
+//!    led over as many channels as can be, none of them full of the job's own (`widen`). In small fabrics,
+//!    chains of moves then light channels that no single move can (`chain`).
 //!    Without jobs, routes between the same two switches of a tree are kept apart (`apart`).
 //! 4. A route takes one of the layers that allow it, so that all are equally full (`spread`), unless
 //!    each job is to have one.
@@ -24,6 +25,7 @@
 
 mod apart;
 mod bound;
+mod chain;
 mod grid;
 mod jobs;
 mod keep;
@@ -84,8 +86,12 @@ impl Engine for Balanced {
         for class in [Class::Job, Class::Storage, Class::Other] {
             routing.route(class, &settled, layers.all);
             if class == Class::Job {
-                if served.is_some_and(|served| served.groups != demand.groups) {
+                let is_other = served.is_some_and(|served| served.groups != demand.groups);
+                if is_other {
                     routing.touch_up(&settled);
+                }
+                if is_other || previous.is_none() {
+                    routing.light_up();
                 }
                 routing.restore(&before);
             }

@@ -204,27 +204,45 @@ impl Routing<'_> {
 
     /// What the way over another slot would be worth.
     pub(super) fn try_detour(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Detour {
-        let (net, hops, row) = (self.net, &self.search.hops, self.row(terminal));
         let flow = self.flow[v];
         let above = |load: u32| i64::from(load.saturating_sub(limit));
-        let (mut old, mut new) = (net.channel(v, row[v]), net.channel(v, slot));
         let mut detour = Detour { slot, meets: v, fullest: 0, fullest_now: 0, spill: 0 };
-        let (mut leave, mut join) = (true, true);
-        loop {
-            if std::mem::take(&mut leave) {
-                let load = self.load[old];
+        let meets = self.each_change(terminal, v, slot, |c, joins| {
+            let load = self.load[c];
+            if joins {
+                detour.fullest = detour.fullest.max(load + flow);
+                detour.spill += above(load + flow) - above(load);
+            } else {
                 detour.fullest_now = detour.fullest_now.max(load);
                 detour.spill -= above(load) - above(load - flow);
             }
-            if std::mem::take(&mut join) {
-                let load = self.load[new];
-                detour.fullest = detour.fullest.max(load + flow);
-                detour.spill += above(load + flow) - above(load);
+            true
+        });
+        Detour { meets: meets.unwrap_or(v), ..detour }
+    }
+
+    /// Calls with each channel that the route of `v` would leave over another slot, or join (`true`),
+    /// and returns the first switch that is on both ways; `None` as soon as a call says no.
+    #[inline]
+    pub(super) fn each_change(
+        &self,
+        terminal: usize,
+        v: usize,
+        slot: u8,
+        mut call: impl FnMut(usize, bool) -> bool,
+    ) -> Option<usize> {
+        let (net, hops, row) = (self.net, &self.search.hops, self.row(terminal));
+        let (mut old, mut new) = (net.channel(v, row[v]), net.channel(v, slot));
+        let (mut leave, mut join) = (true, true);
+        loop {
+            if (std::mem::take(&mut leave) && !call(old, false))
+                || (std::mem::take(&mut join) && !call(new, true))
+            {
+                return None;
             }
             let (a, b) = (net.to(old), net.to(new));
             if a == b {
-                detour.meets = a;
-                return detour;
+                return Some(a);
             }
             if hops[a] >= hops[b] {
                 (old, leave) = (net.channel(a, row[a]), true);

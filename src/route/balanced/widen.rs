@@ -17,7 +17,7 @@ const LEAST_GAIN: f32 = -1e-3;
 /// What a channel without any job's routes is worth, and one without those of the own job, in units
 /// of the crowding of one route. Thirty makes dark channels worth several routes on a next one: with
 /// eight, a month on TSUBAME2 had more of them dark than under `sar`.
-const DARK: f32 = 30.0;
+pub(super) const DARK: f32 = 30.0;
 const UNUSED: f32 = 1.0;
 
 impl Routing<'_> {
@@ -97,7 +97,7 @@ impl Routing<'_> {
     }
 
     /// Calls with the terminals of each job, with [`Routing::own`] as their routes are.
-    fn each_job(&mut self, terminals: &[usize], mut change: impl FnMut(&mut Self, &[usize])) {
+    pub(super) fn each_job(&mut self, terminals: &[usize], mut change: impl FnMut(&mut Self, &[usize])) {
         let traffic = self.traffic;
         for same in terminals.chunk_by(|a, b| traffic.groups_of(*a) == traffic.groups_of(*b)) {
             if !traffic.is_in_job(same[0]) {
@@ -139,59 +139,56 @@ impl Routing<'_> {
             let now = self.row(terminal)[v];
             let mut best = (LEAST_GAIN, now, v);
             for slot in 0..self.net.degree(v) as u8 {
-                let u = self.net.to(self.net.channel(v, slot));
-                if slot == now || self.search.hops[u] >= self.search.hops[v] || self.search.layers[u] == 0 {
+                if !self.is_nearer(terminal, v, slot) {
                     continue;
                 }
-                let Some((gain, meets)) = self.crowding(terminal, v, slot, limit) else { continue };
-                if gain < best.0 && self.layers_behind(terminal, v, slot, false) {
-                    best = (gain, slot, meets);
+                let Some(change) = self.crowding(terminal, v, slot, limit) else { continue };
+                if change.gain < best.0 && self.layers_behind(terminal, v, slot, false) {
+                    best = (change.gain, slot, change.meets);
                 }
             }
             if best.1 != now {
-                let flow = self.flow[v];
-                self.shift_own(terminal, v, best.2, |own| own - flow);
-                self.lead_over(terminal, v, best.1, best.2);
-                self.shift_own(terminal, v, best.2, |own| own + flow);
+                self.lead_own_over(terminal, v, best.1, best.2);
                 moved += 1;
             }
         }
         moved
     }
 
-    /// How much more crowded the jobs' own channels would be with the route of `v` over another slot,
-    /// and where that meets the present way; `None` if a channel would be too full.
-    fn crowding(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Option<(f32, usize)> {
-        let (net, hops, row) = (self.net, &self.search.hops, self.row(terminal));
+    /// Whether a switch can be led over a slot that is not the present one, and its route become no longer.
+    pub(super) fn is_nearer(&self, terminal: usize, v: usize, slot: u8) -> bool {
+        let (search, u) = (&self.search, self.net.to(self.net.channel(v, slot)));
+        slot != self.row(terminal)[v] && search.hops[u] < search.hops[v] && search.layers[u] != 0
+    }
+
+    /// What would change with the route of `v` over another slot; `None` if a channel would be too full.
+    pub(super) fn crowding(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Option<Change> {
         let flow = self.flow[v];
         let unit = price(flow);
-        let (mut old, mut new) = (net.channel(v, row[v]), net.channel(v, slot));
-        let (mut leave, mut join) = (true, true);
-        let mut change = 0.0;
-        loop {
-            if std::mem::take(&mut leave) {
-                let own = self.own[old];
-                change -= price(own) - price(own - flow);
-                change += unit * worth(own == flow, self.load[old] == flow);
+        let (mut gain, mut lit, mut darkened, mut left) = (0.0, 0, 0, None);
+        let meets = self.each_change(terminal, v, slot, |c, joins| {
+            let (own, load) = (self.own[c], self.load[c]);
+            if joins {
+                gain += price(own + flow) - price(own) - unit * worth(own == 0, load == 0);
+                lit += u8::from(load == 0);
+                return load + flow <= limit;
             }
-            if std::mem::take(&mut join) {
-                let own = self.own[new];
-                if self.load[new] + flow > limit {
-                    return None;
-                }
-                change += price(own + flow) - price(own);
-                change -= unit * worth(own == 0, self.load[new] == 0);
+            gain -= price(own) - price(own - flow) - unit * worth(own == flow, load == flow);
+            if load == flow {
+                darkened += 1;
+                left = Some(c);
             }
-            let (a, b) = (net.to(old), net.to(new));
-            if a == b {
-                return Some((change / unit, a));
-            }
-            if hops[a] >= hops[b] {
-                (old, leave) = (net.channel(a, row[a]), true);
-            } else {
-                (new, join) = (net.channel(b, row[b]), true);
-            }
-        }
+            true
+        })?;
+        Some(Change { gain: gain / unit, meets, lit, darkened, left })
+    }
+
+    /// [`Routing::lead_over`], with the loads of the terminal's own jobs.
+    pub(super) fn lead_own_over(&mut self, terminal: usize, v: usize, slot: u8, meets: usize) {
+        let flow = self.flow[v];
+        self.shift_own(terminal, v, meets, |own| own - flow);
+        self.lead_over(terminal, v, slot, meets);
+        self.shift_own(terminal, v, meets, |own| own + flow);
     }
 
     fn shift_own(&mut self, terminal: usize, v: usize, end: usize, change: impl Fn(u32) -> u32) {
@@ -213,6 +210,18 @@ impl Routing<'_> {
             }
         }
     }
+}
+
+/// What leading a switch over another slot would change.
+pub(super) struct Change {
+    /// How much more crowded the jobs' own channels would be, and darker, in units of the route.
+    pub(super) gain: f32,
+    /// First switch that is on both ways.
+    pub(super) meets: usize,
+    /// Channels that no longer were dark, and that became dark, with the last of these.
+    pub(super) lit: u8,
+    pub(super) darkened: u8,
+    pub(super) left: Option<usize>,
 }
 
 /// What it is worth to use a channel that the own job does not use, and nobody does.
