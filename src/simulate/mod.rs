@@ -11,6 +11,7 @@
 pub mod adaptive;
 mod any;
 mod audit;
+mod credit;
 pub mod deadlock;
 pub mod engine;
 mod fetch;

@@ -2,9 +2,9 @@
 //!
 //! What is on the way of every packet is inlined by order: the calls cost a seventh of all instructions.
 
-use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
+use super::engine::{ARRIVE, READ, RECONSIDER, SENT, Simulator};
 use super::router::{Hop, Router};
-use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, is_filling, view};
+use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, TOGETHER, is_filling, view};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -31,7 +31,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// buffers; else lane and flits.
     #[inline(always)]
     pub(super) fn sent(&mut self, link: u32, b: u32) {
-        self.links[link as usize].doing &= !SENDING;
+        let Link { doing, filled, .. } = self.links[link as usize];
+        self.links[link as usize].doing &= !(SENDING | TOGETHER);
         let injection = (link as usize).wrapping_sub(self.net.channels());
         if injection < self.net.terminals() {
             return self.inject(injection as u32);
@@ -42,6 +43,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else {
             *self.room((link << self.shift) + (b >> 24)) += (b & 0xff_ffff) as i32;
             self.send(link);
+            if doing & TOGETHER != 0 {
+                self.links[link as usize].doing &= !(1 << (filled >> 28));
+                self.finish_read(filled & 0x0fff_ffff);
+            }
             self.fill(link);
         }
     }
@@ -51,6 +56,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let packet = &mut self.packets[p as usize];
         packet.next = NONE;
         let q = (packet.link << self.shift) + u32::from(packet.header.lane);
+        if !self.looks_around {
+            // What is settled is asked while it is near.
+            let hop = self.ask_router(p);
+            self.packets[p as usize].take_hop(hop);
+        }
         let list = &mut self.ins[q as usize].input;
         if list.head == NONE {
             *list = List { head: p, tail: p };
@@ -91,16 +101,20 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     #[inline(always)]
-    pub(super) fn ask_router(&mut self, q: u32) -> Hop {
-        let packet = &self.packets[self.ins[q as usize].input.head as usize];
+    pub(super) fn ask_router(&mut self, p: u32) -> Hop {
+        let packet = &self.packets[p as usize];
         self.router.hop(packet.at, &packet.header, &view!(self), &mut self.rng)
     }
 
     /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
     pub(super) fn choose(&mut self, q: u32) {
-        let hop = self.ask_router(q);
-        let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
-        (packet.out, packet.out_lane, packet.bubble) = (hop.link, hop.lane, hop.bubble);
+        let p = self.ins[q as usize].input.head;
+        if self.looks_around {
+            let hop = self.ask_router(p);
+            self.packets[p as usize].take_hop(hop);
+        }
+        let packet = &self.packets[p as usize];
+        let hop = packet.hop();
         let need = i32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;
         let lane = (hop.link << self.shift) + u32::from(hop.lane);
@@ -114,17 +128,26 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else if self.links[hop.link as usize].wanted != 0 {
             self.enqueue(q, hop);
             self.output_may_move(hop.link);
-        } else if need <= if buffered { *self.room(lane) } else { *self.credit(lane) } {
+        } else if self.has_space(lane, need) {
             // Nobody else wants the link: no need to wait in a list.
             let p = self.take_first(q);
             return if buffered { self.fill_with(lane, q, p) } else { self.send_from(lane, q, p) };
         } else {
             self.enqueue(q, hop);
+            if !buffered {
+                self.starve(hop.link, 1 << hop.lane);
+            }
         }
         if self.reconsider > 0 && self.ins[q as usize].in_list {
             let turn = u32::from(self.ins[q as usize].turn);
             self.idle_at(self.now + self.reconsider, RECONSIDER, q, turn);
         }
+    }
+
+    /// Whether so many flits fit where the crossbar leads to.
+    #[inline(always)]
+    fn has_space(&mut self, lane: u32, need: i32) -> bool {
+        if self.settings.output_flits > 0 { *self.room(lane) >= need } else { self.has_credit(lane, need) }
     }
 
     #[inline]
@@ -178,13 +201,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         if !lane.in_list || lane.turn != turn {
             return;
         }
-        let packet = &self.packets[lane.input.head as usize];
-        let old = Hop { link: packet.out, lane: packet.out_lane, bubble: packet.bubble };
-        let hop = self.ask_router(q);
-        if hop != old {
+        let p = lane.input.head;
+        let hop = self.ask_router(p);
+        if hop != self.packets[p as usize].hop() {
             self.dequeue(q);
-            let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
-            (packet.out, packet.out_lane, packet.bubble) = (hop.link, hop.lane, hop.bubble);
+            self.packets[p as usize].take_hop(hop);
             self.enqueue(q, hop);
             self.output_may_move(hop.link);
         }
@@ -201,10 +222,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         from: u8,
         free: impl Fn(&Space) -> i32,
     ) -> Option<(u8, u32)> {
-        let mut left = rotate(mask, from);
-        while left != 0 {
-            let v = (left.trailing_zeros() as u8 + from) & 15;
-            left &= left - 1;
+        for v in in_turn(mask, from) {
             let target = (link << self.shift) + u32::from(v);
             let free = free(&self.space[self.place(target)]);
             if free <= 0 {
@@ -247,7 +265,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             list.tail = NONE;
         }
         packet.next = NONE;
-        let hop = Hop { link: packet.out, lane: packet.out_lane, bubble: packet.bubble };
+        let hop = packet.hop();
         packet.header.hops += u8::from((hop.link as usize) < self.net.channels());
         self.router.taken(&mut packet.header, hop);
         packet.header.lane = hop.lane;
@@ -289,7 +307,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let flits = u32::from(header.flits);
         *self.room(target) -= flits as i32;
         let read = (self.now + self.filling_time(ticks)).max(tail);
-        self.at(read + self.link_delay, CREDIT, q, flits);
+        self.give_back(read + self.link_delay, q, flits);
         let mut reading = None;
         if self.fill > 0.0 {
             self.links[link as usize].doing |= 1 << v;
@@ -298,15 +316,19 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else if self.ins[q as usize].input.head != NONE {
             self.todo.push(q);
         }
-        let Link { doing, ready, .. } = self.links[link as usize];
+        let Link { doing, ready, free_at, .. } = self.links[link as usize];
         let idle = doing & SENDING == 0 && ready == 0;
-        if idle && *self.credit(target) >= flits as i32 {
+        if idle && self.has_credit(target, flits as i32) {
             *self.credit(target) -= flits as i32;
             self.links[link as usize].cable_turn = (v + 1) & 15;
             return self.depart(p, link, u32::from(v) << 24 | flits, reading);
         }
         if let Some((read, what)) = reading {
-            self.at(read, READ, link, what);
+            if doing & (SENDING | TOGETHER) == SENDING && free_at == read as u32 {
+                self.read_when_free(link, what, read);
+            } else {
+                self.at(read, READ, link, what);
+            }
         }
         let list = &mut self.outs[target as usize].output;
         let last = std::mem::replace(&mut list.tail, p);
@@ -340,12 +362,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             self.links[link as usize].parked |= 1 << own;
         }
         let limit = self.settings.parallel_reads;
-        let mut left = rotate(self.links[link as usize].parked, own as u8 + 1);
-        while left != 0 && (limit == 0 || self.links[link as usize].reading < limit) {
-            let v = (left.trailing_zeros() + own + 1) & 15;
-            left &= left - 1;
+        for v in in_turn(self.links[link as usize].parked, own as u8 + 1) {
+            if limit > 0 && self.links[link as usize].reading >= limit {
+                break;
+            }
             self.links[link as usize].parked &= !(1 << v);
-            self.request((link << self.shift) + v);
+            self.request((link << self.shift) + u32::from(v));
         }
     }
 
@@ -363,23 +385,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     fn send_ready(&mut self, link: u32) {
         let Link { ready, cable_turn, .. } = self.links[link as usize];
-        let mut left = rotate(ready, cable_turn);
-        while left != 0 {
-            let v = (left.trailing_zeros() as u8 + cable_turn) & 15;
-            left &= left - 1;
+        for v in in_turn(ready, cable_turn) {
             let target = (link << self.shift) + u32::from(v);
-            let place = self.place(target);
-            let credit = &mut self.space[place].credit;
-            if *credit <= 0 {
+            if !self.has_credit(target, 1) {
                 continue;
             }
             let p = self.outs[target as usize].output.head;
-            let packet = &self.packets[p as usize];
-            let flits = packet.header.flits;
-            if *credit < i32::from(flits) {
+            let flits = i32::from(self.packets[p as usize].header.flits);
+            if !self.has_credit(target, flits) {
                 continue;
             }
-            *credit -= i32::from(flits);
+            *self.credit(target) -= flits;
+            let packet = &self.packets[p as usize];
             let list = &mut self.outs[target as usize].output;
             list.head = packet.next;
             if packet.next == NONE {
@@ -387,8 +404,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 self.links[link as usize].ready &= !(1 << v);
             }
             self.links[link as usize].cable_turn = (v + 1) & 15;
-            return self.depart(p, link, u32::from(v) << 24 | u32::from(flits), None);
+            return self.depart(p, link, u32::from(v) << 24 | flits as u32, None);
         }
+        self.starve(link, ready);
     }
 
     pub(super) fn send_unbuffered(&mut self, link: u32) {
@@ -397,7 +415,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             if doing & SENDING != 0 || wanted == 0 {
                 return;
             }
-            let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
+            self.count_returns(link);
+            let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else {
+                return self.starve(link, wanted);
+            };
             let Some(p) = self.take(q) else { continue };
             self.send_from((link << self.shift) + u32::from(v), q, p);
         }
@@ -411,7 +432,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         *self.credit(target) -= i32::from(header.flits);
         self.start_read(q);
         let read = (self.now + u64::from(ticks)).max(tail);
-        self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.give_back(read + self.link_delay, q, u32::from(header.flits));
         self.depart(p, link, q, None);
     }
 
@@ -422,6 +443,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.stats.links += 1;
         let way = &mut self.links[link as usize];
         way.doing |= SENDING;
+        way.starved = 0;
         let packet = &mut self.packets[p as usize];
         (packet.link, packet.at) = (link, way.to);
         if way.to == NONE {
@@ -435,14 +457,21 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.at(self.now + self.head_delay, ARRIVE, p, 0);
     }
 
+    /// The crossbar has done `what` at `time`, when the cable of `link` is free.
+    #[inline]
+    fn read_when_free(&mut self, link: u32, what: u32, time: u64) {
+        debug_assert_eq!(self.links[link as usize].free_at, time as u32);
+        self.links[link as usize].filled = what;
+        self.links[link as usize].doing |= TOGETHER;
+    }
+
     /// A packet will have left the crossbar, if that is not to come yet, and the cable of `link`
     /// will be free at `end`.
     #[inline(always)]
     pub(super) fn end_sending(&mut self, end: u64, link: u32, sent: u32, read: Option<(u64, u32)>) {
+        self.links[link as usize].free_at = end as u32;
         match read {
-            Some((time, what)) if time == end && sent & 0xff_ffff == self.full_flits => {
-                return self.at(end, THROUGH, link, what);
-            }
+            Some((time, what)) if time == end => self.read_when_free(link, what, time),
             Some((time, what)) => self.at(time, READ, link, what),
             None => {}
         }
@@ -450,8 +479,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 }
 
-/// Moves bit `from` to the lowest place, the bits below it to the top.
-#[inline]
-pub(super) fn rotate(mask: u16, from: u8) -> u16 {
-    mask.rotate_right(u32::from(from) & 15)
+/// The lanes in `mask`, in turn from `from`.
+#[inline(always)]
+pub(super) fn in_turn(mask: u16, from: u8) -> impl Iterator<Item = u8> {
+    let mut left = mask.rotate_right(u32::from(from) & 15);
+    std::iter::from_fn(move || {
+        let lane = (left.trailing_zeros() as u8 + from) & 15;
+        let some = left != 0;
+        left &= left.wrapping_sub(1);
+        some.then_some(lane)
+    })
 }

@@ -200,11 +200,17 @@ impl Wheel {
     }
 
     /// The events so many places behind the next one of a queue, or [`NO_EVENT`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn peek<const N: usize>(&self, line: usize, ahead: [usize; N]) -> [u64; N] {
         let line = &self.lines[line % LINES];
         let (mask, left) = (line.ring.len() - 1, line.tail - line.head);
-        ahead.map(|a| if a < left { line.ring[(line.head + a) & mask].1 } else { NO_EVENT })
+        let mut events = [NO_EVENT; N];
+        for (event, a) in events.iter_mut().zip(ahead) {
+            if a < left {
+                *event = line.ring[(line.head + a) & mask].1;
+            }
+        }
+        events
     }
 
     /// Events of the next slot that is not empty.
