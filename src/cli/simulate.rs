@@ -56,7 +56,7 @@ pub struct Args {
     /// Payload of a message: a number, 64KiB, 1MiB [default: one packet; RDR's 8 KiB for pingpong and bulk]
     #[arg(long, value_name = "BYTES", value_parser = size)]
     bytes: Option<u32>,
-    /// Hardware: qdr, phits, rdr, angara
+    /// Hardware: qdr, phits, caminos, rdr, angara
     #[arg(long, default_value = "qdr")]
     hardware: String,
     /// Change a figure of the hardware, such as input_flits=64; may be given several times
@@ -133,9 +133,10 @@ pub fn hardware(name: &str, changes: &[String]) -> Result<Settings, Failure> {
     let base = match name {
         "qdr" => Settings::qdr(),
         "phits" => Settings::phits(),
+        "caminos" => Settings::caminos(),
         "rdr" => Settings::rdr(),
         "angara" => Settings::angara(),
-        _ => return Err(format!("--hardware {name}: qdr, phits, rdr or angara").into()),
+        _ => return Err(format!("--hardware {name}: qdr, phits, caminos, rdr or angara").into()),
     };
     let mut value = serde_json::to_value(base)?;
     for change in changes {

@@ -123,6 +123,8 @@ pub struct Simulator<'a, R, T> {
     pub(super) rng: Rng,
     pub(super) link_delay: u64,
     pub(super) head_delay: u64,
+    /// From the end of a packet's way through the crossbar to its credits.
+    pub(super) credit_delay: u64,
     pub(super) reconsider: u64,
     /// Whether the state is too large for the processor's nearer caches.
     pub(super) fetches: bool,
@@ -133,6 +135,10 @@ pub struct Simulator<'a, R, T> {
     pub(super) any_first_lane: bool,
     pub(super) full_packet: Times,
     pub(super) todo: Vec<u32>,
+    /// With [`Settings::random_arbiter`]: input lanes whose first packet waits, and links whose cable
+    /// may take a packet.
+    pub(super) asking: Vec<u32>,
+    pub(super) sending: Vec<u32>,
     pub(super) wake: Vec<u32>,
 }
 
@@ -216,6 +222,8 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             rng: Rng::new(seed),
             link_delay,
             head_delay,
+            // The arbiter knows in a tick what was moved in the one before.
+            credit_delay: link_delay - u64::from(settings.random_arbiter),
             looks_around: router.is_adaptive(),
             fetches: net.links() * per_link > SMALL,
             reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
@@ -223,6 +231,8 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             any_first_lane: settings.any_first_lane && router.starts_anywhere(),
             full_packet: full,
             todo: Vec::new(),
+            asking: Vec::new(),
+            sending: Vec::new(),
             wake: net.hosts().to_vec(),
         })
     }
@@ -251,6 +261,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     pub fn run(&mut self, until: u64) -> Ended {
         let mut events = Vec::new();
         self.wake_hosts();
+        if self.settings.random_arbiter {
+            self.arbitrate();
+        }
         loop {
             if self.live > 0 && self.wheel.len() == self.idle && self.is_stuck() {
                 return Ended::Deadlock;
@@ -272,6 +285,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                     }
                     self.handle(e);
                 }
+            }
+            if self.settings.random_arbiter {
+                self.arbitrate();
             }
         }
     }

@@ -10,6 +10,7 @@
 
 pub mod adaptive;
 mod any;
+mod arbiter;
 mod audit;
 mod credit;
 pub mod deadlock;

@@ -40,6 +40,11 @@ pub struct Settings {
     /// How often a packet that waits for an output may choose another one, for adaptive routings;
     /// 0: its choice stands.
     pub reconsider_ps: u32,
+    /// Once per tick all first packets of input lanes choose anew, and each lane of an output draws
+    /// one of those that chose it; otherwise packets queue for what they chose, first come first served.
+    /// With `any_first_lane` they choose any lane to their terminal as well. Needs output buffers, a
+    /// `speed_up` and `parallel_reads` 0.
+    pub random_arbiter: bool,
     /// A terminal sends a packet on the first lane that has room, where the routing lets it start
     /// on any ([`Router::starts_anywhere`](super::Router::starts_anywhere)).
     pub any_first_lane: bool,
@@ -80,6 +85,7 @@ impl Settings {
             parallel_fills: 1,
             parallel_reads: 3,
             reconsider_ps: 0,
+            random_arbiter: false,
             any_first_lane: false,
             source_queue: 16,
         }
@@ -90,8 +96,8 @@ impl Settings {
     /// these; packets, buffers (64 phits in, 32 out) and delays are those of its first author's
     /// simulator, `caminos`, in `src/defaults/main.cfg`. There the crossbar moves one phit per cycle
     /// into the output buffer of each lane and from each lane of an input port (`selected_input` and
-    /// `selected_output` in `src/router/basic.rs`), and servers inject on the first lane with room (`src/lib.rs`). It decides requests anew in every cycle,
-    /// which costs an event-driven simulator an order of magnitude: set `reconsider_ps` for that.
+    /// `selected_output` in `src/router/basic.rs`), and servers inject on the first lane with room
+    /// (`src/lib.rs`). What else it does: [`Settings::caminos`].
     pub fn phits() -> Self {
         Self {
             tick_ps: 1000,
@@ -110,9 +116,18 @@ impl Settings {
             parallel_fills: 0,
             parallel_reads: 0,
             reconsider_ps: 0,
+            random_arbiter: false,
             any_first_lane: true,
             source_queue: 10,
         }
+    }
+
+    /// [`Settings::phits`], and all else that `caminos` 0.6.3 does: in each cycle it lets all first
+    /// packets choose anew and draws which of them go (`src/router/basic.rs`), packets take any
+    /// lane to their server (`Hops` in `src/policies.rs`), and a phit goes on in the cycle in which it
+    /// arrives. That costs more time the more packets wait.
+    pub fn caminos() -> Self {
+        Self { switch_delay_ps: 0, random_arbiter: true, ..Self::phits() }
     }
 
     /// A torus of 2 Gbyte/s cables, the figure of the RDR paper (Figure 5), packets of 512 bytes.
@@ -169,6 +184,10 @@ impl Settings {
         }
         if self.input_flits < flits || (self.output_flits > 0 && self.output_flits < flits) {
             return Err(format!("a buffer is smaller than a packet of {flits} flits"));
+        }
+        if self.random_arbiter && (self.output_flits == 0 || self.speed_up == 0.0 || self.parallel_reads > 0)
+        {
+            return Err("random_arbiter needs output buffers, a speed_up and parallel_reads 0".into());
         }
         if self.input_flits.max(self.output_flits) > 1 << 24 {
             return Err("a buffer has more than 16777216 flits".into());

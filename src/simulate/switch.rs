@@ -75,6 +75,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// The first packet of an input lane is new there.
     pub(super) fn request(&mut self, q: u32) {
+        if self.settings.random_arbiter {
+            return self.asking.push(q);
+        }
         self.ins[q as usize].turn = self.ins[q as usize].turn.wrapping_add(1);
         let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
         if limit > 0 && link.reading >= limit {
@@ -256,7 +259,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     #[inline(always)]
-    fn take_first(&mut self, q: u32) -> u32 {
+    pub(super) fn take_first(&mut self, q: u32) -> u32 {
         let p = self.ins[q as usize].input.head;
         let packet = &mut self.packets[p as usize];
         let list = &mut self.ins[q as usize].input;
@@ -297,7 +300,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// The crossbar moves a packet from an input lane into the output buffer of another lane.
     #[inline(always)]
-    fn fill_with(&mut self, target: u32, q: u32, p: u32) {
+    pub(super) fn fill_with(&mut self, target: u32, q: u32, p: u32) {
         let (link, v) = (target >> self.shift, (target & ((1 << self.shift) - 1)) as u8);
         self.links[link as usize].crossbar_turn = (v + 1) & 15;
         let Packet { header, mut ticks, tail, bytes, .. } = self.packets[p as usize];
@@ -307,7 +310,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let flits = u32::from(header.flits);
         *self.room(target) -= flits as i32;
         let read = (self.now + self.filling_time(ticks)).max(tail);
-        self.give_back(read + self.link_delay, q, flits);
+        self.give_back(read + self.credit_delay, q, flits);
         let mut reading = None;
         if self.fill > 0.0 {
             self.links[link as usize].doing |= 1 << v;
@@ -317,7 +320,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             self.todo.push(q);
         }
         let Link { doing, ready, free_at, .. } = self.links[link as usize];
-        let idle = doing & SENDING == 0 && ready == 0;
+        let idle = doing & SENDING == 0 && ready == 0 && !self.settings.random_arbiter;
         if idle && self.has_credit(target, flits as i32) {
             *self.credit(target) -= flits as i32;
             self.links[link as usize].cable_turn = (v + 1) & 15;
@@ -378,13 +381,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             return self.send_unbuffered(link);
         }
         let Link { ready, doing, .. } = self.links[link as usize];
-        if doing & SENDING == 0 && ready != 0 {
+        if self.settings.random_arbiter {
+            self.sending.push(link);
+        } else if doing & SENDING == 0 && ready != 0 {
             self.send_ready(link);
         }
     }
 
-    fn send_ready(&mut self, link: u32) {
-        let Link { ready, cable_turn, .. } = self.links[link as usize];
+    pub(super) fn send_ready(&mut self, link: u32) {
+        let Link { ready, cable_turn, doing, .. } = self.links[link as usize];
+        if doing & SENDING != 0 {
+            return;
+        }
         for v in in_turn(ready, cable_turn) {
             let target = (link << self.shift) + u32::from(v);
             if !self.has_credit(target, 1) {

@@ -51,6 +51,13 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// A terminal sends its next packet, if it has one and its switch has room.
     pub(super) fn inject(&mut self, t: u32) {
+        if self.settings.random_arbiter {
+            return self.sending.push(self.net.injection(t));
+        }
+        self.inject_now(t);
+    }
+
+    pub(super) fn inject_now(&mut self, t: u32) {
         let link = self.net.injection(t);
         if self.links[link as usize].doing & SENDING != 0 {
             return;

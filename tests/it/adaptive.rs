@@ -172,28 +172,8 @@ fn low_loads_are_accepted_whole() {
     assert!((20.0..40.0).contains(&outcome.latency_mean_ns), "{}", outcome.latency_mean_ns);
 }
 
-/// Accepted load of `tests/data/caminos` (commands and figures: README.md there), same graph.
-#[test]
-fn as_much_is_accepted_as_by_caminos() {
-    let fabric = generate("regular:200,11,hosts=5").unwrap();
-    let net = Net::of_fabric(&fabric);
-    let graph = std::fs::read_to_string("tests/data/caminos/rrg.txt").unwrap();
-    let rows = graph.lines().skip(3).step_by(2);
-    for (s, row) in rows.enumerate() {
-        let mut neighbours: Vec<u32> = row.split(' ').map(|n| n.parse().unwrap()).collect();
-        let mut own: Vec<u32> = net.out(s as u32).map(|c| net.to(c)).collect();
-        neighbours.sort_unstable();
-        own.sort_unstable();
-        assert_eq!(neighbours, own, "switch {s}");
-    }
-    for (routing, caminos) in [("minimal", 0.7512), ("valiant", 0.3862)] {
-        let accepted = at_full_load(&net, routing);
-        assert!((accepted / caminos - 1.0).abs() < 0.05, "{routing}: {accepted}, caminos {caminos}");
-    }
-}
-
 /// Accepted share of uniform traffic at full load, with phits and lanes as for Figure 4a.
-fn at_full_load(net: &Net, routing: &str) -> f64 {
+pub fn at_full_load(net: &Net, routing: &str, settings: Settings, measure_ns: f64) -> f64 {
     let far = Distances::new(net).unwrap();
     let router = AnyRouter::adaptive(routing, net, &far, 8, 1).unwrap();
     let load = Load {
@@ -201,16 +181,17 @@ fn at_full_load(net: &Net, routing: &str) -> f64 {
         destinations: Destinations::Uniform,
         bytes: 16,
         offered: Some(1.0),
-        windows: Windows::Given { warm_up_ns: 2000.0, measure_ns: 500.0 },
+        windows: Windows::Given { warm_up_ns: 2000.0, measure_ns },
         drain: false,
     };
-    run::load(net, Settings::phits(), &router, &load, 1).unwrap().steady.unwrap().accepted
+    run::load(net, settings, &router, &load, 1).unwrap().steady.unwrap().accepted
 }
 
 /// Polarized paper, Figure 4a: almost the throughput of minimal routing.
 #[test]
 fn polarized_is_near_minimal_under_uniform_traffic() {
     let net = Net::of_fabric(&generate("regular:100,9,hosts=4").unwrap());
-    let (minimal, polarized) = (at_full_load(&net, "minimal"), at_full_load(&net, "polarized"));
+    let accepted = |routing| at_full_load(&net, routing, Settings::phits(), 500.0);
+    let (minimal, polarized) = (accepted("minimal"), accepted("polarized"));
     assert!(polarized > 0.96 * minimal, "{polarized} against {minimal}");
 }

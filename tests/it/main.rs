@@ -6,6 +6,7 @@ mod angara_files;
 mod api;
 mod architecture;
 mod balanced;
+mod caminos;
 mod cases;
 mod cli_fabric;
 mod commands;

@@ -28,6 +28,7 @@ fn simple() -> Settings {
         parallel_fills: 1,
         parallel_reads: 0,
         reconsider_ps: 0,
+        random_arbiter: false,
         any_first_lane: false,
         source_queue: 4,
     }
@@ -36,6 +37,13 @@ fn simple() -> Settings {
 fn tables(fabric: &Fabric, engine: &str) -> Tables {
     let engine = route::engine(engine, &EngineOptions::default()).unwrap();
     engine.route(fabric, &Demand::oblivious(), LayerBudget::new(8).unwrap()).unwrap()
+}
+
+/// With output buffers, first come first served or drawn, and without.
+fn simple_ways() -> [Settings; 3] {
+    let (drawn, unbuffered) =
+        (Settings { random_arbiter: true, ..simple() }, Settings { output_flits: 0, ..simple() });
+    [simple(), drawn, unbuffered]
 }
 
 /// Sends one message from each member to `to` at the same place; ticks of the last delivery.
@@ -52,7 +60,7 @@ fn once(fabric: &Fabric, settings: Settings, members: &[u32], to: &[u32], bytes:
 fn one_packet_takes_what_its_way_takes() {
     // Two switches in a line, one host each: three cables, two switches, one packet time.
     let fabric = generate("mesh:2,hosts=1").unwrap();
-    for settings in [simple(), Settings { output_flits: 0, ..simple() }] {
+    for settings in simple_ways() {
         assert_eq!(once(&fabric, settings, &[0], &[1], 100), 3 * 10 + 2 * 5 + 100);
     }
 }
@@ -60,7 +68,7 @@ fn one_packet_takes_what_its_way_takes() {
 #[test]
 fn one_flow_gets_the_whole_cable() {
     let fabric = generate("mesh:3,hosts=1").unwrap();
-    for settings in [simple(), Settings { output_flits: 0, ..simple() }] {
+    for settings in simple_ways() {
         assert_eq!(once(&fabric, settings, &[0], &[2], 100_000), 4 * 10 + 3 * 5 + 100_000);
     }
     // A sink at half the rate takes twice as long.
@@ -126,7 +134,7 @@ fn ring(layers: bool) -> (Fabric, Tables) {
 
 #[test]
 fn a_ring_deadlocks_and_says_where_and_layers_prevent_it() {
-    for settings in [simple(), Settings { output_flits: 0, ..simple() }] {
+    for settings in simple_ways() {
         for layers in [false, true] {
             let (fabric, tables) = ring(layers);
             let net = Net::of_fabric(&fabric);
@@ -178,13 +186,15 @@ fn tables_with_holes_are_refused() {
 
 fn any_settings() -> impl Strategy<Value = Settings> {
     let crossbar = (prop_oneof![Just(0.0), 1.0f64..3.0], 0u8..3, 0u8..4);
-    (100u32..400, prop_oneof![Just(0u32), 100u32..300], crossbar, 1u32..3).prop_map(
-        |(input_flits, output_flits, (speed_up, parallel_fills, parallel_reads), delay)| Settings {
+    let drawn = any::<bool>();
+    (100u32..400, prop_oneof![Just(0u32), 100u32..300], crossbar, 1u32..3, drawn).prop_map(
+        |(input_flits, output_flits, (speed_up, parallel_fills, parallel_reads), delay, drawn)| Settings {
             input_flits,
             output_flits,
             speed_up,
             parallel_fills,
-            parallel_reads,
+            parallel_reads: if drawn { 0 } else { parallel_reads },
+            random_arbiter: drawn && output_flits > 0 && speed_up > 0.0,
             link_delay_ps: delay * 7000,
             ..simple()
         },
