@@ -4,7 +4,7 @@
 //! they are as short, no route turns from down to up: the dependency graph has no cycle.
 
 use super::forest::attach;
-use super::graph::{Graph, is_indirect};
+use super::graph::Graph;
 use super::sssp::{Share, balanced_over};
 use super::trees::{Descent, Join, Levels, Load, TreeBuilder};
 use super::ways::{Ways, terminals_by_hops};
@@ -179,11 +179,11 @@ impl Heights {
     /// Balanced legal routes on one layer. Switches without terminals may have no legal way to each
     /// other, as roots do; they get ways on which nothing starts.
     ///
-    /// In trees there are ways to choose from above every leaf, and each terminal gets its own; on all
+    /// In trees there are ways to choose from above every leaf, and each terminal gets its own; on most
     /// other fabrics nearly everything passes the root whatever one chooses, and the terminals of a
-    /// switch share theirs. O(trees × (switches + channels)).
+    /// switch share theirs ([`Share::or_nothing`]). O(trees × (switches + channels)).
     pub fn tables(&self, fabric: &Fabric, graph: &Graph, engine: &str) -> Result<Tables, RouteError> {
-        let share = if is_indirect(graph.terminals()) { Share::Nothing } else { Share::BySwitch };
+        let share = Share::BySwitch.or_nothing(graph);
         let ways = Ways::up_down(graph, self);
         balanced_over(fabric, graph, share, Join::Sparingly, ways).into_flat_tables(fabric, graph, engine)
     }
