@@ -267,6 +267,30 @@ fn chains_of_moves_light_what_no_single_move_can() {
     assert_eq!(figures("kary:4,2", &three.each_ref().map(|job| &job[..])).effective.dark_fiber, 0.0);
 }
 
+/// Sum over the steps of a shift of the most routes of one step on a channel.
+fn shift_time(fabric: &Fabric, tables: &Tables) -> u32 {
+    let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    let most_of = |step: usize| {
+        let mut met = vec![0; fabric.channels().len()];
+        for (from, to) in hosts.iter().zip(hosts.iter().cycle().skip(step)) {
+            let way = way(fabric, tables, fabric.terminal(*from).switch, fabric.dest_of_terminal(*to));
+            way.iter().for_each(|c| met[c.index()] += 1);
+        }
+        met.into_iter().max().unwrap_or(0)
+    };
+    (1..hosts.len()).map(most_of).sum()
+}
+
+/// 882; without the passes that keep routes apart 1151, at the same largest load.
+#[test]
+fn routes_of_one_step_are_kept_apart_in_a_tree() {
+    let fabric = generate("kary:6,3,hosts=8").unwrap();
+    let tables = route(&fabric, &Demand::oblivious(), 8, &EngineOptions::default());
+    check(&fabric, &tables, 8);
+    assert!(shift_time(&fabric, &tables) <= 900, "{}", shift_time(&fabric, &tables));
+    assert!(measure(&fabric, &tables, &Demand::oblivious()).load.max <= 376);
+}
+
 fn largest_load(spec: &str) -> u64 {
     let fabric = generate(spec).unwrap();
     let tables = route(&fabric, &Demand::oblivious(), 8, &EngineOptions::default());

@@ -11,7 +11,7 @@
 //!    routing can beat (`bound`), if it can be reached. Below that maximum, each job's routes are then
 //!    led over as many channels as can be, none of them full of the job's own (`widen`). In small fabrics,
 //!    chains of moves then light channels that no single move can (`chain`).
-//!    Without jobs, routes between the same two switches of a tree are kept apart (`apart`).
+//!    Without jobs, routes of a tree that are used in the same step of a shift are kept apart (`apart`).
 //! 4. A route takes one of the layers that allow it, so that all are equally full (`spread`), unless
 //!    each job is to have one.
 //!

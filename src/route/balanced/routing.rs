@@ -93,7 +93,10 @@ impl<'a> Routing<'a> {
             // All routes between hosts are balanced in the end.
             return;
         }
-        if !self.is_large(new.len()) {
+        let is_small = !self.is_large(new.len());
+        let is_shift = class == Class::Job && self.traffic.is_oblivious() && old.is_empty();
+        let once = (is_shift && is_small && is_indirect(&self.net.hosts)).then(|| self.rows.clone());
+        if is_small {
             // Once more, now that the load of all others is known.
             for &t in &new {
                 self.lift(t);
@@ -103,8 +106,8 @@ impl<'a> Routing<'a> {
         let floor = bound::floor(self, terminals);
         if !new.is_empty() {
             self.balance(&new, floor);
-            let is_tree = is_indirect(&self.net.hosts);
-            if self.traffic.is_oblivious() && is_tree && old.is_empty() && !self.is_large(new.len()) {
+            if let Some(once) = once {
+                self.take_if_better(&new, floor, once);
                 self.keep_apart(&new);
             }
         }
