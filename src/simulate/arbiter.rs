@@ -41,7 +41,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Has the first packet of an input lane choose; whether its choice can take it now.
     fn asks(&mut self, q: u32) -> bool {
         let p = self.ins[q as usize].input.head;
-        let mut hop = self.ask_router(p);
+        let mut hop = self.ask_router(q);
         let flits = self.packets[p as usize].header.flits;
         if self.any_first_lane && self.links[hop.link as usize].to == NONE {
             hop.lane = self.last_lane(hop, flits);

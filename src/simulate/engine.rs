@@ -9,7 +9,6 @@
 //! Nothing is allocated per packet: packets are slots of one array, and every list is linked
 //! through its members.
 
-use super::credit::{RETURNS, Return};
 use super::net::Net;
 use super::router::Router;
 use super::settings::Settings;
@@ -24,9 +23,11 @@ pub(super) const READ: u64 = 1;
 pub(super) const SENT: u64 = 2;
 pub(super) const CREDIT: u64 = 3;
 pub(super) const DELIVER: u64 = 4;
+/// [`READ`], then [`SENT`], of one full packet: it went through the crossbar onto the cable at once.
+pub(super) const THROUGH: u64 = 5;
 /// From here on events that cannot move a packet by themselves.
-pub(super) const WAKE: u64 = 5;
-pub(super) const RECONSIDER: u64 = 6;
+pub(super) const WAKE: u64 = 6;
+pub(super) const RECONSIDER: u64 = 7;
 
 /// Lanes of all links whose state stays in the processor's nearer caches.
 const SMALL: usize = 1 << 13;
@@ -134,6 +135,7 @@ pub struct Simulator<'a, R, T> {
     pub(super) fill: f64,
     pub(super) any_first_lane: bool,
     pub(super) full_packet: Times,
+    pub(super) full_flits: u32,
     pub(super) todo: Vec<u32>,
     /// With [`Settings::random_arbiter`]: input lanes whose first packet waits, and links whose cable
     /// may take a packet.
@@ -173,17 +175,13 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                 _ => NONE,
             },
             busy: 0,
-            returns: [Return::NONE; RETURNS],
             doing: 0,
-            free_at: 0,
-            filled: 0,
             reading: 0,
             cable_turn: 0,
             crossbar_turn: 0,
             ready: 0,
             wanted: 0,
             parked: 0,
-            starved: 0,
         };
         let host = Host { message: None, left: 0, packet: NONE, wake: 0 };
         let link_delay = settings.ticks(settings.link_delay_ps);
@@ -215,7 +213,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             free: NONE,
             now: 0,
             wheel,
-            likely: [head, cable, cable, back, back, 0, 0, 0],
+            likely: [head, cable, cable, back, back, cable, 0, 0],
             idle: 0,
             in_vain: 0,
             stopped: false,
@@ -230,6 +228,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
             any_first_lane: settings.any_first_lane && router.starts_anywhere(),
             full_packet: full,
+            full_flits: settings.flits(settings.mtu),
             todo: Vec::new(),
             asking: Vec::new(),
             sending: Vec::new(),
@@ -320,6 +319,11 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         match kind {
             ARRIVE => self.arrive(a),
             READ => self.read(a, b),
+            THROUGH => {
+                self.read(a, b);
+                self.ask_all();
+                self.sent(a, b >> 28 << 24 | self.full_flits);
+            }
             SENT => self.sent(a, b),
             CREDIT => {
                 *self.credit(a) += b as i32;

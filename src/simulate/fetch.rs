@@ -4,15 +4,15 @@
 //! looks at several places far from each other. The queues of the [`wheel`](super::wheel) say long
 //! before what will happen; asked in time, memory is there when it does.
 
-use super::engine::{ARRIVE, CREDIT, DELIVER, READ, SENT, Simulator};
+use super::engine::{ARRIVE, CREDIT, DELIVER, READ, SENT, Simulator, THROUGH};
 use super::net::NO_LINK;
 use super::router::Router;
-use super::state::{Link, NONE, Packet, TOGETHER};
+use super::state::{Link, NONE, Packet};
 use super::switch::in_turn;
 use super::traffic::Traffic;
 
-/// How many events ahead: what an event names, what that names, and so on.
-const AHEAD: [usize; 4] = [18, 13, 8, 4];
+/// How many events ahead: what an event names, what that names, and what that names.
+const AHEAD: [usize; 3] = [16, 9, 4];
 /// Space of lanes in one line of the cache.
 const IN_LINE: u32 = 8;
 
@@ -37,11 +37,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// For the next events of a queue.
     #[inline]
     pub(super) fn fetch(&self, line: usize) {
-        let [first, second, third, fourth] = self.wheel.peek(line, AHEAD);
+        let [first, second, third] = self.wheel.peek(line, AHEAD);
         self.fetch_first(first);
         self.fetch_second(second);
         self.fetch_third(third);
-        self.fetch_fourth(fourth);
     }
 
     /// For the events of the next slot.
@@ -58,7 +57,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 prefetch(&self.packets, a as usize);
                 prefetch(&self.contents, a as usize);
             }
-            READ => {
+            READ | THROUGH => {
                 self.fetch_output(a, b >> 28);
                 self.fetch_lanes(a);
                 prefetch(&self.ins, b as usize & 0x0fff_ffff);
@@ -89,21 +88,15 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 let q = (packet.link << self.shift) + u32::from(packet.header.lane);
                 prefetch(&self.links, packet.link as usize);
                 prefetch(&self.ins, q as usize);
-                prefetch(&self.space, self.place(q));
                 self.fetch_route(packet);
             }
-            READ => {
+            READ | THROUGH => {
                 let q = b & 0x0fff_ffff;
                 prefetch(&self.links, (q >> self.shift) as usize);
                 self.fetch_packet(self.ins[q as usize].input.head);
                 self.fetch_lane(self.next_waiting(a));
             }
             SENT => {
-                let q = self.filled_when_free(a);
-                if q != NONE {
-                    prefetch(&self.links, (q >> self.shift) as usize);
-                    self.fetch_lane(q);
-                }
                 self.fetch_packet(self.next_ready(a));
                 self.fetch_lane(self.next_waiting(a));
             }
@@ -114,69 +107,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     #[inline]
     fn fetch_third(&self, e: u64) {
-        let (kind, a) = (e & 15, (e >> 4) as u32 & 0x0fff_ffff);
+        let (kind, a, b) = (e & 15, (e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
         match kind {
-            ARRIVE => {
-                let packet = &self.packets[a as usize];
-                let q = (packet.link << self.shift) + u32::from(packet.header.lane);
-                match self.ins[q as usize].input.tail {
-                    NONE => self.fetch_hop(packet),
-                    last => prefetch(&self.packets, last as usize),
-                }
-            }
-            READ => self.fetch_waiting(a),
-            SENT => {
-                if let Some(lane) = self.ins.get(self.filled_when_free(a) as usize) {
-                    self.fetch_packet(lane.input.head);
+            ARRIVE => self.fetch_hop(&self.packets[a as usize]),
+            READ | THROUGH => {
+                let next = self.ins[b as usize & 0x0fff_ffff].input.head;
+                if let Some(packet) = self.packets.get(next as usize) {
+                    self.fetch_route(packet);
                 }
                 self.fetch_waiting(a);
             }
+            SENT => self.fetch_waiting(a),
             _ => {}
-        }
-    }
-
-    #[inline]
-    fn fetch_fourth(&self, e: u64) {
-        let (kind, a, b) = (e & 15, (e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
-        match kind {
-            ARRIVE => {
-                let packet = &self.packets[a as usize];
-                let q = (packet.link << self.shift) + u32::from(packet.header.lane);
-                if self.ins[q as usize].input.tail == NONE {
-                    self.fetch_tails(self.router.foresee(packet.at, &packet.header), packet.header.lane);
-                }
-            }
-            READ => self.fetch_next_hop(b & 0x0fff_ffff),
-            SENT => self.fetch_next_hop(self.filled_when_free(a)),
-            _ => {}
-        }
-    }
-
-    /// The input lane that the crossbar will have read when the cable of a link is free.
-    #[inline]
-    fn filled_when_free(&self, link: u32) -> u32 {
-        let Link { doing, filled, .. } = self.links[link as usize];
-        if doing & TOGETHER != 0 { filled & 0x0fff_ffff } else { NONE }
-    }
-
-    /// For the next packet of an input lane.
-    #[inline]
-    fn fetch_next_hop(&self, q: u32) {
-        let lane = self.ins.get(q as usize);
-        let Some(packet) = lane.and_then(|lane| self.packets.get(lane.input.head as usize)) else { return };
-        if self.looks_around {
-            self.fetch_route(packet);
-        } else {
-            self.fetch_output(packet.out, packet.out_lane.into());
-        }
-    }
-
-    /// The members at the ends of an output's lists, to which others are linked.
-    #[inline]
-    fn fetch_tails(&self, link: u32, lane: u8) {
-        if let Some(out) = self.outs.get(((link as usize) << self.shift) + usize::from(lane)) {
-            self.fetch_packet(out.output.tail);
-            self.fetch_lane(out.waiting.tail);
         }
     }
 
@@ -206,19 +148,20 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline]
     fn next_ready(&self, link: u32) -> u32 {
         let Link { ready, cable_turn, .. } = self.links[link as usize];
-        in_turn(ready, cable_turn).next().map_or(NONE, |v| self.outs[self.lane(link, v)].output.head)
+        self.first_lane(link, ready, cable_turn).map_or(NONE, |lane| self.outs[lane].output.head)
     }
 
     /// The input lane that the crossbar reads next for a link.
     #[inline]
     fn next_waiting(&self, link: u32) -> u32 {
         let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
-        in_turn(wanted, crossbar_turn).next().map_or(NONE, |v| self.outs[self.lane(link, v)].waiting.head)
+        self.first_lane(link, wanted, crossbar_turn).map_or(NONE, |lane| self.outs[lane].waiting.head)
     }
 
+    /// The first lane of a link in a mask, in turn.
     #[inline]
-    fn lane(&self, link: u32, lane: u8) -> usize {
-        ((link << self.shift) + u32::from(lane)) as usize
+    fn first_lane(&self, link: u32, mask: u16, turn: u8) -> Option<usize> {
+        Some(((link << self.shift) + u32::from(in_turn(mask, turn).next()?)) as usize)
     }
 
     /// The first packet there.

@@ -12,7 +12,6 @@ pub mod adaptive;
 mod any;
 mod arbiter;
 mod audit;
-mod credit;
 pub mod deadlock;
 pub mod engine;
 mod fetch;

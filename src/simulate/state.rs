@@ -1,6 +1,5 @@
 //! What the simulator keeps of links, lanes and packets, and what routings may see of it.
 
-use super::credit::{RETURNS, Return};
 use super::net::Net;
 use super::router::{Header, Hop};
 
@@ -47,8 +46,6 @@ impl Places {
 
 /// A packet is on its way onto the cable of a link.
 pub(super) const SENDING: u32 = 1 << 16;
-/// When the cable is free, the crossbar has filled a buffer as well: [`Link::filled`].
-pub(super) const TOGETHER: u32 = 1 << 17;
 /// Bit per lane of a link whose output buffer the crossbar fills.
 pub(super) const FILLING: u32 = 0xffff;
 
@@ -88,18 +85,12 @@ pub(super) struct In {
 
 /// One link.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
+#[repr(align(32))]
 pub(super) struct Link {
     /// Ticks that it spent sending.
     pub(super) busy: u64,
-    /// Credits on their way back, or back and not counted.
-    pub(super) returns: [Return; RETURNS],
-    /// [`SENDING`], [`TOGETHER`] and [`FILLING`].
+    /// [`SENDING`] and [`FILLING`].
     pub(super) doing: u32,
-    /// Low bits of the tick at which the cable is free, if it is not.
-    pub(super) free_at: u32,
-    /// Output lane in the upper four bits, input lane: what the crossbar does, for [`TOGETHER`].
-    pub(super) filled: u32,
     /// Receiving switch; [`NONE`] for a link to a terminal.
     pub(super) to: u32,
     /// Packets that the receiving port is sending on.
@@ -113,8 +104,6 @@ pub(super) struct Link {
     pub(super) wanted: u16,
     /// Lanes of the input port whose first packet waits for the port itself.
     pub(super) parked: u16,
-    /// Lanes whose credits come back as events, since the sender waits for them.
-    pub(super) starved: u16,
 }
 
 /// A packet on its way: what every switch looks at. Slots are reused.

@@ -2,9 +2,9 @@
 //!
 //! What is on the way of every packet is inlined by order: the calls cost a seventh of all instructions.
 
-use super::engine::{ARRIVE, READ, RECONSIDER, SENT, Simulator};
+use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
 use super::router::{Hop, Router};
-use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, TOGETHER, is_filling, view};
+use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, is_filling, view};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -31,8 +31,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// buffers; else lane and flits.
     #[inline(always)]
     pub(super) fn sent(&mut self, link: u32, b: u32) {
-        let Link { doing, filled, .. } = self.links[link as usize];
-        self.links[link as usize].doing &= !(SENDING | TOGETHER);
+        self.links[link as usize].doing &= !SENDING;
         let injection = (link as usize).wrapping_sub(self.net.channels());
         if injection < self.net.terminals() {
             return self.inject(injection as u32);
@@ -43,10 +42,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else {
             *self.room((link << self.shift) + (b >> 24)) += (b & 0xff_ffff) as i32;
             self.send(link);
-            if doing & TOGETHER != 0 {
-                self.links[link as usize].doing &= !(1 << (filled >> 28));
-                self.finish_read(filled & 0x0fff_ffff);
-            }
             self.fill(link);
         }
     }
@@ -56,11 +51,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let packet = &mut self.packets[p as usize];
         packet.next = NONE;
         let q = (packet.link << self.shift) + u32::from(packet.header.lane);
-        if !self.looks_around {
-            // What is settled is asked while it is near.
-            let hop = self.ask_router(p);
-            self.packets[p as usize].take_hop(hop);
-        }
         let list = &mut self.ins[q as usize].input;
         if list.head == NONE {
             *list = List { head: p, tail: p };
@@ -104,20 +94,16 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     #[inline(always)]
-    pub(super) fn ask_router(&mut self, p: u32) -> Hop {
-        let packet = &self.packets[p as usize];
+    pub(super) fn ask_router(&mut self, q: u32) -> Hop {
+        let packet = &self.packets[self.ins[q as usize].input.head as usize];
         self.router.hop(packet.at, &packet.header, &view!(self), &mut self.rng)
     }
 
     /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
     pub(super) fn choose(&mut self, q: u32) {
-        let p = self.ins[q as usize].input.head;
-        if self.looks_around {
-            let hop = self.ask_router(p);
-            self.packets[p as usize].take_hop(hop);
-        }
-        let packet = &self.packets[p as usize];
-        let hop = packet.hop();
+        let hop = self.ask_router(q);
+        let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
+        packet.take_hop(hop);
         let need = i32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;
         let lane = (hop.link << self.shift) + u32::from(hop.lane);
@@ -131,26 +117,17 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else if self.links[hop.link as usize].wanted != 0 {
             self.enqueue(q, hop);
             self.output_may_move(hop.link);
-        } else if self.has_space(lane, need) {
+        } else if need <= if buffered { *self.room(lane) } else { *self.credit(lane) } {
             // Nobody else wants the link: no need to wait in a list.
             let p = self.take_first(q);
             return if buffered { self.fill_with(lane, q, p) } else { self.send_from(lane, q, p) };
         } else {
             self.enqueue(q, hop);
-            if !buffered {
-                self.starve(hop.link, 1 << hop.lane);
-            }
         }
         if self.reconsider > 0 && self.ins[q as usize].in_list {
             let turn = u32::from(self.ins[q as usize].turn);
             self.idle_at(self.now + self.reconsider, RECONSIDER, q, turn);
         }
-    }
-
-    /// Whether so many flits fit where the crossbar leads to.
-    #[inline(always)]
-    fn has_space(&mut self, lane: u32, need: i32) -> bool {
-        if self.settings.output_flits > 0 { *self.room(lane) >= need } else { self.has_credit(lane, need) }
     }
 
     #[inline]
@@ -204,11 +181,13 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         if !lane.in_list || lane.turn != turn {
             return;
         }
-        let p = lane.input.head;
-        let hop = self.ask_router(p);
-        if hop != self.packets[p as usize].hop() {
+        let packet = &self.packets[lane.input.head as usize];
+        let old = packet.hop();
+        let hop = self.ask_router(q);
+        if hop != old {
             self.dequeue(q);
-            self.packets[p as usize].take_hop(hop);
+            let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
+            packet.take_hop(hop);
             self.enqueue(q, hop);
             self.output_may_move(hop.link);
         }
@@ -310,7 +289,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let flits = u32::from(header.flits);
         *self.room(target) -= flits as i32;
         let read = (self.now + self.filling_time(ticks)).max(tail);
-        self.give_back(read + self.credit_delay, q, flits);
+        self.at(read + self.credit_delay, CREDIT, q, flits);
         let mut reading = None;
         if self.fill > 0.0 {
             self.links[link as usize].doing |= 1 << v;
@@ -319,19 +298,15 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else if self.ins[q as usize].input.head != NONE {
             self.todo.push(q);
         }
-        let Link { doing, ready, free_at, .. } = self.links[link as usize];
+        let Link { doing, ready, .. } = self.links[link as usize];
         let idle = doing & SENDING == 0 && ready == 0 && !self.settings.random_arbiter;
-        if idle && self.has_credit(target, flits as i32) {
+        if idle && *self.credit(target) >= flits as i32 {
             *self.credit(target) -= flits as i32;
             self.links[link as usize].cable_turn = (v + 1) & 15;
             return self.depart(p, link, u32::from(v) << 24 | flits, reading);
         }
         if let Some((read, what)) = reading {
-            if doing & (SENDING | TOGETHER) == SENDING && free_at == read as u32 {
-                self.read_when_free(link, what, read);
-            } else {
-                self.at(read, READ, link, what);
-            }
+            self.at(read, READ, link, what);
         }
         let list = &mut self.outs[target as usize].output;
         let last = std::mem::replace(&mut list.tail, p);
@@ -395,16 +370,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         for v in in_turn(ready, cable_turn) {
             let target = (link << self.shift) + u32::from(v);
-            if !self.has_credit(target, 1) {
+            let place = self.place(target);
+            let credit = &mut self.space[place].credit;
+            if *credit <= 0 {
                 continue;
             }
             let p = self.outs[target as usize].output.head;
-            let flits = i32::from(self.packets[p as usize].header.flits);
-            if !self.has_credit(target, flits) {
+            let packet = &self.packets[p as usize];
+            let flits = packet.header.flits;
+            if *credit < i32::from(flits) {
                 continue;
             }
-            *self.credit(target) -= flits;
-            let packet = &self.packets[p as usize];
+            *credit -= i32::from(flits);
             let list = &mut self.outs[target as usize].output;
             list.head = packet.next;
             if packet.next == NONE {
@@ -412,9 +389,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 self.links[link as usize].ready &= !(1 << v);
             }
             self.links[link as usize].cable_turn = (v + 1) & 15;
-            return self.depart(p, link, u32::from(v) << 24 | flits as u32, None);
+            return self.depart(p, link, u32::from(v) << 24 | u32::from(flits), None);
         }
-        self.starve(link, ready);
     }
 
     pub(super) fn send_unbuffered(&mut self, link: u32) {
@@ -423,10 +399,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             if doing & SENDING != 0 || wanted == 0 {
                 return;
             }
-            self.count_returns(link);
-            let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else {
-                return self.starve(link, wanted);
-            };
+            let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
             let Some(p) = self.take(q) else { continue };
             self.send_from((link << self.shift) + u32::from(v), q, p);
         }
@@ -440,7 +413,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         *self.credit(target) -= i32::from(header.flits);
         self.start_read(q);
         let read = (self.now + u64::from(ticks)).max(tail);
-        self.give_back(read + self.link_delay, q, u32::from(header.flits));
+        self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
         self.depart(p, link, q, None);
     }
 
@@ -451,7 +424,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.stats.links += 1;
         let way = &mut self.links[link as usize];
         way.doing |= SENDING;
-        way.starved = 0;
         let packet = &mut self.packets[p as usize];
         (packet.link, packet.at) = (link, way.to);
         if way.to == NONE {
@@ -465,21 +437,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.at(self.now + self.head_delay, ARRIVE, p, 0);
     }
 
-    /// The crossbar has done `what` at `time`, when the cable of `link` is free.
-    #[inline]
-    fn read_when_free(&mut self, link: u32, what: u32, time: u64) {
-        debug_assert_eq!(self.links[link as usize].free_at, time as u32);
-        self.links[link as usize].filled = what;
-        self.links[link as usize].doing |= TOGETHER;
-    }
-
     /// A packet will have left the crossbar, if that is not to come yet, and the cable of `link`
     /// will be free at `end`.
     #[inline(always)]
     pub(super) fn end_sending(&mut self, end: u64, link: u32, sent: u32, read: Option<(u64, u32)>) {
-        self.links[link as usize].free_at = end as u32;
         match read {
-            Some((time, what)) if time == end => self.read_when_free(link, what, time),
+            Some((time, what)) if time == end && sent & 0xff_ffff == self.full_flits => {
+                return self.at(end, THROUGH, link, what);
+            }
             Some((time, what)) => self.at(time, READ, link, what),
             None => {}
         }

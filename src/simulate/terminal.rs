@@ -1,6 +1,6 @@
 //! What happens at a terminal: packets are made, injected and consumed.
 
-use super::engine::{ARRIVE, DELIVER, SENT, Simulator, Times, WAKE};
+use super::engine::{ARRIVE, CREDIT, DELIVER, SENT, Simulator, Times, WAKE};
 use super::router::{Header, Router};
 use super::state::{Content, NONE, Packet, SENDING, view};
 use super::traffic::{Delivery, Next, Traffic};
@@ -33,7 +33,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.free = p;
         self.live -= 1;
         let q = (link << self.shift) + u32::from(header.lane);
-        self.give_back(self.now + self.link_delay, q, u32::from(header.flits));
+        self.at(self.now + self.link_delay, CREDIT, q, u32::from(header.flits));
         self.stats.delivered(&header, bytes, born, self.now);
         let delivery = Delivery { src: header.src, dst: header.dst, bytes, tag, last, born };
         self.traffic.delivered(&delivery, self.now, &mut self.wake);
@@ -69,10 +69,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let Packet { header, bytes, .. } = self.packets[p as usize];
         let flits = i32::from(header.flits);
         let lanes = if self.any_first_lane { 0..self.router.lanes() } else { header.lane..header.lane + 1 };
-        let Some(lane) = lanes.clone().find(|v| self.has_credit((link << self.shift) + u32::from(*v), flits))
-        else {
-            return lanes.for_each(|v| self.starve(link, 1 << v));
-        };
+        let has_room = |v: &u8| self.space[self.place((link << self.shift) + u32::from(*v))].credit >= flits;
+        let Some(lane) = lanes.into_iter().find(has_room) else { return };
         *self.credit((link << self.shift) + u32::from(lane)) -= flits;
         self.packets[p as usize].header.lane = lane;
         self.hosts[t as usize].packet = NONE;
@@ -81,7 +79,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         packet.link = link;
         packet.tail = self.now + self.link_delay + on_cable;
         self.links[link as usize].doing |= SENDING;
-        self.links[link as usize].starved = 0;
         self.links[link as usize].busy += on_cable;
         self.stats.links += 1;
         self.stats.injected(t, bytes);

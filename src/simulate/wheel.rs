@@ -200,17 +200,11 @@ impl Wheel {
     }
 
     /// The events so many places behind the next one of a queue, or [`NO_EVENT`].
-    #[inline(always)]
+    #[inline]
     pub(super) fn peek<const N: usize>(&self, line: usize, ahead: [usize; N]) -> [u64; N] {
         let line = &self.lines[line % LINES];
         let (mask, left) = (line.ring.len() - 1, line.tail - line.head);
-        let mut events = [NO_EVENT; N];
-        for (event, a) in events.iter_mut().zip(ahead) {
-            if a < left {
-                *event = line.ring[(line.head + a) & mask].1;
-            }
-        }
-        events
+        ahead.map(|a| if a < left { line.ring[(line.head + a) & mask].1 } else { NO_EVENT })
     }
 
     /// Events of the next slot that is not empty.
