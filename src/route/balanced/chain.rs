@@ -15,7 +15,7 @@ const ROUNDS: usize = 3;
 /// How much more crowded one move may be, in units of one route: one that joins another of its job
 /// is (2³ - 1). So a whole chain costs less than the channel is worth.
 const MOST_CROWDED: f32 = (DARK - 1.0) / LONGEST as f32;
-/// Channels looked at, at most, each once per tree and pass. All rounds are made for 235 terminals in
+/// Channels looked at, at most, each once per tree and pass. All rounds are made for 234 terminals in
 /// jobs on 1,064 channels; with several hundred on TSUBAME2, chains cost as much as all else and gain
 /// 0.03 % of the channels.
 const LOOKS: usize = 6_000_000;
