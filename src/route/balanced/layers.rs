@@ -10,6 +10,9 @@ use crate::model::Fabric;
 use crate::route::cdg::AcyclicLayer;
 use crate::route::graph::is_indirect;
 
+/// Price of a channel for which another one stands.
+const NEVER: f32 = 1e30;
+
 /// The turns that each layer allows.
 pub(super) struct Layers {
     /// Bit mask of layers per turn (see [`Net::turn`]).
@@ -28,6 +31,7 @@ impl Layers {
         let all = (1u16 << budget) - 1;
         let refuge_layer = 1 << (budget - 1);
         let mut added = vec![0u16; net.turns()];
+        let bundles = Bundles::new(net);
         let (mut orders, refuge, is_known) = match grid::keys(fabric, net, budget) {
             Some(keys) => {
                 let orders: Vec<AcyclicLayer> = keys.iter().map(|keys| ordered(net, keys)).collect();
@@ -40,19 +44,19 @@ impl Layers {
             }
         };
         if let Some(last) = orders.last_mut() {
-            if !is_known || !is_complete(net, last, refuge_layer) {
-                admit(net, last, refuge_layer, &mut added, &refuge);
+            if !is_known || !is_complete(net, last, &bundles, refuge_layer) {
+                admit(net, last, &bundles, refuge_layer, &mut added, &refuge);
             }
         }
         if !is_known {
-            learn(net, &mut orders, &mut added, all);
+            learn(net, &mut orders, &bundles, &mut added, all);
             if !is_indirect(&net.hosts) {
                 repeat(&mut orders, &added);
             }
         }
         let mut fit = vec![0u16; net.turns()];
         for (l, order) in orders.iter().enumerate() {
-            allow(net, order, 1 << l, &mut fit);
+            allow(net, order, &bundles, 1 << l, &mut fit);
         }
         Self { fit, all, refuge_layer, refuge }
     }
@@ -75,6 +79,34 @@ impl Layers {
     }
 }
 
+/// Cables between the same two switches are alike: one of them stands for all in the orders, so that what
+/// a layer learns of one it allows on all. In trees each stands for itself, since they climb
+/// over any cable whatever is learnt.
+struct Bundles {
+    /// The channel that stands for a channel.
+    first: Vec<u32>,
+    /// Number of channels it stands for; 0 for the others.
+    width: Vec<u32>,
+}
+
+impl Bundles {
+    fn new(net: &Net) -> Self {
+        let is_tree = is_indirect(&net.hosts);
+        let (mut first, mut width) = (vec![0; net.channels()], vec![0; net.channels()]);
+        for c in 0..net.channels() {
+            let one = net.out(net.from(c)).find(|one| *one == c || !is_tree && net.to(*one) == net.to(c));
+            let one = one.unwrap_or(c);
+            first[c] = one as u32;
+            width[one] += 1;
+        }
+        Self { first, width }
+    }
+
+    fn first(&self, channel: usize) -> usize {
+        self.first[channel] as usize
+    }
+}
+
 /// An order of the channels by their keys; smaller keys come first.
 fn ordered(net: &Net, keys: &[u32]) -> AcyclicLayer {
     let mut by_key: Vec<u32> = (0..keys.len() as u32).collect();
@@ -83,14 +115,15 @@ fn ordered(net: &Net, keys: &[u32]) -> AcyclicLayer {
 }
 
 /// Sets a layer's bit at every turn that leads upwards in its order.
-fn allow(net: &Net, order: &AcyclicLayer, bit: u16, fit: &mut [u16]) {
-    let place = order.rank();
+fn allow(net: &Net, order: &AcyclicLayer, bundles: &Bundles, bit: u16, fit: &mut [u16]) {
+    let rank = order.rank();
+    let place = |channel: usize| rank[bundles.first(channel)];
     for u in 0..net.switches() {
         let mut turn = net.turn_start[u];
         for leaving in net.out(u) {
             for reverse in net.out(u) {
                 let coming = net.reverse(reverse);
-                if coming != leaving && reverse != leaving && place[coming] < place[leaving] {
+                if coming != leaving && reverse != leaving && place(coming) < place(leaving) {
                     fit[turn] |= bit;
                 }
                 turn += 1;
@@ -100,9 +133,9 @@ fn allow(net: &Net, order: &AcyclicLayer, bit: u16, fit: &mut [u16]) {
 }
 
 /// Whether every switch with terminals reaches every other within this layer alone.
-fn is_complete(net: &Net, order: &AcyclicLayer, bit: u16) -> bool {
+fn is_complete(net: &Net, order: &AcyclicLayer, bundles: &Bundles, bit: u16) -> bool {
     let mut fit = vec![0u16; net.turns()];
-    allow(net, order, bit, &mut fit);
+    allow(net, order, bundles, bit, &mut fit);
     let mut search = Search::new(net.switches());
     let mut row = vec![NONE; net.switches()];
     let price = vec![0.0; net.channels()];
@@ -212,13 +245,21 @@ fn spanning_tree(net: &Net, levels: &[u32]) -> Vec<bool> {
 }
 
 /// Adds all turns of the spanning tree; a tree has no cycle to close.
-fn admit(net: &Net, order: &mut AcyclicLayer, bit: u16, added: &mut [u16], refuge: &[bool]) {
+fn admit(
+    net: &Net,
+    order: &mut AcyclicLayer,
+    bundles: &Bundles,
+    bit: u16,
+    added: &mut [u16],
+    refuge: &[bool],
+) {
     for u in 0..net.switches() {
         for reverse in net.out(u).filter(|c| refuge[*c]) {
+            let coming = bundles.first(net.reverse(reverse));
             for leaving in net.out(u).filter(|c| refuge[*c] && *c != reverse) {
-                let slot = net.slot(leaving);
-                if order.admit(net, net.reverse(reverse), slot) {
-                    added[net.turn(u, net.slot(reverse), slot)] |= bit;
+                let slot = net.slot(bundles.first(leaving));
+                if order.admit(net, coming, slot) {
+                    added[net.turn(u, net.back_slot[coming], slot)] |= bit;
                 }
             }
         }
@@ -228,12 +269,14 @@ fn admit(net: &Net, order: &mut AcyclicLayer, bit: u16, added: &mut [u16], refug
 /// Fits balanced shortest routes, one tree per switch with terminals, into the layers: each route
 /// into the first layer that has all its turns, else into one that can take those it misses. What
 /// fits nowhere is left to the search that follows.
-fn learn(net: &Net, orders: &mut [AcyclicLayer], added: &mut [u16], all: u16) {
+fn learn(net: &Net, orders: &mut [AcyclicLayer], bundles: &Bundles, added: &mut [u16], all: u16) {
     let any = vec![u16::MAX; net.turns()];
     let mut search = Search::new(net.switches());
     let mut row = vec![NONE; net.switches()];
     let mut load = vec![0u32; net.channels()];
-    let mut price_back = vec![0.0; net.channels()];
+    let stands = |back: usize| bundles.width[net.reverse(back)] > 0;
+    let mut price_back: Vec<f32> =
+        (0..net.channels()).map(|back| if stands(back) { 0.0 } else { NEVER }).collect();
     let mut flow = vec![0u32; net.switches()];
     let mut teacher = Teacher { blocked: vec![0u16; net.turns()], tried: Vec::new() };
     for home in sources(net) {
@@ -243,7 +286,7 @@ fn learn(net: &Net, orders: &mut [AcyclicLayer], added: &mut [u16], all: u16) {
             let c = net.channel(v as usize, row[v as usize]);
             load[c] += flow[v as usize];
             flow[net.to(c)] += flow[v as usize];
-            price_back[net.reverse(c)] = (load[c] as f32).powi(3);
+            price_back[net.reverse(c)] = (load[c] as f32 / bundles.width[c] as f32).powi(3);
         }
         teacher.fit(net, orders, added, &mut search, &row);
     }
