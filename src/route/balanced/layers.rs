@@ -31,8 +31,9 @@ impl Layers {
         let all = (1u16 << budget) - 1;
         let refuge_layer = 1 << (budget - 1);
         let mut added = vec![0u16; net.turns()];
-        let bundles = Bundles::new(net);
-        let (mut orders, refuge, is_known) = match grid::keys(fabric, net, budget) {
+        let known = grid::keys(fabric, net, budget);
+        let bundles = Bundles::new(net, known.is_none() && !is_indirect(&net.hosts));
+        let (mut orders, refuge, is_known) = match known {
             Some(keys) => {
                 let orders: Vec<AcyclicLayer> = keys.iter().map(|keys| ordered(net, keys)).collect();
                 (orders, spanning_tree(net, &levels(net)), true)
@@ -80,8 +81,8 @@ impl Layers {
 }
 
 /// Cables between the same two switches are alike: one of them stands for all in the orders, so that what
-/// a layer learns of one it allows on all. In trees each stands for itself, since they climb
-/// over any cable whatever is learnt.
+/// a layer learns of one it allows on all. In trees, which climb over any cable whatever is learnt, and
+/// in known orders each stands for itself.
 struct Bundles {
     /// The channel that stands for a channel.
     first: Vec<u32>,
@@ -90,12 +91,11 @@ struct Bundles {
 }
 
 impl Bundles {
-    fn new(net: &Net) -> Self {
-        let is_tree = is_indirect(&net.hosts);
+    fn new(net: &Net, are_alike: bool) -> Self {
         let (mut first, mut width) = (vec![0; net.channels()], vec![0; net.channels()]);
         for c in 0..net.channels() {
-            let one = net.out(net.from(c)).find(|one| *one == c || !is_tree && net.to(*one) == net.to(c));
-            let one = one.unwrap_or(c);
+            let mut alike = net.out(net.from(c)).filter(|one| are_alike && net.to(*one) == net.to(c));
+            let one = alike.next().unwrap_or(c);
             first[c] = one as u32;
             width[one] += 1;
         }
