@@ -92,13 +92,13 @@ struct Bundles {
 
 impl Bundles {
     fn new(net: &Net, are_alike: bool) -> Self {
-        let (mut first, mut width) = (vec![0; net.channels()], vec![0; net.channels()]);
-        for c in 0..net.channels() {
+        let first_of = |c: usize| {
             let mut alike = net.out(net.from(c)).filter(|one| are_alike && net.to(*one) == net.to(c));
-            let one = alike.next().unwrap_or(c);
-            first[c] = one as u32;
-            width[one] += 1;
-        }
+            alike.next().unwrap_or(c) as u32
+        };
+        let first: Vec<u32> = (0..net.channels()).map(first_of).collect();
+        let mut width = vec![0; net.channels()];
+        first.iter().for_each(|one| width[*one as usize] += 1);
         Self { first, width }
     }
 
