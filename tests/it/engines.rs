@@ -414,7 +414,6 @@ fn updown_balances_trees() {
     }
 }
 
-/// OpenSM's updn keeps turns from down to up on fabrics like this one; `updown` must not.
 /// Where few switches have thick bundles of cables, trees shared by the terminals of a switch lead whole
 /// bundles over one cable: 2420 and 473 routes.
 #[test]
@@ -427,6 +426,7 @@ fn bundles_of_cables_are_shared_out_among_terminals() {
     }
 }
 
+/// OpenSM's updn keeps turns from down to up on fabrics like this one; `updown` must not.
 #[test]
 fn updown_is_deadlock_free_on_irregular_fabrics() {
     for seed in 0..4 {

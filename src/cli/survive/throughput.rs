@@ -35,7 +35,7 @@ Each run is a line of runs.jsonl as soon as it is done: the same command goes on
 
 With --shard I/N every N-th run is done, into runs-I-of-N.jsonl. Shards may share a directory; the
 command without --shard then finds their runs done. As a Slurm array:
-  sbatch --array=1-10 --wrap 'sarouter survive throughput … --threads 1 --out survive \
+  sbatch --array=1-10 --wrap 'sarouter survive throughput … --threads 1 --out survive \\
       --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
   sarouter survive throughput … --out survive")]
 pub struct Args {
