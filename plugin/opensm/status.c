@@ -9,6 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+void status_refuse(struct status_refusal *refusal, uint64_t generation, const char *reason)
+{
+	refusal->refused = true;
+	refusal->generation = generation;
+	snprintf(refusal->reason, sizeof(refusal->reason), "%s", reason);
+}
+
 static void put_string(FILE *out, const char *text)
 {
 	fputc('"', out);

@@ -35,6 +35,8 @@ struct status {
 	struct status_refusal refusal;
 };
 
+void status_refuse(struct status_refusal *refusal, uint64_t generation, const char *reason);
+
 /* Replaces the file by rename. Returns 0, or an errno. */
 int status_write(const struct status *status, const char *opensm, const char *path);
 

@@ -1,0 +1,137 @@
+/* The routing engine: lays the tables over the fabric as it is, in OpenSM's threads. */
+#include "plugin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Whether an epoch may come into force on the fabric as it is. */
+static bool may_take(const struct plugin *p, const struct handoff *h, const struct fit *fit, char *why)
+{
+	const osm_subn_opt_t *opt = &p->osm->subn.opt;
+	bool lossless = p->tables != NULL || p->options.decline_on_loss;
+	why[0] = '\0';
+	if (h->layers_used > 1 && !opt->qos)
+		snprintf(why, HANDOFF_WHY, "it needs %u layers and opensm.conf does not say qos TRUE", h->layers_used);
+	else if (h->layers_used > fit->data_vls)
+		snprintf(why, HANDOFF_WHY, "it needs %u layers and a cable has %u VLs", h->layers_used, fit->data_vls);
+	else if (lossless && fit->lost_entries > 0)
+		snprintf(why, HANDOFF_WHY,
+			 "%llu entries rely on cables or switches that are not there, such as at switch 0x%016llx port %u",
+			 (unsigned long long)fit->lost_entries, (unsigned long long)fit->lost_guid, fit->lost_port);
+	else if (p->tables != NULL && fit->uncovered_lids > p->uncovered)
+		snprintf(why, HANDOFF_WHY, "it does not know the switches of %llu LIDs, the epoch in force misses %llu",
+			 (unsigned long long)fit->uncovered_lids, (unsigned long long)p->uncovered);
+	return why[0] == '\0';
+}
+
+/* Gives a candidate back that was not taken, unless a newer one has come meanwhile. */
+static void put_back(struct plugin *p, struct handoff *candidate, const char *why)
+{
+	OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: epoch %llu refused: %s\n",
+		(unsigned long long)candidate->epoch, why);
+	pthread_mutex_lock(&p->mutex);
+	status_refuse(&p->fit_refusal, candidate->epoch, why);
+	p->status_due = true;
+	if (p->candidate == NULL) {
+		p->candidate = candidate;
+		p->candidate_tried = true;
+		candidate = NULL;
+	}
+	pthread_mutex_unlock(&p->mutex);
+	handoff_free(candidate);
+	wake_thread(p);
+}
+
+/* Takes the candidate into force if there is one and it fits. */
+static void try_candidate(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	struct handoff *candidate = p->candidate;
+	p->candidate = NULL;
+	p->fit_refusal.refused = false;
+	pthread_mutex_unlock(&p->mutex);
+	if (candidate == NULL)
+		return;
+	struct fit fit;
+	char why[HANDOFF_WHY] = "no memory";
+	if (fit_make(&fit, candidate, &p->osm->subn) && may_take(p, candidate, &fit, why)) {
+		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu taken\n",
+			(unsigned long long)candidate->epoch);
+		handoff_free(p->tables);
+		p->tables = candidate;
+	} else {
+		put_back(p, candidate, why);
+	}
+	fit_free(&fit);
+}
+
+/* Writes the tables in force. Returns 0, or -1 to let OpenSM's next engine route. */
+static int serve(struct plugin *p)
+{
+	const struct handoff *h = p->tables;
+	if (h == NULL)
+		return -1;
+	struct fit fit;
+	bool made = fit_make(&fit, h, &p->osm->subn);
+	bool declined = !made || (p->options.decline_on_loss && fit.lost_entries > 0);
+	if (made)
+		p->uncovered = fit.uncovered_lids;
+	pthread_mutex_lock(&p->mutex);
+	if (declined) {
+		status_refuse(&p->fit_refusal, h->epoch,
+			     made ? "a cable or switch in use is gone" : "no memory");
+		p->status_due = true;
+	} else {
+		p->built = (struct status_tables){.generation = h->epoch,
+						  .layers = h->layers_used,
+						  .lost_entries = fit.lost_entries,
+						  .uncovered_lids = fit.uncovered_lids,
+						  .guest_lids = fit.guest_lids};
+		memcpy(p->built.fingerprint, h->fingerprint, sizeof(h->fingerprint));
+	}
+	pthread_mutex_unlock(&p->mutex);
+	if (declined)
+		wake_thread(p);
+	else
+		fit_write(&fit, h, &p->osm->subn, p->lids);
+	fit_free(&fit);
+	return declined ? -1 : 0;
+}
+
+/* Never positive: OpenSM would then write its own tables under our name. */
+static int build_fwd_tables(void *context)
+{
+	struct plugin *p = context;
+	try_candidate(p);
+	return serve(p);
+}
+
+static uint8_t path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)
+{
+	const struct plugin *p = context;
+	uint16_t from = cl_ntoh16(slid), to = cl_ntoh16(dlid);
+	if (p->tables == NULL || from > IB_LID_UCAST_END_HO || to > IB_LID_UCAST_END_HO ||
+	    p->lids[from].sw < 0 || p->lids[to].dest < 0)
+		return hint;
+	uint8_t layer = handoff_layer(p->tables, (uint32_t)p->lids[from].sw, (uint32_t)p->lids[to].dest);
+	return layer == HANDOFF_NO_LAYER ? hint : layer;
+}
+
+/* The layer is the SL is the VL, whatever the site configured for the SLs that we use. */
+static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t out, ib_slvl_table_t *t)
+{
+	const struct plugin *p = context;
+	(void)port, (void)in, (void)out;
+	for (uint8_t sl = 0; p->tables != NULL && sl < p->tables->layers_used; sl++)
+		ib_slvl_table_set(t, sl, sl);
+}
+
+int engine_setup(struct osm_routing_engine *engine, osm_opensm_t *osm)
+{
+	(void)osm;
+	/* build_lid_matrices stays NULL: multicast needs the hop counts of OpenSM's own. */
+	engine->ucast_build_fwd_tables = build_fwd_tables;
+	engine->path_sl = path_sl;
+	engine->update_sl2vl = update_sl2vl;
+	return 0;
+}

@@ -1,0 +1,71 @@
+/*
+ * One plugin in one OpenSM: what its parts share.
+ *
+ * Who may touch what:
+ *  - `tables`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM calls the engine with it
+ *    held exclusively, and asks for the SL of a path with it held at least shared. So tables can
+ *    be replaced inside the engine without a lock of our own.
+ *  - everything marked (m): with `mutex`, held for moments only, by any thread.
+ *  - files: only our thread, so that a slow disk never stops OpenSM.
+ */
+#ifndef SAROUTER_PLUGIN_H
+#define SAROUTER_PLUGIN_H
+
+#include "fit.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "options.h"
+#include "status.h"
+
+/* Which file the path led to when we looked. */
+struct file_id {
+	bool there;
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec changed;
+};
+
+struct plugin {
+	osm_opensm_t *osm;
+	struct options options;
+
+	struct handoff *tables; /* in force, or NULL */
+	uint64_t uncovered;     /* LIDs they did not reach when they were last laid over the fabric */
+	struct fit_lid *lids;   /* [IB_LID_UCAST_END_HO + 1] */
+
+	pthread_mutex_t mutex;
+	struct handoff *candidate;           /* (m) read and whole, not yet taken */
+	bool candidate_tried;                /* (m) the engine has looked at it */
+	struct status_tables built;          /* (m) what the engine wrote last */
+	struct status_refusal file_refusal;  /* (m) by our thread: the newest file is broken */
+	struct status_refusal fit_refusal;   /* (m) by the engine: it does not fit */
+	struct status status;                /* (m) */
+	bool status_due;                     /* (m) */
+	enum { NOT_UP, UP_ONCE, SETTLED } bring_up; /* (m) */
+	bool stop;                           /* (m) */
+
+	pthread_t thread;
+	int wake, notify; /* eventfd, inotify (or -1) */
+	struct file_id seen;
+};
+
+/* Registered with OpenSM: the engine's functions. */
+int engine_setup(struct osm_routing_engine *engine, osm_opensm_t *osm);
+
+/* Our thread, until `stop`. */
+void *watch(void *plugin);
+
+/* Has our thread go round once more, soon. */
+void wake_thread(struct plugin *p);
+
+/* Reads the current epoch if it is another than last time. Returns whether it is a new candidate. */
+bool look(struct plugin *p);
+
+/* Writes the status file if there is news or it is time. Returns the time of the last writing. */
+time_t write_status(struct plugin *p, time_t last);
+
+#endif

@@ -1,0 +1,163 @@
+/* Our thread: reads what the service publishes, asks OpenSM to route, writes the status file. */
+#include "plugin.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+/* How often to look without being notified, and when to repeat a request that OpenSM lost. */
+enum { LOOK_MS = 1000, REPEAT_S = 5 };
+
+void wake_thread(struct plugin *p)
+{
+	uint64_t one = 1;
+	/* Can only fail if the counter is full, and then the thread is awake. */
+	if (write(p->wake, &one, sizeof(one)) < 0)
+		return;
+}
+
+static struct file_id identify(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return (struct file_id){.there = false};
+	return (struct file_id){true, st.st_dev, st.st_ino, st.st_size, st.st_ctim};
+}
+
+static bool same_file(const struct file_id *a, const struct file_id *b)
+{
+	return a->there == b->there && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+bool look(struct plugin *p)
+{
+	char path[PATH_MAX + 32], why[HANDOFF_WHY];
+	snprintf(path, sizeof(path), "%s/current/lft.bin", p->options.state);
+	struct file_id now = identify(path);
+	if (same_file(&now, &p->seen))
+		return false;
+	p->seen = now;
+	struct handoff *h = handoff_read(path, why);
+	pthread_mutex_lock(&p->mutex);
+	if (h != NULL) {
+		handoff_free(p->candidate);
+		p->candidate = h;
+		p->candidate_tried = false;
+		p->file_refusal.refused = false;
+	} else {
+		status_refuse(&p->file_refusal, 0, why);
+		p->status_due = true;
+	}
+	pthread_mutex_unlock(&p->mutex);
+	if (h == NULL)
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: epoch refused: %s\n", why);
+	return h != NULL;
+}
+
+/* As OpenSM does itself on SIGHUP and on its console's `reroute`. */
+static void ask_to_route(osm_opensm_t *osm)
+{
+	/* A standby keeps the candidate until it is master, and routes then anyway. */
+	if (osm->subn.sm_state != IB_SMINFO_STATE_MASTER)
+		return;
+	osm->subn.force_reroute = TRUE;
+	osm_sm_sweep(&osm->sm);
+}
+
+/*
+ * After the first bring-up OpenSM takes every port for new and sends all SL2VL and VL arbitration
+ * tables with each reroute, a hundred times as much as the forwarding tables, until it discovers the
+ * fabric once more. We want that to be over before the first epoch comes.
+ */
+static void settle(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	bool due = p->bring_up == UP_ONCE;
+	p->bring_up = due ? SETTLED : p->bring_up;
+	pthread_mutex_unlock(&p->mutex);
+	if (!due)
+		return;
+	p->osm->subn.force_heavy_sweep = TRUE;
+	osm_sm_sweep(&p->osm->sm);
+}
+
+static bool untried_candidate(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	bool untried = p->candidate != NULL && !p->candidate_tried;
+	pthread_mutex_unlock(&p->mutex);
+	return untried;
+}
+
+/* Waits for a notification, a wake-up or the time to look, and forgets what exactly it was. */
+static void wait_for_news(struct plugin *p)
+{
+	struct pollfd fds[] = {{.fd = p->wake, .events = POLLIN}, {.fd = p->notify, .events = POLLIN}};
+	char events[4096];
+	if (poll(fds, 2, LOOK_MS) <= 0)
+		return;
+	for (int i = 0; i < 2; i++)
+		while ((fds[i].revents & POLLIN) && read(fds[i].fd, events, sizeof(events)) > 0)
+			continue;
+}
+
+static void watch_state(const struct plugin *p)
+{
+	/* Watching what is watched already changes nothing; a new directory of that name is caught. */
+	if (p->notify >= 0)
+		(void)inotify_add_watch(p->notify, p->options.state, IN_MOVED_TO | IN_CREATE | IN_ONLYDIR);
+}
+
+static time_t seconds_now(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+time_t write_status(struct plugin *p, time_t last)
+{
+	time_t now = seconds_now();
+	pthread_mutex_lock(&p->mutex);
+	bool due = p->status_due || now - last >= (time_t)p->options.heartbeat;
+	p->status_due = false;
+	p->status.refusal = p->file_refusal.refused ? p->file_refusal : p->fit_refusal;
+	struct status status = p->status;
+	pthread_mutex_unlock(&p->mutex);
+	if (!due)
+		return last;
+	int error = status_write(&status, p->osm->osm_version, p->options.status);
+	if (error != 0)
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", p->options.status,
+			strerror(error));
+	return now;
+}
+
+static bool stopping(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	bool stop = p->stop;
+	pthread_mutex_unlock(&p->mutex);
+	return stop;
+}
+
+void *watch(void *context)
+{
+	struct plugin *p = context;
+	time_t written = seconds_now() - p->options.heartbeat, asked = seconds_now();
+	while (!stopping(p)) {
+		watch_state(p);
+		settle(p);
+		bool fresh = look(p);
+		if (fresh || (untried_candidate(p) && seconds_now() - asked >= REPEAT_S)) {
+			ask_to_route(p->osm);
+			asked = seconds_now();
+		}
+		written = write_status(p, written);
+		wait_for_news(p);
+	}
+	return NULL;
+}
