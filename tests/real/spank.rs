@@ -17,7 +17,10 @@ use crate::testbed::{Testbed, await_some, root, run};
 /// The plugin, built if it is not.
 pub fn plugin() -> PathBuf {
     let crate_dir = root().join("plugin/slurm/spank");
-    run(Command::new(env!("CARGO")).args(["build", "--release", "--quiet"]).current_dir(&crate_dir));
+    let mut build = Command::new(env!("CARGO"));
+    // Its own place, whatever CARGO_TARGET_DIR says.
+    build.args(["build", "--release", "--quiet", "--target-dir", "target"]);
+    run(build.current_dir(&crate_dir));
     crate_dir.join("target/release/libsarouter.so")
 }
 
