@@ -35,6 +35,22 @@ fn shown_keys() -> Vec<String> {
 }
 
 #[test]
+fn units_run_the_program_where_the_package_puts_it() {
+    let mut runs = 0;
+    for name in ["sarouter.service", "sarouter-tick.service"] {
+        let unit = std::fs::read_to_string(format!("config/{name}")).unwrap();
+        for command in unit.lines().filter_map(|l| l.strip_prefix("Exec")?.split_once('=').map(|(_, c)| c)) {
+            let program = command.trim_start_matches('-').split(' ').next().unwrap();
+            if program.ends_with("sarouter") {
+                assert_eq!(program, "/usr/bin/sarouter", "{name}: {command}");
+                runs += 1;
+            }
+        }
+    }
+    assert_eq!(runs, 3);
+}
+
+#[test]
 fn the_example_shows_every_key_once() {
     let sections = known_keys("");
     assert!(sections.contains(&"slurm".to_string()), "{sections:?}");
