@@ -44,13 +44,15 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         route::engine(name, &EngineOptions::default())?;
     }
     let (mut rows, mut maps) = (Vec::new(), Vec::new());
+    let draw = args.svg.is_some();
     for (name, tables) in args.given.read(&input.fabric)? {
-        let (row, map) = args.source.in_pool(|| measured(&name, &input, &tables, Compute::default()))?;
+        let (row, map) =
+            args.source.in_pool(|| measured(&name, &input, &tables, Compute::default(), draw))?;
         rows.push(row);
-        maps.push(map);
+        maps.extend(map);
     }
     for name in &engines {
-        let (row, map) = args.source.in_pool(|| row(name, &input))?;
+        let (row, map) = args.source.in_pool(|| row(name, &input, draw))?;
         rows.push(row);
         maps.extend(map);
     }
@@ -68,21 +70,23 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 /// A heat map: title and loads by channel.
 type Map = (String, Vec<u64>);
 
-/// An engine's row and heat map.
-fn row(name: &str, input: &Input) -> (Row, Option<Map>) {
+/// An engine's row and, to draw, its heat map.
+fn row(name: &str, input: &Input, draw: bool) -> (Row, Option<Map>) {
     let routed = input::route(name, &EngineOptions::default(), input);
     match routed.answer {
-        Ok(tables) => {
-            let (row, map) = measured(name, input, &tables, routed.compute);
-            (row, Some(map))
-        }
+        Ok(tables) => measured(name, input, &tables, routed.compute, draw),
         Err(error) => (Row::Refused(Refusal::new(name, &error)), None),
     }
 }
 
-fn measured(name: &str, input: &Input, tables: &Tables, compute: Compute) -> (Row, Map) {
+fn measured(name: &str, input: &Input, tables: &Tables, compute: Compute, draw: bool) -> (Row, Option<Map>) {
     let report = input::report(name, input, tables, compute).0;
-    let map = if input.demand.is_oblivious() {
+    let map = draw.then(|| map(name, input, tables, &report));
+    (Row::Report(Box::new(report)), map)
+}
+
+fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
+    if input.demand.is_oblivious() {
         let title = format!("{name}: at most {} routes on a channel", report.load.max);
         (title, measure::channel_loads(&input.fabric, tables))
     } else {
@@ -90,8 +94,7 @@ fn measured(name: &str, input: &Input, tables: &Tables, compute: Compute) -> (Ro
         let dark = 100.0 * dark_fiber;
         let title = format!("{name}: at most {max} routes inside jobs on a channel, {dark:.1} % dark fiber");
         (title, measure::effective_loads(&input.fabric, tables, &input.demand.groups))
-    };
-    (Row::Report(Box::new(report)), map)
+    }
 }
 
 fn table(rows: &[Row]) -> String {
