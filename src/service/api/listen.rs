@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -26,7 +27,7 @@ const HEADER: Duration = Duration::from_secs(10);
 /// No connection lives longer, whatever it does.
 const LIFE: Duration = Duration::from_secs(600);
 /// After an accept failed (too many open files, say).
-pub(super) const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The socket cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,43 +71,59 @@ pub struct Terms {
     pub rule: Rule,
 }
 
-/// Serves a unix socket until the other end of `terms` is dropped and everybody has an answer. When
-/// the terms change, connections made under the old ones end after one more answer.
-pub async fn serve_unix(listener: UnixListener, mut terms: watch::Receiver<Terms>) {
+/// Serves a unix socket until the other end of `terms` is dropped, see [`serve`].
+pub async fn serve_unix(listener: UnixListener, terms: watch::Receiver<Terms>) {
     let gate = Gate::default();
+    let admit = |(stream, _), now: &mut Terms, terms| {
+        let caller = name(&stream, &now.rule)?;
+        let permit = gate.enter(&caller)?;
+        let router = now.router.clone();
+        Some(async move {
+            serve_connection(stream, router, caller, terms).await;
+            drop(permit);
+        })
+    };
+    serve(move |context| listener.poll_accept(context), terms, admit).await;
+}
+
+/// Serves connections until the other end of `terms` is dropped and everybody has an answer. When
+/// the terms change, connections made under the old ones end after one more answer. `admit` gives
+/// what serves a connection; `None` closes it, which is the answer: a flood must not cost more.
+pub async fn serve<T: Clone, S, F: Future<Output = ()> + Send + 'static>(
+    mut accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>>,
+    mut terms: watch::Receiver<T>,
+    mut admit: impl FnMut(S, &mut T, watch::Receiver<T>) -> Option<F>,
+) {
+    let mut now = terms.borrow_and_update().clone();
     let mut connections = tokio::task::JoinSet::new();
     loop {
         // What has ended is forgotten.
         while connections.try_join_next().is_some() {}
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            biased;
             changed = terms.changed() => match changed {
-                Ok(()) => continue,
+                Ok(()) => {
+                    now = terms.borrow_and_update().clone();
+                    continue;
+                }
                 Err(_) => break,
             },
+            accepted = std::future::poll_fn(&mut accept) => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        match accepted {
+            Ok(stream) => {
+                if let Some(connection) = admit(stream, &mut now, terms.clone()) {
+                    connections.spawn(connection);
+                }
+            }
             Err(error) => {
                 warn!(%error, "a connection was not accepted");
                 tokio::time::sleep(PAUSE).await;
-                continue;
             }
-        };
-        let Terms { router, rule } = terms.borrow_and_update().clone();
-        let Some(caller) = name(&stream, &rule) else { continue };
-        let Some(permit) = gate.enter(caller.access) else {
-            // Closing is the answer: a flood must not cost more than this.
-            debug!(caller = caller.name, "too many connections");
-            continue;
-        };
-        let terms = terms.clone();
-        connections.spawn(async move {
-            serve_connection(stream, router, caller, terms).await;
-            drop(permit);
-        });
+        }
     }
-    drop(listener);
+    // Closes the door.
+    drop(accept);
     while connections.join_next().await.is_some() {}
 }
 
@@ -143,9 +160,13 @@ impl Default for Gate {
 
 impl Gate {
     /// A place, unless all are taken.
-    pub fn enter(&self, access: Access) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        let places = if access == Access::Write { &self.writers } else { &self.readers };
-        Arc::clone(places).try_acquire_owned().ok()
+    pub fn enter(&self, caller: &Caller) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        let places = if caller.access == Access::Write { &self.writers } else { &self.readers };
+        let permit = Arc::clone(places).try_acquire_owned().ok();
+        if permit.is_none() {
+            debug!(caller = caller.name, "too many connections");
+        }
+        permit
     }
 }
 

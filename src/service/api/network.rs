@@ -24,7 +24,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::{debug, warn};
 
 use super::answer::ApiError;
-use super::listen::{Gate, ListenError, PAUSE, serve_connection};
+use super::listen::{Gate, ListenError, serve, serve_connection};
 use super::page;
 use super::peer::{Access, Caller};
 use crate::config::{Tcp, Tls};
@@ -74,62 +74,35 @@ impl Terms {
     }
 }
 
-/// Serves a port until the other end of `terms` is dropped, as [`super::listen::serve_unix`] does.
-pub async fn serve_tcp(listener: TcpListener, mut terms: watch::Receiver<Terms>) {
-    let mut now = terms.borrow_and_update().clone();
+/// Serves a port until the other end of `terms` is dropped, see [`serve`].
+pub async fn serve_tcp(listener: TcpListener, terms: watch::Receiver<Terms>) {
     let gate = Gate::default();
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let accepted = tokio::select! {
-            biased;
-            changed = terms.changed() => match changed {
-                Ok(()) => {
-                    now = terms.borrow_and_update().clone();
-                    continue;
-                }
-                Err(_) => break,
-            },
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                warn!(%error, "a connection was not accepted");
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-        };
+    let admit = |(stream, peer): (TcpStream, SocketAddr), now: &mut Terms, terms| {
         // What a stranger may do is known at the first request.
-        let Some(permit) = gate.enter(Access::Nothing) else {
-            debug!(%peer, "too many connections");
-            continue;
-        };
+        let caller = Caller { name: peer.to_string(), access: Access::Nothing };
+        let permit = gate.enter(&caller)?;
         let (acceptor, router) = (now.tls.as_mut().map(Acceptor::fresh), now.router.clone());
-        let terms = terms.clone();
-        connections.spawn(async move {
-            serve_one(stream, peer, acceptor, router, terms).await;
+        Some(async move {
+            serve_one(stream, caller, acceptor, router, terms).await;
             drop(permit);
-        });
-    }
-    drop(listener);
-    while connections.join_next().await.is_some() {}
+        })
+    };
+    serve(move |context| listener.poll_accept(context), terms, admit).await;
 }
 
 async fn serve_one(
     stream: TcpStream,
-    peer: SocketAddr,
+    caller: Caller,
     acceptor: Option<TlsAcceptor>,
     router: Router,
     terms: watch::Receiver<Terms>,
 ) {
-    let caller = Caller { name: peer.to_string(), access: Access::Nothing };
     match acceptor {
         None => serve_connection(stream, router, caller, terms).await,
         Some(acceptor) => match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => serve_connection(stream, router, caller, terms).await,
-            Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
-            Err(_) => debug!(%peer, "TLS took too long"),
+            Ok(Err(error)) => debug!(peer = caller.name, %error, "no TLS"),
+            Err(_) => debug!(peer = caller.name, "TLS took too long"),
         },
     }
 }
