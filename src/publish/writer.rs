@@ -22,6 +22,8 @@ use crate::verify::Verified;
 pub struct Writer {
     store: EpochStore,
     lock: File,
+    /// No epoch gets a smaller number.
+    least: EpochNumber,
 }
 
 impl EpochStore {
@@ -49,7 +51,7 @@ impl EpochStore {
         }
         // The pid is for people only: a full disk must not keep a rollback from working.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
-        let writer = Writer { store: self.clone(), lock };
+        let writer = Writer { store: self.clone(), lock, least: EpochNumber::after(None) };
         publication::ensure_directory(&self.epochs_path())?;
         publication::sweep(self)?;
         Ok(writer)
@@ -81,6 +83,12 @@ impl Writer {
     /// The store.
     pub fn store(&self) -> &EpochStore {
         &self.store
+    }
+
+    /// The same, whose next epoch has this number unless there are epochs with this or a larger one.
+    pub fn from_epoch(mut self, least: EpochNumber) -> Self {
+        self.least = least;
+        self
     }
 
     /// Publishes: on return the epoch is on the disk and in force.
@@ -121,7 +129,7 @@ impl Writer {
         }
         // A damaged `current` is no reason not to replace it.
         let previous = self.store.current().unwrap_or(None);
-        let epoch = EpochNumber::after(self.store.epochs()?.last().copied().max(previous));
+        let epoch = EpochNumber::after(self.store.epochs()?.last().copied().max(previous)).max(self.least);
         let record = PlanRecord::new(fabric, plan, epoch, previous, created);
         let json = |e: serde_json::Error| StoreError::Unwritable(e.to_string());
         let tables = handoff::encode(fabric, &plan.tables, epoch.get());

@@ -1,6 +1,5 @@
 //! What was in force when a recording begins in the middle, without names.
 
-use std::fs;
 use std::path::Path;
 
 use super::Names;
@@ -75,15 +74,6 @@ pub(super) fn publish(
     let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
     let mut report = Report::new(&record.engine, &fabric, summary, layers, verdict, record.after);
     report.compute = Compute::default();
-    let mut writer = into.lock()?;
-    // An empty directory holds the place of the number before, so that it gets its own.
-    let before = (record.epoch.get() - 1).to_string().parse().map(|n| into.epoch_path(n)).ok();
-    if let Some(place) = &before {
-        fs::create_dir_all(place).map_err(|source| ReplayError::Io { path: place.clone(), source })?;
-    }
-    let published = writer.publish(&fabric, &plan, &report, record.created);
-    if let Some(place) = before {
-        let _ = fs::remove_dir(place);
-    }
-    Ok(Made::of(into, published?))
+    let mut writer = into.lock()?.from_epoch(record.epoch);
+    Ok(Made::of(into, writer.publish(&fabric, &plan, &report, record.created)?))
 }
