@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::file::{self, FileError};
 use super::handoff::Counters;
 use crate::model::NodeName;
 use crate::publish::Hold;
@@ -110,27 +111,6 @@ pub struct Health {
     pub unrecorded: Option<Failure>,
 }
 
-/// `health.json` cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum HealthError {
-    /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// It is not what it should be.
-    #[error("{}: {source}", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: serde_json::Error,
-    },
-}
-
 impl Health {
     /// At the start.
     pub fn new(started: DateTime<Utc>, serving: bool) -> Self {
@@ -216,16 +196,8 @@ impl Health {
     ///
     /// # Errors
     /// If it cannot be read or is not what it should be.
-    pub fn read(state: &Path) -> Result<Option<Self>, HealthError> {
-        let path = state.join(HEALTH_FILE);
-        match std::fs::read_to_string(&path) {
-            Ok(text) => match serde_json::from_str(text.trim_end()) {
-                Ok(health) => Ok(Some(health)),
-                Err(source) => Err(HealthError::Json { path, source }),
-            },
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(HealthError::Io { path, source }),
-        }
+    pub fn read(state: &Path) -> Result<Option<Self>, FileError> {
+        file::read(state.join(HEALTH_FILE))
     }
 
     /// Writes the file of a state directory: by rename, or, on a full disk, into the blocks that
@@ -233,9 +205,9 @@ impl Health {
     ///
     /// # Errors
     /// If neither works.
-    pub fn write(&self, state: &Path) -> Result<(), HealthError> {
+    pub fn write(&self, state: &Path) -> Result<(), FileError> {
         let path = state.join(HEALTH_FILE);
-        let failed = |source| HealthError::Io { path: path.clone(), source };
+        let failed = |source| FileError::Io { path: path.clone(), source };
         let mut text = serde_json::to_string_pretty(self).map_err(|e| failed(e.into()))?;
         // Room for a longer message in the blocks of this file.
         let padding = (text.len() / BLOCK + 2) * BLOCK - text.len() - 1;

@@ -5,6 +5,7 @@ pub mod api;
 pub mod client;
 pub mod command;
 pub mod dry_run;
+pub mod file;
 pub mod handoff;
 pub mod health;
 pub mod look;
