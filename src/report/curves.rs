@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::svg::{escape, ticks};
+use super::svg::{chart_head, escape, grid_line, ticks};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 250.0;
@@ -28,21 +28,9 @@ pub fn chart(title: &str, times: &[String], curves: &[Curve<'_>]) -> String {
     let top = ticks.last().copied().unwrap_or(1.0);
     let x = |i: usize| LEFT + (WIDTH - LEFT - RIGHT) * i as f64 / times.len().max(1) as f64;
     let y = |v: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - v / top);
-    let mut svg = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{t}\">\
-         <text x=\"12\" y=\"20\" class=\"title\">{t}</text>",
-        t = escape(title)
-    );
+    let mut svg = chart_head(title, WIDTH, HEIGHT);
     for tick in &ticks {
-        let at = y(*tick);
-        let _ = write!(
-            svg,
-            "<line x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"grid\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" class=\"end\">{tick}</text>",
-            WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0
-        );
+        svg.push_str(&grid_line(LEFT, WIDTH - RIGHT, y(*tick), tick));
     }
     for i in (0..times.len()).step_by(times.len().div_ceil(8).max(1)) {
         let _ = write!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::svg::{escape, ticks};
+use super::svg::{chart_head, escape, grid_line, ticks};
 
 const WIDTH: f64 = 960.0;
 const EACH: f64 = 120.0;
@@ -19,11 +19,7 @@ pub fn histogram(title: &str, rows: &[(&str, String, &[u64])]) -> String {
     let marks = ticks(most as f64);
     let full = marks.last().copied().unwrap_or(1.0);
     let height = TOP + EACH * rows.len() as f64 + 40.0;
-    let mut svg = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{t}\">\
-         <text x=\"12\" y=\"20\" class=\"title\">{t}</text>",
-        t = escape(title)
-    );
+    let mut svg = chart_head(title, WIDTH, height);
     let counts: Vec<Vec<usize>> = rows.iter().map(|(_, _, loads)| bins(loads, full)).collect();
     let tallest = counts.iter().flatten().max().copied().unwrap_or(1).max(10);
     let decades = (tallest as f64).log10().ceil();
@@ -46,15 +42,7 @@ pub fn histogram(title: &str, rows: &[(&str, String, &[u64])]) -> String {
         );
         for decade in 0..=decades as usize {
             let n = 10usize.pow(decade as u32);
-            let y = floor - tall(n);
-            let _ = write!(
-                svg,
-                "<line x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"grid\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" class=\"end\">{n}</text>",
-                WIDTH - RIGHT,
-                LEFT - 6.0,
-                y + 4.0
-            );
+            svg.push_str(&grid_line(LEFT, WIDTH - RIGHT, floor - tall(n), n));
         }
         for (b, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
             let x = LEFT + step * b as f64 + 1.0;

@@ -1,4 +1,4 @@
-//! The few things hand-built SVG needs: escaping, a colour scale, round axis steps.
+//! The few things hand-built SVG needs: escaping, a colour scale, the frame of a chart, round axis steps.
 
 /// Text or attribute value as XML.
 pub fn escape(text: &str) -> String {
@@ -39,6 +39,25 @@ pub fn heat_style() -> String {
     let light = scale(&|share| heat_colour(0.08 + 0.92 * share));
     let dark = scale(&|share| heat_colour(0.86 * (1.0 - share)));
     format!("{light}.heat .dark{{fill:none;stroke-width:.5}}@media (prefers-color-scheme:dark){{{dark}}}")
+}
+
+/// The beginning of a chart: its size and title.
+pub fn chart_head(title: &str, width: f64, height: f64) -> String {
+    format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{t}\">\
+         <text x=\"12\" y=\"20\" class=\"title\">{t}</text>",
+        t = escape(title)
+    )
+}
+
+/// A horizontal line of a chart's grid, with its value on the left.
+pub fn grid_line(from: f64, to: f64, y: f64, value: impl std::fmt::Display) -> String {
+    format!(
+        "<line x1=\"{from}\" x2=\"{to:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"grid\"/>\
+         <text x=\"{:.1}\" y=\"{:.1}\" class=\"end\">{value}</text>",
+        from - 6.0,
+        y + 4.0
+    )
 }
 
 /// Axis ticks from 0 to at least `max`: about five, at 1, 2 or 5 times a power of ten.
