@@ -64,24 +64,28 @@ pub fn measure(torus: &Torus, tables: &TorusTables, job: Option<usize>) -> Torus
 /// Share of ordered pairs of jobs' nodes that have a single legal minimal route, 0..=1 (section
 /// 4.3); 1 without pairs. Routes are told apart by their channels. O(pairs × alternatives).
 pub fn unique_share(torus: &Torus, demand: &TorusDemand) -> f64 {
-    let turns = Turns::new(torus, &demand.usable(torus, None));
     let (mut pairs, mut unique) = (0u64, 0u64);
-    let mut found = Vec::new();
-    for (number, job) in demand.jobs.iter().enumerate() {
-        let legal = Legal::new(torus, &demand.usable(torus, Some(number)), &turns);
-        for from in job.nodes() {
-            for to in job.nodes().iter().filter(|to| *to != from) {
-                legal.minimal(*from, *to, &mut found);
-                pairs += 1;
-                unique += u64::from(found.len() == 1);
-            }
-        }
-    }
+    alternatives(torus, demand, |_, _, routes| {
+        pairs += 1;
+        unique += u64::from(routes == 1);
+        true
+    });
     if pairs == 0 { 1.0 } else { unique as f64 / pairs as f64 }
 }
 
 /// The first pair of a job, by its nodes, that no legal route joins. O(pairs × alternatives).
 pub fn first_unroutable(torus: &Torus, demand: &TorusDemand) -> Option<(NodeId, NodeId)> {
+    let mut first = None;
+    alternatives(torus, demand, |from, to, routes| {
+        first = (routes == 0).then_some((from, to));
+        first.is_none()
+    });
+    first
+}
+
+/// Calls `each` with every ordered pair of jobs' nodes and its number of legal minimal routes, until
+/// it returns false.
+fn alternatives(torus: &Torus, demand: &TorusDemand, mut each: impl FnMut(NodeId, NodeId, usize) -> bool) {
     let turns = Turns::new(torus, &demand.usable(torus, None));
     let mut found = Vec::new();
     for (number, job) in demand.jobs.iter().enumerate() {
@@ -89,13 +93,12 @@ pub fn first_unroutable(torus: &Torus, demand: &TorusDemand) -> Option<(NodeId, 
         for from in job.nodes() {
             for to in job.nodes().iter().filter(|to| *to != from) {
                 legal.minimal(*from, *to, &mut found);
-                if found.is_empty() {
-                    return Some((*from, *to));
+                if !each(*from, *to, found.len()) {
+                    return;
                 }
             }
         }
     }
-    None
 }
 
 /// No table of legal minimal routes has a smaller maximum load; 0 if a pair has no route.
