@@ -44,6 +44,16 @@ fn small() -> Fabric {
     generate("fattree:3x4,2").unwrap()
 }
 
+/// The small fabric, and epoch 1 in force on it.
+fn with_an_epoch(options: &[&str]) -> (Fabric, Testbed, Tables) {
+    let fabric = small();
+    let bed = Testbed::fabric(&fabric, options);
+    let tables = routed(&fabric, "sssp");
+    bed.publish(&fabric, &tables, 1);
+    bed.await_epoch(1);
+    (fabric, bed, tables)
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn serves_epochs_and_reloads_without_rediscovery() {
@@ -85,11 +95,7 @@ fn serves_epochs_and_reloads_without_rediscovery() {
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn bad_epochs_leave_the_last_good_one_in_force() {
-    let fabric = small();
-    let bed = Testbed::fabric(&fabric, &[]);
-    let good = routed(&fabric, "sssp");
-    bed.publish(&fabric, &good, 1);
-    bed.await_epoch(1);
+    let (fabric, bed, good) = with_an_epoch(&[]);
 
     let refused = |directory: &str, bytes: &[u8], epoch: Option<u64>, reason: &str| {
         bed.publish_bytes(directory, bytes);
@@ -215,11 +221,7 @@ fn held(fabric: &Fabric, tables: &Tables, cut: ChannelId) -> (Tables, u64) {
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn holds_the_tables_when_a_cable_is_cut() {
-    let fabric = small();
-    let bed = Testbed::fabric(&fabric, &[]);
-    let tables = routed(&fabric, "sssp");
-    bed.publish(&fabric, &tables, 1);
-    bed.await_epoch(1);
+    let (fabric, bed, tables) = with_an_epoch(&[]);
 
     let cut = fabric.channel_ids().max_by_key(|c| held(&fabric, &tables, *c).1).unwrap();
     let (rest, lost) = held(&fabric, &tables, cut);
@@ -260,11 +262,7 @@ fn holds_the_tables_when_a_cable_is_cut() {
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn a_restart_with_a_cut_cable_changes_nothing() {
-    let fabric = small();
-    let bed = Testbed::fabric(&fabric, &[]);
-    let tables = routed(&fabric, "sssp");
-    bed.publish(&fabric, &tables, 1);
-    bed.await_epoch(1);
+    let (fabric, bed, tables) = with_an_epoch(&[]);
     let cut = fabric.channel_ids().max_by_key(|c| held(&fabric, &tables, *c).1).unwrap();
     let (rest, lost) = held(&fabric, &tables, cut);
     let end = fabric.channel(cut);
@@ -281,12 +279,8 @@ fn a_restart_with_a_cut_cable_changes_nothing() {
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn declines_when_told_to_and_comes_back() {
-    let fabric = small();
     let options = "event_plugin_options state=@BED@/state,heartbeat=1,on_loss=decline";
-    let bed = Testbed::fabric(&fabric, &["--opensm-line", options]);
-    let tables = routed(&fabric, "sssp");
-    bed.publish(&fabric, &tables, 1);
-    bed.await_epoch(1);
+    let (fabric, bed, tables) = with_an_epoch(&["--opensm-line", options]);
     let cut = fabric.channel_ids().max_by_key(|c| held(&fabric, &tables, *c).1).unwrap();
     let end = fabric.channel(cut);
     let (name, port) = (&fabric.switch(end.from).description, end.from_port.get());

@@ -214,32 +214,35 @@ fn jobs() -> usize {
     std::env::var("SAROUTER_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(JOBS)
 }
 
+/// So many jobs; meanwhile the service is killed and started again, and then slurmctld.
+fn submit_amid_restarts(cluster: &mut Cluster, total: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    for k in 0..total {
+        ids.push(cluster.submit(3 + k % 4));
+        if k == total / 3 {
+            cluster.kill_service();
+            std::thread::sleep(Duration::from_millis(500));
+            cluster.serve();
+        }
+        // The controller restarts while prologs wait: it runs them again.
+        if k == 2 * total / 3 {
+            cluster.signal(Signal::STOP);
+            await_some("a prolog that waits", || (cluster.count("seen", ".said.new") > 0).then_some(()));
+            cluster.bed.script(&["stop", "slurmctld"]);
+            cluster.bed.script(&["start", "slurmctld"]);
+            cluster.signal(Signal::CONT);
+        }
+    }
+    ids
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn no_job_starts_before_its_routes_are_in_force_or_its_deadline_has_passed() {
     let mut cluster = Cluster::up();
     let total = jobs();
-    let mut ids: Vec<String> = Vec::new();
     let begun = Instant::now();
-    for k in 0..total {
-        ids.push(cluster.submit(3 + k % 4));
-        match k {
-            _ if k == total / 3 => {
-                cluster.kill_service();
-                std::thread::sleep(Duration::from_millis(500));
-                cluster.serve();
-            }
-            // The controller restarts while prologs wait: it runs them again.
-            _ if k == 2 * total / 3 => {
-                cluster.signal(Signal::STOP);
-                await_some("a prolog that waits", || (cluster.count("seen", ".said.new") > 0).then_some(()));
-                cluster.bed.script(&["stop", "slurmctld"]);
-                cluster.bed.script(&["start", "slurmctld"]);
-                cluster.signal(Signal::CONT);
-            }
-            _ => {}
-        }
-    }
+    let ids = submit_amid_restarts(&mut cluster, total);
     cluster.await_ran(total);
     eprintln!("{total} jobs in {:.1} s", begun.elapsed().as_secs_f64());
 
@@ -314,12 +317,8 @@ fn without_a_service_jobs_start(cluster: &mut Cluster) {
     eprintln!("without a service a job waits: {}", took.join(", "));
 }
 
-/// Two jobs whose shortest routes close cycles on a torus, each host with a slurmd: the tasks of each
-/// find one service level in their environment, the checker finds no cycle, and OpenSM gives just
-/// these levels for all paths inside the jobs.
-#[test]
-#[ignore = "needs Debian's packages: run scripts/test"]
-fn tasks_on_a_torus_find_the_level_that_opensm_gives_for_their_paths() {
+/// A slurmd per host, each with the plugin of the nodes; all routes of a job on one of four layers.
+fn torus_with_the_nodes_plugin() -> Cluster {
     let fabric = generate("torus:5x5,hosts=1").unwrap();
     let spank = crate::spank::plugin();
     let prepare = |state: &std::path::Path| {
@@ -331,11 +330,21 @@ fn tasks_on_a_torus_find_the_level_that_opensm_gives_for_their_paths() {
     };
     let options: Vec<&str> = LINES.iter().flat_map(|l| ["--slurm-line", l]).collect();
     let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
-    let mut cluster = Cluster { bed, fabric, service: None };
+    let cluster = Cluster { bed, fabric, service: None };
     cluster.settings(DEADLINE, DEADLINE);
     let mut text = fs::read_to_string(cluster.path("sarouter.toml")).unwrap();
     text.push_str("[routing]\nlayers = 4\nlayer_per_job = true\n");
     fs::write(cluster.path("sarouter.toml"), text).unwrap();
+    cluster
+}
+
+/// Two jobs whose shortest routes close cycles on a torus, each host with a slurmd: the tasks of each
+/// find one service level in their environment, the checker finds no cycle, and OpenSM gives just
+/// these levels for all paths inside the jobs.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn tasks_on_a_torus_find_the_level_that_opensm_gives_for_their_paths() {
+    let mut cluster = torus_with_the_nodes_plugin();
     cluster.serve();
     // Every second host, and all others: both wind around all rings.
     let jobs: [Vec<usize>; 2] = [(1..=25).step_by(2).collect(), (2..=24).step_by(2).collect()];
