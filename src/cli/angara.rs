@@ -59,6 +59,7 @@ struct Sweep {
 
 /// Arguments of the curve.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: sarouter angara curve --max-nodes 625")]
 struct Curve {
     /// Largest system
     #[arg(long, default_value_t = 4096, value_name = "N")]

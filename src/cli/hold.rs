@@ -72,7 +72,7 @@ pub(super) fn tell_service(context: &Context) {
 
 /// For people.
 pub(super) fn held(hold: &Hold) -> String {
-    let epoch = hold.epoch.map_or("nothing".to_string(), |e| format!("epoch {e}"));
+    let epoch = hold.epoch.map_or("no epoch".to_string(), |e| format!("epoch {e}"));
     let reason = if hold.reason.is_empty() { String::new() } else { format!(" ({})", hold.reason) };
     format!("{epoch} is held since {}{reason}", hold.since.format("%Y-%m-%d %H:%M:%S UTC"))
 }

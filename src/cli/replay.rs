@@ -50,6 +50,7 @@ enum Part {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: sarouter replay merge part-1 part-2 --out month")]
 struct Merge {
     /// Directories that the parts left
     #[arg(required = true, value_name = "DIR")]
