@@ -52,7 +52,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     fn can_fill(&self, link: u32, lane: u32, flits: u16) -> bool {
         let filling = is_filling(self.links[link as usize].doing, lane, self.settings.parallel_fills.into());
-        !filling && self.space[self.places.of(link, lane)].room >= i32::from(flits)
+        !filling && self.space[self.places.of(link, lane)].room >= flits
     }
 
     /// One of the lanes to a terminal that can take a packet, or the one that was chosen.

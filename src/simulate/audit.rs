@@ -12,15 +12,16 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// # Errors
     /// The first lane where it does not hold.
     pub fn audit(&self) -> Result<(), String> {
-        let (input, output) = (self.settings.input_flits as i32, self.settings.output_flits as i32);
+        let (input, output) = (self.settings.input_flits, self.settings.output_flits);
         for (q, lane) in self.outs.iter().enumerate() {
             let Space { credit, room } = self.space[self.place(q as u32)];
+            let (credit, room) = (u32::from(credit), u32::from(room));
             let (inside, outside) = (self.flits(self.ins[q].input), self.flits(lane.output));
             // Credits under way belong to neither side, packets on a cable to the receiving one.
-            if credit < 0 || credit + inside > input {
+            if credit + inside > input {
                 return Err(format!("lane {q}: {credit} credits, {inside} of {input} flits in use"));
             }
-            if output > 0 && (room < 0 || room + outside > output) {
+            if output > 0 && room + outside > output {
                 return Err(format!("lane {q}: room for {room}, {outside} of {output} flits in use"));
             }
         }
@@ -34,7 +35,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// Whether every buffer is empty and every credit is back.
     pub fn is_at_rest(&self) -> bool {
-        let (input, output) = (self.settings.input_flits as i32, self.settings.output_flits as i32);
+        let (input, output) = (self.settings.input_flits as u16, self.settings.output_flits as u16);
         let at_rest = |l: &Out| l.output.head == NONE && l.waiting.head == NONE;
         self.live() == 0
             && self.space.iter().all(|s| s.credit == input && s.room == output)
@@ -44,10 +45,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             && self.links.iter().all(|l| l.doing == 0)
     }
 
-    fn flits(&self, list: List) -> i32 {
+    fn flits(&self, list: List) -> u32 {
         let (mut p, mut sum) = (list.head, 0);
         while p != NONE {
-            sum += i32::from(self.packets[p as usize].header.flits);
+            sum += u32::from(self.packets[p as usize].header.flits);
             p = self.packets[p as usize].next;
         }
         sum

@@ -127,6 +127,8 @@ pub struct Simulator<'a, R, T> {
     /// From the end of a packet's way through the crossbar to its credits.
     pub(super) credit_delay: u64,
     pub(super) reconsider: u64,
+    /// With reconsideration, first packets of each input lane so far: tells a late one from a due one.
+    pub(super) turns: Vec<u16>,
     /// Whether the state is too large for the processor's nearer caches.
     pub(super) fetches: bool,
     /// Whether the routing looks at the lanes of all channels of a switch.
@@ -164,10 +166,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         if net.links() * per_link >= 1 << 28 {
             return Err("the network is too large".into());
         }
-        let space = Space { credit: settings.input_flits as i32, room: settings.output_flits as i32 };
+        let space = Space { credit: settings.input_flits as u16, room: settings.output_flits as u16 };
         let out = Out { output: List::EMPTY, waiting: List::EMPTY };
-        let empty =
-            In { input: List::EMPTY, next: NONE, prev: NONE, need: 0, turn: 0, in_list: false, read: false };
+        let empty = In { input: List::EMPTY, next: NONE, waits: 0, bubble: false, read: false };
         let link = |l: usize| Link {
             to: match l {
                 _ if l < net.channels() => net.to(l as u32),
@@ -224,6 +225,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             credit_delay: link_delay - u64::from(settings.random_arbiter),
             looks_around: router.is_adaptive(),
             fetches: net.links() * per_link > SMALL,
+            turns: vec![0; if adaptive { net.links() * per_link } else { 0 }],
             reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
             fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
             any_first_lane: settings.any_first_lane && router.starts_anywhere(),
@@ -273,10 +275,12 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                 return if over { Ended::Finished } else { Ended::Time };
             };
             self.now = time;
-            if self.fetches && !events.is_empty() {
-                self.fetch_slots();
+            if !events.is_empty() {
+                events.iter().for_each(|e| self.handle_rare(*e));
+                if self.fetches {
+                    self.fetch_slots();
+                }
             }
-            events.iter().for_each(|e| self.handle_rare(*e));
             for line in 0..LINES {
                 while let Some(e) = self.wheel.pop(line) {
                     if self.fetches {
@@ -326,7 +330,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             }
             SENT => self.sent(a, b),
             CREDIT => {
-                *self.credit(a) += b as i32;
+                *self.credit(a) += b as u16;
                 self.sender_may_send(a >> self.shift);
             }
             DELIVER => self.deliver(a),

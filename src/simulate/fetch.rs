@@ -14,7 +14,7 @@ use super::traffic::Traffic;
 /// How many events ahead: what an event names, what that names, and what that names.
 const AHEAD: [usize; 3] = [16, 9, 4];
 /// Space of lanes in one line of the cache.
-const IN_LINE: u32 = 8;
+const IN_LINE: u32 = 16;
 
 /// Asks for an element. Does not wait, and does nothing where there is none.
 #[inline]
@@ -65,9 +65,19 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             SENT => {
                 self.fetch_output(a, 0);
                 self.fetch_lanes(a);
-                prefetch(&self.hosts, (a as usize).wrapping_sub(self.net.channels()));
+                match self.sender(a) {
+                    Some(t) => prefetch(&self.hosts, t),
+                    None if self.settings.output_flits == 0 => prefetch(&self.ins, b as usize),
+                    None => {}
+                }
             }
-            CREDIT => self.fetch_output(a >> self.shift, a & ((1 << self.shift) - 1)),
+            CREDIT => {
+                let link = a >> self.shift;
+                self.fetch_output(link, a & ((1 << self.shift) - 1));
+                if let Some(t) = self.sender(link) {
+                    prefetch(&self.hosts, t);
+                }
+            }
             _ => {}
         }
     }
@@ -91,16 +101,24 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 self.fetch_route(packet);
             }
             READ | THROUGH => {
-                let q = b & 0x0fff_ffff;
-                prefetch(&self.links, (q >> self.shift) as usize);
-                self.fetch_packet(self.ins[q as usize].input.head);
+                self.fetch_read(b & 0x0fff_ffff);
                 self.fetch_lane(self.next_waiting(a));
             }
-            SENT => {
-                self.fetch_packet(self.next_ready(a));
-                self.fetch_lane(self.next_waiting(a));
+            SENT | CREDIT => {
+                let link = if kind == SENT { a } else { a >> self.shift };
+                if let Some(t) = self.sender(link) {
+                    return self.fetch_packet(self.hosts[t].packet);
+                }
+                let buffered = self.settings.output_flits > 0;
+                if buffered {
+                    self.fetch_packet(self.next_ready(link));
+                } else if kind == SENT {
+                    self.fetch_read(b);
+                }
+                if kind == SENT || !buffered {
+                    self.fetch_lane(self.next_waiting(link));
+                }
             }
-            CREDIT => self.fetch_packet(self.next_ready(a >> self.shift)),
             _ => {}
         }
     }
@@ -111,14 +129,39 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         match kind {
             ARRIVE => self.fetch_hop(&self.packets[a as usize]),
             READ | THROUGH => {
-                let next = self.ins[b as usize & 0x0fff_ffff].input.head;
-                if let Some(packet) = self.packets.get(next as usize) {
-                    self.fetch_route(packet);
+                self.fetch_next_route(b & 0x0fff_ffff);
+                self.fetch_waiting(a);
+            }
+            SENT if self.sender(a).is_none() => {
+                if self.settings.output_flits == 0 {
+                    self.fetch_next_route(b);
                 }
                 self.fetch_waiting(a);
             }
-            SENT => self.fetch_waiting(a),
+            CREDIT if self.settings.output_flits == 0 => self.fetch_waiting(a >> self.shift),
             _ => {}
+        }
+    }
+
+    /// The terminal that sends on a link.
+    #[inline]
+    fn sender(&self, link: u32) -> Option<usize> {
+        let t = (link as usize).wrapping_sub(self.net.channels());
+        (t < self.hosts.len()).then_some(t)
+    }
+
+    /// For an input lane that will have been read.
+    #[inline]
+    fn fetch_read(&self, q: u32) {
+        prefetch(&self.links, (q >> self.shift) as usize);
+        self.fetch_packet(self.ins[q as usize].input.head);
+    }
+
+    /// What the routing will look at for the next packet of an input lane.
+    #[inline]
+    fn fetch_next_route(&self, q: u32) {
+        if let Some(packet) = self.packets.get(self.ins[q as usize].input.head as usize) {
+            self.fetch_route(packet);
         }
     }
 
@@ -140,7 +183,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline]
     fn fetch_lanes(&self, link: u32) {
         if self.shift > 2 {
-            prefetch(&self.outs, ((link << self.shift) + IN_LINE / 2) as usize);
+            prefetch(&self.outs, ((link << self.shift) + IN_LINE / 4) as usize);
         }
     }
 

@@ -26,9 +26,9 @@ pub struct Settings {
     pub link_delay_ps: u32,
     /// From the arrival of a packet's head to its request for an output.
     pub switch_delay_ps: u32,
-    /// Input buffer of a port per lane.
+    /// Input buffer of a port per lane, at most 65,535.
     pub input_flits: u32,
-    /// Output buffer of a port per lane; 0: packets go from the input buffer to the cable.
+    /// Output buffer of a port per lane, at most 65,535; 0: packets go from the input buffer to the cable.
     pub output_flits: u32,
     /// Rate of the crossbar into one output buffer relative to that of a cable; 0: no limit.
     pub speed_up: f64,
@@ -189,8 +189,8 @@ impl Settings {
         {
             return Err("random_arbiter needs output buffers, a speed_up and parallel_reads 0".into());
         }
-        if self.input_flits.max(self.output_flits) > 1 << 24 {
-            return Err("a buffer has more than 16777216 flits".into());
+        if self.input_flits.max(self.output_flits) > u32::from(u16::MAX) {
+            return Err("a buffer has more than 65535 flits".into());
         }
         Ok(())
     }

@@ -19,11 +19,12 @@ impl List {
 
 /// What is free ahead of a packet on one lane of one link. Indexed by [`Places`].
 #[derive(Debug, Clone, Copy)]
+#[repr(align(4))]
 pub(super) struct Space {
     /// Flits that the sender may still send: room in the input buffer, as far as it knows.
-    pub(super) credit: i32,
+    pub(super) credit: u16,
     /// Flits free in the output buffer.
-    pub(super) room: i32,
+    pub(super) room: u16,
 }
 
 /// The order of lanes in memory: for adaptive routings one lane of all links of a switch in a row,
@@ -66,19 +67,16 @@ pub(super) struct Out {
 
 /// One lane of one link at its receiver.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(32))]
+#[repr(align(16))]
 pub(super) struct In {
     /// Packets in the input buffer, first come first.
     pub(super) input: List,
     /// As a member of a list of waiting lanes.
     pub(super) next: u32,
-    pub(super) prev: u32,
-    /// Twice the flits of the packet that waits, and 1 if it needs room for a second one.
-    pub(super) need: u32,
-    /// Counts first packets: tells a late reconsideration from a due one.
-    pub(super) turn: u16,
-    /// The first packet waits in a list.
-    pub(super) in_list: bool,
+    /// Flits of the first packet while it waits in a list, else 0.
+    pub(super) waits: u16,
+    /// It needs room for a second one.
+    pub(super) bubble: bool,
     /// A packet is being read.
     pub(super) read: bool,
 }
@@ -193,15 +191,16 @@ pub struct Ahead {
 impl View<'_> {
     #[inline]
     fn occupancy(&self, space: Space) -> u32 {
-        ((self.output_flits - space.room) + (self.input_flits - space.credit)).max(0) as u32
+        ((self.output_flits + self.input_flits) - (i32::from(space.room) + i32::from(space.credit))).max(0)
+            as u32
     }
     #[inline]
     fn ahead_of(&self, space: Space, doing: u32, lane: u32) -> Ahead {
         let occupancy = self.occupancy(space);
         let (blocked, free) = if self.output_flits == 0 {
-            (doing & SENDING != 0, space.credit)
+            (doing & SENDING != 0, space.credit.into())
         } else {
-            (is_filling(doing, lane, self.parallel_fills), space.room)
+            (is_filling(doing, lane, self.parallel_fills), space.room.into())
         };
         Ahead { occupancy, takes: if blocked { 0 } else { free } }
     }

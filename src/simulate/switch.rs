@@ -4,7 +4,7 @@
 
 use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
 use super::router::{Hop, Router};
-use super::state::{FILLING, In, Link, List, NONE, Packet, SENDING, Space, is_filling, view};
+use super::state::{FILLING, Link, List, NONE, Packet, SENDING, Space, is_filling, view};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -40,7 +40,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             self.finish_read(b);
             self.send(link);
         } else {
-            *self.room((link << self.shift) + (b >> 24)) += (b & 0xff_ffff) as i32;
+            *self.room((link << self.shift) + (b >> 24)) += b as u16;
             self.send(link);
             self.fill(link);
         }
@@ -68,7 +68,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         if self.settings.random_arbiter {
             return self.asking.push(q);
         }
-        self.ins[q as usize].turn = self.ins[q as usize].turn.wrapping_add(1);
+        if self.reconsider > 0 {
+            self.turns[q as usize] = self.turns[q as usize].wrapping_add(1);
+        }
         let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
         if limit > 0 && link.reading >= limit {
             link.parked |= 1 << (q & ((1 << self.shift) - 1));
@@ -83,12 +85,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.places.of(lane >> self.shift, lane & ((1 << self.shift) - 1))
     }
     #[inline(always)]
-    pub(super) fn credit(&mut self, lane: u32) -> &mut i32 {
+    pub(super) fn credit(&mut self, lane: u32) -> &mut u16 {
         let place = self.place(lane);
         &mut self.space[place].credit
     }
     #[inline(always)]
-    fn room(&mut self, lane: u32) -> &mut i32 {
+    fn room(&mut self, lane: u32) -> &mut u16 {
         let place = self.place(lane);
         &mut self.space[place].room
     }
@@ -117,15 +119,15 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         } else if self.links[hop.link as usize].wanted != 0 {
             self.enqueue(q, hop);
             self.output_may_move(hop.link);
-        } else if need <= if buffered { *self.room(lane) } else { *self.credit(lane) } {
+        } else if need <= i32::from(if buffered { *self.room(lane) } else { *self.credit(lane) }) {
             // Nobody else wants the link: no need to wait in a list.
             let p = self.take_first(q);
             return if buffered { self.fill_with(lane, q, p) } else { self.send_from(lane, q, p) };
         } else {
             self.enqueue(q, hop);
         }
-        if self.reconsider > 0 && self.ins[q as usize].in_list {
-            let turn = u32::from(self.ins[q as usize].turn);
+        if self.reconsider > 0 && self.ins[q as usize].waits > 0 {
+            let turn = u32::from(self.turns[q as usize]);
             self.idle_at(self.now + self.reconsider, RECONSIDER, q, turn);
         }
     }
@@ -151,47 +153,51 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         self.outs[target].waiting.tail = q;
         let own = &mut self.ins[q as usize];
-        (own.prev, own.next, own.in_list) = (last, NONE, true);
-        let flits = u32::from(self.packets[own.input.head as usize].header.flits);
-        own.need = flits << 1 | u32::from(hop.bubble);
+        let flits = self.packets[own.input.head as usize].header.flits;
+        (own.next, own.waits, own.bubble) = (NONE, flits, hop.bubble);
     }
 
-    pub(super) fn dequeue(&mut self, q: u32) {
-        let packet = &self.packets[self.ins[q as usize].input.head as usize];
-        let (link, lane) = (packet.out, packet.out_lane);
+    /// The opposite. It is nearly always the first of its list; if not, those before it are searched.
+    fn dequeue(&mut self, q: u32, link: u32, lane: u8) {
         let target = ((link << self.shift) + u32::from(lane)) as usize;
-        let In { prev, next, .. } = self.ins[q as usize];
-        self.ins[q as usize].in_list = false;
-        match prev {
-            NONE => self.outs[target].waiting.head = next,
-            _ => self.ins[prev as usize].next = next,
+        self.ins[q as usize].waits = 0;
+        let next = self.ins[q as usize].next;
+        let list = &mut self.outs[target].waiting;
+        if list.head == q {
+            list.head = next;
+            if next == NONE {
+                list.tail = NONE;
+                self.links[link as usize].wanted &= !(1 << lane);
+            }
+            return;
         }
-        match next {
-            NONE => self.outs[target].waiting.tail = prev,
-            _ => self.ins[next as usize].prev = prev,
+        let mut before = list.head;
+        while self.ins[before as usize].next != q {
+            before = self.ins[before as usize].next;
         }
-        if self.outs[target].waiting.head == NONE {
-            self.links[link as usize].wanted &= !(1 << lane);
+        self.ins[before as usize].next = next;
+        if next == NONE {
+            list.tail = before;
         }
     }
 
     /// A waiting packet may choose anew.
     pub(super) fn reconsider(&mut self, q: u32, turn: u16) {
         let lane = &self.ins[q as usize];
-        if !lane.in_list || lane.turn != turn {
+        if lane.waits == 0 || self.turns[q as usize] != turn {
             return;
         }
         let packet = &self.packets[lane.input.head as usize];
         let old = packet.hop();
         let hop = self.ask_router(q);
         if hop != old {
-            self.dequeue(q);
+            self.dequeue(q, old.link, old.lane);
             let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
             packet.take_hop(hop);
             self.enqueue(q, hop);
             self.output_may_move(hop.link);
         }
-        if self.ins[q as usize].in_list {
+        if self.ins[q as usize].waits > 0 {
             self.idle_at(self.now + self.reconsider, RECONSIDER, q, u32::from(turn));
         }
     }
@@ -202,22 +208,21 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         link: u32,
         mask: u16,
         from: u8,
-        free: impl Fn(&Space) -> i32,
+        free: impl Fn(&Space) -> u16,
     ) -> Option<(u8, u32)> {
         for v in in_turn(mask, from) {
             let target = (link << self.shift) + u32::from(v);
             let free = free(&self.space[self.place(target)]);
-            if free <= 0 {
+            if free == 0 {
                 continue;
             }
             let mut q = self.outs[target as usize].waiting.head;
             while q != NONE {
                 let waiting = &self.ins[q as usize];
-                let (flits, bubble) = (waiting.need >> 1, waiting.need & 1);
-                if (flits << bubble) as i32 <= free {
+                if u32::from(waiting.waits) << u32::from(waiting.bubble) <= u32::from(free) {
                     return Some((v, q));
                 }
-                if bubble == 0 {
+                if !waiting.bubble {
                     break;
                 }
                 q = waiting.next;
@@ -226,9 +231,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         None
     }
 
-    /// Takes the first packet of an input lane out of it, or parks the lane if its port is busy.
-    pub(super) fn take(&mut self, q: u32) -> Option<u32> {
-        self.dequeue(q);
+    /// Takes the first packet of an input lane that waits for another lane out of it, or parks the
+    /// input lane if its port is busy.
+    fn take(&mut self, q: u32, out: u32, out_lane: u8) -> Option<u32> {
+        self.dequeue(q, out, out_lane);
         let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
         if limit > 0 && link.reading >= limit {
             link.parked |= 1 << (q & ((1 << self.shift) - 1));
@@ -272,7 +278,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
-            let Some(p) = self.take(q) else { continue };
+            let Some(p) = self.take(q, link, v) else { continue };
             self.fill_with((link << self.shift) + u32::from(v), q, p);
         }
     }
@@ -287,7 +293,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             ticks = self.times(bytes).ejection;
         }
         let flits = u32::from(header.flits);
-        *self.room(target) -= flits as i32;
+        *self.room(target) -= header.flits;
         let read = (self.now + self.filling_time(ticks)).max(tail);
         self.at(read + self.credit_delay, CREDIT, q, flits);
         let mut reading = None;
@@ -300,8 +306,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         let Link { doing, ready, .. } = self.links[link as usize];
         let idle = doing & SENDING == 0 && ready == 0 && !self.settings.random_arbiter;
-        if idle && *self.credit(target) >= flits as i32 {
-            *self.credit(target) -= flits as i32;
+        if idle && *self.credit(target) >= header.flits {
+            *self.credit(target) -= header.flits;
             self.links[link as usize].cable_turn = (v + 1) & 15;
             return self.depart(p, link, u32::from(v) << 24 | flits, reading);
         }
@@ -372,16 +378,16 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             let target = (link << self.shift) + u32::from(v);
             let place = self.place(target);
             let credit = &mut self.space[place].credit;
-            if *credit <= 0 {
+            if *credit == 0 {
                 continue;
             }
             let p = self.outs[target as usize].output.head;
             let packet = &self.packets[p as usize];
             let flits = packet.header.flits;
-            if *credit < i32::from(flits) {
+            if *credit < flits {
                 continue;
             }
-            *credit -= i32::from(flits);
+            *credit -= flits;
             let list = &mut self.outs[target as usize].output;
             list.head = packet.next;
             if packet.next == NONE {
@@ -400,7 +406,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
-            let Some(p) = self.take(q) else { continue };
+            let Some(p) = self.take(q, link, v) else { continue };
             self.send_from((link << self.shift) + u32::from(v), q, p);
         }
     }
@@ -410,7 +416,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let (link, v) = (target >> self.shift, (target & ((1 << self.shift) - 1)) as u8);
         self.links[link as usize].cable_turn = (v + 1) & 15;
         let Packet { header, ticks, tail, .. } = self.packets[p as usize];
-        *self.credit(target) -= i32::from(header.flits);
+        *self.credit(target) -= header.flits;
         self.start_read(q);
         let read = (self.now + u64::from(ticks)).max(tail);
         self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));

@@ -67,7 +67,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         let p = self.hosts[t as usize].packet;
         let Packet { header, bytes, .. } = self.packets[p as usize];
-        let flits = i32::from(header.flits);
+        let flits = header.flits;
         let lanes = if self.any_first_lane { 0..self.router.lanes() } else { header.lane..header.lane + 1 };
         let has_room = |v: &u8| self.space[self.place((link << self.shift) + u32::from(*v))].credit >= flits;
         let Some(lane) = lanes.into_iter().find(has_room) else { return };

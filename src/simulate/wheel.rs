@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::fetch::prefetch;
 use super::state::NONE;
 
 /// Most delays with a queue of their own.
@@ -181,6 +182,10 @@ impl Wheel {
             self.free = first;
             self.in_slots -= events.len();
             self.first_slot = if self.in_slots > 0 { self.scan() } else { u64::MAX };
+            let next = self.slots[self.first_slot as usize & (self.slots.len() - 1)].0;
+            if next != NONE {
+                prefetch(&self.nodes, next as usize);
+            }
         }
         Some(time)
     }

@@ -201,6 +201,23 @@ fn any_settings() -> impl Strategy<Value = Settings> {
     )
 }
 
+#[test]
+fn the_largest_buffers_are_counted_right() {
+    let fabric = generate("mesh:3,hosts=3").unwrap();
+    let (net, tables) = (Net::of_fabric(&fabric), tables(&fabric, "minhop"));
+    let router = TableRouter::new(&fabric, &net, &tables).unwrap();
+    let run = |flits: u32| {
+        let settings = Settings { input_flits: flits, output_flits: flits, ..simple() };
+        let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 50_000);
+        let mut simulator = Simulator::new(&net, settings, &router, script, 1)?;
+        let ended = simulator.run(u64::MAX);
+        simulator.audit()?;
+        Ok((ended, simulator.is_at_rest()))
+    };
+    assert_eq!(run(65_535), Ok((Ended::Finished, true)));
+    assert_eq!(run(65_536), Err("a buffer has more than 65535 flits".to_string()));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
