@@ -11,8 +11,15 @@ use crate::model::{DestId, Fabric, Tables};
 /// Decides between layers that are equally good for a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Whether the destination's switch counts beside the source.
-    by_pair: bool,
+    by: By,
+}
+
+/// Which of the switches at its ends a route's layer depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Source,
+    Home,
+    Pair,
 }
 
 impl Turn {
@@ -23,13 +30,22 @@ impl Turn {
     /// Numbers of switches are scattered, because they follow the structure of many fabrics: by number alone all
     /// switches of a column of a grid would share a layer.
     pub fn new(fabric: &Fabric) -> Self {
-        Self { by_pair: is_indirect(&hosts_per_switch(fabric)) }
+        Self { by: if is_indirect(&hosts_per_switch(fabric)) { By::Pair } else { By::Source } }
+    }
+
+    /// By the destination's switch, where the channels that limit the fabric each serve few sources.
+    pub fn by_home() -> Self {
+        Self { by: By::Home }
     }
 
     /// The place of the routes between two switches among `places`, at least one.
     #[inline]
     pub fn of(self, source: usize, home: usize, places: usize) -> usize {
-        let ends = if self.by_pair { (source as u64) << 32 | home as u64 } else { source as u64 };
+        let ends = match self.by {
+            By::Source => source as u64,
+            By::Home => home as u64,
+            By::Pair => (source as u64) << 32 | home as u64,
+        };
         // The golden ratio scatters multiples evenly (Knuth, volume 3, section 6.4).
         let scattered = ends.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (scattered >> 40) as usize % places
@@ -96,10 +112,10 @@ mod tests {
 
     #[test]
     fn a_pick_is_one_of_the_mask_and_all_are_picked() {
-        for by_pair in [false, true] {
-            let turn = Turn { by_pair };
+        for by in [By::Source, By::Home, By::Pair] {
+            let turn = Turn { by };
             let mut count = [0; 8];
-            (0..3000).for_each(|n| count[usize::from(turn.pick(n % 1000, n / 1000, 0b1010_0010))] += 1);
+            (0..3000).for_each(|n| count[usize::from(turn.pick(n % 1000, n % 999, 0b1010_0010))] += 1);
             assert!(count.iter().all(|n| [0..1, 900..1100].iter().any(|r| r.contains(n))), "{count:?}");
             assert_eq!(count.iter().sum::<i32>(), 3000);
         }
@@ -108,7 +124,7 @@ mod tests {
     /// As the columns of a grid, whose switches would else share one layer.
     #[test]
     fn switches_at_equal_distances_have_different_layers() {
-        let turn = Turn { by_pair: false };
+        let turn = Turn { by: By::Source };
         for distance in [4, 6, 8, 16, 96] {
             let mut count = [0; 4];
             (0..48).for_each(|i| count[turn.of(i * distance, 0, 4)] += 1);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use sarouter::generate::generate;
 use sarouter::generate::rng::Rng;
-use sarouter::measure::{Figures, measure};
+use sarouter::measure::{Figures, channel_loads, measure};
 use sarouter::model::{ChannelId, Demand, DestId, Fabric, Group, LayerBudget, SwitchId, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;
@@ -46,6 +46,7 @@ fn spec() -> impl Strategy<Value = String> {
         (2usize..4, 2usize..4, 2usize..5).prop_map(|(x, y, z)| format!("torus:{x}x{y}x{z}")),
         (2usize..5, 2usize..5).prop_map(|(x, y)| format!("mesh:{x}x{y}")),
         (2usize..4, 2usize..4).prop_map(|(k, n)| format!("kary:{k},{n}")),
+        (4usize..9, 2usize..4).prop_map(|(x, y)| format!("hyperx:{x}x{y},hosts=2")),
         (2usize..6, 1usize..5, 1usize..4).prop_map(|(l, h, s)| format!("fattree:{l}x{h},{s}")),
     ]
 }
@@ -289,6 +290,38 @@ fn routes_of_one_step_are_kept_apart_in_a_tree() {
     check(&fabric, &tables, 8);
     assert!(shift_time(&fabric, &tables) <= 900, "{}", shift_time(&fabric, &tables));
     assert!(measure(&fabric, &tables, &Demand::oblivious()).load.max <= 376);
+}
+
+/// Routes between switches and hosts that take a full channel after another one, and all that take one.
+fn late(fabric: &Fabric, tables: &Tables, is_full: impl Fn(ChannelId) -> bool) -> [usize; 2] {
+    let mut count = [0; 2];
+    for d in fabric.host_ids().map(|t| fabric.dest_of_terminal(t)) {
+        for s in fabric.switch_ids() {
+            let full = way(fabric, tables, s, d).into_iter().position(&is_full);
+            count[0] += usize::from(full.is_some_and(|at| at > 0));
+            count[1] += usize::from(full.is_some());
+        }
+    }
+    count
+}
+
+/// Over 12 x 3 switches, a cable along the short line carries four times what one along the long line does; no
+/// tables have less on it.
+#[test]
+fn routes_start_with_the_channels_that_limit_a_fabric() {
+    let fabric = generate("hyperx:12x3,hosts=2").unwrap();
+    let demand = Demand::oblivious();
+    let tables = route(&fabric, &demand, 8, &EngineOptions::default());
+    check(&fabric, &tables, 8);
+    let largest = measure(&fabric, &tables, &demand).load.max;
+    let loads = channel_loads(&fabric, &tables);
+    let is_full = |c: ChannelId| loads[c.index()] * 2 > largest;
+    assert_eq!(fabric.channel_ids().filter(|c| is_full(*c)).count(), 72);
+    assert_eq!(largest, 48);
+    assert_eq!(late(&fabric, &tables, is_full), [0, 72 * 24]);
+    for budget in 1..8 {
+        check(&fabric, &route(&fabric, &demand, budget, &EngineOptions::default()), budget);
+    }
 }
 
 fn largest_load(spec: &str) -> u64 {

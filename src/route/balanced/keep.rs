@@ -6,7 +6,8 @@ use crate::model::{Fabric, Tables, TerminalId};
 
 impl Routing<'_> {
     /// Takes over the routes to each terminal if some layer allows each of them. The orders of the
-    /// layers depend on the fabric and the budget alone, so tables of this engine stay as they are.
+    /// layers depend on the fabric, the budget and whether there are jobs, so tables of this engine stay as they
+    /// are until the first job starts or the last one ends.
     /// Says which were taken over. O(terminals × channels).
     pub(super) fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
         let net = self.net;

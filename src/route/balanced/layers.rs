@@ -1,9 +1,11 @@
 //! The layers: each is an order of all channels, and a route is allowed in a layer if it only
 //! climbs in that order. So no layer's channel dependency graph can ever have a cycle, whatever is
-//! routed later. The orders depend on the fabric and the budget alone, never on jobs.
+//! routed later. The orders depend on the fabric, the budget and whether there are jobs, never on which.
 
 use super::grid;
+use super::hot::{self, HotFirst};
 use super::net::{NONE, Net};
+use super::routing::covers;
 use super::search::Search;
 use crate::generate::rng::Rng;
 use crate::model::Fabric;
@@ -23,16 +25,37 @@ pub(super) struct Layers {
     pub(super) refuge_layer: u16,
     /// Whether a channel belongs to the spanning tree of the last resort.
     refuge: Vec<bool>,
+    /// Whether routes start with the channels that limit the fabric.
+    pub(super) is_hot_first: bool,
 }
 
 impl Layers {
-    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes.
-    pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8) -> Self {
+    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes. Without jobs these
+    /// start with full channels ([`HotFirst`]) where that makes no channel fuller; few hosts would have few ways.
+    pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8, has_jobs: bool) -> Self {
+        let known = grid::keys(fabric, net, budget);
+        let is_learnt_flat = known.is_none() && !is_indirect(&net.hosts);
+        let bundles = Bundles::new(net, is_learnt_flat);
+        let layers = Self::with(net, budget, &bundles, known, None);
+        let hot = if is_learnt_flat && !has_jobs { HotFirst::new(net, &bundles, layers.all) } else { None };
+        let Some(hot) = hot else { return layers };
+        let first = Self::with(net, budget, &bundles, None, Some(&hot.turns));
+        // Where a tree could need the last resort, its turns must not be forbidden.
+        let has_all = reaches_all(net, &first.fit, first.all);
+        if has_all && hot::is_no_worse(net, &bundles, &first, &layers) { first } else { layers }
+    }
+
+    /// Layers with orders by these keys for each, or that are learnt over the turns `only`.
+    fn with(
+        net: &Net,
+        budget: u8,
+        bundles: &Bundles,
+        known: Option<Vec<Vec<u32>>>,
+        only: Option<&[u16]>,
+    ) -> Self {
         let all = (1u16 << budget) - 1;
         let refuge_layer = 1 << (budget - 1);
         let mut added = vec![0u16; net.turns()];
-        let known = grid::keys(fabric, net, budget);
-        let bundles = Bundles::new(net, known.is_none() && !is_indirect(&net.hosts));
         let (mut orders, refuge, is_known) = match known {
             Some(keys) => {
                 let orders: Vec<AcyclicLayer> = keys.iter().map(|keys| ordered(net, keys)).collect();
@@ -45,21 +68,23 @@ impl Layers {
             }
         };
         if let Some(last) = orders.last_mut() {
-            if !is_known || !is_complete(net, last, &bundles, refuge_layer) {
-                admit(net, last, &bundles, refuge_layer, &mut added, &refuge);
+            if !is_known || !is_complete(net, last, bundles, refuge_layer) {
+                admit(net, last, bundles, refuge_layer, &mut added, &refuge);
             }
         }
+        let any = vec![u16::MAX; net.turns()];
         if !is_known {
-            learn(net, &mut orders, &bundles, &mut added, all);
+            learn(net, &mut orders, bundles, &mut added, all, only.unwrap_or(&any));
             if !is_indirect(&net.hosts) {
                 repeat(&mut orders, &added);
             }
         }
         let mut fit = vec![0u16; net.turns()];
         for (l, order) in orders.iter().enumerate() {
-            allow(net, order, &bundles, 1 << l, &mut fit);
+            allow(net, order, bundles, 1 << l, &mut fit);
         }
-        Self { fit, all, refuge_layer, refuge }
+        fit.iter_mut().zip(only.unwrap_or(&any)).for_each(|(fit, only)| *fit &= only);
+        Self { fit, all, refuge_layer, refuge, is_hot_first: only.is_some() }
     }
 
     /// Fills `row` with the routes along the spanning tree. O(channels).
@@ -83,7 +108,7 @@ impl Layers {
 /// Cables between the same two switches are alike: one of them stands for all in the orders, so that what
 /// a layer learns of one it allows on all. In trees, which climb over any cable whatever is learnt, and
 /// in known orders each stands for itself.
-struct Bundles {
+pub(super) struct Bundles {
     /// The channel that stands for a channel.
     first: Vec<u32>,
     /// Number of channels it stands for; 0 for the others.
@@ -102,8 +127,14 @@ impl Bundles {
         Self { first, width }
     }
 
-    fn first(&self, channel: usize) -> usize {
+    /// The channel that stands for a channel.
+    pub(super) fn first(&self, channel: usize) -> usize {
         self.first[channel] as usize
+    }
+
+    /// Number of channels alike.
+    pub(super) fn width(&self, channel: usize) -> u32 {
+        self.width[self.first(channel)]
     }
 }
 
@@ -136,12 +167,17 @@ fn allow(net: &Net, order: &AcyclicLayer, bundles: &Bundles, bit: u16, fit: &mut
 fn is_complete(net: &Net, order: &AcyclicLayer, bundles: &Bundles, bit: u16) -> bool {
     let mut fit = vec![0u16; net.turns()];
     allow(net, order, bundles, bit, &mut fit);
+    reaches_all(net, &fit, bit)
+}
+
+/// Whether a search finds routes between all switches with terminals in these layers. O(switches × channels).
+fn reaches_all(net: &Net, fit: &[u16], layers: u16) -> bool {
     let mut search = Search::new(net.switches());
     let mut row = vec![NONE; net.switches()];
     let price = vec![0.0; net.channels()];
     sources(net).all(|home| {
-        search.run(net, &fit, bit, home, &price, &mut row);
-        sources(net).all(|s| net.part[s] != net.part[home] || search.layers[s] != 0)
+        search.run(net, fit, layers, home, &price, &mut row);
+        covers(net, &search, home)
     })
 }
 
@@ -266,11 +302,30 @@ fn admit(
     }
 }
 
-/// Fits balanced shortest routes, one tree per switch with terminals, into the layers: each route
-/// into the first layer that has all its turns, else into one that can take those it misses. What
+/// Fits balanced shortest routes over the turns `only`, one tree per switch with terminals, into the layers:
+/// each route into the first layer that has all its turns, else into one that can take those it misses. What
 /// fits nowhere is left to the search that follows.
-fn learn(net: &Net, orders: &mut [AcyclicLayer], bundles: &Bundles, added: &mut [u16], all: u16) {
-    let any = vec![u16::MAX; net.turns()];
+fn learn(
+    net: &Net,
+    orders: &mut [AcyclicLayer],
+    bundles: &Bundles,
+    added: &mut [u16],
+    all: u16,
+    only: &[u16],
+) {
+    let mut teacher = Teacher { blocked: vec![0u16; net.turns()], tried: Vec::new() };
+    each_tree(net, bundles, only, all, |search, row| teacher.fit(net, orders, added, search, row));
+}
+
+/// Calls with a tree of shortest routes over the turns `only` to each switch with terminals, balanced over
+/// bundles; returns their load on the channels that stand for one. O(switches × channels).
+pub(super) fn each_tree(
+    net: &Net,
+    bundles: &Bundles,
+    only: &[u16],
+    all: u16,
+    mut call: impl FnMut(&mut Search, &[u8]),
+) -> Vec<u32> {
     let mut search = Search::new(net.switches());
     let mut row = vec![NONE; net.switches()];
     let mut load = vec![0u32; net.channels()];
@@ -278,9 +333,8 @@ fn learn(net: &Net, orders: &mut [AcyclicLayer], bundles: &Bundles, added: &mut 
     let mut price_back: Vec<f32> =
         (0..net.channels()).map(|back| if stands(back) { 0.0 } else { NEVER }).collect();
     let mut flow = vec![0u32; net.switches()];
-    let mut teacher = Teacher { blocked: vec![0u16; net.turns()], tried: Vec::new() };
     for home in sources(net) {
-        search.run(net, &any, all, home, &price_back, &mut row);
+        search.run(net, only, all, home, &price_back, &mut row);
         flow.copy_from_slice(&net.hosts);
         for &v in search.reached.iter().skip(1).rev() {
             let c = net.channel(v as usize, row[v as usize]);
@@ -288,8 +342,9 @@ fn learn(net: &Net, orders: &mut [AcyclicLayer], bundles: &Bundles, added: &mut 
             flow[net.to(c)] += flow[v as usize];
             price_back[net.reverse(c)] = (load[c] as f32 / bundles.width[c] as f32).powi(3);
         }
-        teacher.fit(net, orders, added, &mut search, &row);
+        call(&mut search, &row);
     }
+    load
 }
 
 /// Gives layers that learnt nothing the orders of those that did, in turn, so that routes have several

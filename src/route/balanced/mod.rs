@@ -2,7 +2,8 @@
 //!
 //! 1. The layers come first: each is an order of all channels (`layers`), chosen for a torus or mesh
 //!    and learnt from shortest routes for any other fabric. A route that climbs in an order is allowed
-//!    in that layer, so no cycle can ever arise and no route has to be moved between layers.
+//!    in that layer, so no cycle can ever arise and no route has to be moved between layers. Where a few
+//!    channels limit a fabric without jobs, routes start with these (`hot`).
 //! 2. One tree per destination terminal is searched from the destination outwards (`search`). Each
 //!    switch carries the set of layers that allow its route as a bit mask, so layers cost nothing.
 //!    A switch that the search missed gets a route when a neighbour is led elsewhere (`repair`), and
@@ -27,6 +28,7 @@ mod apart;
 mod bound;
 mod chain;
 mod grid;
+mod hot;
 mod jobs;
 mod keep;
 mod layers;
@@ -67,7 +69,7 @@ impl Engine for Balanced {
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let net = Net::new(fabric);
-        let layers = Layers::new(fabric, &net, budget.get());
+        let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
         let traffic = Traffic::new(fabric, demand);
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
@@ -103,7 +105,11 @@ impl Engine for Balanced {
             true => routing.rows,
             false => routing.level(&everyone, &job_layers, in_force),
         };
-        let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
+        let turn = (!self.options.layer_per_job).then(|| match layers.is_hot_first {
+            // A full channel then carries the routes of few sources, but those to all homes.
+            true => Turn::by_home(),
+            false => Turn::new(fabric),
+        });
         write(fabric, &net, &layers, rows, &job_layers, turn)
     }
 }
