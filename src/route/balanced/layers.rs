@@ -27,22 +27,29 @@ pub(super) struct Layers {
     refuge: Vec<bool>,
     /// Whether routes start with the channels that limit the fabric.
     pub(super) is_hot_first: bool,
+    /// Whether the orders were learnt, of a fabric without switches that have no hosts.
+    is_learnt_flat: bool,
 }
 
 impl Layers {
-    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes. Without jobs these
-    /// start with full channels ([`HotFirst`]) where that makes no channel fuller; few hosts would have few ways.
-    pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8, has_jobs: bool) -> Self {
+    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes.
+    pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8) -> Self {
         let known = grid::keys(fabric, net, budget);
         let is_learnt_flat = known.is_none() && !is_indirect(&net.hosts);
         let bundles = Bundles::new(net, is_learnt_flat);
-        let layers = Self::with(net, budget, &bundles, known, None);
-        let hot = if is_learnt_flat && !has_jobs { HotFirst::new(net, &bundles, layers.all) } else { None };
-        let Some(hot) = hot else { return layers };
-        let first = Self::with(net, budget, &bundles, None, Some(&hot.turns));
-        // Where a tree could need the last resort, its turns must not be forbidden.
-        let has_all = reaches_all(net, &first.fit, first.all);
-        if has_all && hot::is_no_worse(net, &bundles, &first, &layers) { first } else { layers }
+        Self { is_learnt_flat, ..Self::with(net, budget, &bundles, known, None) }
+    }
+
+    /// Others in which routes start with full channels ([`HotFirst`]), if there are any and shortest routes over
+    /// them make no channel fuller.
+    pub(super) fn hot_first(&self, net: &Net) -> Option<Self> {
+        if !self.is_learnt_flat {
+            return None;
+        }
+        let bundles = Bundles::new(net, true);
+        let hot = HotFirst::new(net, &bundles, self.all)?;
+        let first = Self::with(net, self.all.count_ones() as u8, &bundles, None, Some(&hot.turns));
+        hot::is_no_worse(net, &bundles, &first, self).then_some(first)
     }
 
     /// Layers with orders by these keys for each, or that are learnt over the turns `only`.
@@ -84,7 +91,7 @@ impl Layers {
             allow(net, order, bundles, 1 << l, &mut fit);
         }
         fit.iter_mut().zip(only.unwrap_or(&any)).for_each(|(fit, only)| *fit &= only);
-        Self { fit, all, refuge_layer, refuge, is_hot_first: only.is_some() }
+        Self { fit, all, refuge_layer, refuge, is_hot_first: only.is_some(), is_learnt_flat: false }
     }
 
     /// Fills `row` with the routes along the spanning tree. O(channels).

@@ -3,7 +3,8 @@
 //! 1. The layers come first: each is an order of all channels (`layers`), chosen for a torus or mesh
 //!    and learnt from shortest routes for any other fabric. A route that climbs in an order is allowed
 //!    in that layer, so no cycle can ever arise and no route has to be moved between layers. Where a few
-//!    channels limit a fabric without jobs, routes start with these (`hot`).
+//!    channels limit a fabric without jobs, tables whose routes start with these are made as well (`hot`),
+//!    and taken if no channel gets fuller.
 //! 2. One tree per destination terminal is searched from the destination outwards (`search`). Each
 //!    switch carries the set of layers that allow its route as a bit mask, so layers cost nothing.
 //!    A switch that the search missed gets a route when a neighbour is led elsewhere (`repair`), and
@@ -69,12 +70,31 @@ impl Engine for Balanced {
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let net = Net::new(fabric);
-        let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
+        let layers = Layers::new(fabric, &net, budget.get());
+        let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
+        // Few hosts, as in a job, would have few ways that start with full channels.
+        let first = if demand.is_oblivious() { layers.hot_first(&net) } else { None };
+        let Some(first) = first else { return Ok(tables) };
+        let (fullest_first, tables_first) = self.route_over(fabric, &net, &first, demand)?;
+        Ok(if fullest_first <= fullest { tables_first } else { tables })
+    }
+}
+
+impl Balanced {
+    /// The tables over these layers, and the most routes of jobs (without jobs, between hosts) on a channel,
+    /// before those in force are put back; `u32::MAX` if some find no way.
+    fn route_over(
+        &self,
+        fabric: &Fabric,
+        net: &Net,
+        layers: &Layers,
+        demand: &Demand,
+    ) -> Result<(u32, Tables), RouteError> {
         let traffic = Traffic::new(fabric, demand);
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
-        let mut routing = Routing::new(&net, &layers, &traffic, home);
+        let mut routing = Routing::new(net, layers, &traffic, home);
         let previous = self.options.previous.as_ref().filter(|p| p.fabric() == fabric.fingerprint());
         let kept = match previous {
             Some(previous) => routing.keep(fabric, previous),
@@ -84,10 +104,11 @@ impl Engine for Balanced {
         let served = previous.and(self.options.served.as_ref());
         let settled: Vec<bool> = kept.iter().zip(traffic.settled(served)).map(|(k, s)| *k && s).collect();
         let before = routing.rows_of(&kept, &settled);
-        let mut job_layers = JobLayers::default();
+        let (mut job_layers, mut fullest) = (JobLayers::default(), 0);
         for class in [Class::Job, Class::Storage, Class::Other] {
             routing.route(class, &settled, layers.all);
             if class == Class::Job {
+                fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
                 if is_other {
                     routing.touch_up(&settled);
@@ -101,6 +122,7 @@ impl Engine for Balanced {
                 job_layers = routing.one_layer_per_job(fabric, demand);
             }
         }
+        let fullest = if routing.is_lost { u32::MAX } else { fullest };
         let rows = match demand.is_oblivious() {
             true => routing.rows,
             false => routing.level(&everyone, &job_layers, in_force),
@@ -110,7 +132,7 @@ impl Engine for Balanced {
             true => Turn::by_home(),
             false => Turn::new(fabric),
         });
-        write(fabric, &net, &layers, rows, &job_layers, turn)
+        Ok((fullest, write(fabric, net, layers, rows, &job_layers, turn)?))
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Routing<'a> {
     /// since these jobs came up.
     pub(super) own: Vec<u32>,
     pub(super) own_groups: Vec<u32>,
+    /// A tree needed the last resort, whose turns layers that start with full channels lack.
+    pub(super) is_lost: bool,
 }
 
 impl<'a> Routing<'a> {
@@ -65,6 +67,7 @@ impl<'a> Routing<'a> {
             held: vec![false; switches],
             own: vec![0; net.channels()],
             own_groups: Vec::new(),
+            is_lost: false,
             net,
             layers,
             traffic,
@@ -151,6 +154,7 @@ impl<'a> Routing<'a> {
             let (row, search) = (&mut self.rows[span.clone()], &mut self.search);
             search.run(net, fit, layers.refuge_layer, home, &self.price_back, row);
             if !covers(net, search, home) {
+                self.is_lost |= layers.is_hot_first;
                 layers.refuge_routes(net, home, row);
                 search.trace(net, fit, layers.refuge_layer, home, row);
             }
