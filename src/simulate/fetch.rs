@@ -143,13 +143,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
-    /// The terminal that sends on a link.
-    #[inline]
-    fn sender(&self, link: u32) -> Option<usize> {
-        let t = (link as usize).wrapping_sub(self.net.channels());
-        (t < self.hosts.len()).then_some(t)
-    }
-
     /// For an input lane that will have been read.
     #[inline]
     fn fetch_read(&self, q: u32) {

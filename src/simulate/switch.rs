@@ -8,13 +8,18 @@ use super::state::{FILLING, Link, List, NONE, Packet, SENDING, Space, is_filling
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
+    /// The terminal that sends on a link, if one does.
+    #[inline(always)]
+    pub(super) fn sender(&self, link: u32) -> Option<usize> {
+        let terminal = (link as usize).wrapping_sub(self.net.channels());
+        (terminal < self.net.terminals()).then_some(terminal)
+    }
+
     #[inline(always)]
     pub(super) fn sender_may_send(&mut self, link: u32) {
-        let injection = link as usize - (link as usize).min(self.net.channels());
-        if link as usize >= self.net.channels() && injection < self.net.terminals() {
-            self.inject(injection as u32);
-        } else {
-            self.send(link);
+        match self.sender(link) {
+            Some(terminal) => self.inject(terminal as u32),
+            None => self.send(link),
         }
     }
 
@@ -32,9 +37,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline(always)]
     pub(super) fn sent(&mut self, link: u32, b: u32) {
         self.links[link as usize].doing &= !SENDING;
-        let injection = (link as usize).wrapping_sub(self.net.channels());
-        if injection < self.net.terminals() {
-            return self.inject(injection as u32);
+        if let Some(terminal) = self.sender(link) {
+            return self.inject(terminal as u32);
         }
         if self.settings.output_flits == 0 {
             self.finish_read(b);

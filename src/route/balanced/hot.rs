@@ -16,33 +16,26 @@ const EXCEPTIONS: usize = 32;
 /// Share, as 1/n, by which routes on a full channel may exceed the mean, and hops those of other layers.
 const SLACK: u64 = 64;
 
-/// What starts with the full channels.
-pub(super) struct HotFirst {
-    /// The turns, as all layers or none, that lead to a full channel from another full one only.
-    pub(super) turns: Vec<u16>,
-}
-
-impl HotFirst {
-    /// `None` if no channels stand out, many routes would be longer, or some full channel had to carry more than
-    /// they do in the mean. O(switches × channels), twice.
-    pub(super) fn new(net: &Net, bundles: &Bundles, all: u16) -> Option<Self> {
-        let mut turns = vec![u16::MAX; net.turns()];
-        let any = Trees::new(net, bundles, &turns, all);
-        let is_hot = any.hot()?;
-        let full: Vec<u64> = (0..net.channels()).filter(|c| is_hot[*c]).map(|c| any.load[c].into()).collect();
-        let level = full.iter().sum::<u64>().div_ceil(full.len().max(1) as u64);
-        for u in 0..net.switches() {
-            for leaving in net.out(u).filter(|c| is_hot[*c]) {
-                for back in net.out(u).filter(|c| !is_hot[net.reverse(*c)]) {
-                    turns[net.turn(u, net.slot(back), net.slot(leaving))] = 0;
-                }
+/// The turns, as all layers or none, over which routes start with full channels: a full one follows another
+/// full one only. `None` if no channels stand out, many routes would be longer, or some full channel had to
+/// carry more than they do in the mean. O(switches × channels), twice.
+pub(super) fn turns(net: &Net, bundles: &Bundles, all: u16) -> Option<Vec<u16>> {
+    let mut turns = vec![u16::MAX; net.turns()];
+    let any = Trees::new(net, bundles, &turns, all);
+    let is_hot = any.hot()?;
+    let full: Vec<u64> = (0..net.channels()).filter(|c| is_hot[*c]).map(|c| any.load[c].into()).collect();
+    let level = full.iter().sum::<u64>().div_ceil(full.len().max(1) as u64);
+    for u in 0..net.switches() {
+        for leaving in net.out(u).filter(|c| is_hot[*c]) {
+            for back in net.out(u).filter(|c| !is_hot[net.reverse(*c)]) {
+                turns[net.turn(u, net.slot(back), net.slot(leaving))] = 0;
             }
         }
-        let trees = Trees::new(net, bundles, &turns, all);
-        let is_level = u64::from(trees.most()) <= level + level / SLACK;
-        let is_short = trees.longer(net, &any) <= any.hops.len() / EXCEPTIONS;
-        (is_level && is_short).then_some(Self { turns })
     }
+    let trees = Trees::new(net, bundles, &turns, all);
+    let is_level = u64::from(trees.most()) <= level + level / SLACK;
+    let is_short = trees.longer(net, &any) <= any.hops.len() / EXCEPTIONS;
+    (is_level && is_short).then_some(turns)
 }
 
 /// Whether trees in some layers put no more on any channel than those in others, and are hardly longer.

@@ -3,7 +3,7 @@
 //! routed later. The orders depend on the fabric, the budget and whether there are jobs, never on which.
 
 use super::grid;
-use super::hot::{self, HotFirst};
+use super::hot;
 use super::net::{NONE, Net};
 use super::routing::covers;
 use super::search::Search;
@@ -40,15 +40,15 @@ impl Layers {
         Self { is_learnt_flat, ..Self::with(net, budget, &bundles, known, None) }
     }
 
-    /// Others in which routes start with full channels ([`HotFirst`]), if there are any and shortest routes over
+    /// Others in which routes start with full channels ([`hot`]), if there are any and shortest routes over
     /// them make no channel fuller.
     pub(super) fn hot_first(&self, net: &Net) -> Option<Self> {
         if !self.is_learnt_flat {
             return None;
         }
         let bundles = Bundles::new(net, true);
-        let hot = HotFirst::new(net, &bundles, self.all)?;
-        let first = Self::with(net, self.all.count_ones() as u8, &bundles, None, Some(&hot.turns));
+        let turns = hot::turns(net, &bundles, self.all)?;
+        let first = Self::with(net, self.all.count_ones() as u8, &bundles, None, Some(&turns));
         hot::is_no_worse(net, &bundles, &first, self).then_some(first)
     }
 
@@ -79,8 +79,8 @@ impl Layers {
                 admit(net, last, bundles, refuge_layer, &mut added, &refuge);
             }
         }
-        let any = vec![u16::MAX; net.turns()];
         if !is_known {
+            let any = vec![u16::MAX; net.turns()];
             learn(net, &mut orders, bundles, &mut added, all, only.unwrap_or(&any));
             if !is_indirect(&net.hosts) {
                 repeat(&mut orders, &added);
@@ -90,7 +90,9 @@ impl Layers {
         for (l, order) in orders.iter().enumerate() {
             allow(net, order, bundles, 1 << l, &mut fit);
         }
-        fit.iter_mut().zip(only.unwrap_or(&any)).for_each(|(fit, only)| *fit &= only);
+        if let Some(only) = only {
+            fit.iter_mut().zip(only).for_each(|(fit, only)| *fit &= only);
+        }
         Self { fit, all, refuge_layer, refuge, is_hot_first: only.is_some(), is_learnt_flat: false }
     }
 
