@@ -18,8 +18,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             let packet = &self.packets[self.ins[q as usize].input.head as usize];
             let (link, lane) = (packet.out, u32::from(packet.out_lane));
             if self.can_fill(link, lane, packet.header.flits) {
-                let p = self.take_first(q);
-                self.fill_with((link << self.shift) + lane, q, p);
+                let p = self.ins[q as usize].input.head;
+                self.fill_with(link, lane as u8, q, p);
             } else {
                 // It may choose another output as soon as the next tick.
                 self.idle_at(self.now + 1, RECONSIDER, q, 0);

@@ -15,7 +15,7 @@ use super::settings::Settings;
 use super::state::{Content, In, Link, List, NONE, Out, Packet, Places, Space};
 use super::stats::Stats;
 use super::traffic::{Message, Traffic};
-use super::wheel::{LINES, Wheel};
+use super::wheel::{LINES, Wheel, named};
 use crate::generate::rng::Rng;
 
 pub(super) const ARRIVE: u64 = 0;
@@ -34,11 +34,6 @@ const SMALL: usize = 1 << 13;
 
 /// Reconsiderations in vain, per packet, after which adaptive packets count as stuck.
 const IN_VAIN: u64 = 16;
-
-#[inline]
-fn event(kind: u64, a: u32, b: u32) -> u64 {
-    kind | u64::from(a) << 4 | u64::from(b) << 32
-}
 
 /// Ticks of a packet.
 #[derive(Debug, Clone, Copy)]
@@ -112,11 +107,15 @@ pub struct Simulator<'a, R, T> {
     pub stats: Stats,
     /// log2 of lanes per link.
     pub(super) shift: u32,
+    /// Those of the network.
+    pub(super) channels: u32,
+    pub(super) terminals: u32,
     pub(super) free: u32,
     pub(super) now: u64,
     pub(super) wheel: Wheel,
-    /// By kind of event: the wheel's queue that it usually belongs to.
-    likely: [u8; 8],
+    /// Its queue of arrivals, and that of a packet's time on a cable.
+    arrivals: usize,
+    cables: usize,
     /// Events to come that cannot move a packet by themselves.
     pub(super) idle: usize,
     pub(super) in_vain: u64,
@@ -191,8 +190,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         let slowest = u64::from(full.link.max(full.injection).max(full.ejection).max(full.consumption));
         let cable = u64::from(full.link);
         let delays = vec![cable, cable + link_delay, link_delay, head_delay];
-        let wheel = Wheel::new(delays, (2 * slowest + head_delay).min(1 << 16));
+        let mut wheel = Wheel::new(delays, (2 * slowest + head_delay).min(1 << 16));
         let (cable, head, back) = (wheel.line(cable), wheel.line(head_delay), wheel.line(cable + link_delay));
+        wheel.likely = [head, cable, cable, back, back, cable, 0, 0];
         let adaptive = router.is_adaptive() && settings.reconsider_ps > 0;
         Ok(Self {
             net,
@@ -211,10 +211,13 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             live: 0,
             stats: Stats::new(net.terminals()),
             shift: per_link.trailing_zeros(),
+            channels: net.channels() as u32,
+            terminals: net.terminals() as u32,
             free: NONE,
             now: 0,
             wheel,
-            likely: [head, cable, cable, back, back, cable, 0, 0],
+            arrivals: head.into(),
+            cables: cable.into(),
             idle: 0,
             in_vain: 0,
             stopped: false,
@@ -259,6 +262,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     }
 
     /// Simulates up to and including tick `until`, or to the end.
+    #[inline(never)]
     pub fn run(&mut self, until: u64) -> Ended {
         let mut events = Vec::new();
         self.wake_hosts();
@@ -266,7 +270,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             self.arbitrate();
         }
         loop {
-            if self.live > 0 && self.wheel.len() == self.idle && self.is_stuck() {
+            if self.wheel.len() > self.idle {
+                self.in_vain = 0;
+            } else if self.live > 0 && self.is_stuck() {
                 return Ended::Deadlock;
             }
             let Some(time) = self.wheel.next(until, &mut events) else {
@@ -282,17 +288,70 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                 }
             }
             for line in 0..LINES {
-                while let Some(e) = self.wheel.pop(line) {
-                    if self.fetches {
-                        self.fetch(line);
-                    }
-                    self.handle(e);
-                }
+                self.run_line(line);
             }
             if self.settings.random_arbiter {
                 self.arbitrate();
             }
         }
+    }
+
+    /// What happens in this tick of one queue. Each queue has nearly always events of the same one or two
+    /// kinds; with a loop of its own for each the processor foretells which. One place that tells six kinds
+    /// apart was wrong for a third of all events, and three times more where it asked ahead.
+    #[inline(always)]
+    fn run_line(&mut self, line: usize) {
+        if line == self.arrivals {
+            while let Some(e) = self.wheel.pop(line) {
+                if self.fetches {
+                    self.fetch_arrivals(line);
+                }
+                if e & 15 == ARRIVE {
+                    self.arrive(named(e).0)
+                } else {
+                    self.handle_rare(e)
+                }
+                self.ask_all();
+            }
+        } else if line == self.cables {
+            while let Some(e) = self.wheel.pop(line) {
+                if self.fetches {
+                    self.fetch_cables(line);
+                }
+                self.handle_cable(e);
+            }
+        } else {
+            while let Some(e) = self.wheel.pop(line) {
+                if self.fetches {
+                    self.fetch_credits(line);
+                }
+                if e & 15 == CREDIT {
+                    let (lane, flits) = named(e);
+                    self.take_credit(lane, flits);
+                } else {
+                    self.handle_rare(e);
+                }
+                self.ask_all();
+            }
+        }
+    }
+
+    /// An event of the queue of a packet's time on a cable.
+    #[inline(always)]
+    fn handle_cable(&mut self, e: u64) {
+        let (kind, (a, b)) = (e & 15, named(e));
+        if kind == SENT {
+            self.sent(a, b);
+        } else if kind == THROUGH || kind == READ {
+            self.read(a, b);
+            self.ask_all();
+            if kind == THROUGH {
+                self.sent(a, b >> 28 << 28 | self.full_flits);
+            }
+        } else {
+            self.handle_rare(e);
+        }
+        self.ask_all();
     }
 
     /// With no event under way that moves a packet: nothing will ever move, unless an adaptive
@@ -305,34 +364,17 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         self.in_vain > IN_VAIN * self.reconsider * (self.live + 1)
     }
 
-    /// [`Simulator::handle`] for events of slots.
+    /// Any event.
     #[inline(never)]
     fn handle_rare(&mut self, e: u64) {
-        self.handle(e);
-    }
-
-    #[inline(always)]
-    pub(super) fn handle(&mut self, e: u64) {
-        let (a, b) = ((e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
-        let kind = e & 15;
-        if kind < WAKE {
-            self.in_vain = 0;
-        } else {
+        let (kind, (a, b)) = (e & 15, named(e));
+        if kind >= WAKE {
             self.idle -= 1;
         }
         match kind {
             ARRIVE => self.arrive(a),
-            READ => self.read(a, b),
-            THROUGH => {
-                self.read(a, b);
-                self.ask_all();
-                self.sent(a, b >> 28 << 24 | self.full_flits);
-            }
-            SENT => self.sent(a, b),
-            CREDIT => {
-                *self.credit(a) += b as u16;
-                self.sender_may_send(a >> self.shift);
-            }
+            READ | SENT | THROUGH => self.handle_cable(e),
+            CREDIT => self.take_credit(a, b),
             DELIVER => self.deliver(a),
             WAKE => {
                 if self.hosts[a as usize].wake == self.now {
@@ -345,6 +387,14 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         self.ask_all();
     }
 
+    #[inline(always)]
+    fn take_credit(&mut self, lane: u32, flits: u32) {
+        let link = lane >> self.shift;
+        let place = self.place(link, lane & ((1 << self.shift) - 1));
+        self.space[place].credit += flits as u16;
+        self.sender_may_send(link);
+    }
+
     /// Input lanes that have a new first packet request their outputs.
     #[inline(always)]
     pub(super) fn ask_all(&mut self) {
@@ -353,15 +403,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         }
     }
 
-    /// Something happens later.
-    #[inline(always)]
-    pub(super) fn at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
-        self.wheel.push(self.likely[kind as usize & 7], time, event(kind, a, b));
-    }
-
-    /// The same for what cannot move a packet by itself.
+    /// Something happens later that cannot move a packet by itself.
     pub(super) fn idle_at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
         self.idle += 1;
-        self.at(time, kind, a, b);
+        self.wheel.at(time, kind, a, b);
     }
 }

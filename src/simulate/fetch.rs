@@ -4,12 +4,12 @@
 //! looks at several places far from each other. The queues of the [`wheel`](super::wheel) say long
 //! before what will happen; asked in time, memory is there when it does.
 
-use super::engine::{ARRIVE, CREDIT, DELIVER, READ, SENT, Simulator, THROUGH};
+use super::engine::{ARRIVE, CREDIT, DELIVER, Simulator};
 use super::net::NO_LINK;
 use super::router::Router;
-use super::state::{Link, NONE, Packet};
-use super::switch::in_turn;
+use super::state::{Link, Packet};
 use super::traffic::Traffic;
+use super::wheel::named;
 
 /// How many events ahead: what an event names, what that names, and what that names.
 const AHEAD: [usize; 3] = [16, 9, 4];
@@ -33,179 +33,128 @@ pub(super) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
+/// The same, or any element where there is none. No branch, since nothing foretells these.
+#[inline]
+fn prefetch_some<T>(slice: &[T], index: u32) {
+    let index = index as usize;
+    prefetch(slice, if index < slice.len() { index } else { 0 });
+}
+
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
-    /// For the next events of a queue.
-    #[inline]
-    pub(super) fn fetch(&self, line: usize) {
+    /// For the next events of the queue of arrivals. A packet that is not to arrive may be at no switch.
+    #[inline(always)]
+    pub(super) fn fetch_arrivals(&self, line: usize) {
         let [first, second, third] = self.wheel.peek(line, AHEAD);
-        self.fetch_first(first);
-        self.fetch_second(second);
-        self.fetch_third(third);
+        prefetch(&self.packets, named(first).0 as usize);
+        if second & 15 == ARRIVE {
+            let packet = &self.packets[named(second).0 as usize];
+            let q = (packet.link << self.shift) + u32::from(packet.header.lane);
+            prefetch(&self.links, packet.link as usize);
+            prefetch(&self.ins, q as usize);
+            self.fetch_route(packet);
+        }
+        if third & 15 == ARRIVE {
+            self.fetch_hop(&self.packets[named(third).0 as usize]);
+        }
+    }
+
+    /// For the next events of the queue of a packet's time on a cable. Those that have not read an input lane
+    /// name a small number instead, the place of a lane that does no harm.
+    #[inline(always)]
+    pub(super) fn fetch_cables(&self, line: usize) {
+        let [first, second, third] = self.wheel.peek(line, AHEAD);
+        let (link, b) = named(first);
+        self.fetch_output(link, b >> 28);
+        if self.shift > 2 {
+            // The upper lanes are in another line of the cache.
+            prefetch(&self.outs, ((link << self.shift) + IN_LINE / 4) as usize);
+        }
+        prefetch(&self.ins, b as usize & 0x0fff_ffff);
+        prefetch_some(&self.hosts, link.wrapping_sub(self.channels));
+        let (link, b) = named(second);
+        if let (Some(way), Some(read)) =
+            (self.links.get(link as usize), self.ins.get(b as usize & 0x0fff_ffff))
+        {
+            self.fetch_sender(link, way);
+            prefetch_some(&self.ins, self.next_waiting(link, way));
+            prefetch(&self.links, (b & 0x0fff_ffff) as usize >> self.shift);
+            prefetch_some(&self.packets, read.input.head);
+        }
+        let (link, b) = named(third);
+        if let (Some(way), Some(read)) =
+            (self.links.get(link as usize), self.ins.get(b as usize & 0x0fff_ffff))
+        {
+            self.fetch_waiting(link, way);
+            if let Some(packet) = self.packets.get(read.input.head as usize) {
+                self.fetch_route(packet);
+            }
+        }
+    }
+
+    /// For the next events of a queue of credits.
+    #[inline(always)]
+    pub(super) fn fetch_credits(&self, line: usize) {
+        let [first] = self.wheel.peek(line, [AHEAD[0]]);
+        let lane = named(first).0;
+        let link = lane >> self.shift;
+        self.fetch_output(link, lane & ((1 << self.shift) - 1));
+        prefetch_some(&self.hosts, link.wrapping_sub(self.channels));
     }
 
     /// For the events of the next slot.
     pub(super) fn fetch_slots(&self) {
-        self.wheel.next_slot().for_each(|e| self.fetch_first(e));
-    }
-
-    #[inline]
-    fn fetch_first(&self, e: u64) {
-        let (kind, a, b) = (e & 15, (e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
-        match kind {
-            ARRIVE => prefetch(&self.packets, a as usize),
-            DELIVER => {
+        for e in self.wheel.next_slot() {
+            let (kind, a) = (e & 15, named(e).0);
+            if kind == DELIVER || kind == ARRIVE {
                 prefetch(&self.packets, a as usize);
                 prefetch(&self.contents, a as usize);
+            } else {
+                let link = if kind == CREDIT { a >> self.shift } else { a };
+                self.fetch_output(link, 0);
+                prefetch_some(&self.hosts, link.wrapping_sub(self.channels));
             }
-            READ | THROUGH => {
-                self.fetch_output(a, b >> 28);
-                self.fetch_lanes(a);
-                prefetch(&self.ins, b as usize & 0x0fff_ffff);
-            }
-            SENT => {
-                self.fetch_output(a, 0);
-                self.fetch_lanes(a);
-                match self.sender(a) {
-                    Some(t) => prefetch(&self.hosts, t),
-                    None if self.settings.output_flits == 0 => prefetch(&self.ins, b as usize),
-                    None => {}
-                }
-            }
-            CREDIT => {
-                let link = a >> self.shift;
-                self.fetch_output(link, a & ((1 << self.shift) - 1));
-                if let Some(t) = self.sender(link) {
-                    prefetch(&self.hosts, t);
-                }
-            }
-            _ => {}
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn fetch_output(&self, link: u32, lane: u32) {
         prefetch(&self.links, link as usize);
         prefetch(&self.outs, ((link << self.shift) + lane) as usize);
-        prefetch(&self.space, self.places.of(link, lane));
+        prefetch(&self.space, self.place(link, lane));
     }
 
-    #[inline]
-    fn fetch_second(&self, e: u64) {
-        let (kind, a, b) = (e & 15, (e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
-        match kind {
-            ARRIVE => {
-                let packet = &self.packets[a as usize];
-                let q = (packet.link << self.shift) + u32::from(packet.header.lane);
-                prefetch(&self.links, packet.link as usize);
-                prefetch(&self.ins, q as usize);
-                self.fetch_route(packet);
-            }
-            READ | THROUGH => {
-                self.fetch_read(b & 0x0fff_ffff);
-                self.fetch_lane(self.next_waiting(a));
-            }
-            SENT | CREDIT => {
-                let link = if kind == SENT { a } else { a >> self.shift };
-                if let Some(t) = self.sender(link) {
-                    return self.fetch_packet(self.hosts[t].packet);
-                }
-                let buffered = self.settings.output_flits > 0;
-                if buffered {
-                    self.fetch_packet(self.next_ready(link));
-                } else if kind == SENT {
-                    self.fetch_read(b);
-                }
-                if kind == SENT || !buffered {
-                    self.fetch_lane(self.next_waiting(link));
-                }
-            }
-            _ => {}
+    /// The packet that a cable takes next, from a lane or a terminal.
+    #[inline(always)]
+    fn fetch_sender(&self, link: u32, way: &Link) {
+        let ready = self.outs[self.next_lane(link, way.ready, way.cable_turn)].output.head;
+        prefetch_some(&self.packets, ready);
+        if let Some(t) = self.sender(link) {
+            prefetch_some(&self.packets, self.hosts[t].packet);
         }
-    }
-
-    #[inline]
-    fn fetch_third(&self, e: u64) {
-        let (kind, a, b) = (e & 15, (e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32);
-        match kind {
-            ARRIVE => self.fetch_hop(&self.packets[a as usize]),
-            READ | THROUGH => {
-                self.fetch_next_route(b & 0x0fff_ffff);
-                self.fetch_waiting(a);
-            }
-            SENT if self.sender(a).is_none() => {
-                if self.settings.output_flits == 0 {
-                    self.fetch_next_route(b);
-                }
-                self.fetch_waiting(a);
-            }
-            CREDIT if self.settings.output_flits == 0 => self.fetch_waiting(a >> self.shift),
-            _ => {}
-        }
-    }
-
-    /// For an input lane that will have been read.
-    #[inline]
-    fn fetch_read(&self, q: u32) {
-        prefetch(&self.links, (q >> self.shift) as usize);
-        self.fetch_packet(self.ins[q as usize].input.head);
-    }
-
-    /// What the routing will look at for the next packet of an input lane.
-    #[inline]
-    fn fetch_next_route(&self, q: u32) {
-        if let Some(packet) = self.packets.get(self.ins[q as usize].input.head as usize) {
-            self.fetch_route(packet);
-        }
-    }
-
-    #[inline]
-    fn fetch_packet(&self, p: u32) {
-        if p != NONE {
-            prefetch(&self.packets, p as usize);
-        }
-    }
-
-    #[inline]
-    fn fetch_lane(&self, q: u32) {
-        if q != NONE {
-            prefetch(&self.ins, q as usize);
-        }
-    }
-
-    /// The upper lanes of an output, if they are in another line of the cache.
-    #[inline]
-    fn fetch_lanes(&self, link: u32) {
-        if self.shift > 2 {
-            prefetch(&self.outs, ((link << self.shift) + IN_LINE / 4) as usize);
-        }
-    }
-
-    /// The packet that the cable of a link takes next.
-    #[inline]
-    fn next_ready(&self, link: u32) -> u32 {
-        let Link { ready, cable_turn, .. } = self.links[link as usize];
-        self.first_lane(link, ready, cable_turn).map_or(NONE, |lane| self.outs[lane].output.head)
     }
 
     /// The input lane that the crossbar reads next for a link.
-    #[inline]
-    fn next_waiting(&self, link: u32) -> u32 {
-        let Link { wanted, crossbar_turn, .. } = self.links[link as usize];
-        self.first_lane(link, wanted, crossbar_turn).map_or(NONE, |lane| self.outs[lane].waiting.head)
+    #[inline(always)]
+    fn next_waiting(&self, link: u32, way: &Link) -> u32 {
+        self.outs[self.next_lane(link, way.wanted, way.crossbar_turn)].waiting.head
     }
 
-    /// The first lane of a link in a mask, in turn.
-    #[inline]
-    fn first_lane(&self, link: u32, mask: u16, turn: u8) -> Option<usize> {
-        Some(((link << self.shift) + u32::from(in_turn(mask, turn).next()?)) as usize)
+    /// The first lane of a link in a mask, in turn; any if there is none.
+    #[inline(always)]
+    fn next_lane(&self, link: u32, mask: u16, turn: u8) -> usize {
+        if self.shift == 0 {
+            return link as usize;
+        }
+        let first = mask.rotate_right(u32::from(turn)).trailing_zeros() + u32::from(turn);
+        ((link << self.shift) + (first & ((1 << self.shift) - 1))) as usize
     }
 
     /// The first packet there.
-    #[inline]
-    fn fetch_waiting(&self, link: u32) {
-        let q = self.next_waiting(link);
+    #[inline(always)]
+    fn fetch_waiting(&self, link: u32, way: &Link) {
+        let q = self.next_waiting(link, way);
         if let Some(waiting) = self.ins.get(q as usize) {
-            prefetch(&self.packets, waiting.input.head as usize);
+            prefetch_some(&self.packets, waiting.input.head);
             prefetch(&self.links, (q >> self.shift) as usize);
         }
     }
@@ -230,6 +179,47 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let link = self.router.foresee(packet.at, &packet.header);
         if link != NO_LINK {
             self.fetch_output(link, packet.header.lane.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::generate;
+    use crate::model::{Demand, LayerBudget};
+    use crate::route::{self, EngineOptions};
+    use crate::simulate::adaptive::Distances;
+    use crate::simulate::traffic::script::{Exchange, Script};
+    use crate::simulate::{AnyRouter, Net, Settings, TableRouter};
+
+    fn outcome(net: &Net, settings: Settings, router: &AnyRouter<'_>, fetches: bool) -> String {
+        let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 40);
+        let mut simulator = Simulator::new(net, settings, router, script, 1).unwrap();
+        simulator.fetches = fetches;
+        let ended = simulator.run(u64::MAX);
+        format!("{ended:?} {:?} {:?}", simulator.stats, simulator.busy())
+    }
+
+    #[test]
+    fn asking_ahead_changes_nothing() {
+        let fabric = generate("torus:4x4,hosts=3").unwrap();
+        let engine = route::engine("torus", &EngineOptions::default()).unwrap();
+        let tables = engine.route(&fabric, &Demand::oblivious(), LayerBudget::new(8).unwrap()).unwrap();
+        let net = Net::of_fabric(&fabric);
+        let far = Distances::new(&net).unwrap();
+        let routers = [
+            AnyRouter::Table(TableRouter::new(&fabric, &net, &tables).unwrap()),
+            AnyRouter::adaptive("minimal", &net, &far, 8, 1).unwrap(),
+        ];
+        // With a switch that takes as long as a packet, deliveries are in the queue of arrivals.
+        let slow = Settings { switch_delay_ps: 16_000, ..Settings::phits() };
+        for settings in [Settings::phits(), slow, Settings { output_flits: 0, ..slow }] {
+            for router in &routers {
+                let [with, without] = [true, false].map(|f| outcome(&net, settings, router, f));
+                assert_eq!(with, without, "{settings:?}");
+                assert!(with.starts_with("Finished"), "{with}");
+            }
         }
     }
 }

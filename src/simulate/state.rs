@@ -51,9 +51,20 @@ pub(super) const SENDING: u32 = 1 << 16;
 pub(super) const FILLING: u32 = 0xffff;
 
 /// Whether the crossbar cannot begin to fill the buffer of a lane now, by what the link is doing.
-#[inline]
+#[inline(always)]
 pub(super) fn is_filling(doing: u32, lane: u32, parallel: u32) -> bool {
-    doing & (1 << lane) != 0 || (parallel > 0 && (doing & FILLING).count_ones() >= parallel)
+    doing & (1 << lane) != 0 || is_full(doing, parallel)
+}
+
+/// Whether the crossbar fills so many buffers of the link that it cannot begin with any other.
+#[inline(always)]
+pub(super) fn is_full(doing: u32, parallel: u32) -> bool {
+    // Counting bits takes a dozen instructions, and one at a time is usual.
+    match parallel {
+        0 => false,
+        1 => doing & FILLING != 0,
+        _ => (doing & FILLING).count_ones() >= parallel,
+    }
 }
 
 /// One lane of one link at its sender. Indexed `link * lanes + lane`, like [`In`].

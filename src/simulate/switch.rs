@@ -4,15 +4,15 @@
 
 use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
 use super::router::{Hop, Router};
-use super::state::{FILLING, Link, List, NONE, Packet, SENDING, Space, is_filling, view};
+use super::state::{FILLING, Link, NONE, Packet, SENDING, Space, is_filling, is_full, view};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The terminal that sends on a link, if one does.
     #[inline(always)]
     pub(super) fn sender(&self, link: u32) -> Option<usize> {
-        let terminal = (link as usize).wrapping_sub(self.net.channels());
-        (terminal < self.net.terminals()).then_some(terminal)
+        let terminal = link.wrapping_sub(self.channels);
+        (terminal < self.terminals).then_some(terminal as usize)
     }
 
     #[inline(always)]
@@ -33,7 +33,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     /// The cable of `link` is free again. `b` is the input lane that was read, without output
-    /// buffers; else lane and flits.
+    /// buffers; else lane (from bit 28) and flits.
     #[inline(always)]
     pub(super) fn sent(&mut self, link: u32, b: u32) {
         self.links[link as usize].doing &= !SENDING;
@@ -42,10 +42,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         if self.settings.output_flits == 0 {
             self.finish_read(b);
-            self.send(link);
         } else {
-            *self.room((link << self.shift) + (b >> 24)) += b as u16;
-            self.send(link);
+            let place = self.place(link, b >> 28);
+            self.space[place].room += b as u16;
+        }
+        self.send(link);
+        if self.settings.output_flits > 0 {
             self.fill(link);
         }
     }
@@ -55,48 +57,51 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let packet = &mut self.packets[p as usize];
         packet.next = NONE;
         let q = (packet.link << self.shift) + u32::from(packet.header.lane);
-        let list = &mut self.ins[q as usize].input;
-        if list.head == NONE {
-            *list = List { head: p, tail: p };
-            if !self.ins[q as usize].read {
+        let own = &mut self.ins[q as usize];
+        let last = std::mem::replace(&mut own.input.tail, p);
+        if own.input.head == NONE {
+            own.input.head = p;
+            if !own.read {
                 self.request(q);
             }
         } else {
-            let last = std::mem::replace(&mut list.tail, p);
             self.packets[last as usize].next = p;
         }
     }
 
-    /// The first packet of an input lane is new there.
+    /// The first packet of an input lane is new there: it chooses, or waits for its port.
+    #[inline(always)]
     pub(super) fn request(&mut self, q: u32) {
-        if self.settings.random_arbiter {
-            return self.asking.push(q);
-        }
-        if self.reconsider > 0 {
-            self.turns[q as usize] = self.turns[q as usize].wrapping_add(1);
-        }
         let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
         if limit > 0 && link.reading >= limit {
             link.parked |= 1 << (q & ((1 << self.shift) - 1));
+            self.count_turn(q);
         } else {
-            self.choose(q);
+            self.ask(q);
         }
     }
 
-    /// Where a lane is in [`Simulator::space`].
-    #[inline(always)]
-    pub(super) fn place(&self, lane: u32) -> usize {
-        self.places.of(lane >> self.shift, lane & ((1 << self.shift) - 1))
+    /// The same for a port that is not busy.
+    fn ask(&mut self, q: u32) {
+        if self.settings.random_arbiter {
+            return self.asking.push(q);
+        }
+        self.count_turn(q);
+        self.choose(q);
     }
+
     #[inline(always)]
-    pub(super) fn credit(&mut self, lane: u32) -> &mut u16 {
-        let place = self.place(lane);
-        &mut self.space[place].credit
+    fn count_turn(&mut self, q: u32) {
+        if self.reconsider > 0 {
+            self.turns[q as usize] = self.turns[q as usize].wrapping_add(1);
+        }
     }
+
+    /// Where a lane of a link is in [`Simulator::space`].
     #[inline(always)]
-    fn room(&mut self, lane: u32) -> &mut u16 {
-        let place = self.place(lane);
-        &mut self.space[place].room
+    pub(super) fn place(&self, link: u32, lane: u32) -> usize {
+        // In the order of lanes themselves no multiplication is needed.
+        if self.looks_around { self.places.of(link, lane) } else { ((link << self.shift) + lane) as usize }
     }
 
     #[inline(always)]
@@ -106,33 +111,44 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
-    pub(super) fn choose(&mut self, q: u32) {
-        let hop = self.ask_router(q);
-        let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
+    #[inline(always)]
+    fn choose(&mut self, q: u32) {
+        let p = self.ins[q as usize].input.head;
+        let packet = &mut self.packets[p as usize];
+        let hop = self.router.hop(packet.at, &packet.header, &view!(self), &mut self.rng);
         packet.take_hop(hop);
-        let need = i32::from(packet.header.flits) << u32::from(hop.bubble);
+        let need = u32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;
-        let lane = (hop.link << self.shift) + u32::from(hop.lane);
-        let doing = self.links[hop.link as usize].doing;
+        let Link { doing, wanted, .. } = self.links[hop.link as usize];
         let blocked = match buffered {
             true => is_filling(doing, hop.lane.into(), self.settings.parallel_fills.into()),
             false => doing & SENDING != 0,
         };
-        if blocked {
-            self.enqueue(q, hop);
-        } else if self.links[hop.link as usize].wanted != 0 {
-            self.enqueue(q, hop);
+        if !blocked && wanted == 0 {
+            let Space { credit, room } = self.space[self.place(hop.link, hop.lane.into())];
+            if need <= u32::from(if buffered { room } else { credit }) {
+                // Nobody else wants the link: no need to wait in a list.
+                return self.move_on(hop.link, hop.lane, q, p);
+            }
+        }
+        self.enqueue(q, hop);
+        if !blocked && wanted != 0 {
             self.output_may_move(hop.link);
-        } else if need <= i32::from(if buffered { *self.room(lane) } else { *self.credit(lane) }) {
-            // Nobody else wants the link: no need to wait in a list.
-            let p = self.take_first(q);
-            return if buffered { self.fill_with(lane, q, p) } else { self.send_from(lane, q, p) };
-        } else {
-            self.enqueue(q, hop);
         }
         if self.reconsider > 0 && self.ins[q as usize].waits > 0 {
             let turn = u32::from(self.turns[q as usize]);
             self.idle_at(self.now + self.reconsider, RECONSIDER, q, turn);
+        }
+    }
+
+    /// A packet leaves an input lane for another lane, the output buffer of which has room, or without these
+    /// the cable.
+    #[inline(always)]
+    fn move_on(&mut self, link: u32, lane: u8, q: u32, p: u32) {
+        if self.settings.output_flits > 0 {
+            self.fill_with(link, lane, q, p);
+        } else {
+            self.send_from(link, lane, q, p);
         }
     }
 
@@ -216,7 +232,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     ) -> Option<(u8, u32)> {
         for v in in_turn(mask, from) {
             let target = (link << self.shift) + u32::from(v);
-            let free = free(&self.space[self.place(target)]);
+            let free = free(&self.space[self.place(link, v.into())]);
             if free == 0 {
                 continue;
             }
@@ -235,8 +251,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         None
     }
 
-    /// Takes the first packet of an input lane that waits for another lane out of it, or parks the
-    /// input lane if its port is busy.
+    /// An input lane no longer waits for another lane; its first packet, unless the port is busy: then the
+    /// lane is parked.
+    #[inline(always)]
     fn take(&mut self, q: u32, out: u32, out_lane: u8) -> Option<u32> {
         self.dequeue(q, out, out_lane);
         let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
@@ -244,31 +261,32 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             link.parked |= 1 << (q & ((1 << self.shift) - 1));
             return None;
         }
-        Some(self.take_first(q))
+        Some(self.ins[q as usize].input.head)
     }
 
+    /// The first packet of an input lane leaves it, and is being `read` if that takes time. Whether
+    /// there is another one behind.
     #[inline(always)]
-    pub(super) fn take_first(&mut self, q: u32) -> u32 {
-        let p = self.ins[q as usize].input.head;
+    fn leave(&mut self, q: u32, p: u32, read: bool) -> bool {
         let packet = &mut self.packets[p as usize];
-        let list = &mut self.ins[q as usize].input;
-        list.head = packet.next;
-        if list.head == NONE {
-            list.tail = NONE;
-        }
-        packet.next = NONE;
+        let next = std::mem::replace(&mut packet.next, NONE);
         let hop = packet.hop();
-        packet.header.hops += u8::from((hop.link as usize) < self.net.channels());
+        packet.header.hops += u8::from(hop.link < self.channels);
         self.router.taken(&mut packet.header, hop);
         packet.header.lane = hop.lane;
-        p
+        let own = &mut self.ins[q as usize];
+        own.input.head = next;
+        own.read = read;
+        self.links[(q >> self.shift) as usize].reading += u8::from(read);
+        next != NONE
     }
 
     /// The crossbar moves packets into the output buffer of a link.
     #[inline(always)]
     pub(super) fn fill(&mut self, link: u32) {
         let Link { wanted, doing, .. } = self.links[link as usize];
-        if wanted & !(doing & FILLING) as u16 != 0 {
+        let some = wanted & !(doing & FILLING) as u16 != 0;
+        if some && !is_full(doing, self.settings.parallel_fills.into()) {
             self.fill_wanted(link);
         }
     }
@@ -276,51 +294,52 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn fill_wanted(&mut self, link: u32) {
         loop {
             let Link { wanted, crossbar_turn, doing, .. } = self.links[link as usize];
-            let parallel = u32::from(self.settings.parallel_fills);
             let wanted = wanted & !(doing & FILLING) as u16;
-            if wanted == 0 || (parallel > 0 && (doing & FILLING).count_ones() >= parallel) {
+            if wanted == 0 || is_full(doing, self.settings.parallel_fills.into()) {
                 return;
             }
             let Some((v, q)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
             let Some(p) = self.take(q, link, v) else { continue };
-            self.fill_with((link << self.shift) + u32::from(v), q, p);
+            self.fill_with(link, v, q, p);
         }
     }
 
-    /// The crossbar moves a packet from an input lane into the output buffer of another lane.
+    /// The crossbar moves the first packet `p` of an input lane into the output buffer of another lane.
     #[inline(always)]
-    pub(super) fn fill_with(&mut self, target: u32, q: u32, p: u32) {
-        let (link, v) = (target >> self.shift, (target & ((1 << self.shift) - 1)) as u8);
-        self.links[link as usize].crossbar_turn = (v + 1) & 15;
+    pub(super) fn fill_with(&mut self, link: u32, v: u8, q: u32, p: u32) {
+        let takes_time = self.fill > 0.0;
+        let more = self.leave(q, p, takes_time);
         let Packet { header, mut ticks, tail, bytes, .. } = self.packets[p as usize];
-        if self.links[link as usize].to == NONE {
+        let place = self.place(link, v.into());
+        let way = &mut self.links[link as usize];
+        way.crossbar_turn = (v + 1) & 15;
+        way.doing |= u32::from(takes_time) << v;
+        let Link { doing, ready, to, .. } = *way;
+        if to == NONE {
             ticks = self.times(bytes).ejection;
         }
         let flits = u32::from(header.flits);
-        *self.room(target) -= header.flits;
         let read = (self.now + self.filling_time(ticks)).max(tail);
-        self.at(read + self.credit_delay, CREDIT, q, flits);
+        self.wheel.at(read + self.credit_delay, CREDIT, q, flits);
         let mut reading = None;
-        if self.fill > 0.0 {
-            self.links[link as usize].doing |= 1 << v;
-            self.start_read(q);
+        if takes_time {
             reading = Some((read, u32::from(v) << 28 | q));
-        } else if self.ins[q as usize].input.head != NONE {
+        } else if more {
             self.todo.push(q);
         }
-        let Link { doing, ready, .. } = self.links[link as usize];
+        let space = &mut self.space[place];
+        space.room -= header.flits;
         let idle = doing & SENDING == 0 && ready == 0 && !self.settings.random_arbiter;
-        if idle && *self.credit(target) >= header.flits {
-            *self.credit(target) -= header.flits;
-            self.links[link as usize].cable_turn = (v + 1) & 15;
-            return self.depart(p, link, u32::from(v) << 24 | flits, reading);
+        if idle && space.credit >= header.flits {
+            space.credit -= header.flits;
+            return self.depart(p, link, v, u32::from(v) << 28 | flits, reading);
         }
         if let Some((read, what)) = reading {
-            self.at(read, READ, link, what);
+            self.wheel.at(read, READ, link, what);
         }
-        let list = &mut self.outs[target as usize].output;
+        let list = &mut self.outs[((link << self.shift) + u32::from(v)) as usize].output;
         let last = std::mem::replace(&mut list.tail, p);
-        if last == NONE {
+        if ready & 1 << v == 0 {
             list.head = p;
             self.links[link as usize].ready |= 1 << v;
         } else {
@@ -335,27 +354,24 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         if self.fill == 1.0 { u64::from(ticks) } else { (f64::from(ticks) * self.fill).ceil() as u64 }
     }
 
-    pub(super) fn start_read(&mut self, q: u32) {
-        self.ins[q as usize].read = true;
-        self.links[(q >> self.shift) as usize].reading += 1;
-    }
-
     /// An input lane has been read: its next packet may ask, after parked lanes of the same port.
     #[inline(always)]
     pub(super) fn finish_read(&mut self, q: u32) {
         let (link, own) = (q >> self.shift, q & ((1 << self.shift) - 1));
-        self.ins[q as usize].read = false;
-        self.links[link as usize].reading -= 1;
-        if self.ins[q as usize].input.head != NONE {
-            self.links[link as usize].parked |= 1 << own;
-        }
+        let lane = &mut self.ins[q as usize];
+        lane.read = false;
+        let more = lane.input.head != NONE;
+        let port = &mut self.links[link as usize];
+        port.reading -= 1;
+        port.parked |= u16::from(more) << own;
         let limit = self.settings.parallel_reads;
-        for v in in_turn(self.links[link as usize].parked, own as u8 + 1) {
-            if limit > 0 && self.links[link as usize].reading >= limit {
+        for v in in_turn(port.parked, own as u8 + 1) {
+            let port = &mut self.links[link as usize];
+            if limit > 0 && port.reading >= limit {
                 break;
             }
-            self.links[link as usize].parked &= !(1 << v);
-            self.request((link << self.shift) + u32::from(v));
+            port.parked &= !(1 << v);
+            self.ask((link << self.shift) + u32::from(v));
         }
     }
 
@@ -379,27 +395,24 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             return;
         }
         for v in in_turn(ready, cable_turn) {
-            let target = (link << self.shift) + u32::from(v);
-            let place = self.place(target);
+            let place = self.place(link, v.into());
             let credit = &mut self.space[place].credit;
             if *credit == 0 {
                 continue;
             }
-            let p = self.outs[target as usize].output.head;
+            let list = &mut self.outs[((link << self.shift) + u32::from(v)) as usize].output;
+            let p = list.head;
             let packet = &self.packets[p as usize];
             let flits = packet.header.flits;
             if *credit < flits {
                 continue;
             }
             *credit -= flits;
-            let list = &mut self.outs[target as usize].output;
             list.head = packet.next;
             if packet.next == NONE {
-                list.tail = NONE;
                 self.links[link as usize].ready &= !(1 << v);
             }
-            self.links[link as usize].cable_turn = (v + 1) & 15;
-            return self.depart(p, link, u32::from(v) << 24 | u32::from(flits), None);
+            return self.depart(p, link, v, u32::from(v) << 28 | u32::from(flits), None);
         }
     }
 
@@ -411,28 +424,29 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             }
             let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
             let Some(p) = self.take(q, link, v) else { continue };
-            self.send_from((link << self.shift) + u32::from(v), q, p);
+            self.send_from(link, v, q, p);
         }
     }
 
-    /// Without output buffers: a packet goes from an input lane to the cable.
-    fn send_from(&mut self, target: u32, q: u32, p: u32) {
-        let (link, v) = (target >> self.shift, (target & ((1 << self.shift) - 1)) as u8);
-        self.links[link as usize].cable_turn = (v + 1) & 15;
+    /// Without output buffers: the first packet `p` goes from an input lane to the cable.
+    #[inline(always)]
+    fn send_from(&mut self, link: u32, v: u8, q: u32, p: u32) {
+        self.leave(q, p, true);
         let Packet { header, ticks, tail, .. } = self.packets[p as usize];
-        *self.credit(target) -= header.flits;
-        self.start_read(q);
+        let place = self.place(link, v.into());
+        self.space[place].credit -= header.flits;
         let read = (self.now + u64::from(ticks)).max(tail);
-        self.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
-        self.depart(p, link, q, None);
+        self.wheel.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.depart(p, link, v, q, None);
     }
 
-    /// A packet starts on a cable. `sent` is for [`Simulator::sent`]; `read` is the end of its way
+    /// A packet starts on a lane of a cable. `sent` is for [`Simulator::sent`]; `read` is the end of its way
     /// through the crossbar, if that is not to come yet.
     #[inline(always)]
-    pub(super) fn depart(&mut self, p: u32, link: u32, sent: u32, read: Option<(u64, u32)>) {
+    fn depart(&mut self, p: u32, link: u32, v: u8, sent: u32, read: Option<(u64, u32)>) {
         self.stats.links += 1;
         let way = &mut self.links[link as usize];
+        way.cable_turn = (v + 1) & 15;
         way.doing |= SENDING;
         let packet = &mut self.packets[p as usize];
         (packet.link, packet.at) = (link, way.to);
@@ -442,9 +456,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         // Behind a slower cable the last byte leaves when it is there.
         let end = (self.now + u64::from(packet.ticks)).max(packet.tail);
         packet.tail = end + self.link_delay;
-        self.links[link as usize].busy += end - self.now;
+        way.busy += end - self.now;
         self.end_sending(end, link, sent, read);
-        self.at(self.now + self.head_delay, ARRIVE, p, 0);
+        self.wheel.at(self.now + self.head_delay, ARRIVE, p, 0);
     }
 
     /// A packet will have left the crossbar, if that is not to come yet, and the cable of `link`
@@ -452,13 +466,13 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline(always)]
     pub(super) fn end_sending(&mut self, end: u64, link: u32, sent: u32, read: Option<(u64, u32)>) {
         match read {
-            Some((time, what)) if time == end && sent & 0xff_ffff == self.full_flits => {
-                return self.at(end, THROUGH, link, what);
+            Some((time, what)) if time == end && sent & 0x0fff_ffff == self.full_flits => {
+                return self.wheel.at(end, THROUGH, link, what);
             }
-            Some((time, what)) => self.at(time, READ, link, what),
+            Some((time, what)) => self.wheel.at(time, READ, link, what),
             None => {}
         }
-        self.at(end, SENT, link, sent);
+        self.wheel.at(end, SENT, link, sent);
     }
 }
 

@@ -7,14 +7,16 @@ use super::traffic::{Delivery, Next, Traffic};
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Ticks of a packet with that much payload.
+    #[inline(always)]
     pub(super) fn times(&self, bytes: u32) -> Times {
         if bytes == self.settings.mtu { self.full_packet } else { Times::of(&self.settings, bytes) }
     }
 
     /// A packet starts on the cable to its terminal.
+    #[inline(always)]
     pub(super) fn eject(&mut self, p: u32, link: u32, sent: u32, read: Option<(u64, u32)>) {
-        let Times { ejection, consumption, .. } = self.times(self.packets[p as usize].bytes);
         let packet = &self.packets[p as usize];
+        let Times { ejection, consumption, .. } = self.times(packet.bytes);
         // The last byte cannot leave before it is there.
         let done = (self.now + u64::from(ejection)).max(packet.tail);
         let until = &mut self.consumed[packet.header.dst as usize];
@@ -23,17 +25,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         *until = consumed;
         self.links[link as usize].busy += done - self.now;
         self.end_sending(done, link, sent, read);
-        self.at(consumed, DELIVER, p, 0);
+        self.wheel.at(consumed, DELIVER, p, 0);
     }
 
     pub(super) fn deliver(&mut self, p: u32) {
-        let Packet { header, link, bytes, .. } = self.packets[p as usize];
+        let packet = &mut self.packets[p as usize];
+        let Packet { header, link, bytes, .. } = *packet;
+        packet.next = self.free;
         let Content { tag, last, born } = self.contents[p as usize];
-        self.packets[p as usize].next = self.free;
         self.free = p;
         self.live -= 1;
         let q = (link << self.shift) + u32::from(header.lane);
-        self.at(self.now + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.wheel.at(self.now + self.link_delay, CREDIT, q, u32::from(header.flits));
         self.stats.delivered(&header, bytes, born, self.now);
         let delivery = Delivery { src: header.src, dst: header.dst, bytes, tag, last, born };
         self.traffic.delivered(&delivery, self.now, &mut self.wake);
@@ -58,32 +61,37 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     pub(super) fn inject_now(&mut self, t: u32) {
-        let link = self.net.injection(t);
+        let link = self.channels + t;
         if self.links[link as usize].doing & SENDING != 0 {
             return;
         }
-        if self.hosts[t as usize].packet == NONE && !self.make_packet(t) {
-            return;
+        let mut p = self.hosts[t as usize].packet;
+        if p == NONE {
+            if !self.make_packet(t) {
+                return;
+            }
+            p = self.hosts[t as usize].packet;
         }
-        let p = self.hosts[t as usize].packet;
         let Packet { header, bytes, .. } = self.packets[p as usize];
         let flits = header.flits;
         let lanes = if self.any_first_lane { 0..self.router.lanes() } else { header.lane..header.lane + 1 };
-        let has_room = |v: &u8| self.space[self.place((link << self.shift) + u32::from(*v))].credit >= flits;
+        let has_room = |v: &u8| self.space[self.place(link, (*v).into())].credit >= flits;
         let Some(lane) = lanes.into_iter().find(has_room) else { return };
-        *self.credit((link << self.shift) + u32::from(lane)) -= flits;
-        self.packets[p as usize].header.lane = lane;
+        let place = self.place(link, lane.into());
+        self.space[place].credit -= flits;
         self.hosts[t as usize].packet = NONE;
         let on_cable = u64::from(self.times(bytes).injection);
         let packet = &mut self.packets[p as usize];
+        packet.header.lane = lane;
         packet.link = link;
         packet.tail = self.now + self.link_delay + on_cable;
-        self.links[link as usize].doing |= SENDING;
-        self.links[link as usize].busy += on_cable;
+        let way = &mut self.links[link as usize];
+        way.doing |= SENDING;
+        way.busy += on_cable;
         self.stats.links += 1;
         self.stats.injected(t, bytes);
-        self.at(self.now + on_cable, SENT, link, 0);
-        self.at(self.now + self.head_delay, ARRIVE, p, 0);
+        self.wheel.at(self.now + on_cable, SENT, link, 0);
+        self.wheel.at(self.now + self.head_delay, ARRIVE, p, 0);
     }
 
     /// Makes a terminal's next packet; `false` if it has nothing to send now.

@@ -14,11 +14,23 @@ use super::state::NONE;
 /// Most delays with a queue of their own.
 pub(super) const LINES: usize = 4;
 
+#[inline(always)]
+fn event(kind: u64, a: u32, b: u32) -> u64 {
+    kind | u64::from(a) << 4 | u64::from(b) << 32
+}
+
+/// The two numbers of an event.
+#[inline(always)]
+pub(super) fn named(e: u64) -> (u32, u32) {
+    ((e >> 4) as u32 & 0x0fff_ffff, (e >> 32) as u32)
+}
+
 /// Not an event.
-pub(super) const NO_EVENT: u64 = u64::MAX;
+const NO_EVENT: u64 = u64::MAX;
 
 /// Events that come after one delay: a ring of times and events.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Line {
     delay: u64,
     /// Time of the first event; `u64::MAX` for none.
@@ -35,7 +47,7 @@ impl Line {
         Self { delay, first: u64::MAX, head: 0, tail: 0, ring: vec![(0, 0); 64] }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, time: u64, event: u64) {
         let size = self.ring.len();
         if self.tail - self.head == size {
@@ -43,9 +55,8 @@ impl Line {
         }
         let mask = self.ring.len() - 1;
         self.ring[self.tail & mask] = (time, event);
-        if self.tail == self.head {
-            self.first = time;
-        }
+        // Times only grow in a queue, so this is a change only for an empty one: no branch to predict.
+        self.first = self.first.min(time);
         self.tail += 1;
     }
 
@@ -77,6 +88,8 @@ pub(super) struct Wheel {
     far: BinaryHeap<Reverse<(u64, u64, u64)>>,
     inserted: u64,
     now: u64,
+    /// By kind of event: the place of the queue that it usually belongs to.
+    pub(super) likely: [u8; 8],
 }
 
 impl Wheel {
@@ -99,6 +112,7 @@ impl Wheel {
             far: BinaryHeap::new(),
             inserted: 0,
             now: 0,
+            likely: [0; 8],
         }
     }
 
@@ -112,9 +126,15 @@ impl Wheel {
         self.lines.iter().position(|l| l.delay == delay).unwrap_or(0) as u8
     }
 
+    /// Adds an event of two numbers, the first below 2^28, in the queue of its kind if that has its delay.
+    #[inline(always)]
+    pub(super) fn at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
+        self.push(self.likely[kind as usize & 7], time, event(kind, a, b));
+    }
+
     /// Adds an event; `time` must be later than the last tick. `likely` is the place of the
     /// queue that it probably belongs to.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, likely: u8, time: u64, event: u64) {
         debug_assert!(time > self.now);
         let line = &mut self.lines[usize::from(likely) % LINES];
@@ -205,7 +225,7 @@ impl Wheel {
     }
 
     /// The events so many places behind the next one of a queue, or [`NO_EVENT`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn peek<const N: usize>(&self, line: usize, ahead: [usize; N]) -> [u64; N] {
         let line = &self.lines[line % LINES];
         let (mask, left) = (line.ring.len() - 1, line.tail - line.head);

@@ -116,7 +116,9 @@ impl Script {
             Exchange::Shift if step % 2 == 0 => step / 2 + 1,
             Exchange::Shift => n - (step / 2 + 1),
         };
-        Some(self.members[((place + shift) % n) as usize])
+        // Both are below n: no division.
+        let to = place + shift;
+        Some(self.members[(if to < n { to } else { to - n }) as usize])
     }
 }
 
