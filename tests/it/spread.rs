@@ -1,9 +1,10 @@
 //! Routes are spread over all layers of the budget, and what that is worth.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sarouter::generate::generate;
-use sarouter::model::{Demand, Fabric, Group, LayerBudget, Tables};
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::simulate::traffic::script::{Exchange, Script};
 use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
@@ -46,6 +47,23 @@ fn no_layer_has_twice_its_share() {
         let count = on_layers(&fabric, &tables, 8);
         let share = count.iter().sum::<usize>() / 8;
         assert!(count.iter().all(|n| (1..2 * share).contains(n)), "{name} on {spec}: {count:?}");
+    }
+}
+
+/// In a tree any layer takes any route: all have as many, and a switch's routes to terminals of another
+/// are on several.
+#[test]
+fn in_trees_layers_are_level() {
+    let fabric = generate("kary:6,3,hosts=8").unwrap();
+    for name in ["balanced", "dfsssp", "sar"] {
+        let tables = route(name, &fabric, &Demand::oblivious(), 8, &EngineOptions::default());
+        let count = on_layers(&fabric, &tables, 8);
+        let share = count.iter().sum::<usize>() / 8;
+        assert!(count.iter().all(|n| n.abs_diff(share) * 10 < share), "{name}: {count:?}");
+        let (from, to) = (fabric.terminals()[0].switch, fabric.terminals()[8].switch);
+        let layer = |t: &TerminalId| tables.layer(from, fabric.dest_of_terminal(*t));
+        let several: BTreeSet<_> = fabric.attached(to).iter().map(layer).collect();
+        assert!(from != to && several.len() > 1, "{name}: {several:?}");
     }
 }
 

@@ -32,12 +32,17 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes.
-    pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8) -> Self {
+    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes, starting with
+    /// up*/down* orders: in a tree after some switches were [`raised`], unless there are no jobs and its
+    /// cables join neighbouring levels only, so that all shortest routes climb alike.
+    pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8, has_jobs: bool) -> Self {
         let known = grid::keys(fabric, net, budget);
-        let is_learnt_flat = known.is_none() && !is_indirect(&net.hosts);
+        let (is_known, is_tree) = (known.is_some(), is_indirect(&net.hosts));
+        let may_raise = is_tree && (has_jobs || !joins_neighbouring(net, &levels(net)));
+        let keys = known.unwrap_or_else(|| climbing_keys(net, budget, may_raise));
+        let is_learnt_flat = !is_known && !is_tree;
         let bundles = Bundles::new(net, is_learnt_flat);
-        Self { is_learnt_flat, ..Self::with(net, budget, &bundles, known, None) }
+        Self { is_learnt_flat, ..Self::with(net, &bundles, &keys, is_known, None) }
     }
 
     /// Others in which routes start with full channels ([`hot`]), if there are any and shortest routes over
@@ -48,32 +53,18 @@ impl Layers {
         }
         let bundles = Bundles::new(net, true);
         let turns = hot::turns(net, &bundles, self.all)?;
-        let first = Self::with(net, self.all.count_ones() as u8, &bundles, None, Some(&turns));
+        let keys = climbing_keys(net, self.all.count_ones() as u8, false);
+        let first = Self::with(net, &bundles, &keys, false, Some(&turns));
         hot::is_no_worse(net, &bundles, &first, self).then_some(first)
     }
 
-    /// Layers with orders by these keys for each, or that are learnt over the turns `only`.
-    fn with(
-        net: &Net,
-        budget: u8,
-        bundles: &Bundles,
-        known: Option<Vec<Vec<u32>>>,
-        only: Option<&[u16]>,
-    ) -> Self {
-        let all = (1u16 << budget) - 1;
-        let refuge_layer = 1 << (budget - 1);
+    /// Layers with orders by these keys for each; those that are not known learn more, over the turns `only`.
+    fn with(net: &Net, bundles: &Bundles, keys: &[Vec<u32>], is_known: bool, only: Option<&[u16]>) -> Self {
+        let all = (1u16 << keys.len()) - 1;
+        let refuge_layer = 1 << (keys.len() - 1);
         let mut added = vec![0u16; net.turns()];
-        let (mut orders, refuge, is_known) = match known {
-            Some(keys) => {
-                let orders: Vec<AcyclicLayer> = keys.iter().map(|keys| ordered(net, keys)).collect();
-                (orders, spanning_tree(net, &levels(net)), true)
-            }
-            None => {
-                let levels = levels(net);
-                let orders = (0..budget).map(|l| ordered(net, &up_down_keys(net, &raised(net, &levels, l))));
-                (orders.collect(), spanning_tree(net, &levels), false)
-            }
-        };
+        let mut orders: Vec<AcyclicLayer> = keys.iter().map(|keys| ordered(net, keys)).collect();
+        let refuge = spanning_tree(net, &levels(net));
         if let Some(last) = orders.last_mut() {
             if !is_known || !is_complete(net, last, bundles, refuge_layer) {
                 admit(net, last, bundles, refuge_layer, &mut added, &refuge);
@@ -210,6 +201,11 @@ fn levels(net: &Net) -> Vec<u32> {
     levels
 }
 
+/// Whether each cable joins switches of neighbouring levels.
+fn joins_neighbouring(net: &Net, levels: &[u32]) -> bool {
+    (0..net.channels()).all(|c| levels[net.from(c)].abs_diff(levels[net.to(c)]) == 1)
+}
+
 /// A switch halfway along a long shortest route of a part.
 fn middle(net: &Net, part: usize) -> usize {
     let farthest = |hops: &[u32]| {
@@ -220,6 +216,13 @@ fn middle(net: &Net, part: usize) -> usize {
     let other = net.hops_from([farthest(&one)]);
     let reached = (0..net.switches()).filter(|s| one[*s] != u32::MAX);
     reached.min_by_key(|s| (one[*s].max(other[*s]), one[*s] + other[*s])).unwrap_or(part)
+}
+
+/// Keys of up*/down* orders for each layer.
+fn climbing_keys(net: &Net, budget: u8, may_raise: bool) -> Vec<Vec<u32>> {
+    let levels = levels(net);
+    let of = |l| if may_raise { raised(&levels, l) } else { levels.clone() };
+    (0..budget).map(|l| up_down_keys(net, &of(l))).collect()
 }
 
 /// Up*/down*: all channels that lead up, the lowest first, then all that lead down, the highest
@@ -236,14 +239,14 @@ fn up_down_keys(net: &Net, levels: &[u32]) -> Vec<u32> {
     (0..net.channels()).map(|c| key(net.from(c), net.to(c))).collect()
 }
 
-/// Levels for a layer's order: as they are for the first layer, and in a tree (where some switches
-/// have no hosts) with a third of the switches of one level above all others for each other layer.
+/// Levels for a layer's order in a tree, where some switches have no hosts: as they are for the first
+/// layer, and with a third of the switches of one level above all others for each other layer.
 /// Such a switch may be passed on the way from one it hangs on to another: where jobs leave its
 /// channels unused, that is a shortest way too. Leaves are raised in every second layer, the switches
 /// above them in every fourth, and so on.
-fn raised(net: &Net, levels: &[u32], layer: u8) -> Vec<u32> {
+fn raised(levels: &[u32], layer: u8) -> Vec<u32> {
     let deepest = levels.iter().max().copied().unwrap_or(0);
-    if layer == 0 || !is_indirect(&net.hosts) || deepest == 0 {
+    if layer == 0 || deepest == 0 {
         return levels.to_vec();
     }
     let level = deepest - layer.trailing_zeros().min(deepest - 1);

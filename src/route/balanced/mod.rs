@@ -70,7 +70,7 @@ impl Engine for Balanced {
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let net = Net::new(fabric);
-        let layers = Layers::new(fabric, &net, budget.get());
+        let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
         let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
         // Few hosts, as in a job, would have few ways that start with full channels.
         let first = if demand.is_oblivious() { layers.hot_first(&net) } else { None };
@@ -164,7 +164,7 @@ fn write(
         }
     }
     for d in fabric.dest_ids() {
-        let home = fabric.home(d).index();
+        let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
         let at = d.index() * switches..(d.index() + 1) * switches;
         let (row, layer) = (&mut ports[at.clone()], &mut layer_of[at]);
         search.trace(net, &layers.fit, layers.all, home, row);
@@ -172,7 +172,7 @@ fn write(
             if net.is_source[s] && search.layers[s] != 0 {
                 let allowed = search.layers[s];
                 layer[s] = match turn {
-                    Some(turn) => turn.pick(s, home, allowed),
+                    Some(turn) => turn.pick(s, home, port, allowed),
                     None => allowed.trailing_zeros() as u8,
                 };
             }
@@ -187,7 +187,7 @@ fn write(
         if net.is_source[home] {
             layer[home] = 0;
         }
-        row[home] = fabric.last_port(d).get();
+        row[home] = port.get();
     }
     Ok(Tables::new(fabric, "balanced", ports, layer_of)?)
 }
