@@ -15,10 +15,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let (mut drawn, mut waiting): (Vec<u32>, Vec<u32>) = asking.into_iter().partition(|q| self.asks(*q));
         self.rng.shuffle(&mut drawn);
         for q in drawn {
-            let packet = &self.packets[self.ins[q as usize].input.head as usize];
+            let packet = &self.packets[self.ins[q as usize].head as usize];
             let (link, lane) = (packet.out, u32::from(packet.out_lane));
             if self.can_fill(link, lane, packet.header.flits) {
-                let p = self.ins[q as usize].input.head;
+                let p = self.ins[q as usize].head;
                 self.fill_with(link, lane as u8, q, p);
             } else {
                 // It may choose another output as soon as the next tick.
@@ -40,7 +40,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// Has the first packet of an input lane choose; whether its choice can take it now.
     fn asks(&mut self, q: u32) -> bool {
-        let p = self.ins[q as usize].input.head;
+        let p = self.ins[q as usize].head;
         let mut hop = self.ask_router(q);
         let flits = self.packets[p as usize].header.flits;
         if self.any_first_lane && self.links[hop.link as usize].to == NONE {

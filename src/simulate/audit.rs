@@ -17,7 +17,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             let Space { credit, room } =
                 self.space[self.place(q as u32 >> self.shift, q as u32 & ((1 << self.shift) - 1))];
             let (credit, room) = (u32::from(credit), u32::from(room));
-            let (inside, outside) = (self.flits(self.ins[q].input), self.flits(lane.output));
+            let (inside, outside) = (self.flits(self.ins[q]), self.flits(lane.output));
             // Credits under way belong to neither side, packets on a cable to the receiving one.
             if credit + inside > input {
                 return Err(format!("lane {q}: {credit} credits, {inside} of {input} flits in use"));
@@ -41,8 +41,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.live() == 0
             && self.space.iter().all(|s| s.credit == input && s.room == output)
             && self.outs.iter().all(at_rest)
-            && self.ins.iter().all(|l| l.input.head == NONE)
-            && self.links.iter().all(|l| l.reading == 0 && l.parked == 0)
+            && self.ins.iter().all(|l| l.head == NONE)
+            && self.links.iter().all(|l| l.reading == 0 && l.parked == 0 && l.read == 0)
             && self.links.iter().all(|l| l.doing == 0)
     }
 

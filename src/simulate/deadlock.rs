@@ -43,7 +43,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     fn waits_for(&self, q: u32) -> Option<u32> {
-        let p = self.ins[q as usize].input.head;
+        let p = self.ins[q as usize].head;
         let packet = self.packets.get(p as usize).filter(|packet| packet.out != NONE)?;
         Some((packet.out << self.shift) + u32::from(packet.out_lane))
     }
@@ -51,7 +51,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn circle(&self, start: u32) -> Vec<Wait> {
         let (mut circle, mut at) = (Vec::new(), start);
         while let Some(next) = self.waits_for(at) {
-            let mut p = self.ins[at as usize].input.head;
+            let mut p = self.ins[at as usize].head;
             let packet = &self.packets[p as usize];
             let mask = (1 << self.shift) - 1;
             let mut wait = Wait {

@@ -12,7 +12,7 @@
 use super::net::Net;
 use super::router::Router;
 use super::settings::Settings;
-use super::state::{Content, In, Link, List, NONE, Out, Packet, Places, Space};
+use super::state::{Content, Link, List, NONE, Out, Packet, Places, Space};
 use super::stats::Stats;
 use super::traffic::{Message, Traffic};
 use super::wheel::{LINES, Wheel, named};
@@ -96,7 +96,8 @@ pub struct Simulator<'a, R, T> {
     pub(super) space: Vec<Space>,
     pub(super) places: Places,
     pub(super) outs: Vec<Out>,
-    pub(super) ins: Vec<In>,
+    /// Packets in the input buffer of each lane, first come first. Indexed like `outs`.
+    pub(super) ins: Vec<List>,
     pub(super) packets: Vec<Packet>,
     pub(super) contents: Vec<Content>,
     pub(super) hosts: Vec<Host>,
@@ -167,7 +168,6 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         }
         let space = Space { credit: settings.input_flits as u16, room: settings.output_flits as u16 };
         let out = Out { output: List::EMPTY, waiting: List::EMPTY };
-        let empty = In { input: List::EMPTY, next: NONE, waits: 0, bubble: false, read: false };
         let link = |l: usize| Link {
             to: match l {
                 _ if l < net.channels() => net.to(l as u32),
@@ -182,6 +182,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             ready: 0,
             wanted: 0,
             parked: 0,
+            read: 0,
         };
         let host = Host { message: None, left: 0, packet: NONE, wake: 0 };
         let link_delay = settings.ticks(settings.link_delay_ps);
@@ -203,7 +204,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             space: vec![space; net.links() * per_link],
             places: Places::new(router.is_adaptive(), net.links(), per_link),
             outs: vec![out; net.links() * per_link],
-            ins: vec![empty; net.links() * per_link],
+            ins: vec![List::EMPTY; net.links() * per_link],
             packets: Vec::new(),
             contents: Vec::new(),
             hosts: vec![host; net.terminals()],
@@ -307,7 +308,8 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                     self.fetch_arrivals(line);
                 }
                 if e & 15 == ARRIVE {
-                    self.arrive(named(e).0)
+                    let (p, q) = named(e);
+                    self.arrive(p, q);
                 } else {
                     self.handle_rare(e)
                 }
@@ -372,10 +374,10 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             self.idle -= 1;
         }
         match kind {
-            ARRIVE => self.arrive(a),
+            ARRIVE => self.arrive(a, b),
             READ | SENT | THROUGH => self.handle_cable(e),
             CREDIT => self.take_credit(a, b),
-            DELIVER => self.deliver(a),
+            DELIVER => self.deliver(a, b),
             WAKE => {
                 if self.hosts[a as usize].wake == self.now {
                     self.hosts[a as usize].wake = 0;

@@ -67,29 +67,13 @@ pub(super) fn is_full(doing: u32, parallel: u32) -> bool {
     }
 }
 
-/// One lane of one link at its sender. Indexed `link * lanes + lane`, like [`In`].
+/// One lane of one link at its sender. Indexed `link * lanes + lane`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Out {
     /// Packets in the output buffer, first come first.
     pub(super) output: List,
-    /// Input lanes whose first packet waits for this output.
+    /// First packets of input lanes that wait for this output.
     pub(super) waiting: List,
-}
-
-/// One lane of one link at its receiver.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(16))]
-pub(super) struct In {
-    /// Packets in the input buffer, first come first.
-    pub(super) input: List,
-    /// As a member of a list of waiting lanes.
-    pub(super) next: u32,
-    /// Flits of the first packet while it waits in a list, else 0.
-    pub(super) waits: u16,
-    /// It needs room for a second one.
-    pub(super) bubble: bool,
-    /// A packet is being read.
-    pub(super) read: bool,
 }
 
 /// One link.
@@ -113,6 +97,8 @@ pub(super) struct Link {
     pub(super) wanted: u16,
     /// Lanes of the input port whose first packet waits for the port itself.
     pub(super) parked: u16,
+    /// Lanes of the input port of which a packet is being read.
+    pub(super) read: u16,
 }
 
 /// A packet on its way: what every switch looks at. Slots are reused.
@@ -120,16 +106,19 @@ pub(super) struct Link {
 #[repr(align(64))]
 pub(super) struct Packet {
     pub(super) header: Header,
-    /// In whatever list it is.
+    /// In its buffer.
     pub(super) next: u32,
-    /// The link it is on or last came by.
-    pub(super) link: u32,
-    /// The switch to which that leads.
-    pub(super) at: u32,
+    /// Among those that wait for one output.
+    pub(super) behind: u32,
+    /// The input lane that it is in or on its way to: `link * lanes + lane`.
+    pub(super) input: u32,
     /// What it chose.
     pub(super) out: u32,
     pub(super) out_lane: u8,
+    /// It needs room for a second one.
     pub(super) bubble: bool,
+    /// It waits for the output that it chose.
+    pub(super) waits: bool,
     /// Ticks on a cable.
     pub(super) ticks: u32,
     /// Payload.

@@ -53,15 +53,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 
     #[inline(always)]
-    pub(super) fn arrive(&mut self, p: u32) {
-        let packet = &mut self.packets[p as usize];
-        packet.next = NONE;
-        let q = (packet.link << self.shift) + u32::from(packet.header.lane);
+    pub(super) fn arrive(&mut self, p: u32, q: u32) {
+        self.packets[p as usize].next = NONE;
         let own = &mut self.ins[q as usize];
-        let last = std::mem::replace(&mut own.input.tail, p);
-        if own.input.head == NONE {
-            own.input.head = p;
-            if !own.read {
+        let last = std::mem::replace(&mut own.tail, p);
+        if own.head == NONE {
+            own.head = p;
+            let (link, lane) = self.lane_of(q);
+            if self.links[link as usize].read & 1 << lane == 0 {
                 self.request(q);
             }
         } else {
@@ -97,6 +96,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
+    /// Link and lane of a place in [`Simulator::ins`] and [`Simulator::outs`].
+    #[inline(always)]
+    pub(super) fn lane_of(&self, q: u32) -> (u32, u32) {
+        (q >> self.shift, q & ((1 << self.shift) - 1))
+    }
+
     /// Where a lane of a link is in [`Simulator::space`].
     #[inline(always)]
     pub(super) fn place(&self, link: u32, lane: u32) -> usize {
@@ -106,16 +111,18 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     #[inline(always)]
     pub(super) fn ask_router(&mut self, q: u32) -> Hop {
-        let packet = &self.packets[self.ins[q as usize].input.head as usize];
-        self.router.hop(packet.at, &packet.header, &view!(self), &mut self.rng)
+        let packet = &self.packets[self.ins[q as usize].head as usize];
+        let at = self.links[(q >> self.shift) as usize].to;
+        self.router.hop(at, &packet.header, &view!(self), &mut self.rng)
     }
 
     /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
     #[inline(always)]
     fn choose(&mut self, q: u32) {
-        let p = self.ins[q as usize].input.head;
+        let p = self.ins[q as usize].head;
+        let at = self.links[(q >> self.shift) as usize].to;
         let packet = &mut self.packets[p as usize];
-        let hop = self.router.hop(packet.at, &packet.header, &view!(self), &mut self.rng);
+        let hop = self.router.hop(at, &packet.header, &view!(self), &mut self.rng);
         packet.take_hop(hop);
         let need = u32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;
@@ -131,11 +138,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 return self.move_on(hop.link, hop.lane, q, p);
             }
         }
-        self.enqueue(q, hop);
+        self.enqueue(p, hop);
         if !blocked && wanted != 0 {
             self.output_may_move(hop.link);
         }
-        if self.reconsider > 0 && self.ins[q as usize].waits > 0 {
+        if self.reconsider > 0 && self.packets[p as usize].waits {
             let turn = u32::from(self.turns[q as usize]);
             self.idle_at(self.now + self.reconsider, RECONSIDER, q, turn);
         }
@@ -161,29 +168,29 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
-    /// Has an input lane wait for what its first packet chose.
-    fn enqueue(&mut self, q: u32, hop: Hop) {
+    /// Has the first packet of an input lane wait for what it chose.
+    fn enqueue(&mut self, p: u32, hop: Hop) {
         let target = ((hop.link << self.shift) + u32::from(hop.lane)) as usize;
         let last = self.outs[target].waiting.tail;
         if last == NONE {
-            self.outs[target].waiting.head = q;
+            self.outs[target].waiting.head = p;
             self.links[hop.link as usize].wanted |= 1 << hop.lane;
         } else {
-            self.ins[last as usize].next = q;
+            self.packets[last as usize].behind = p;
         }
-        self.outs[target].waiting.tail = q;
-        let own = &mut self.ins[q as usize];
-        let flits = self.packets[own.input.head as usize].header.flits;
-        (own.next, own.waits, own.bubble) = (NONE, flits, hop.bubble);
+        self.outs[target].waiting.tail = p;
+        let packet = &mut self.packets[p as usize];
+        (packet.behind, packet.waits) = (NONE, true);
     }
 
     /// The opposite. It is nearly always the first of its list; if not, those before it are searched.
-    fn dequeue(&mut self, q: u32, link: u32, lane: u8) {
+    fn dequeue(&mut self, p: u32, link: u32, lane: u8) {
         let target = ((link << self.shift) + u32::from(lane)) as usize;
-        self.ins[q as usize].waits = 0;
-        let next = self.ins[q as usize].next;
+        let packet = &mut self.packets[p as usize];
+        packet.waits = false;
+        let next = packet.behind;
         let list = &mut self.outs[target].waiting;
-        if list.head == q {
+        if list.head == p {
             list.head = next;
             if next == NONE {
                 list.tail = NONE;
@@ -192,10 +199,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             return;
         }
         let mut before = list.head;
-        while self.ins[before as usize].next != q {
-            before = self.ins[before as usize].next;
+        while self.packets[before as usize].behind != p {
+            before = self.packets[before as usize].behind;
         }
-        self.ins[before as usize].next = next;
+        self.packets[before as usize].behind = next;
         if next == NONE {
             list.tail = before;
         }
@@ -203,26 +210,25 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// A waiting packet may choose anew.
     pub(super) fn reconsider(&mut self, q: u32, turn: u16) {
-        let lane = &self.ins[q as usize];
-        if lane.waits == 0 || self.turns[q as usize] != turn {
+        let p = self.ins[q as usize].head;
+        let Some(packet) = self.packets.get(p as usize).filter(|p| p.waits) else { return };
+        if self.turns[q as usize] != turn {
             return;
         }
-        let packet = &self.packets[lane.input.head as usize];
         let old = packet.hop();
         let hop = self.ask_router(q);
         if hop != old {
-            self.dequeue(q, old.link, old.lane);
-            let packet = &mut self.packets[self.ins[q as usize].input.head as usize];
-            packet.take_hop(hop);
-            self.enqueue(q, hop);
+            self.dequeue(p, old.link, old.lane);
+            self.packets[p as usize].take_hop(hop);
+            self.enqueue(p, hop);
             self.output_may_move(hop.link);
         }
-        if self.ins[q as usize].waits > 0 {
+        if self.packets[p as usize].waits {
             self.idle_at(self.now + self.reconsider, RECONSIDER, q, u32::from(turn));
         }
     }
 
-    /// The first lane in `mask`, in turn from `from`, on which some input lane waits that fits.
+    /// The first lane in `mask`, in turn from `from`, for which some packet waits that fits.
     pub(super) fn pick(
         &self,
         link: u32,
@@ -236,32 +242,34 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             if free == 0 {
                 continue;
             }
-            let mut q = self.outs[target as usize].waiting.head;
-            while q != NONE {
-                let waiting = &self.ins[q as usize];
-                if u32::from(waiting.waits) << u32::from(waiting.bubble) <= u32::from(free) {
-                    return Some((v, q));
+            let mut p = self.outs[target as usize].waiting.head;
+            while p != NONE {
+                let waiting = &self.packets[p as usize];
+                if u32::from(waiting.header.flits) << u32::from(waiting.bubble) <= u32::from(free) {
+                    return Some((v, p));
                 }
                 if !waiting.bubble {
                     break;
                 }
-                q = waiting.next;
+                p = waiting.behind;
             }
         }
         None
     }
 
-    /// An input lane no longer waits for another lane; its first packet, unless the port is busy: then the
-    /// lane is parked.
+    /// A packet no longer waits for a lane; the input lane that it is in, unless that one's port is busy: then
+    /// the input lane is parked.
     #[inline(always)]
-    fn take(&mut self, q: u32, out: u32, out_lane: u8) -> Option<u32> {
-        self.dequeue(q, out, out_lane);
-        let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
+    fn take(&mut self, p: u32, out: u32, out_lane: u8) -> Option<u32> {
+        self.dequeue(p, out, out_lane);
+        let q = self.packets[p as usize].input;
+        let (own, lane) = self.lane_of(q);
+        let (limit, link) = (self.settings.parallel_reads, &mut self.links[own as usize]);
         if limit > 0 && link.reading >= limit {
-            link.parked |= 1 << (q & ((1 << self.shift) - 1));
+            link.parked |= 1 << lane;
             return None;
         }
-        Some(self.ins[q as usize].input.head)
+        Some(q)
     }
 
     /// The first packet of an input lane leaves it, and is being `read` if that takes time. Whether
@@ -274,10 +282,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         packet.header.hops += u8::from(hop.link < self.channels);
         self.router.taken(&mut packet.header, hop);
         packet.header.lane = hop.lane;
-        let own = &mut self.ins[q as usize];
-        own.input.head = next;
-        own.read = read;
-        self.links[(q >> self.shift) as usize].reading += u8::from(read);
+        self.ins[q as usize].head = next;
+        let (link, lane) = self.lane_of(q);
+        let port = &mut self.links[link as usize];
+        port.reading += u8::from(read);
+        port.read |= u16::from(read) << lane;
         next != NONE
     }
 
@@ -298,8 +307,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             if wanted == 0 || is_full(doing, self.settings.parallel_fills.into()) {
                 return;
             }
-            let Some((v, q)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
-            let Some(p) = self.take(q, link, v) else { continue };
+            let Some((v, p)) = self.pick(link, wanted, crossbar_turn, |lane| lane.room) else { return };
+            let Some(q) = self.take(p, link, v) else { continue };
             self.fill_with(link, v, q, p);
         }
     }
@@ -357,12 +366,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// An input lane has been read: its next packet may ask, after parked lanes of the same port.
     #[inline(always)]
     pub(super) fn finish_read(&mut self, q: u32) {
-        let (link, own) = (q >> self.shift, q & ((1 << self.shift) - 1));
-        let lane = &mut self.ins[q as usize];
-        lane.read = false;
-        let more = lane.input.head != NONE;
+        let (link, own) = self.lane_of(q);
+        let more = self.ins[q as usize].head != NONE;
         let port = &mut self.links[link as usize];
         port.reading -= 1;
+        port.read &= !(1 << own);
         port.parked |= u16::from(more) << own;
         let limit = self.settings.parallel_reads;
         for v in in_turn(port.parked, own as u8 + 1) {
@@ -422,8 +430,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             if doing & SENDING != 0 || wanted == 0 {
                 return;
             }
-            let Some((v, q)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
-            let Some(p) = self.take(q, link, v) else { continue };
+            let Some((v, p)) = self.pick(link, wanted, cable_turn, |lane| lane.credit) else { return };
+            let Some(q) = self.take(p, link, v) else { continue };
             self.send_from(link, v, q, p);
         }
     }
@@ -449,7 +457,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         way.cable_turn = (v + 1) & 15;
         way.doing |= SENDING;
         let packet = &mut self.packets[p as usize];
-        (packet.link, packet.at) = (link, way.to);
+        let q = (link << self.shift) + u32::from(v);
+        packet.input = q;
         if way.to == NONE {
             return self.eject(p, link, sent, read);
         }
@@ -458,7 +467,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         packet.tail = end + self.link_delay;
         way.busy += end - self.now;
         self.end_sending(end, link, sent, read);
-        self.wheel.at(self.now + self.head_delay, ARRIVE, p, 0);
+        self.wheel.at(self.now + self.head_delay, ARRIVE, p, q);
     }
 
     /// A packet will have left the crossbar, if that is not to come yet, and the cable of `link`

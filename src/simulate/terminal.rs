@@ -19,23 +19,23 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let Times { ejection, consumption, .. } = self.times(packet.bytes);
         // The last byte cannot leave before it is there.
         let done = (self.now + u64::from(ejection)).max(packet.tail);
+        let q = packet.input;
         let until = &mut self.consumed[packet.header.dst as usize];
         let start = (self.now + self.link_delay).max(*until);
         let consumed = (start + u64::from(consumption)).max(done + self.link_delay);
         *until = consumed;
         self.links[link as usize].busy += done - self.now;
         self.end_sending(done, link, sent, read);
-        self.wheel.at(consumed, DELIVER, p, 0);
+        self.wheel.at(consumed, DELIVER, p, q);
     }
 
-    pub(super) fn deliver(&mut self, p: u32) {
+    pub(super) fn deliver(&mut self, p: u32, q: u32) {
         let packet = &mut self.packets[p as usize];
-        let Packet { header, link, bytes, .. } = *packet;
+        let Packet { header, bytes, .. } = *packet;
         packet.next = self.free;
         let Content { tag, last, born } = self.contents[p as usize];
         self.free = p;
         self.live -= 1;
-        let q = (link << self.shift) + u32::from(header.lane);
         self.wheel.at(self.now + self.link_delay, CREDIT, q, u32::from(header.flits));
         self.stats.delivered(&header, bytes, born, self.now);
         let delivery = Delivery { src: header.src, dst: header.dst, bytes, tag, last, born };
@@ -83,7 +83,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let on_cable = u64::from(self.times(bytes).injection);
         let packet = &mut self.packets[p as usize];
         packet.header.lane = lane;
-        packet.link = link;
+        let q = (link << self.shift) + u32::from(lane);
+        packet.input = q;
         packet.tail = self.now + self.link_delay + on_cable;
         let way = &mut self.links[link as usize];
         way.doing |= SENDING;
@@ -91,7 +92,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.stats.links += 1;
         self.stats.injected(t, bytes);
         self.wheel.at(self.now + on_cable, SENT, link, 0);
-        self.wheel.at(self.now + self.head_delay, ARRIVE, p, 0);
+        self.wheel.at(self.now + self.head_delay, ARRIVE, p, q);
     }
 
     /// Makes a terminal's next packet; `false` if it has nothing to send now.
@@ -131,11 +132,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let packet = Packet {
             header,
             next: NONE,
-            link: NONE,
-            at: from,
+            behind: NONE,
+            input: NONE,
             out: NONE,
             out_lane: 0,
             bubble: false,
+            waits: false,
             ticks,
             bytes,
             tail: 0,
