@@ -14,8 +14,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     pub fn audit(&self) -> Result<(), String> {
         let (input, output) = (self.settings.input_flits, self.settings.output_flits);
         for (q, lane) in self.outs.iter().enumerate() {
-            let Space { credit, room } =
-                self.space[self.place(q as u32 >> self.shift, q as u32 & ((1 << self.shift) - 1))];
+            let (link, number) = self.lane_of(q as u32);
+            let Space { credit, room } = self.space[self.place(link, number)];
             let (credit, room) = (u32::from(credit), u32::from(room));
             let (inside, outside) = (self.flits(self.ins[q]), self.flits(lane.output));
             // Credits under way belong to neither side, packets on a cable to the receiving one.

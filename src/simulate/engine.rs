@@ -391,8 +391,8 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
 
     #[inline(always)]
     fn take_credit(&mut self, lane: u32, flits: u32) {
-        let link = lane >> self.shift;
-        let place = self.place(link, lane & ((1 << self.shift) - 1));
+        let (link, lane) = self.lane_of(lane);
+        let place = self.place(link, lane);
         self.space[place].credit += flits as u16;
         self.sender_may_send(link);
     }

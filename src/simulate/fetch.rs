@@ -104,9 +104,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline(always)]
     pub(super) fn fetch_credits(&self, line: usize) {
         let [first] = self.wheel.peek(line, [AHEAD[0]]);
-        let lane = named(first).0;
-        let link = lane >> self.shift;
-        self.fetch_output(link, lane & ((1 << self.shift) - 1));
+        let (link, lane) = self.lane_of(named(first).0);
+        self.fetch_output(link, lane);
     }
 
     /// For the events of the next slot.

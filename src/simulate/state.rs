@@ -93,7 +93,7 @@ pub(super) struct Link {
     pub(super) crossbar_turn: u8,
     /// Lanes whose output buffer has packets.
     pub(super) ready: u16,
-    /// Lanes that input lanes wait for.
+    /// Lanes that packets wait for.
     pub(super) wanted: u16,
     /// Lanes of the input port whose first packet waits for the port itself.
     pub(super) parked: u16,

@@ -71,9 +71,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The first packet of an input lane is new there: it chooses, or waits for its port.
     #[inline(always)]
     pub(super) fn request(&mut self, q: u32) {
-        let (limit, link) = (self.settings.parallel_reads, &mut self.links[(q >> self.shift) as usize]);
+        let (own, lane) = self.lane_of(q);
+        let (limit, link) = (self.settings.parallel_reads, &mut self.links[own as usize]);
         if limit > 0 && link.reading >= limit {
-            link.parked |= 1 << (q & ((1 << self.shift) - 1));
+            link.parked |= 1 << lane;
             self.count_turn(q);
         } else {
             self.ask(q);
@@ -116,7 +117,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.router.hop(at, &packet.header, &view!(self), &mut self.rng)
     }
 
-    /// Has the first packet of an input lane choose, and queues the lane where it wants to go.
+    /// Has the first packet of an input lane choose, and wait or go there.
     #[inline(always)]
     fn choose(&mut self, q: u32) {
         let p = self.ins[q as usize].head;
