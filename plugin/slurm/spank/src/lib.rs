@@ -15,3 +15,8 @@ pub mod sink;
 
 #[cfg(not(test))]
 mod ffi;
+
+/// Of the build script, here for its tests.
+#[cfg(test)]
+#[path = "../build/version.rs"]
+mod version;
