@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use sarouter::generate::generate;
-use sarouter::generate::rng::Rng;
+use sarouter::lab::generate::generate;
 use sarouter::measure::{lower_bound, measure};
+use sarouter::model::rng::Rng;
 use sarouter::model::{
     Demand, Fabric, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Tables, TerminalId,
 };

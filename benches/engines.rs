@@ -10,7 +10,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group};
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Demand, Fabric, Group, LayerBudget};
 use sarouter::route::{self, EngineOptions};
 

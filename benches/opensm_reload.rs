@@ -9,7 +9,7 @@ mod testbed;
 use std::time::Duration;
 
 use chrono::Utc;
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Demand, Fabric, LayerBudget, Tables};
 use sarouter::publish::handoff;
 use sarouter::route;

@@ -8,16 +8,16 @@
 
 use std::time::Instant;
 
-use sarouter::generate::mix;
-use sarouter::generate::rng::Rng;
-use sarouter::generate::schedule::{Moment, Request, schedule_with};
-use sarouter::generate::{angara, generate};
+use sarouter::lab::generate::{angara, generate};
+use sarouter::lab::replay::history::GENERATED_START;
+use sarouter::lab::replay::trace::{self, Content};
+use sarouter::lab::workload::mix;
+use sarouter::lab::workload::schedule::{Moment, Request, schedule_with};
 use sarouter::model::Transit;
+use sarouter::model::rng::Rng;
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::placement::usual::usual;
 use sarouter::placement::{Answer, Board, Direct, Insist, Question, Switched};
-use sarouter::replay::history::GENERATED_START;
-use sarouter::replay::trace::{self, Content};
 
 /// Of a direct torus, jobs stay on their own nodes where `own` says so.
 fn board(spec: &str, own: bool) -> Board {

@@ -10,29 +10,25 @@
 //!                                      └─ history, report
 //! ```
 //!
-//! In data-flow order: [`observe`] turns the outside into values of [`model`]; [`plan`] decides
+//! In data-flow order: [`observe`] turns the outside into values of [`model`]; [`pass`] decides
 //! (purely) whether new routes are due and calls one engine of [`route`]; [`verify`] rebuilds
 //! everything from the tables alone; [`measure`] says what they are worth; [`publish`] takes only
-//! what `verify` accepted. [`service`] drives this from a clock, [`replay`] from a recorded history;
-//! [`report`] and [`cli`] show it, [`generate`] makes synthetic fabrics and workloads, [`placement`]
-//! says which nodes a job should get, [`simulate`] puts traffic on a fabric.
+//! what `verify` accepted. [`service`] drives this from a clock; [`report`] and [`cli`] show it;
+//! [`placement`] says which nodes a job should get; [`lab`] studies all of it without a cluster.
 //!
 //! Invariants: `route` and `verify` never import each other; nothing unverified is published;
 //! same input, same bytes, whatever the thread count; the core never reads a clock.
 
 pub mod cli;
 pub mod config;
-pub mod generate;
+pub mod lab;
 pub mod measure;
 pub mod model;
 pub mod observe;
-pub mod peers;
+pub mod pass;
 pub mod placement;
-pub mod plan;
 pub mod publish;
-pub mod replay;
 pub mod report;
 pub mod route;
 pub mod service;
-pub mod simulate;
 pub mod verify;

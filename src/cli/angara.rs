@@ -8,8 +8,8 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::{Answer, Context, Failure, Format};
-use crate::generate::rng::Rng;
 use crate::measure::angara::{first_unroutable, lower_bound, measure};
+use crate::model::rng::Rng;
 use crate::model::{Torus, TorusBuilder, TorusDemand, TorusJob, Transit};
 use crate::report::align;
 use crate::report::cost::{cpu_seconds, forget_peak_rss, peak_rss_bytes};

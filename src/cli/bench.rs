@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::input;
 use super::{Answer, Context, Failure, Format};
+use crate::lab::peers;
 use crate::measure::measure;
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId};
 use crate::observe::fabric;
-use crate::peers;
 use crate::report::Report;
 use crate::route::fattree;
 use crate::route::graph::Graph;

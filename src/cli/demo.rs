@@ -6,17 +6,18 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Answer, Context, Failure, Format};
-use crate::generate::workload::Workload;
+use crate::lab::generate;
+use crate::lab::workload::Workload;
 use crate::measure::{self, Figures};
 use crate::model::{Demand, LayerBudget, Tables};
+use crate::observe;
 use crate::observe::nodes::NodeNames;
-use crate::plan::Policy;
+use crate::pass::plan::Policy;
+use crate::pass::step::View;
 use crate::publish::EpochStore;
 use crate::report::demo_page::{Moment, PublishedEpoch, Sample, demo_page};
 use crate::route::{self, EngineOptions};
 use crate::service::pass::pass;
-use crate::service::step::View;
-use crate::{generate, observe};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

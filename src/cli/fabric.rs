@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::common::{print, write_file};
 use super::{Answer, Context, Failure, Format};
-use crate::generate;
-use crate::generate::faults::{Amount, Faults};
+use crate::lab::generate;
+use crate::lab::generate::faults::{Amount, Faults};
 use crate::model::{ChannelId, Fabric, Guid, PortNum, PortPeer, SwitchId};
 use crate::observe::fabric::discover;
 use crate::observe::ibnetdiscover::{Discovered, to_ibnetdiscover, to_net};

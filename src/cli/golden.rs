@@ -10,7 +10,7 @@ use super::rollback::Rollback;
 use super::show::{Details, Which};
 use super::status::{Status, Watch};
 use crate::model::Fabric;
-use crate::plan::Reason;
+use crate::pass::plan::Reason;
 use crate::publish::tests::fixture::{accepted, at, plan, report, small};
 use crate::publish::{EpochNumber, EpochStore};
 
@@ -116,8 +116,8 @@ mean hops                     1.88        1.88
 minimal routes             100.0 %     100.0 %
 
 jobs          2, on more than one switch 2
-  17     4 nodes  n1, n11, n16, n6
-  18    13 nodes  n1, n10, n11, n12, n13, n2, n3, n4, …",
+  17     4 nodes  n1, n6, n11, n16
+  18    13 nodes  n1, n2, n3, n4, n5, n6, n7, n8, …",
     );
     let first = Details::read(&store, "000001".parse().unwrap()).unwrap().text();
     assert!(first.starts_with("epoch         1\n") && first.contains("epoch before  none"), "{first}");

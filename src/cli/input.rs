@@ -1,6 +1,7 @@
 //! What `route`, `compare` and `verify` have in common: fabric, jobs, and one timed computation.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Failure;
@@ -9,7 +10,10 @@ use crate::measure::measure;
 use crate::model::{Demand, Fabric, LayerBudget, NodeMap, SwitchId, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
-use crate::publish::dump::{self, LAYERS_FILE, LFT_FILE, write_layers, write_lft};
+use crate::publish::Epoch;
+use crate::publish::dump::{
+    self, LANES_FILE, LAYERS_FILE, LFT_FILE, read_lanes_file, write_lanes, write_layers, write_lft,
+};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::{EngineOptions, RouteError, engine, names as engine_names};
@@ -139,7 +143,18 @@ pub fn switches(fabric: &Fabric, list: &str) -> Result<Vec<SwitchId>, Failure> {
 pub fn write_tables(fabric: &Fabric, tables: &Tables, out: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
     write_file_with(&out.join(LFT_FILE), |to| write_lft(fabric, tables, to))?;
-    write_file_with(&out.join(LAYERS_FILE), |to| write_layers(fabric, tables, to))
+    write_file_with(&out.join(LAYERS_FILE), |to| write_layers(fabric, tables, to))?;
+    let lanes = out.join(LANES_FILE);
+    match tables.lanes() {
+        Some(map) => write_file_with(&lanes, |to| write_lanes(fabric, map, to)),
+        // One of earlier tables would be read with these.
+        None => match std::fs::remove_file(&lanes) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(format!("{}: {e}", lanes.display()).into())
+            }
+            _ => Ok(()),
+        },
+    }
 }
 
 /// Tables to compare with that no engine of ours makes.
@@ -171,11 +186,18 @@ fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Where tables are: a directory of ours, or a dump with or without a file of layers.
+/// Where tables are: a directory of ours, that of an epoch, or a dump with or without a file of layers.
 pub fn read_tables(fabric: &Fabric, tables: &Path, layers: Option<&Path>) -> Result<Tables, Failure> {
     if !tables.is_dir() {
         return Ok(dump::read_tables(fabric, tables, layers)?);
     }
+    let canonical = tables.canonicalize()?;
+    let number = canonical.file_name().and_then(|name| name.to_str()?.parse().ok());
+    if let Some(number) = number.filter(|_| Epoch::is_in(tables)) {
+        return Ok(Epoch::read(tables, number)?.tables(fabric)?);
+    }
     let own = tables.join(LAYERS_FILE);
-    Ok(dump::read_tables(fabric, &tables.join(LFT_FILE), Some(layers.unwrap_or(&own)))?)
+    let lanes = read_lanes_file(fabric, &tables.join(LANES_FILE))?.map(Arc::new);
+    let read = dump::read_tables(fabric, &tables.join(LFT_FILE), Some(layers.unwrap_or(&own)))?;
+    Ok(read.with_lanes(lanes))
 }

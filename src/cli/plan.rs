@@ -13,11 +13,11 @@ use crate::config::{FabricSource, Settings};
 use crate::measure::{Figures, JobFigures};
 use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
+use crate::pass::step::View;
 use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, view};
 use crate::service::pass::decide;
 use crate::service::placing::{Outlook, outlook};
-use crate::service::step::View;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

@@ -9,16 +9,16 @@ use indicatif::ProgressBar;
 use super::common::{print, write_file};
 use super::input::Given;
 use super::{Answer, Context, Failure, Format};
-use crate::generate::placement::Placement;
+use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
+use crate::lab::replay::history::{GENERATED_START, History, Nodes};
+use crate::lab::replay::pages::page;
+use crate::lab::replay::run::{Engines, Results, Setup, replay};
+use crate::lab::replay::summary::{cost_table, grid};
+use crate::lab::replay::trace::{self, Content, Fault, Trace, TraceError};
+use crate::lab::workload::placement::Placement;
 use crate::model::{Fabric, LayerBudget};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
-use crate::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
-use crate::replay::history::{GENERATED_START, History, Nodes};
-use crate::replay::pages::page;
-use crate::replay::run::{Engines, Results, Setup, replay};
-use crate::replay::summary::{cost_table, grid};
-use crate::replay::trace::{self, Content, Fault, Trace, TraceError};
 use crate::report::{FabricSummary, align};
 
 /// Arguments.

@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use super::input::{self, Input, Source};
 use super::route_angara::is_torus;
 use super::{Answer, Context, Failure, Format};
+use crate::lab::simulate::adaptive::Distances;
+use crate::lab::simulate::patterns::Pattern;
+use crate::lab::simulate::run::{self, Load, Outcome, Windows};
+use crate::lab::simulate::traffic::jobs::Jobs;
+use crate::lab::simulate::traffic::open::Destinations;
+use crate::lab::simulate::traffic::ping::{Ping, Rounds};
+use crate::lab::simulate::traffic::script::{Exchange, Script};
+use crate::lab::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, TableRouter};
 use crate::model::{Fabric, JobId, Tables};
 use crate::observe::{jobs as job_files, torus_toml};
 use crate::report::align;
 use crate::report::cost::cpu_seconds;
 use crate::route::EngineOptions;
-use crate::simulate::adaptive::Distances;
-use crate::simulate::patterns::Pattern;
-use crate::simulate::run::{self, Load, Outcome, Windows};
-use crate::simulate::traffic::jobs::Jobs;
-use crate::simulate::traffic::open::Destinations;
-use crate::simulate::traffic::ping::{Ping, Rounds};
-use crate::simulate::traffic::script::{Exchange, Script};
-use crate::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, TableRouter};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -248,10 +248,10 @@ fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<PlacedJob>, 
 }
 
 fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    use crate::lab::simulate::TorusRouter;
     use crate::model::TorusDemand;
     use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
     use crate::route::angara::{Limits, engine};
-    use crate::simulate::TorusRouter;
     if args.source.jobs.is_some() {
         return Err("a direct torus is simulated as one job on all its nodes".into());
     }
@@ -382,7 +382,7 @@ fn ping(
     bulk: bool,
 ) -> Result<(Vec<Outcome>, Value), Failure> {
     let mut hosts = case.jobs.iter().flat_map(|(_, m)| m.iter().copied()).collect::<Vec<u32>>();
-    crate::generate::rng::Rng::new(args.seed).shuffle(&mut hosts);
+    crate::model::rng::Rng::new(args.seed).shuffle(&mut hosts);
     hosts.truncate(args.active.unwrap_or(hosts.len()));
     let pairs: Vec<(u32, u32)> = hosts.chunks_exact(2).map(|p| (p[0], p[1])).collect();
     let bytes = case.bytes.unwrap_or(8192);

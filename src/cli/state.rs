@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Context, Failure};
 use crate::config::Settings;
-use crate::plan::Reason;
+use crate::pass::plan::Reason;
 use crate::publish::EpochStore;
 
 /// Where the epochs are.

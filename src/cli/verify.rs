@@ -1,19 +1,24 @@
 //! `sarouter verify`: a verdict on any tables.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use super::input;
 use super::route_angara::{self, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
-use crate::model::LayerBudget;
+use crate::model::{Fabric, LayerBudget, Promise, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
-use crate::verify::{Checks, Verdict, judge_jobs};
+use crate::publish::EpochNumber;
+use crate::verify::{Beside, Checks, Verdict, judge_jobs};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   sarouter verify --fabric site.ibnetdiscover --tables /var/log/opensm-lfts.dump
+
+  sarouter verify --fabric site.ibnetdiscover --tables /var/lib/sarouter/epochs/000124 \\
+      --promise any,mixed:123
 
 The exit status is 1 when the tables are rejected; the findings say why.")]
 pub struct Args {
@@ -29,7 +34,13 @@ pub struct Args {
     /// Virtual layers that may be used, 1 to 15
     #[arg(long, value_name = "K", default_value = "8")]
     layers: LayerBudget,
-    /// Connection managers answer on the layer on which they were called: check that too
+    /// What must be proved, several separated by commas: told (programs were told their SLs), untold (SL 0
+    /// for all), any (every SL), reply (answers on the caller's SL), since:EPOCH (connections made
+    /// under it), mixed:EPOCH (switches that still have its tables); EPOCH is a number beside
+    /// --tables STATE/epochs/N, or a folder [default: any with a lane map, else told]
+    #[arg(long, value_name = "PROMISE", value_delimiter = ',')]
+    promise: Vec<Asked>,
+    /// Connection managers answer on the layer on which they were called: the same as --promise reply
     #[arg(long)]
     reverse_on_same_layer: bool,
     /// Judge only routes to hosts, not those to the management ports of switches
@@ -45,13 +56,76 @@ pub struct Args {
     torus: TorusArgs,
 }
 
+/// One word of `--promise`.
+#[derive(Debug, Clone)]
+enum Asked {
+    Part(Promise),
+    Since(String),
+    Mixed(String),
+}
+
+impl FromStr for Asked {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text.split_once(':'), text) {
+            (Some(("since", epoch)), _) if !epoch.is_empty() => Ok(Self::Since(epoch.to_string())),
+            (Some(("mixed", epoch)), _) if !epoch.is_empty() => Ok(Self::Mixed(epoch.to_string())),
+            (None, "since" | "mixed") => Err(format!("{text} needs an epoch: {text}:17")),
+            (None, _) => Promise::part(text).map(Self::Part).map_err(|e| e.to_string()),
+            _ => Err(format!("{text:?} is not a promise: only since and mixed have an epoch")),
+        }
+    }
+}
+
+/// What is asked for, and the tables of the epochs it names.
+struct Question {
+    promise: Promise,
+    since: Vec<Tables>,
+    mixed: Vec<Tables>,
+}
+
+impl Question {
+    fn new(args: &Args, fabric: &Fabric, tables: &Tables) -> Result<Self, Failure> {
+        let mut question = Self { promise: Promise::NOTHING, since: Vec::new(), mixed: Vec::new() };
+        for asked in &args.promise {
+            let (part, epochs, epoch) = match asked {
+                Asked::Part(part) => {
+                    question.promise = question.promise.and(*part);
+                    continue;
+                }
+                Asked::Since(epoch) => ("since", &mut question.since, epoch),
+                Asked::Mixed(epoch) => ("mixed", &mut question.mixed, epoch),
+            };
+            epochs.push(input::read_tables(fabric, &epoch_path(&args.tables, epoch), None)?);
+            question.promise = question.promise.and(Promise::part(part)?);
+        }
+        question.promise.reply |= args.reverse_on_same_layer;
+        if !question.promise.has_senders() {
+            let part = if tables.lanes().is_some() && args.promise.is_empty() { "any" } else { "told" };
+            question.promise = question.promise.and(Promise::part(part)?);
+        }
+        Ok(question)
+    }
+}
+
+/// Where an epoch is: a number names a neighbour of the directory of tables.
+fn epoch_path(tables: &Path, epoch: &str) -> PathBuf {
+    let number: Option<EpochNumber> = epoch.parse().ok().filter(|_| !Path::new(epoch).is_dir());
+    match number {
+        Some(number) => tables.canonicalize().unwrap_or_default().with_file_name(number.directory()),
+        None => epoch.into(),
+    }
+}
+
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.fabric) {
         return route_angara::verify(&args.fabric, args.jobs.as_deref(), &args.tables, &args.torus, context);
     }
     let fabric = fabric::load(&args.fabric)?;
     let tables = input::read_tables(&fabric, &args.tables, args.layers_file.as_deref())?;
-    let checks = Checks { reverse_on_same_layer: args.reverse_on_same_layer, hosts_only: args.hosts_only };
+    let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables)?;
+    let checks = Checks { promise, hosts_only: args.hosts_only };
+    let beside = Beside { since: &since, mixed: &mixed };
     let groups = match (&args.jobs, args.layer_per_job) {
         (Some(jobs), true) => {
             let nodes = name_hosts(&fabric, &NodeNames::default());
@@ -59,17 +133,24 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         }
         _ => Vec::new(),
     };
-    let verdict = judge_jobs(&fabric, &tables, args.layers, checks, &groups);
+    let verdict = judge_jobs(&fabric, &tables, args.layers, checks, beside, &groups);
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),
-        Format::Text => print_text(&verdict, tables.layers_used()),
+        Format::Text => print_text(&verdict, &tables),
     }
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
 }
 
-fn print_text(verdict: &Verdict, layers: u8) {
-    if verdict.accepted {
-        println!("accepted: every pair is reached, {layers} layers, each without a cycle");
+fn print_text(verdict: &Verdict, tables: &Tables) {
+    let promise = verdict.promise;
+    if verdict.accepted && tables.lanes().is_some() {
+        let vls = tables.vls_used();
+        println!("accepted: every pair is reached, {vls} VLs by a lane map, no cycle (promise {promise})");
+    } else if verdict.accepted {
+        let layers = tables.layers_used();
+        println!(
+            "accepted: every pair is reached, {layers} layers, each without a cycle (promise {promise})"
+        );
     } else {
         println!("rejected: {} findings", verdict.findings_total);
     }

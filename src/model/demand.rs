@@ -1,12 +1,16 @@
 //! What routing learns of the jobs: groups of terminals that talk among themselves.
 
-use super::{Fabric, TerminalId};
+use super::{Fabric, Mix, TerminalId, without_repetition};
 
-/// Terminals that exchange traffic, all with all: the terminals of one job.
+/// Terminals that exchange traffic: the terminals of one job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group {
     /// Members, ascending, without repetition.
     pub terminals: Vec<TerminalId>,
+    /// The same in rank order: that of the batch system's node list, all terminals of a node in a row.
+    pub ranks: Vec<TerminalId>,
+    /// What they exchange.
+    pub mix: Mix,
     /// Importance of one route inside the group relative to others; 1 unless a policy says more.
     pub weight: u32,
 }
@@ -24,11 +28,19 @@ pub struct Demand {
 }
 
 impl Group {
-    /// A group of weight 1, members sorted and deduplicated.
-    pub fn new(mut terminals: Vec<TerminalId>) -> Self {
+    /// A group of weight 1 with the default mix. Members are in rank order, repetitions left out.
+    pub fn new(ranks: Vec<TerminalId>) -> Self {
+        let ranks = without_repetition(ranks);
+        let mut terminals = ranks.clone();
         terminals.sort_unstable();
-        terminals.dedup();
-        Self { terminals, weight: 1 }
+        Self { terminals, ranks, mix: Mix::default(), weight: 1 }
+    }
+
+    /// The same with another mix.
+    #[must_use]
+    pub fn exchanging(mut self, mix: Mix) -> Self {
+        self.mix = mix;
+        self
     }
 }
 
@@ -63,5 +75,22 @@ impl Demand {
             }
         }
         of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Pattern;
+
+    #[test]
+    fn groups_on_the_same_terminals_differ_by_rank_order_and_mix() {
+        let group = |ids: &[usize]| Group::new(ids.iter().map(|i| TerminalId::at(*i)).collect());
+        let job = group(&[2, 10, 1, 2]);
+        assert_eq!(job.terminals, group(&[1, 2, 10]).terminals);
+        assert_eq!(job.ranks.iter().map(|t| t.index()).collect::<Vec<_>>(), [2, 10, 1]);
+        assert_ne!(job, group(&[1, 2, 10]));
+        assert_ne!(job, job.clone().exchanging(Pattern::Ring.into()));
+        assert_eq!(job, job.clone().exchanging(Mix::default()));
     }
 }

@@ -147,6 +147,28 @@ small_id!(
 impl PortNum {
     /// A switch's own management port.
     pub const ZERO: Self = Self(0);
+    /// From the number of a port of a switch of a fabric.
+    pub(crate) const fn at(port: u8) -> Self {
+        Self(port)
+    }
+}
+
+impl LayerBudget {
+    /// The largest.
+    pub const MOST: Self = Self(15);
+}
+
+impl Vl {
+    /// The first lane.
+    pub const ZERO: Self = Self(0);
+    /// The character of `lanes.txt`: base 36, `0` to `e`.
+    pub fn to_char(self) -> char {
+        char::from_digit(u32::from(self.0), 36).unwrap_or('-')
+    }
+    /// Inverse of [`Vl::to_char`]; `None` for anything but `0` to `e`.
+    pub fn from_char(c: char) -> Option<Self> {
+        Layer::from_char(c).map(|layer| Self(layer.get()))
+    }
 }
 
 impl Layer {

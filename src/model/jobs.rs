@@ -1,9 +1,11 @@
 //! Which job runs on which nodes, as the batch system says it.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{JobId, NodeName};
+use super::{JobId, NodeName, without_repetition};
 
 /// The states of Slurm in which a job owns nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,7 +26,8 @@ pub struct Job {
     pub id: JobId,
     /// Slurm's state.
     pub state: JobState,
-    /// The allocated nodes, sorted, without repetition.
+    /// The allocated nodes in the order of the batch system's list, which is the order of ranks;
+    /// without repetition.
     pub nodes: Vec<NodeName>,
     /// When the job started, if the source says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,11 +47,15 @@ pub struct JobMap {
 }
 
 impl Job {
-    /// A job whose nodes are sorted and deduplicated.
-    pub fn new(id: JobId, state: JobState, mut nodes: Vec<NodeName>, start: Option<DateTime<Utc>>) -> Self {
-        nodes.sort_unstable();
-        nodes.dedup();
-        Self { id, state, nodes, start, end: None }
+    /// A job on nodes in rank order; repetitions are left out.
+    pub fn new(id: JobId, state: JobState, nodes: Vec<NodeName>, start: Option<DateTime<Utc>>) -> Self {
+        Self { id, state, nodes: without_repetition(nodes), start, end: None }
+    }
+
+    /// Whether it has just these nodes, in whatever order. O(nodes × log nodes).
+    pub fn is_on(&self, nodes: &[NodeName]) -> bool {
+        let set = |nodes: &[NodeName]| nodes.iter().cloned().collect::<BTreeSet<_>>();
+        self.nodes == nodes || set(&self.nodes) == set(nodes)
     }
 
     /// The same with a latest end.

@@ -1,10 +1,15 @@
-//! The nouns: ids, the fabric, jobs, demand and tables. No algorithm of the product lives here.
+//! The nouns: ids, the fabric, jobs, demand, tables and lanes. No algorithm of the product lives here.
 
 pub mod demand;
 pub mod fabric;
 pub mod ids;
 pub mod jobs;
+pub mod lanes;
+mod nearest;
 pub mod nodes;
+pub mod pattern;
+pub mod promise;
+pub mod rng;
 pub mod tables;
 pub mod torus;
 
@@ -18,9 +23,23 @@ pub use ids::{
     SwitchId, TerminalId, Vl,
 };
 pub use jobs::{Job, JobMap, JobState};
+pub use lanes::{Closure, FabricLanes, LaneMap, LaneRow};
+pub use nearest::nearest;
 pub use nodes::{NodeMap, Placed};
+pub use pattern::{Grid, Mix, Partners, Pattern, Phase};
+pub use promise::{Promise, PromiseError};
 pub use tables::{Tables, TablesError};
 pub use torus::{
     Coords, Direction, Names, Routes, Step, Torus, TorusBuilder, TorusDemand, TorusError, TorusJob,
     TorusTables, Transit,
 };
+
+/// The first of each, in their order. O(items × log items).
+pub(crate) fn without_repetition<T: Ord + Clone>(mut items: Vec<T>) -> Vec<T> {
+    // Most lists ascend, and nothing is to be done.
+    if !items.is_sorted_by(|a, b| a < b) {
+        let mut seen = std::collections::BTreeSet::new();
+        items.retain(|item| seen.insert(item.clone()));
+    }
+    items
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Demand, Fabric, Group, JobId, JobMap, NodeName, TerminalId};
+use super::{Demand, Fabric, Group, JobId, JobMap, NodeName, TerminalId, without_repetition};
 
 /// Which terminals belong to which Slurm node. A node has one terminal per adapter port.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,7 +14,7 @@ pub struct NodeMap {
 /// Jobs as terminals, with what could not be matched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placed {
-    /// Terminals of each job, in the order of the job map; jobs on unknown nodes keep the known ones.
+    /// Terminals of each job in rank order, in the order of the job map; jobs on unknown nodes keep the known ones.
     pub jobs: Vec<(JobId, Vec<TerminalId>)>,
     /// Node names of jobs that no terminal matches, sorted, without repetition. Never guessed.
     pub unknown: Vec<NodeName>,
@@ -48,9 +48,7 @@ impl NodeMap {
                     None => placed.unknown.push(node.clone()),
                 }
             }
-            terminals.sort_unstable();
-            terminals.dedup();
-            placed.jobs.push((job.id.clone(), terminals));
+            placed.jobs.push((job.id.clone(), without_repetition(terminals)));
         }
         placed.unknown.sort_unstable();
         placed.unknown.dedup();

@@ -1,7 +1,9 @@
 //! Routing tables of a switched fabric: an egress port per switch and destination, and a virtual
 //! layer per source switch and destination.
 
-use super::{DestId, Fabric, Fingerprint, Layer, PortNum, SwitchId};
+use std::sync::Arc;
+
+use super::{DestId, Fabric, Fingerprint, LaneMap, Layer, PortNum, SwitchId};
 
 /// Tables that do not fit their fabric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +21,8 @@ pub struct TablesError {
 ///
 /// The port at a destination's home switch is its own port (0 for a switch). The layer at
 /// `(s, d)` is that of all routes from terminals of `s` to `d`; it is [`Tables::NO_LAYER`] where
-/// there is no such route: `s` has no terminals, or `d` cannot be reached from it.
+/// there is no such route: `s` has no terminals, or `d` cannot be reached from it. The layer is the
+/// SL of the route's packets; their VL is the same number, or what a lane map says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
     fabric: Fingerprint,
@@ -27,6 +30,7 @@ pub struct Tables {
     switches: usize,
     ports: Vec<u8>,
     layers: Vec<u8>,
+    lanes: Option<Arc<LaneMap>>,
 }
 
 impl Tables {
@@ -44,9 +48,37 @@ impl Tables {
                 return Err(TablesError { wanted, switches, found });
             }
         }
-        Ok(Self { fabric: fabric.fingerprint(), engine: engine.to_string(), switches, ports, layers })
+        Ok(Self {
+            fabric: fabric.fingerprint(),
+            engine: engine.to_string(),
+            switches,
+            ports,
+            layers,
+            lanes: None,
+        })
     }
 
+    /// The same routes on the lanes of a map; without one, VL = SL.
+    #[must_use]
+    pub fn with_lanes(self, lanes: Option<Arc<LaneMap>>) -> Self {
+        Self { lanes, ..self }
+    }
+
+    /// The same tables with some entries changed: ports and layers, as [`Tables::new`] takes them.
+    #[must_use]
+    pub fn edited(mut self, change: impl FnOnce(&mut [u8], &mut [u8])) -> Self {
+        change(&mut self.ports, &mut self.layers);
+        self
+    }
+
+    /// VL by in port, out port and SL; `None`: VL = SL.
+    pub fn lanes(&self) -> Option<&Arc<LaneMap>> {
+        self.lanes.as_ref()
+    }
+    /// How many VLs the routes need: those of the lane map, or the layers in use.
+    pub fn vls_used(&self) -> u8 {
+        self.lanes.as_ref().map_or_else(|| self.layers_used(), |map| map.vls())
+    }
     /// The fabric these tables are for.
     pub fn fabric(&self) -> Fingerprint {
         self.fabric
@@ -94,7 +126,7 @@ impl Tables {
         }
         Some(blocks)
     }
-    /// Raw ports and layers, by destination.
+    /// Raw ports and layers, by destination. The lane map, if any, is lost.
     pub fn into_raw(self) -> (Vec<u8>, Vec<u8>) {
         (self.ports, self.layers)
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ibnetdiscover::{self, Discovered, FabricFileError};
-use crate::generate::{self, SpecError};
+use crate::lab::generate::{self, SpecError};
 use crate::model::Fabric;
 
 /// Why there is no fabric.

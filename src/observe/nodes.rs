@@ -174,7 +174,7 @@ fn is_device(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
 
     #[test]
     fn descriptions_with_a_host_name_give_it() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::generate::SpecError;
-use crate::generate::angara::{self, fail};
+use crate::lab::generate::SpecError;
+use crate::lab::generate::angara::{self, fail};
 use crate::model::{Coords, Names, NodeName, Torus, TorusBuilder, TorusError, Transit};
 
 /// Why there is no torus.

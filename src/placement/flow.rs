@@ -175,7 +175,7 @@ impl Whole {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
     use crate::model::SwitchId;
 
     fn flow(spec: &str, members: &[(u32, u32)]) -> Vec<f64> {

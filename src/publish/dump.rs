@@ -1,20 +1,23 @@
-//! `lft.txt` and `layers.txt`: tables as text.
+//! `lft.txt`, `layers.txt` and `lanes.txt`: tables as text.
 //!
 //! `lft.txt` is OpenSM's dump of linear forwarding tables (`opensm-lfts.dump`), which
 //! `opensm -R file -U lft.txt` loads. The reader also takes what `dump_fts`, `dump_lfts` and
 //! `ibroute` of infiniband-diags print. `layers.txt` has one line per source switch:
-//! its GUID and one character per LID from 0, the layer in base 36 or `-`.
+//! its GUID and one character per LID from 0, the layer in base 36 or `-`. `lanes.txt`, where a lane
+//! map is used, has one line per switch, in port and out port: the VLs of SL 0 to 15 in base 36.
 //!
 //! Printing and then reading gives the same tables. A file cut short is refused: every switch must
 //! be there, with the line that closes its block.
 
+mod lanes;
 mod read;
 mod write;
 
 use std::path::{Path, PathBuf};
 
-use crate::model::{Fabric, Guid, Tables, TablesError};
+use crate::model::{Fabric, Guid, LaneMap, Tables, TablesError};
 
+pub use lanes::{read_lanes, write_lanes};
 pub use read::{read_layers, read_lft};
 pub use write::{write_layers, write_lft};
 
@@ -68,6 +71,26 @@ pub enum DumpError {
 pub const LFT_FILE: &str = "lft.txt";
 /// Name of the file of layers in a directory of tables.
 pub const LAYERS_FILE: &str = "layers.txt";
+/// Name of the file of the lane map in a directory of tables. Without it VL = SL.
+pub const LANES_FILE: &str = "lanes.txt";
+
+/// A file to read, with room.
+fn open(path: &Path) -> Result<std::io::BufReader<std::fs::File>, DumpError> {
+    let file = std::fs::File::open(path);
+    let file = file.map_err(|source| DumpError::Io { path: path.to_path_buf(), source })?;
+    Ok(std::io::BufReader::with_capacity(1 << 16, file))
+}
+
+/// Reads the lane map beside tables; `None` if there is no such file.
+///
+/// # Errors
+/// With file and line.
+pub fn read_lanes_file(fabric: &Fabric, path: &Path) -> Result<Option<LaneMap>, DumpError> {
+    match open(path) {
+        Err(DumpError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        file => Ok(Some(read_lanes(fabric, path, file?)?)),
+    }
+}
 
 /// Reads tables. Without a file of layers all routes between hosts are on layer 0, as for a subnet
 /// manager without service levels; routes to switches without hosts then have no layer.
@@ -75,11 +98,6 @@ pub const LAYERS_FILE: &str = "layers.txt";
 /// # Errors
 /// With file and line.
 pub fn read_tables(fabric: &Fabric, lft: &Path, layers: Option<&Path>) -> Result<Tables, DumpError> {
-    let open = |path: &Path| {
-        let file = std::fs::File::open(path);
-        let file = file.map_err(|source| DumpError::Io { path: path.to_path_buf(), source })?;
-        Ok::<_, DumpError>(std::io::BufReader::with_capacity(1 << 16, file))
-    };
     let ports = read_lft(fabric, lft, open(lft)?)?;
     let layers = match layers {
         Some(path) => read_layers(fabric, path, open(path)?)?,

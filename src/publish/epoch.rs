@@ -12,7 +12,7 @@ use super::handoff::{self, Handoff};
 use super::record::{FORMAT, PlanRecord};
 use super::{StoreError, handoff::HandoffError};
 use crate::model::{Fabric, Guid, Tables};
-use crate::plan::Published;
+use crate::pass::plan::Published;
 use crate::report::Report;
 
 /// Number of an epoch, 1 upwards, never used twice.
@@ -33,7 +33,7 @@ impl EpochNumber {
         }
     }
     /// Name of its directory: at least six digits, so that names sort as numbers.
-    pub(super) fn directory(self) -> String {
+    pub fn directory(self) -> String {
         format!("{:06}", self.0)
     }
     /// Inverse of [`EpochNumber::directory`]; `None` for any other name.
@@ -155,6 +155,11 @@ impl Epoch {
     /// If a file is missing, damaged, or of another number.
     pub fn read(directory: &Path, number: EpochNumber) -> Result<Self, StoreError> {
         Self::parse(number, directory, &Files::read(directory)?)
+    }
+
+    /// Whether a directory looks like that of an epoch.
+    pub fn is_in(directory: &Path) -> bool {
+        [PLAN, TABLES, SUMS].iter().all(|name| directory.join(name).is_file())
     }
 
     /// Its number.

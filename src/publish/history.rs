@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 use serde::Serialize;
 
 use super::{Epoch, EpochNumber, EpochStore, StoreError};
-use crate::plan::Reason;
+use crate::pass::plan::Reason;
 
 /// How long a publication waits for somebody who reads the index.
 const BUSY: Duration = Duration::from_millis(100);

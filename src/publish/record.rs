@@ -8,8 +8,8 @@ use serde_json::ser::Formatter;
 
 use super::EpochNumber;
 use crate::measure::Figures;
-use crate::model::{Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, TerminalId};
-use crate::plan::{Plan, Reason};
+use crate::model::{Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, Mix, TerminalId};
+use crate::pass::plan::{Plan, Reason};
 
 /// Version of `plan.json`. Keys may be added without a new one.
 pub(super) const FORMAT: u32 = 1;
@@ -59,6 +59,12 @@ pub struct GroupRecord {
     pub weight: u32,
     /// Port GUIDs of the members.
     pub terminals: Vec<Guid>,
+    /// The same in rank order; left out where that is theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<Guid>,
+    /// See [`Group::mix`]; left out where it is the default.
+    #[serde(default, skip_serializing_if = "Mix::is_default")]
+    pub mix: Mix,
 }
 
 impl PlanRecord {
@@ -89,7 +95,12 @@ impl PlanRecord {
 impl DemandRecord {
     fn new(fabric: &Fabric, demand: &Demand) -> Self {
         let guids = |ids: &[TerminalId]| ids.iter().map(|t| fabric.terminal(*t).port_guid).collect();
-        let group = |g: &Group| GroupRecord { weight: g.weight, terminals: guids(&g.terminals) };
+        let group = |g: &Group| GroupRecord {
+            weight: g.weight,
+            terminals: guids(&g.terminals),
+            ranks: if g.ranks == g.terminals { Vec::new() } else { guids(&g.ranks) },
+            mix: g.mix.clone(),
+        };
         Self { groups: demand.groups.iter().map(group).collect(), storage: guids(&demand.storage) }
     }
 
@@ -100,7 +111,10 @@ impl DemandRecord {
             let find = |g| fabric.terminals().binary_search_by_key(g, |t| t.port_guid).ok();
             guids.iter().filter_map(find).map(TerminalId::at).collect::<Vec<_>>()
         };
-        let group = |g: &GroupRecord| Group { weight: g.weight, ..Group::new(ids(&g.terminals)) };
+        let group = |g: &GroupRecord| {
+            let ranks = if g.ranks.is_empty() { &g.terminals } else { &g.ranks };
+            Group { weight: g.weight, ..Group::new(ids(ranks)) }.exchanging(g.mix.clone())
+        };
         Demand::new(self.groups.iter().map(group).collect(), ids(&self.storage))
     }
 }

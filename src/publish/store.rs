@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::epoch::Files;
 use super::{Epoch, EpochNumber, History, StoreError, history};
 use crate::model::Fabric;
-use crate::plan::Published;
+use crate::pass::plan::Published;
 
 /// A state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

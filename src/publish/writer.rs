@@ -13,7 +13,7 @@ use super::publication::{self, Publication};
 use super::record::{PlanRecord, to_json};
 use super::{Epoch, EpochNumber, EpochStore, StoreError, handoff, history};
 use crate::model::Fabric;
-use crate::plan::Plan;
+use crate::pass::plan::Plan;
 use crate::report::Report;
 use crate::verify::Verified;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::generate::faults::components;
+use crate::lab::generate::faults::components;
 use crate::model::{Fabric, Fingerprint, Guid, NodeMap, NodeName, Role, SwitchId, TerminalId};
 use crate::observe::ibnetdiscover::Unrouted;
 

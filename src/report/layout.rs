@@ -140,7 +140,7 @@ fn circle(fabric: &Fabric) -> Vec<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::spec;
+    use crate::lab::generate::spec;
 
     fn of(fabric: &str) -> (Fabric, Layout) {
         let fabric = spec::generate(fabric).unwrap();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::forest::Forest;
 use super::graph::Graph;
-use super::order::{Order, Ranks};
+use super::order::{Dag, Order, Ranks};
 use super::ways::bits;
 
 /// Numbers all dependencies a route could have: a dependency is a channel and a slot of the switch
@@ -76,6 +76,25 @@ pub struct Links {
     /// The same by the channel depended on: a mask of the slots, at the switch it leaves, of the
     /// reverses of the channels that depend on it.
     before: Vec<u64>,
+}
+
+/// The channels of a graph with the dependencies in use.
+struct Channels<'a> {
+    graph: &'a Graph,
+    links: &'a Links,
+}
+
+impl Dag for Channels<'_> {
+    #[inline]
+    fn after(&self, c: usize) -> impl Iterator<Item = usize> {
+        let first = self.graph.out(self.graph.to(c)).start;
+        self.links.after(c).map(move |slot| first + slot)
+    }
+    #[inline]
+    fn before(&self, c: usize) -> impl Iterator<Item = usize> {
+        let first = self.graph.out(self.graph.from(c)).start;
+        self.links.before(c).map(move |slot| self.graph.reverse(first + slot))
+    }
 }
 
 impl Links {
@@ -239,8 +258,8 @@ impl<O: Order> AcyclicLayer<O> {
             return false;
         }
         let target = graph.channel(graph.to(channel), slot);
-        let fits =
-            self.order.is_before(channel, target) || self.order.repair(graph, &self.links, channel, target);
+        let fits = self.order.is_before(channel, target)
+            || self.order.repair(&Channels { graph, links: &self.links }, channel, target);
         if !fits {
             return false;
         }
@@ -287,7 +306,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::generate::{generate, rng::Rng};
+    use crate::lab::generate::generate;
+    use crate::model::rng::Rng;
     use crate::route::order::Labels;
 
     /// The layer as petgraph sees it, with one more dependency.

@@ -177,7 +177,7 @@ pub fn hosts_per_switch(fabric: &Fabric) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
 
     #[test]
     fn channels_keep_ends_ports_and_partners() {

@@ -35,7 +35,7 @@ pub mod ways;
 
 use std::sync::Arc;
 
-use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables, TablesError};
+use crate::model::{Demand, Fabric, FabricLanes, LayerBudget, Promise, SwitchId, Tables, TablesError};
 
 /// Why an engine made no tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +87,10 @@ pub struct EngineOptions {
     pub served: Option<Demand>,
     /// All routes inside one job on one layer (`balanced`, `sar`, `sar-literal`).
     pub layer_per_job: bool,
+    /// What the tables must be proved for (`balanced`).
+    pub promise: Promise,
+    /// Lane map and closure of this fabric; without them the engine computes what the promise needs.
+    pub lanes: Option<Arc<FabricLanes>>,
 }
 
 /// Whether so many entries of tables (or what takes as long) gain by being shared among threads: less

@@ -1,11 +1,17 @@
-//! Topological orders of channels that are repaired while dependencies come: what
-//! [`super::cdg::AcyclicLayer`] keeps.
+//! Topological orders that are repaired while dependencies come: what [`super::cdg::AcyclicLayer`]
+//! keeps of channels.
 
-use super::cdg::Links;
-use super::graph::Graph;
 use super::ways::bits;
 
-/// A total order of the channels.
+/// Dependencies among what is ordered, to be followed both ways.
+pub trait Dag {
+    /// What depends on it.
+    fn after(&self, node: usize) -> impl Iterator<Item = usize>;
+    /// What it depends on.
+    fn before(&self, node: usize) -> impl Iterator<Item = usize>;
+}
+
+/// A total order of channels, or of what else is numbered from 0.
 pub trait Order {
     /// This order: a permutation of `0..order.len()`.
     fn new(order: &[u32]) -> Self;
@@ -13,7 +19,7 @@ pub trait Order {
     fn is_before(&self, one: usize, other: usize) -> bool;
     /// Makes room in the order for `source -> target`, of which `target` comes first or is the same;
     /// false if it already leads to `source`.
-    fn repair(&mut self, graph: &Graph, links: &Links, source: usize, target: usize) -> bool;
+    fn repair(&mut self, dag: &impl Dag, source: usize, target: usize) -> bool;
 }
 
 /// The order as positions without gaps, repaired with as few channels moved as that allows (Pearce and Kelly, "A dynamic
@@ -45,11 +51,11 @@ impl Order for Ranks {
         self.rank[one] < self.rank[other]
     }
 
-    fn repair(&mut self, graph: &Graph, links: &Links, source: usize, target: usize) -> bool {
+    fn repair(&mut self, dag: &impl Dag, source: usize, target: usize) -> bool {
         let (lower, upper) = (self.rank[target], self.rank[source]);
-        let free = self.search_forward(graph, links, target, upper);
+        let free = self.search_forward(dag, target, upper);
         if free {
-            self.search_backward(graph, links, source, lower);
+            self.search_backward(dag, source, lower);
             self.shift(lower, upper);
         }
         let touched = lower as usize / 64..=upper as usize / 64;
@@ -66,7 +72,7 @@ impl Ranks {
     }
 
     /// Marks what `target` leads to, up to a position; false if the channel there is among it.
-    fn search_forward(&mut self, graph: &Graph, links: &Links, target: usize, upper: u32) -> bool {
+    fn search_forward(&mut self, dag: &impl Dag, target: usize, upper: u32) -> bool {
         if self.rank[target] == upper {
             return false;
         }
@@ -74,14 +80,13 @@ impl Ranks {
         self.found.clear();
         self.found.push(target as u32);
         while let Some(c) = self.found.pop() {
-            let first = graph.out(graph.to(c as usize)).start;
-            for slot in links.after(c as usize) {
-                let rank = self.rank[first + slot];
+            for next in dag.after(c as usize) {
+                let rank = self.rank[next];
                 if rank == upper {
                     return false;
                 }
                 if rank < upper && mark(&mut self.forward, rank) {
-                    self.found.push((first + slot) as u32);
+                    self.found.push(next as u32);
                 }
             }
         }
@@ -89,14 +94,12 @@ impl Ranks {
     }
 
     /// Marks what leads to `source`, down to a position.
-    fn search_backward(&mut self, graph: &Graph, links: &Links, source: usize, lower: u32) {
+    fn search_backward(&mut self, dag: &impl Dag, source: usize, lower: u32) {
         mark(&mut self.backward, self.rank[source]);
         self.found.clear();
         self.found.push(source as u32);
         while let Some(c) = self.found.pop() {
-            let first = graph.out(graph.from(c as usize)).start;
-            for slot in links.before(c as usize) {
-                let previous = graph.reverse(first + slot);
+            for previous in dag.before(c as usize) {
                 let rank = self.rank[previous];
                 if rank > lower && mark(&mut self.backward, rank) {
                     self.found.push(previous as u32);
@@ -184,35 +187,45 @@ impl Order for Labels {
         self.label[one] < self.label[other]
     }
 
-    fn repair(&mut self, graph: &Graph, links: &Links, source: usize, target: usize) -> bool {
-        let found = self.search(graph, links, source, target);
-        match found {
-            None => false,
-            Some(End::Ahead) => {
-                let mut moved = std::mem::take(&mut self.ahead);
-                self.move_behind(&mut moved, source as u32);
-                self.ahead = moved;
-                true
-            }
-            Some(End::Behind) => {
-                let mut moved = std::mem::take(&mut self.behind);
-                self.move_before(&mut moved, target as u32);
-                self.behind = moved;
-                true
-            }
-        }
+    fn repair(&mut self, dag: &impl Dag, source: usize, target: usize) -> bool {
+        self.repair_within(dag, source, target, usize::MAX) == Repair::Done
     }
 }
 
 impl Labels {
+    /// Like [`Order::repair`], of a search of at most so many steps from both ends.
+    pub fn repair_within(&mut self, dag: &impl Dag, source: usize, target: usize, steps: usize) -> Repair {
+        match self.search(dag, source, target, steps) {
+            End::Met => return Repair::Cycle,
+            End::GaveUp => return Repair::GaveUp,
+            End::Ahead => {
+                let mut moved = std::mem::take(&mut self.ahead);
+                self.move_behind(&mut moved, source as u32);
+                self.ahead = moved;
+            }
+            End::Behind => {
+                let mut moved = std::mem::take(&mut self.behind);
+                self.move_before(&mut moved, target as u32);
+                self.behind = moved;
+            }
+        }
+        Repair::Done
+    }
+
+    /// A number for each place: it grows along the order.
+    #[inline]
+    pub fn place(&self, node: usize) -> u64 {
+        self.label[node]
+    }
+
     /// All labels are below: even halved at one place again and again they last a while.
     const END: u64 = 1 << 63;
 
     /// Which of two searches ends first: the one forward from `target`, or that back from `source`.
-    /// Both stay between the two; where they meet there is a cycle, and the answer is `None`.
-    fn search(&mut self, graph: &Graph, links: &Links, source: usize, target: usize) -> Option<End> {
+    /// Both stay between the two; where they meet there is a cycle.
+    fn search(&mut self, dag: &impl Dag, source: usize, target: usize, steps: usize) -> End {
         if source == target {
-            return None;
+            return End::Met;
         }
         if self.searches == u32::MAX / 2 {
             self.stamp.fill(0);
@@ -226,25 +239,23 @@ impl Labels {
         self.behind.clear();
         self.ahead.push(target as u32);
         self.behind.push(source as u32);
-        for turn in 0.. {
-            let Some(&c) = self.ahead.get(turn) else { return Some(End::Ahead) };
-            let first = graph.out(graph.to(c as usize)).start;
-            for found in links.after(c as usize).map(|slot| first + slot) {
+        for turn in 0..steps {
+            let Some(&c) = self.ahead.get(turn) else { return End::Ahead };
+            for found in dag.after(c as usize) {
                 let stamp = &mut self.stamp[found];
                 if *stamp == backward {
-                    return None;
+                    return End::Met;
                 }
                 if *stamp != forward && self.label[found] < high {
                     *stamp = forward;
                     self.ahead.push(found as u32);
                 }
             }
-            let Some(&c) = self.behind.get(turn) else { return Some(End::Behind) };
-            let first = graph.out(graph.from(c as usize)).start;
-            for found in links.before(c as usize).map(|slot| graph.reverse(first + slot)) {
+            let Some(&c) = self.behind.get(turn) else { return End::Behind };
+            for found in dag.before(c as usize) {
                 let stamp = &mut self.stamp[found];
                 if *stamp == forward {
-                    return None;
+                    return End::Met;
                 }
                 if *stamp != backward && self.label[found] > low {
                     *stamp = backward;
@@ -252,7 +263,7 @@ impl Labels {
                 }
             }
         }
-        None
+        End::GaveUp
     }
 
     /// Puts some, which are sorted first, right behind another, which is not among them.
@@ -308,16 +319,29 @@ impl Labels {
     }
 }
 
-/// The search that ended first.
+/// How two searches ended: the first that did, or both.
 enum End {
     Ahead,
     Behind,
+    Met,
+    GaveUp,
+}
+
+/// What became of a new dependency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repair {
+    /// The order has room for it.
+    Done,
+    /// It closes a cycle. Nothing changed.
+    Cycle,
+    /// The search took too long. Nothing changed.
+    GaveUp,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::rng::Rng;
+    use crate::model::rng::Rng;
 
     /// Agrees with a plain list, far beyond what the first labels last.
     #[test]

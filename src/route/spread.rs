@@ -6,7 +6,7 @@
 //! others change.
 
 use super::graph::{Graph, hosts_per_switch, is_indirect};
-use crate::generate::rng::Rng;
+use crate::model::rng::Rng;
 use crate::model::{DestId, Fabric, PortNum, Tables};
 
 /// Decides between layers that are equally good for a route.
@@ -106,7 +106,7 @@ fn parts(routes: &[u64], budget: usize) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
 
     #[test]
     fn the_fullest_layers_get_most_parts() {

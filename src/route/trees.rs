@@ -373,7 +373,7 @@ impl Load<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
 
     /// Heavy channels are avoided only among minimal ones, and the load is that of a walk per route.
     #[test]

@@ -289,7 +289,7 @@ pub fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
     use crate::route::trees::Levels;
 
     /// More switches than lanes, more ports than bits in a word, and a fabric in two parts.

@@ -9,8 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::handoff::{Announcement, Outcome};
 use super::health::Health;
-use super::step::View;
 use crate::model::JobId;
+use crate::pass::step::View;
 
 /// Commands that may wait for the loop. More are refused at once.
 const WAITING: usize = 256;

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::pass::{Checked, Decided};
-use super::step::View;
 use crate::measure::{self, Figures, JobFigures};
 use crate::model::{Fabric, Group, JobId, NodeName};
-use crate::plan::{Published, Reason};
+use crate::pass::plan::{Published, Reason};
+use crate::pass::step::View;
 use crate::verify::{self, Transition};
 
 /// The answer.

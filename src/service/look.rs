@@ -8,9 +8,8 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::health::Stage;
-use super::step::View;
 use crate::config::{FabricSource, JobsFrom, Settings};
-use crate::generate::spec;
+use crate::lab::generate::spec;
 use crate::model::{Fabric, JobMap, NodeMap, NodeName, TerminalId};
 use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::fabric::{self, FabricSourceError};
@@ -19,7 +18,8 @@ use crate::observe::nodes::{self, NodeNames, NodeNamesError};
 use crate::observe::slurm::{JobSource, PollError, Squeue};
 use crate::observe::slurmrestd::Slurmrestd;
 use crate::observe::spool::SpooledJobs;
-use crate::plan::Policy;
+use crate::pass::plan::Policy;
+use crate::pass::step::View;
 
 /// Why there is nothing to see.
 #[derive(Debug, thiserror::Error)]

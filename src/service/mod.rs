@@ -13,7 +13,6 @@ pub mod pass;
 pub mod placing;
 pub mod record;
 pub mod run;
-pub mod step;
 pub mod systemd;
 pub mod torus;
 pub mod watch;

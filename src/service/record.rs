@@ -24,11 +24,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::step::{Event, Rhythm, View};
 use crate::config::Record;
 use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeMap, NodeName, TerminalId};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
-use crate::plan::Policy;
+use crate::pass::plan::Policy;
+use crate::pass::step::{Event, Rhythm, View};
 use crate::publish::{EpochNumber, EpochStore};
 use crate::report::{Compute, Report};
 

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::config::{FabricSource, Settings};
-use crate::generate::spec;
+use crate::lab::generate::spec;
 
 /// Whoever writes a file is given this long to finish.
 const SETTLE: Duration = Duration::from_millis(50);

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::Verified;
 use crate::model::torus::DIRECTIONS;
-use crate::model::{Direction, NodeId, Routes, Step, Torus, TorusDemand, TorusTables};
+use crate::model::{Direction, NodeId, Promise, Routes, Step, Torus, TorusDemand, TorusTables};
 
 /// Findings listed per kind; the rest is counted.
 const LISTED: usize = 20;
@@ -150,7 +150,7 @@ pub fn accept(
     allow_detours: bool,
 ) -> Result<Verified<TorusTables>, TorusVerdict> {
     let verdict = judge(torus, &tables, allow_detours);
-    if verdict.accepted { Ok(Verified { value: tables }) } else { Err(verdict) }
+    if verdict.accepted { Ok(Verified { value: tables, promise: Promise::TOLD }) } else { Err(verdict) }
 }
 
 /// Findings, bounded per kind.

@@ -1,22 +1,29 @@
-//! The channel dependency graph (Dally and Seitz 1987; thesis Definition 3.10) of each layer, and
-//! its cycles.
+//! The channel dependency graph (Dally and Seitz 1987; thesis Definition 3.10) over channels and
+//! their virtual lanes, and its cycles.
 
+use super::lanes::Lanes;
 use crate::model::{ChannelId, Fabric};
 
-/// Dependencies between channels as a bit set of layers per turn.
-///
-/// A turn is a channel into a switch followed by a channel out of it. Turns of channel `c` are
+/// Turns: a channel into a switch followed by a channel out of it. Those of channel `c` are
 /// `start[c]..start[c + 1]`, in the order of [`Fabric::out`] of the switch it leads to.
 pub(super) struct Turns<'a> {
-    fabric: &'a Fabric,
+    pub(super) fabric: &'a Fabric,
     start: Vec<u32>,
     /// Position of each channel in [`Fabric::out`] of its sender.
     rank: Vec<u32>,
 }
 
-/// Which turns some route of each layer takes: bit `l` of `layers[turn]` for layer `l`.
+/// What packets of each turn may wait on: `vls[turn * columns + column]` are the VLs of the first
+/// channel, as bits, on which packets of that column of [`Lanes`] may be.
 pub(super) struct Dependencies {
-    layers: Vec<u16>,
+    vls: Vec<u16>,
+}
+
+/// A VL of a channel: what a buffer belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Buffer {
+    pub(super) channel: ChannelId,
+    pub(super) vl: u8,
 }
 
 impl<'a> Turns<'a> {
@@ -37,105 +44,155 @@ impl<'a> Turns<'a> {
         Self { fabric, start, rank }
     }
 
-    /// No dependencies yet.
-    pub(super) fn none(&self) -> Dependencies {
-        Dependencies { layers: vec![0; self.start[self.start.len() - 1] as usize] }
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.start[self.start.len() - 1] as usize
     }
 
-    /// Channels that layer `layer` has routes on right after channel `c`.
-    fn after<'b>(
-        &'b self,
-        dependencies: &'b Dependencies,
-        c: usize,
-        layer: u8,
-    ) -> impl Iterator<Item = ChannelId> + 'b {
-        let out = self.fabric.out(self.fabric.channel(ChannelId::at(c)).to);
-        let layers = &dependencies.layers[self.start[c] as usize..self.start[c + 1] as usize];
-        out.iter().zip(layers).filter(move |(_, l)| *l >> layer & 1 == 1).map(|(c, _)| *c)
-    }
-
-    /// Marks the turn from `c1` to `c2` for a set of layers.
+    /// The turn from one channel to another, which leaves the switch that the first leads to.
     #[inline]
-    pub(super) fn mark(&self, dependencies: &mut Dependencies, c1: u32, c2: u32, layers: u16) {
-        dependencies.layers[(self.start[c1 as usize] + self.rank[c2 as usize]) as usize] |= layers;
+    pub(super) fn of(&self, c1: u32, c2: u32) -> usize {
+        (self.start[c1 as usize] + self.rank[c2 as usize]) as usize
     }
 
-    /// A cycle of a layer, channels in order; `None` if there is none. Depth first, and then the
-    /// shortest cycle through the channel that closed the one found. O(turns).
-    pub(super) fn cycle(&self, dependencies: &Dependencies, layer: u8) -> Option<Vec<ChannelId>> {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Seen {
-            No,
-            Open,
-            Done,
-        }
-        let channels = self.fabric.channels().len();
-        let mut seen = vec![Seen::No; channels];
-        let mut stack = Vec::new();
-        for root in 0..channels {
-            if seen[root] != Seen::No {
-                continue;
-            }
-            seen[root] = Seen::Open;
-            stack.push((root, self.after(dependencies, root, layer)));
-            while let Some((c, successors)) = stack.last_mut() {
-                match successors.next().map(ChannelId::index) {
-                    None => {
-                        seen[*c] = Seen::Done;
-                        stack.pop();
-                    }
-                    Some(next) if seen[next] == Seen::Open => {
-                        return self.shortest_through(dependencies, next, layer);
-                    }
-                    Some(next) if seen[next] == Seen::No => {
-                        seen[next] = Seen::Open;
-                        stack.push((next, self.after(dependencies, next, layer)));
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
-        None
-    }
-
-    /// Breadth first from a channel that is on a cycle, back to it.
-    fn shortest_through(
-        &self,
-        dependencies: &Dependencies,
-        start: usize,
-        layer: u8,
-    ) -> Option<Vec<ChannelId>> {
-        let mut from = vec![usize::MAX; self.fabric.channels().len()];
-        let mut queue = std::collections::VecDeque::from([start]);
-        while let Some(c) = queue.pop_front() {
-            for next in self.after(dependencies, c, layer).map(ChannelId::index) {
-                if next == start {
-                    let mut cycle = vec![ChannelId::at(c)];
-                    while let Some(last) = cycle.last().map(|c| c.index()).filter(|c| *c != start) {
-                        cycle.push(ChannelId::at(from[last]));
-                    }
-                    cycle.reverse();
-                    return Some(cycle);
-                }
-                if from[next] == usize::MAX {
-                    from[next] = c;
-                    queue.push_back(next);
-                }
-            }
-        }
-        None
+    /// The turns from a channel with the channels they lead to.
+    pub(super) fn from(&self, c: ChannelId) -> impl Iterator<Item = (usize, ChannelId)> + use<'_> {
+        let out = self.fabric.out(self.fabric.channel(c).to);
+        (self.start[c.index()] as usize..).zip(out.iter().copied())
     }
 }
 
 impl Dependencies {
+    /// None yet.
+    pub(super) fn none(turns: &Turns<'_>, lanes: &Lanes) -> Self {
+        Self { vls: vec![0; turns.len() * lanes.columns()] }
+    }
+
+    /// Packets of a column may be on these VLs of the first channel of a turn and go on by it. `at` is
+    /// `turn * columns + column`.
+    #[inline]
+    pub(super) fn mark(&mut self, at: usize, vls: u16) {
+        self.vls[at] |= vls;
+    }
+
     /// Dependencies of both.
     pub(super) fn and(mut self, other: &Self) -> Self {
-        self.layers.iter_mut().zip(&other.layers).for_each(|(a, b)| *a |= b);
+        self.vls.iter_mut().zip(&other.vls).for_each(|(a, b)| *a |= b);
         self
     }
 
-    /// All layers with any dependency, as a bit set.
-    pub(super) fn layers(&self) -> u16 {
-        self.layers.iter().fold(0, |all, l| all | l)
+    /// All VLs from which anything depends, as bits.
+    pub(super) fn vls(&self) -> u16 {
+        self.vls.iter().fold(0, |all, l| all | l)
+    }
+}
+
+/// Dependencies as a graph over [`Buffer`]s.
+pub(super) struct Graph<'a> {
+    pub(super) turns: &'a Turns<'a>,
+    pub(super) lanes: &'a Lanes,
+    pub(super) dependencies: &'a Dependencies,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Seen {
+    No,
+    Open,
+    Done,
+}
+
+impl Graph<'_> {
+    fn channels(&self) -> usize {
+        self.turns.fabric.channels().len()
+    }
+
+    fn number(&self, b: Buffer) -> usize {
+        usize::from(b.vl) * self.channels() + b.channel.index()
+    }
+
+    fn buffer(&self, number: usize) -> Buffer {
+        let (vl, channel) = (number / self.channels(), number % self.channels());
+        Buffer { channel: ChannelId::at(channel), vl: vl as u8 }
+    }
+
+    /// Buffers that packets in this one may wait for.
+    fn after(&self, b: Buffer) -> impl Iterator<Item = usize> + '_ {
+        let columns = self.lanes.columns();
+        self.turns.from(b.channel).flat_map(move |(turn, next)| {
+            let at = turn * columns..(turn + 1) * columns;
+            let on = at.filter(move |at| self.dependencies.vls[*at] >> b.vl & 1 == 1);
+            let mut vls = on.fold(0, |vls, at| vls | self.lanes.pass(at, 1 << b.vl));
+            std::iter::from_fn(move || {
+                let vl = (vls != 0).then(|| vls.trailing_zeros())?;
+                vls &= vls - 1;
+                Some(self.number(Buffer { channel: next, vl: vl as u8 }))
+            })
+        })
+    }
+
+    /// One cycle of each part of the graph that no dependency joins to another and that has any: where
+    /// VL = SL, of each VL; else one in all. Depth first, and then the shortest cycle through
+    /// the buffer that closed the one found. O(VLs × turns).
+    pub(super) fn cycles(&self) -> Vec<Vec<Buffer>> {
+        let used = self.dependencies.vls();
+        let mut seen = vec![Seen::No; usize::from(u16::BITS as u8) * self.channels()];
+        let mut cycles = Vec::new();
+        for vl in (0..u16::BITS as u8).filter(|vl| used >> vl & 1 == 1) {
+            let mut roots = (0..self.channels()).map(|c| Buffer { channel: ChannelId::at(c), vl });
+            if let Some(on_it) = roots.find_map(|root| self.cyclic(root, &mut seen)) {
+                cycles.push(self.shortest_through(on_it));
+                if !self.lanes.are_layers() {
+                    break;
+                }
+            }
+        }
+        cycles
+    }
+
+    /// A buffer on a cycle that can be reached from `root` by ones not yet seen.
+    fn cyclic(&self, root: Buffer, seen: &mut [Seen]) -> Option<Buffer> {
+        let number = self.number(root);
+        if seen[number] != Seen::No {
+            return None;
+        }
+        seen[number] = Seen::Open;
+        let mut stack = vec![(number, self.after(root))];
+        while let Some((at, successors)) = stack.last_mut() {
+            match successors.next() {
+                None => {
+                    seen[*at] = Seen::Done;
+                    stack.pop();
+                }
+                Some(next) if seen[next] == Seen::Open => return Some(self.buffer(next)),
+                Some(next) if seen[next] == Seen::No => {
+                    seen[next] = Seen::Open;
+                    stack.push((next, self.after(self.buffer(next))));
+                }
+                Some(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Breadth first from a buffer that is on a cycle, back to it.
+    fn shortest_through(&self, start: Buffer) -> Vec<Buffer> {
+        let start = self.number(start);
+        let mut from = vec![usize::MAX; usize::from(u16::BITS as u8) * self.channels()];
+        let mut queue = std::collections::VecDeque::from([start]);
+        while let Some(at) = queue.pop_front() {
+            for next in self.after(self.buffer(at)) {
+                if next == start {
+                    let back = std::iter::successors(Some(at), |n| (*n != start).then(|| from[*n]));
+                    let mut cycle: Vec<Buffer> = back.map(|n| self.buffer(n)).collect();
+                    cycle.reverse();
+                    return cycle;
+                }
+                if from[next] == usize::MAX {
+                    from[next] = at;
+                    queue.push_back(next);
+                }
+            }
+        }
+        Vec::new()
     }
 }

@@ -33,6 +33,10 @@ pub struct CycleStep {
     pub port: u8,
     /// `description[port] -> description[port]`.
     pub channel: String,
+    /// The virtual lane on it.
+    pub vl: u8,
+    /// The service level of the route's packets.
+    pub sl: u8,
     /// A route that uses this channel and then the next of the cycle starts at hosts of this switch ..
     pub route_from: SwitchName,
     /// .. and goes to this destination.
@@ -122,6 +126,19 @@ pub enum Finding {
         /// How many are allowed: layers are numbered from 0.
         budget: u8,
     },
+    /// The lane map names a virtual lane beyond the budget.
+    LaneOverBudget {
+        /// Where.
+        switch: SwitchName,
+        /// In port.
+        from: u8,
+        /// Out port.
+        to: u8,
+        /// The virtual lane.
+        vl: u8,
+        /// How many are allowed: lanes are numbered from 0.
+        budget: u8,
+    },
     /// The routes inside a job are on several layers, though one per job was wanted.
     JobOnSeveralLayers {
         /// How many hosts the job has.
@@ -133,9 +150,9 @@ pub enum Finding {
         /// The layers.
         layers: Vec<u8>,
     },
-    /// The channel dependency graph of a layer has a cycle: this can deadlock.
+    /// The channel dependency graph has a cycle: this can deadlock.
     Cycle {
-        /// The layer.
+        /// The layer; with a lane map the virtual lane on the first channel.
         layer: u8,
         /// The channels in order; a route goes from each to the next and from the last to the first.
         channels: Vec<CycleStep>,
@@ -155,6 +172,7 @@ impl Finding {
             Self::Loop { .. } => Kind::Loop,
             Self::MissingLayer { .. } => Kind::MissingLayer,
             Self::OverBudget { .. } => Kind::OverBudget,
+            Self::LaneOverBudget { .. } => Kind::LaneOverBudget,
             Self::JobOnSeveralLayers { .. } => Kind::JobOnSeveralLayers,
             Self::Cycle { .. } => Kind::Cycle,
         }
@@ -208,6 +226,11 @@ impl fmt::Display for Finding {
                 "over budget: layer {layer} from {switch} to {destination}, allowed are 0 to {}",
                 budget - 1
             ),
+            Self::LaneOverBudget { switch, from, to, vl, budget } => write!(
+                f,
+                "over budget: VL {vl} at {switch} from port {from} to port {to}, allowed are 0 to {}",
+                budget - 1
+            ),
             Self::JobOnSeveralLayers { hosts, first, last, layers } => {
                 write!(
                     f,
@@ -215,10 +238,17 @@ impl fmt::Display for Finding {
                 )
             }
             Self::Cycle { layer, channels } => {
-                write!(f, "deadlock: {} channels of layer {layer} wait for each other", channels.len())?;
+                let is_layer = channels.iter().all(|step| step.vl == *layer && step.sl == *layer);
+                match is_layer {
+                    true => write!(f, "deadlock: {} channels of layer {layer} wait", channels.len())?,
+                    false => write!(f, "deadlock: {} channels and lanes wait", channels.len())?,
+                }
+                f.write_str(" for each other")?;
                 channels.iter().try_for_each(|step| {
-                    let CycleStep { channel, route_from, route_to, .. } = step;
-                    write!(f, "\n    {channel}   then the next, by the route {route_from} -> {route_to}")
+                    let CycleStep { channel, route_from, route_to, vl, sl, .. } = step;
+                    let lane = if is_layer { String::new() } else { format!(" VL {vl}") };
+                    let level = if is_layer { String::new() } else { format!(" on SL {sl}") };
+                    write!(f, "\n    {channel}{lane}   then the next, by the route {route_from} -> {route_to}{level}")
                 })
             }
         }
@@ -237,6 +267,7 @@ pub(super) enum Kind {
     Loop,
     MissingLayer,
     OverBudget,
+    LaneOverBudget,
     JobOnSeveralLayers,
     Cycle,
 }
@@ -294,12 +325,20 @@ pub(super) fn destination_name(fabric: &Fabric, d: DestId) -> DestinationName {
 }
 
 /// A channel of a cycle with the route that goes on to the next.
-pub(super) fn cycle_step(fabric: &Fabric, c: ChannelId, from: usize, to: DestId) -> CycleStep {
+pub(super) fn cycle_step(
+    fabric: &Fabric,
+    c: ChannelId,
+    vl: u8,
+    sl: u8,
+    (from, to): (usize, DestId),
+) -> CycleStep {
     let channel = fabric.channel(c);
     CycleStep {
         switch: switch_name(fabric, channel.from.index()),
         port: channel.from_port.get(),
         channel: fabric.channel_name(c),
+        vl,
+        sl,
         route_from: switch_name(fabric, from),
         route_to: destination_name(fabric, to),
     }

@@ -87,14 +87,12 @@ pub fn safe_layers(
 
 /// The tables with all routes inside a group on one layer.
 fn moved(fabric: &Fabric, tables: &Tables, group: &Group, layer: Layer) -> Tables {
-    let engine = tables.engine().to_string();
-    let (ports, mut layers) = tables.clone().into_raw();
-    for (s, d) in routes(fabric, group) {
-        let at = &mut layers[d.index() * fabric.switches().len() + s.index()];
-        if *at != Tables::NO_LAYER {
-            *at = layer.get();
+    tables.clone().edited(|_, layers| {
+        for (s, d) in routes(fabric, group) {
+            let at = &mut layers[d.index() * fabric.switches().len() + s.index()];
+            if *at != Tables::NO_LAYER {
+                *at = layer.get();
+            }
         }
-    }
-    // The arrays are of the same fabric.
-    Tables::new(fabric, &engine, ports, layers).unwrap_or_else(|_| tables.clone())
+    })
 }

@@ -4,30 +4,36 @@
 pub mod angara;
 mod cycles;
 mod finding;
+mod flight;
 mod jobs;
-mod layers;
+mod lanes;
 mod reach;
+mod senders;
 mod transition;
 pub(crate) mod trees;
 
 use rayon::prelude::*;
 use serde::Serialize;
 
-use self::cycles::{Dependencies, Turns};
+use self::cycles::{Buffer, Dependencies, Graph, Turns};
 pub use self::finding::{CycleStep, DestinationName, Finding, SwitchName};
-use self::finding::{Findings, Kind};
+use self::finding::{Findings, Kind, switch_name};
+use self::flight::Flight;
 pub use self::jobs::{is_safe_with, layers_of_group, safe_layers};
-use self::layers::Layers;
+use self::lanes::Lanes;
 pub(crate) use self::reach::parts;
+use self::senders::Senders;
 pub use self::transition::{Transition, transition};
 use self::trees::Trees;
-use crate::model::{DestId, Fabric, Group, LayerBudget, Tables};
+use crate::model::{DestId, Fabric, Group, LaneMap, LayerBudget, Promise, Tables};
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// Whether the tables may be used.
     pub accepted: bool,
+    /// What they were judged for.
+    pub promise: Promise,
     /// Why not (at most ten per kind), in a fixed order.
     pub findings: Vec<Finding>,
     /// How many findings there were before the list was cut.
@@ -36,16 +42,21 @@ pub struct Verdict {
     pub unreachable_pairs: u64,
 }
 
-/// A value whose tables the checker accepted. Only this module can make one.
+/// A value whose tables the checker accepted, and for what. Only this module can make one.
 #[derive(Debug, Clone)]
 pub struct Verified<T> {
     value: T,
+    promise: Promise,
 }
 
 impl<T> Verified<T> {
     /// The accepted value.
     pub fn get(&self) -> &T {
         &self.value
+    }
+    /// What is proved of it.
+    pub fn promise(&self) -> Promise {
+        self.promise
     }
     /// The accepted value.
     pub fn into_inner(self) -> T {
@@ -54,14 +65,29 @@ impl<T> Verified<T> {
 }
 
 /// What is checked beyond what is always checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
-    /// Connection managers answer on the layer on which they were called: also count each route
-    /// from b to a in the layers of the routes from a's switch to b's.
-    pub reverse_on_same_layer: bool,
+    /// What must be proved.
+    pub promise: Promise,
     /// Judge only routes to terminals. Some subnet managers leave the management ports of switches
     /// out of their promises: no route to them at all, or one on layer 0 outside of any proof.
     pub hosts_only: bool,
+}
+
+/// Programs were told their SLs, and nothing more; all destinations.
+impl Default for Checks {
+    fn default() -> Self {
+        Self { promise: Promise::TOLD, hosts_only: false }
+    }
+}
+
+/// What else may be in flight beside the tables in question, all of the same fabric.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// Tables of earlier epochs: connections made under them keep their SLs ([`Promise::since`]).
+    pub since: &'a [Tables],
+    /// Tables that any switch may have instead ([`Promise::mixed`]). Their SLs count as well.
+    pub mixed: &'a [Tables],
 }
 
 /// Destinations that one task handles, at least, before its results are merged.
@@ -76,97 +102,174 @@ fn tasks(dests: &[DestId]) -> rayon::slice::Chunks<'_, DestId> {
 ///
 /// Every switch must have, for every destination that the fabric connects it to, a live port
 /// (between two switches without terminals it may say that it has none: nobody's route is there);
-/// the
-/// ports of a destination must form an in-tree that ends at its own port; each route from a switch
-/// with terminals must have a layer below the budget; and in each layer the channel dependency
-/// graph of those routes (the layers' routes that start where terminals are) must be acyclic,
-/// which is sufficient against deadlock (Dally and Seitz 1987; thesis chapter 3).
+/// the ports of a destination must form an in-tree that ends at its own port; each route from a switch
+/// with terminals must have a layer below the budget; and the dependencies of all packets that may be in
+/// flight, between channels on their virtual lanes, must have no cycle, which is sufficient against
+/// deadlock (Dally and Seitz 1987; thesis chapter 3). Which packets, a [`Promise`] says: here those of
+/// programs that were told their SLs.
 ///
-/// O(destinations × switches + layers × turns), a turn being a channel into a switch and one out
+/// O(destinations × switches + VLs × turns), a turn being a channel into a switch and one out
 /// of it. Uses all threads; the verdict does not depend on their number.
 pub fn judge(fabric: &Fabric, tables: &Tables, budget: LayerBudget) -> Verdict {
     judge_with(fabric, tables, budget, Checks::default())
 }
 
-/// Like [`judge`], with optional checks.
+/// Like [`judge`], for another promise.
 pub fn judge_with(fabric: &Fabric, tables: &Tables, budget: LayerBudget, checks: Checks) -> Verdict {
-    judge_all(fabric, std::slice::from_ref(tables), budget, checks)
+    judge_beside(fabric, std::slice::from_ref(tables), budget, checks, Beside::default())
 }
 
 /// Like [`judge_with`], for tables that are in force together: a subnet manager may give hosts of
 /// one switch different layers. Ports agree then, and each element has the layers of other hosts.
 /// No cycle may come from all of them together.
 pub fn judge_all(fabric: &Fabric, tables: &[Tables], budget: LayerBudget, checks: Checks) -> Verdict {
+    judge_beside(fabric, tables, budget, checks, Beside::default())
+}
+
+/// Like [`judge_all`], with what else may be in flight.
+pub fn judge_beside(
+    fabric: &Fabric,
+    tables: &[Tables],
+    budget: LayerBudget,
+    checks: Checks,
+    beside: Beside<'_>,
+) -> Verdict {
     let mut findings = Findings::default();
-    if let Some(other) = tables.iter().find(|t| t.fabric() != fabric.fingerprint()) {
+    let verdict = |findings, pairs| verdict(findings, pairs, checks.promise);
+    let everything = || tables.iter().chain(beside.since).chain(beside.mixed);
+    let maps = everything().filter_map(|t| t.lanes()).map(|map| map.fabric());
+    if let Some(other) = everything().map(Tables::fabric).chain(maps).find(|f| *f != fabric.fingerprint()) {
         findings.add(Kind::WrongFabric, || Finding::WrongFabric {
             fabric: fabric.fingerprint().to_string(),
-            tables: other.fabric().to_string(),
+            tables: other.to_string(),
         });
         return verdict(findings, 0);
     }
     let parts = reach::parts(fabric);
-    let trees: Vec<Trees<'_>> = tables.iter().map(|t| Trees::new(fabric, t)).collect();
-    let turns = Turns::new(fabric);
-    let layers: Vec<Layers<'_>> = trees.iter().map(|t| Layers::new(t, &turns, budget, checks)).collect();
-    let mut dependencies = turns.none();
-    for (trees, layers) in trees.iter().zip(&layers) {
-        let (found, own) = sweep(trees, layers, &turns, &parts, checks);
-        findings = findings.then(found);
-        dependencies = dependencies.and(&own);
-    }
-    layers::cycles(&layers, &turns, &dependencies, &mut findings);
+    let case = Case { fabric, tables, budget, checks, beside };
+    let findings = case.examine(&parts, |flights, graph, mut findings| {
+        for cycle in graph.cycles() {
+            findings.add(Kind::Cycle, || explain(flights, &cycle));
+        }
+        findings
+    });
     verdict(findings, reach::unreachable_pairs(fabric, &parts))
 }
 
-fn verdict(findings: Findings, unreachable_pairs: u64) -> Verdict {
+/// Everything that is judged.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    fabric: &'a Fabric,
+    tables: &'a [Tables],
+    budget: LayerBudget,
+    checks: Checks,
+    beside: Beside<'a>,
+}
+
+impl Case<'_> {
+    /// Checks each destination, and hands on what packets depend on.
+    fn examine<R>(&self, parts: &[u32], then: impl FnOnce(&[Flight<'_>], &Graph<'_>, Findings) -> R) -> R {
+        let Self { fabric, tables, beside, checks, .. } = *self;
+        let turns = Turns::new(fabric);
+        let in_force = || tables.iter().chain(beside.mixed);
+        let mut maps: Vec<_> = in_force().map(|t| t.lanes().map(AsRef::as_ref)).collect();
+        maps.dedup();
+        let lanes = Lanes::new(&turns, &maps);
+        let flight = |t| Flight {
+            trees: std::iter::once(t).chain(beside.mixed).map(|t| Trees::new(fabric, t)).collect(),
+            senders: Senders::new(fabric, t, beside.since.iter().chain(beside.mixed), checks.promise),
+            turns: &turns,
+            lanes: &lanes,
+        };
+        let flights: Vec<Flight<'_>> = tables.iter().map(flight).collect();
+        let mut findings = Findings::default();
+        let mut dependencies = Dependencies::none(&turns, &lanes);
+        for flight in &flights {
+            let (found, own) = sweep(flight, self.budget, parts, checks);
+            findings = findings.then(found);
+            dependencies = dependencies.and(&own);
+        }
+        let sls = flights.iter().fold(0, |all, flight| all | flight.senders.sls());
+        for map in maps.into_iter().flatten() {
+            self.check_lanes(map, sls, &mut findings);
+        }
+        then(&flights, &Graph { turns: &turns, lanes: &lanes, dependencies: &dependencies }, findings)
+    }
+
+    fn check_lanes(&self, map: &LaneMap, sls: u16, findings: &mut Findings) {
+        let budget = self.budget.get();
+        for (s, from, to, vl) in lanes::over_budget(self.fabric, map, sls, budget) {
+            findings.add(Kind::LaneOverBudget, || Finding::LaneOverBudget {
+                switch: switch_name(self.fabric, s.index()),
+                from: from.get(),
+                to: to.get(),
+                vl,
+                budget,
+            });
+        }
+    }
+}
+
+fn verdict(findings: Findings, unreachable_pairs: u64, promise: Promise) -> Verdict {
     let (findings, findings_total) = findings.finish();
-    Verdict { accepted: findings_total == 0, findings, findings_total, unreachable_pairs }
+    Verdict { accepted: findings_total == 0, promise, findings, findings_total, unreachable_pairs }
 }
 
 /// Checks every destination and collects the dependencies of all routes.
 fn sweep(
-    trees: &Trees<'_>,
-    layers: &Layers<'_>,
-    turns: &Turns<'_>,
+    flight: &Flight<'_>,
+    budget: LayerBudget,
     parts: &[u32],
     checks: Checks,
 ) -> (Findings, Dependencies) {
-    let nothing = || (Findings::default(), turns.none());
+    let nothing = || (Findings::default(), Dependencies::none(flight.turns, flight.lanes));
+    let trees = &flight.trees[0];
     let dests: Vec<_> = trees.fabric.dest_ids().collect();
     let partial = tasks(&dests).map(|dests| {
         let (mut findings, mut dependencies) = nothing();
-        let (mut tree, mut subtree) = (trees.room(), vec![0; parts.len()]);
+        let mut room = flight.room();
         for d in dests {
             if checks.hosts_only && trees.fabric.dest_terminal(*d).is_none() {
                 continue;
             }
-            trees.trace(*d, &mut tree);
-            reach::check(trees, *d, &tree, parts, &mut findings);
-            layers.check(*d, &tree, &mut subtree, &mut dependencies, &mut findings);
+            flight.trace(*d, &mut room);
+            reach::check(trees, *d, &room.trees[0], parts, &mut findings);
+            flight.senders.check(trees.tables, *d, &room.trees[0], budget.get(), &mut findings);
+            flight.mark(*d, &mut room, &mut dependencies);
         }
         (findings, dependencies)
     });
     partial.reduce(nothing, |(f1, d1), (f2, d2)| (f1.then(f2), d1.and(&d2)))
 }
 
-/// Like [`judge_with`]; also, all routes inside each of these groups must be on one layer.
+/// Names the routes of a cycle. O(its length × destinations × switches).
+fn explain(flights: &[Flight<'_>], cycle: &[Buffer]) -> Finding {
+    let follower = cycle.iter().cycle().skip(1);
+    let steps = cycle.iter().zip(follower).filter_map(|(b1, b2)| {
+        flights.iter().find_map(|flight| flight.example(*b1, *b2, &mut flight.room()))
+    });
+    Finding::Cycle { layer: cycle.first().map_or(0, |b| b.vl), channels: steps.collect() }
+}
+
+/// Like [`judge_beside`]; also, all routes inside each of these groups must be on one layer.
 pub fn judge_jobs(
     fabric: &Fabric,
     tables: &Tables,
     budget: LayerBudget,
     checks: Checks,
+    beside: Beside<'_>,
     groups: &[Group],
 ) -> Verdict {
-    let all = judge_with(fabric, tables, budget, checks);
+    let all = judge_beside(fabric, std::slice::from_ref(tables), budget, checks, beside);
     if tables.fabric() != fabric.fingerprint() {
         return all;
     }
     let mut findings = Findings::default();
     jobs::check(fabric, tables, groups, &mut findings);
-    let own = verdict(findings, 0);
+    let own = verdict(findings, 0, checks.promise);
     Verdict {
         accepted: all.accepted && own.accepted,
+        promise: checks.promise,
         findings: [all.findings, own.findings].concat(),
         findings_total: all.findings_total + own.findings_total,
         unreachable_pairs: all.unreachable_pairs,
@@ -195,6 +298,7 @@ pub fn accept_jobs<T: AsRef<Tables>>(
     budget: LayerBudget,
     groups: &[Group],
 ) -> Result<Verified<T>, Verdict> {
-    let verdict = judge_jobs(fabric, value.as_ref(), budget, Checks::default(), groups);
-    if verdict.accepted { Ok(Verified { value }) } else { Err(verdict) }
+    let checks = Checks::default();
+    let verdict = judge_jobs(fabric, value.as_ref(), budget, checks, Beside::default(), groups);
+    if verdict.accepted { Ok(Verified { value, promise: checks.promise }) } else { Err(verdict) }
 }

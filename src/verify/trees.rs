@@ -1,6 +1,6 @@
 //! The in-tree of a destination, rebuilt from the tables alone. Shared with `measure`.
 
-use crate::model::{ChannelId, DestId, Fabric, PortPeer, Tables};
+use crate::model::{DestId, Fabric, PortPeer, Tables};
 
 /// No channel: a hole, a fault or the home switch.
 pub(crate) const NO_CHANNEL: u32 = u32::MAX;
@@ -123,18 +123,5 @@ impl Tree {
     #[inline]
     pub(crate) fn parent(&self, trees: &Trees<'_>, s: usize) -> usize {
         trees.to[self.next[s] as usize] as usize
-    }
-
-    /// Whether the route from `s` uses `c1` and then `c2`.
-    pub(crate) fn turns(&self, trees: &Trees<'_>, s: usize, c1: ChannelId, c2: ChannelId) -> bool {
-        let mut at = s;
-        while self.depth[at] != LOST && at != self.home {
-            let c = self.next[at];
-            at = trees.to[c as usize] as usize;
-            if c as usize == c1.index() {
-                return at != self.home && self.next[at] as usize == c2.index();
-            }
-        }
-        false
     }
 }

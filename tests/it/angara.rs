@@ -279,7 +279,7 @@ fn systems(most: usize) -> impl Strategy<Value = (Torus, TorusDemand)> {
 }
 
 fn system(sizes: &[usize], seed: u64, links: usize, dead: usize, keep: usize) -> (Torus, TorusDemand) {
-    let mut rng = sarouter::generate::rng::Rng::new(seed);
+    let mut rng = sarouter::model::rng::Rng::new(seed);
     let mut builder = TorusBuilder::new(sizes).unwrap();
     (0..sizes.len())
         .filter(|_| rng.below(4) == 0)

@@ -189,7 +189,7 @@ fn the_api_tells_epochs_nodes_tables_and_plans() {
     assert!(!looks["snapshots"].as_array().unwrap().is_empty(), "{looks}");
 
     // A switch's table has a port for every destination.
-    let fabric = sarouter::generate::generate("fattree:4x4,2").unwrap();
+    let fabric = sarouter::lab::generate::generate("fattree:4x4,2").unwrap();
     let guid = fabric.switches()[0].guid.to_string();
     let table = get(&site, &format!("/v1/epochs/2/switches/{guid}")).unwrap();
     let entries = table["entries"].as_array().unwrap();

@@ -2,9 +2,9 @@
 //! the same bytes whatever the thread count.
 
 use proptest::prelude::*;
-use sarouter::generate::generate;
-use sarouter::generate::rng::Rng;
+use sarouter::lab::generate::generate;
 use sarouter::measure::{Figures, channel_loads, measure};
+use sarouter::model::rng::Rng;
 use sarouter::model::{ChannelId, Demand, DestId, Fabric, Group, LayerBudget, SwitchId, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sarouter::generate;
+use sarouter::lab::generate;
 use sarouter::model::{DestId, Fabric, JobMap, LayerBudget, NodeMap, NodeName, TerminalId};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::observe::{self, hostlist};
-use sarouter::plan::{self, Policy, Published};
+use sarouter::pass::plan::{self, Policy, Published};
+use sarouter::pass::step::View;
 use sarouter::service::pass::{Checked, decide};
-use sarouter::service::step::View;
 
 /// When the snapshots of text files were taken.
 fn now() -> DateTime<Utc> {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::report::heat_map::heat_sheet;
 
 /// One simulated hour: epochs are published, and the page is complete in itself.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, Tables};
 use sarouter::publish::dump::{DumpError, read_layers, read_lft, write_layers, write_lft};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use petgraph::algo::is_cyclic_directed;
 use petgraph::graph::DiGraph;
 use proptest::prelude::*;
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::measure::measure;
 use sarouter::model::{Demand, Fabric, LayerBudget, PortPeer, Role, SwitchId, Tables};
 use sarouter::route::{self, EngineOptions, RouteError};
@@ -123,7 +123,7 @@ fn fabrics() -> impl Strategy<Value = (String, Fabric)> {
     ];
     (spec, 0usize..4, any::<u64>()).prop_map(|(spec, cuts, seed)| {
         let whole = generate(&spec).unwrap();
-        let mut rng = sarouter::generate::rng::Rng::new(seed);
+        let mut rng = sarouter::model::rng::Rng::new(seed);
         let cut: Vec<usize> = (0..cuts).map(|_| rng.below(whole.channels().len().max(2) / 2)).collect();
         let fabric = whole.without(|c| cut.contains(&(c.index() / 2)), |_| false).unwrap();
         (format!("{spec} without cables {cut:?}"), fabric)
@@ -190,7 +190,7 @@ proptest! {
 
 /// Without cables drawn with probability `percent`.
 fn cut(fabric: &Fabric, percent: usize, seed: u64) -> Fabric {
-    let mut rng = sarouter::generate::rng::Rng::new(seed);
+    let mut rng = sarouter::model::rng::Rng::new(seed);
     let cut: Vec<bool> = (0..fabric.channels().len() / 2).map(|_| rng.below(100) < percent).collect();
     fabric.without(|c| cut[c.index() / 2], |_| false).unwrap()
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, FabricBuilder, FabricError, Guid, Lid, NewTerminal, PortNum, Role};
 use sarouter::observe::fabric;
 use sarouter::observe::ibnetdiscover::{Discovered, Problem, parse, to_ibnetdiscover, to_net};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
-use sarouter::generate::{SpecError, generate};
+use sarouter::lab::generate::{SpecError, generate};
 use sarouter::model::{Fabric, PortNum, PortPeer, SwitchId};
 
 fn make(spec: &str) -> Fabric {

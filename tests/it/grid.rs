@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use sarouter::generate::faults::{Amount, Faults};
-use sarouter::generate::generate;
-use sarouter::generate::rng::Rng;
+use sarouter::lab::generate::faults::{Amount, Faults};
+use sarouter::lab::generate::generate;
+use sarouter::model::rng::Rng;
 use sarouter::model::{
     Demand, Fabric, FabricBuilder, Guid, LayerBudget, NewTerminal, PortNum, Role, Shape, SwitchId,
 };

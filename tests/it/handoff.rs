@@ -1,8 +1,8 @@
 //! The hand-off file: `decode ∘ encode = identity`, and whatever is damaged is refused.
 
 use proptest::prelude::*;
-use sarouter::generate::generate;
-use sarouter::generate::rng::Rng;
+use sarouter::lab::generate::generate;
+use sarouter::model::rng::Rng;
 use sarouter::model::{Fabric, Tables};
 use sarouter::publish::handoff::{HandoffError, decode, encode};
 

@@ -1,6 +1,6 @@
 //! Tables made without the engines, for tests of what only reads tables.
 
-use sarouter::generate::rng::Rng;
+use sarouter::model::rng::Rng;
 use sarouter::model::{ChannelId, DestId, Fabric, PortPeer, SwitchId, Tables};
 
 /// A route as channels; `None` if it does not arrive.
@@ -54,7 +54,6 @@ pub fn random_tables(fabric: &Fabric, seed: u64, layers: usize, wander: bool) ->
 
 /// The same tables with one raw entry changed.
 pub fn altered(fabric: &Fabric, tables: &Tables, change: impl FnOnce(&mut [u8], &mut [u8])) -> Tables {
-    let (mut ports, mut layers) = tables.clone().into_raw();
-    change(&mut ports, &mut layers);
-    Tables::new(fabric, tables.engine(), ports, layers).unwrap()
+    assert_eq!(tables.fabric(), fabric.fingerprint());
+    tables.clone().edited(change)
 }

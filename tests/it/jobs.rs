@@ -82,7 +82,7 @@ fn snapshots_keep_their_own_time() {
     let map = jobs::parse(text, "x", at(NOW)).unwrap();
     let wanted = JobMap::new(
         "2026-01-02T03:04:05Z".parse().unwrap(),
-        vec![job("17", JobState::Running, &["n1", "n2"], None)],
+        vec![job("17", JobState::Running, &["n2", "n1"], None)],
     );
     assert_eq!(map, wanted);
     assert_eq!(jobs::parse(&serde_json::to_string(&map).unwrap(), "x", at(NOW)).unwrap(), map);
@@ -175,4 +175,18 @@ fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
     let map = poll(squeue.with_variable("SLURM_CONF", "n1")).unwrap();
     let wanted = job("5", JobState::Running, &["n1"], Some(100)).ending(Some(at(160)));
     assert_eq!(map, JobMap::new(at(NOW), vec![wanted]));
+}
+
+#[test]
+fn nodes_stay_in_list_order_which_is_the_order_of_ranks() {
+    let names = |map: &JobMap| map.jobs[0].nodes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let now = at(0);
+    let want = ["n9", "n10", "n11", "n2"];
+    let lines = jobs::parse("7 n[9-11,2,10]", "lines", now).unwrap();
+    assert_eq!(names(&lines), want);
+    assert_eq!(names(&jobs::squeue_lines("7|RUNNING|n[9-11,2]|N/A\n", "squeue", now).unwrap()), want);
+    let snapshot = serde_json::to_string(&lines).unwrap();
+    assert_eq!(names(&jobs::parse(&snapshot, "snapshot", now).unwrap()), want);
+    let slurm = r#"{"jobs": [{"job_id": 7, "job_state": "RUNNING", "nodes": "n[9-11,2]"}]}"#;
+    assert_eq!(names(&jobs::parse(slurm, "slurm", now).unwrap()), want);
 }

@@ -26,6 +26,7 @@ mod node_names;
 mod nue;
 mod placement;
 mod prolog;
+mod promise;
 mod record;
 mod reload;
 mod replay;

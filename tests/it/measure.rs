@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::measure::{channel_loads, effective_loads, measure, per_job};
 use sarouter::model::{Demand, DestId, Fabric, Group, SwitchId, Tables, TerminalId};
 

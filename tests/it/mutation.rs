@@ -76,7 +76,7 @@ type Parser = (&'static str, Vec<u8>, fn(&[u8]));
 
 /// Good texts, and who reads them.
 fn corpus() -> Vec<Parser> {
-    let site = sarouter::generate::generate("fattree:2x3,2").unwrap();
+    let site = sarouter::lab::generate::generate("fattree:2x3,2").unwrap();
     fn lossy(bytes: &[u8]) -> String {
         String::from_utf8_lossy(bytes).into_owned()
     }

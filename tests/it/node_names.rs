@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, NodeMap, NodeName};
 use sarouter::observe::fabric;
 use sarouter::observe::nodes::{NodeNames, name_hosts};

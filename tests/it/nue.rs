@@ -1,9 +1,9 @@
 //! Nue: any connected fabric, any number of layers.
 
 use proptest::prelude::*;
-use sarouter::generate::generate;
-use sarouter::generate::rng::Rng;
+use sarouter::lab::generate::generate;
 use sarouter::measure::measure;
+use sarouter::model::rng::Rng;
 use sarouter::model::{Demand, Fabric, Group, LayerBudget, Tables};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use proptest::prelude::*;
-use sarouter::generate::angara;
-use sarouter::generate::generate;
+use sarouter::lab::generate::angara;
+use sarouter::lab::generate::generate;
 use sarouter::measure;
 use sarouter::model::{Demand, Group, LayerBudget, NodeName, TerminalId, Transit};
 use sarouter::observe::nodes::{NodeNames, name_hosts};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sarouter::generate::rng::Rng;
+use sarouter::model::rng::Rng;
 use sarouter::publish::EpochStore;
 use serde_json::Value;
 
@@ -113,7 +113,7 @@ fn assert_capture_has_no_names(site: &Site) {
         site.run(&["replay-events", record.to_str().unwrap(), "--out", site.path("third").to_str().unwrap()]);
     let found = json(&text);
     assert_eq!((code, &found["recorded"], &found["same"]), (0, &6.into(), &6.into()), "{found}");
-    let fabric = sarouter::generate::generate("fattree:4x4,2").unwrap();
+    let fabric = sarouter::lab::generate::generate("fattree:4x4,2").unwrap();
     let switch = &fabric.switches()[0];
     let original = std::fs::read_to_string(site.path("state/record/000001.jsonl")).unwrap();
     let captured = std::fs::read_to_string(record.join("000001.jsonl")).unwrap();

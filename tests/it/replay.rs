@@ -249,7 +249,7 @@ fn the_job_of_day_16_overloads_one_port_unless_routes_know_it() {
     use sarouter::model::{Demand, LayerBudget};
     use sarouter::observe::{jobs, nodes};
     use sarouter::route::{EngineOptions, engine};
-    let fabric = sarouter::generate::generate("tsubame2:spread=1").unwrap();
+    let fabric = sarouter::lab::generate::generate("tsubame2:spread=1").unwrap();
     let map = nodes::name_hosts(&fabric, &nodes::NodeNames::default());
     let placed = map.place(&jobs::load("tests/data/day-16.jobs").unwrap());
     let demand: Demand = placed.demand(&fabric, Vec::new());

@@ -1,11 +1,11 @@
 //! The packet simulator against what can be calculated by hand.
 
 use proptest::prelude::*;
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
+use sarouter::lab::simulate::traffic::script::{Exchange, Script};
+use sarouter::lab::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use sarouter::model::{Demand, Fabric, LayerBudget, Tables};
 use sarouter::route::{self, EngineOptions};
-use sarouter::simulate::traffic::script::{Exchange, Script};
-use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 
 use super::helpers::random_tables;
 

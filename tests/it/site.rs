@@ -52,7 +52,7 @@ impl Site {
     }
 
     pub fn write_fabric(&self, cut: impl Fn(usize) -> bool) {
-        let fabric = sarouter::generate::generate("fattree:4x4,2").unwrap();
+        let fabric = sarouter::lab::generate::generate("fattree:4x4,2").unwrap();
         let fabric = fabric.without(|c| cut(c.index()), |_| false).unwrap();
         self.replace("fabric.net", &sarouter::observe::ibnetdiscover::to_ibnetdiscover(&fabric));
     }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Demand, Fabric, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName};
 use sarouter::observe::hostlist;
-use sarouter::plan::{self, Policy};
-use sarouter::service::step::{Action, Event, Rhythm, Step, View};
+use sarouter::pass::plan::{self, Policy};
+use sarouter::pass::step::{Action, Event, Rhythm, Step, View};
 
 fn at(seconds: f64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(1_700_000_000_000 + (seconds * 1000.0) as i64).unwrap()
@@ -126,7 +126,7 @@ fn a_first_look_routes_and_the_same_jobs_under_other_ids_keep() {
          1 whole 1:n[1,5] 2:n[9-16] -> route 8+2, busy
          2 in-force -> wait, next 61
          61 tick -> look, busy
-         62 whole 9:n[16,9-15] 8:n[5,1] -> keep 8+2, next 122",
+         62 whole 9:n[9-12,13-16] 8:n[1,5] -> keep 8+2, next 122",
     );
 }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap};
 use sarouter::observe::jobs;
-use sarouter::plan::{Decision, Policy, plan};
+use sarouter::pass::plan::{Decision, Policy, plan};
 use sarouter::publish::EpochStore;
 use sarouter::report::{JobsSummary, Layers, Report, VerdictSummary};
 use sarouter::verify;

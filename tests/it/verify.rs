@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use proptest::prelude::*;
-use sarouter::generate::generate;
-use sarouter::model::{ChannelId, DestId, Fabric, Group, Layer, LayerBudget, PortPeer, SwitchId, Tables};
+use sarouter::lab::generate::generate;
+use sarouter::model::{
+    ChannelId, DestId, Fabric, Group, Layer, LayerBudget, PortPeer, Promise, SwitchId, Tables,
+};
 use sarouter::verify::{
-    Checks, Finding, Verdict, is_safe_with, judge, judge_jobs, judge_with, layers_of_group, safe_layers,
-    transition,
+    Beside, Checks, Finding, Verdict, is_safe_with, judge, judge_jobs, judge_with, layers_of_group,
+    safe_layers, transition,
 };
 
 use crate::helpers::{altered, random_tables, walk};
@@ -223,7 +225,7 @@ proptest! {
         let spec = format!("random:{switches},{},{},seed={seed}", switches + 2, switches - 1 + extra);
         let fabric = generate(&spec).unwrap();
         let tables = random_tables(&fabric, seed, layers, wander);
-        let verdict = judge_with(&fabric, &tables, budget(6), Checks { reverse_on_same_layer: reverse, hosts_only: false });
+        let verdict = judge_with(&fabric, &tables, budget(6), Checks { promise: if reverse { "told+reply".parse().unwrap() } else { Promise::TOLD }, hosts_only: false });
         let acyclic = acyclic_by_paths(&fabric, &tables, reverse);
         prop_assert_eq!(has_cycle(&verdict), !acyclic);
         prop_assert_eq!(verdict.accepted, acyclic);
@@ -269,8 +271,9 @@ fn group(fabric: &Fabric, names: &[&str]) -> Group {
 fn routes_inside_a_job_on_several_layers_are_rejected_if_one_is_wanted() {
     let (fabric, tables) = clockwise(dateline);
     let whole = group(&fabric, &["n1", "n2", "n3", "n4"]);
-    let judge =
-        |tables: &Tables, groups: &[Group]| judge_jobs(&fabric, tables, budget(3), Checks::default(), groups);
+    let judge = |tables: &Tables, groups: &[Group]| {
+        judge_jobs(&fabric, tables, budget(3), Checks::default(), Beside::default(), groups)
+    };
     assert!(judge(&tables, &[]).accepted);
     let verdict = judge(&tables, std::slice::from_ref(&whole));
     assert!(!verdict.accepted);
@@ -283,7 +286,17 @@ fn routes_inside_a_job_on_several_layers_are_rejected_if_one_is_wanted() {
     let pair = group(&fabric, &["n1", "n2"]);
     assert!(!judge(&tables, std::slice::from_ref(&pair)).accepted);
     let (fabric, mended) = clockwise(|s, home| if (s, home) == (0, 1) { 1 } else { dateline(s, home) });
-    assert!(judge_jobs(&fabric, &mended, budget(3), Checks::default(), std::slice::from_ref(&pair)).accepted);
+    assert!(
+        judge_jobs(
+            &fabric,
+            &mended,
+            budget(3),
+            Checks::default(),
+            Beside::default(),
+            std::slice::from_ref(&pair)
+        )
+        .accepted
+    );
     assert_eq!(layers_of_group(&fabric, &mended, &pair).len(), 1);
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, Guid, TerminalId};
 use sarouter::publish::{Epoch, EpochStore};
 use serde_json::Value;

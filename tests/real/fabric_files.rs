@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::observe::ibnetdiscover::parse;
 
 use crate::testbed::Testbed;

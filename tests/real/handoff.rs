@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, Tables};
 use sarouter::publish::handoff::encode;
 use sarouter::publish::opensm::PluginStatus;

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use sarouter::generate::generate;
-use sarouter::model::{Fabric, FabricBuilder, Guid, LayerBudget, NewTerminal, PortNum, Role};
-use sarouter::peers::{Answer, Routed, run};
+use sarouter::lab::generate::generate;
+use sarouter::lab::peers::{Answer, Routed, run};
+use sarouter::model::{Fabric, FabricBuilder, Guid, LayerBudget, NewTerminal, PortNum, Promise, Role};
 use sarouter::verify::{Checks, Finding, Verdict, judge_all};
 
 /// OpenSM's engines need less than a second here; this only ends a broken test.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// OpenSM's nue promises nothing for routes to switches: they are all on layer 0.
-const CHECKS: Checks = Checks { reverse_on_same_layer: false, hosts_only: true };
+const CHECKS: Checks = Checks { promise: Promise::TOLD, hosts_only: true };
 
 fn verdict(spec: &str, engine: &str) -> Verdict {
     let fabric = if spec == NUMBERED { numbered_torus() } else { generate(spec).unwrap() };

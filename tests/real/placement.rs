@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::NodeName;
 use sarouter::observe::hostlist::expand;
 use serde_json::Value;

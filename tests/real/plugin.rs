@@ -1,6 +1,6 @@
 //! The OpenSM plugin on a simulated fabric: what it serves, what it refuses, what it holds.
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{
     ChannelId, Demand, DestId, Fabric, FabricBuilder, LayerBudget, Lid, NewTerminal, PortNum, SwitchId,
     Tables, TerminalId,

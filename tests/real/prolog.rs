@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{Fabric, Group, Guid, LayerBudget, TerminalId};
 use sarouter::publish::EpochStore;
-use sarouter::verify::{Checks, judge_jobs, layers_of_group};
+use sarouter::verify::{Beside, Checks, judge_jobs, layers_of_group};
 use serde_json::Value;
 
 use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, run};
@@ -388,7 +388,7 @@ fn tasks_on_a_torus_find_the_level_that_opensm_gives_for_their_paths() {
     let tables = epoch.tables(fabric).unwrap();
     let budget = LayerBudget::new(4).unwrap();
     let groups: Vec<Group> = jobs.iter().map(|nodes| Group::new(terminals(fabric, nodes))).collect();
-    let verdict = judge_jobs(fabric, &tables, budget, Checks::default(), &groups);
+    let verdict = judge_jobs(fabric, &tables, budget, Checks::default(), Beside::default(), &groups);
     assert!(verdict.accepted, "{verdict:?}");
     assert_in_force(bed, fabric, &tables);
     for (group, level) in groups.iter().zip(&levels) {

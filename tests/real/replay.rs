@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 
 use crate::testbed::{Testbed, await_some, root, run};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use rustix::process::{Pid, Signal, kill_process};
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{JobMap, JobState};
 use sarouter::observe;
 use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use sarouter::generate::generate;
+use sarouter::lab::generate::generate;
 use sarouter::model::{JobId, Torus, TorusBuilder, TorusDemand, TorusJob, Transit};
 use sarouter::publish::{angara, job};
 use sarouter::route::angara::{Limits, engine};

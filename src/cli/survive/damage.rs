@@ -1,7 +1,7 @@
 //! How much of a fabric fails: levels of damage from numbers, shares, ratios or years.
 
 use crate::cli::Failure;
-use crate::generate::faults::{Amount, Faults};
+use crate::lab::generate::faults::{Amount, Faults};
 use crate::model::Fabric;
 
 /// Arguments that say how much fails.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::damage::{Damage, Level};
 use crate::cli::input::{self, Source};
 use crate::cli::{Answer, Context, Failure, Format};
-use crate::generate::faults::Amount;
+use crate::lab::generate::faults::Amount;
 use crate::measure::{channel_loads, lost_pairs};
 use crate::model::{Fabric, Tables};
 use crate::report::align;
@@ -77,7 +77,7 @@ fn lost(
     tables: &Tables,
     level: Level,
     seed: u64,
-) -> Result<f64, crate::generate::faults::FaultError> {
+) -> Result<f64, crate::lab::generate::faults::FaultError> {
     let damaged = level.with(seed).apply(fabric)?;
     let switches: BTreeSet<_> = damaged.switches().iter().map(|s| s.guid).collect();
     let channels: BTreeSet<_> =

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Torus, TorusError};
-use crate::model::{JobId, NodeId};
+use crate::model::{JobId, Mix, NodeId, without_repetition};
 
 /// Which nodes may forward a job's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,18 +22,26 @@ pub struct TorusJob {
     /// The batch system's id; `None` for a table of the whole torus.
     pub id: Option<JobId>,
     nodes: Vec<NodeId>,
+    ranks: Vec<NodeId>,
+    /// What its ranks exchange.
+    pub mix: Mix,
 }
 
 impl TorusJob {
-    /// A job whose nodes are sorted and deduplicated.
-    pub fn new(id: Option<JobId>, mut nodes: Vec<NodeId>) -> Self {
+    /// A job with the default mix on nodes in rank order; repetitions are left out.
+    pub fn new(id: Option<JobId>, ranks: Vec<NodeId>) -> Self {
+        let ranks = without_repetition(ranks);
+        let mut nodes = ranks.clone();
         nodes.sort_unstable();
-        nodes.dedup();
-        Self { id, nodes }
+        Self { id, nodes, ranks, mix: Mix::default() }
     }
     /// Its nodes, ascending.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
+    }
+    /// Its nodes in rank order.
+    pub fn ranks(&self) -> &[NodeId] {
+        &self.ranks
     }
 }
 

@@ -9,7 +9,7 @@ use super::write::by_lid;
 use crate::model::{DestId, Fabric, Guid, Layer, SwitchId, Tables};
 
 /// Lines of a file, numbered from 1. The last one must be closed too.
-struct Lines<'a, R> {
+pub(super) struct Lines<'a, R> {
     path: &'a Path,
     from: R,
     number: usize,
@@ -17,12 +17,12 @@ struct Lines<'a, R> {
 }
 
 impl<'a, R: BufRead> Lines<'a, R> {
-    fn new(path: &'a Path, from: R) -> Self {
+    pub(super) fn new(path: &'a Path, from: R) -> Self {
         Self { path, from, number: 0, bytes: Vec::new() }
     }
 
     /// The next line without its end; `None` at the end of the file.
-    fn next(&mut self) -> Result<Option<String>, DumpError> {
+    pub(super) fn next(&mut self) -> Result<Option<String>, DumpError> {
         self.bytes.clear();
         let read = self.from.read_until(b'\n', &mut self.bytes);
         let read = read.map_err(|source| DumpError::Io { path: self.path.to_path_buf(), source })?;
@@ -37,11 +37,11 @@ impl<'a, R: BufRead> Lines<'a, R> {
         Ok(Some(String::from_utf8_lossy(&self.bytes).into_owned()))
     }
 
-    fn wrong(&self, message: impl Into<String>) -> DumpError {
+    pub(super) fn wrong(&self, message: impl Into<String>) -> DumpError {
         DumpError::Line { path: self.path.to_path_buf(), line: self.number, message: message.into() }
     }
 
-    fn truncated(&self, message: String) -> DumpError {
+    pub(super) fn truncated(&self, message: String) -> DumpError {
         DumpError::Truncated { path: self.path.to_path_buf(), message }
     }
 

@@ -9,10 +9,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::fixture::{accepted, at, plan, ready, report, small};
-use crate::generate::generate;
-use crate::generate::rng::Rng;
+use crate::lab::generate::generate;
 use crate::model::Fabric;
-use crate::plan::Plan;
+use crate::model::rng::Rng;
+use crate::pass::plan::Plan;
 use crate::publish::publication::{Publication, Step};
 use crate::publish::{EpochNumber, EpochStore, StoreError, Writer};
 use crate::report::Report;

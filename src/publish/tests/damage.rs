@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::fixture::{at, ready, small};
-use crate::generate::rng::Rng;
+use crate::model::rng::Rng;
 use crate::publish::{EpochNumber, EpochStore, Writer};
 
 const FILES: [&str; 4] = ["plan.json", "lft.bin", "report.json", "SHA256SUMS"];

@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::generate::generate;
+use crate::lab::generate::generate;
 use crate::measure::{Effective, Figures, Load, Paths};
 use crate::model::{
     Demand, Fabric, Group, Job, JobMap, JobState, LayerBudget, NodeName, SwitchId, Tables, TerminalId,
 };
-use crate::plan::{Plan, Reason};
+use crate::pass::plan::{Plan, Reason};
 use crate::report::{JobsSummary, Layers, Report, VerdictSummary};
 use crate::verify::{self, Verified};
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::fixture::{accepted, at, plan, report};
-use crate::generate::generate;
+use crate::lab::generate::generate;
 use crate::model::Fingerprint;
 use crate::publish::EpochStore;
 use crate::route::{self, EngineOptions};

@@ -15,7 +15,7 @@
 
 use super::choice::{self, Choice};
 use super::{Limits, TorusEngine, TorusRouteError};
-use crate::generate::rng::Rng;
+use crate::model::rng::Rng;
 use crate::model::{Torus, TorusDemand, TorusTables};
 
 /// See the module.

@@ -15,7 +15,7 @@
 use super::choice::{self, Choice, Flexible};
 use super::minimal::{Legal, Shape};
 use super::{Limits, TorusEngine, TorusRouteError, sssp};
-use crate::generate::rng::Rng;
+use crate::model::rng::Rng;
 use crate::model::{Torus, TorusDemand, TorusTables};
 
 /// See the module.

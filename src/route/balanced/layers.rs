@@ -7,8 +7,8 @@ use super::hot;
 use super::net::{NONE, Net};
 use super::routing::covers;
 use super::search::Search;
-use crate::generate::rng::Rng;
 use crate::model::Fabric;
+use crate::model::rng::Rng;
 use crate::route::cdg::AcyclicLayer;
 use crate::route::graph::is_indirect;
 

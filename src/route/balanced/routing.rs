@@ -6,7 +6,7 @@ use super::level::Hold;
 use super::net::{NONE, Net};
 use super::search::Search;
 use super::traffic::{Class, Traffic};
-use crate::generate::rng::Rng;
+use crate::model::rng::Rng;
 use crate::route::graph::is_indirect;
 
 /// Switches of trees in large fabrics.

@@ -83,7 +83,8 @@ impl CompleteCdg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{generate, rng::Rng};
+    use crate::lab::generate::generate;
+    use crate::model::rng::Rng;
 
     /// On random fabrics, every answer of `try_use` agrees with a plain search for a cycle.
     #[test]

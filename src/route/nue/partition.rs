@@ -138,7 +138,7 @@ fn refine(graph: &Graph, part: &mut [usize], k: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
 
     fn cut(fabric: &Fabric, part: &[usize]) -> usize {
         let crosses = |c: &&crate::model::Channel| part[c.from.index()] != part[c.to.index()];

@@ -111,7 +111,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
 
     #[test]
     fn the_middle_of_a_line_is_central() {

@@ -13,11 +13,11 @@ use super::answer::ApiError;
 use super::{Api, Ask, json};
 use crate::model::{JobId, NodeName};
 use crate::observe::{jobs, spool};
+use crate::pass::step::View;
 use crate::publish::angara::NODES_FILE;
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::service::dry_run::DryRun;
 use crate::service::pass::decide;
-use crate::service::step::View;
 
 pub(super) fn read() -> Router<Api> {
     Router::new()

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::answer::ApiError;
 use super::{Api, Ask, json};
 use crate::model::{Fabric, Guid, Tables};
+use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, StoreError};
-use crate::service::step::View;
 
 pub(super) fn read() -> Router<Api> {
     Router::new()

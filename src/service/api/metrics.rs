@@ -12,9 +12,9 @@ use chrono::{DateTime, Utc};
 use super::answer::ApiError;
 use super::{Api, Ask};
 use crate::model::Placed;
+use crate::pass::step::View;
 use crate::service::command::Command;
 use crate::service::health::{Health, PATIENCE};
-use crate::service::step::View;
 
 pub(super) fn read() -> Router<Api> {
     Router::new().route("/metrics", get(metrics))

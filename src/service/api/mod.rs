@@ -50,8 +50,8 @@ use tokio::sync::Semaphore;
 
 use self::answer::ApiError;
 use super::command::{Command, Handle};
-use super::step::View;
 use crate::config;
+use crate::pass::step::View;
 use crate::publish::EpochStore;
 
 /// What every handler has. Cheap to clone.

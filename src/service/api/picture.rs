@@ -17,11 +17,11 @@ use super::{Api, Ask, json};
 use crate::measure::{JobFigures, effective_loads, per_job};
 use crate::model::{Group, JobId, JobMap, JobState, Placed};
 use crate::observe::hostlist;
-use crate::plan::Reason;
+use crate::pass::plan::Reason;
+use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::Command;
-use crate::service::step::View;
 
 pub(super) fn read() -> Router<Api> {
     Router::new()

@@ -19,13 +19,13 @@ mod passes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Demand, Fabric, Group, JobId, NodeMap, NodeName, Placed, TerminalId};
+use crate::model::{Demand, Fabric, Group, JobId, NodeMap, NodeName, Placed, TerminalId, without_repetition};
 
 /// What an administrator decided of the hand-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,25 +42,35 @@ pub struct Rules {
     pub max_pending: usize,
 }
 
-/// One start of a job.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// One start of a job. Two are the same on the same nodes in whatever order.
+#[derive(Debug, Clone)]
 pub struct StartId {
     /// The job.
     pub job: JobId,
     /// How often it was started before.
     pub restart: u32,
-    /// Its nodes, sorted, without repetition.
+    /// Its nodes in rank order, without repetition.
     pub nodes: Vec<NodeName>,
 }
 
 impl StartId {
-    /// Sorts the nodes.
-    pub fn new(job: JobId, restart: u32, mut nodes: Vec<NodeName>) -> Self {
-        nodes.sort_unstable();
-        nodes.dedup();
-        Self { job, restart, nodes }
+    /// Of nodes in rank order; repetitions are left out.
+    pub fn new(job: JobId, restart: u32, nodes: Vec<NodeName>) -> Self {
+        Self { job, restart, nodes: without_repetition(nodes) }
+    }
+
+    fn key(&self) -> (&JobId, u32, BTreeSet<&NodeName>) {
+        (&self.job, self.restart, self.nodes.iter().collect())
     }
 }
+
+impl PartialEq for StartId {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for StartId {}
 
 /// What a prolog says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -427,8 +437,5 @@ impl HandOff {
 
 /// Terminals of nodes, sorted; unknown nodes have none.
 fn terminals(map: &NodeMap, nodes: &[NodeName]) -> Vec<TerminalId> {
-    let mut found: Vec<TerminalId> = nodes.iter().flat_map(|n| map.terminals(n)).copied().collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    nodes.iter().flat_map(|n| map.terminals(n)).copied().collect()
 }

@@ -6,7 +6,7 @@ use super::{
     DateTime, Demand, HandOff, InForce, Outcome, Phase, REMEMBERED, RETRY, Start, TimeDelta, UNLISTED, Utc,
 };
 use crate::model::{Job, JobId, JobMap, JobState};
-use crate::service::step::View;
+use crate::pass::step::View;
 
 impl HandOff {
     /// The jobs that a look saw, together with those announced. Jobs that wait count whatever their
@@ -35,7 +35,7 @@ impl HandOff {
             let announced = |state| Job::new(start.id.job.clone(), state, start.id.nodes.clone(), None);
             match listed(&jobs, &start.id.job) {
                 Some(at) => {
-                    start.listed |= jobs.jobs[at].nodes == start.id.nodes;
+                    start.listed |= jobs.jobs[at].is_on(&start.id.nodes);
                     jobs.jobs[at] = announced(jobs.jobs[at].state);
                 }
                 None => jobs.jobs.push(announced(JobState::Configuring)),
@@ -167,7 +167,7 @@ fn is_gone(start: &Start, jobs: &JobMap) -> bool {
         _ => TimeDelta::zero(),
     };
     match listed(jobs, &start.id.job) {
-        Some(at) => jobs.jobs[at].nodes != start.id.nodes && !start.is_pending(),
+        Some(at) => !jobs.jobs[at].is_on(&start.id.nodes) && !start.is_pending(),
         None => start.listed || since > UNLISTED,
     }
 }

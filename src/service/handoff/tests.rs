@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::generate::generate;
+use crate::lab::generate::generate;
 use crate::model::{Job, JobMap, JobState, LayerBudget};
 use crate::observe::hostlist;
 use crate::observe::nodes::{NodeNames, name_hosts};
-use crate::plan::{self, Policy};
-use crate::service::step::View;
+use crate::pass::plan::{self, Policy};
+use crate::pass::step::View;
 
 fn at(milliseconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(1_700_000_000_000 + milliseconds).unwrap()

@@ -25,12 +25,12 @@ use self::hold::{Act, Advice, Holds, Look, Rules};
 use self::select::{Answers, Server};
 use super::chain;
 use super::look::FabricReader;
-use super::step::View;
 use crate::config::{FabricSource, Placement, Settings};
 use crate::model::{Fingerprint, JobId, JobMap, NodeName, Transit};
 use crate::observe::pending::Wants;
 use crate::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
 use crate::observe::torus_toml;
+use crate::pass::step::View;
 use crate::placement::{self, Board, Direct, Insist, Predicted, Question, Running, Switched};
 
 /// Looks that may follow each other without a pause, as long as something was done.

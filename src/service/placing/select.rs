@@ -230,7 +230,7 @@ fn converse(stream: &UnixStream, answers: &Answers) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::generate;
+    use crate::lab::generate::generate;
     use crate::observe::nodes::{NodeNames, name_hosts};
     use crate::observe::pending;
     use crate::placement::Switched;

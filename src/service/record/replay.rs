@@ -13,11 +13,11 @@ use serde::Serialize;
 use super::{FORMAT, LINE_LIMIT, Line, Made, PolicyLine, file_path, files};
 use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
 use crate::observe::ibnetdiscover;
-use crate::plan::Policy;
+use crate::pass::plan::Policy;
+use crate::pass::step::{Action, Event, Rhythm, Step, View};
 use crate::publish::{EpochNumber, EpochStore, StoreError};
 use crate::report::Compute;
 use crate::service::pass::{self, PassError};
-use crate::service::step::{Action, Event, Rhythm, Step, View};
 
 /// A recording that cannot be fed back.
 #[derive(Debug, thiserror::Error)]

@@ -6,10 +6,10 @@ use chrono::{TimeDelta, Utc};
 use tracing::debug;
 
 use super::{Listener, Service, Woken, delta};
+use crate::pass::step::{Action, Event};
 use crate::service::command::Command;
 use crate::service::health::Health;
 use crate::service::pass::{PassError, pass};
-use crate::service::step::{Action, Event};
 
 /// Between two looks that somebody wants.
 const AGAIN: TimeDelta = TimeDelta::seconds(1);

@@ -5,11 +5,11 @@ use tracing::{debug, warn};
 
 use super::Service;
 use crate::measure::Figures;
-use crate::plan::Reason;
+use crate::pass::plan::Reason;
+use crate::pass::step::{Action, Event};
 use crate::publish::Snapshot;
 use crate::service::health::{Failure, Stage};
 use crate::service::record::Recorder;
-use crate::service::step::{Action, Event};
 
 /// Why an epoch was made, and what it changed.
 pub(super) type EpochFigures = (Reason, Option<Figures>, Figures);

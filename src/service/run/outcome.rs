@@ -8,12 +8,12 @@ use tracing::{error, info, info_span, warn};
 use super::files::InForce;
 use super::{Answer, Listener, Note, Service};
 use crate::model::NodeName;
+use crate::pass::step::{Event, View};
 use crate::service::acknowledge::acknowledgement;
 use crate::service::chain;
 use crate::service::health::{Failure, Stage};
 use crate::service::look::{LookError, Sight};
 use crate::service::pass::{EpochLine, PassError, Passed, milliseconds};
-use crate::service::step::{Event, View};
 
 impl Service {
     pub(super) fn looked(&mut self, result: Result<Sight, LookError>, listener: Listener<'_>) -> Event {

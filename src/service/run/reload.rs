@@ -7,12 +7,12 @@ use tracing::{error, info};
 
 use super::{Listener, Note, Service, delta};
 use crate::config::{ConfigError, Settings};
+use crate::pass::step::Rhythm;
 use crate::route::{self, EngineOptions, RouteError};
 use crate::service::api::listen::ListenError;
 use crate::service::health::{Failure, Health, Stage};
 use crate::service::look::{LookError, Looker};
 use crate::service::record::Recorder;
-use crate::service::step::Rhythm;
 use crate::service::watch::{Changed, Watch};
 use crate::service::{chain, torus};
 

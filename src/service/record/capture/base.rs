@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Names;
 use crate::model::{Fabric, Job, JobMap, Tables};
-use crate::plan::Plan;
+use crate::pass::plan::Plan;
 use crate::publish::{Epoch, EpochStore};
 use crate::report::{Compute, Report, VerdictSummary};
 use crate::service::record::replay::{ReplayError, each_line};

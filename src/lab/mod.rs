@@ -1,0 +1,7 @@
+//! Studies: what is found out about engines and clusters without serving one.
+
+pub mod generate;
+pub mod peers;
+pub mod replay;
+pub mod simulate;
+pub mod workload;

@@ -1,0 +1,37 @@
+//! A packet simulator: traffic on a fabric with a routing, and what comes out.
+//!
+//! [`engine`] is the event loop over a [`net`] with the hardware of [`settings`]; a [`router`] says
+//! where packets go (tables, routes of a direct torus, or the routings of [`adaptive`]),
+//! [`traffic`] and [`patterns`] say what is sent, [`run`] does whole experiments; [`stats`] counts; [`deadlock`] names the circle when nothing
+//! moves any more.
+//!
+//! Time advances from event to event. When no event is left that could move a packet and packets
+//! are left, that is a deadlock, exactly. Same input and seed, same result.
+
+pub mod adaptive;
+mod any;
+mod arbiter;
+mod audit;
+pub mod deadlock;
+pub mod engine;
+mod fetch;
+mod lanes;
+pub mod net;
+pub mod patterns;
+pub mod router;
+pub mod run;
+pub mod settings;
+mod state;
+pub mod stats;
+mod switch;
+mod terminal;
+pub mod traffic;
+mod wheel;
+
+pub use any::{ADAPTIVE, AnyRouter};
+pub use engine::{Ended, Simulator};
+pub use net::Net;
+pub use router::{Header, Hop, Router, RouterError, TableRouter, TorusRouter};
+pub use settings::Settings;
+pub use state::View;
+pub use stats::Stats;

@@ -1,0 +1,267 @@
+//! The one decision: are new routes due, and which.
+//!
+//! Pure: no clock, no I/O. Time comes in with the snapshot; what is in force comes in as a value.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::measure::{self, Figures};
+use crate::model::{
+    Demand, Fabric, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName, Placed, Tables,
+    TerminalId,
+};
+use crate::route::{self, EngineOptions, RouteError};
+use crate::verify;
+
+/// What an administrator decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Name of the routing engine.
+    pub engine: String,
+    /// Virtual layers the fabric has for us.
+    pub budget: LayerBudget,
+    /// Jobs younger than this wait: most very short jobs never cause an epoch.
+    pub min_job_age: TimeDelta,
+    /// All routes inside one job on one layer.
+    pub layer_per_job: bool,
+    /// Terminals of storage servers.
+    pub storage: Vec<TerminalId>,
+}
+
+/// What is in force.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Fabric it was made for.
+    pub fabric: Fingerprint,
+    /// Engine that made it.
+    pub engine: String,
+    /// Demand it was made for.
+    pub demand: Demand,
+    /// Its tables.
+    pub tables: Arc<Tables>,
+    /// Jobs that run and were told to use one layer for everything: they will go on doing so.
+    pub told: Vec<(Group, Layer)>,
+}
+
+/// Why new routes are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Nothing is in force.
+    First,
+    /// Switches, ports or cables changed.
+    FabricChanged,
+    /// The settings name another engine.
+    EngineChanged,
+    /// Multi-switch jobs run on other sets of nodes.
+    JobsChanged,
+    /// What is in force uses more layers than the settings allow, or several inside a job.
+    BudgetChanged,
+}
+
+/// New tables, not yet checked.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Why.
+    pub reason: Reason,
+    /// Engine.
+    pub engine: String,
+    /// Allowed layers.
+    pub budget: LayerBudget,
+    /// For whom.
+    pub demand: Demand,
+    /// The jobs that were looked at.
+    pub jobs: JobMap,
+    /// The routes.
+    pub tables: Tables,
+    /// Figures of the tables in force, under the new demand; `None` if they are of another fabric.
+    pub before: Option<Figures>,
+    /// Figures of the new tables.
+    pub after: Figures,
+}
+
+impl AsRef<Tables> for Plan {
+    fn as_ref(&self) -> &Tables {
+        &self.tables
+    }
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub enum Decision {
+    /// What is in force stays: the demand is the same.
+    Keep,
+    /// New routes.
+    Publish(Box<Plan>),
+}
+
+/// Decision and what was noticed on the way.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The answer.
+    pub decision: Decision,
+    /// What the routes in force are to serve, now or once the plan is published.
+    pub demand: Demand,
+    /// Nodes of jobs that no terminal matches.
+    pub unknown_nodes: Vec<NodeName>,
+    /// Multi-switch jobs that are too young to count yet.
+    pub waiting: usize,
+}
+
+/// What a snapshot asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The jobs that count.
+    pub jobs: JobMap,
+    /// For whom to route.
+    pub demand: Demand,
+    /// Nodes of jobs that no terminal matches.
+    pub unknown_nodes: Vec<NodeName>,
+    /// Multi-switch jobs that are too young to count yet.
+    pub waiting: usize,
+    /// When the first of those is old enough.
+    pub ripe: Option<DateTime<Utc>>,
+}
+
+/// Decides whether the snapshot needs other routes than those in force, and computes them.
+///
+/// Jobs on one switch, job ids and the order of jobs do not matter (thesis Figure 5.6): a job
+/// replaced by another on the same nodes is no change.
+///
+/// # Errors
+/// If the engine makes no tables.
+pub fn plan(
+    fabric: &Fabric,
+    nodes: &NodeMap,
+    jobs: &JobMap,
+    published: Option<&Published>,
+    policy: &Policy,
+) -> Result<Outcome, RouteError> {
+    let in_force = published.map(|p| &p.demand);
+    let Wanted { jobs, demand, unknown_nodes, waiting, .. } = wanted(fabric, nodes, jobs, in_force, policy);
+    let decision = match due(fabric, &demand, published, policy) {
+        None => Decision::Keep,
+        Some(reason) => {
+            let plan = compute(fabric, jobs, demand.clone(), published, policy, reason)?;
+            Decision::Publish(Box::new(plan))
+        }
+    };
+    Ok(Outcome { decision, demand, unknown_nodes, waiting })
+}
+
+/// What a snapshot asks for. Jobs younger than [`Policy::min_job_age`] do not count, except those
+/// on nodes that `in_force` serves already: they need nothing new. Jobs without a start count.
+/// O(sum of job sizes × log nodes).
+pub fn wanted(
+    fabric: &Fabric,
+    nodes: &NodeMap,
+    jobs: &JobMap,
+    in_force: Option<&Demand>,
+    policy: &Policy,
+) -> Wanted {
+    let placed = nodes.place(jobs);
+    let ripens: Vec<Option<DateTime<Utc>>> =
+        jobs.jobs.iter().map(|j| ripens(j.start, jobs, policy)).collect();
+    let mut served: BTreeMap<&Group, usize> = BTreeMap::new();
+    for group in in_force.iter().flat_map(|d| &d.groups) {
+        *served.entry(group).or_default() += 1;
+    }
+    let mut take = |group: &Group| match served.get_mut(group) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            true
+        }
+        _ => false,
+    };
+    let groups: Vec<Group> = placed.jobs.iter().map(|(_, t)| Group::new(t.clone())).collect();
+    // The old ones first: what they use of the demand in force cannot excuse a young one.
+    for (group, _) in groups.iter().zip(&ripens).filter(|(_, ripens)| ripens.is_none()) {
+        take(group);
+    }
+    let counts: Vec<bool> =
+        groups.iter().zip(&ripens).map(|(group, ripens)| ripens.is_none() || take(group)).collect();
+    let is_waiting = |i: &usize| !counts[*i] && Placed::is_multi_switch(fabric, &groups[*i].terminals);
+    let waiting: Vec<usize> = (0..groups.len()).filter(is_waiting).collect();
+    let ripe = waiting.iter().filter_map(|i| ripens[*i]).min();
+    let mut flags = counts.iter();
+    let mut kept = jobs.clone();
+    kept.jobs.retain(|_| flags.next() == Some(&true));
+    let demand = nodes.place(&kept).demand(fabric, policy.storage.clone());
+    Wanted { jobs: kept, demand, unknown_nodes: placed.unknown, waiting: waiting.len(), ripe }
+}
+
+/// When a young job is old enough; `None` if it is.
+fn ripens(start: Option<DateTime<Utc>>, jobs: &JobMap, policy: &Policy) -> Option<DateTime<Utc>> {
+    let age = policy.min_job_age;
+    // Without an age to reach, a clock of Slurm that is ahead of ours makes nobody wait.
+    let young = start.filter(|start| age > TimeDelta::zero() && jobs.time - *start < age)?;
+    Some(young.checked_add_signed(age).unwrap_or(DateTime::<Utc>::MAX_UTC))
+}
+
+fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: &Policy) -> Option<Reason> {
+    match published {
+        None => Some(Reason::First),
+        Some(p) if p.fabric != fabric.fingerprint() => Some(Reason::FabricChanged),
+        Some(p) if p.engine != policy.engine => Some(Reason::EngineChanged),
+        Some(p) if p.demand != *demand => Some(Reason::JobsChanged),
+        Some(p) if p.tables.layers_used() > policy.budget.get() => Some(Reason::BudgetChanged),
+        Some(p) if policy.layer_per_job && !is_layer_per_job(fabric, p) => Some(Reason::BudgetChanged),
+        Some(_) => None,
+    }
+}
+
+/// Gives jobs that were told a layer their routes of before, where the new ones are on another.
+/// Whether all fits together is for the checker to say. O(terminals of those jobs × switches).
+fn keep_told(fabric: &Fabric, tables: Tables, published: &Published) -> Tables {
+    let on = |tables: &Tables, (group, layer): &(Group, Layer)| {
+        verify::layers_of_group(fabric, tables, group)[..] == [*layer]
+    };
+    let before = &published.tables;
+    let moved: Vec<&Group> =
+        published.told.iter().filter(|t| !on(&tables, t) && on(before, t)).map(|(g, _)| g).collect();
+    if moved.is_empty() {
+        return tables;
+    }
+    let switches = fabric.switches().len();
+    tables.edited(|ports, layers| {
+        for d in moved.iter().flat_map(|g| &g.terminals).map(|t| fabric.dest_of_terminal(*t)) {
+            let at = d.index() * switches..(d.index() + 1) * switches;
+            ports[at.clone()].copy_from_slice(before.ports_to(d));
+            layers[at].copy_from_slice(before.layers_to(d));
+        }
+    })
+}
+
+/// Whether all routes inside each job are on one layer already.
+fn is_layer_per_job(fabric: &Fabric, published: &Published) -> bool {
+    let layers = |g: &Group| verify::layers_of_group(fabric, &published.tables, g).len();
+    published.demand.groups.iter().all(|g| layers(g) <= 1)
+}
+
+fn compute(
+    fabric: &Fabric,
+    jobs: JobMap,
+    demand: Demand,
+    published: Option<&Published>,
+    policy: &Policy,
+    reason: Reason,
+) -> Result<Plan, RouteError> {
+    let same_fabric = published.filter(|p| p.fabric == fabric.fingerprint());
+    let options = EngineOptions {
+        previous: same_fabric.map(|p| Arc::clone(&p.tables)),
+        served: same_fabric.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
+        layer_per_job: policy.layer_per_job,
+        ..EngineOptions::default()
+    };
+    let tables = route::engine(&policy.engine, &options)?.route(fabric, &demand, policy.budget)?;
+    let tables = match same_fabric {
+        Some(p) => keep_told(fabric, tables, p),
+        None => tables,
+    };
+    let before = same_fabric.map(|p| measure::measure(fabric, &p.tables, &demand));
+    let after = measure::measure(fabric, &tables, &demand);
+    let engine = policy.engine.clone();
+    Ok(Plan { reason, engine, budget: policy.budget, demand, jobs, tables, before, after })
+}
