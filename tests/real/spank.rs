@@ -123,11 +123,14 @@ impl Bed {
         pairs.map(|(node, file)| (node.to_string(), fs::read_to_string(dir.join(file)).unwrap())).collect()
     }
 
+    /// The files of a directory, by name. An epilog may remove some while they are read.
     fn files(&self, name: &str) -> BTreeMap<String, String> {
         let entries = fs::read_dir(self.bed.path().join(name)).unwrap().map(Result::unwrap);
-        entries
-            .map(|e| (e.file_name().into_string().unwrap(), fs::read_to_string(e.path()).unwrap()))
-            .collect()
+        let read = |entry: fs::DirEntry| match fs::read_to_string(entry.path()) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            text => Some((entry.file_name().into_string().unwrap(), text.unwrap())),
+        };
+        entries.filter_map(read).collect()
     }
 
     fn release(&self, id: &str) {
