@@ -169,6 +169,8 @@ pub struct Api {
     pub tcp: Option<Tcp>,
     /// Bytes of a request's body.
     pub body_limit: usize,
+    /// Bytes of memory that answering one question may take.
+    pub question_memory: u64,
     /// How long an answer may take.
     pub deadline: Duration,
 }

@@ -10,6 +10,7 @@ macro_rules! println {
 }
 
 mod angara;
+mod answer;
 mod bench;
 mod capture;
 mod common;
@@ -110,6 +111,9 @@ enum Command {
     ReplayEvents(replay_events::Args),
     /// Pack a recording without names, for a bug report
     Capture(capture::Args),
+    /// Answer one question of the service's interface, which asks on standard input
+    #[command(hide = true)]
+    Answer,
     /// Check a site's set-up
     Doctor(doctor::Args),
     /// Job history through every engine
@@ -152,6 +156,7 @@ impl Command {
             Self::Epilog(args) => prolog::epilog(args, context),
             Self::Capture(args) => capture::run(args, context),
             Self::ReplayEvents(args) => replay_events::run(args, context),
+            Self::Answer => answer::run(),
             Self::Doctor(args) => doctor::run(args, context),
             Self::Replay(args) => replay::run(args, context),
             Self::Fabric(args) => fabric::run(args, context),

@@ -26,6 +26,7 @@ pub(super) struct WrittenApi {
     tls_certificate: Option<Spanned<PathBuf>>,
     tls_key: Option<PathBuf>,
     body_limit_kib: Kibibytes,
+    question_memory_mib: Mebibytes,
     deadline_seconds: Seconds,
 }
 
@@ -110,6 +111,7 @@ impl Default for WrittenApi {
             tls_certificate: None,
             tls_key: None,
             body_limit_kib: Kibibytes(4 << 20),
+            question_memory_mib: Mebibytes(2 << 30),
             deadline_seconds: Seconds(Duration::from_secs(10)),
         }
     }
@@ -162,6 +164,7 @@ impl WrittenApi {
             socket: self.socket.map_or(state.join(SOCKET_FILE), |s| home.join(s)),
             others_read: self.others_read,
             body_limit: self.body_limit_kib.0,
+            question_memory: self.question_memory_mib.0,
             deadline: self.deadline_seconds.0,
         };
         Ok(self.enable.then_some(api))

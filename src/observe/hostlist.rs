@@ -11,6 +11,38 @@ use crate::model::{IdError, NodeName};
 /// The most nodes one host list may stand for: beyond any machine, well below what hurts.
 pub const MAX_NODES: usize = 1 << 20;
 
+/// The most bytes that the names of [`MAX_NODES`] nodes may take together.
+const MAX_BYTES: usize = 64 << 20;
+
+/// What host lists may still stand for. Several lists of one text share one: what the first takes,
+/// the second does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Nodes that one list may have.
+    pub per_list: usize,
+    /// Nodes that are left for all of them.
+    pub nodes: usize,
+    /// Bytes that are left for all their names.
+    pub bytes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { per_list: MAX_NODES, nodes: MAX_NODES, bytes: MAX_BYTES }
+    }
+}
+
+impl Budget {
+    /// For what a stranger writes about a machine of so many nodes: no list has more than the machine,
+    /// and all of them together have it some times over, as jobs may share nodes.
+    pub fn of_machine(nodes: usize) -> Self {
+        const SHARED: usize = 8;
+        const LEAST: usize = 1 << 16;
+        let all = nodes.saturating_mul(SHARED).clamp(LEAST, MAX_NODES);
+        Self { per_list: nodes.clamp(1, MAX_NODES), nodes: all, bytes: MAX_BYTES }
+    }
+}
+
 /// A host list that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostlistError {
@@ -34,9 +66,17 @@ pub enum HostlistError {
         /// The wrong piece.
         range: String,
     },
-    /// More than [`MAX_NODES`].
-    #[error("host list {list:?} stands for more than {MAX_NODES} nodes")]
+    /// More than its [`Budget`] allows.
+    #[error("host list {list:?} stands for more than the {most} nodes that are possible here")]
     TooMany {
+        /// The list as written.
+        list: String,
+        /// The bound.
+        most: usize,
+    },
+    /// Names that take more bytes than its [`Budget`] allows.
+    #[error("host list {list:?}: the names are too long together")]
+    TooLong {
         /// The list as written.
         list: String,
     },
@@ -78,24 +118,49 @@ struct Range {
 /// # Ok::<(), sarouter::observe::hostlist::HostlistError>(())
 /// ```
 pub fn expand(list: &str) -> Result<Vec<NodeName>, HostlistError> {
+    expand_within(list, &mut Budget::default())
+}
+
+/// The same within what is left of a budget, from which the nodes are taken. What does not fit is
+/// refused before memory is taken for it.
+///
+/// # Errors
+/// As [`expand`].
+pub fn expand_within(list: &str, budget: &mut Budget) -> Result<Vec<NodeName>, HostlistError> {
     let list = list.trim();
+    let most = budget.per_list.min(budget.nodes);
     let mut names = Vec::new();
     for entry in entries(list)? {
         let pieces = pieces(list, entry)?;
-        let count = pieces.iter().fold(1u64, |n, piece| match piece {
-            Piece::Text(_) => n,
-            Piece::Ranges(ranges) => {
-                n.saturating_mul(ranges.iter().fold(0, |n, r| n.saturating_add(r.len())))
-            }
-        });
-        if count > (MAX_NODES - names.len()) as u64 {
-            return Err(HostlistError::TooMany { list: shortened(list) });
+        let (count, length) = size(&pieces);
+        if count > (most - names.len()) as u64 {
+            return Err(HostlistError::TooMany { list: shortened(list), most });
         }
+        // A name that is too long by itself is refused as what it is.
+        let bytes = count.saturating_mul(length.min(LONGEST_NAME));
+        let left = (budget.bytes as u64).checked_sub(bytes);
+        budget.bytes = left.ok_or_else(|| HostlistError::TooLong { list: shortened(list) })? as usize;
         write_names(&pieces, &mut String::new(), &mut names)
             .map_err(|source| HostlistError::Name { list: shortened(list), source })?;
     }
+    budget.nodes -= names.len();
     Ok(names)
 }
+
+/// How many names an entry stands for, and how long the longest is at most.
+fn size(pieces: &[Piece<'_>]) -> (u64, u64) {
+    pieces.iter().fold((1u64, 0u64), |(count, length), piece| match piece {
+        Piece::Text(text) => (count, length + text.len() as u64),
+        Piece::Ranges(ranges) => {
+            let numbers = ranges.iter().fold(0u64, |n, r| n.saturating_add(r.len()));
+            let digits = ranges.iter().map(Range::digits).max().unwrap_or(0);
+            (count.saturating_mul(numbers), length + digits)
+        }
+    })
+}
+
+/// No node name is longer.
+const LONGEST_NAME: u64 = 255;
 
 /// A short host list of these nodes: [`expand`] of it gives the same set. Sorted by prefix, then
 /// number; padded numbers are kept apart from others. O(n log n).
@@ -195,7 +260,7 @@ fn write_names(pieces: &[Piece<'_>], name: &mut String, names: &mut Vec<NodeName
         return Ok(());
     };
     let length = name.len();
-    if length > 255 {
+    if length as u64 > LONGEST_NAME {
         // Each bracket adds a digit, so this also bounds the depth of the recursion.
         NodeName::new(name.as_str())?;
     }
@@ -221,6 +286,10 @@ fn write_names(pieces: &[Piece<'_>], name: &mut String, names: &mut Vec<NodeName
 impl Range {
     fn len(&self) -> u64 {
         (self.high - self.low).saturating_add(1)
+    }
+    /// Digits of its longest number.
+    fn digits(&self) -> u64 {
+        self.width.max(self.high.checked_ilog10().map_or(1, |d| d as usize + 1)) as u64
     }
 }
 
@@ -288,6 +357,24 @@ mod tests {
         }
         assert!(matches!(expand("n[1-99999999999999999999]"), Err(HostlistError::Range { .. })));
         assert_eq!(expand("n[1-1048576]").unwrap().len(), MAX_NODES);
+        // Few names, but long ones.
+        let long = format!("{}[1-1000000]", "n".repeat(240));
+        assert!(matches!(expand(&long), Err(HostlistError::TooLong { .. })));
+    }
+
+    #[test]
+    fn lists_of_one_text_share_a_budget() {
+        let mut budget = Budget { per_list: 4, nodes: 6, bytes: 100 };
+        assert!(expand_within("n[1-5]", &mut budget).unwrap_err().to_string().contains("than the 4 nodes"));
+        assert_eq!(expand_within("n[1-4]", &mut budget).unwrap().len(), 4);
+        assert_eq!(budget.nodes, 2);
+        assert!(expand_within("a,b,c", &mut budget).unwrap_err().to_string().contains("than the 2 nodes"));
+        assert_eq!(expand_within("a,b", &mut budget).unwrap().len(), 2);
+        assert!(matches!(expand_within("a", &mut budget), Err(HostlistError::TooMany { most: 0, .. })));
+        // A small machine may have many jobs that share it.
+        assert_eq!(Budget::of_machine(16), Budget { per_list: 16, nodes: 1 << 16, bytes: MAX_BYTES });
+        assert_eq!(Budget::of_machine(20_000).nodes, 160_000);
+        assert_eq!(Budget::of_machine(usize::MAX).nodes, MAX_NODES);
     }
 
     proptest! {

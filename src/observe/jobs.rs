@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::hostlist;
+use super::hostlist::{self, Budget};
 use crate::model::{Job, JobId, JobMap, JobState};
 
 /// Why there are no jobs. `name` is a path, a command, or `standard input`.
@@ -32,6 +32,14 @@ pub enum JobsError {
         line: usize,
         /// What is wrong.
         message: String,
+    },
+    /// A job is there twice.
+    #[error("{name}: job {id} is there twice")]
+    Twice {
+        /// Path or command.
+        name: String,
+        /// The job.
+        id: JobId,
     },
     /// Slurm answers, but with an error. `squeue --json` exits 0 then, without jobs.
     #[error("{name}: Slurm reports: {message}")]
@@ -65,10 +73,31 @@ pub fn load(source: &str) -> Result<JobMap, JobsError> {
 /// Reads any of the formats. `name` is for messages, `now` is the time of a text that has none.
 ///
 /// # Errors
-/// With `name` and line.
+/// With `name` and line; a job that is there twice is named.
 pub fn parse(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
+    parse_within(text, name, now, Budget::default())
+}
+
+/// The same for a text whose host lists stand for no more than the budget allows.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_within(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<JobMap, JobsError> {
+    once(any(text, name, now, budget)?, name)
+}
+
+/// Refuses a map that has a job twice: which of them counts would be a guess.
+fn once(map: JobMap, name: &str) -> Result<JobMap, JobsError> {
+    // Sorted by id.
+    match map.jobs.windows(2).find(|pair| pair[0].id == pair[1].id) {
+        None => Ok(map),
+        Some(pair) => Err(JobsError::Twice { name: name.to_string(), id: pair[0].id.clone() }),
+    }
+}
+
+fn any(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<JobMap, JobsError> {
     if !text.trim_start().starts_with('{') {
-        return lines(text, name, now);
+        return lines(text, name, now, budget);
     }
     /// What tells a snapshot from Slurm's answer.
     #[derive(Deserialize)]
@@ -80,25 +109,46 @@ pub fn parse(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsE
     let kind: Kind = json(text, name)?;
     if kind.time.is_some() {
         let map: JobMap = json(text, name)?;
+        within(&map, budget).map_err(|message| JobsError::Line {
+            name: name.to_string(),
+            line: 1,
+            message,
+        })?;
         let jobs =
             map.jobs.into_iter().map(|j| Job::new(j.id, j.state, j.nodes, j.start).ending(j.end)).collect();
         return Ok(JobMap::new(map.time, jobs));
     }
-    slurm_json::parse(text, name, now)
+    slurm_json::parse(text, name, now, budget)
+}
+
+/// Whether the lists of a snapshot, which are written out, are within the budget.
+fn within(map: &JobMap, budget: Budget) -> Result<(), String> {
+    let all: usize = map.jobs.iter().map(|job| job.nodes.len()).sum();
+    let most = budget.per_list;
+    match map.jobs.iter().find(|job| job.nodes.len() > most) {
+        Some(job) => Err(format!("job {} has more than the {most} nodes that are possible here", job.id)),
+        None if all > budget.nodes => {
+            Err(format!("the jobs have more than the {} nodes that are possible here", budget.nodes))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Deserialises with the line in the error.
 fn json<'a, T: Deserialize<'a>>(text: &'a str, name: &str) -> Result<T, JobsError> {
-    serde_json::from_str(text).map_err(|error| {
-        let message = error.to_string();
-        let end = format!(" at line {} column {}", error.line(), error.column());
-        let message = message.strip_suffix(&end).unwrap_or(&message).to_string();
-        JobsError::Line { name: name.to_string(), line: error.line(), message }
-    })
+    serde_json::from_str(text).map_err(|error| wrong(name, &error))
+}
+
+/// What the JSON reader refuses, with the line where it belongs.
+fn wrong(name: &str, error: &serde_json::Error) -> JobsError {
+    let message = error.to_string();
+    let end = format!(" at line {} column {}", error.line(), error.column());
+    let message = message.strip_suffix(&end).unwrap_or(&message).to_string();
+    JobsError::Line { name: name.to_string(), line: error.line(), message }
 }
 
 /// `ID HOSTLIST` lines; `#` begins a comment.
-fn lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
+fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Result<JobMap, JobsError> {
     let mut jobs = Vec::new();
     for (line, content) in text.lines().enumerate() {
         let content = content.split('#').next().unwrap_or("").trim();
@@ -111,7 +161,7 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError
             return Err(wrong(format!("expected `ID HOSTLIST`, found {content:?}")));
         };
         let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
-        let nodes = hostlist::expand(list).map_err(|e| wrong(e.to_string()))?;
+        let nodes = hostlist::expand_within(list, &mut budget).map_err(|e| wrong(e.to_string()))?;
         jobs.push(Job::new(id, JobState::Running, nodes, None));
     }
     Ok(JobMap::new(now, jobs))
@@ -122,7 +172,7 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError
 /// # Errors
 /// With `name` and line.
 pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
-    let mut jobs = Vec::new();
+    let (mut jobs, mut budget) = (Vec::new(), Budget::default());
     for (line, content) in text.lines().enumerate().filter(|(_, content)| !content.is_empty()) {
         let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
         let fields: Vec<&str> = content.split('|').collect();
@@ -136,7 +186,7 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
             continue;
         }
         let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
-        let nodes = hostlist::expand(nodes).map_err(|e| wrong(e.to_string()))?;
+        let nodes = hostlist::expand_within(nodes, &mut budget).map_err(|e| wrong(e.to_string()))?;
         let time = |text: &str| match text {
             "N/A" | "NONE" | "Unknown" | "" => Ok(None),
             seconds => seconds
@@ -148,7 +198,7 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
         };
         jobs.push(Job::new(id, state, nodes, time(start)?).ending(time(end)?));
     }
-    Ok(JobMap::new(now, jobs))
+    once(JobMap::new(now, jobs), name)
 }
 
 /// The state among Slurm's base state and flags in which the job owns nodes, if it does.

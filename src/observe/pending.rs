@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::hostlist;
+use super::hostlist::{self, Budget};
 use super::jobs::JobsError;
 use crate::model::{JobId, NodeName};
 
@@ -70,13 +70,13 @@ pub type Idle = BTreeMap<String, Vec<(NodeName, Vec<String>)>>;
 /// # Errors
 /// With the line that is not a job, or a host list that is none.
 pub fn jobs(text: &str, name: &str) -> Result<Vec<Pending>, JobsError> {
-    let mut found = Vec::new();
+    let (mut found, mut budget) = (Vec::new(), Budget::default());
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         if line.starts_with("No jobs in the system") {
             continue;
         }
         let wrong = |message: String| JobsError::Line { name: name.to_string(), line: i + 1, message };
-        if let Some(job) = job(line).map_err(wrong)? {
+        if let Some(job) = job(line, &mut budget).map_err(wrong)? {
             found.push(job);
         }
     }
@@ -84,7 +84,7 @@ pub fn jobs(text: &str, name: &str) -> Result<Vec<Pending>, JobsError> {
     Ok(found)
 }
 
-fn job(line: &str) -> Result<Option<Pending>, String> {
+fn job(line: &str, budget: &mut Budget) -> Result<Option<Pending>, String> {
     let id = line.strip_prefix("JobId=").and_then(|rest| rest.split(' ').next());
     let id = JobId::new(id.ok_or("does not begin with JobId=")?).map_err(|e| e.to_string())?;
     // Behind the job's name, which may hold anything.
@@ -96,9 +96,9 @@ fn job(line: &str) -> Result<Option<Pending>, String> {
     if field("JobState") != "PENDING" {
         return Ok(None);
     }
-    let nodes = |key: &str| match field(key) {
+    let mut nodes = |key: &str| match field(key) {
         "" => Ok(Vec::new()),
-        list => hostlist::expand(list).map_err(|e| e.to_string()),
+        list => hostlist::expand_within(list, budget).map_err(|e| e.to_string()),
     };
     let count = field("NumNodes").split('-').next().unwrap_or("");
     let seconds = |key: &str| field(key).parse().ok().and_then(|s| DateTime::from_timestamp(s, 0));

@@ -12,6 +12,7 @@
 
 pub mod capture;
 pub mod replay;
+pub mod whole;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -137,6 +138,15 @@ pub enum Line {
         /// When.
         time: DateTime<Utc>,
     },
+}
+
+impl Line {
+    /// The fabric of a look.
+    fn fabric(view: &View) -> Self {
+        let names = view.nodes.names();
+        let nodes = names.map(|n| (n.clone(), guids(view, view.nodes.terminals(n)))).collect();
+        Self::Fabric { text: to_ibnetdiscover(&view.fabric), nodes }
+    }
 }
 
 impl Made {
@@ -273,9 +283,7 @@ impl Recorder {
             Arc::ptr_eq(fabric, &view.fabric) && Arc::ptr_eq(nodes, &view.nodes)
         };
         if !self.known.fabric.as_ref().is_some_and(same) {
-            let nodes =
-                view.nodes.names().map(|n| (n.clone(), guids(view, view.nodes.terminals(n)))).collect();
-            self.line(&Line::Fabric { text: to_ibnetdiscover(&view.fabric), nodes })?;
+            self.line(&Line::fabric(view))?;
             self.known.fabric = Some((Arc::clone(&view.fabric), Arc::clone(&view.nodes)));
         }
         let policy = PolicyLine::of(view);

@@ -38,6 +38,21 @@ fn captured() -> JobMap {
 }
 
 #[test]
+fn a_job_that_is_there_twice_is_named() {
+    let snapshot = r#"{"time": "2026-01-01T00:00:00Z", "jobs": [
+        {"id": "7_1", "state": "RUNNING", "nodes": ["n1"]}, {"id": "7_1", "state": "RUNNING", "nodes": []}]}"#;
+    let slurm = r#"{"jobs": [{"job_id": 7, "job_state": "RUNNING", "nodes": "n1"},
+        {"job_id": 8, "job_state": "PENDING", "nodes": ""}, {"job_id": 8, "job_state": "RUNNING", "nodes": "n2"},
+        {"job_id": 7, "job_state": ["COMPLETING"], "nodes": "n3"}]}"#;
+    for (text, id) in [("7 n1\n8 n2\n7 n3\n", "7"), (snapshot, "7_1"), (slurm, "7")] {
+        let error = jobs::parse(text, "file", at(NOW)).unwrap_err().to_string();
+        assert_eq!(error, format!("file: job {id} is there twice"));
+    }
+    let error = jobs::squeue_lines("7|RUNNING|n1|N/A\n7|COMPLETING|n2|N/A\n", "squeue", at(NOW));
+    assert_eq!(error.unwrap_err().to_string(), "squeue: job 7 is there twice");
+}
+
+#[test]
 fn both_forms_of_a_real_squeue_say_the_same() {
     let mut json = jobs::parse(&data("squeue-22.05.json"), "squeue", at(NOW)).unwrap();
     // One job had a time limit: 365 days. The text was captured without ends.

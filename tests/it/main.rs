@@ -27,6 +27,7 @@ mod nue;
 mod placement;
 mod prolog;
 mod promise;
+mod questions;
 mod record;
 mod reload;
 mod replay;

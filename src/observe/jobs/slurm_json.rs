@@ -4,18 +4,44 @@
 //! What differs between versions: `job_state` is a word or a list of words; a number is a number
 //! or `{"set": …, "infinite": …, "number": …}`; `job_resources.nodes` is a host list or an object.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use super::{JobsError, json, owning_state};
+use super::{JobsError, owning_state, wrong};
 use crate::model::{Job, JobId, JobMap, JobState};
-use crate::observe::hostlist;
+use crate::observe::hostlist::{self, Budget};
 
-#[derive(Deserialize)]
-struct Answer {
-    #[serde(default)]
-    errors: Vec<Complaint>,
-    jobs: Vec<Listed>,
+/// The answer as a whole.
+struct Answer<'a>(&'a mut Budget);
+
+impl<'de> DeserializeSeed<'de> for Answer<'_> {
+    type Value = (Vec<Complaint>, Vec<Job>);
+    fn deserialize<D: Deserializer<'de>>(self, answer: D) -> Result<Self::Value, D::Error> {
+        answer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Answer<'_> {
+    type Value = (Vec<Complaint>, Vec<Job>);
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Slurm's answer")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut answer: A) -> Result<Self::Value, A::Error> {
+        let (mut errors, mut jobs) = (Vec::new(), None);
+        while let Some(key) = answer.next_key::<Cow<'de, str>>()? {
+            match key.as_ref() {
+                "errors" => errors = answer.next_value()?,
+                "jobs" if jobs.is_some() => return Err(A::Error::duplicate_field("jobs")),
+                "jobs" => jobs = Some(answer.next_value_seed(Owners(&mut *self.0))?),
+                _ => drop(answer.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok((errors, jobs.ok_or_else(|| A::Error::missing_field("jobs"))?))
+    }
 }
 
 #[derive(Deserialize)]
@@ -79,11 +105,30 @@ struct Written {
     time_limit: Option<Number>,
 }
 
-/// A job that owns nodes, or one that does not. Converted inside the JSON reader, so that what is
-/// wrong with it is reported with its line.
-#[derive(Deserialize)]
-#[serde(try_from = "Written")]
-struct Listed(Option<Job>);
+/// Reads the list of jobs one by one, so that what is wrong is reported with its line, and so that
+/// all host lists share one budget.
+struct Owners<'a>(&'a mut Budget);
+
+impl<'de> DeserializeSeed<'de> for Owners<'_> {
+    type Value = Vec<Job>;
+    fn deserialize<D: Deserializer<'de>>(self, jobs: D) -> Result<Vec<Job>, D::Error> {
+        jobs.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Owners<'_> {
+    type Value = Vec<Job>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of jobs")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Job>, A::Error> {
+        let mut jobs = Vec::new();
+        while let Some(written) = list.next_element::<Written>()? {
+            jobs.extend(written.owner(self.0).map_err(A::Error::custom)?);
+        }
+        Ok(jobs)
+    }
+}
 
 impl Number {
     /// `None` if not set, infinite, or zero (which Slurm uses for "no time").
@@ -119,35 +164,40 @@ impl Written {
             _ => "",
         }
     }
-}
 
-impl TryFrom<Written> for Listed {
-    type Error = String;
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Some(state) = written.job_state.owning() else { return Ok(Self(None)) };
-        let hosts = written.hosts();
+    /// The job, if it owns nodes.
+    fn owner(self, budget: &mut Budget) -> Result<Option<Job>, String> {
+        let Some(state) = self.job_state.owning() else { return Ok(None) };
+        let hosts = self.hosts();
         if hosts.is_empty() {
-            return Ok(Self(None));
+            return Ok(None);
         }
-        let explain = |e: &dyn std::fmt::Display| format!("job {}: {e}", written.job_id);
-        let id = JobId::new(written.job_id.to_string()).map_err(|e| explain(&e))?;
-        let nodes = hostlist::expand(hosts).map_err(|e| explain(&e))?;
+        let explain = |e: &dyn fmt::Display| format!("job {}: {e}", self.job_id);
+        let id = JobId::new(self.job_id.to_string()).map_err(|e| explain(&e))?;
+        let nodes = hostlist::expand_within(hosts, budget).map_err(|e| explain(&e))?;
         // Without a limit, Slurm gives an end in a year.
-        let limited = written.time_limit.is_some_and(|limit| limit.value().is_some());
-        let end = written.end_time.filter(|_| limited).and_then(Number::time);
-        let start = written.start_time.and_then(Number::time);
-        Ok(Self(Some(Job::new(id, state, nodes, start).ending(end))))
+        let limited = self.time_limit.is_some_and(|limit| limit.value().is_some());
+        let end = self.end_time.filter(|_| limited).and_then(Number::time);
+        let start = self.start_time.and_then(Number::time);
+        Ok(Some(Job::new(id, state, nodes, start).ending(end)))
     }
 }
 
 /// Reads Slurm's answer. `now` is its time if it has none of its own.
-pub(super) fn parse(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
-    let answer: Answer = json(text, name)?;
-    if let Some(complaint) = answer.errors.first() {
+pub(super) fn parse(
+    text: &str,
+    name: &str,
+    now: DateTime<Utc>,
+    mut budget: Budget,
+) -> Result<JobMap, JobsError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let answer = Answer(&mut budget).deserialize(&mut reader);
+    let answer = answer.and_then(|answer| reader.end().map(|()| answer));
+    let (errors, jobs) = answer.map_err(|error| wrong(name, &error))?;
+    if let Some(complaint) = errors.first() {
         let words: Vec<&str> =
             [&complaint.description, &complaint.error].into_iter().filter_map(|w| w.as_deref()).collect();
         return Err(JobsError::Slurm { name: name.to_string(), message: words.join(": ") });
     }
-    let jobs = answer.jobs.into_iter().filter_map(|listed| listed.0).collect();
     Ok(JobMap::new(now, jobs))
 }

@@ -40,6 +40,21 @@ impl ApiError {
     }
 }
 
+/// How a question ended, as the process that answers it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// HTTP status; after 200 the answer follows.
+    pub status: u16,
+    /// What is wrong, in words, after any other.
+    pub error: String,
+}
+
+impl From<ApiError> for Answered {
+    fn from(error: ApiError) -> Self {
+        Self { status: error.status.as_u16(), error: error.message }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(ErrorBody { error: self.message })).into_response()

@@ -1,17 +1,20 @@
 //! One epoch, its tables by switch, and the looks of the past.
 
-use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::ApiError;
-use super::{Api, Ask, json};
+use super::heavy::Question;
+use super::peer::Caller;
+use super::{Api, Ask, json, written};
 use crate::model::{Fabric, Guid, Tables};
 use crate::pass::step::View;
-use crate::publish::{Epoch, EpochNumber, StoreError};
+use crate::publish::{Epoch, EpochNumber, EpochStore, StoreError};
 
 pub(super) fn read() -> Router<Api> {
     Router::new()
@@ -32,8 +35,8 @@ fn number(api: &Api, name: &str) -> Result<EpochNumber, ApiError> {
     }
 }
 
-fn epoch(api: &Api, number: EpochNumber) -> Result<Epoch, ApiError> {
-    api.store.epoch(number).map_err(|error| match error {
+fn epoch(store: &EpochStore, number: EpochNumber) -> Result<Epoch, ApiError> {
+    store.epoch(number).map_err(|error| match error {
         StoreError::NoSuchEpoch { .. } => ApiError::missing(&error),
         error => ApiError::failed(&error),
     })
@@ -48,24 +51,20 @@ struct Range {
 /// Looks, oldest first: the 1,000 newest unless told.
 async fn snapshots(State(api): Ask, Query(range): Query<Range>) -> Result<Response, ApiError> {
     const USUAL: usize = 1000;
-    let last = range.last.unwrap_or(USUAL);
-    api.clone()
-        .work(move || {
-            let found = api.store.snapshots(last).map_err(|e| ApiError::failed(&e))?;
-            Ok(json(json!({ "snapshots": found })))
-        })
-        .await
+    const MOST: usize = 100_000;
+    let last = range.last.unwrap_or(USUAL).min(MOST);
+    let found = api.read(move |api| api.store.snapshots(last).map_err(|e| ApiError::failed(&e)));
+    Ok(json(json!({ "snapshots": found.await? })))
 }
 
 async fn one(State(api): Ask, Path(name): Path<String>) -> Result<Response, ApiError> {
     let number = number(&api, &name)?;
-    api.clone()
-        .work(move || {
-            let epoch = epoch(&api, number)?;
-            let in_force = api.store.current().is_ok_and(|current| current == Some(number));
-            Ok(json(json!({ "in_force": in_force, "plan": epoch.plan(), "report": epoch.report() })))
-        })
-        .await
+    let read = move |api: &Api| {
+        let epoch = epoch(&api.store, number)?;
+        let in_force = api.store.current().is_ok_and(|current| current == Some(number));
+        Ok(json(json!({ "in_force": in_force, "plan": epoch.plan(), "report": epoch.report() })))
+    };
+    api.read(read).await
 }
 
 /// The view of now, whose fabric must be the one that the epoch was made for.
@@ -82,31 +81,39 @@ fn tables(epoch: &Epoch, fabric: &Fabric) -> Result<Tables, ApiError> {
 
 async fn switch_table(
     State(api): Ask,
+    Extension(caller): Extension<Caller>,
     Path((name, guid)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let number = number(&api, &name)?;
+    let epoch = number(&api, &name)?;
+    let guid = guid.parse().map_err(ApiError::bad)?;
     let view = api.view().await?;
-    api.clone()
-        .work(move || {
-            let guid: Guid = guid.parse().map_err(ApiError::bad)?;
-            let found = view.fabric.switch_by_guid(guid);
-            let switch = found.ok_or_else(|| ApiError::missing(format!("no switch has GUID {guid}")))?;
-            let epoch = epoch(&api, number)?;
-            same_fabric(&view, &epoch)?;
-            let (fabric, tables) = (&view.fabric, tables(&epoch, &view.fabric)?);
-            let entries: Vec<_> = fabric
-                .dest_ids()
-                .map(|d| {
-                    let port = tables.port(switch, d).map(|p| p.get());
-                    let layer = tables.layer(switch, d).map(|l| l.get());
-                    (fabric.dest_guid(d), fabric.lid(d).get(), port, layer)
-                })
-                .collect();
-            let description = &fabric.switch(switch).description;
-            Ok(json(json!({
-                "epoch": number, "guid": guid, "description": description,
-                "columns": ["guid", "lid", "port", "layer"], "entries": entries,
-            })))
+    let _place = api.places.enter(&caller).await?;
+    Ok(written(api.heavy(Question::Switch { epoch, guid }, view, Bytes::new()).await?))
+}
+
+/// Port and layer of a switch for each destination.
+pub(super) fn entries(
+    store: &EpochStore,
+    view: &View,
+    number: EpochNumber,
+    guid: Guid,
+) -> Result<Value, ApiError> {
+    let found = view.fabric.switch_by_guid(guid);
+    let switch = found.ok_or_else(|| ApiError::missing(format!("no switch has GUID {guid}")))?;
+    let epoch = epoch(store, number)?;
+    same_fabric(view, &epoch)?;
+    let (fabric, tables) = (&view.fabric, tables(&epoch, &view.fabric)?);
+    let entries: Vec<_> = fabric
+        .dest_ids()
+        .map(|d| {
+            let port = tables.port(switch, d).map(|p| p.get());
+            let layer = tables.layer(switch, d).map(|l| l.get());
+            (fabric.dest_guid(d), fabric.lid(d).get(), port, layer)
         })
-        .await
+        .collect();
+    let description = &fabric.switch(switch).description;
+    Ok(json!({
+        "epoch": number, "guid": guid, "description": description,
+        "columns": ["guid", "lid", "port", "layer"], "entries": entries,
+    }))
 }

@@ -142,7 +142,7 @@ fn name(stream: &UnixStream, rule: &Rule) -> Option<Caller> {
         warn!(caller = name, "refused");
         return None;
     }
-    Some(Caller { name, access })
+    Some(Caller { user: name.clone(), name, access })
 }
 
 /// How many connections there may be.

@@ -27,6 +27,7 @@
 pub mod answer;
 mod cluster;
 mod epochs;
+pub mod heavy;
 pub mod jobs;
 pub mod listen;
 mod metrics;
@@ -41,14 +42,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use tokio::sync::Semaphore;
 
 use self::answer::ApiError;
+use self::heavy::Places;
 use super::command::{Command, Handle};
 use crate::config;
 use crate::pass::step::View;
@@ -65,12 +68,14 @@ pub struct Api {
     pub settings: Arc<config::Api>,
     /// The spool, if there is one.
     pub spool: Option<PathBuf>,
-    /// Places for work that takes a processor.
-    pub workers: Arc<Semaphore>,
+    /// Places for questions that take a processor.
+    pub places: Arc<Places>,
+    /// Places for reading the store.
+    pub reading: Arc<Semaphore>,
 }
 
-/// Requests that compute at one time; more are refused, so that routing has a processor.
-pub const WORKERS: usize = 4;
+/// Requests that read the store at one time; others wait.
+pub const READING: usize = 4;
 
 impl Api {
     /// What was seen in the newest good look.
@@ -81,19 +86,19 @@ impl Api {
         })
     }
 
-    /// Computes an answer beside the loop.
-    async fn work(
+    /// Reads an answer from the store beside the loop, which waits for no disk.
+    async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<Response, ApiError> + Send + 'static,
-    ) -> Result<Response, ApiError> {
-        let busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests compute already");
-        let permit = Arc::clone(&self.workers).try_acquire_owned().map_err(|_| busy)?;
+        read: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let permit = Arc::clone(&self.reading).acquire_owned().await.map_err(|e| ApiError::failed(&e))?;
+        let api = self.clone();
         let done = tokio::task::spawn_blocking(move || {
-            let answer = work();
+            let answer = read(&api);
             drop(permit);
             answer
         });
-        done.await.unwrap_or_else(|e| Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
+        done.await.unwrap_or_else(|e| Err(ApiError::failed(&e)))
     }
 }
 
@@ -138,6 +143,11 @@ pub fn with_deadline<S: Clone + Send + Sync + 'static>(router: Router<S>, deadli
 
 /// For handlers: `State<Api>` without the noise.
 pub(super) type Ask = State<Api>;
+
+/// JSON that was written elsewhere.
+pub(super) fn written(body: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
 
 /// A JSON answer.
 pub(super) fn json(value: impl serde::Serialize) -> Response {

@@ -79,7 +79,7 @@ pub async fn serve_tcp(listener: TcpListener, terms: watch::Receiver<Terms>) {
     let gate = Gate::default();
     let admit = |(stream, peer): (TcpStream, SocketAddr), now: &mut Terms, terms| {
         // What a stranger may do is known at the first request.
-        let caller = Caller { name: peer.to_string(), access: Access::Nothing };
+        let caller = Caller { name: peer.to_string(), user: peer.ip().to_string(), access: Access::Nothing };
         let permit = gate.enter(&caller)?;
         let (acceptor, router) = (now.tls.as_mut().map(Acceptor::fresh), now.router.clone());
         Some(async move {
@@ -156,13 +156,19 @@ fn parse(text: &str) -> Result<Vec<Token>, TokensError> {
         .collect()
 }
 
-/// What a token allows now. Digests are compared, so that the time says nothing of the token.
-fn access(tokens: &[Token], shown: &str, now: DateTime<Utc>) -> Result<Access, &'static str> {
+/// What a token allows now, and which of the tokens it is, from 1. Digests are compared, each whole and
+/// with all tokens, so that the time says nothing of any.
+fn access(tokens: &[Token], shown: &str, now: DateTime<Utc>) -> Result<(usize, Access), &'static str> {
     let digest: [u8; 32] = Sha256::digest(shown).into();
-    match tokens.iter().find(|t| t.digest == digest) {
+    let same = |token: &Token| token.digest.iter().zip(&digest).fold(0, |all, (a, b)| all | (a ^ b)) == 0;
+    let found = tokens.iter().zip(1..).fold(None, |found, (token, number)| match same(token) {
+        true => Some((number, token)),
+        false => found,
+    });
+    match found {
         None => Err("this token is not known"),
-        Some(token) if token.expires.is_some_and(|end| end <= now) => Err("this token has expired"),
-        Some(token) => Ok(token.access),
+        Some((_, token)) if token.expires.is_some_and(|end| end <= now) => Err("this token has expired"),
+        Some((number, token)) => Ok((number, token.access)),
     }
 }
 
@@ -181,8 +187,9 @@ async fn by_token(file: &std::path::Path, mut request: Request, next: Next) -> R
         (Ok(tokens), Some(shown)) => access(&tokens, shown.trim(), Utc::now()),
     };
     match allowed {
-        Ok(access) => {
-            request.extensions_mut().insert(Caller { name: peer, access });
+        Ok((number, access)) => {
+            let user = format!("token {number}");
+            request.extensions_mut().insert(Caller { name: format!("{user} from {peer}"), user, access });
             next.run(request).await
         }
         Err(why) => {
@@ -253,8 +260,8 @@ mod tests {
         let tokens = parse(text).unwrap();
         let at = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
         let now = at("2030-01-30T23:59:59Z");
-        assert_eq!(access(&tokens, "0123456789abcdef", now), Ok(Access::Read));
-        assert_eq!(access(&tokens, "fedcba9876543210", now), Ok(Access::Write));
+        assert_eq!(access(&tokens, "0123456789abcdef", now), Ok((1, Access::Read)));
+        assert_eq!(access(&tokens, "fedcba9876543210", now), Ok((2, Access::Write)));
         assert!(
             access(&tokens, "fedcba9876543210", at("2030-01-31T00:00:00Z")).unwrap_err().contains("expired")
         );

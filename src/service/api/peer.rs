@@ -25,6 +25,8 @@ pub enum Access {
 pub struct Caller {
     /// For the log: `uid 1000`, or the address of a TCP peer.
     pub name: String,
+    /// Whose share of the service it is: `uid 1000`, or the token.
+    pub user: String,
     /// What they may do.
     pub access: Access,
 }

@@ -1,19 +1,19 @@
 //! What the web page draws: the fabric, the load of its channels, the jobs, the epochs.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Query, State};
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router, body::Bytes};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
 
 use super::answer::ApiError;
-use super::{Api, Ask, json};
+use super::heavy::Question;
+use super::peer::Caller;
+use super::{Api, Ask, json, written};
 use crate::measure::{JobFigures, effective_loads, per_job};
 use crate::model::{Group, JobId, JobMap, JobState, Placed};
 use crate::observe::hostlist;
@@ -55,7 +55,7 @@ pub struct FabricAnswer {
 }
 
 impl FabricAnswer {
-    fn of(view: &View) -> Self {
+    pub(super) fn of(view: &View) -> Self {
         let fabric = &view.fabric;
         let drawn = layout(fabric);
         let round = |v: f64| (v * 1e5).round() / 1e5;
@@ -148,47 +148,63 @@ pub struct Gets {
     pub busiest: u64,
 }
 
-/// What an answer depends on: the look, the epoch, the job asked for.
-type Key = (&'static str, String, Option<EpochNumber>, Option<String>);
+/// What an answer depends on: the look, the question.
+type Key = (String, Question);
 
-/// The last answers that took computing. One is computed at a time: who asks for the same meanwhile
-/// finds it here.
+/// The last answers: who asks for the same finds it here.
 #[derive(Debug, Default)]
 struct Computed(Mutex<VecDeque<(Key, Bytes)>>);
 
 /// Answers kept.
 const KEPT: usize = 12;
+/// Bytes that they take together.
+const KEPT_BYTES: usize = 64 << 20;
 
 impl Computed {
-    async fn get<T: Serialize + 'static>(
-        &self,
-        key: Key,
-        compute: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<Response, ApiError> {
-        let mut kept = self.0.lock().await;
-        let body = match kept.iter().find(|(known, _)| *known == key) {
-            Some((_, body)) => body.clone(),
+    fn known(&self, key: &Key) -> Option<Bytes> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|(known, _)| known == key).map(|(_, body)| body.clone())
+    }
+
+    fn keep(&self, key: Key, body: Bytes) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, _)| *known != key);
+        kept.push_front((key, body));
+        let mut bytes = 0;
+        let fits = kept.iter().take(KEPT).take_while(|(_, body)| {
+            bytes += body.len();
+            bytes <= KEPT_BYTES
+        });
+        let fits = fits.count();
+        kept.truncate(fits);
+    }
+
+    async fn get(&self, api: &Api, caller: &Caller, key: Key, view: Arc<View>) -> Result<Response, ApiError> {
+        if let Some(body) = self.known(&key) {
+            return Ok(written(body));
+        }
+        let _place = api.places.enter(caller).await?;
+        // Somebody may have asked for it meanwhile.
+        let body = match self.known(&key) {
+            Some(body) => body,
             None => {
-                let bytes = tokio::task::spawn_blocking(move || {
-                    compute().and_then(|v| serde_json::to_vec(&v).map_err(|e| ApiError::failed(&e)))
-                });
-                let body = Bytes::from(bytes.await.map_err(|e| ApiError::failed(&e))??);
-                kept.truncate(KEPT - 1);
-                kept.push_front((key, body.clone()));
+                let body = api.heavy(key.1.clone(), view, Bytes::new()).await?;
+                self.keep(key, body.clone());
                 body
             }
         };
-        Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+        Ok(written(body))
     }
 }
 
 async fn fabric(
     State(api): Ask,
     Extension(computed): Extension<Arc<Computed>>,
+    Extension(caller): Extension<Caller>,
 ) -> Result<Response, ApiError> {
     let view = api.view().await?;
-    let key = ("fabric", view.fabric.fingerprint().to_string(), None, None);
-    computed.get(key, move || Ok(FabricAnswer::of(&view))).await
+    let key = (view.fabric.fingerprint().to_string(), Question::Fabric);
+    computed.get(&api, &caller, key, view).await
 }
 
 /// Which epochs.
@@ -200,17 +216,18 @@ struct Newest {
 
 async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Response, ApiError> {
     const USUAL: usize = 500;
+    const MOST: usize = 10_000;
     let before = newest.before.map(|n| n.parse()).transpose().map_err(|e: String| ApiError::bad(e))?;
-    let page = Page { before, limit: Some(newest.limit.unwrap_or(USUAL)) };
+    let page = Page { before, limit: Some(newest.limit.unwrap_or(USUAL).min(MOST)) };
     let view = api.handle.ask(Command::View).await?;
-    let read = move || -> Result<EpochsAnswer, ApiError> {
+    let read = move |api: &Api| {
         let failed = |e| ApiError::failed(&e);
         let current = api.store.current().map_err(failed)?;
         let history = api.store.history_page(page).map_err(failed)?;
         let fabric = view.map(|view| view.fabric.fingerprint().to_string());
         Ok(EpochsAnswer { current, fabric, epochs: history.rows, notes: history.notes })
     };
-    Ok(json(tokio::task::spawn_blocking(read).await.map_err(|e| ApiError::failed(&e))??))
+    Ok(json(api.read(read).await?))
 }
 
 /// What is to be measured.
@@ -245,21 +262,27 @@ fn before(store: &EpochStore, epoch: &Epoch) -> Option<Epoch> {
 async fn load(
     State(api): Ask,
     Extension(computed): Extension<Arc<Computed>>,
+    Extension(caller): Extension<Caller>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     let view = api.view().await?;
     let nothing = || ApiError::missing("nothing is published");
-    let number = asked.epoch(&api.store)?.ok_or_else(nothing)?;
-    let fingerprint = view.fabric.fingerprint().to_string();
-    let key = ("load", fingerprint, Some(number), asked.job.clone());
-    computed.get(key, move || measured(&api.store, &view, number, asked.job.as_deref())).await
+    let epoch = asked.epoch(&api.store)?.ok_or_else(nothing)?;
+    let job = asked.job.map(JobId::new).transpose().map_err(ApiError::bad)?;
+    // A job's nodes are those of the look.
+    let look = match job {
+        Some(_) => name(&view),
+        None => view.fabric.fingerprint().to_string(),
+    };
+    computed.get(&api, &caller, (look, Question::Load { epoch, job }), view).await
 }
 
-fn measured(
+/// The load under an epoch's tables, of all its jobs or of one.
+pub(super) fn measured(
     store: &EpochStore,
     view: &View,
     number: EpochNumber,
-    job: Option<&str>,
+    job: Option<&JobId>,
 ) -> Result<LoadAnswer, ApiError> {
     let epoch = stored(store, number)?;
     let fabric = &view.fabric;
@@ -267,7 +290,7 @@ fn measured(
         None => epoch.plan().demand.on(fabric).groups,
         Some(id) => {
             let jobs = jobs_of(view, &epoch, store);
-            let placed = view.nodes.place(&jobs).jobs.into_iter().find(|(job, _)| job.as_str() == id);
+            let placed = view.nodes.place(&jobs).jobs.into_iter().find(|(job, _)| job == id);
             let missing = || ApiError::missing(format!("there is no job {id} in this epoch"));
             vec![Group::new(placed.ok_or_else(missing)?.1)]
         }
@@ -299,15 +322,25 @@ fn jobs_of(view: &View, epoch: &Epoch, store: &EpochStore) -> JobMap {
 async fn jobs(
     State(api): Ask,
     Extension(computed): Extension<Arc<Computed>>,
+    Extension(caller): Extension<Caller>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     let view = api.view().await?;
-    let number = asked.epoch(&api.store)?;
-    let look = format!("{} {}", view.fabric.fingerprint(), view.jobs.time.to_rfc3339());
-    computed.get(("jobs", look, number, None), move || served(&api.store, &view, number)).await
+    let epoch = asked.epoch(&api.store)?;
+    computed.get(&api, &caller, (name(&view), Question::Jobs { epoch }), view).await
 }
 
-fn served(store: &EpochStore, view: &View, number: Option<EpochNumber>) -> Result<JobsAnswer, ApiError> {
+/// What tells a look from others.
+fn name(view: &View) -> String {
+    format!("{} {}", view.fabric.fingerprint(), view.jobs.time.to_rfc3339())
+}
+
+/// What an epoch's tables give each job.
+pub(super) fn served(
+    store: &EpochStore,
+    view: &View,
+    number: Option<EpochNumber>,
+) -> Result<JobsAnswer, ApiError> {
     let epoch = number.map(|n| stored(store, n)).transpose()?;
     let previous = epoch.as_ref().and_then(|epoch| before(store, epoch));
     let jobs = epoch.as_ref().map_or_else(|| view.jobs.clone(), |epoch| jobs_of(view, epoch, store));

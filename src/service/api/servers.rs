@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tracing::info;
 
 use super::listen::{self, ListenError};
-use super::{Api, WORKERS, network, peer, router};
+use super::{Api, READING, network, peer, router};
 use crate::config::{self, Settings};
 use crate::publish::EpochStore;
 use crate::service::command::Handle;
@@ -104,7 +104,8 @@ impl Servers {
             store: self.store.clone(),
             settings: Arc::new(settings.clone()),
             spool: spool.clone(),
-            workers: Arc::new(tokio::sync::Semaphore::new(WORKERS)),
+            places: Arc::default(),
+            reading: Arc::new(tokio::sync::Semaphore::new(READING)),
         });
         let (mut old_unix, mut old_tcp) = (None, None);
         if let Some(Open { settings: before, unix, tcp, .. }) = old {

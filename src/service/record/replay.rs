@@ -383,7 +383,7 @@ impl<'a> Replay<'a> {
 }
 
 impl PolicyLine {
-    fn on(self, fabric: &Fabric) -> Policy {
+    pub(super) fn on(self, fabric: &Fabric) -> Policy {
         Policy {
             engine: self.engine,
             budget: self.layers,
@@ -399,9 +399,13 @@ fn terminals(fabric: &Fabric, guids: &[Guid]) -> Vec<TerminalId> {
     guids.iter().filter_map(find).map(TerminalId::at).collect()
 }
 
-type Named = (Arc<Fabric>, Arc<NodeMap>);
+pub(super) type Named = (Arc<Fabric>, Arc<NodeMap>);
 
-fn fabric(text: &str, nodes: &BTreeMap<crate::model::NodeName, Vec<Guid>>) -> Result<Named, String> {
+/// The fabric of a line, with its nodes.
+pub(super) fn fabric(
+    text: &str,
+    nodes: &BTreeMap<crate::model::NodeName, Vec<Guid>>,
+) -> Result<Named, String> {
     let parsed = ibnetdiscover::parse(Path::new("fabric"), text).map_err(|e| e.to_string())?;
     let fabric = parsed.fabric;
     let nodes = nodes.iter().map(|(name, guids)| (name.clone(), terminals(&fabric, guids))).collect();
