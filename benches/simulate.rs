@@ -8,9 +8,9 @@ use sarouter::lab::generate::generate;
 use sarouter::lab::simulate::adaptive::Distances;
 use sarouter::lab::simulate::traffic::Traffic;
 use sarouter::lab::simulate::traffic::open::{Destinations, Open};
-use sarouter::lab::simulate::traffic::script::{Exchange, Script};
+use sarouter::lab::simulate::traffic::script::Script;
 use sarouter::lab::simulate::{AnyRouter, Net, Router, Settings, Simulator, TableRouter};
-use sarouter::model::{Demand, LayerBudget};
+use sarouter::model::{Demand, LayerBudget, Pattern};
 use sarouter::report::cost::peak_rss_bytes;
 use sarouter::route::{self, EngineOptions};
 
@@ -37,7 +37,7 @@ fn shift(name: &str, spec: &str, engine: &str, settings: Settings, aim: Aim) {
     let tables = engine.route(&fabric, &Demand::oblivious(), budget).unwrap();
     let net = Net::of_fabric(&fabric);
     let router = TableRouter::new(&fabric, &net, &tables).unwrap();
-    let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 2048);
+    let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 2048, 0);
     measure(name, Simulator::new(&net, settings, &router, script, 1).unwrap(), settings, u64::MAX, aim);
 }
 

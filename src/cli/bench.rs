@@ -1,4 +1,7 @@
-//! `sarouter bench peers`: OpenSM's engines and ours side by side, on the same fabrics, in one run.
+//! `sarouter bench`: OpenSM's engines and ours side by side, on the same fabrics, in one run; what jobs gain
+//! in time.
+
+mod time;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +33,8 @@ pub struct Args {
 enum What {
     /// OpenSM on the fabric simulator ibsim, and the same engines of ours
     Peers(PeersArgs),
+    /// How long jobs' exchanges take, beside the best engine that knows no jobs
+    Time(time::TimeArgs),
 }
 
 /// Arguments of `bench peers`.
@@ -121,7 +126,10 @@ struct SideFigures {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let What::Peers(args) = args.what;
+    let args = match args.what {
+        What::Peers(args) => args,
+        What::Time(args) => return time::run(&args, context),
+    };
     let count = if args.quick { QUICK } else { FABRICS.len() };
     let default = || FABRICS[..count].iter().map(ToString::to_string).collect();
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
@@ -205,8 +213,8 @@ fn root(fabric: &Fabric) -> Vec<SwitchId> {
     if found.is_empty() { vec![graph.switch_id(centre(&graph, &distances))] } else { Vec::new() }
 }
 
-/// OpenSM's engine.
-fn theirs(fabric: &Fabric, name: &str, deadline: Duration, keep: Option<&Path>) -> Result<Side, Failure> {
+/// What OpenSM's engine answers.
+fn asked(fabric: &Fabric, name: &str, deadline: Duration) -> Result<peers::Answer, Failure> {
     let roots = if name == "updn" { root(fabric) } else { Vec::new() };
     let mut answer = peers::run(fabric, name, &roots, deadline)?;
     if name == "ftree" && matches!(answer, peers::Answer::Failed { .. }) {
@@ -216,7 +224,12 @@ fn theirs(fabric: &Fabric, name: &str, deadline: Duration, keep: Option<&Path>) 
             answer = peers::run(fabric, name, &roots, deadline)?;
         }
     }
-    let routed = match answer {
+    Ok(answer)
+}
+
+/// OpenSM's engine.
+fn theirs(fabric: &Fabric, name: &str, deadline: Duration, keep: Option<&Path>) -> Result<Side, Failure> {
+    let routed = match asked(fabric, name, deadline)? {
         peers::Answer::Deadline => {
             let answer = format!("> {} s", deadline.as_secs());
             return Ok(Side { answer, ..Side::default() });

@@ -98,8 +98,8 @@ fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
 }
 
 fn table(rows: &[Row]) -> String {
-    let head = ["engine", "CPU s", "layers", "verdict", "EFI max", "mean", "bound", "γᵉ max", "bound"];
-    let more = ["dark", "per job", "links", "hops", "minimal"];
+    let head = ["engine", "CPU s", "layers", "verdict", "slow-down", "worst", "EFI max", "mean"];
+    let more = ["bound", "γᵉ max", "bound", "dark", "per job", "links", "hops", "minimal"];
     let mut lines = vec![head.into_iter().chain(more).map(String::from).collect::<Vec<_>>()];
     let mut refusals = Vec::new();
     for row in rows {
@@ -118,6 +118,8 @@ fn cells(r: &Report) -> Vec<String> {
         format!("{:.3}", r.compute.cpu_seconds),
         format!("{}/{}", r.layers.used, r.layers.budget),
         verdict.to_string(),
+        format!("{:.3}", r.time.slowdown_mean),
+        format!("{:.3}", r.time.slowdown_max),
         r.load.max.to_string(),
         format!("{:.1}", r.load.mean),
         r.load.lower_bound.to_string(),

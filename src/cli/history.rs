@@ -61,12 +61,13 @@ impl Table {
             return "no epoch has been published".to_string();
         }
         let mut out = format!(
-            "{:>8}  {:20}  {:14}  {:10}  {:>5}  {:>17}  {:>10}  {:>6}  {:>8}",
+            "{:>8}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>17}  {:>10}  {:>6}  {:>8}",
             "epoch",
             "published",
             "reason",
             "engine",
             "jobs",
+            "mean slow-down",
             "max effective EFI",
             "dark fiber",
             "layers",
@@ -79,15 +80,17 @@ impl Table {
                 (false, true) => ' ',
                 (false, false) => '-',
             };
+            let slowdown = row.slowdown_before.map_or("?".to_string(), |s| format!("{s:.3}"));
             let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
             let _ = write!(
                 out,
-                "\n{mark}{:>7}  {:20}  {:14}  {:10}  {:>5}  {:>17}  {:>10}  {:>6}  {:>8.1}",
+                "\n{mark}{:>7}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>17}  {:>10}  {:>6}  {:>8.1}",
                 row.epoch,
                 row.created.format("%Y-%m-%dT%H:%M:%SZ"),
                 reason(row.reason),
                 row.engine,
                 row.multi_switch_jobs,
+                format!("{slowdown} -> {:.3}", row.slowdown_after),
                 format!("{before} -> {}", row.effective_max_after),
                 percent(row.dark_fiber),
                 row.layers,

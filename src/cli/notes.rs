@@ -2,6 +2,7 @@
 
 use super::state::reason;
 use super::{Format, common};
+use crate::measure::Figures;
 use crate::service::pass::EpochLine;
 use crate::service::run::Note;
 
@@ -35,11 +36,11 @@ fn text(note: &Note) -> String {
 }
 
 fn epoch(line: &EpochLine) -> String {
-    let before = line.before.map_or("-".to_string(), |f| f.effective.max.to_string());
+    let before = |figure: &dyn Fn(&Figures) -> String| line.before.as_ref().map_or("-".to_string(), figure);
     let blocks = line.changed_blocks.map_or(String::new(), |n| format!(", {n} LFT blocks"));
     let mixed = line.transition.map_or(String::new(), |t| format!(", {t}"));
     format!(
-        "epoch {}: {} (+{} -{} of {} multi-switch, {} jobs){blocks}{mixed}; max effective EFI {before} -> {}, \
+        "epoch {}: {} (+{} -{} of {} multi-switch, {} jobs){blocks}{mixed}; slow-down {} -> {:.3}, max effective EFI {} -> {}, \
          dark fiber {:.1} %; ask {} parse {} route {} verify {} publish {} ms",
         line.epoch,
         reason(line.reason),
@@ -47,6 +48,9 @@ fn epoch(line: &EpochLine) -> String {
         line.jobs_removed,
         line.multi_switch,
         line.jobs,
+        before(&|f| format!("{:.3}", f.time.slowdown_mean)),
+        line.after.time.slowdown_mean,
+        before(&|f| f.effective.max.to_string()),
         line.after.effective.max,
         line.after.effective.dark_fiber * 100.0,
         line.ask_ms,

@@ -156,6 +156,8 @@ fn text(dry: &DryRun) -> String {
         let before = dry.before.as_ref().map_or("-".to_string(), pick);
         format!("\n{name:24}{before:>10} -> {}", pick(after))
     };
+    out.push_str(&figure("slow-down, mean", &|f| format!("{:.3}", f.time.slowdown_mean)));
+    out.push_str(&figure("slow-down, worst", &|f| format!("{:.3}", f.time.slowdown_max)));
     out.push_str(&figure("max effective EFI", &|f| f.effective.max.to_string()));
     out.push_str(&figure("dark fiber", &|f| percent(f.effective.dark_fiber)));
     out.push_str(&figure("max EFI", &|f| f.load.max.to_string()));

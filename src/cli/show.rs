@@ -110,7 +110,9 @@ impl Details {
 /// The figures of the tables before and of these.
 fn comparison(before: Option<&Figures>, after: &Figures) -> String {
     type Figure = fn(&Figures) -> String;
-    let rows: [(&str, Figure); 8] = [
+    let rows: [(&str, Figure); 10] = [
+        ("slow-down, mean", |f| format!("{:.3}", f.time.slowdown_mean)),
+        ("slow-down, worst", |f| format!("{:.3}", f.time.slowdown_max)),
         ("max effective EFI", |f| f.effective.max.to_string()),
         ("mean effective EFI", |f| format!("{:.2}", f.effective.mean)),
         ("dark fiber", |f| percent(f.effective.dark_fiber)),

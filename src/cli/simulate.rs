@@ -11,14 +11,14 @@ use super::input::{self, Input, Source};
 use super::route_angara::is_torus;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::simulate::adaptive::Distances;
-use crate::lab::simulate::patterns::Pattern;
+use crate::lab::simulate::patterns::Pattern as OneToOne;
 use crate::lab::simulate::run::{self, Load, Outcome, Windows};
 use crate::lab::simulate::traffic::jobs::Jobs;
 use crate::lab::simulate::traffic::open::Destinations;
 use crate::lab::simulate::traffic::ping::{Ping, Rounds};
-use crate::lab::simulate::traffic::script::{Exchange, Script};
+use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, TableRouter};
-use crate::model::{Fabric, JobId, Tables};
+use crate::model::{Fabric, JobId, Pattern, Tables};
 use crate::observe::{jobs as job_files, torus_toml};
 use crate::report::align;
 use crate::report::cost::cpu_seconds;
@@ -31,8 +31,10 @@ use crate::route::EngineOptions;
   sarouter simulate --fabric random:720,5040,6120 --engine polarized --hardware phits \\
       --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
 
-Traffic: shift, linear, random, alltoall (all to all in several orders), uniform, server-permutation, switch-permutation, transpose, neighbor, tornado,
-grid-transpose, grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
+Traffic: exchanges of jobs (shift, linear, random, alltoall: all to all in several orders; ring,
+double-tree, doubling, halving, bruck, binomial, halo2d, halo3d, halo:AxBxC, groups:G, permutations),
+uniform, server-permutation, switch-permutation, transpose, neighbor, tornado, grid-transpose,
+grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
 given, or its own: --traffic shift,17=tornado. Without --load patterns run once, message by message;
 with it (or uniform) they run without end. The exit status is 1 after a deadlock.")]
 pub struct Args {
@@ -98,32 +100,34 @@ fn size(text: &str) -> Result<u32, String> {
 /// Who sends how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    AllToAll(Exchange),
+    /// In the phases of an exchange.
+    Exchange(Pattern),
     Uniform,
-    Pattern(Pattern),
-    Ping { bulk: bool },
+    OneToOne(OneToOne),
+    Ping {
+        bulk: bool,
+    },
 }
 
 impl FromStr for Kind {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         Ok(match text {
-            "shift" => Self::AllToAll(Exchange::Shift),
-            "linear" => Self::AllToAll(Exchange::Linear),
-            "alltoall" => Self::AllToAll(Exchange::Pairwise),
-            "random" => Self::AllToAll(Exchange::Random),
             "uniform" => Self::Uniform,
-            "server-permutation" => Self::Pattern(Pattern::ServerPermutation),
-            "switch-permutation" => Self::Pattern(Pattern::SwitchPermutation),
-            "transpose" => Self::Pattern(Pattern::Transpose),
-            "neighbor" => Self::Pattern(Pattern::Neighbor),
-            "tornado" => Self::Pattern(Pattern::Tornado),
-            "grid-transpose" => Self::Pattern(Pattern::GridTranspose),
-            "grid-neighbor" => Self::Pattern(Pattern::GridNeighbor),
-            "grid-tornado" => Self::Pattern(Pattern::GridTornado),
+            "server-permutation" => Self::OneToOne(OneToOne::ServerPermutation),
+            "switch-permutation" => Self::OneToOne(OneToOne::SwitchPermutation),
+            "transpose" => Self::OneToOne(OneToOne::Transpose),
+            "neighbor" => Self::OneToOne(OneToOne::Neighbor),
+            "tornado" => Self::OneToOne(OneToOne::Tornado),
+            "grid-transpose" => Self::OneToOne(OneToOne::GridTranspose),
+            "grid-neighbor" => Self::OneToOne(OneToOne::GridNeighbor),
+            "grid-tornado" => Self::OneToOne(OneToOne::GridTornado),
             "pingpong" => Self::Ping { bulk: false },
             "bulk" => Self::Ping { bulk: true },
-            _ => return Err(format!("there is no traffic {text:?}; see --help")),
+            exchange => match exchange.parse() {
+                Ok(pattern) => Self::Exchange(pattern),
+                Err(error) => return Err(format!("there is no traffic {text:?}; see --help ({error})")),
+            },
         })
     }
 }
@@ -164,7 +168,7 @@ impl Case {
         let mut case = Self {
             settings,
             bytes: args.bytes,
-            default: Kind::AllToAll(Exchange::Shift),
+            default: Kind::Exchange(Pattern::Shift),
             own: BTreeMap::new(),
             jobs: jobs.unwrap_or_else(|| vec![(None, net.hosts().to_vec())]),
         };
@@ -190,11 +194,8 @@ impl Case {
     fn script(&self, net: &Net, job: usize, seed: u64) -> Result<Script, Failure> {
         let (members, bytes) = (&self.jobs[job].1, self.bytes.unwrap_or(self.settings.mtu));
         Ok(match self.kind(job) {
-            Kind::AllToAll(Exchange::Random) => {
-                Script::in_random_order(members, net.terminals(), bytes, seed)
-            }
-            Kind::AllToAll(exchange) => Script::all_to_all(members, net.terminals(), exchange, bytes),
-            Kind::Pattern(pattern) => {
+            Kind::Exchange(pattern) => Script::exchange(members, net.terminals(), pattern, bytes, seed),
+            Kind::OneToOne(pattern) => {
                 let to = pattern.destinations(net, members, seed)?;
                 Script::once(members, net.terminals(), to, bytes)
             }
@@ -351,9 +352,9 @@ fn loads(
     }
     let members = case.jobs[0].1.clone();
     let destinations = match case.default {
-        Kind::Pattern(pattern) => Destinations::Fixed(pattern.destinations(net, &members, args.seed)?),
+        Kind::OneToOne(pattern) => Destinations::Fixed(pattern.destinations(net, &members, args.seed)?),
         Kind::Uniform => Destinations::Uniform,
-        _ => return Err("an all-to-all exchange has an end: no --load".into()),
+        _ => return Err("an exchange has an end: no --load".into()),
     };
     let windows = match (args.warm_up, args.measure) {
         (Some(warm_up_ns), Some(measure_ns)) => Windows::Given { warm_up_ns, measure_ns },
@@ -451,6 +452,6 @@ fn text(outcomes: &[Outcome], more: &Value) -> String {
 pub fn shift(fabric: &Fabric, tables: &Tables, settings: Settings, bytes: u32) -> Result<Outcome, Failure> {
     let net = Net::of_fabric(fabric);
     let router = TableRouter::new(fabric, &net, tables)?;
-    let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, bytes);
+    let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, bytes, 0);
     Ok(run::exchange(&net, settings, &router, script, 1)?)
 }

@@ -58,6 +58,8 @@ struct InForce {
     layer_budget: u8,
     running_jobs: usize,
     multi_switch_jobs: usize,
+    slowdown_mean: f64,
+    slowdown_max: f64,
     effective_max: u64,
     dark_fiber: f64,
 }
@@ -155,6 +157,8 @@ impl InForce {
             layer_budget: report.layers.budget,
             running_jobs: report.jobs.running,
             multi_switch_jobs: report.jobs.multi_switch,
+            slowdown_mean: plan.after.time.slowdown_mean,
+            slowdown_max: plan.after.time.slowdown_max,
             effective_max: plan.after.effective.max,
             dark_fiber: plan.after.effective.dark_fiber,
         }
@@ -163,7 +167,8 @@ impl InForce {
     fn text(&self) -> String {
         format!(
             "\nepoch       {}, published {}, {}\nroutes      {}, {} of {} layers\n\
-             jobs        {}, on more than one switch {}\neffective   max EFI {}, dark fiber {}",
+             jobs        {}, on more than one switch {}\n\
+             slow-down   mean {:.3}, worst {:.3}\neffective   max EFI {}, dark fiber {}",
             self.number,
             self.published.format("%Y-%m-%dT%H:%M:%SZ"),
             self.reason,
@@ -172,6 +177,8 @@ impl InForce {
             self.layer_budget,
             self.running_jobs,
             self.multi_switch_jobs,
+            self.slowdown_mean,
+            self.slowdown_max,
             self.effective_max,
             percent(self.dark_fiber)
         )

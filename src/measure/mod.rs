@@ -1,10 +1,11 @@
-//! Tables to figures: EFI, effective EFI, dark fiber, links per job, hops, lower bounds.
+//! Tables to figures: slow-down of jobs, EFI, effective EFI, dark fiber, links per job, hops, lower bounds.
 
 pub mod angara;
 mod bound;
 mod changes;
 mod loads;
 mod lost;
+pub mod slowdown;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ pub use self::changes::changed_routes;
 pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 pub use self::lost::lost_pairs;
+pub use self::slowdown::{Time, slowdowns, slowdowns_of};
 use crate::model::{Demand, Fabric, Tables};
 use crate::verify::trees::Trees;
 
@@ -64,6 +66,9 @@ pub struct Paths {
 /// What tables are worth for a demand.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Figures {
+    /// See [`Time`]. All 1 when the demand is oblivious.
+    #[serde(default)]
+    pub time: Time,
     /// See [`Load`].
     pub load: Load,
     /// See [`Effective`]. All zero (dark fiber 1) when the demand is oblivious.
@@ -85,6 +90,7 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     let parts = crate::verify::parts(fabric);
     let hosts: Vec<_> = fabric.host_ids().collect();
     Figures {
+        time: time(fabric, tables, demand),
         load: Load {
             max: spread.max,
             min: spread.min,
@@ -107,6 +113,11 @@ pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
 pub fn effective(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Effective {
     let (loads, per_job) = loads::jobs(&Trees::new(fabric, tables), &demand.groups);
     effective_figures(&loads, &per_job, effective_bound(fabric, demand))
+}
+
+/// The [`Figures::time`] of tables alone. Cost as [`slowdowns`].
+pub fn time(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Time {
+    Time::of(&slowdowns(fabric, tables, demand))
 }
 
 /// No tables can have a smaller maximum inside jobs.

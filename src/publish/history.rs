@@ -31,6 +31,10 @@ pub struct HistoryRow {
     pub fabric: String,
     /// Jobs on at least two switches.
     pub multi_switch_jobs: usize,
+    /// Mean slow-down of the tables before, under this epoch's jobs.
+    pub slowdown_before: Option<f64>,
+    /// Mean slow-down of this epoch's tables.
+    pub slowdown_after: f64,
     /// Largest effective EFI of the tables before, under this epoch's jobs.
     pub effective_max_before: Option<u64>,
     /// Largest effective EFI of this epoch's tables.
@@ -62,6 +66,8 @@ impl HistoryRow {
             engine: plan.engine.clone(),
             fabric: plan.fabric.to_string(),
             multi_switch_jobs: report.jobs.multi_switch,
+            slowdown_before: plan.before.map(|f| f.time.slowdown_mean),
+            slowdown_after: plan.after.time.slowdown_mean,
             effective_max_before: plan.before.map(|f| f.effective.max),
             effective_max_after: plan.after.effective.max,
             dark_fiber: plan.after.effective.dark_fiber,
@@ -72,7 +78,7 @@ impl HistoryRow {
 }
 
 /// A new schema gets a new number here: an index of another version is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 const SCHEMA: &str = "CREATE TABLE epochs (
     epoch INTEGER PRIMARY KEY,
     created TEXT NOT NULL,
@@ -80,6 +86,8 @@ const SCHEMA: &str = "CREATE TABLE epochs (
     engine TEXT NOT NULL,
     fabric TEXT NOT NULL,
     multi_switch_jobs INTEGER NOT NULL,
+    slowdown_before REAL,
+    slowdown_after REAL NOT NULL,
     effective_max_before INTEGER,
     effective_max_after INTEGER NOT NULL,
     dark_fiber REAL NOT NULL,
@@ -142,7 +150,8 @@ fn read_index(path: &Path, page: Page) -> rusqlite::Result<BTreeMap<EpochNumber,
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
     let mut statement = connection.prepare(
-        "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, effective_max_before,
+        "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, slowdown_before,
+                slowdown_after, effective_max_before,
                 effective_max_after, dark_fiber, layers, milliseconds FROM epochs
          WHERE epoch < ?1 ORDER BY epoch DESC LIMIT ?2",
     )?;
@@ -161,11 +170,13 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         engine: row.get(3)?,
         fabric: row.get(4)?,
         multi_switch_jobs: row.get(5)?,
-        effective_max_before: row.get(6)?,
-        effective_max_after: row.get(7)?,
-        dark_fiber: row.get(8)?,
-        layers: row.get(9)?,
-        milliseconds: row.get(10)?,
+        slowdown_before: row.get(6)?,
+        slowdown_after: row.get(7)?,
+        effective_max_before: row.get(8)?,
+        effective_max_after: row.get(9)?,
+        dark_fiber: row.get(10)?,
+        layers: row.get(11)?,
+        milliseconds: row.get(12)?,
     })
 }
 
@@ -227,7 +238,7 @@ fn add_missing(store: &EpochStore, path: &Path, newest: EpochNumber) -> rusqlite
 fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
     let reason = serde_json::to_value(row.reason).ok();
     connection.execute(
-        "INSERT INTO epochs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT INTO epochs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             i64::try_from(row.epoch.get()).unwrap_or(i64::MAX),
             row.created.to_rfc3339(),
@@ -235,6 +246,8 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
             row.engine,
             row.fabric,
             row.multi_switch_jobs,
+            row.slowdown_before,
+            row.slowdown_after,
             row.effective_max_before,
             row.effective_max_after,
             row.dark_fiber,

@@ -14,7 +14,7 @@ pub mod svg;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Effective, Figures, Load, Paths};
+use crate::measure::{Effective, Figures, Load, Paths, Time};
 use crate::model::Fabric;
 use crate::route::RouteError;
 
@@ -33,6 +33,9 @@ pub struct Report {
     pub layers: Layers,
     /// What the checker said.
     pub verdict: VerdictSummary,
+    /// Predicted time of jobs: the leading figure.
+    #[serde(default)]
+    pub time: Time,
     /// All host-to-host routes.
     pub load: Load,
     /// Routes inside jobs.
@@ -172,6 +175,7 @@ impl Report {
             compute: Compute::default(),
             layers,
             verdict,
+            time: figures.time,
             load: figures.load,
             effective: figures.effective,
             paths: figures.paths,
@@ -180,12 +184,13 @@ impl Report {
 
     /// For people.
     pub fn text(&self) -> String {
-        let (load, e, paths) = (&self.load, &self.effective, &self.paths);
+        let (time, load, e, paths) = (&self.time, &self.load, &self.effective, &self.paths);
         let verdict = if self.verdict.accepted { "accepted" } else { "rejected" };
         format!(
             "engine        {}: {:.3} s CPU, {} of {} layers, {verdict}\n\
              fabric        {} switches, {} terminals, {} channels\n\
              jobs          {}, {} of them on several switches\n\
+             slow-down     mean {:.3}, 95 % of the jobs at most {:.3}, worst {:.3}\n\
              load          max {}, mean {:.1}, no tables below {}\n\
              inside jobs   max {}, mean {:.1}, no tables below {}; dark fiber {:.1} %\n\
              paths         mean {:.2}, longest {}, {:.1} % as short as possible\n",
@@ -198,6 +203,9 @@ impl Report {
             self.fabric.inter_switch_channels,
             self.jobs.running,
             self.jobs.multi_switch,
+            time.slowdown_mean,
+            time.slowdown_p95,
+            time.slowdown_max,
             load.max,
             load.mean,
             load.lower_bound,

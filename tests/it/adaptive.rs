@@ -4,15 +4,15 @@ use sarouter::lab::generate::generate;
 use sarouter::lab::simulate::adaptive::{Distances, Ksp, Penalties, Polarized};
 use sarouter::lab::simulate::run::{self, Load, Windows};
 use sarouter::lab::simulate::traffic::open::Destinations;
-use sarouter::lab::simulate::traffic::script::{Exchange, Script};
+use sarouter::lab::simulate::traffic::script::Script;
 use sarouter::lab::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, Simulator, Stats};
-use sarouter::model::Fabric;
+use sarouter::model::{Fabric, Pattern};
 
 fn exchange(fabric: &Fabric, routing: &str, settings: Settings) -> Stats {
     let net = Net::of_fabric(fabric);
     let far = Distances::new(&net).unwrap();
     let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
-    let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 64);
+    let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 64, 0);
     let mut simulator = Simulator::new(&net, settings, &router, script, 1).unwrap();
     assert_eq!(simulator.run(u64::MAX), Ended::Finished, "{routing}");
     assert!(simulator.traffic.finished().is_some(), "{routing}");

@@ -2,8 +2,9 @@
 
 use sarouter::lab::generate::generate;
 use sarouter::lab::simulate::adaptive::Distances;
-use sarouter::lab::simulate::traffic::script::{Exchange, Script};
+use sarouter::lab::simulate::traffic::script::Script;
 use sarouter::lab::simulate::{AnyRouter, Ended, Net, Settings, Simulator};
+use sarouter::model::Pattern;
 
 use crate::adaptive::at_full_load;
 
@@ -13,7 +14,7 @@ fn full_shift(spec: &str, seed: u64) -> (f64, f64) {
     let net = Net::of_fabric(&generate(spec).unwrap());
     let far = Distances::new(&net).unwrap();
     let router = AnyRouter::adaptive("minimal", &net, &far, 8, 1).unwrap();
-    let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 16);
+    let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 16, 0);
     let mut simulator = Simulator::new(&net, Settings::caminos(), &router, script, seed).unwrap();
     let mut phits = [0.0; 2];
     for (phits, cycle) in phits.iter_mut().zip([2_000, 10_000]) {

@@ -34,6 +34,7 @@ mod replay;
 mod serve;
 mod simulate;
 mod site;
+mod slowdown;
 mod spread;
 mod step;
 mod store;

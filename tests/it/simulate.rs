@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::traffic::script::{Exchange, Script};
+use sarouter::lab::simulate::traffic::script::Script;
 use sarouter::lab::simulate::{Ended, Net, Settings, Simulator, TableRouter};
-use sarouter::model::{Demand, Fabric, LayerBudget, Tables};
+use sarouter::model::{Demand, Fabric, LayerBudget, Pattern, Tables};
 use sarouter::route::{self, EngineOptions};
 
 use super::helpers::random_tables;
@@ -166,7 +166,7 @@ fn the_same_seed_gives_the_same_run() {
     let (net, tables) = (Net::of_fabric(&fabric), tables(&fabric, "dfsssp"));
     let router = TableRouter::new(&fabric, &net, &tables).unwrap();
     let run = || {
-        let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 5000);
+        let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 5000, 0);
         let mut simulator = Simulator::new(&net, Settings::qdr(), &router, script, 1).unwrap();
         assert_eq!(simulator.run(u64::MAX), Ended::Finished);
         (simulator.stats.last_delivery, simulator.stats.latency, simulator.busy())
@@ -208,7 +208,7 @@ fn the_largest_buffers_are_counted_right() {
     let router = TableRouter::new(&fabric, &net, &tables).unwrap();
     let run = |flits: u32| {
         let settings = Settings { input_flits: flits, output_flits: flits, ..simple() };
-        let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 50_000);
+        let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 50_000, 0);
         let mut simulator = Simulator::new(&net, settings, &router, script, 1)?;
         let ended = simulator.run(u64::MAX);
         simulator.audit()?;
@@ -231,7 +231,7 @@ proptest! {
         let tables = random_tables(&fabric, seed, layers, true);
         let net = Net::of_fabric(&fabric);
         let router = TableRouter::new(&fabric, &net, &tables).unwrap();
-        let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, bytes);
+        let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, bytes, 0);
         let mut simulator = Simulator::new(&net, settings, &router, script, seed).unwrap();
         let mut until = 0;
         let ended = loop {

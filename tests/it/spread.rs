@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::traffic::script::{Exchange, Script};
+use sarouter::lab::simulate::traffic::script::Script;
 use sarouter::lab::simulate::{Ended, Net, Settings, Simulator, TableRouter};
-use sarouter::model::{Demand, Fabric, Group, LayerBudget, Tables, TerminalId};
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Pattern, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;
 
@@ -104,13 +104,10 @@ fn unchanged_routes_keep_their_layers() {
 }
 
 /// Ticks of a full exchange.
-fn exchange(fabric: &Fabric, tables: &Tables, order: Exchange) -> u64 {
+fn exchange(fabric: &Fabric, tables: &Tables, pattern: Pattern) -> u64 {
     let net = Net::of_fabric(fabric);
     let router = TableRouter::new(fabric, &net, tables).unwrap();
-    let script = match order {
-        Exchange::Random => Script::in_random_order(net.hosts(), net.terminals(), 2048, 1),
-        order => Script::all_to_all(net.hosts(), net.terminals(), order, 2048),
-    };
+    let script = Script::exchange(net.hosts(), net.terminals(), pattern, 2048, 1);
     let mut simulator = Simulator::new(&net, Settings::qdr(), &router, script, 1).unwrap();
     assert_eq!(simulator.run(u64::MAX), Ended::Finished);
     simulator.traffic.finished().unwrap()
@@ -125,9 +122,9 @@ fn a_full_exchange_gains_by_layers() {
         let (ports, mut layers) = tables.clone().into_raw();
         layers.iter_mut().filter(|l| **l != Tables::NO_LAYER).for_each(|l| *l = 0);
         let one = Tables::new(&fabric, name, ports, layers).unwrap();
-        for order in [Exchange::Shift, Exchange::Random] {
-            let (many, few) = (exchange(&fabric, &tables, order), exchange(&fabric, &one, order));
-            assert!(many * 10 < few * 9, "{name}, {order:?}: {many} and {few}");
+        for pattern in [Pattern::Shift, Pattern::Random] {
+            let (many, few) = (exchange(&fabric, &tables, pattern), exchange(&fabric, &one, pattern));
+            assert!(many * 10 < few * 9, "{name}, {pattern}: {many} and {few}");
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::cli::simulate::hardware;
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::simulate::run::{self, Load, Windows};
 use crate::lab::simulate::traffic::open::Destinations;
-use crate::lab::simulate::traffic::script::{Exchange, Script};
+use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{Ended, Net, Settings, TableRouter};
-use crate::model::{Demand, Fabric, LayerBudget, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, Pattern, Tables};
 use crate::observe::fabric;
 use crate::report::align;
 use crate::route::{self, EngineOptions};
@@ -137,7 +137,7 @@ fn deadlock(fabric: &Fabric, tables: &Tables, args: &Args) -> Result<Option<Stri
     };
     let uniform = run::load(&net, settings, &router, &load, 1)?;
     let bytes = settings.mtu * args.packets.max(1);
-    let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, bytes);
+    let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, bytes, 0);
     let outcome = if uniform.ended == Ended::Deadlock {
         uniform
     } else {

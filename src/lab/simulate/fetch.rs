@@ -194,13 +194,14 @@ mod tests {
     use super::*;
     use crate::lab::generate::generate;
     use crate::lab::simulate::adaptive::Distances;
-    use crate::lab::simulate::traffic::script::{Exchange, Script};
+    use crate::lab::simulate::traffic::script::Script;
     use crate::lab::simulate::{AnyRouter, Net, Settings, TableRouter};
+    use crate::model::Pattern;
     use crate::model::{Demand, LayerBudget};
     use crate::route::{self, EngineOptions};
 
     fn outcome(net: &Net, settings: Settings, router: &AnyRouter<'_>, fetches: bool) -> String {
-        let script = Script::all_to_all(net.hosts(), net.terminals(), Exchange::Shift, 40);
+        let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 40, 0);
         let mut simulator = Simulator::new(net, settings, router, script, 1).unwrap();
         simulator.fetches = fetches;
         let ended = simulator.run(u64::MAX);

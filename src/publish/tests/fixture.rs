@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::lab::generate::generate;
-use crate::measure::{Effective, Figures, Load, Paths};
+use crate::measure::{Effective, Figures, Load, Paths, Time};
 use crate::model::{
     Demand, Fabric, Group, Job, JobMap, JobState, LayerBudget, NodeName, SwitchId, Tables, TerminalId,
 };
@@ -75,6 +75,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
     let effective =
         Effective { max: 60, mean: 21.5, dark_fiber: 0.25, links_per_job_mean: 7.5, ..Effective::default() };
     let after = Figures {
+        time: Time { slowdown_mean: 1.25, slowdown_p95: 1.5, slowdown_max: 1.75 },
         load: Load { max: 70, min: 10, mean: 42.25, sd: 3.5, lower_bound: 40 },
         effective,
         paths: Paths { max_hops: 2, mean_hops: 1.875, minimal_share: 1.0 },

@@ -1,88 +1,93 @@
-//! Finite traffic: each terminal has a list of destinations and works it off.
+//! Finite traffic: each terminal sends its messages of an exchange, one after the other.
 
 use super::{Delivery, Message, Next, Traffic};
 use crate::model::rng::Rng;
-
-/// Which list a terminal works off. Places are positions among the `n` participants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exchange {
-    /// All to all with shifts +1, −1, +2, −2, … (thesis section 4.3.3.2); an even number of
-    /// participants ends with the one shift of half of them.
-    Shift,
-    /// All to all in the linear order of shifts +1, +2, …, as pairwise exchanges of MPI libraries.
-    Linear,
-    /// All to all in the steps of MPICH's pairwise exchange for long messages: with `i XOR step`
-    /// for powers of two, else to `i + step`; who has sent waits until as much has arrived.
-    Pairwise,
-    /// All to all, each participant in an order of its own, drawn by the seed.
-    Random,
-    /// One message from each participant to a given other one.
-    Once,
-}
+use crate::model::{Partners, Pattern};
 
 /// A finite exchange between participants; every terminal sends its messages one after the other.
+/// Places are positions among the participants.
 #[derive(Debug, Clone)]
 pub struct Script {
     /// Terminals by place.
     members: Vec<u32>,
     /// Place by terminal; `u32::MAX` for those that take no part.
     place: Vec<u32>,
-    exchange: Exchange,
-    /// With [`Exchange::Once`]: receiving terminal by place; itself for none. With
-    /// [`Exchange::Random`]: shifts, `n - 1` for each place.
-    table: Vec<u32>,
-    /// Messages started, by place.
-    step: Vec<u32>,
+    order: Order,
+    /// What each place does next.
+    turns: Vec<Turn>,
     /// Bytes consumed, by place.
     got: Vec<u64>,
-    bytes: u32,
     expected: u64,
     received: u64,
     finished: Option<u64>,
 }
 
-impl Script {
-    /// All to all between `members`, `bytes` to each. `terminals` is that of the network.
-    pub fn all_to_all(members: &[u32], terminals: usize, exchange: Exchange, bytes: u32) -> Self {
-        let n = members.len() as u64;
-        Self::new(members, terminals, exchange, Vec::new(), bytes, n * n.saturating_sub(1))
-    }
+/// Who sends what, in which order.
+#[derive(Debug, Clone)]
+enum Order {
+    /// The phases of a pattern; in those that wait, who has received less than was sent to it in the
+    /// phases before does not begin.
+    Phases { phases: Vec<Sends>, waits: bool },
+    /// Shifts, `n - 1` for each place, and the bytes of each message.
+    Own { shifts: Vec<u32>, bytes: u32 },
+    /// Receiving place of one message, by place; itself for none.
+    Once { to: Vec<u32>, bytes: u32 },
+}
 
-    /// All to all with [`Exchange::Random`] orders.
-    pub fn in_random_order(members: &[u32], terminals: usize, bytes: u32, seed: u64) -> Self {
-        let (n, mut rng) = (members.len() as u32, Rng::new(seed));
-        let mut table = Vec::with_capacity(members.len() * members.len());
-        for _ in members {
-            let first = table.len();
-            table.extend(1..n);
-            rng.shuffle(&mut table[first..]);
+/// A phase: the bytes of each of its messages, and how often it is done.
+#[derive(Debug, Clone)]
+struct Sends {
+    partners: Partners,
+    bytes: u32,
+    times: u32,
+}
+
+/// Where a place is in its order.
+#[derive(Debug, Clone, Copy, Default)]
+struct Turn {
+    phase: u32,
+    /// Times that the phase is done.
+    done: u32,
+    /// Bytes that have been sent to it before this.
+    due: u64,
+}
+
+impl Script {
+    /// An exchange in a pattern; the largest of its messages is of `bytes`. `seed` draws the orders of
+    /// [`Pattern::Random`]. `terminals` is that of the network.
+    pub fn exchange(members: &[u32], terminals: usize, pattern: Pattern, bytes: u32, seed: u64) -> Self {
+        let (n, bytes) = (members.len() as u32, bytes.max(1));
+        if pattern == Pattern::Random {
+            let messages = u64::from(n) * u64::from(n.saturating_sub(1));
+            let shifts = orders(n, seed);
+            return Self::new(members, terminals, Order::Own { shifts, bytes }, messages * u64::from(bytes));
         }
-        let messages = u64::from(n) * u64::from(n.saturating_sub(1));
-        Self::new(members, terminals, Exchange::Random, table, bytes, messages)
+        let phases = pattern.phases(members.len());
+        let size = |p: &crate::model::Phase| f64::from(p.share) / f64::from(p.times);
+        let largest = phases.iter().map(size).fold(0.0, f64::max);
+        let sends = |p: crate::model::Phase| {
+            let bytes = (f64::from(bytes) * size(&p) / largest).round().max(1.0) as u32;
+            Sends { partners: p.partners, bytes, times: p.times }
+        };
+        let phases: Vec<Sends> = phases.into_iter().map(sends).collect();
+        let of = |p: &Sends| p.partners.pairs().count() as u64 * u64::from(p.bytes) * u64::from(p.times);
+        let expected = phases.iter().map(of).sum();
+        Self::new(members, terminals, Order::Phases { phases, waits: pattern.waits() }, expected)
     }
 
     /// One message of `bytes` from each of `members` to `to` at the same place; none to itself.
     pub fn once(members: &[u32], terminals: usize, to: Vec<u32>, bytes: u32) -> Self {
+        let bytes = bytes.max(1);
         let messages = members.iter().zip(&to).filter(|(a, b)| a != b).count() as u64;
-        Self::new(members, terminals, Exchange::Once, to, bytes, messages)
+        Self::new(members, terminals, Order::Once { to, bytes }, messages * u64::from(bytes))
     }
 
-    fn new(
-        members: &[u32],
-        terminals: usize,
-        exchange: Exchange,
-        table: Vec<u32>,
-        bytes: u32,
-        messages: u64,
-    ) -> Self {
-        let bytes = bytes.max(1);
+    fn new(members: &[u32], terminals: usize, order: Order, expected: u64) -> Self {
         let mut place = vec![u32::MAX; terminals];
         members.iter().enumerate().for_each(|(i, t)| place[*t as usize] = i as u32);
-        let expected = messages * u64::from(bytes);
         let finished = (expected == 0).then_some(0);
-        let (members, step, got) = (members.to_vec(), vec![0; members.len()], vec![0; members.len()]);
-        Self { members, place, exchange, table, step, got, bytes, expected, received: 0, finished }
+        let (turns, got) = (vec![Turn::default(); members.len()], vec![0; members.len()]);
+        Self { members: members.to_vec(), place, order, turns, got, expected, received: 0, finished }
     }
 
     /// Payload of the whole exchange.
@@ -102,24 +107,62 @@ impl Script {
         &self.members
     }
 
-    fn destination(&self, place: u32, step: u32) -> Option<u32> {
-        let n = self.members.len() as u32;
-        let shift = match self.exchange {
-            Exchange::Once => {
-                let to = *self.table.get(place as usize)?;
-                return (step == 0 && to != self.members[place as usize]).then_some(to);
+    /// The next message of a place, receiving terminal and bytes, if it may be sent already.
+    fn message(&mut self, place: usize) -> Option<(u32, u32)> {
+        let (n, turn) = (self.members.len() as u32, &mut self.turns[place]);
+        match &self.order {
+            Order::Once { to, bytes } => {
+                let to = *to.get(place)?;
+                let first = std::mem::replace(&mut turn.phase, 1) == 0;
+                (first && to != self.members[place]).then_some((to, *bytes))
             }
-            _ if step + 1 >= n => return None,
-            Exchange::Random => self.table[(place * (n - 1) + step) as usize],
-            Exchange::Pairwise if n.is_power_of_two() => ((place ^ (step + 1)) + n - place) % n,
-            Exchange::Linear | Exchange::Pairwise => step + 1,
-            Exchange::Shift if step % 2 == 0 => step / 2 + 1,
-            Exchange::Shift => n - (step / 2 + 1),
-        };
-        // Both are below n: no division.
-        let to = place + shift;
-        Some(self.members[(if to < n { to } else { to - n }) as usize])
+            Order::Own { shifts, bytes } => {
+                if turn.phase + 1 >= n {
+                    return None;
+                }
+                // Both are below n: no division.
+                let to = place as u32 + shifts[place * (n as usize - 1) + turn.phase as usize];
+                turn.phase += 1;
+                Some((self.members[(if to < n { to } else { to - n }) as usize], *bytes))
+            }
+            Order::Phases { phases, waits } => loop {
+                let phase = phases.get(turn.phase as usize)?;
+                let to = phase.partners.to(place as u32);
+                if to.is_some() && *waits && self.got[place] < turn.due {
+                    return None;
+                }
+                turn.end(phase, place as u32);
+                if let Some(to) = to {
+                    return Some((self.members[to as usize], phase.bytes));
+                }
+            },
+        }
     }
+}
+
+impl Turn {
+    /// A phase is done once more.
+    fn end(&mut self, phase: &Sends, place: u32) {
+        if phase.partners.from(place).is_some() {
+            self.due += u64::from(phase.bytes);
+        }
+        self.done += 1;
+        if self.done == phase.times {
+            (self.phase, self.done) = (self.phase + 1, 0);
+        }
+    }
+}
+
+/// `n - 1` shifts for each of `n` places, in an order of its own.
+fn orders(n: u32, seed: u64) -> Vec<u32> {
+    let mut rng = Rng::new(seed);
+    let mut shifts = Vec::with_capacity((n * n.saturating_sub(1)) as usize);
+    for _ in 0..n {
+        let first = shifts.len();
+        shifts.extend(1..n);
+        rng.shuffle(&mut shifts[first..]);
+    }
+    shifts
 }
 
 impl Traffic for Script {
@@ -128,24 +171,16 @@ impl Traffic for Script {
         if place == u32::MAX {
             return Next::Idle;
         }
-        let step = self.step[place as usize];
-        let waits = self.exchange == Exchange::Pairwise;
-        if waits && self.got[place as usize] < u64::from(step) * u64::from(self.bytes) {
-            return Next::Idle;
-        }
-        match self.destination(place, step) {
+        match self.message(place as usize) {
             None => Next::Idle,
-            Some(dst) => {
-                self.step[place as usize] += 1;
-                Next::Send(Message { dst, bytes: self.bytes, tag: 0, born: now })
-            }
+            Some((dst, bytes)) => Next::Send(Message { dst, bytes, tag: 0, born: now }),
         }
     }
     fn delivered(&mut self, delivery: &Delivery, now: u64, wake: &mut Vec<u32>) {
-        if self.exchange == Exchange::Pairwise {
+        if let Order::Phases { waits: true, .. } = self.order {
             let place = self.place[delivery.dst as usize] as usize;
             self.got[place] += u64::from(delivery.bytes);
-            if self.got[place] >= u64::from(self.step[place]) * u64::from(self.bytes) {
+            if self.got[place] >= self.turns[place].due {
                 wake.push(delivery.dst);
             }
         }
@@ -160,23 +195,26 @@ impl Traffic for Script {
 mod tests {
     use super::*;
 
+    /// All that is sent, by place, as if nobody ever waited.
+    fn sent(members: &[u32], terminals: usize, pattern: Pattern) -> (u64, Vec<Vec<u32>>) {
+        let mut script = Script::exchange(members, terminals, pattern, 8, 3);
+        script.got.fill(u64::MAX);
+        let all = |place| std::iter::from_fn(|| script.message(place).map(|m| m.0)).collect();
+        let messages = (0..members.len()).map(all).collect();
+        (script.total_bytes(), messages)
+    }
+
     #[test]
     fn every_pair_exchanges_once_in_any_order() {
-        for exchange in [Exchange::Shift, Exchange::Linear, Exchange::Pairwise, Exchange::Random] {
+        for pattern in [Pattern::Shift, Pattern::Linear, Pattern::Pairwise, Pattern::Random] {
             for n in [2u32, 3, 4, 7, 8, 10] {
                 let members: Vec<u32> = (0..n).map(|i| 2 * i + 1).collect();
-                let terminals = 2 * n as usize + 1;
-                let script = match exchange {
-                    Exchange::Random => Script::in_random_order(&members, terminals, 8, 3),
-                    _ => Script::all_to_all(&members, terminals, exchange, 8),
-                };
-                assert_eq!(script.total_bytes(), u64::from(n * (n - 1)) * 8);
-                for place in 0..n {
-                    let mut to: Vec<u32> = (0..).map_while(|step| script.destination(place, step)).collect();
+                let (bytes, messages) = sent(&members, 2 * n as usize + 1, pattern);
+                assert_eq!(bytes, u64::from(n * (n - 1)) * 8);
+                for (place, mut to) in messages.into_iter().enumerate() {
                     to.sort_unstable();
-                    let others: Vec<u32> =
-                        members.iter().copied().filter(|t| *t != members[place as usize]).collect();
-                    assert_eq!(to, others, "{exchange:?} of {n}");
+                    let others: Vec<u32> = members.iter().copied().filter(|t| *t != members[place]).collect();
+                    assert_eq!(to, others, "{pattern} of {n}");
                 }
             }
         }
@@ -185,8 +223,21 @@ mod tests {
     #[test]
     fn shifts_grow_in_both_directions() {
         let members: Vec<u32> = (0..8).collect();
-        let script = Script::all_to_all(&members, 8, Exchange::Shift, 1);
-        let to: Vec<u32> = (0..).map_while(|step| script.destination(0, step)).collect();
-        assert_eq!(to, [1, 7, 2, 6, 3, 5, 4]);
+        assert_eq!(sent(&members, 8, Pattern::Shift).1[0], [1, 7, 2, 6, 3, 5, 4]);
+    }
+
+    #[test]
+    fn a_rank_passes_on_only_what_has_reached_it() {
+        let members = [4, 5, 6];
+        let mut script = Script::exchange(&members, 8, Pattern::Ring, 100, 0);
+        let to = |next: Next| if let Next::Send(m) = next { Some(m.dst) } else { None };
+        assert_eq!(to(script.next(4, 0)), Some(5));
+        assert_eq!(to(script.next(4, 0)), None);
+        let mut wake = Vec::new();
+        let part = |bytes| Delivery { src: 6, dst: 4, bytes, tag: 0, last: true, born: 0 };
+        script.delivered(&part(60), 1, &mut wake);
+        assert_eq!((wake.as_slice(), to(script.next(4, 1))), (&[][..], None));
+        script.delivered(&part(40), 2, &mut wake);
+        assert_eq!((wake.as_slice(), to(script.next(4, 2))), (&[4][..], Some(5)));
     }
 }

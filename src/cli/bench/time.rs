@@ -1,0 +1,114 @@
+//! `sarouter bench time`: what jobs gain in time, on the packet simulator.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::{Answer, Context, Failure, Format};
+use crate::lab::board::{Board, Summary};
+use crate::lab::peers;
+use crate::model::{Fabric, LayerBudget, Pattern, Tables};
+use crate::observe::fabric;
+
+/// Arguments of `bench time`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  sarouter bench time --fabric kary:6,3 --seeds 101 --patterns linear,alltoall,ring
+
+Jobs of several sizes fill 95 % of the hosts, in blocks from random places, and exchange all at once. Per
+fabric and pattern: the best engine that knows no jobs, how much longer jobs take with it than on
+one switch that joins all, and the other engines' times over its own.")]
+pub struct TimeArgs {
+    /// Fabrics; those of the documentation unless given
+    #[arg(long, value_name = "FILE|SPEC")]
+    fabric: Vec<String>,
+    /// Engines that are told the jobs, separated by commas
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', default_values = ["balanced"])]
+    engines: Vec<String>,
+    /// Exchanges: linear, shift, alltoall, random, ring, halo3d, groups:8, …
+    #[arg(long, value_name = "P,…", value_delimiter = ',', default_values = PATTERNS)]
+    patterns: Vec<Pattern>,
+    /// Seeds of mixes of jobs
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["101", "102"])]
+    seeds: Vec<u64>,
+    /// Sizes of jobs, drawn from these
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["16", "32", "64"])]
+    sizes: Vec<usize>,
+    /// Virtual layers that may be used, 1 to 15
+    #[arg(long, value_name = "K", default_value = "8")]
+    layers: LayerBudget,
+    /// Payload of a pattern's largest message, bytes
+    #[arg(long, value_name = "N", default_value_t = 16_384)]
+    bytes: u32,
+    /// OpenSM's own tables beside, from its engines on ibsim
+    #[arg(long)]
+    opensm: bool,
+    /// Seconds that one engine of OpenSM's may take
+    #[arg(long, value_name = "S", default_value_t = 60, requires = "opensm")]
+    deadline: u64,
+    /// Leave out minimal adaptive routing
+    #[arg(long)]
+    no_adaptive: bool,
+    /// File for the cells as JSON
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// 1:1 and tapered trees of two and three levels, a dragonfly, two tori, a random graph and a Slim Fly.
+const FABRICS: [&str; 10] = [
+    "fattree:10x18,5",
+    "fattree:18x18,18",
+    "kary:6,3",
+    "kary:6,3,hosts=12",
+    "xgft:2;12,8;4,6,hosts=6",
+    "dragonfly:6,3,3,10",
+    "torus:6x6x6,hosts=1",
+    "torus:4x4x4,hosts=4",
+    "random:40,240,200,seed=101",
+    "slimfly:5,hosts=4",
+];
+const PATTERNS: [&str; 7] = ["linear", "shift", "alltoall", "random", "neighbor", "halo3d", "doubling"];
+/// OpenSM's engines that know no jobs.
+const OPENSM: [&str; 5] = ["minhop", "updn", "ftree", "dfsssp", "nue"];
+
+pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure> {
+    for name in &args.engines {
+        crate::route::engine(name, &crate::route::EngineOptions::default())?;
+    }
+    let board = Board {
+        engines: args.engines.clone(),
+        patterns: args.patterns.clone(),
+        seeds: args.seeds.clone(),
+        sizes: args.sizes.clone(),
+        layers: args.layers,
+        bytes: args.bytes,
+        adaptive: !args.no_adaptive,
+    };
+    let default = || FABRICS.iter().map(ToString::to_string).collect();
+    let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
+    let mut cells = Vec::new();
+    for spec in &specs {
+        eprintln!("{spec} …");
+        let fabric = fabric::load(spec)?;
+        let given = if args.opensm { opensm(&fabric, args.deadline)? } else { Vec::new() };
+        cells.extend(board.fabric(spec, &fabric, &given)?);
+    }
+    let summary = Summary::new(cells, &args.engines);
+    let json = serde_json::to_string_pretty(&summary)?;
+    if let Some(path) = &args.out {
+        std::fs::write(path, format!("{json}\n")).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    super::print(&if context.format == Format::Text { summary.text() } else { format!("{json}\n") })?;
+    Ok(Answer::Yes)
+}
+
+/// OpenSM's own tables, of the engines that route the fabric in time.
+fn opensm(fabric: &Fabric, deadline: u64) -> Result<Vec<(String, Tables)>, Failure> {
+    super::watch_signals()?;
+    let mut found = Vec::new();
+    for name in OPENSM {
+        if let peers::Answer::Routed(routed) = super::asked(fabric, name, Duration::from_secs(deadline))? {
+            found.extend(routed.tables.into_iter().next().map(|tables| (format!("opensm/{name}"), tables)));
+        }
+    }
+    Ok(found)
+}

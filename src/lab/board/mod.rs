@@ -1,0 +1,246 @@
+//! The board: what jobs gain in time. Fabrics × mixes of jobs × patterns, each engine's tables in the packet
+//! simulator, beside one switch that joins all hosts, the best engine that knows no jobs, and minimal
+//! adaptive routing.
+
+mod mix;
+mod order;
+mod summary;
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+pub use self::mix::mix;
+pub use self::order::{Order, order};
+pub use self::summary::{Beside, Engine, Summary};
+use crate::lab::generate::{SpecError, generate};
+use crate::lab::simulate::adaptive::Distances;
+use crate::lab::simulate::run;
+use crate::lab::simulate::traffic::jobs::Jobs;
+use crate::lab::simulate::traffic::script::Script;
+use crate::lab::simulate::{AnyRouter, Ended, Net, Settings, TableRouter};
+use crate::measure::{Time, effective, slowdowns_of};
+use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Tables};
+use crate::route::{EngineOptions, engine};
+
+/// Engines that the others are held against: they know no jobs.
+pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];
+/// What stands behind the name of an engine that could know jobs and was told of none.
+const WITHOUT_JOBS: &str = "/nojobs";
+/// Minimal adaptive routing.
+const ADAPTIVE: &str = "adaptive";
+
+/// What is compared.
+#[derive(Debug, Clone)]
+pub struct Board {
+    /// Engines that are told the jobs.
+    pub engines: Vec<String>,
+    /// Exchanges, each by all jobs at once.
+    pub patterns: Vec<Pattern>,
+    /// Seeds of mixes of jobs.
+    pub seeds: Vec<u64>,
+    /// Sizes that jobs are drawn from.
+    pub sizes: Vec<usize>,
+    /// Layers that engines may use.
+    pub layers: LayerBudget,
+    /// Payload of the largest message of a pattern.
+    pub bytes: u32,
+    /// Whether minimal adaptive routing is simulated too.
+    pub adaptive: bool,
+}
+
+/// One engine in one pattern with one mix of jobs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// The fabric, as given.
+    pub fabric: String,
+    /// The exchange.
+    pub pattern: Pattern,
+    /// The engine; `balanced/nojobs` was told of no jobs.
+    pub engine: String,
+    /// Whether it is told the jobs.
+    pub knows_jobs: bool,
+    /// Layers that it may use.
+    pub layers: u8,
+    /// Seed of the mix of jobs.
+    #[serde(rename = "mix", serialize_with = "as_mix")]
+    pub seed: u64,
+    /// Geometric mean over jobs of the time until a job's last byte arrives, ns; `None` after a deadlock.
+    pub time_ns: Option<f64>,
+    /// The same on one switch that joins all hosts, ns.
+    pub alone_ns: f64,
+    /// Predicted, see [`Time::slowdown_mean`]; 0 for adaptive routing.
+    pub slowdown: f64,
+    /// Most routes inside jobs on a channel; 0 for adaptive routing.
+    pub efi_max: u64,
+}
+
+/// A way to get packets to their hosts.
+enum Way<'a> {
+    Tables(&'a Tables),
+    Adaptive(&'a Distances),
+}
+
+/// Failures of the board.
+#[derive(Debug, thiserror::Error)]
+pub enum BoardError {
+    /// No crossbar of that size.
+    #[error(transparent)]
+    Crossbar(#[from] SpecError),
+    /// A simulation that cannot be set up.
+    #[error("{fabric}, {engine}: {reason}")]
+    Simulation {
+        /// The fabric.
+        fabric: String,
+        /// The engine.
+        engine: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Board {
+    /// All cells of one fabric, in the order of seeds, patterns and engines. `given` are tables of others:
+    /// name, tables, without jobs. Engines that refuse the fabric have no cells. Uses all threads; the
+    /// result does not depend on their number.
+    ///
+    /// # Errors
+    /// If something cannot be simulated.
+    pub fn fabric(
+        &self,
+        name: &str,
+        fabric: &Fabric,
+        given: &[(String, Tables)],
+    ) -> Result<Vec<Cell>, BoardError> {
+        let net = Net::of_fabric(fabric);
+        let far = if self.adaptive { Distances::new(&net).ok() } else { None };
+        let mut oblivious = given.to_vec();
+        for name in OBLIVIOUS {
+            let told = self.engines.iter().any(|e| e == name);
+            let label = if told { format!("{name}{WITHOUT_JOBS}") } else { name.to_string() };
+            oblivious.extend(self.route(name, fabric, &Demand::oblivious()).map(|tables| (label, tables)));
+        }
+        let mut cells = Vec::new();
+        for seed in &self.seeds {
+            let groups = mix(fabric, *seed, &self.sizes);
+            let demand = Demand::new(groups.clone(), Vec::new());
+            let told = self
+                .engines
+                .iter()
+                .filter_map(|name| self.route(name, fabric, &demand).map(|tables| (name.clone(), tables)));
+            let told: Vec<(String, Tables)> = told.collect();
+            let mut ways: Vec<(&str, bool, Way<'_>)> = Vec::new();
+            ways.extend(oblivious.iter().map(|(n, t)| (n.as_str(), false, Way::Tables(t))));
+            ways.extend(told.iter().map(|(n, t)| (n.as_str(), true, Way::Tables(t))));
+            ways.extend(far.iter().map(|far| (ADAPTIVE, false, Way::Adaptive(far))));
+            let alone = self.alone(&groups)?;
+            let tasks: Vec<(Pattern, &(&str, bool, Way<'_>))> =
+                self.patterns.iter().flat_map(|p| ways.iter().map(move |way| (*p, way))).collect();
+            let of = |(pattern, (engine, knows_jobs, way)): &(Pattern, &(&str, bool, Way<'_>))| {
+                let (slowdown, efi_max) = predicted(fabric, way, &groups, *pattern);
+                Ok(Cell {
+                    fabric: name.to_string(),
+                    pattern: *pattern,
+                    engine: engine.to_string(),
+                    knows_jobs: *knows_jobs,
+                    layers: self.layers.get(),
+                    seed: *seed,
+                    time_ns: self.time(name, fabric, &net, (engine, way), &groups, *pattern)?,
+                    alone_ns: alone[pattern],
+                    slowdown,
+                    efi_max,
+                })
+            };
+            let found: Result<Vec<Cell>, BoardError> = tasks.par_iter().map(of).collect();
+            cells.extend(found?);
+        }
+        Ok(cells)
+    }
+
+    fn route(&self, name: &str, fabric: &Fabric, demand: &Demand) -> Option<Tables> {
+        engine(name, &EngineOptions::default()).ok()?.route(fabric, demand, self.layers).ok()
+    }
+
+    /// By pattern, the geometric mean over jobs on one switch that joins all hosts: each job is alone there.
+    fn alone(&self, groups: &[Group]) -> Result<BTreeMap<Pattern, f64>, BoardError> {
+        let mut of_size = BTreeMap::new();
+        for ranks in groups.iter().map(|g| g.ranks.len()) {
+            if of_size.contains_key(&ranks) {
+                continue;
+            }
+            let name = format!("kary:{ranks},1");
+            let fabric = generate(&name)?;
+            let (net, hosts) = (Net::of_fabric(&fabric), fabric.host_ids().collect::<Vec<_>>());
+            // Its lanes keep waiting packets apart, as elsewhere.
+            let tables = self.route("balanced", &fabric, &Demand::oblivious());
+            let groups = [Group::new(hosts)];
+            let mut times = BTreeMap::new();
+            for pattern in &self.patterns {
+                let way = tables.as_ref().map(Way::Tables);
+                let way = way.ok_or_else(|| failed(&name, "balanced", "one switch has no tables"))?;
+                let time = self.time(&name, &fabric, &net, ("balanced", &way), &groups, *pattern)?;
+                times.insert(*pattern, time.unwrap_or(f64::NAN));
+            }
+            of_size.insert(ranks, times);
+        }
+        let mean = |p: &Pattern| geometric(groups.iter().map(|g| of_size[&g.ranks.len()][p]));
+        Ok(self.patterns.iter().map(|p| (*p, mean(p))).collect())
+    }
+
+    /// Geometric mean over jobs of their times, ns; `None` after a deadlock.
+    fn time(
+        &self,
+        name: &str,
+        fabric: &Fabric,
+        net: &Net,
+        (engine, way): (&str, &Way<'_>),
+        groups: &[Group],
+        pattern: Pattern,
+    ) -> Result<Option<f64>, BoardError> {
+        let script = |g: &Group| {
+            let members: Vec<u32> = g.ranks.iter().map(|t| t.index() as u32).collect();
+            Script::exchange(&members, net.terminals(), pattern, self.bytes, 1)
+        };
+        let jobs = Jobs::new(groups.iter().map(script).collect(), net.terminals())
+            .map_err(|t| failed(name, engine, &format!("terminal {t} is in two jobs")))?;
+        let router = match way {
+            Way::Tables(tables) => TableRouter::new(fabric, net, tables).map(AnyRouter::Table),
+            Way::Adaptive(far) => AnyRouter::adaptive("minimal", net, far, 1, 1),
+        };
+        let router = router.map_err(|e| failed(name, engine, &e.to_string()))?;
+        let (outcome, finished) = run::jobs(net, Settings::qdr(), &router, jobs, 1)
+            .map_err(|e| failed(name, engine, &e.to_string()))?;
+        let times: Option<Vec<f64>> = finished.into_iter().collect();
+        Ok(times.filter(|_| outcome.ended == Ended::Finished).map(geometric))
+    }
+}
+
+fn as_mix<S: serde::Serializer>(seed: &u64, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(&format_args!("seed {seed}"))
+}
+
+fn failed(fabric: &str, engine: &str, reason: &str) -> BoardError {
+    BoardError::Simulation {
+        fabric: fabric.to_string(),
+        engine: engine.to_string(),
+        reason: reason.to_string(),
+    }
+}
+
+fn predicted(fabric: &Fabric, way: &Way<'_>, groups: &[Group], pattern: Pattern) -> (f64, u64) {
+    let Way::Tables(tables) = way else { return (0.0, 0) };
+    let time = Time::of(&slowdowns_of(fabric, tables, groups, pattern));
+    let demand = Demand::new(groups.to_vec(), Vec::new());
+    (time.slowdown_mean, effective(fabric, tables, &demand).max)
+}
+
+/// The geometric mean; 1 of nothing.
+fn geometric(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut n) = (0.0, 0);
+    for value in values {
+        sum += value.ln();
+        n += 1;
+    }
+    (sum / f64::from(n.max(1))).exp()
+}

@@ -1,0 +1,202 @@
+//! One step of all jobs: how long each job's flows take.
+
+use crate::model::{Fabric, Pattern};
+
+/// A host takes in a tenth less than a cable brings.
+const CONSUMPTION: f32 = 1.1;
+/// VLs that can be told apart: 15, rounded up.
+const LANES: usize = 16;
+
+/// The flows of a step in flat arrays. The last hop's sink is the receiving terminal.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    /// `hops[start[flow]..start[flow + 1]]`: channels in order; `lanes` likewise.
+    hops: Vec<u32>,
+    lanes: Vec<u8>,
+    start: Vec<u32>,
+    /// Receiving terminal and group by flow.
+    sinks: Vec<u32>,
+    jobs: Vec<u32>,
+    /// Whether a route did not arrive.
+    pub(super) lost: bool,
+}
+
+impl Flows {
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            hops: std::mem::take(&mut self.hops),
+            lanes: std::mem::take(&mut self.lanes),
+            start: std::mem::take(&mut self.start),
+            sinks: std::mem::take(&mut self.sinks),
+            jobs: std::mem::take(&mut self.jobs),
+            lost: false,
+        };
+        self.hops.clear();
+        self.lanes.clear();
+        self.start.clear();
+        self.start.push(0);
+        self.sinks.clear();
+        self.jobs.clear();
+    }
+
+    #[inline]
+    pub(super) fn hop(&mut self, channel: u32, lane: u8) {
+        self.hops.push(channel);
+        self.lanes.push(lane);
+    }
+
+    /// The hops since the last flow are one.
+    pub(super) fn end(&mut self, job: usize, sink: u32) {
+        self.start.push(self.hops.len() as u32);
+        self.sinks.push(sink);
+        self.jobs.push(job as u32);
+    }
+
+    /// The hops since the last flow are none.
+    pub(super) fn drop_last(&mut self) {
+        let end = *self.start.last().expect("starts with 0") as usize;
+        self.hops.truncate(end);
+        self.lanes.truncate(end);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sinks.len()
+    }
+
+    pub(super) fn job(&self, flow: usize) -> usize {
+        self.jobs[flow] as usize
+    }
+
+    #[inline]
+    fn range(&self, flow: usize) -> std::ops::Range<usize> {
+        self.start[flow] as usize..self.start[flow + 1] as usize
+    }
+
+    pub(super) fn hops(&self, flow: usize) -> &[u32] {
+        &self.hops[self.range(flow)]
+    }
+}
+
+/// What the delays of flows make of a job's time. The constants are those that order the board's tables
+/// best (docs/experiments.md).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Law {
+    /// Share of the others in a lane that a flow waits for.
+    waits: f32,
+    /// Weight of the average traffic of all jobs: they drift.
+    drifts: f32,
+    /// Weight of the slowest flow of a step; the rest is that of the mean.
+    slowest: f64,
+    /// Simulated times grow as this power of the score.
+    power: f64,
+}
+
+/// Long exchanges: a rank that is late in one step catches up in the next.
+const EXCHANGE: Law = Law { waits: 1.0, drifts: 2.0, slowest: 0.3, power: 0.5 };
+/// Few steps, or the same step again: all wait for the slowest.
+const ROUND: Law = Law { waits: 0.2, drifts: 1.0, slowest: 0.7, power: 0.6 };
+/// Few steps in which ranks meet those that they met before.
+const MEETING: Law = Law { waits: 1.0, drifts: 1.0, slowest: 0.5, power: 0.5 };
+
+impl Law {
+    pub(super) fn of(pattern: Pattern) -> Self {
+        match pattern {
+            Pattern::Linear | Pattern::Shift | Pattern::Pairwise | Pattern::Random => EXCHANGE,
+            Pattern::Permutations | Pattern::Groups(_) => EXCHANGE,
+            Pattern::Halo(_) | Pattern::Doubling => MEETING,
+            Pattern::Neighbor | Pattern::Ring | Pattern::DoubleTree => ROUND,
+            Pattern::Halving | Pattern::Bruck | Pattern::Binomial => ROUND,
+        }
+    }
+
+    /// Time of the exchange beside what the hosts' cables need, from the mean score of its steps.
+    pub(super) fn slowdown(&self, score: f64) -> f64 {
+        (score / f64::from(CONSUMPTION)).max(1.0).powf(self.power)
+    }
+}
+
+/// Scratch of one thread.
+pub(super) struct Room {
+    pub(super) flows: Flows,
+    /// Flows of the step by channel, then by terminal.
+    count: Vec<u32>,
+    channels: usize,
+    /// By channel and lane: sum and largest of what its flows meet after the channel.
+    sum: Vec<f32>,
+    most: Vec<f32>,
+    /// Largest share from each hop to the sink, as `flows.hops`.
+    after: Vec<f32>,
+}
+
+impl Room {
+    pub(super) fn new(fabric: &Fabric) -> Self {
+        let (channels, terminals) = (fabric.channels().len(), fabric.terminals().len());
+        Self {
+            flows: Flows::default(),
+            count: vec![0; channels + terminals],
+            channels,
+            sum: vec![0.0; channels * LANES],
+            most: vec![0.0; channels * LANES],
+            after: Vec::new(),
+        }
+    }
+
+    /// The score of the step by job, 0 for those without a flow in it. `average` flows by channel.
+    pub(super) fn delays(&mut self, law: Law, jobs: usize, average: &[f32]) -> Vec<f64> {
+        self.add(1);
+        self.shares(law, average);
+        let (mut sum, mut slowest, mut flows) = (vec![0.0f64; jobs], vec![0.0f64; jobs], vec![0u32; jobs]);
+        for flow in 0..self.flows.len() {
+            let (job, delay) = (self.flows.job(flow), f64::from(self.delay(flow, law)));
+            sum[job] += delay;
+            slowest[job] = slowest[job].max(delay);
+            flows[job] += 1;
+        }
+        self.add(u32::MAX);
+        let mean = |job: usize| sum[job] / f64::from(flows[job].max(1));
+        (0..jobs).map(|job| mean(job) * (1.0 - law.slowest) + slowest[job] * law.slowest).collect()
+    }
+
+    /// Counts the flows, or takes them off again and clears the lanes.
+    fn add(&mut self, one: u32) {
+        for flow in 0..self.flows.len() {
+            let sink = self.channels + self.flows.sinks[flow] as usize;
+            self.count[sink] = self.count[sink].wrapping_add(one);
+            for i in self.flows.range(flow) {
+                let c = self.flows.hops[i] as usize;
+                self.count[c] = self.count[c].wrapping_add(one);
+                let lane = c * LANES + usize::from(self.flows.lanes[i]);
+                (self.sum[lane], self.most[lane]) = (0.0, 0.0);
+            }
+        }
+    }
+
+    /// What each flow meets from each hop on, and what that makes of the lanes.
+    fn shares(&mut self, law: Law, average: &[f32]) {
+        self.after.clear();
+        self.after.resize(self.flows.hops.len(), 0.0);
+        for flow in 0..self.flows.len() {
+            let mut most = CONSUMPTION * self.count[self.channels + self.flows.sinks[flow] as usize] as f32;
+            for i in self.flows.range(flow).rev() {
+                let c = self.flows.hops[i] as usize;
+                let lane = c * LANES + usize::from(self.flows.lanes[i]);
+                self.sum[lane] += most;
+                self.most[lane] = self.most[lane].max(most);
+                most = most.max(self.count[c] as f32 + law.drifts * average[c]);
+                self.after[i] = most;
+            }
+        }
+    }
+
+    fn delay(&self, flow: usize, law: Law) -> f32 {
+        let range = self.flows.range(flow);
+        let Some(first) = range.clone().next() else {
+            return CONSUMPTION * self.count[self.channels + self.flows.sinks[flow] as usize] as f32;
+        };
+        let waits = |i: usize| {
+            let lane = self.flows.hops[i] as usize * LANES + usize::from(self.flows.lanes[i]);
+            self.most[lane] + law.waits * (self.sum[lane] - self.most[lane])
+        };
+        range.map(waits).fold(self.after[first], f32::max)
+    }
+}

@@ -1,0 +1,86 @@
+//! Slow-down: what tables without contention get, what contention costs, and the order of simulated times.
+
+use sarouter::lab::board::{Board, mix, order};
+use sarouter::lab::generate::generate;
+use sarouter::measure::{slowdowns, slowdowns_of};
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Mix, Pattern, Tables, TerminalId};
+use sarouter::route::{EngineOptions, engine};
+
+fn tables(fabric: &Fabric, name: &str) -> Tables {
+    let engine = engine(name, &EngineOptions::default()).unwrap();
+    engine.route(fabric, &Demand::oblivious(), LayerBudget::new(8).unwrap()).unwrap()
+}
+
+/// On one switch nobody meets anybody on a channel.
+#[test]
+fn one_switch_slows_nobody_down() {
+    let fabric = generate("kary:12,1").unwrap();
+    let tables = tables(&fabric, "minhop");
+    let groups = [Group::new(fabric.host_ids().collect())];
+    for pattern in
+        [Pattern::Linear, Pattern::Ring, Pattern::Doubling, Pattern::Halo(sarouter::model::Grid::PLANE)]
+    {
+        assert_eq!(slowdowns_of(&fabric, &tables, &groups, pattern), [1.0], "{pattern}");
+    }
+}
+
+/// A ring is fast if consecutive ranks share a leaf, and slower if each next one sits on another leaf.
+#[test]
+fn the_order_of_ranks_counts() {
+    let fabric = generate("kary:4,2").unwrap();
+    let tables = tables(&fabric, "updown");
+    let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    let n = hosts.len();
+    let apart: Vec<TerminalId> = (0..n).map(|i| hosts[i / 4 + i % 4 * 4]).collect();
+    let ring = |ranks: Vec<TerminalId>| {
+        let demand = Demand::new(vec![Group::new(ranks).exchanging(Mix::only(Pattern::Ring))], Vec::new());
+        slowdowns(&fabric, &tables, &demand)[0]
+    };
+    let (near, far) = (ring(hosts), ring(apart));
+    assert!(near < far, "{near} {far}");
+}
+
+/// A route that does not arrive never ends.
+#[test]
+fn a_lost_route_takes_for_ever() {
+    let fabric = generate("fattree:2x4,2").unwrap();
+    let whole = tables(&fabric, "updown");
+    let groups = [Group::new(fabric.host_ids().collect())];
+    assert!(slowdowns_of(&fabric, &whole, &groups, Pattern::Linear)[0].is_finite());
+    let holes = whole.edited(|ports, _| ports[..fabric.switches().len()].fill(Tables::UNREACHABLE));
+    assert_eq!(slowdowns_of(&fabric, &holes, &groups, Pattern::Linear), [f64::INFINITY]);
+}
+
+/// Jobs slow each other down: none is slower alone, and some is faster.
+#[test]
+fn jobs_are_faster_alone() {
+    let fabric = generate("kary:4,3").unwrap();
+    let tables = tables(&fabric, "dfsssp");
+    let groups = mix(&fabric, 3, &[16, 24]);
+    let together = slowdowns_of(&fabric, &tables, &groups, Pattern::Linear);
+    let alone =
+        groups.iter().map(|g| slowdowns_of(&fabric, &tables, std::slice::from_ref(g), Pattern::Linear)[0]);
+    let gains: Vec<f64> = alone.zip(&together).map(|(alone, together)| together - alone).collect();
+    assert!(gains.iter().all(|g| *g >= 0.0) && gains.iter().any(|g| *g > 0.05), "{gains:?}");
+}
+
+/// Slow-down puts tables in the order of their simulated times far better than EFI does.
+#[test]
+fn slow_down_orders_tables_as_the_simulator_does() {
+    let board = Board {
+        engines: vec!["balanced".to_string(), "sar".to_string()],
+        patterns: vec![Pattern::Pairwise, Pattern::Neighbor],
+        seeds: vec![11],
+        sizes: vec![16, 32],
+        layers: LayerBudget::new(8).unwrap(),
+        bytes: 8192,
+        adaptive: false,
+    };
+    let mut cells = Vec::new();
+    for spec in ["kary:4,3", "fattree:8x8,8"] {
+        cells.extend(board.fabric(spec, &generate(spec).unwrap(), &[]).unwrap());
+    }
+    let (slowdown, efi) = (order(&cells, |c| c.slowdown), order(&cells, |c| c.efi_max as f64));
+    assert!(slowdown.pairs > 20 && slowdown.right > 0.85, "{slowdown:?}");
+    assert!(slowdown.right > efi.right && slowdown.regret < efi.regret, "{slowdown:?} {efi:?}");
+}
