@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use crate::model::shown_lines;
+
 /// The answer of a command that worked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -38,7 +40,7 @@ pub struct Context {
 
 /// Prints a text and ends the line. A reader that has seen enough (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
-    match writeln!(io::stdout(), "{text}") {
+    match writeln!(io::stdout(), "{}", shown_lines(text)) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(e.into()),
         _ => Ok(()),
     }
@@ -47,13 +49,18 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// What `print!` and `println!` of the commands do. A reader that has seen enough is no failure; if
 /// nothing can be written for another reason, the command ends with 2.
 pub fn say(text: std::fmt::Arguments<'_>) {
-    match io::stdout().write_fmt(text) {
+    match io::stdout().write_all(shown_lines(&text.to_string()).as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             eprintln!("sarouter: standard output: {error}");
             std::process::exit(2);
         }
         _ => {}
     }
+}
+
+/// What `eprintln!` of the commands does: what went wrong may quote what others wrote.
+pub fn complain(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{}", shown_lines(&text.to_string()));
 }
 
 /// [`write_file_with`] for what is in memory.

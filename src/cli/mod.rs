@@ -8,6 +8,10 @@ macro_rules! print {
 macro_rules! println {
     ($($words:tt)*) => { $crate::cli::common::say(format_args!("{}\n", format_args!($($words)*))) };
 }
+/// Standard error likewise, with nothing in it that a terminal would obey.
+macro_rules! eprintln {
+    ($($words:tt)*) => { $crate::cli::common::complain(format_args!($($words)*)) };
+}
 
 mod angara;
 mod answer;
@@ -184,7 +188,9 @@ pub fn main() -> ExitCode {
     let level = ["warn", "info", "debug", "trace"][usize::from(cli.verbose.min(3))];
     let filter = tracing_subscriber::EnvFilter::try_from_env("SAROUTER_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Colours are for terminals: in files and journals they are bytes that nobody asked for.
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
     let context = Context { format: cli.format, config: cli.config };
     match cli.command.run(&context) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

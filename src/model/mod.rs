@@ -10,6 +10,7 @@ pub mod nodes;
 pub mod pattern;
 pub mod promise;
 pub mod rng;
+mod shown;
 pub mod tables;
 pub mod torus;
 
@@ -28,6 +29,7 @@ pub use nearest::nearest;
 pub use nodes::{NodeMap, Placed};
 pub use pattern::{Grid, Mix, Partners, Pattern, Phase};
 pub use promise::{Promise, PromiseError};
+pub use shown::{shown, shown_lines};
 pub use tables::{Tables, TablesError};
 pub use torus::{
     Coords, Direction, Names, Routes, Step, Torus, TorusBuilder, TorusDemand, TorusError, TorusJob,

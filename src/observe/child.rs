@@ -8,6 +8,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
+use crate::model::shown_lines;
+
 /// How much of standard error a message quotes.
 const STDERR_QUOTED: u64 = 4096;
 
@@ -134,7 +136,7 @@ impl BoundedCommand {
         let (out, err) = tokio::try_join!(out, err)?;
         let status = child.wait().await.map_err(unreadable)?;
         if !status.success() {
-            let stderr = String::from_utf8_lossy(&err).trim().to_string();
+            let stderr = shown_lines(String::from_utf8_lossy(&err).trim()).into_owned();
             return Err(ChildError::Failed { program: program.to_string(), status, stderr });
         }
         String::from_utf8(out).map_err(|_| ChildError::NotText { program: program.to_string() })

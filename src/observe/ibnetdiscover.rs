@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 use self::lines::{Kind, Line, NodeLine, PortLine};
 use super::grid;
-use crate::model::{Fabric, FabricBuilder, FabricError, Guid, Lid, NewTerminal, PortNum, Role, SwitchId};
+use crate::model::{
+    Fabric, FabricBuilder, FabricError, Guid, Lid, NewTerminal, PortNum, Role, SwitchId, shown,
+};
 
 pub use print::{to_ibnetdiscover, to_net};
 
@@ -429,7 +431,9 @@ impl Block<'_> {
     }
 
     fn unrouted(&self, line: usize, cabled_to: Option<String>) -> Unrouted {
-        Unrouted { node_guid: self.guid, description: self.description.to_string(), cabled_to, line }
+        let (description, cabled_to) =
+            (shown(self.description).into_owned(), cabled_to.map(|to| shown(&to).into_owned()));
+        Unrouted { node_guid: self.guid, description, cabled_to, line }
     }
 }
 

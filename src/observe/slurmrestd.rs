@@ -17,7 +17,7 @@ use super::jobs;
 use super::secret::{self, SecretError};
 use super::slurm::{JobSource, Poll, PollError};
 use crate::config::{Rest, RestUrl};
-use crate::model::JobMap;
+use crate::model::{JobMap, shown_lines};
 
 /// Why slurmrestd gave no jobs.
 #[derive(Debug, thiserror::Error)]
@@ -351,12 +351,13 @@ fn complaint(text: &str) -> String {
     }
     const QUOTED: usize = 300;
     let answer = serde_json::from_str::<Answer>(text).ok();
-    match answer.and_then(|a| a.errors.into_iter().next()) {
+    let words: String = match answer.and_then(|a| a.errors.into_iter().next()) {
         Some(Complaint { error, description }) => {
             [description, error].into_iter().flatten().collect::<Vec<_>>().join(": ")
         }
         None => text.trim().chars().take(QUOTED).collect(),
-    }
+    };
+    shown_lines(&words).into_owned()
 }
 
 /// When a JWT expires (RFC 7519, `exp`), for messages only: nobody checks its signature here. `None`

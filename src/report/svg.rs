@@ -1,8 +1,11 @@
 //! The few things hand-built SVG needs: escaping, a colour scale, the frame of a chart, round axis steps.
 
+use crate::model::shown;
+
 /// Text or attribute value as XML.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let safe = shown(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    safe.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 /// A colour for `share` in 0..=1 on a scale that colour-blind readers can order: from pale yellow

@@ -22,6 +22,7 @@ mod helpers;
 mod jobs;
 mod measure;
 mod mutation;
+mod names;
 mod node_names;
 mod nue;
 mod placement;

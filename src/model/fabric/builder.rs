@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 
 use super::{Channel, Fabric, Fingerprint, PortPeer, Role, Shape, Switch, Terminal};
-use crate::model::{ChannelId, Guid, Lid, PortNum, SwitchId, TerminalId};
+use crate::model::{ChannelId, Guid, Lid, PortNum, SwitchId, TerminalId, shown};
 
 /// A contradiction in what is claimed to be a fabric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,8 +91,10 @@ impl FabricBuilder {
         let id = SwitchId::at(self.switches.len());
         self.order.push((true, self.switches.len()));
         let placeholder = lid.unwrap_or_else(any_lid);
-        self.switches
-            .push((Switch { guid, lid: placeholder, description: description.to_string(), ports }, lid));
+        self.switches.push((
+            Switch { guid, lid: placeholder, description: shown(description).into_owned(), ports },
+            lid,
+        ));
         Ok(id)
     }
 
@@ -107,7 +109,8 @@ impl FabricBuilder {
             port_guid: new.port_guid,
             adapter_port: new.adapter_port,
             lid: new.lid.unwrap_or_else(any_lid),
-            description: new.description,
+            // From devices that anybody may have named.
+            description: shown(&new.description).into_owned(),
             role: new.role,
             switch: new.switch,
             port: new.port,

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 
 use super::{JobsError, owning_state, wrong};
-use crate::model::{Job, JobId, JobMap, JobState};
+use crate::model::{Job, JobId, JobMap, JobState, shown};
 use crate::observe::hostlist::{self, Budget};
 
 /// The answer as a whole.
@@ -197,7 +197,10 @@ pub(super) fn parse(
     if let Some(complaint) = errors.first() {
         let words: Vec<&str> =
             [&complaint.description, &complaint.error].into_iter().filter_map(|w| w.as_deref()).collect();
-        return Err(JobsError::Slurm { name: name.to_string(), message: words.join(": ") });
+        return Err(JobsError::Slurm {
+            name: name.to_string(),
+            message: shown(&words.join(": ")).into_owned(),
+        });
     }
     Ok(JobMap::new(now, jobs))
 }
