@@ -3,7 +3,8 @@
 //! The controller holds a job while its prolog runs, kills it at `PrologEpilogTimeout`, and takes
 //! any exit status but 0 for a broken node: a batch job goes back into the queue, and would do so
 //! for ever. So whatever is wrong here, the job starts; only `--strict` lets it go back, and only at
-//! the deadline.
+//! the deadline. A job whose user said `--routing=require` goes back into the queue likewise: here it has
+//! no node that could suffer, on its nodes it would be too late.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,7 +23,8 @@ use crate::service::handoff::Outcome;
 #[command(
     after_help = "For slurm.conf: PrologSlurmctld, as a script that runs this command. What is not given \
                         comes from the environment that Slurm sets there.\n\n\
-                        Exit 0 whatever happens, so that no job is held; with --strict, exit 1 at the deadline.\n\n\
+                        Exit 0 whatever happens, so that no job is held; with --strict, or for a job submitted with \
+                        --routing=require, exit 1 at the deadline: Slurm puts a batch job back into the queue.\n\n\
                         Example: sarouter prolog --job 17 --nodes 'n[1-4]' --timeout 20"
 )]
 pub struct Args {
@@ -75,6 +77,7 @@ const MARGIN: Duration = Duration::from_millis(250);
 /// Waits until the job may start.
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let begun = Instant::now();
+    let strict = args.strict || is_required();
     let waited = job(args.job.as_deref()).and_then(|job| {
         let settings = Settings::load(context.config.as_deref())?;
         let socket = &settings.api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
@@ -87,17 +90,29 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             patience_seconds: 0.0,
         };
         // Whoever wants no start without routes waits for the service to its deadline.
-        let away = if args.strict { timeout } else { settings.handoff.away };
+        let away = if strict { timeout } else { settings.handoff.away };
         Ok(Prolog { socket, job, request, deadline: begun + timeout, away }.wait()?)
     });
     match waited {
         Ok(said) => {
             say(&said, context)?;
             let late = said.outcome.is_none_or(|o| matches!(o, Outcome::Deadline | Outcome::Unrouted));
-            Ok(if args.strict && late { Answer::No } else { Answer::Yes })
+            Ok(if strict && late { Answer::No } else { Answer::Yes })
+        }
+        Err(error) if is_required() => {
+            eprintln!(
+                "sarouter: {}; the job requires routes and goes back into the queue",
+                chain(error.as_ref())
+            );
+            Ok(Answer::No)
         }
         Err(error) => Ok(complain(error.as_ref())),
     }
+}
+
+/// Whether the job's user said `--routing=require`: Slurm tells it by this name.
+fn is_required() -> bool {
+    variable("SPANK_ROUTING").is_some_and(|word| word == "require")
 }
 
 /// Tells the service that the job is over.

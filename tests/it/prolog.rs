@@ -121,6 +121,31 @@ fn without_a_service_jobs_start_soon() {
     assert_eq!(code, 1);
 }
 
+/// Here it has no node that Slurm would take out of service for it.
+#[test]
+fn a_job_that_requires_routes_goes_back_into_the_queue_without_them_and_no_other_does() {
+    let site = site("deadline_seconds = 0.5\naway_seconds = 0.2");
+    let code = |word: &str| {
+        let mut command = site.command(&["prolog"]);
+        command.args(JOB).env_remove("SLURM_JOB_ID").env("SPANK_ROUTING", word);
+        command.output().unwrap().status.code().unwrap()
+    };
+    // No service.
+    assert_eq!(code("require"), 1);
+    for word in ["default", "none", "", "Require", "require\n", "require --strict"] {
+        assert_eq!(code(word), 0, "{word:?}");
+    }
+    // Settings that cannot be read.
+    let good = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
+    site.settings("[nonsense]\n");
+    assert_eq!((code("require"), code("default")), (1, 0));
+    site.replace("sarouter.toml", &good.replace("deadline_seconds = 0.5", "deadline_seconds = 100"));
+    let serving = Serving::start(&site);
+    serving.line();
+    assert_eq!(code("require"), 0, "with its routes it starts");
+    assert_eq!(serving.stop(), 0);
+}
+
 #[test]
 fn no_slip_in_a_command_line_or_in_the_settings_holds_a_job() {
     let site = site("");

@@ -18,5 +18,6 @@ mod service;
 mod slurm;
 mod slurmrestd;
 mod spank;
+mod submit;
 mod testbed;
 mod walk;

@@ -214,8 +214,15 @@ fn each_node_has_its_table_before_the_first_task_and_nothing_after() {
     assert!(log.contains("refused, the job starts without its routes"), "{log}");
     bed.await_clean();
 
-    // Who requires routes is held instead, and where the site wants it everybody.
-    bed.is_held(&bed.submit(&["--routing=require"]), cut_short);
+    // So does that of somebody who requires routes: no word of a user's costs a node.
+    let id = bed.submit(&["--routing=require"]);
+    bed.publish(&id);
+    bed.damage(&id, cut_short);
+    bed.release(&id);
+    bed.await_state(&id, "COMPLETED");
+    assert_eq!(bed.slurm("sinfo", &["-h", "-t", "drain", "-o", "%n"]).trim(), "");
+    bed.await_clean();
+    // Where the site wants it, everybody is held instead.
     load(bed.bed.path(), &plugin(), "on_failure=hold");
     bed.is_held(&bed.submit(&[]), altered);
 

@@ -82,18 +82,32 @@ const fn version(digits: &str) -> c_uint {
 /// The user's word, if the option was used.
 static CHOSEN: Mutex<Option<String>> = Mutex::new(None);
 
-extern "C" fn chosen(_val: c_int, word: *const c_char, _remote: c_int) -> c_int {
+extern "C" fn chosen(_val: c_int, word: *const c_char, remote: c_int) -> c_int {
     guarded(|| {
         // SAFETY: Slurm passes a C string or null.
         let word = (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) }.to_string_lossy().into_owned());
         let word = word.unwrap_or_default();
         if Routing::parse(&word).is_none() {
-            error(&format!("--routing={word}: wants default, none or require"));
+            error(&format!("--routing={}: wants default, none or require", word.escape_debug()));
+            return -1;
+        }
+        if remote == 0 && word == "require" && cannot_wait() {
+            error("--routing=require: only for sbatch, as what srun and salloc ask for cannot go back into the queue");
             return -1;
         }
         *CHOSEN.lock().unwrap_or_else(|e| e.into_inner()) = Some(word);
         0
     })
+}
+
+/// Whether this program asks for nodes and waits for them itself. A step inside a job asks for none.
+fn cannot_wait() -> bool {
+    let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    match program.trim() {
+        "salloc" => true,
+        "srun" => env::var_os("SLURM_JOB_ID").is_none(),
+        _ => false,
+    }
 }
 
 /// Registers the option: sbatch and salloc heed no table.

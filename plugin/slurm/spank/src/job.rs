@@ -1,15 +1,21 @@
 //! The directory of a job (`plugin/README.md`, "The directory of a job"): read, checked, refused.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 /// Largest file read; a table of 8,192 nodes has some 3 MiB.
 const LARGEST: u64 = 64 << 20;
+/// A file that is not read after this is not read: its file system hangs.
+const READ: Duration = Duration::from_secs(5);
+/// How long the process that read is waited for.
+const REAP: Duration = Duration::from_secs(1);
 /// How often a directory that is not there yet is looked for.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -134,18 +140,48 @@ impl Failure {
     }
 }
 
+/// Reads a regular file of bounded size. A file system that hangs, or a pipe in the file's place, must
+/// hang neither slurmd nor the job, and nothing wakes a read that hangs: another process does it, which
+/// is killed at the deadline and then left to itself.
 fn read(path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
-    match read {
-        Ok(length) if length as u64 > LARGEST => {
-            Err(Failure::Other(format!("{}: larger than 64 MiB", path.display())))
-        }
-        Ok(_) => Ok(text),
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            Err(Failure::Missing(format!("{}: {e}", path.display())))
-        }
-        Err(e) => Err(Failure::Other(format!("{}: {e}", path.display()))),
+    read_until(path, READ)
+}
+
+/// What reads: a digit, then the file. (Whether Slurm leaves us the exit status is its own business.)
+const READER: &str = r#"[ -e "$1" ] || { printf 1; exit; }; [ -f "$1" ] || { printf 2; exit; }
+    [ -r "$1" ] || { printf 3; exit; }; printf 0; exec head -c "$2" -- "$1""#;
+
+fn read_until(path: &Path, deadline: Duration) -> Result<String, Failure> {
+    let other = |why: String| Failure::Other(format!("{}: {why}", path.display()));
+    let mut reader = Command::new("/bin/sh");
+    reader.args(["-c", READER, "sarouter"]).arg(path).arg((LARGEST + 1).to_string());
+    reader.env_clear().env("PATH", "/usr/bin:/bin").current_dir("/").process_group(0);
+    reader.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = reader.spawn().map_err(|e| other(format!("the reader does not start: {e}")))?;
+    let pipe = child.stdout.take();
+    let (send, read) = mpsc::channel();
+    // Ends with the pipe, and so with the process.
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes));
+        let _ = send.send(bytes);
+    });
+    let bytes = read.recv_timeout(deadline);
+    if bytes.is_err() {
+        let _ = child.kill();
+    }
+    // It is about to end; one that cannot even be killed is nobody's to wait for.
+    let begun = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < REAP {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let bytes = bytes.map_err(|_| other(format!("not read within {} s", deadline.as_secs_f64())))?;
+    match bytes.split_first() {
+        Some((b'0', text)) if text.len() as u64 > LARGEST => Err(other("larger than 64 MiB".into())),
+        Some((b'0', text)) => String::from_utf8(text.to_vec()).map_err(|_| other("not UTF-8".into())),
+        Some((b'1', _)) => Err(Failure::Missing(format!("{}: no such file", path.display()))),
+        Some((b'2', _)) => Err(other("not a regular file".into())),
+        _ => Err(other("it cannot be read".into())),
     }
 }
 
@@ -208,7 +244,7 @@ pub(crate) mod tests {
         assert_eq!(open(state.path()).unwrap().table(17, "n1").unwrap(), None);
     }
 
-    /// Every truncation and every flipped bit of every file is refused.
+    /// Truncations and flipped bits of every file are refused: each read is a process, so every third place.
     #[test]
     fn no_damage_passes() {
         let state = tempfile::tempdir().unwrap();
@@ -224,7 +260,7 @@ pub(crate) mod tests {
         for name in ["routing.env", "nodes.txt", "node-0.0.table", "SHA256SUMS"] {
             let path = state.path().join("jobs/17").join(name);
             let bytes = fs::read(&path).unwrap();
-            for at in 0..bytes.len() {
+            for at in (0..bytes.len()).step_by(3).chain([bytes.len() - 1]) {
                 fs::write(&path, &bytes[..at]).unwrap();
                 // Of SHA256SUMS only the last line feed can go unnoticed, and what is not read then.
                 assert!(
@@ -255,6 +291,38 @@ pub(crate) mod tests {
         assert!(resealed("routes 1", "routes 2").unwrap_err().contains("1 found"));
         assert!(resealed("torus 2x2", "ring 2").is_err());
         assert!(check("", 17, "n1").is_err());
+    }
+
+    /// What would hang whoever opens or reads it.
+    #[test]
+    fn what_is_no_regular_file_or_hangs_is_refused_in_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |name: &str, deadline| match read_until(&dir.path().join(name), deadline) {
+            Ok(text) => panic!("{name}: {text}"),
+            Err(failure) => failure.text(),
+        };
+        let long = Duration::from_secs(60);
+        let made = Command::new("mkfifo").arg(dir.path().join("fifo")).status().unwrap();
+        assert!(made.success());
+        assert!(refused("fifo", long).contains("not a regular file"));
+        assert!(refused(".", long).contains("not a regular file"));
+        assert!(refused("nothing", long).contains("no such file"));
+        std::os::unix::fs::symlink("/dev/zero", dir.path().join("endless")).unwrap();
+        assert!(refused("endless", long).contains("not a regular file"));
+        fs::write(dir.path().join("bytes"), b"\xff").unwrap();
+        assert!(refused("bytes", long).contains("not UTF-8"));
+        fs::File::create(dir.path().join("large")).unwrap().set_len(LARGEST + 1).unwrap();
+        assert!(refused("large", long).contains("larger than 64 MiB"));
+        // Too slow for the deadline, as on a file system that hangs.
+        fs::write(dir.path().join("whole"), "text").unwrap();
+        assert!(refused("whole", Duration::ZERO).contains("not read within 0 s"));
+        assert!(read_until(&dir.path().join("whole"), long).is_ok_and(|text| text == "text"));
+        // A job with a pipe for its file gets an answer at once.
+        let path = dir.path().join("jobs/17");
+        fs::create_dir_all(&path).unwrap();
+        let made = Command::new("mkfifo").arg(path.join("SHA256SUMS")).status().unwrap();
+        assert!(made.success());
+        assert!(open(dir.path()).unwrap_err().contains("not a regular file"));
     }
 
     #[test]

@@ -33,16 +33,16 @@ impl Outcome {
     }
 }
 
-/// Gives a node its table. Whatever is wrong with it, the sink is not touched.
+/// Gives a node its table. Whatever is wrong with it, the sink is not touched. Only the administrator's
+/// `on_failure=hold` fails a prolog: Slurm takes the node out of service for that, which no word of a
+/// user's may do. `--routing=require` was decided before any node was given to the job.
 pub fn prolog(settings: &Settings, routing: Routing, job: u32, node: &str) -> Outcome {
     if routing == Routing::None {
         return Outcome::Nothing("--routing=none");
     }
     let outcome = match install(settings, routing, job, node) {
         Ok(outcome) => outcome,
-        Err(why) if routing == Routing::Require || settings.on_failure == OnFailure::Hold => {
-            Outcome::Held(why)
-        }
+        Err(why) if settings.on_failure == OnFailure::Hold => Outcome::Held(why),
         Err(why) => Outcome::Started(why),
     };
     report(settings, job, node, &outcome);
@@ -58,7 +58,7 @@ fn install(settings: &Settings, routing: Routing, job: u32, node: &str) -> Resul
     }
     if routing == Routing::Require && value("SAROUTER_ROUTED") != Some("yes") {
         let note = value("SAROUTER_NOTE").unwrap_or("no reason given");
-        return Err(format!("the job has no routes of its own: {note}"));
+        return Ok(Outcome::Started(format!("the job has no routes of its own: {note}")));
     }
     let Some(table) = directory.table(job, node)? else {
         return Ok(Outcome::Nothing("the job has no tables"));
@@ -172,7 +172,8 @@ mod tests {
             matches!(prolog(&settings, Routing::Default, 17, "n1"), Outcome::Started(why) if why.contains("damaged"))
         );
         assert!(fs::read_to_string(&report).unwrap().contains("refused"));
-        assert!(matches!(prolog(&settings, Routing::Require, 17, "n1"), Outcome::Held(_)));
+        // What a user asks for costs no node, whatever happens.
+        assert!(matches!(prolog(&settings, Routing::Require, 17, "n1"), Outcome::Started(_)));
         assert!(matches!(prolog(&hold, Routing::Default, 17, "n1"), Outcome::Held(_)));
         assert!(!sink.exists());
         // Without a directory too; and a job on switches has no table.
@@ -183,7 +184,7 @@ mod tests {
         let late = "SAROUTER_FORMAT=1\nSAROUTER_JOB=17\nSAROUTER_ROUTED=no\nSAROUTER_NOTE=too late\n";
         publish(dir.path(), 17, &[("routing.env", late)]);
         assert!(
-            matches!(prolog(&settings, Routing::Require, 17, "n1"), Outcome::Held(why) if why.contains("too late"))
+            matches!(prolog(&settings, Routing::Require, 17, "n1"), Outcome::Started(why) if why.contains("too late"))
         );
         assert!(matches!(prolog(&hold, Routing::Default, 17, "n1"), Outcome::Nothing(_)));
         publish(dir.path(), 18, &[("routing.env", ROUTED)]);

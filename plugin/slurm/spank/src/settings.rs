@@ -21,7 +21,7 @@ pub struct Settings {
     pub state: PathBuf,
     /// `sink=…`: where tables of a direct torus go. Without one a table is only checked.
     pub sink: Option<Sink>,
-    /// `on_failure=start|hold`; a job with `--routing=require` is always held.
+    /// `on_failure=start|hold`, for all jobs alike.
     pub on_failure: OnFailure,
     /// `sl_env=A,B`: variables that get the service level.
     pub sl_env: Vec<String>,
@@ -97,7 +97,8 @@ pub enum Routing {
     Default,
     /// Nothing is done for this job.
     None,
-    /// The job does not start without its routes.
+    /// The job does not start without its routes: `sarouter prolog`, before it has its nodes, sends it
+    /// back into the queue. On the nodes this is too late, and they only report.
     Require,
 }
 

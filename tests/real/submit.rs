@@ -1,0 +1,181 @@
+//! What users may write when they submit: none of it takes a node out of service.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use sarouter::lab::generate::generate;
+
+use crate::spank::plugin;
+use crate::testbed::{Testbed, run};
+
+/// Only so that a broken test ends.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// An ordinary user of any machine.
+const NOBODY: u32 = 65534;
+
+/// What the controller runs before a job. There is no service: who can do without routes starts at once.
+const PROLOG: &str = "#!/bin/sh\nexec @SAROUTER@ prolog --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
+
+/// Eight nodes whose slurmds load the plugin.
+struct Bed(Testbed);
+
+impl Bed {
+    fn up() -> Self {
+        let plugin = plugin();
+        let prepare = |state: &Path| {
+            let dir = state.parent().unwrap();
+            let bed = dir.to_str().unwrap();
+            let text = PROLOG.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@BED@", bed);
+            fs::write(dir.join("prolog"), text).unwrap();
+            fs::set_permissions(dir.join("prolog"), fs::Permissions::from_mode(0o755)).unwrap();
+            fs::create_dir(dir.join("slurm")).unwrap();
+            let line = format!("optional {} state={bed}/state\n", plugin.display());
+            fs::write(dir.join("slurm/plugstack.conf"), line).unwrap();
+            // Other users look into it.
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let lines = ["PrologFlags=Alloc", "PrologSlurmctld=@BED@/prolog", "PrologEpilogTimeout=120"];
+        let more = lines.iter().flat_map(|line| ["--slurm-line", line]);
+        let options: Vec<&str> = std::iter::once("--no-opensm").chain(more).collect();
+        let bed = Testbed::start(&generate("fattree:4x2,2").unwrap(), &options, Vec::new(), prepare);
+        let dir = bed.path().display();
+        let text = format!(
+            "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/given.net\"\n\
+             [handoff]\ndeadline_seconds = 0.5\naway_seconds = 0.3\n"
+        );
+        fs::write(bed.path().join("sarouter.toml"), text).unwrap();
+        Self(bed)
+    }
+
+    fn command(&self, program: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(words).env("SLURM_CONF", self.0.path().join("slurm/slurm.conf")).current_dir("/tmp");
+        command
+    }
+
+    fn slurm(&self, program: &str, words: &[&str]) -> String {
+        run(&mut self.command(program, words))
+    }
+
+    fn as_user(&self, program: &str, words: &[&str]) -> Output {
+        let mut command = self.command(program, words);
+        command.uid(NOBODY).gid(NOBODY).output().unwrap()
+    }
+
+    /// The id of a job that a user submits, if it is taken.
+    fn submit(&self, words: &[&str]) -> Option<String> {
+        let fixed = ["--parsable", "-o", "/dev/null", "--wrap", "true"];
+        let output = self.as_user("sbatch", &[&fixed[..], words].concat());
+        let id = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        output.status.success().then_some(id)
+    }
+
+    /// Waits until no job runs or is about to: what is left has gone back into the queue.
+    fn settle(&self) {
+        let begun = Instant::now();
+        loop {
+            let left = self.slurm("squeue", &["-h", "-r", "-o", "%A %T %r"]);
+            // A requeued job has to wait two minutes: "BeginTime".
+            let waits = |line: &str| line.contains("PENDING") && line.contains("BeginTime");
+            if left.lines().all(waits) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{left}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// No node is out of service, and none had to fail.
+    fn is_whole(&self) {
+        assert_eq!(self.slurm("sinfo", &["-h", "-R"]).trim(), "");
+        let bad = ["-h", "-N", "-t", "drain,down,fail,maint,no_respond", "-o", "%n %T"];
+        assert_eq!(self.slurm("sinfo", &bad).trim(), "");
+        for entry in fs::read_dir(self.0.path().join("log")).unwrap().flatten() {
+            let log = String::from_utf8_lossy(&fs::read(entry.path()).unwrap_or_default()).into_owned();
+            for sign in
+                ["prolog failed", "Prolog error", "Prolog launch failure", "spank_prolog returned status"]
+            {
+                let found = log.lines().find(|line| line.contains(sign));
+                assert_eq!(found, None, "{}", entry.path().display());
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and Debian's packages: run scripts/test"]
+fn fifty_ways_to_submit_a_job_cost_no_node() {
+    let bed = Bed::up();
+    let long = "x".repeat(3000);
+    let (comment, words) =
+        (format!("--comment=routing=require {long}"), "--export=ALL,SPANK_ROUTING=require");
+    let shapes: [&[&str]; 12] = [
+        &["-N8"],
+        &["-N8", "-t1"],
+        &["-N1", "-t1"],
+        &["-N2", "--exclusive"],
+        &["-N2", "--array=1-2"],
+        &["-N2", "--no-requeue"],
+        &["-N2", "--requeue"],
+        &["-N2", "--export=NONE"],
+        &["-N2", words],
+        &["-N2", "--export=ALL,ROUTING=require,SAROUTER_SL=99,LD_PRELOAD=/none"],
+        &["-N2", &comment],
+        &["-N2", "-x", "n1", "--signal=B:KILL@1"],
+    ];
+    let (mut ways, mut taken) = (0, 0);
+    for shape in shapes {
+        for routing in [&[] as &[&str], &["--routing=default"], &["--routing=none"], &["--routing=require"]] {
+            ways += 1;
+            taken += usize::from(bed.submit(&[shape, routing].concat()).is_some());
+        }
+    }
+    assert_eq!(taken, ways, "all of these are in order");
+    // Words that are none, and who cannot wait for routes: refused at once.
+    for word in ["--routing=", "--routing=Require", "--routing=require,none", "--routing=\u{1b}[2J", &long] {
+        ways += 1;
+        let word = if word == long { format!("--routing={long}") } else { word.to_string() };
+        assert_eq!(bed.submit(&["-N8", &word]), None, "{word}");
+    }
+    for program in ["srun", "salloc"] {
+        ways += 1;
+        let output = bed.as_user(program, &["-N8", "-t1", "--routing=require", "true"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("only for sbatch"), "{program}: {said}");
+    }
+    assert!(ways >= 50, "{ways}");
+    bed.settle();
+    bed.is_whole();
+    // Those who require routes that nobody makes are in the queue, and no job of others is.
+    let queued = bed.slurm("squeue", &["-h", "-r", "-o", "%A"]);
+    assert!(queued.lines().count() >= 10, "{queued}");
+    let output = bed.as_user("srun", &["-N8", "-t1", "--routing=none", "true"]);
+    assert!(output.status.success(), "{output:?}");
+
+    // Files that hang whoever opens them, where the nodes look for a job's.
+    for (name, file) in [("SHA256SUMS", "SHA256SUMS"), ("a directory", ""), ("routing.env", "routing.env")] {
+        let id = bed.submit(&["-N8", "-t1", "--hold"]).unwrap();
+        let directory = bed.0.state().join("jobs").join(&id);
+        fs::create_dir_all(&directory).unwrap();
+        match file {
+            "" => fs::create_dir(directory.join("SHA256SUMS")).unwrap(),
+            file => {
+                run(Command::new("mkfifo").arg(directory.join(file)));
+                let sums = format!("{}  routing.env\n", "0".repeat(64));
+                if file != "SHA256SUMS" {
+                    fs::write(directory.join("SHA256SUMS"), sums).unwrap();
+                }
+            }
+        }
+        bed.slurm("scontrol", &["release", &id]);
+        bed.settle();
+        let shown = bed.slurm("scontrol", &["show", "job", &id]);
+        assert!(shown.contains("JobState=COMPLETED"), "{name}: {shown}");
+    }
+    bed.is_whole();
+}
