@@ -14,6 +14,8 @@ use crate::pass::step::View;
 
 /// Commands that may wait for the loop. More are refused at once.
 const WAITING: usize = 256;
+/// The same for commands about jobs that start or end; more wait to be put there, and none is refused.
+const JOBS: usize = 1024;
 
 /// Where the loop's answer goes. A reply to somebody who is gone is dropped.
 pub type Reply<T> = oneshot::Sender<T>;
@@ -46,13 +48,47 @@ pub enum AskError {
 
 /// The right to ask the loop. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Handle(mpsc::Sender<Command>);
+pub struct Handle {
+    questions: mpsc::Sender<Command>,
+    jobs: mpsc::Sender<Command>,
+}
+
+/// The end of the queue that the loop reads.
+#[derive(Debug)]
+pub struct Commands {
+    questions: mpsc::Receiver<Command>,
+    jobs: mpsc::Receiver<Command>,
+}
+
+impl Commands {
+    /// The next command, those about jobs first; `None` once nobody can ask any more.
+    pub async fn recv(&mut self) -> Option<Command> {
+        tokio::select! {
+            biased;
+            Some(command) = self.jobs.recv() => Some(command),
+            Some(command) = self.questions.recv() => Some(command),
+            else => None,
+        }
+    }
+}
 
 impl Handle {
     /// A queue: the handle, and the end that the loop reads.
-    pub fn new() -> (Self, mpsc::Receiver<Command>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), receiver)
+    pub fn new() -> (Self, Commands) {
+        let (questions, asked) = mpsc::channel(WAITING);
+        let (jobs, announced) = mpsc::channel(JOBS);
+        (Self { questions, jobs }, Commands { questions: asked, jobs: announced })
+    }
+
+    /// For a prolog or epilog: waits for a place in the queue instead of being refused, then for the
+    /// answer; the caller bounds the time.
+    ///
+    /// # Errors
+    /// If the loop has ended.
+    pub async fn ask_for_job<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, AskError> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(make(reply)).await.map_err(|_| AskError::Stopping)?;
+        answer.await.map_err(|_| AskError::Stopping)
     }
 
     /// Asks and waits for the answer; the caller bounds the time. `make` wraps the reply:
@@ -62,7 +98,7 @@ impl Handle {
     /// If the queue is full or the loop has ended.
     pub async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, AskError> {
         let (reply, answer) = oneshot::channel();
-        self.0.try_send(make(reply)).map_err(|e| match e {
+        self.questions.try_send(make(reply)).map_err(|e| match e {
             mpsc::error::TrySendError::Full(_) => AskError::Busy,
             mpsc::error::TrySendError::Closed(_) => AskError::Stopping,
         })?;
@@ -88,9 +124,14 @@ mod tests {
             assert_eq!(asked.await.unwrap(), Ok(()));
             for _ in 0..WAITING {
                 let (reply, _) = oneshot::channel();
-                handle.0.try_send(Command::Look(reply)).unwrap();
+                handle.questions.try_send(Command::Look(reply)).unwrap();
             }
             assert_eq!(handle.ask(Command::Look).await, Err(AskError::Busy));
+            // A prolog is not refused, and comes first.
+            let (reply, _) = oneshot::channel();
+            handle.jobs.try_send(Command::End(JobId::new("7").unwrap(), reply)).unwrap();
+            assert!(matches!(commands.recv().await, Some(Command::End(..))));
+            assert!(matches!(commands.recv().await, Some(Command::Look(_))));
             drop(commands);
             assert_eq!(handle.ask(Command::Look).await, Err(AskError::Stopping));
         });

@@ -14,15 +14,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use self::files::{InForce, JobFiles};
 use self::reload::{ConfigFile, changed, rhythm};
 use self::waiting::Waiting;
-use super::api::listen::ListenError;
+use super::api::listen::{ListenError, allow_many_files};
 use super::api::servers::Servers;
-use super::command::{Command, Handle};
+use super::command::{Command, Commands, Handle};
 use super::health::{Acknowledged, Failure, Health};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed};
@@ -83,6 +82,7 @@ pub enum ServeError {
 /// # Errors
 /// Only at the start. Later failures are logged, counted and written to the health file.
 pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Result<(), ServeError> {
+    allow_many_files();
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         // Before any socket is open: who sees one may send a signal.
@@ -124,7 +124,7 @@ struct Service {
     step: Step,
     health: Health,
     /// What others ask.
-    commands: mpsc::Receiver<Command>,
+    commands: Commands,
     /// Sockets; nothing is open for one pass.
     servers: Servers,
     /// `None` for one pass.

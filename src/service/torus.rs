@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::api::servers::Servers;
 use super::chain;
-use super::command::{Command, Handle};
+use super::command::{Command, Commands, Handle};
 use super::handoff::{Outcome, Released, StartId};
 use super::health::{Failure, Health, Stage};
 use super::look::job_source;
@@ -58,7 +57,7 @@ pub(super) struct TorusService {
     source: String,
     jobs_root: PathBuf,
     health: Health,
-    commands: mpsc::Receiver<Command>,
+    commands: Commands,
     servers: Servers,
     placing: Placing,
     /// `None` for one pass.

@@ -238,7 +238,7 @@ fn paths_that_lead_elsewhere_and_huge_bodies_are_refused_and_change_nothing() {
     // 100 MB are not read to their end.
     let mut stream = UnixStream::connect(site.path("state/api.sock")).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
-    let head = format!("POST /v1/plan HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", 100 << 20);
+    let head = format!("POST /v1/plan HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", 100 << 20);
     stream.write_all(head.as_bytes()).unwrap();
     let mut sent = 0;
     while sent < 100 << 20 && stream.write_all(&[b' '; 1 << 16]).is_ok() {
@@ -261,7 +261,7 @@ fn over_tcp(port: u16, method: &str, path: &str, token: Option<&str>) -> String 
     stream.set_read_timeout(Some(LONG)).unwrap();
     let token = token.map_or(String::new(), |t| format!("authorization: Bearer {t}\r\n"));
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{token}content-length: 0\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{token}content-length: 0\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -320,7 +320,7 @@ fn metrics_are_samples_under_their_headings() {
     let site = site();
     let serving = Serving::start(&site);
     assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    let answer = raw(&site, b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let answer = raw(&site, b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     for line in ["sarouter_healthy 1", "sarouter_epoch 1", "sarouter_jobs 1", "sarouter_fabric_cables 16"] {

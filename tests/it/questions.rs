@@ -74,6 +74,14 @@ fn caught(site: &Site, serving: &Serving) -> (UnixStream, i32) {
         loop {
             assert!(begun.elapsed() < LONG, "no process answers");
             let Some(pid) = answering(serving).difference(&before).next().copied() else { continue };
+            // Once it has bounded itself it ends with its parent.
+            let confined = || match std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")) {
+                Ok(score) => (score.trim() == "1000").then_some(true),
+                Err(_) => Some(false),
+            };
+            while confined().is_none() {
+                assert!(begun.elapsed() < LONG, "it does not bound itself");
+            }
             if kill_process(Pid::from_raw(pid).unwrap(), Signal::STOP).is_ok() {
                 let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
                 if !state.is_empty() && !state.contains(") Z") {

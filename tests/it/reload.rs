@@ -124,7 +124,7 @@ impl Connected {
 
     /// Asks once more; false if the other end has gone.
     fn answers(&mut self) -> bool {
-        let asked = self.0.get_mut().write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n");
+        let asked = self.0.get_mut().write_all(b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let mut length = 0;
         loop {
             let mut line = String::new();

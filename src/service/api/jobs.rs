@@ -6,11 +6,12 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
+use super::peer::{Caller, audit};
 use super::{Api, Ask, json};
 use crate::model::JobId;
 use crate::observe::hostlist;
@@ -71,26 +72,36 @@ async fn environment(State(api): Ask, Path(job): Path<String>) -> Result<Respons
 
 async fn start(
     State(api): Ask,
+    Extension(caller): Extension<Caller>,
     Path(job): Path<String>,
     Json(request): Json<StartRequest>,
 ) -> Result<Response, ApiError> {
     let job = JobId::new(job).map_err(ApiError::bad)?;
     let nodes = hostlist::expand(&request.nodes).map_err(ApiError::bad)?;
+    let name = job.clone();
     let said = Announcement {
         start: StartId::new(job, request.restart, nodes),
         length: request.length_seconds.map(seconds),
         patience: seconds(request.patience_seconds),
     };
-    let answer = api.handle.ask(|reply| Command::Start(said, reply));
+    let answer = api.handle.ask_for_job(|reply| Command::Start(said, reply));
     let start = match tokio::time::timeout(ROUND, answer).await {
         Ok(outcome) => Some(outcome?),
         Err(_) => None,
     };
+    if let Some(outcome) = start {
+        audit(&caller, format_args!("start of job {name}: {outcome:?}"));
+    }
     Ok(json(StartAnswer { start }))
 }
 
-async fn end(State(api): Ask, Path(job): Path<String>) -> Result<Response, ApiError> {
+async fn end(
+    State(api): Ask,
+    Extension(caller): Extension<Caller>,
+    Path(job): Path<String>,
+) -> Result<Response, ApiError> {
     let job = JobId::new(job).map_err(ApiError::bad)?;
-    api.handle.ask(|reply| Command::End(job, reply)).await?;
+    audit(&caller, format_args!("end of job {job}"));
+    api.handle.ask_for_job(|reply| Command::End(job, reply)).await?;
     Ok(json(serde_json::json!({})))
 }

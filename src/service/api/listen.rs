@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,15 +12,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
+use super::gate::Gate;
 use super::peer::{Access, Caller, Rule};
 
-/// Connections at once of those who may write: nobody else can use them up.
-const WRITERS: usize = 512;
-/// Connections at once of everybody else.
-const READERS: usize = 64;
+/// Files that the service may have open, if it is allowed to ask for so many: all connections that a
+/// [`Gate`] lets in, twice.
+const FILES: u64 = 16_384;
 /// A client must have sent the head of its request after this.
 const HEADER: Duration = Duration::from_secs(10);
 /// No connection lives longer, whatever it does.
@@ -57,9 +56,24 @@ pub fn bind(path: &Path) -> Result<UnixListener, ListenError> {
             _ => return Err(failed(io::Error::new(ErrorKind::AddrInUse, "another service listens on it"))),
         }
     }
-    let listener = UnixListener::bind(path).map_err(failed)?;
+    // That of the standard library lets as many wait to be accepted as the system allows.
+    let listener = std::os::unix::net::UnixListener::bind(path).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let listener = UnixListener::from_std(listener).map_err(failed)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(failed)?;
     Ok(listener)
+}
+
+/// Lets this process have a file for each connection; what the system does not allow is left as it is.
+pub fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(FILES, |most| most.min(FILES));
+    if limit.current.is_some_and(|now| now < wanted) {
+        limit.current = Some(wanted);
+        // Fewer connections at once, then.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
 }
 
 /// What goes for connections. Cheap to clone.
@@ -76,11 +90,11 @@ pub async fn serve_unix(listener: UnixListener, terms: watch::Receiver<Terms>) {
     let gate = Gate::default();
     let admit = |(stream, _), now: &mut Terms, terms| {
         let caller = name(&stream, &now.rule)?;
-        let permit = gate.enter(&caller)?;
+        let seat = gate.enter(&caller)?;
         let router = now.router.clone();
         Some(async move {
             serve_connection(stream, router, caller, terms).await;
-            drop(permit);
+            drop(seat);
         })
     };
     serve(move |context| listener.poll_accept(context), terms, admit).await;
@@ -142,32 +156,7 @@ fn name(stream: &UnixStream, rule: &Rule) -> Option<Caller> {
         warn!(caller = name, "refused");
         return None;
     }
-    Some(Caller { user: name.clone(), name, access })
-}
-
-/// How many connections there may be.
-#[derive(Debug)]
-pub struct Gate {
-    writers: Arc<Semaphore>,
-    readers: Arc<Semaphore>,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self { writers: Arc::new(Semaphore::new(WRITERS)), readers: Arc::new(Semaphore::new(READERS)) }
-    }
-}
-
-impl Gate {
-    /// A place, unless all are taken.
-    pub fn enter(&self, caller: &Caller) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        let places = if caller.access == Access::Write { &self.writers } else { &self.readers };
-        let permit = Arc::clone(places).try_acquire_owned().ok();
-        if permit.is_none() {
-            debug!(caller = caller.name, "too many connections");
-        }
-        permit
-    }
+    Some(Caller { user: name.clone(), name, access, on_network: false })
 }
 
 /// Serves one connection to its end, at most for `LIFE`; once the terms change, for one more answer.

@@ -27,6 +27,7 @@
 pub mod answer;
 mod cluster;
 mod epochs;
+pub mod gate;
 pub mod heavy;
 pub mod jobs;
 pub mod listen;
@@ -37,6 +38,7 @@ pub mod peer;
 pub mod picture;
 pub mod servers;
 pub mod state;
+pub mod strangers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,6 +118,7 @@ pub fn router(api: Api) -> Router {
     let write = Router::new().merge(state::write()).route_layer(middleware::from_fn(peer::writers_only));
     // These wait on purpose, and not for long.
     let waiting = jobs::write().route_layer(middleware::from_fn(peer::writers_only));
+    let waiting = with_deadline(waiting, deadline + jobs::ROUND);
     with_deadline(read.merge(write), deadline)
         .merge(waiting)
         .merge(page::router())

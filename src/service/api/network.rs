@@ -24,9 +24,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::{debug, warn};
 
 use super::answer::ApiError;
-use super::listen::{Gate, ListenError, serve, serve_connection};
+use super::listen::{ListenError, serve, serve_connection};
 use super::page;
 use super::peer::{Access, Caller};
+use super::strangers::{Strangers, Visitor};
 use crate::config::{Tcp, Tls};
 use crate::observe::secret::{self, SecretError};
 
@@ -76,15 +77,19 @@ impl Terms {
 
 /// Serves a port until the other end of `terms` is dropped, see [`serve`].
 pub async fn serve_tcp(listener: TcpListener, terms: watch::Receiver<Terms>) {
-    let gate = Gate::default();
+    let strangers = Strangers::default();
     let admit = |(stream, peer): (TcpStream, SocketAddr), now: &mut Terms, terms| {
         // What a stranger may do is known at the first request.
-        let caller = Caller { name: peer.to_string(), user: peer.ip().to_string(), access: Access::Nothing };
-        let permit = gate.enter(&caller)?;
+        let (name, user, access) = (peer.to_string(), peer.ip().to_string(), Access::Nothing);
+        let caller = Caller { name, user, access, on_network: true };
+        let visitor = strangers.let_in(peer.ip());
         let (acceptor, router) = (now.tls.as_mut().map(Acceptor::fresh), now.router.clone());
         Some(async move {
-            serve_one(stream, caller, acceptor, router, terms).await;
-            drop(permit);
+            let router = router.layer(axum::Extension(Arc::clone(&visitor)));
+            tokio::select! {
+                () = serve_one(stream, caller, acceptor, router, terms) => {}
+                () = visitor.sent_away() => {}
+            }
         })
     };
     serve(move |context| listener.poll_accept(context), terms, admit).await;
@@ -123,7 +128,10 @@ const SHORTEST: usize = 16;
 enum TokensError {
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("line {0}: expected `TOKEN read|write [TIME]`, the token of at least {SHORTEST} characters")]
+    #[error(
+        "line {0}: expected `TOKEN read|write [TIME]`, the token of at least {SHORTEST} characters or \
+         `sha256:` and the 64 digits of its digest"
+    )]
     Line(usize),
 }
 
@@ -147,13 +155,25 @@ fn parse(text: &str) -> Result<Vec<Token>, TokensError> {
                 "write" => Access::Write,
                 _ => return Err(wrong()),
             };
-            if token.len() < SHORTEST {
-                return Err(wrong());
-            }
+            let digest = match token.strip_prefix("sha256:") {
+                Some(digits) => from_hex(digits).ok_or_else(wrong)?,
+                None if token.len() < SHORTEST => return Err(wrong()),
+                None => Sha256::digest(token).into(),
+            };
             let expires = time.map(|t| t.parse().map_err(|_| wrong())).transpose()?;
-            Ok(Token { digest: Sha256::digest(token).into(), access, expires })
+            Ok(Token { digest, access, expires })
         })
         .collect()
+}
+
+/// A digest from its 64 digits.
+fn from_hex(digits: &str) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    let whole = digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    for (byte, at) in digest.iter_mut().zip((0..64).step_by(2)).filter(|_| whole) {
+        *byte = u8::from_str_radix(&digits[at..at + 2], 16).ok()?;
+    }
+    whole.then_some(digest)
 }
 
 /// What a token allows now, and which of the tokens it is, from 1. Digests are compared, each whole and
@@ -189,7 +209,14 @@ async fn by_token(file: &std::path::Path, mut request: Request, next: Next) -> R
     match allowed {
         Ok((number, access)) => {
             let user = format!("token {number}");
-            request.extensions_mut().insert(Caller { name: format!("{user} from {peer}"), user, access });
+            let name = format!("{user} from {peer}");
+            let caller = Caller { name, user, access, on_network: true };
+            let visitor = request.extensions().get::<Arc<Visitor>>();
+            if !visitor.is_some_and(|visitor| visitor.is_admitted(&caller)) {
+                let message = format!("too many connections of {}", caller.user);
+                return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).into_response();
+            }
+            request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(why) => {
@@ -268,8 +295,12 @@ mod tests {
         for wrong in ["", "0123456789abcde", "0123456789abcdef0", "# comment"] {
             assert!(access(&tokens, wrong, now).unwrap_err().contains("not known"), "{wrong}");
         }
+        // At rest its digest is enough.
+        let text = "sha256:9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f read\n";
+        assert_eq!(access(&parse(text).unwrap(), "0123456789abcdef", now), Ok((1, Access::Read)));
         for (line, text) in [
             (1, "short read"),
+            (1, "sha256:9f9f read"),
             (2, "0123456789abcdef read\n0123456789abcdef admin"),
             (1, "0123456789abcdef read soon"),
         ] {

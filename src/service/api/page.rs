@@ -7,8 +7,10 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use tracing::warn;
 
 use super::answer::ApiError;
+use super::peer::Caller;
 
 /// The files hold no secret: they need no token, only what they ask for does.
 pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
@@ -42,12 +44,83 @@ fn answer(kind: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-/// Refuses what a page of another site makes a browser send: behind a forwarded port or a reused
-/// token it would otherwise act with its owner's rights.
+/// Refuses what a page of another site makes a browser send: behind a forwarded port it would
+/// otherwise act with the rights of whoever forwards it. Such a page may even be under a name that it
+/// has made lead here (DNS rebinding); the browser then says that name in `Host`.
 pub(super) async fn own_pages_only(request: Request, next: Next) -> Response {
-    let site = request.headers().get("sec-fetch-site").map(|value| value.as_bytes());
-    match site {
-        None | Some(b"same-origin" | b"none") => next.run(request).await,
-        Some(_) => ApiError::new(StatusCode::FORBIDDEN, "not for pages of other sites").into_response(),
+    match foreign(&request) {
+        None => next.run(request).await,
+        Some(why) => {
+            let caller = request.extensions().get::<Caller>().map_or("somebody", |c| c.name.as_str());
+            warn!(caller, method = %request.method(), path = request.uri().path(), why, "refused");
+            ApiError::new(StatusCode::FORBIDDEN, why).into_response()
+        }
+    }
+}
+
+/// Why a request is not from a page of ours or a program.
+fn foreign(request: &Request) -> Option<&'static str> {
+    let headers = request.headers();
+    let all = |name: header::HeaderName| -> Vec<&str> {
+        headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?")).collect()
+    };
+    match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
+        None | Some(b"same-origin" | b"none") => {}
+        Some(_) => return Some("not for pages of other sites"),
+    }
+    let (hosts, origins) = (all(header::HOST), all(header::ORIGIN));
+    let host = match hosts[..] {
+        [] => request.uri().authority().map(|a| a.as_str()),
+        [host] if request.uri().authority().is_none_or(|a| a.as_str() == host) => Some(host),
+        _ => return Some("more than one host is named"),
+    };
+    let own = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| Some(from) == host);
+    if !origins.iter().all(|origin| own(origin)) {
+        return Some("not for pages of other sites");
+    }
+    // Over a network, each request shows a token, which no other site has.
+    let on_network = request.extensions().get::<Caller>().is_some_and(|caller| caller.on_network);
+    let known = on_network || host.is_none_or(is_this_machine);
+    (!known).then_some("the host must be localhost or an address")
+}
+
+/// Whether a name leads to this machine without asking anybody.
+fn is_this_machine(host: &str) -> bool {
+    let port =
+        |text: &str| text.is_empty() || text.strip_prefix(':').is_some_and(|p| p.parse::<u16>().is_ok());
+    if let Some((address, rest)) = host.strip_prefix('[').and_then(|h| h.split_once(']')) {
+        return address.parse::<std::net::Ipv6Addr>().is_ok() && port(rest);
+    }
+    let name = host.split(':').next().unwrap_or_default();
+    let known = name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok();
+    known && port(&host[name.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_nobody_can_bend_are_this_machine() {
+        for host in ["localhost", "LocalHost:8080", "127.0.0.1", "10.1.2.3:80", "[::1]", "[::1]:8080"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.com",
+            "localhost.evil.com",
+            "evil.com:80",
+            "127.0.0.1.evil.com",
+            "localhost:80.evil.com",
+            "[::1].evil.com",
+            "[::1",
+            "localhost:",
+            "127.1",
+            "1.2.3.4:99999",
+            "localhost@evil.com",
+            "?",
+        ] {
+            assert!(!is_this_machine(host), "{host}");
+        }
     }
 }

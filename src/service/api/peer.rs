@@ -4,7 +4,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::answer::ApiError;
 use crate::config;
@@ -29,6 +29,13 @@ pub struct Caller {
     pub user: String,
     /// What they may do.
     pub access: Access,
+    /// Whether they come over a network, and so have shown a token with each request.
+    pub on_network: bool,
+}
+
+/// Says who changed what, for whoever reads the log later.
+pub fn audit(caller: &Caller, what: std::fmt::Arguments<'_>) {
+    info!(caller = caller.name, "audit: {what}");
 }
 
 /// The rule of a unix socket.

@@ -1,13 +1,14 @@
 //! How the service is, and a look at once.
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use chrono::Utc;
 use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
+use super::peer::{Caller, audit};
 use super::{Api, Ask, json};
 use crate::service::command::Command;
 use crate::service::health::{Health, PATIENCE};
@@ -38,7 +39,8 @@ async fn health(State(api): Ask) -> Result<Response, ApiError> {
     Ok(json(HealthAnswer { healthy: problems.is_empty(), problems, health }))
 }
 
-async fn look(State(api): Ask) -> Result<Response, ApiError> {
+async fn look(State(api): Ask, Extension(caller): Extension<Caller>) -> Result<Response, ApiError> {
+    audit(&caller, format_args!("look"));
     api.handle.ask(Command::Look).await?;
     Ok(json(serde_json::json!({})))
 }

@@ -86,26 +86,46 @@ impl JobFiles {
     }
 }
 
+/// What a directory was written for: the same again would be the same bytes.
+type Written = (StartId, Outcome, Option<u64>);
+
 fn work(root: &Path, queue: &Receiver<Work>) {
-    let mut written: BTreeMap<JobId, DateTime<Utc>> = BTreeMap::new();
+    let mut written: BTreeMap<JobId, (DateTime<Utc>, Option<Written>)> = BTreeMap::new();
     while let Ok(work) = queue.recv() {
         let done = match work {
+            // Many prologs at once wait for their directories longer than they wait for an answer, and ask
+            // again: if each time were written, those that ask would stay behind for ever.
+            Work::Start { start, outcome, in_force, then }
+                if written.get(&start.job).is_some_and(|(_, what)| {
+                    let epoch = in_force.as_ref().map(|in_force| in_force.epoch);
+                    what.as_ref().is_some_and(|what| *what == (start.clone(), outcome, epoch))
+                }) =>
+            {
+                answer(then, outcome);
+                Ok(())
+            }
             Work::Start { start, outcome, in_force, then } => {
                 let environment = environment(&start.nodes, outcome, in_force.as_deref());
                 let done = match environment {
                     Some(environment) => {
-                        written.insert(start.job.clone(), Utc::now());
-                        job::publish(root, &start.job, &environment)
+                        let done = job::publish(root, &start.job, &environment);
+                        let epoch = in_force.as_ref().map(|in_force| in_force.epoch);
+                        let what = done.is_ok().then(|| (start.clone(), outcome, epoch));
+                        written.insert(start.job.clone(), (Utc::now(), what));
+                        done
                     }
                     None => Ok(()),
                 };
                 answer(then, outcome);
                 done
             }
-            Work::End(id) => job::remove(root, &id),
+            Work::End(id) => {
+                written.remove(&id);
+                job::remove(root, &id)
+            }
             Work::Sweep(jobs, asked) => {
                 // The answer may be older than a job that starts now.
-                written.retain(|_, time| *time > asked - JUST_NOW);
+                written.retain(|_, (time, _)| *time > asked - JUST_NOW);
                 let gone = |id: &&JobId| !jobs.contains(*id) && !written.contains_key(*id);
                 job::published(root)
                     .and_then(|found| found.iter().filter(gone).try_for_each(|id| job::remove(root, id)))

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn caller(user: &str, access: Access) -> Caller {
-        Caller { name: user.into(), user: user.into(), access }
+        Caller { name: user.into(), user: user.into(), access, on_network: false }
     }
 
     /// What is there without waiting.
