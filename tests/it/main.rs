@@ -42,4 +42,5 @@ mod spread;
 mod step;
 mod store;
 mod survive;
+mod units;
 mod verify;

@@ -44,7 +44,7 @@ ip address add 192.0.2.1/32 dev lo
 preload=$(ls /usr/lib/*/umad2sim/libumad2sim.so)
 simulated="Environment=LD_PRELOAD=$preload SIM_HOST=n1"
 mkdir -p /etc/systemd/system/sarouter-fabric.service.d /run/sim /etc/slurm
-printf '[Service]\n%s\nWorkingDirectory=/run/sarouter-fabric\n' "$simulated" \
+printf '[Service]\n%s\nRestrictAddressFamilies=AF_INET\nIPAddressDeny=\n' "$simulated" \
     >/etc/systemd/system/sarouter-fabric.service.d/simulated.conf
 printf '[Service]\n%s\nWorkingDirectory=/run/sim\nExecStart=/usr/sbin/opensm\n' "$simulated" \
     >/etc/systemd/system/opensm.service
