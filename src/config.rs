@@ -65,6 +65,13 @@ pub struct State {
 pub enum FabricSource {
     /// A file, or a generated spec, as `--fabric` takes it.
     Source(String),
+    /// What OpenSM sees: a file that the plugin writes, `opensm-fabric.PORT.ibnetdiscover`.
+    OpenSm {
+        /// The plugin's status file: it says by which port the OpenSM works that is master.
+        status_file: PathBuf,
+        /// Where the plugin writes: the state directory.
+        directory: PathBuf,
+    },
     /// A command that prints the fabric, such as `ibnetdiscover`.
     Command {
         /// Program and arguments; not empty.

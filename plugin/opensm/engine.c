@@ -2,26 +2,53 @@
 #include "plugin.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Whether packets for every host arrive, from every switch with hosts; if not, why. */
+static bool covers(const struct fit *fit, char *why)
+{
+	why[0] = '\0';
+	if (fit->uncovered_hosts > 0)
+		snprintf(why, HANDOFF_WHY,
+			 "it does not know the switches of %llu LIDs of hosts, such as that of port 0x%016llx",
+			 (unsigned long long)fit->uncovered_hosts, (unsigned long long)fit->uncovered_guid);
+	else if (fit->stranded_pairs > 0 && fit->lost_entries > 0)
+		snprintf(why, HANDOFF_WHY,
+			 "%llu entries rely on cables or switches that are not there, such as at switch 0x%016llx port %u",
+			 (unsigned long long)fit->lost_entries, (unsigned long long)fit->lost_guid, fit->lost_port);
+	else if (fit->stranded_pairs > 0)
+		snprintf(why, HANDOFF_WHY, "it has no way from switch 0x%016llx to the host with LID %u, nor for %llu others",
+			 (unsigned long long)fit->stranded_guid, fit->stranded_lid,
+			 (unsigned long long)fit->stranded_pairs - 1);
+	return why[0] == '\0';
+}
 
 /* Whether an epoch may come into force on the fabric as it is. */
 static bool may_take(const struct plugin *p, const struct handoff *h, const struct fit *fit, char *why)
 {
 	const osm_subn_opt_t *opt = &p->osm->subn.opt;
-	bool lossless = p->tables != NULL || p->options.decline_on_loss;
-	why[0] = '\0';
-	if (h->layers_used > 1 && !opt->qos)
-		snprintf(why, HANDOFF_WHY, "it needs %u layers and opensm.conf does not say qos TRUE", h->layers_used);
-	else if (h->layers_used > fit->data_vls)
-		snprintf(why, HANDOFF_WHY, "it needs %u layers and a cable has %u VLs", h->layers_used, fit->data_vls);
-	else if (lossless && fit->lost_entries > 0)
-		snprintf(why, HANDOFF_WHY,
-			 "%llu entries rely on cables or switches that are not there, such as at switch 0x%016llx port %u",
-			 (unsigned long long)fit->lost_entries, (unsigned long long)fit->lost_guid, fit->lost_port);
+	if (!covers(fit, why))
+		return false;
+	const char *what = h->lane_rows != NULL ? "lanes" : "layers";
+	unsigned vls = handoff_vls(h);
+	if (vls > 1 && !opt->qos)
+		snprintf(why, HANDOFF_WHY, "it needs %u %s and opensm.conf does not say qos TRUE", vls, what);
+	else if (vls > fit->data_vls)
+		snprintf(why, HANDOFF_WHY, "it needs %u %s and a cable has %u VLs", vls, what, fit->data_vls);
 	else if (p->tables != NULL && fit->uncovered_lids > p->uncovered)
 		snprintf(why, HANDOFF_WHY, "it does not know the switches of %llu LIDs, the epoch in force misses %llu",
 			 (unsigned long long)fit->uncovered_lids, (unsigned long long)p->uncovered);
 	return why[0] == '\0';
+}
+
+/*
+ * Whether the tables in force may stay on the fabric as it is: with on_loss=hold they do in spite
+ * of cables that are gone, but never without hosts that have come.
+ */
+static bool may_stay(const struct plugin *p, const struct fit *fit, char *why)
+{
+	return covers(fit, why) || (p->options.hold_on_loss && fit->uncovered_hosts == 0);
 }
 
 /* Gives a candidate back that was not taken, unless a newer one has come meanwhile. */
@@ -72,19 +99,21 @@ static int serve(struct plugin *p)
 	if (h == NULL)
 		return -1;
 	struct fit fit;
+	char why[HANDOFF_WHY] = "no memory";
 	bool made = fit_make(&fit, h, &p->osm->subn);
-	bool declined = !made || (p->options.decline_on_loss && fit.lost_entries > 0);
+	bool declined = !made || !may_stay(p, &fit, why);
 	if (made)
 		p->uncovered = fit.uncovered_lids;
 	pthread_mutex_lock(&p->mutex);
 	if (declined) {
-		status_refuse(&p->fit_refusal, h->epoch,
-			     made ? "a cable or switch in use is gone" : "no memory");
+		status_refuse(&p->fit_refusal, h->epoch, why);
 		p->status_due = true;
 	} else {
 		p->built = (struct status_tables){.generation = h->epoch,
 						  .layers = h->layers_used,
+						  .lanes = h->lanes,
 						  .lost_entries = fit.lost_entries,
+						  .stranded_pairs = fit.stranded_pairs,
 						  .uncovered_lids = fit.uncovered_lids,
 						  .guest_lids = fit.guest_lids};
 		memcpy(p->built.fingerprint, h->fingerprint, sizeof(h->fingerprint));
@@ -98,10 +127,28 @@ static int serve(struct plugin *p)
 	return declined ? -1 : 0;
 }
 
+/* After a discovery: what it found, for our thread to write. */
+static void note_fabric(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	bool swept = p->swept;
+	p->swept = false;
+	pthread_mutex_unlock(&p->mutex);
+	char *text = swept ? fabric_text(&p->osm->subn) : NULL;
+	if (text == NULL)
+		return;
+	pthread_mutex_lock(&p->mutex);
+	free(p->fabric);
+	p->fabric = text;
+	pthread_mutex_unlock(&p->mutex);
+	wake_thread(p);
+}
+
 /* Never positive: OpenSM would then write its own tables under our name. */
 static int build_fwd_tables(void *context)
 {
 	struct plugin *p = context;
+	note_fabric(p);
 	try_candidate(p);
 	return serve(p);
 }
@@ -117,13 +164,28 @@ static uint8_t path_sl(void *context, uint8_t hint, const ib_net16_t slid, const
 	return layer == HANDOFF_NO_LAYER ? hint : layer;
 }
 
-/* The layer is the SL is the VL, whatever the site configured for the SLs that we use. */
+/*
+ * Without a lane map the layer is the SL is the VL, whatever the site configured for the SLs that we
+ * use. With one the switches choose by in and out port; on a host's own cable nothing can wait in a
+ * circle, so there the site's settings stay.
+ */
 static void update_sl2vl(void *context, osm_physp_t *port, uint8_t in, uint8_t out, ib_slvl_table_t *t)
 {
 	const struct plugin *p = context;
-	(void)port, (void)in, (void)out;
-	for (uint8_t sl = 0; p->tables != NULL && sl < p->tables->layers_used; sl++)
-		ib_slvl_table_set(t, sl, sl);
+	const struct handoff *h = p->tables;
+	if (h == NULL)
+		return;
+	if (h->lane_rows == NULL) {
+		for (uint8_t sl = 0; sl < h->layers_used; sl++)
+			ib_slvl_table_set(t, sl, sl);
+		return;
+	}
+	if (port->p_node->sw == NULL)
+		return;
+	int64_t s = handoff_find_switch(h, cl_ntoh64(osm_node_get_node_guid(port->p_node)));
+	const uint8_t *row = s < 0 ? NULL : handoff_lane_row(h, (uint32_t)s, in, out);
+	for (uint8_t sl = 0; row != NULL && sl < HANDOFF_SLS; sl++)
+		ib_slvl_table_set(t, sl, row[sl]);
 }
 
 int engine_setup(struct osm_routing_engine *engine, osm_opensm_t *osm)

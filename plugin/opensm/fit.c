@@ -54,6 +54,7 @@ static bool locate(struct fit *fit, const struct handoff *h, const osm_port_t *p
 		}
 		target->dest = h->terminals + (uint32_t)s;
 		target->last_port = 0;
+		target->host = false;
 		return true;
 	}
 	const osm_physp_t *far = port->p_physp->p_remote_physp;
@@ -63,8 +64,11 @@ static bool locate(struct fit *fit, const struct handoff *h, const osm_port_t *p
 	int64_t home = handoff_find_switch(h, cl_ntoh64(osm_node_get_node_guid(far->p_node)));
 	if (home < 0) {
 		fit->uncovered_lids += lids;
+		fit->uncovered_hosts += lids;
+		fit->uncovered_guid = cl_ntoh64(osm_port_get_guid(port));
 		return false;
 	}
+	target->host = true;
 	target->last_port = far->port_num;
 	int64_t t = handoff_find_terminal(h, cl_ntoh64(osm_port_get_guid(port)));
 	if (t >= 0 && h->terminal[t].sw == home && h->terminal[t].port == far->port_num) {
@@ -124,6 +128,66 @@ static void count_lost(struct fit *fit, const struct handoff *h)
 	}
 }
 
+/* The next switch on the way to a target; `s` itself at its end; -1 if there is none. */
+static int64_t step(const struct fit *fit, const struct handoff *h, uint32_t s, const struct fit_target *target)
+{
+	if (s == handoff_home(h, target->dest))
+		return s;
+	bool lost;
+	uint8_t port = egress(fit, h, s, target, &lost);
+	if (port == OSM_NO_PATH || fit->sw[s] == NULL)
+		return -1;
+	const struct handoff_cable *cable = &h->cable[h->cable_at[(size_t)s * 256 + port]];
+	return cable->a == s ? cable->b : cable->a;
+}
+
+/*
+ * Counts the switches with hosts from which packets for a target do not arrive. `known[s]` is
+ * 2 * round once packets are known to arrive from s and 2 * round + 1 once they are known not to;
+ * it need not be cleared between targets. Each switch is stepped over twice at most: the tables
+ * have no loops, the parser saw to that.
+ */
+static void count_stranded(struct fit *fit, const struct handoff *h, const struct fit_target *target,
+			   const uint8_t *with_hosts, uint32_t *known, uint32_t round)
+{
+	for (uint32_t start = 0; start < h->switches; start++) {
+		if (!with_hosts[start])
+			continue;
+		int64_t at = start, next;
+		while (known[at] / 2 != round && (next = step(fit, h, (uint32_t)at, target)) != at && next >= 0)
+			at = next;
+		bool arrives = known[at] / 2 == round ? known[at] % 2 == 0
+						      : (uint32_t)at == handoff_home(h, target->dest);
+		uint32_t mark = 2 * round + !arrives;
+		for (int64_t on = start; on >= 0 && known[on] / 2 != round;) {
+			next = step(fit, h, (uint32_t)on, target);
+			known[on] = mark;
+			on = next;
+		}
+		if (arrives)
+			continue;
+		fit->stranded_pairs += 1u + target->last_lid - target->first_lid;
+		fit->stranded_guid = h->sw[start].guid;
+		fit->stranded_lid = target->first_lid;
+	}
+}
+
+static bool find_stranded(struct fit *fit, const struct handoff *h)
+{
+	uint8_t *with_hosts = calloc(h->switches, sizeof(*with_hosts));
+	uint32_t *known = calloc(h->switches, sizeof(*known));
+	bool made = with_hosts != NULL && known != NULL;
+	for (size_t i = 0; made && i < fit->targets; i++)
+		if (fit->target[i].host)
+			with_hosts[handoff_home(h, fit->target[i].dest)] = 1;
+	for (size_t i = 0; made && i < fit->targets; i++)
+		if (fit->target[i].host)
+			count_stranded(fit, h, &fit->target[i], with_hosts, known, (uint32_t)i + 1);
+	free(with_hosts);
+	free(known);
+	return made;
+}
+
 bool fit_make(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
 {
 	memset(fit, 0, sizeof(*fit));
@@ -135,7 +199,7 @@ bool fit_make(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
 	find_cables(fit, h, subn);
 	find_targets(fit, h, subn);
 	count_lost(fit, h);
-	return true;
+	return find_stranded(fit, h);
 }
 
 static void note_lids(const struct fit *fit, const struct handoff *h, struct fit_lid *lids)

@@ -14,6 +14,7 @@
 struct fit_target {
 	uint16_t first_lid, last_lid;
 	uint32_t dest;     /* whose column of the tables it gets */
+	bool host;
 	uint8_t last_port; /* of the home switch */
 };
 
@@ -25,6 +26,11 @@ struct fit {
 	unsigned data_vls;          /* of the weakest cable that is there */
 	uint64_t lost_entries;      /* see plugin/README.md, "The status file" */
 	uint64_t uncovered_lids, guest_lids;
+	uint64_t uncovered_hosts;   /* of the uncovered LIDs */
+	uint64_t uncovered_guid;    /* if there are any: the port of one of them */
+	uint64_t stranded_pairs;    /* switch with hosts, LID of a host: no way from one to the other */
+	uint64_t stranded_guid;     /* if there are any: the switch of one of them */
+	uint16_t stranded_lid;
 	uint64_t lost_guid;         /* if there are lost entries: where one of them is */
 	uint8_t lost_port;
 };

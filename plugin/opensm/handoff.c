@@ -3,124 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEADER = 128, RECORD = 16, NAME_AT = 80, MAX_DESTS = 49151, MAX_LAYERS = 15 };
+#include "bytes.h"
+#include "layout.h"
 
-static const uint8_t magic[8] = {0x89, 'S', 'A', 'R', 'L', 'F', 'T', '\n'};
-
-__attribute__((format(printf, 2, 3))) static bool refuse(char *why, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vsnprintf(why, HANDOFF_WHY, format, args);
-	va_end(args);
-	return false;
-}
-
-static uint64_t little_endian(const uint8_t *p, size_t bytes)
-{
-	uint64_t value = 0;
-	while (bytes-- > 0)
-		value = value << 8 | p[bytes];
-	return value;
-}
-
-static bool all_zero(const uint8_t *p, size_t bytes)
-{
-	while (bytes-- > 0)
-		if (p[bytes] != 0)
-			return false;
-	return true;
-}
-
-/* crc_table[k][b]: what byte b, followed by k zero bytes, adds to the remainder. */
-static uint64_t crc_table[8][256];
-
-static void crc_init(void)
-{
-	for (unsigned byte = 0; byte < 256; byte++) {
-		uint64_t rest = byte;
-		for (int bit = 0; bit < 8; bit++)
-			rest = rest >> 1 ^ (rest & 1 ? 0xC96C5795D7870F42ull : 0);
-		crc_table[0][byte] = rest;
-	}
-	for (int k = 1; k < 8; k++)
-		for (unsigned byte = 0; byte < 256; byte++) {
-			uint64_t before = crc_table[k - 1][byte];
-			crc_table[k][byte] = before >> 8 ^ crc_table[0][before & 0xFF];
-		}
-}
-
-uint64_t handoff_crc64(const uint8_t *bytes, size_t size)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	uint64_t rest = UINT64_MAX;
-
-	pthread_once(&once, crc_init);
-	for (; size >= 8; size -= 8, bytes += 8) {
-		uint64_t sum = 0;
-		for (int i = 0; i < 8; i++)
-			sum ^= crc_table[7 - i][(bytes[i] ^ rest >> 8 * i) & 0xFF];
-		rest = sum;
-	}
-	for (; size > 0; size--, bytes++)
-		rest = rest >> 8 ^ crc_table[0][(*bytes ^ rest) & 0xFF];
-	return ~rest;
-}
-
-/* Reads the fixed part and checks that the file is as long as it says, and undamaged. */
-static bool parse_header(struct handoff *h, const uint8_t *file, size_t size, char *why)
-{
-	if (size < sizeof(magic) || memcmp(file, magic, sizeof(magic)) != 0)
-		return refuse(why, "it does not start with the magic of a hand-off file");
-	if (size < HEADER)
-		return refuse(why, "it is cut short: %zu bytes", size);
-	if (little_endian(file + 8, 4) != 1 || little_endian(file + 12, 4) != HEADER)
-		return refuse(why, "it has another version: %u", (unsigned)little_endian(file + 8, 4));
-	h->epoch = little_endian(file + 24, 8);
-	memcpy(h->fingerprint, file + 32, sizeof(h->fingerprint));
-	h->switches = (uint32_t)little_endian(file + 64, 4);
-	h->terminals = (uint32_t)little_endian(file + 68, 4);
-	h->cables = (uint32_t)little_endian(file + 72, 4);
-	h->layers_used = file[76];
-	if (h->switches == 0 || h->switches > MAX_DESTS || h->terminals > MAX_DESTS - h->switches ||
-	    h->cables > 127 * h->switches)
-		return refuse(why, "impossible sizes: %u switches, %u terminals, %u cables", h->switches,
-			      h->terminals, h->cables);
-
-	/* No overflow: at most 49151 destinations and 127 * 49151 cables. */
-	size_t dests = (size_t)h->terminals + h->switches;
-	size_t content = HEADER + RECORD * (dests + h->cables) + 2 * dests * h->switches;
-	size_t wanted = (content + 7) / 8 * 8 + 8;
-	if (wanted != size || little_endian(file + 16, 8) != size)
-		return refuse(why, "it has %zu bytes and should have %zu", size, wanted);
-	if (handoff_crc64(file, size - 8) != little_endian(file + size - 8, 8))
-		return refuse(why, "its checksum is wrong");
-	if (h->epoch == 0 || h->layers_used > MAX_LAYERS)
-		return refuse(why, "impossible epoch or number of layers");
-	if (!all_zero(file + 77, 3) || !all_zero(file + 112, 16) || !all_zero(file + content, size - 8 - content))
-		return refuse(why, "a reserved byte is not zero");
-
-	memcpy(h->engine, file + NAME_AT, 32);
-	size_t length = strnlen(h->engine, 32);
-	if (length == 0 || !all_zero(file + NAME_AT + length, 32 - length))
-		return refuse(why, "the engine has no proper name");
-	/* The name goes into logs. */
-	for (size_t i = 0; i < length; i++)
-		if (h->engine[i] < 0x20 || h->engine[i] > 0x7E)
-			return refuse(why, "the engine has no proper name");
-	h->ports = file + HEADER + RECORD * (dests + h->cables);
-	h->layers = h->ports + dests * h->switches;
-	return true;
-}
+enum { RECORD = LAYOUT_RECORD, MAX_VL = 14 };
 
 static bool parse_switches(struct handoff *h, const uint8_t *p, char *why)
 {
@@ -253,13 +144,47 @@ static bool check_trees(const struct handoff *h, char *why)
 	return good;
 }
 
-static bool parse_rest(struct handoff *h, const uint8_t *file, uint8_t *taken, char *why)
+/* The rows, and for each switch which of them each pair of its ports has. */
+static bool parse_lanes(struct handoff *h, const struct layout *layout, char *why)
 {
-	const uint8_t *switches = file + HEADER;
-	const uint8_t *terminals = switches + (size_t)RECORD * h->switches;
-	const uint8_t *cables = terminals + (size_t)RECORD * h->terminals;
-	return parse_switches(h, switches, why) && parse_terminals(h, terminals, taken, why) &&
-	       parse_cables(h, cables, taken, why) && check_layers(h, why) && check_trees(h, why);
+	if (layout->at[LAYOUT_LANE_ROWS] == NULL)
+		return true;
+	size_t rows = layout->size[LAYOUT_LANE_ROWS] / HANDOFF_SLS, turns = 0;
+	if (rows == 0 || rows > 65535 || layout->size[LAYOUT_LANE_ROWS] % HANDOFF_SLS != 0)
+		return refuse(why, "%zu bytes of lane rows", layout->size[LAYOUT_LANE_ROWS]);
+	h->lane_start = calloc(h->switches, sizeof(*h->lane_start));
+	if (h->lane_start == NULL)
+		return refuse(why, "no memory");
+	for (uint32_t s = 0; s < h->switches; s++) {
+		h->lane_start[s] = turns;
+		turns += (h->sw[s].ports + 1u) * (h->sw[s].ports + 1u);
+	}
+	if (layout->size[LAYOUT_LANE_INDEX] != 2 * turns)
+		return refuse(why, "lanes of %zu pairs of ports, there are %zu",
+			      layout->size[LAYOUT_LANE_INDEX] / 2, turns);
+	h->lane_rows = layout->at[LAYOUT_LANE_ROWS];
+	h->lane_index = layout->at[LAYOUT_LANE_INDEX];
+	for (size_t i = 0; i < rows * HANDOFF_SLS; i++) {
+		if (h->lane_rows[i] > MAX_VL)
+			return refuse(why, "lane row number %zu has VL %u", i / HANDOFF_SLS, h->lane_rows[i]);
+		if (h->lane_rows[i] >= h->lanes)
+			h->lanes = (uint8_t)(h->lane_rows[i] + 1);
+	}
+	for (size_t i = 0; i < turns; i++)
+		if (little_endian(h->lane_index + 2 * i, 2) >= rows)
+			return refuse(why, "lane row number %u, there are %zu",
+				      (unsigned)little_endian(h->lane_index + 2 * i, 2), rows);
+	return true;
+}
+
+static bool parse_rest(struct handoff *h, const struct layout *layout, uint8_t *taken, char *why)
+{
+	h->ports = layout->at[LAYOUT_PORTS];
+	h->layers = layout->at[LAYOUT_LAYERS];
+	return parse_switches(h, layout->at[LAYOUT_SWITCHES], why) &&
+	       parse_terminals(h, layout->at[LAYOUT_TERMINALS], taken, why) &&
+	       parse_cables(h, layout->at[LAYOUT_CABLES], taken, why) && check_layers(h, why) &&
+	       check_trees(h, why) && parse_lanes(h, layout, why);
 }
 
 /* An array that may have no elements. */
@@ -277,7 +202,8 @@ struct handoff *handoff_parse(uint8_t *file, size_t size, char why[HANDOFF_WHY])
 		return NULL;
 	}
 	h->file = file;
-	bool good = parse_header(h, file, size, why);
+	struct layout layout;
+	bool good = layout_parse(&layout, h, file, size, why);
 	if (good) {
 		uint8_t *taken = array((size_t)h->switches * 256, 1);
 		h->sw = array(h->switches, sizeof(*h->sw));
@@ -286,13 +212,22 @@ struct handoff *handoff_parse(uint8_t *file, size_t size, char why[HANDOFF_WHY])
 		h->cable_at = array((size_t)h->switches * 256, sizeof(*h->cable_at));
 		good = taken != NULL && h->sw != NULL && h->terminal != NULL && h->cable != NULL &&
 		       h->cable_at != NULL;
-		good = good ? parse_rest(h, file, taken, why) : refuse(why, "no memory");
+		good = good ? parse_rest(h, &layout, taken, why) : refuse(why, "no memory");
 		free(taken);
 	}
 	if (good)
 		return h;
 	handoff_free(h);
 	return NULL;
+}
+
+const uint8_t *handoff_lane_row(const struct handoff *h, uint32_t sw, unsigned in, unsigned out)
+{
+	unsigned ports = h->sw[sw].ports;
+	if (in > ports || out > ports)
+		return h->lane_rows;
+	size_t turn = h->lane_start[sw] + (size_t)in * (ports + 1) + out;
+	return h->lane_rows + HANDOFF_SLS * little_endian(h->lane_index + 2 * turn, 2);
 }
 
 /* Read, not mapped: a mapped file that is cut short while we look at it would end OpenSM. */
@@ -336,6 +271,7 @@ void handoff_free(struct handoff *h)
 	free(h->terminal);
 	free(h->cable);
 	free(h->cable_at);
+	free(h->lane_start);
 	free(h->file);
 	free(h);
 }

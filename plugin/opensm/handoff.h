@@ -13,6 +13,7 @@
 #define HANDOFF_UNREACHABLE 255 /* port: this switch cannot reach this destination */
 #define HANDOFF_NO_LAYER 255    /* layer: no route starts here */
 #define HANDOFF_NO_CABLE UINT32_MAX
+#define HANDOFF_SLS 16          /* VLs in a lane row */
 #define HANDOFF_MAX_FILE (1ull << 30)
 
 struct handoff_switch {
@@ -49,7 +50,11 @@ struct handoff {
 	uint32_t *cable_at;                /* [switches * 256]: the cable at a port, or NO_CABLE */
 	const uint8_t *ports;              /* [switches * dests], raw */
 	const uint8_t *layers;             /* [switches * dests], raw */
-	uint8_t *file;                     /* what the two lie in */
+	uint8_t lanes;                     /* VLs that the lane map needs; 0: there is none */
+	const uint8_t *lane_rows;          /* [rows * SLS], raw; NULL: there is no lane map */
+	const uint8_t *lane_index;         /* row of each pair of ports, raw */
+	size_t *lane_start;                /* [switches]: its first pair */
+	uint8_t *file;                     /* what all that is raw lies in */
 };
 
 /* Room for a reason, in words. */
@@ -86,6 +91,18 @@ static inline uint32_t handoff_home(const struct handoff *h, uint32_t dest)
 {
 	return dest < h->terminals ? h->terminal[dest].sw : dest - h->terminals;
 }
+
+/* VLs a cable must have: those of the lane map, or the layers. */
+static inline uint8_t handoff_vls(const struct handoff *h)
+{
+	return h->lane_rows != NULL ? h->lanes : h->layers_used;
+}
+
+/*
+ * The VLs by SL of packets that come by `in`, 0 for those of the switch itself, and go by `out`.
+ * Only if there is a lane map. Ports that the tables do not know have the first row.
+ */
+const uint8_t *handoff_lane_row(const struct handoff *h, uint32_t sw, unsigned in, unsigned out);
 
 /* Index of the switch or terminal with this GUID, or -1. O(log n). */
 int64_t handoff_find_switch(const struct handoff *h, uint64_t guid);

@@ -23,6 +23,16 @@ static void print_rows(const char *what, const struct handoff *h, const uint8_t 
 	}
 }
 
+static void print_lanes(const struct handoff *h)
+{
+	for (uint32_t s = 0; h->lane_rows != NULL && s < h->switches; s++)
+		for (unsigned in = 0; in <= h->sw[s].ports; in++)
+			for (unsigned out = 0; out <= h->sw[s].ports; out++) {
+				printf("lanes %u %u %u ", s, in, out);
+				print_hex(handoff_lane_row(h, s, in, out), HANDOFF_SLS);
+			}
+}
+
 int main(int argc, char **argv)
 {
 	char why[HANDOFF_WHY];
@@ -47,6 +57,7 @@ int main(int argc, char **argv)
 		       h->cable[c].b_port);
 	print_rows("ports", h, h->ports);
 	print_rows("layers", h, h->layers);
+	print_lanes(h);
 	handoff_free(h);
 	return 0;
 }

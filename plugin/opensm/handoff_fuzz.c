@@ -64,9 +64,10 @@ static void mutate(uint8_t *file, size_t *size)
 	case 1:
 		file[at] = (uint8_t)next_random();
 		break;
-	case 2: /* header fields are few: aim at them */
-		if (*size >= 128)
-			put_little_endian(file + 8 + 4 * below(18), odd_number(), below(2) == 0 ? 4 : 8);
+	case 2: /* fields of the header and its sections are few: aim at them */
+		if (*size >= 128 + 7 * 32 + 8)
+			put_little_endian(file + 8 + 4 * below(74), odd_number(),
+					  below(2) == 0 ? 4 : 8);
 		break;
 	case 3:
 		*size = below(*size + 1);

@@ -27,8 +27,8 @@ static bool take(struct options *options, const char *word)
 		return take_path(options->status, word + 7);
 	if (strncmp(word, "heartbeat=", 10) == 0)
 		return take_seconds(&options->heartbeat, word + 10);
-	options->decline_on_loss = strcmp(word, "on_loss=decline") == 0;
-	return options->decline_on_loss || strcmp(word, "on_loss=hold") == 0;
+	options->hold_on_loss = strcmp(word, "on_loss=hold") == 0;
+	return options->hold_on_loss || strcmp(word, "on_loss=decline") == 0;
 }
 
 bool options_parse(struct options *options, const char *text, char wrong[PATH_MAX])
@@ -44,7 +44,5 @@ bool options_parse(struct options *options, const char *text, char wrong[PATH_MA
 		snprintf(wrong, PATH_MAX, "%s", word);
 	}
 	free(copy);
-	if (good && options->status[0] == '\0')
-		good = snprintf(options->status, PATH_MAX, "%s/opensm-status.json", options->state) < PATH_MAX;
 	return good;
 }

@@ -6,9 +6,10 @@
 #include <stdbool.h>
 
 struct options {
-	char state[PATH_MAX], status[PATH_MAX];
+	char state[PATH_MAX];
+	char status[PATH_MAX]; /* empty: in `state`, with the port's GUID in its name */
 	unsigned heartbeat;
-	bool decline_on_loss;
+	bool hold_on_loss;
 };
 
 /* Parses; `text` may be NULL. Returns false and the word that cannot be used. */

@@ -15,19 +15,11 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/stat.h>
 
+#include "fabric.h"
+#include "file.h"
 #include "options.h"
 #include "status.h"
-
-/* Which file the path led to when we looked. */
-struct file_id {
-	bool there;
-	dev_t dev;
-	ino_t ino;
-	off_t size;
-	struct timespec changed;
-};
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -46,11 +38,18 @@ struct plugin {
 	struct status status;                /* (m) */
 	bool status_due;                     /* (m) */
 	enum { NOT_UP, UP_ONCE, SETTLED } bring_up; /* (m) */
+	bool swept;                          /* (m) OpenSM has discovered the fabric since we looked at it */
+	char *fabric;                        /* (m) what it then was, until it is written; or NULL */
 	bool stop;                           /* (m) */
 
 	pthread_t thread;
 	int wake, notify; /* eventfd, inotify (or -1) */
 	struct file_id seen;
+	char *fabric_written;       /* or NULL */
+	int fabric_error;           /* of the last writing, told already */
+	struct file_id status_seen; /* as we wrote it last */
+	bool rival;                 /* somebody else writes it, too */
+	int status_error;           /* of the last writing, told already */
 };
 
 /* Registered with OpenSM: the engine's functions. */

@@ -46,6 +46,13 @@ static void note_subnet_up(struct plugin *p)
 	pthread_mutex_unlock(&p->mutex);
 }
 
+static void note_sweep(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	p->swept = true;
+	pthread_mutex_unlock(&p->mutex);
+}
+
 static void report(void *context, osm_epi_event_id_t event, void *data)
 {
 	struct plugin *p = context;
@@ -54,6 +61,8 @@ static void report(void *context, osm_epi_event_id_t event, void *data)
 		note_routing(p);
 	else if (event == OSM_EVENT_ID_SUBNET_UP)
 		note_subnet_up(p);
+	else if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE)
+		note_sweep(p);
 	else
 		return;
 	wake_thread(p);
@@ -78,6 +87,8 @@ static void release(struct plugin *p)
 	handoff_free(p->candidate);
 	handoff_free(p->tables);
 	pthread_mutex_destroy(&p->mutex);
+	free(p->fabric);
+	free(p->fabric_written);
 	free(p->lids);
 	free(p);
 }

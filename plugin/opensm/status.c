@@ -1,13 +1,12 @@
 /* See status.h. */
 #include "status.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "file.h"
 
 void status_refuse(struct status_refusal *refusal, uint64_t generation, const char *reason)
 {
@@ -62,24 +61,34 @@ static void put_fingerprint(FILE *out, const struct status *s)
 	fputs("\",\n", out);
 }
 
-static void put(FILE *out, const struct status *s, const char *opensm)
+static void put_text(FILE *out, const char *key, const char *text, const char *after)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	fprintf(out, "{\n \"format\": 1,\n \"plugin\": \"%s\",\n \"opensm\": ", PLUGIN_VERSION);
-	put_string(out, opensm);
-	fprintf(out, ",\n \"pid\": %ld,\n \"running\": %s,\n \"written\": ", (long)getpid(),
-		s->running ? "true" : "false");
-	put_time(out, &now);
-	fprintf(out, ",\n \"heartbeat\": %u,\n \"engine\": ", s->heartbeat);
-	if (s->engine[0] != '\0')
-		put_string(out, s->engine);
+	fprintf(out, " \"%s\": ", key);
+	if (text != NULL && text[0] != '\0')
+		put_string(out, text);
 	else
 		fputs("null", out);
-	fputs(",\n", out);
+	fputs(after, out);
+}
+
+static void put(FILE *out, const void *what)
+{
+	const struct status *s = what;
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	fprintf(out, "{\n \"format\": 1,\n \"plugin\": \"%s\",\n", PLUGIN_VERSION);
+	put_text(out, "opensm", s->opensm, ",\n");
+	fprintf(out, " \"port\": \"0x%016" PRIx64 "\",\n", s->port);
+	put_text(out, "state", s->state, ",\n");
+	fprintf(out, " \"pid\": %ld,\n \"running\": %s,\n \"written\": ", (long)getpid(),
+		s->running ? "true" : "false");
+	put_time(out, &now);
+	fprintf(out, ",\n \"heartbeat\": %u,\n", s->heartbeat);
+	put_text(out, "engine", s->engine, ",\n");
 	put_number(out, "generation", s->ours, s->tables.generation);
 	put_fingerprint(out, s);
 	put_number(out, "layers", s->ours, s->tables.layers);
+	put_number(out, "lanes", s->ours && s->tables.lanes > 0, s->tables.lanes);
 	fputs(" \"acknowledged\": ", out);
 	if (s->routings > 0)
 		put_time(out, &s->acknowledged);
@@ -88,41 +97,16 @@ static void put(FILE *out, const struct status *s, const char *opensm)
 	fputs(",\n", out);
 	put_number(out, "routings", true, s->routings);
 	put_number(out, "lost_entries", true, s->ours ? s->tables.lost_entries : 0);
+	put_number(out, "stranded_pairs", true, s->ours ? s->tables.stranded_pairs : 0);
 	put_number(out, "uncovered_lids", true, s->ours ? s->tables.uncovered_lids : 0);
 	put_number(out, "guest_lids", true, s->ours ? s->tables.guest_lids : 0);
 	put_number(out, "refused_generation", s->refusal.refused && s->refusal.generation > 0,
 		   s->refusal.generation);
-	fputs(" \"refused_reason\": ", out);
-	if (s->refusal.refused)
-		put_string(out, s->refusal.reason);
-	else
-		fputs("null", out);
-	fputs("\n}\n", out);
+	put_text(out, "refused_reason", s->refusal.refused ? s->refusal.reason : NULL, ",\n");
+	put_text(out, "warning", s->warning, "\n}\n");
 }
 
-int status_write(const struct status *status, const char *opensm, const char *path)
+int status_write(const struct status *status, const char *path)
 {
-	char beside[PATH_MAX];
-	if (snprintf(beside, sizeof(beside), "%s.new", path) >= (int)sizeof(beside))
-		return ENAMETOOLONG;
-	/* OpenSM is root and the directory may be the service's: follow no link out of it. */
-	int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (out == NULL) {
-		int error = errno;
-		if (fd >= 0)
-			close(fd);
-		return error;
-	}
-	put(out, status, opensm);
-	/* A full disk shows here; a half-written file must not replace a whole one. */
-	bool failed = fflush(out) != 0 || ferror(out) != 0;
-	int error = failed ? errno : 0;
-	if (fclose(out) != 0 && error == 0)
-		error = errno;
-	if (error == 0 && rename(beside, path) != 0)
-		error = errno;
-	if (error != 0)
-		unlink(beside);
-	return error;
+	return file_replace(path, put, status);
 }

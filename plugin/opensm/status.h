@@ -14,8 +14,8 @@
 struct status_tables {
 	uint64_t generation;
 	uint8_t fingerprint[32];
-	unsigned layers;
-	uint64_t lost_entries, uncovered_lids, guest_lids;
+	unsigned layers, lanes; /* lanes: 0 without a lane map */
+	uint64_t lost_entries, stranded_pairs, uncovered_lids, guest_lids;
 };
 
 struct status_refusal {
@@ -25,6 +25,10 @@ struct status_refusal {
 };
 
 struct status {
+	const char *opensm;           /* its version */
+	uint64_t port;                /* GUID of the port that OpenSM works by */
+	const char *state;            /* what OpenSM is among those of its subnet */
+	const char *warning;          /* or NULL */
 	bool running;
 	unsigned heartbeat;
 	uint64_t routings;
@@ -37,7 +41,7 @@ struct status {
 
 void status_refuse(struct status_refusal *refusal, uint64_t generation, const char *reason);
 
-/* Replaces the file by rename. Returns 0, or an errno. */
-int status_write(const struct status *status, const char *opensm, const char *path);
+/* Replaces the file by rename. Returns 0, or an errno: see file_replace. */
+int status_write(const struct status *status, const char *path);
 
 #endif

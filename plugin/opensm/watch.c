@@ -1,8 +1,11 @@
 /* Our thread: reads what the service publishes, asks OpenSM to route, writes the status file. */
 #include "plugin.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -18,26 +21,12 @@ void wake_thread(struct plugin *p)
 		return;
 }
 
-static struct file_id identify(const char *path)
-{
-	struct stat st;
-	if (stat(path, &st) != 0)
-		return (struct file_id){.there = false};
-	return (struct file_id){true, st.st_dev, st.st_ino, st.st_size, st.st_ctim};
-}
-
-static bool same_file(const struct file_id *a, const struct file_id *b)
-{
-	return a->there == b->there && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
 bool look(struct plugin *p)
 {
 	char path[PATH_MAX + 32], why[HANDOFF_WHY];
 	snprintf(path, sizeof(path), "%s/current/lft.bin", p->options.state);
-	struct file_id now = identify(path);
-	if (same_file(&now, &p->seen))
+	struct file_id now = file_identify(path);
+	if (file_same(&now, &p->seen))
 		return false;
 	p->seen = now;
 	struct handoff *h = handoff_read(path, why);
@@ -118,22 +107,108 @@ static time_t seconds_now(void)
 	return now.tv_sec;
 }
 
+/* Where to: the configured file, or one of this OpenSM alone. False before OpenSM knows its port. */
+static bool status_path(const struct plugin *p, uint64_t port, char path[PATH_MAX])
+{
+	if (p->options.status[0] != '\0')
+		return port != 0 && snprintf(path, PATH_MAX, "%s", p->options.status) < PATH_MAX;
+	return port != 0 &&
+	       snprintf(path, PATH_MAX, "%s/opensm-status.%016" PRIx64 ".json", p->options.state, port) < PATH_MAX;
+}
+
+static const char *sm_state(const osm_opensm_t *osm)
+{
+	switch (osm->subn.sm_state) {
+	case IB_SMINFO_STATE_MASTER:
+		return "master";
+	case IB_SMINFO_STATE_STANDBY:
+		return "standby";
+	case IB_SMINFO_STATE_DISCOVERING:
+		return "discovering";
+	default:
+		return "not active";
+	}
+}
+
+/* Whether the file is another one than we left there. */
+static void look_for_rivals(struct plugin *p, const char *path)
+{
+	struct file_id now = file_identify(path);
+	bool rival = p->status_seen.there && now.there && !file_same(&now, &p->status_seen);
+	if (rival && !p->rival)
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR,
+			"sarouter: another process writes %s: give each OpenSM a status file of its own\n", path);
+	p->rival = rival;
+}
+
 time_t write_status(struct plugin *p, time_t last)
 {
+	char path[PATH_MAX];
 	time_t now = seconds_now();
+	uint64_t port = cl_ntoh64(p->osm->subn.sm_port_guid);
+	bool known = status_path(p, port, path);
 	pthread_mutex_lock(&p->mutex);
-	bool due = p->status_due || now - last >= (time_t)p->options.heartbeat;
-	p->status_due = false;
+	bool due = known && (p->status_due || now - last >= (time_t)p->options.heartbeat);
+	p->status_due = p->status_due && !due;
 	p->status.refusal = p->file_refusal.refused ? p->file_refusal : p->fit_refusal;
 	struct status status = p->status;
 	pthread_mutex_unlock(&p->mutex);
 	if (!due)
 		return last;
-	int error = status_write(&status, p->osm->osm_version, p->options.status);
-	if (error != 0)
-		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", p->options.status,
-			strerror(error));
+	look_for_rivals(p, path);
+	status.opensm = p->osm->osm_version;
+	status.port = port;
+	status.state = sm_state(p->osm);
+	status.warning = p->rival ? "another process writes this file, too" : NULL;
+	int error = status_write(&status, path);
+	p->status_seen = file_identify(path);
+	if (error != 0 && error != p->status_error)
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
+			error == EINVAL ? "not a regular file" : strerror(error));
+	p->status_error = error;
 	return now;
+}
+
+static void put_fabric(FILE *out, const void *text)
+{
+	fputs(text, out);
+}
+
+/* Writes the fabric if it is another than in the file. */
+static void write_fabric(struct plugin *p)
+{
+	char path[PATH_MAX];
+	uint64_t port = cl_ntoh64(p->osm->subn.sm_port_guid);
+	if (port == 0 ||
+	    snprintf(path, PATH_MAX, "%s/opensm-fabric.%016" PRIx64 ".ibnetdiscover", p->options.state, port) >= PATH_MAX)
+		return;
+	pthread_mutex_lock(&p->mutex);
+	char *text = p->fabric;
+	p->fabric = NULL;
+	pthread_mutex_unlock(&p->mutex);
+	if (text == NULL)
+		return;
+	if (p->fabric_written != NULL && strcmp(text, p->fabric_written) == 0 && file_identify(path).there) {
+		free(text);
+		return;
+	}
+	int error = file_replace(path, put_fabric, text);
+	if (error != 0 && error != p->fabric_error)
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
+			error == EINVAL ? "not a regular file" : strerror(error));
+	p->fabric_error = error;
+	free(p->fabric_written);
+	p->fabric_written = error == 0 ? text : NULL;
+	if (error == 0)
+		return;
+	/* Again when there is room, unless there is a newer one. */
+	pthread_mutex_lock(&p->mutex);
+	if (p->fabric == NULL) {
+		p->fabric = text;
+		text = NULL;
+	}
+	pthread_mutex_unlock(&p->mutex);
+	free(text);
 }
 
 static bool stopping(struct plugin *p)
@@ -156,6 +231,7 @@ void *watch(void *context)
 			ask_to_route(p->osm);
 			asked = seconds_now();
 		}
+		write_fabric(p);
 		written = write_status(p, written);
 		wait_for_news(p);
 	}

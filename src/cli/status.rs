@@ -12,7 +12,7 @@ use super::common::print;
 use super::hold::held;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
-use crate::publish::opensm::{PluginStatus, STATUS_FILE, Trouble};
+use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold};
 use crate::service::health::{Health, PATIENCE};
 
@@ -23,7 +23,7 @@ use crate::service::health::{Health, PATIENCE};
 pub struct Args {
     #[command(flatten)]
     state: StateArgs,
-    /// Status file of the OpenSM plugin [default: opensm-status.json in the state directory, if there]
+    /// Status file of the OpenSM plugin [default: opensm-status*.json in the state directory, if there]
     #[arg(long, value_name = "FILE")]
     opensm_status: Option<PathBuf>,
     /// Seconds that OpenSM may take from publication to the new epoch in force
@@ -193,11 +193,9 @@ fn opensm(
     problems: &mut Vec<String>,
 ) -> Option<Value> {
     let path = watch.opensm_status.clone().unwrap_or_else(|| store.path().join(STATUS_FILE));
-    if watch.opensm_status.is_none() && !path.exists() {
-        return None;
-    }
     let status = match PluginStatus::read(&path) {
         Ok(status) => status,
+        Err(StatusError::Missing(_)) if watch.opensm_status.is_none() => return None,
         Err(e) => {
             problems.push(super::chain(&e));
             return None;
@@ -209,7 +207,7 @@ fn opensm(
         troubles.retain(|t| !matches!(t, Trouble::Behind { .. }));
     }
     problems.extend(troubles.iter().map(Trouble::to_string));
-    fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok())
+    fs::read(&status.file).ok().and_then(|text| serde_json::from_slice(&text).ok())
 }
 
 /// Jobs announced before their start, if there were any.

@@ -232,6 +232,9 @@ fn line_at(text: &str, offset: usize) -> usize {
 /// Layers that 8 VLs, which nearly every switch has, can carry.
 const DEFAULT_LAYERS: u64 = 8;
 
+/// `fabric.source` that stands for the fabric as OpenSM sees it.
+const FROM_OPENSM: &str = "opensm";
+
 /// Name of the plugin's status file in the state directory.
 pub const STATUS_FILE: &str = "opensm-status.json";
 
@@ -253,7 +256,9 @@ impl Written {
             line: line_at(text, offset),
             message,
         };
-        let fabric = self.fabric.resolve(home).map_err(|(offset, message)| at((offset, message.into())))?;
+        let status_file = self.opensm.status_file.map_or(directory.join(STATUS_FILE), |f| home.join(f));
+        let fabric = self.fabric.resolve(home, &directory, &status_file);
+        let fabric = fabric.map_err(|(offset, message)| at((offset, message.into())))?;
         let api = self.api.resolve(home, &directory).map_err(at)?;
         let rest = self.slurmrestd.resolve(home).map_err(at)?;
         let spool = self.spool.resolve(home);
@@ -266,7 +271,7 @@ impl Written {
             return Err(at((self.slurm.source.span().start, message.into())));
         }
         let opensm = self.opensm.watch.then(|| OpenSm {
-            status_file: self.opensm.status_file.map_or(directory.join(STATUS_FILE), |f| home.join(f)),
+            status_file,
             stale: self.opensm.stale_seconds.0,
             acknowledge: self.opensm.acknowledge_seconds.0,
             conf: home.join(self.opensm.conf),
@@ -297,11 +302,20 @@ impl Written {
 
 impl WrittenFabric {
     /// The source, or what is wrong at which byte.
-    fn resolve(&self, home: &Path) -> Result<Option<FabricSource>, (usize, &'static str)> {
+    fn resolve(
+        &self,
+        home: &Path,
+        directory: &Path,
+        status_file: &Path,
+    ) -> Result<Option<FabricSource>, (usize, &'static str)> {
         match (&self.source, &self.command) {
             (Some(_), Some(command)) => {
                 Err((command.span().start, "fabric.source and fabric.command exclude each other"))
             }
+            (Some(source), None) if source.get_ref() == FROM_OPENSM => Ok(Some(FabricSource::OpenSm {
+                status_file: status_file.to_path_buf(),
+                directory: directory.to_path_buf(),
+            })),
             (Some(source), None) => Ok(Some(FabricSource::Source(resolve_source(source.get_ref(), home)))),
             (None, Some(command)) if command.get_ref().is_empty() => {
                 Err((command.span().start, "fabric.command is empty"))

@@ -55,10 +55,12 @@ impl Squeue {
     /// `program` is the path of `squeue`; at `deadline` it is killed, as it is after
     /// `output_limit` bytes.
     pub fn new(program: &str, format: SqueueFormat, deadline: Duration, output_limit: u64) -> Self {
+        // Partitions that are hidden, or closed to the user who asks, have jobs too; those of other
+        // clusters of a federation are not on this fabric.
         let arguments: &[&str] = match format {
             // Slurm 22.05 ignores the filter with --json: the reader filters again.
-            SqueueFormat::Json => &["--json", "-t", "R,CF,CG"],
-            SqueueFormat::Text => &["-h", "-r", "-t", "R,CF,CG", "-o", "%A|%T|%N|%S|%e"],
+            SqueueFormat::Json => &["-a", "--local", "--json", "-t", "R,CF,CG"],
+            SqueueFormat::Text => &["-a", "--local", "-h", "-r", "-t", "R,CF,CG", "-o", "%A|%T|%N|%S|%e"],
         };
         let argv = std::iter::once(&program).chain(arguments).map(|s| (*s).to_string()).collect();
         // Times as seconds since 1970: independent of time zone and locale.

@@ -201,7 +201,8 @@ impl Step {
         if let Some(ripe) = wanted.ripe {
             // A young job must be looked at again when it is old enough, even if nothing else
             // happens. Never in the past: Slurm's clock may differ from ours.
-            self.next = self.next.min(ripe.max(now + SOONEST));
+            let pause = (ripe - view.jobs.time).max(SOONEST);
+            self.next = self.next.min(now + pause);
         }
         let same = |(f, d): &(Fingerprint, Demand)| *f == fabric && *d == wanted.demand;
         if self.in_force.as_ref().is_some_and(same) {

@@ -203,7 +203,9 @@ impl Epoch {
                 layers.push(entry.map_or(Tables::NO_LAYER, |e| stored.layers[e]));
             }
         }
-        Ok(Tables::new(fabric, &self.plan.engine, ports, layers).map_err(HandoffError::from)?)
+        let tables = Tables::new(fabric, &self.plan.engine, ports, layers).map_err(HandoffError::from)?;
+        let lanes = stored.lanes.as_ref().map(|lanes| Arc::new(lanes.on(fabric, &stored.switches)));
+        Ok(tables.with_lanes(lanes))
     }
 
     /// What this epoch puts in force, on the fabric of now. It keeps the fingerprint of the fabric

@@ -83,6 +83,15 @@ impl StoreError {
         move |source| Self::Io { action, path, source }
     }
 
+    /// Whether there is no space left on the disk, or no quota.
+    pub(super) fn is_no_space(&self) -> bool {
+        let kind = match self {
+            Self::Io { source, .. } => source.kind(),
+            _ => return false,
+        };
+        matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
     /// A file that is not as published.
     pub(super) fn damaged(file: &Path, reason: impl ToString) -> Self {
         Self::Damaged { file: file.to_path_buf(), reason: reason.to_string() }

@@ -5,11 +5,18 @@
 //! by destination.
 
 mod crc;
+mod lanes;
+mod sections;
 
+use std::sync::Arc;
+
+pub use self::lanes::Lanes;
+use self::sections::{Kind, Sections};
 use crate::model::{DestId, Fabric, Fingerprint, Guid, SwitchId, Tables, TablesError};
 
 const MAGIC: &[u8; 8] = b"\x89SARLFT\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Bytes of what every version has; the table of sections follows.
 const HEADER: usize = 128;
 /// Bytes of one switch, terminal or cable.
 const RECORD: usize = 16;
@@ -27,7 +34,7 @@ pub enum HandoffError {
     #[error("the file does not start with the magic of a hand-off file")]
     Magic,
     /// A later or an earlier format.
-    #[error("the file has version {0}, this program knows version {VERSION}")]
+    #[error("the file has version {0}, this program knows versions 1 to {VERSION}")]
     Version(u32),
     /// Too short or too long.
     #[error("{wanted} bytes wanted, {found} found")]
@@ -36,6 +43,14 @@ pub enum HandoffError {
         wanted: usize,
         /// In the file.
         found: usize,
+    },
+    /// A section that must be known and is not, is missing, or is not where or what it should be.
+    #[error("section {kind}: {what}")]
+    Section {
+        /// Its kind in `plugin/README.md`.
+        kind: u64,
+        /// What is wrong.
+        what: &'static str,
     },
     /// Damaged.
     #[error("the checksum is wrong")]
@@ -84,6 +99,8 @@ pub struct Handoff {
     pub ports: Vec<u8>,
     /// Raw layers, `[dest * switches + switch]`.
     pub layers: Vec<u8>,
+    /// VLs by switch, in port, out port and SL; `None`: the VL is the layer.
+    pub lanes: Option<Lanes>,
 }
 
 impl Handoff {
@@ -96,34 +113,40 @@ impl Handoff {
         if wanted != self.fabric {
             return Err(HandoffError::OtherFabric { wanted, found: self.fabric });
         }
-        Ok(Tables::new(fabric, &self.engine, self.ports, self.layers)?)
+        let lanes = self.lanes.map(|lanes| Arc::new(lanes.on(fabric, &self.switches)));
+        Ok(Tables::new(fabric, &self.engine, self.ports, self.layers)?.with_lanes(lanes))
     }
 }
 
-/// Tables as bytes. An engine's name is cut after 32 bytes. O(entries).
+/// Tables as bytes, in version 2. An engine's name is cut after 32 bytes. O(entries).
 pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
     let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
-    let cables = fabric.channels().len() / 2;
-    let size = file_size(switches, fabric.terminals().len(), cables);
-    let mut bytes = Vec::with_capacity(size);
-    bytes.extend(MAGIC);
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend((HEADER as u32).to_le_bytes());
-    bytes.extend((size as u64).to_le_bytes());
-    bytes.extend(epoch.to_le_bytes());
-    bytes.extend(tables.fabric().bytes());
-    for count in [switches, fabric.terminals().len(), cables] {
-        bytes.extend((count as u32).to_le_bytes());
+    let mut fixed = Vec::with_capacity(HEADER);
+    fixed.extend(MAGIC);
+    fixed.extend(VERSION.to_le_bytes());
+    // Sizes of header and file, which are not known yet.
+    fixed.extend([0; 12]);
+    fixed.extend(epoch.to_le_bytes());
+    fixed.extend(tables.fabric().bytes());
+    for count in [switches, fabric.terminals().len(), fabric.channels().len() / 2] {
+        fixed.extend((count as u32).to_le_bytes());
     }
-    bytes.extend([tables.layers_used(), 0, 0, 0]);
-    bytes.extend(tables.engine().bytes().take(NAME));
-    bytes.resize(HEADER, 0);
-    put_devices(&mut bytes, fabric);
-    put_by_switch(&mut bytes, switches, dests, |d| tables.ports_to(d));
-    put_by_switch(&mut bytes, switches, dests, |d| tables.layers_to(d));
-    bytes.resize(size - 8, 0);
-    bytes.extend(crc::crc64(&bytes).to_le_bytes());
-    bytes
+    fixed.extend([tables.layers_used(), 0, 0, 0]);
+    fixed.extend(tables.engine().bytes().take(NAME));
+    fixed.resize(HEADER, 0);
+    let [of_switches, of_terminals, of_cables] = devices(fabric);
+    let mut parts = vec![
+        (Kind::Switches, of_switches),
+        (Kind::Terminals, of_terminals),
+        (Kind::Cables, of_cables),
+        (Kind::Ports, by_switch(switches, dests, |d| tables.ports_to(d))),
+        (Kind::Layers, by_switch(switches, dests, |d| tables.layers_to(d))),
+    ];
+    if let Some(map) = tables.lanes() {
+        let [rows, index] = lanes::encode(fabric, map);
+        parts.extend([(Kind::LaneRows, rows), (Kind::LaneIndex, index)]);
+    }
+    sections::write(&fixed, &parts)
 }
 
 /// Inverse of [`encode`]: `decode(&encode(f, t, n))?.into_tables(f)? == t`, for names of engines
@@ -133,60 +156,64 @@ pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
 /// verified before they were written, and the plugin checks again.
 ///
 /// # Errors
-/// If the bytes are not exactly what `encode` could have made.
+/// If the bytes are neither what `encode` could have made, nor of version 1, nor with sections more
+/// that a reader may skip.
 pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
     let header = Header::parse(bytes)?;
-    let (s, t) = (header.switches, header.terminals);
-    let mut rest = &bytes[HEADER..];
-    let mut take = |n: usize| {
-        let (head, tail) = rest.split_at(n);
-        rest = tail;
-        head
+    let [s, t, _] = header.counts;
+    let content = &bytes[..bytes.len() - 8];
+    let sections = match header.version {
+        1 => Sections::first(content, header.counts)?,
+        _ => Sections::parse(content, header.counts)?,
     };
-    let switches = guids(take(s * RECORD))?;
-    let terminals = guids(take(t * RECORD))?;
-    take(header.cables * RECORD);
-    let dests = s + t;
-    let ports = by_dest(take(s * dests), s, dests);
-    let layers = by_dest(take(s * dests), s, dests);
-    let Header { epoch, fabric, engine, .. } = header;
-    Ok(Handoff { epoch, fabric, engine, switches, terminals, ports, layers })
+    // Those that a file must have are there.
+    let part = |kind| sections.get(kind).unwrap_or_default();
+    let lanes = match (sections.get(Kind::LaneRows), sections.get(Kind::LaneIndex)) {
+        (Some(rows), Some(index)) => Some(lanes::decode(part(Kind::Switches), rows, index)?),
+        _ => None,
+    };
+    Ok(Handoff {
+        epoch: header.epoch,
+        fabric: header.fabric,
+        engine: header.engine,
+        switches: guids(part(Kind::Switches))?,
+        terminals: guids(part(Kind::Terminals))?,
+        ports: by_dest(part(Kind::Ports), s, s + t),
+        layers: by_dest(part(Kind::Layers), s, s + t),
+        lanes,
+    })
 }
 
-/// Size of the whole file.
-fn file_size(switches: usize, terminals: usize, cables: usize) -> usize {
-    let dests = switches + terminals;
-    let content = HEADER + RECORD * (dests + cables) + 2 * switches * dests;
-    content.next_multiple_of(8) + 8
-}
-
-fn put_devices(bytes: &mut Vec<u8>, fabric: &Fabric) {
+/// Records of the switches, the terminals and the cables.
+fn devices(fabric: &Fabric) -> [Vec<u8>; 3] {
     let number = |s: SwitchId| (s.index() as u32).to_le_bytes();
+    let (mut switches, mut terminals, mut cables) = (Vec::new(), Vec::new(), Vec::new());
     for switch in fabric.switches() {
-        bytes.extend(switch.guid.get().to_le_bytes());
-        bytes.extend([switch.ports, 0, 0, 0, 0, 0, 0, 0]);
+        switches.extend(switch.guid.get().to_le_bytes());
+        switches.extend([switch.ports, 0, 0, 0, 0, 0, 0, 0]);
     }
     for terminal in fabric.terminals() {
-        bytes.extend(terminal.port_guid.get().to_le_bytes());
-        bytes.extend(number(terminal.switch));
-        bytes.extend([terminal.port.get(), terminal.adapter_port.get(), 0, 0]);
+        terminals.extend(terminal.port_guid.get().to_le_bytes());
+        terminals.extend(number(terminal.switch));
+        terminals.extend([terminal.port.get(), terminal.adapter_port.get(), 0, 0]);
     }
     for cable in fabric.channels().iter().step_by(2) {
-        bytes.extend(number(cable.from));
-        bytes.extend(number(cable.to));
-        bytes.extend([cable.from_port.get(), cable.to_port.get(), 0, 0, 0, 0, 0, 0]);
+        cables.extend(number(cable.from));
+        cables.extend(number(cable.to));
+        cables.extend([cable.from_port.get(), cable.to_port.get(), 0, 0, 0, 0, 0, 0]);
     }
+    [switches, terminals, cables]
 }
 
-/// Writes one array by switch, given its columns by destination.
-fn put_by_switch<'a>(bytes: &mut Vec<u8>, switches: usize, dests: usize, to: impl Fn(DestId) -> &'a [u8]) {
-    let start = bytes.len();
-    bytes.resize(start + switches * dests, 0);
+/// One array by switch, given its columns by destination.
+fn by_switch<'a>(switches: usize, dests: usize, to: impl Fn(DestId) -> &'a [u8]) -> Vec<u8> {
+    let mut values = vec![0; switches * dests];
     for d in 0..dests {
         for (s, value) in to(DestId::at(d)).iter().enumerate() {
-            bytes[start + s * dests + d] = *value;
+            values[s * dests + d] = *value;
         }
     }
+    values
 }
 
 /// Turns an array by switch into one by destination.
@@ -200,12 +227,12 @@ fn by_dest(by_switch: &[u8], switches: usize, dests: usize) -> Vec<u8> {
 
 /// The fixed part, checked against the length of the file.
 struct Header {
+    version: u32,
     epoch: u64,
     fabric: Fingerprint,
     engine: String,
-    switches: usize,
-    terminals: usize,
-    cables: usize,
+    /// Switches, terminals, cables.
+    counts: [usize; 3],
 }
 
 impl Header {
@@ -217,13 +244,14 @@ impl Header {
         let header = bytes.get(..HEADER).ok_or(HandoffError::Length { wanted: HEADER, found })?;
         let number = |at: usize, size: usize| little_endian(&header[at..at + size]);
         let version = number(8, 4) as u32;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(HandoffError::Version(version));
         }
         let field = |field, value, allowed: bool| {
             if allowed { Ok(value) } else { Err(HandoffError::Field { field, value }) }
         };
-        field("size of the header", number(12, 4), number(12, 4) == HEADER as u64)?;
+        let first = number(12, 4) == HEADER as u64;
+        field("size of the header", number(12, 4), version > 1 || first)?;
         let size = field("size of the file", number(16, 8), number(16, 8) <= MAX_FILE)?;
         let epoch = field("epoch number", number(24, 8), number(24, 8) > 0)?;
         let switches = number(64, 4) as usize;
@@ -235,9 +263,8 @@ impl Header {
         field("number of layers", number(76, 1), number(76, 1) <= 15)?;
         field("reserved", number(77, 3), number(77, 3) == 0)?;
         field("reserved", number(112, 8) | number(120, 8), number(112, 8) | number(120, 8) == 0)?;
-        let wanted = file_size(switches, terminals, cables);
-        if wanted != found || size != found as u64 {
-            return Err(HandoffError::Length { wanted, found });
+        if size != found as u64 || found < HEADER + 8 {
+            return Err(HandoffError::Length { wanted: size as usize, found });
         }
         let (content, sum) = bytes.split_at(found - 8);
         if crc::crc64(content) != little_endian(sum) {
@@ -246,7 +273,13 @@ impl Header {
         let mut fabric = [0; 32];
         fabric.copy_from_slice(&header[32..64]);
         let engine = engine_name(&header[80..80 + NAME])?;
-        Ok(Self { epoch, fabric: Fingerprint(fabric), engine, switches, terminals, cables })
+        Ok(Self {
+            version,
+            epoch,
+            fabric: Fingerprint(fabric),
+            engine,
+            counts: [switches, terminals, cables],
+        })
     }
 }
 

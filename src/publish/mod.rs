@@ -40,4 +40,4 @@ pub use hold::{HOLD_FILE, Hold};
 pub use record::{DemandRecord, GroupRecord, PlanRecord};
 pub use snapshots::Snapshot;
 pub use store::EpochStore;
-pub use writer::Writer;
+pub use writer::{Serving, Writer};

@@ -1,5 +1,7 @@
 //! What the OpenSM plugin reports: its status file, specified in `plugin/README.md`.
 
+mod files;
+
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -10,6 +12,15 @@ pub use crate::config::STATUS_FILE;
 
 /// Name of our engine in OpenSM.
 pub const ENGINE: &str = "sarouter";
+
+const FABRIC_START: &str = "opensm-fabric.";
+const FABRIC_END: &str = ".ibnetdiscover";
+
+/// Whether a file has the name of one to which a plugin writes the fabric.
+pub fn is_fabric_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    name.starts_with(FABRIC_START) && name.ends_with(FABRIC_END)
+}
 
 /// Version of the status file.
 const FORMAT: u64 = 1;
@@ -55,6 +66,12 @@ pub struct PluginStatus {
     pub plugin: String,
     /// Version of OpenSM.
     pub opensm: String,
+    /// GUID of the port that OpenSM works by.
+    #[serde(default)]
+    pub port: Option<String>,
+    /// What it is among the managers of its subnet: `master`, `standby`…
+    #[serde(default)]
+    pub state: Option<String>,
     /// OpenSM's process.
     pub pid: u32,
     /// False once OpenSM has ended in order.
@@ -71,12 +88,18 @@ pub struct PluginStatus {
     pub fingerprint: Option<String>,
     /// Layers of it.
     pub layers: Option<u8>,
+    /// VLs of its lane map, if it has one.
+    #[serde(default)]
+    pub lanes: Option<u8>,
     /// When OpenSM last reported that every switch answered.
     pub acknowledged: Option<DateTime<Utc>>,
     /// How often it did since it started.
     pub routings: u64,
     /// Entries that are dead because a cable or switch is gone.
     pub lost_entries: u64,
+    /// Pairs of a switch with hosts and a host's LID without a way.
+    #[serde(default)]
+    pub stranded_pairs: u64,
     /// LIDs that the tables cannot reach, on switches they do not know.
     pub uncovered_lids: u64,
     /// LIDs of unknown terminals, routed like their switch.
@@ -85,6 +108,15 @@ pub struct PluginStatus {
     pub refused_generation: Option<u64>,
     /// Why.
     pub refused_reason: Option<String>,
+    /// What is wrong with the file itself.
+    #[serde(default)]
+    pub warning: Option<String>,
+    /// The file this was read from.
+    #[serde(skip)]
+    pub file: PathBuf,
+    /// Files of other OpenSMs that say they are masters, too.
+    #[serde(skip)]
+    pub rivals: Vec<PathBuf>,
 }
 
 /// Something an administrator must know about OpenSM.
@@ -123,27 +155,73 @@ pub enum Trouble {
     /// Cables or switches are gone.
     #[error("{0} table entries are dead because cables or switches are gone")]
     Lost(u64),
+    /// Packets between some hosts have no way.
+    #[error("{0} pairs of a switch and a host have no way between them")]
+    Stranded(u64),
     /// There are switches the tables do not know.
     #[error("{0} LIDs on switches that the tables do not know cannot be reached")]
     Uncovered(u64),
+    /// Two OpenSMs use one state directory.
+    #[error("another OpenSM is master, too, and writes {}: each needs a state directory of its own", .0.display())]
+    Rival(PathBuf),
+    /// Something is wrong with the file.
+    #[error("{}: {warning}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What the plugin says of it.
+        warning: String,
+    },
 }
 
 impl PluginStatus {
-    /// Reads the status file.
+    /// Reads the status file, or those beside it that have the GUID of OpenSM's port in their name
+    /// (`opensm-status.0002c90300fa1d01.json`). Of several it takes that of the OpenSM that is
+    /// master now: a standby and one that ended long ago have theirs, too.
     ///
     /// # Errors
-    /// If there is none or it is not one.
+    /// If there is none, or none that can be used.
     pub fn read(path: &Path) -> Result<Self, StatusError> {
-        let bytes = fs::read(path).map_err(|source| match source.kind() {
+        let (mut found, mut failed) = (Vec::new(), None);
+        for file in files::with_ports(path) {
+            match Self::read_one(&file) {
+                Ok(status) => found.push(status),
+                Err(StatusError::Missing(_)) => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        match (files::choose(found), failed) {
+            (Some(status), _) => Ok(status),
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(StatusError::Missing(path.to_path_buf())),
+        }
+    }
+
+    fn read_one(path: &Path) -> Result<Self, StatusError> {
+        let io = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => StatusError::Missing(path.to_path_buf()),
             _ => StatusError::Io { path: path.to_path_buf(), source },
-        })?;
+        };
+        // To open a pipe would wait for its writer.
+        if !fs::metadata(path).map_err(io)?.is_file() {
+            return Err(io(io::Error::other("not a regular file")));
+        }
+        let bytes = fs::read(path).map_err(io)?;
         let json = |source| StatusError::Json { path: path.to_path_buf(), source };
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(json)?;
-        match value.get("format").and_then(serde_json::Value::as_u64) {
-            Some(found) if found != FORMAT => Err(StatusError::Format { path: path.to_path_buf(), found }),
-            _ => serde_json::from_value(value).map_err(json),
+        if let Some(found) = value.get("format").and_then(serde_json::Value::as_u64).filter(|f| *f != FORMAT)
+        {
+            return Err(StatusError::Format { path: path.to_path_buf(), found });
         }
+        let mut status: Self = serde_json::from_value(value).map_err(json)?;
+        status.file = path.to_path_buf();
+        Ok(status)
+    }
+
+    /// The file to which this OpenSM's plugin writes the fabric; `None` if it is too old to do that.
+    pub fn fabric_file(&self, directory: &Path) -> Option<PathBuf> {
+        let port = self.port.as_deref()?.strip_prefix("0x")?;
+        Some(directory.join(format!("{FABRIC_START}{port}{FABRIC_END}")))
     }
 
     /// How long ago it was written.
@@ -180,8 +258,15 @@ impl PluginStatus {
         if self.lost_entries > 0 {
             found.push(Trouble::Lost(self.lost_entries));
         }
+        if self.stranded_pairs > 0 {
+            found.push(Trouble::Stranded(self.stranded_pairs));
+        }
         if self.uncovered_lids > 0 {
             found.push(Trouble::Uncovered(self.uncovered_lids));
+        }
+        found.extend(self.rivals.iter().cloned().map(Trouble::Rival));
+        if let Some(warning) = self.warning.clone() {
+            found.push(Trouble::File { file: self.file.clone(), warning });
         }
         found
     }
@@ -245,6 +330,52 @@ mod tests {
             v["generation"] = serde_json::Value::Null;
         });
         assert_eq!(waiting.troubles(None, at(20)), []);
+    }
+
+    #[test]
+    fn of_several_files_that_of_the_master_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().join(STATUS_FILE);
+        let write = |name: &str, state: &str, written: i64, generation: Option<u64>| {
+            let text = serde_json::json!({
+                "format": 1, "plugin": "0.1.0", "opensm": "OpenSM 3.3.23", "pid": 7, "running": state != "ended",
+                "state": state, "written": at(written), "heartbeat": 5, "engine": "sarouter",
+                "generation": generation, "fingerprint": "00", "layers": 1, "acknowledged": at(0), "routings": 2,
+                "lost_entries": 0, "uncovered_lids": 0, "guest_lids": 0,
+                "refused_generation": null, "refused_reason": null
+            });
+            fs::write(directory.path().join(name), text.to_string()).unwrap();
+        };
+        let read = || {
+            let status = PluginStatus::read(&base).unwrap();
+            let name = status.file.file_name().unwrap().to_str().unwrap().to_string();
+            (name, status.rivals.len())
+        };
+        let [a, b] = ["opensm-status.0000000000000001.json", "opensm-status.0000000000000002.json"];
+        assert!(matches!(PluginStatus::read(&base), Err(StatusError::Missing(p)) if p == base));
+        // Names that only look alike.
+        for name in ["opensm-status.0000000000000001.json.7.tmp", "opensm-status.old.json"] {
+            write(name, "master", 90, Some(1));
+        }
+        assert!(PluginStatus::read(&base).is_err());
+        write(a, "master", 20, Some(4));
+        write(b, "standby", 21, None);
+        assert_eq!(read(), (a.to_string(), 0));
+        // The master was killed, the standby took over.
+        write(b, "master", 40, Some(4));
+        assert_eq!(read(), (b.to_string(), 0));
+        // It ended in order: nobody is left.
+        write(b, "ended", 41, Some(4));
+        assert_eq!(read(), (b.to_string(), 0));
+        // Two masters: two subnets.
+        write(a, "master", 50, None);
+        write(b, "master", 52, Some(4));
+        assert_eq!(read(), (b.to_string(), 1));
+        let rival = PluginStatus::read(&base).unwrap().troubles(Some(4), at(52));
+        assert_eq!(rival, [Trouble::Rival(directory.path().join(a))]);
+        // What cannot be read hides nobody.
+        fs::write(directory.path().join(a), "{").unwrap();
+        assert_eq!(read(), (b.to_string(), 0));
     }
 
     #[test]

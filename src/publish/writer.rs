@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use rustix::fs::{FlockOperation, flock};
@@ -35,26 +36,20 @@ impl EpochStore {
     pub fn lock(&self) -> Result<Writer, StoreError> {
         publication::ensure_directory(self.path())?;
         self.refuse_foreign_root()?;
-        let path = self.lock_path();
-        let options =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
-        let mut lock = options.map_err(StoreError::io("open", &path))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let mut pid = String::new();
-                // An unreadable pid leaves the holder unnamed.
-                let _ = lock.read_to_string(&mut pid);
-                return Err(StoreError::Locked { path, holder: pid.trim().parse().ok() });
-            }
-            Err(errno) => return Err(StoreError::io("lock", &path)(errno.into())),
-        }
-        // The pid is for people only: a full disk must not keep a rollback from working.
-        let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+        let lock = take(&self.lock_path())?;
         let writer = Writer { store: self.clone(), lock, least: EpochNumber::after(None) };
         publication::ensure_directory(&self.epochs_path())?;
         publication::sweep(self)?;
         Ok(writer)
+    }
+
+    /// Becomes the one service of this state directory. Others may write meanwhile: see
+    /// [`EpochStore::lock`]. Does not wait.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] with the other service's pid if there is one.
+    pub fn serve(&self) -> Result<Serving, StoreError> {
+        Ok(Serving { lock: take(&self.path().join("service.lock"))? })
     }
 
     /// Root may write anywhere, but what it leaves the owner of the directory could neither
@@ -71,12 +66,48 @@ impl EpochStore {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // So that the next to be refused is not told of us.
-        let _ = self.lock.set_len(0);
-        // Closing is not enough: a process that another thread is just starting has a copy of the
-        // descriptor until it executes its program.
-        let _ = flock(&self.lock, FlockOperation::Unlock);
+        release(&self.lock);
     }
+}
+
+/// The right to be the service of a state directory, until dropped or until the process dies.
+#[derive(Debug)]
+pub struct Serving {
+    lock: File,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        release(&self.lock);
+    }
+}
+
+/// Takes a lock file, which is made if there is none.
+fn take(path: &Path) -> Result<File, StoreError> {
+    let options =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path);
+    let mut lock = options.map_err(StoreError::io("open", path))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            let mut pid = String::new();
+            // An unreadable pid leaves the holder unnamed.
+            let _ = lock.read_to_string(&mut pid);
+            return Err(StoreError::Locked { path: path.to_path_buf(), holder: pid.trim().parse().ok() });
+        }
+        Err(errno) => return Err(StoreError::io("lock", path)(errno.into())),
+    }
+    // The pid is for people only: a full disk must not keep a rollback from working.
+    let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+    Ok(lock)
+}
+
+fn release(lock: &File) {
+    // So that the next to be refused is not told of us.
+    let _ = lock.set_len(0);
+    // Closing is not enough: a process that another thread is just starting has a copy of the
+    // descriptor until it executes its program.
+    let _ = flock(lock, FlockOperation::Unlock);
 }
 
 impl Writer {
@@ -91,7 +122,8 @@ impl Writer {
         self
     }
 
-    /// Publishes: on return the epoch is on the disk and in force.
+    /// Publishes: on return the epoch is on the disk and in force. Where there is no space for it, old
+    /// epochs are deleted, the oldest first, until there is.
     ///
     /// # Errors
     /// Names the path. The old epoch is in force then; only if the very last step failed, syncing
@@ -104,15 +136,36 @@ impl Writer {
         created: DateTime<Utc>,
     ) -> Result<EpochNumber, StoreError> {
         let (epoch, files) = self.prepare(fabric, plan.get(), report, created)?;
-        let mut publication = Publication::new(&self.store, epoch, &files);
+        while let Err(error) = self.put(epoch, &files) {
+            // Old epochs are worth less than the one that is due.
+            if !error.is_no_space() || !self.make_space()? {
+                return Err(error);
+            }
+        }
+        history::index(&self.store, epoch);
+        Ok(epoch)
+    }
+
+    /// Puts an epoch on the disk and in force, or leaves everything as it was.
+    fn put(&self, epoch: EpochNumber, files: &Files) -> Result<(), StoreError> {
+        let mut publication = Publication::new(&self.store, epoch, files);
         for step in publication.steps() {
             if let Err(error) = publication.run(step) {
                 publication.undo();
                 return Err(error);
             }
         }
-        history::index(&self.store, epoch);
-        Ok(epoch)
+        Ok(())
+    }
+
+    /// Deletes the oldest epoch that is not in force. False if there is none.
+    fn make_space(&mut self) -> Result<bool, StoreError> {
+        let current = self.store.current()?;
+        let oldest = self.store.epochs()?.into_iter().find(|n| Some(*n) != current);
+        // Without an epoch in force the newest number must not come again.
+        let Some(oldest) = oldest.filter(|_| current.is_some()) else { return Ok(false) };
+        publication::remove_epoch(&self.store, oldest)?;
+        Ok(true)
     }
 
     /// The next number and the files of its directory.

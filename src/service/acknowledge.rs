@@ -26,8 +26,10 @@ pub async fn acknowledgement(
         let status = PluginStatus::read(&settings.status_file);
         if let Ok(status) = &status {
             let acknowledged = status.acknowledged.filter(|_| status.in_force(epoch));
-            if let Some(time) = acknowledged.filter(|time| *time >= renamed) {
-                return Ok(Acknowledged { epoch, milliseconds: (time - renamed).num_milliseconds() });
+            // Where the clock was set back, what was renamed before is in the future.
+            let (since, now) = (renamed, Utc::now());
+            if let Some(time) = acknowledged.filter(|time| *time >= since || now < since) {
+                return Ok(Acknowledged { epoch, milliseconds: (time - since).num_milliseconds().max(0) });
             }
         }
         if tokio::time::Instant::now() >= deadline {

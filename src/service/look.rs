@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
+use super::chain;
 use super::health::Stage;
 use crate::config::{FabricSource, JobsFrom, Settings};
 use crate::lab::generate::spec;
-use crate::model::{Fabric, JobMap, NodeMap, NodeName, TerminalId};
+use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, TerminalId};
 use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
@@ -20,6 +21,7 @@ use crate::observe::slurmrestd::Slurmrestd;
 use crate::observe::spool::SpooledJobs;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
+use crate::publish::opensm::{PluginStatus, StatusError};
 
 /// Why there is nothing to see.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,14 @@ pub enum LookError {
     /// The fabric is not one.
     #[error(transparent)]
     Fabric(#[from] FabricSourceError),
+    /// OpenSM's plugin does not say which fabric it sees.
+    #[error("fabric.source is \"opensm\"")]
+    OpenSm(#[from] StatusError),
+    /// The plugin does not write the fabric.
+    #[error(
+        "fabric.source is \"opensm\", and the plugin in OpenSM is of a version that does not write the fabric"
+    )]
+    NoFabricOfOpenSm,
     /// The node map is not one.
     #[error(transparent)]
     Nodes(#[from] NodeNamesError),
@@ -89,6 +99,13 @@ impl FabricReader {
         let (name, text) = match &self.source {
             FabricSource::Source(source) if spec::is_spec(source) => (source.clone(), None),
             FabricSource::Source(path) => (path.clone(), Some(read_file(path)?)),
+            FabricSource::OpenSm { status_file, directory } => {
+                let status = PluginStatus::read(status_file)?;
+                let path = status.fabric_file(directory).ok_or(LookError::NoFabricOfOpenSm)?;
+                let path = path.to_string_lossy().into_owned();
+                let text = read_file(&path)?;
+                (path, Some(text))
+            }
             FabricSource::Command { argv, deadline, output_limit } => {
                 let command = BoundedCommand {
                     argv: argv.clone(),
@@ -159,6 +176,8 @@ pub struct Sight {
     pub asking: Duration,
     /// How long reading the fabric took.
     pub parsing: Duration,
+    /// Why the jobs are those of an earlier look; `None`: they are of now.
+    pub jobs_failed: Option<String>,
     /// How long the source of jobs goes on with this answer; `None` if it is asked each time.
     pub fresh_in: Option<Duration>,
 }
@@ -183,7 +202,12 @@ pub struct Looker {
     settings: Settings,
     jobs: Box<dyn JobSource>,
     fabric: FabricReader,
+    /// The fabric and the jobs of the last look at which Slurm answered.
+    last: Option<(Fingerprint, JobMap)>,
 }
+
+/// How long Slurm may take to answer while routes for another fabric are due.
+const SLURM_AND_REPAIR: Duration = Duration::from_secs(3);
 
 impl Looker {
     /// For a site. Touches nothing yet.
@@ -193,7 +217,7 @@ impl Looker {
     pub fn new(settings: Settings) -> Result<Self, LookError> {
         let source = settings.fabric.clone().ok_or(LookError::NoFabric)?;
         let fabric = FabricReader::new(source, settings.node_map.clone());
-        Ok(Self { jobs: job_source(&settings), fabric, settings })
+        Ok(Self { jobs: job_source(&settings), fabric, settings, last: None })
     }
 
     /// The same with another source of jobs.
@@ -203,21 +227,50 @@ impl Looker {
         self
     }
 
-    /// Asks Slurm and reads the fabric. Takes at most the deadlines of the settings, and the time
+    /// Reads the fabric and asks Slurm. Takes at most the deadlines of the settings, and the time
     /// to parse.
     ///
+    /// If the fabric is another than when Slurm answered last, routes for it do not wait for Slurm: the
+    /// jobs of then do, and [`Sight::jobs_failed`] says why.
+    ///
     /// # Errors
-    /// The first of the two that failed.
+    /// That Slurm does not answer, or else that the fabric cannot be read.
     pub async fn look(&mut self, now: DateTime<Utc>) -> Result<Sight, LookError> {
         let begun = Instant::now();
-        let jobs: JobMap = self.jobs.poll(now).await?;
-        let asking = begun.elapsed();
-        let begun = Instant::now();
-        let named = self.fabric.read().await?;
+        let named = self.fabric.read().await;
         let parsing = begun.elapsed();
+        let begun = Instant::now();
+        let (jobs, jobs_failed) = self.jobs_for(now, named.as_ref().ok()).await?;
+        let asking = begun.elapsed();
+        let named = named?;
+        if jobs_failed.is_none() {
+            self.last = Some((named.fabric.fingerprint(), jobs.clone()));
+        }
         let (view, unknown_storage) = view(&self.settings, named, jobs)?;
         let fresh_in = self.jobs.fresh_in();
-        Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing, fresh_in })
+        Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing, jobs_failed, fresh_in })
+    }
+
+    /// The jobs of now, or the last known and why.
+    async fn jobs_for(
+        &mut self,
+        now: DateTime<Utc>,
+        named: Option<&Named>,
+    ) -> Result<(JobMap, Option<String>), LookError> {
+        let known = self
+            .last
+            .as_ref()
+            .filter(|(before, _)| named.is_some_and(|named| named.fabric.fingerprint() != *before));
+        let Some((_, known)) = known else { return Ok((self.jobs.poll(now).await?, None)) };
+        let failed = match tokio::time::timeout(SLURM_AND_REPAIR, self.jobs.poll(now)).await {
+            Ok(Ok(jobs)) => return Ok((jobs, None)),
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("Slurm has not answered within {} s", SLURM_AND_REPAIR.as_secs()),
+        };
+        Ok((
+            known.clone(),
+            Some(format!("{failed}; the fabric has changed, so it is routed for the jobs of before")),
+        ))
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod acknowledge;
 pub mod api;
 pub mod client;
+pub mod clock;
 pub mod command;
 pub mod dry_run;
 pub mod file;

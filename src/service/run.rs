@@ -21,6 +21,7 @@ use self::reload::{ConfigFile, changed, rhythm};
 use self::waiting::Waiting;
 use super::api::listen::{ListenError, allow_many_files};
 use super::api::servers::Servers;
+use super::clock::steady;
 use super::command::{Command, Commands, Handle};
 use super::health::{Acknowledged, Failure, Health};
 use super::look::{LookError, Looker, Sight};
@@ -33,7 +34,7 @@ use super::watch::Changed;
 use crate::config::Settings;
 use crate::pass::step::{Event, Step};
 use crate::publish::job::JOBS_DIRECTORY;
-use crate::publish::{EpochStore, StoreError};
+use crate::publish::{EpochStore, Serving, StoreError};
 use crate::route::{self, EngineOptions, RouteError};
 
 /// What the service has to say.
@@ -131,6 +132,8 @@ struct Service {
     config: Option<ConfigFile>,
     placing: Placing,
     recorder: Option<Recorder>,
+    /// Nobody else serves this state directory; `None` for one pass.
+    _serving: Option<Serving>,
     /// The epoch behind the next event, for the recording.
     made: Option<Made>,
     /// Its figures, for the history.
@@ -138,7 +141,7 @@ struct Service {
     /// The writer of the history.
     remembering: Option<tokio::task::JoinHandle<()>>,
     systemd: Systemd,
-    /// When the newest look began.
+    /// When the newest look began, by [`steady`].
     looked_at: DateTime<Utc>,
     /// Not here while it looks.
     looker: Option<Looker>,
@@ -181,6 +184,7 @@ impl Service {
                 return Err(error.into());
             }
         }
+        let alone = serving.then(|| store.serve()).transpose()?;
         let rhythm = rhythm(&settings);
         let recorder = match settings.record.filter(|_| serving) {
             Some(bounds) => Recorder::open(&store, bounds, rhythm, false, Utc::now()).map(Some),
@@ -205,7 +209,7 @@ impl Service {
         }
         Ok(Self {
             looker: Some(Looker::new(settings.clone())?),
-            step: Step::new(rhythm, now),
+            step: Step::new(rhythm, steady()),
             waiting: Waiting::new(&settings.handoff),
             in_force: None,
             files: JobFiles::new(settings.state.directory.join(JOBS_DIRECTORY)),
@@ -216,6 +220,7 @@ impl Service {
             config: config.map(|path| ConfigFile::new(path, &settings)),
             placing,
             recorder,
+            _serving: alone,
             made: None,
             figures: None,
             remembering: None,
@@ -252,7 +257,7 @@ impl Service {
     async fn wake(&mut self, signals: &mut Signals) -> Woken {
         let due = self.step.due();
         let due = due.into_iter().chain(self.waiting.handoff.due(due.is_some())).min();
-        let pause = due.map(|due| (due - Utc::now()).to_std().unwrap_or_default());
+        let pause = due.map(|due| (due - steady()).to_std().unwrap_or_default());
         tokio::select! {
             biased;
             _ = signals.terminate.recv() => Woken::Stop("SIGTERM"),

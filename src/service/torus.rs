@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use super::api::servers::Servers;
 use super::chain;
+use super::clock::{by_the_wall, steadily, steady};
 use super::command::{Command, Commands, Handle};
 use super::handoff::{Outcome, Released, StartId};
 use super::health::{Failure, Health, Stage};
@@ -28,7 +29,7 @@ use crate::model::{JobId, JobMap, Torus, TorusDemand, TorusJob, TorusTables};
 use crate::observe::slurm::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::publish::job::{self, JOBS_DIRECTORY, JobEnvironment};
-use crate::publish::{EpochStore, angara};
+use crate::publish::{EpochStore, Serving, angara};
 use crate::route::angara::{ENGINES, Limits, engine};
 use crate::verify::Verified;
 use crate::verify::angara::accept;
@@ -71,7 +72,10 @@ pub(super) struct TorusService {
     batch: Option<Box<dyn JobSource>>,
     /// Settings changed while it asked.
     other_batch: bool,
+    /// Nobody else serves this state directory; `None` for one pass.
+    _serving: Option<Serving>,
     polling: JoinSet<Polled>,
+    /// By [`steady`].
     next_poll: DateTime<Utc>,
 }
 
@@ -84,6 +88,7 @@ impl TorusService {
     ) -> Result<Self, ServeError> {
         let store = EpochStore::open(&settings.state.directory)?;
         drop(store.lock()?);
+        let serving = config.is_some().then(|| store.serve()).transpose()?;
         let (handle, commands) = Handle::new();
         let mut servers = Servers::new(handle, store);
         let mut placing = Placing::default();
@@ -106,8 +111,9 @@ impl TorusService {
             next: BTreeMap::new(),
             batch: Some(job_source(&settings)),
             other_batch: false,
+            _serving: serving,
             polling: JoinSet::new(),
-            next_poll: now,
+            next_poll: steady(),
             source,
             settings,
         })
@@ -122,7 +128,7 @@ impl TorusService {
         info!(torus = self.source, state = %self.settings.state.directory.display(), "serving");
         systemd.ready();
         loop {
-            let now = Utc::now();
+            let now = steady();
             let due = self.waiting.handoff.due(false).into_iter().chain([self.next_poll]).min();
             let pause = due.map_or(Duration::ZERO, |due| (due - now).to_std().unwrap_or_default());
             tokio::select! {
@@ -210,7 +216,7 @@ impl TorusService {
     }
 
     fn command(&mut self, command: Command) {
-        let now = Utc::now();
+        let now = steady();
         // Whoever does not wait for the answer any more does not get it.
         match command {
             Command::Health(reply) => {
@@ -235,7 +241,7 @@ impl TorusService {
 
     /// Begins what is due, and lets go who may start.
     fn attend(&mut self) {
-        let now = Utc::now();
+        let now = steady();
         self.waiting.handoff.tick(now);
         for start in self.waiting.handoff.take_new() {
             match self.busy.contains(&start.job) {
@@ -251,7 +257,9 @@ impl TorusService {
             answer(replies, released.outcome);
         }
         let counters = self.waiting.handoff.counters();
-        if counters != self.health.handoff && now - self.health.time > delta(Duration::from_secs(1)) {
+        if counters != self.health.handoff
+            && (Utc::now() - self.health.time).abs() > delta(Duration::from_secs(1))
+        {
             self.write_health();
         }
     }
@@ -294,7 +302,7 @@ impl TorusService {
             }
             Ok(_) => {
                 self.health.published += u64::from(waits);
-                self.waiting.handoff.served(now, &start, Outcome::InForce);
+                self.waiting.handoff.served(steady(), &start, Outcome::InForce);
                 self.health.succeeded(now);
             }
             Err(message) => {
@@ -304,7 +312,7 @@ impl TorusService {
                 if waits {
                     self.warn_of(job::publish(&self.jobs_root, &start.job, &environment).err());
                 }
-                self.waiting.handoff.served(now, &start, Outcome::Unrouted);
+                self.waiting.handoff.served(steady(), &start, Outcome::Unrouted);
             }
         }
         self.busy.remove(&start.job);
@@ -315,8 +323,8 @@ impl TorusService {
 
     fn poll(&mut self) {
         let now = Utc::now();
-        self.next_poll = now + delta(self.settings.service.interval);
-        self.health.next_pass = Some(self.next_poll);
+        self.next_poll = steady() + delta(self.settings.service.interval);
+        self.health.next_pass = Some(by_the_wall(self.next_poll));
         if let Some(mut batch) = self.batch.take() {
             self.polling.spawn(async move {
                 let jobs = batch.poll(now).await;
@@ -330,7 +338,8 @@ impl TorusService {
         let now = Utc::now();
         match jobs {
             Ok(jobs) => {
-                self.waiting.handoff.forget(now, &jobs);
+                let jobs = JobMap { time: steadily(jobs.time), ..jobs };
+                self.waiting.handoff.forget(steady(), &jobs);
                 let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
                 live.extend(self.waiting.handoff.jobs().cloned());
                 let gone = |found: Vec<JobId>| found.into_iter().filter(|id| !live.contains(id)).collect();

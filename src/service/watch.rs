@@ -17,6 +17,7 @@ use tracing::warn;
 
 use crate::config::{FabricSource, Settings};
 use crate::lab::generate::spec;
+use crate::publish::opensm::is_fabric_file;
 
 /// Whoever writes a file is given this long to finish.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -50,6 +51,8 @@ struct Files {
     settings: Option<PathBuf>,
     looked_at: BTreeSet<PathBuf>,
     spool: Option<PathBuf>,
+    /// Where OpenSM's plugin writes the fabric.
+    opensm: Option<PathBuf>,
 }
 
 impl Files {
@@ -63,19 +66,28 @@ impl Files {
             settings: config.and_then(|path| std::path::absolute(path).ok()),
             looked_at: fabric.into_iter().chain(others).collect(),
             spool: settings.spool.clone(),
+            opensm: match &settings.fabric {
+                Some(FabricSource::OpenSm { directory, .. }) => Some(directory.clone()),
+                _ => None,
+            },
         }
     }
 
     fn directories(&self) -> BTreeSet<&Path> {
         let files = self.looked_at.iter().chain(&self.settings);
-        files.filter_map(|file| file.parent()).chain(self.spool.as_deref()).collect()
+        files
+            .filter_map(|file| file.parent())
+            .chain(self.spool.as_deref())
+            .chain(self.opensm.as_deref())
+            .collect()
     }
 
     fn changed(&self, path: &Path) -> Changed {
         Changed {
             settings: self.settings.as_deref() == Some(path),
             files: self.looked_at.contains(path)
-                || (self.spool.is_some() && path.parent() == self.spool.as_deref()),
+                || (self.spool.is_some() && path.parent() == self.spool.as_deref())
+                || (self.opensm.is_some() && path.parent() == self.opensm.as_deref() && is_fabric_file(path)),
         }
     }
 }
@@ -204,6 +216,15 @@ mod tests {
             write("other");
             let short = tokio::time::timeout(Duration::from_millis(300), watch.changed());
             assert!(short.await.is_err());
+            // What OpenSM sees, only where it is asked for.
+            let name = "opensm-fabric.0000000000000001.ibnetdiscover";
+            let seen = Settings::parse("[state]\ndirectory = \".\"\n[fabric]\nsource = \"opensm\"", &config);
+            let opensm = Watch::new(None, &seen.unwrap());
+            write("new");
+            std::fs::rename(dir.path().join("new"), dir.path().join(name)).unwrap();
+            let changed = tokio::time::timeout(Duration::from_secs(60), opensm.changed()).await.unwrap();
+            assert_eq!(changed, Changed { settings: false, files: true });
+            assert!(tokio::time::timeout(Duration::from_millis(300), watch.changed()).await.is_err());
             // Given up while it settles.
             write("fabric.net");
             let short = tokio::time::timeout(SETTLE / 5, watch.changed());

@@ -1,9 +1,12 @@
 //! The hand-off file: `decode ∘ encode = identity`, and whatever is damaged is refused.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
+use sarouter::model::lanes::SLS;
 use sarouter::model::rng::Rng;
-use sarouter::model::{Fabric, Tables};
+use sarouter::model::{Fabric, LaneMap, PortNum, Tables, Vl};
 use sarouter::publish::handoff::{HandoffError, decode, encode};
 
 /// Tables of arbitrary bytes: the format must carry whatever an engine can say.
@@ -13,7 +16,47 @@ fn any_tables(fabric: &Fabric, engine: &str, seed: u64) -> Tables {
     let mut bytes = |values: &[u8]| (0..entries).map(|_| values[rng.below(values.len())]).collect();
     let ports = bytes(&[0, 1, 2, 17, 254, Tables::UNREACHABLE]);
     let layers = bytes(&[0, 1, 14, Tables::NO_LAYER]);
-    Tables::new(fabric, engine, ports, layers).unwrap()
+    let tables = Tables::new(fabric, engine, ports, layers).unwrap();
+    let lane = |rng: &mut Rng| Vl::new(rng.below(3) as u64).unwrap();
+    let lanes = LaneMap::fill(fabric, |_, _, _| {
+        std::array::from_fn(|sl| if sl < 2 { lane(&mut rng) } else { Vl::ZERO })
+    });
+    // Half of them with lanes.
+    tables.with_lanes((seed % 2 == 1).then(|| Arc::new(lanes)))
+}
+
+/// A sum that is right, whatever was changed.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 8;
+    bytes[16..24].copy_from_slice(&(end as u64 + 8).to_le_bytes());
+    // The sum of a file whose sum is wrong is not told: CRC-64/XZ, bit by bit.
+    let sum = bytes[..end].iter().fold(u64::MAX, |rest, byte| {
+        (0..8).fold(
+            rest ^ u64::from(*byte),
+            |r, _| if r & 1 == 1 { r >> 1 ^ 0xC96C_5795_D787_0F42 } else { r >> 1 },
+        )
+    });
+    bytes[end..].copy_from_slice(&(!sum).to_le_bytes());
+    bytes
+}
+
+/// The same file with one more section, of this kind and these flags, at its end.
+fn with_section(bytes: &[u8], kind: u32, flags: u32) -> Vec<u8> {
+    let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    let mut longer = bytes[..header].to_vec();
+    longer[12..16].copy_from_slice(&(header as u32 + 32).to_le_bytes());
+    for entry in longer[128..].chunks_exact_mut(32) {
+        let at = u64::from_le_bytes(entry[8..16].try_into().unwrap()) + 32;
+        entry[8..16].copy_from_slice(&at.to_le_bytes());
+    }
+    longer.extend([kind.to_le_bytes(), flags.to_le_bytes()].concat());
+    for number in [bytes.len() as u64 - 8 + 32, 3, 0] {
+        longer.extend(number.to_le_bytes());
+    }
+    longer.extend(&bytes[header..bytes.len() - 8]);
+    longer.extend([7, 7, 7, 0, 0, 0, 0, 0]);
+    longer.extend([0; 8]);
+    sealed(longer)
 }
 
 fn any_fabric() -> impl Strategy<Value = Fabric> {
@@ -71,9 +114,85 @@ fn each_reason_to_refuse_has_a_name() {
     };
     assert_eq!(decode(b"").unwrap_err(), HandoffError::Magic);
     assert_eq!(decode(&good[..100]).unwrap_err(), HandoffError::Length { wanted: 128, found: 100 });
-    assert_eq!(with(8, 2), HandoffError::Version(2));
+    assert_eq!(with(8, 3), HandoffError::Version(3));
     assert_eq!(with(24, 0), HandoffError::Field { field: "epoch number", value: 0 });
     assert_eq!(with(77, 1), HandoffError::Field { field: "reserved", value: 1 });
-    assert_eq!(with(64, 4), HandoffError::Length { wanted: good.len() + 32, found: good.len() });
+    assert_eq!(with(64, 4), HandoffError::Checksum);
+    let section = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        match decode(&sealed(bytes)) {
+            Err(HandoffError::Section { kind, what }) => (kind, what),
+            other => panic!("{other:?}"),
+        }
+    };
+    let wrong_size = "it is longer or shorter than the header says";
+    assert_eq!(section(64, 4), (1, wrong_size));
+    let entry = |kind: usize| 128 + 32 * (kind - 1);
+    let misplaced = "it is not where it should be";
+    assert_eq!(section(entry(4) + 8, 1), (4, misplaced));
+    assert_eq!(section(entry(4), 3), (3, misplaced));
+    assert_eq!(section(entry(7) + 4, 2), (7, "it has flags of another version"));
+    assert_eq!(section(entry(6), 8).0, 7);
+    let rows = u64::from_le_bytes(good[entry(6) + 8..][..8].try_into().unwrap()) as usize;
+    assert_eq!(section(rows, 15), (6, "a VL is above 14"));
+    let index = u64::from_le_bytes(good[entry(7) + 8..][..8].try_into().unwrap()) as usize;
+    assert_eq!(section(index + 1, 200), (7, "there is no such row"));
     assert_eq!(with(good.len() - 1, !good[good.len() - 1]), HandoffError::Checksum);
+}
+
+#[test]
+fn later_sections_are_skipped_if_they_may_be() {
+    let fabric = generate("torus:3x3,hosts=1").unwrap();
+    for seed in [2, 3] {
+        let bytes = encode(&fabric, &any_tables(&fabric, "sar", seed), 1);
+        assert_eq!(decode(&with_section(&bytes, 900, 1)), decode(&bytes));
+        let refused = decode(&with_section(&bytes, 900, 0)).unwrap_err();
+        assert_eq!(refused, HandoffError::Section { kind: 900, what: "this program does not know it" });
+        assert!(decode(&with_section(&bytes, 3, 1)).is_err(), "out of order");
+    }
+}
+
+#[test]
+fn the_first_version_is_read() {
+    let fabric = generate("torus:3x3,hosts=1").unwrap();
+    let bytes = include_bytes!("../data/handoff/version-1.bin");
+    let handoff = decode(bytes).unwrap();
+    assert_eq!((handoff.epoch, handoff.engine.as_str(), handoff.lanes.is_none()), (1, "lash", true));
+    let tables = handoff.into_tables(&fabric).unwrap();
+    let layers = fabric.dest_ids().flat_map(|d| tables.layers_to(d).to_vec());
+    assert!(layers.into_iter().all(|l| l == 0 || l == Tables::NO_LAYER));
+    assert_eq!(decode(&encode(&fabric, &tables, 1)).unwrap().into_tables(&fabric).unwrap(), tables);
+    for end in 0..bytes.len() {
+        assert!(decode(&bytes[..end]).is_err(), "{end} bytes");
+    }
+}
+
+#[test]
+fn a_port_without_a_cable_has_the_lanes_of_the_switch_itself() {
+    let fabric = generate("torus:3x3,hosts=1").unwrap();
+    let tables = any_tables(&fabric, "sar", 3);
+    let map = tables.lanes().unwrap().clone();
+    let bytes = encode(&fabric, &tables, 1);
+    let first = |kind: usize| {
+        u64::from_le_bytes(bytes[128 + 32 * (kind - 1) + 8..][..8].try_into().unwrap()) as usize
+    };
+    let s = fabric.switch_ids().next().unwrap();
+    let ports = usize::from(fabric.switch(s).ports);
+    let leads = |p: &PortNum| fabric.peer(s, *p).is_some_and(|p| p != sarouter::model::PortPeer::Nothing);
+    let all: Vec<PortNum> = (1..=ports as u64).map(|p| PortNum::new(p).unwrap()).collect();
+    let (used, free): (Vec<PortNum>, Vec<PortNum>) = all.into_iter().partition(leads);
+    let at = |from: PortNum, to: PortNum| {
+        let turn = usize::from(from.get()) * (ports + 1) + usize::from(to.get());
+        let row = usize::from(u16::from_le_bytes(bytes[first(7) + 2 * turn..][..2].try_into().unwrap()));
+        bytes[first(6) + SLS * row..][..SLS].to_vec()
+    };
+    assert!(!free.is_empty(), "every port is used");
+    for to in &used {
+        for from in &free {
+            assert_eq!(at(*from, *to), at(PortNum::ZERO, *to));
+        }
+        let lanes: Vec<u8> = map.row(s, PortNum::ZERO, *to).iter().map(|v| v.get()).collect();
+        assert_eq!(at(PortNum::ZERO, *to), lanes);
+    }
 }

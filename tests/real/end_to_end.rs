@@ -11,12 +11,12 @@ use sarouter::model::{Fabric, Guid, TerminalId};
 use sarouter::publish::{Epoch, EpochStore};
 use serde_json::Value;
 
-use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, run};
+use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, run, unreached};
 
 /// A bed with Slurm, and the service on it.
-struct Cluster {
-    bed: Testbed,
-    fabric: Fabric,
+pub struct Cluster {
+    pub bed: Testbed,
+    pub fabric: Fabric,
     config: PathBuf,
     service: Child,
 }
@@ -25,8 +25,19 @@ impl Cluster {
     /// 16 nodes under 4 leaves. `prepare` sees the state directory before anything is in it.
     fn up(prepare: impl FnOnce(&Path)) -> Self {
         let fabric = generate("fattree:4x4,2").unwrap();
+        Self::on(fabric, prepare, |text| text)
+    }
+
+    /// The same, with other settings than the bed's.
+    pub fn with_settings(edit: impl FnOnce(String) -> String) -> Self {
+        Self::on(generate("fattree:4x4,2").unwrap(), |_| {}, edit)
+    }
+
+    fn on(fabric: Fabric, prepare: impl FnOnce(&Path), edit: impl FnOnce(String) -> String) -> Self {
         let bed = Testbed::prepared(&fabric, prepare);
         let config = bed.path().join("sarouter.toml");
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(&config, edit(text)).unwrap();
         let service = Self::sarouter(&bed, &config, &["serve"]).spawn().unwrap();
         Self { bed, fabric, config, service }
     }
@@ -46,26 +57,26 @@ impl Cluster {
     }
 
     /// Submits a job for these nodes alone; returns its id.
-    fn submit(&self, nodes: &str, count: usize) -> String {
+    pub fn submit(&self, nodes: &str, count: usize) -> String {
         let (count, wrap) = (count.to_string(), "--wrap=sleep 1000");
         let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-w", nodes, "-N", &count, wrap];
         self.slurm("sbatch", &words).trim().to_string()
     }
 
-    fn await_running(&self, job: &str) {
+    pub fn await_running(&self, job: &str) {
         await_some(&format!("job {job}"), || {
             let jobs = self.slurm("squeue", &["-h", "-t", "R", "-o", "%A"]);
             jobs.lines().any(|l| l == job).then_some(())
         });
     }
 
-    fn current(&self) -> Option<Epoch> {
+    pub fn current(&self) -> Option<Epoch> {
         let store = EpochStore::open(&self.bed.state()).unwrap();
         store.current().unwrap().map(|n| store.epoch(n).unwrap())
     }
 
     /// Waits until there is an epoch for exactly these groups of hosts, and OpenSM has it in force.
-    fn await_epoch_for(&self, groups: &[&[usize]]) -> Epoch {
+    pub fn await_epoch_for(&self, groups: &[&[usize]]) -> Epoch {
         let wanted: BTreeSet<Vec<_>> = groups.iter().map(|g| self.guids(g)).collect();
         let epoch = await_some(&format!("an epoch for {groups:?}"), || {
             let found = |e: &Epoch| e.plan().demand.groups.iter().map(|g| g.terminals.clone()).collect();
@@ -106,7 +117,7 @@ impl Cluster {
     }
 
     /// Waits until `status` reports this as a problem.
-    fn await_problem(&self, problem: &str) {
+    pub fn await_problem(&self, problem: &str) {
         let mut last = String::new();
         await_some(&format!("status to say {problem:?}"), || {
             let (healthy, text) = self.status();
@@ -115,14 +126,14 @@ impl Cluster {
         });
     }
 
-    fn await_healthy(&self) {
+    pub fn await_healthy(&self) {
         await_some("status to say that all is well", || {
             let (healthy, text) = self.status();
             (healthy && text.starts_with("healthy")).then_some(())
         });
     }
 
-    fn signal(&self, signal: &str) {
+    pub fn signal(&self, signal: &str) {
         run(Command::new("kill").args([signal, &self.service.id().to_string()]));
     }
 
@@ -213,8 +224,10 @@ fn whatever_fails_the_last_good_epoch_stays() {
     let up = *cluster.fabric.channel(cluster.fabric.out(first_leaf)[0]);
     let (leaf, port) = (&cluster.fabric.switch(up.from).description, up.from_port.get());
     cluster.bed.cut(leaf, port);
-    cluster.await_problem("table entries are dead");
-    assert_eq!(cluster.bed.await_epoch(epoch.number().get()).generation, Some(epoch.number().get()));
+    cluster.await_problem("fallen back to its engine updn");
+    let cut = cluster.fabric.out(first_leaf)[0];
+    let damaged = cluster.fabric.without(|c| c == cut || c.reverse() == cut, |_| false).unwrap();
+    assert_eq!(unreached(&cluster.bed, &damaged), []);
     assert_eq!(cluster.current().unwrap().number(), epoch.number());
     cluster.bed.mend(leaf, port);
     cluster.await_healthy();
@@ -245,20 +258,43 @@ fn a_full_disk_leaves_the_last_good_epoch() {
     let (_, epoch) = three_jobs(&cluster);
     cluster.await_healthy();
 
+    // An old epoch makes room for the next one.
+    assert!(epoch.number().get() > 1);
+    let old = cluster.bed.state().join("epochs/000001");
     let filler = cluster.bed.state().join("filler");
-    let full = fs::write(&filler, vec![1; 64 << 20]).unwrap_err();
-    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
-    let job = cluster.submit("n[4,8]", 2);
+    fs::write(old.join("ballast"), vec![1; 1 << 20]).unwrap();
+    fill(&filler);
+    let job = cluster.submit("n[4,12]", 2);
+    cluster.await_running(&job);
+    let epoch = cluster.await_epoch_for(&[A, B, C, &[4, 12]]);
+    assert!(!old.exists());
+
+    // Where there is none left, nothing comes into force.
+    for entry in fs::read_dir(cluster.bed.state().join("epochs")).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.ends_with(format!("{:06}", epoch.number().get())) {
+            fs::remove_dir_all(path).unwrap();
+        }
+    }
+    fill(&filler);
+    let job = cluster.submit("n[8,16]", 2);
     cluster.await_running(&job);
     cluster.await_problem("No space left");
     cluster.assert_stands(&epoch);
 
     fs::remove_file(filler).unwrap();
-    let next = cluster.await_epoch_for(&[A, B, C, &[4, 8]]);
+    let next = cluster.await_epoch_for(&[A, B, C, &[4, 12], &[8, 16]]);
     cluster.await_healthy();
     cluster.assert_stands(&next);
     drop(cluster);
     drop(mounted);
+}
+
+/// Makes a file longer until the disk is full.
+fn fill(path: &Path) {
+    let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
+    let full = (0..1 << 20).find_map(|_| std::io::Write::write_all(&mut file, &[1; 4096]).err());
+    assert_eq!(full.unwrap().kind(), std::io::ErrorKind::StorageFull);
 }
 
 /// A file system of its own.

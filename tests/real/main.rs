@@ -2,9 +2,11 @@
 //! they need Debian's packages.
 
 mod browser;
+mod coverage;
 mod end_to_end;
 mod fabric_files;
 mod handoff;
+mod lanes;
 mod machine;
 mod package;
 mod page;
@@ -12,6 +14,7 @@ mod peers;
 mod placement;
 mod plugin;
 mod prolog;
+mod repair;
 mod replay;
 mod scheduling;
 mod service;

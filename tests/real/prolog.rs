@@ -32,7 +32,7 @@ begun=$(date +%s%N)
 @SAROUTER@ prolog --format json --config @BED@/sarouter.toml >"$seen.said.new" 2>>@BED@/log/prolog.log
 code=$?
 ended=$(date +%s%N)
-cp @BED@/state/opensm-status.json "$seen.status"
+cp @BED@/state/opensm-status.*.json "$seen.status"
 echo "$begun $ended $code" >>"$seen.times"
 mv "$seen.said.new" "$seen.said"
 exit $code

@@ -87,6 +87,48 @@ fn both_forms_of_squeue_give_the_same_jobs_and_a_dead_controller_is_noticed() {
     }
 }
 
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_user_without_rights_sees_jobs_of_hidden_and_of_closed_partitions() {
+    let fabric = generate("fattree:2x4,2").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let more = directory.path().join("more.conf");
+    let partitions = "PartitionName=hidden Nodes=ALL Hidden=YES State=UP\n\
+                      PartitionName=closed Nodes=ALL AllowGroups=root State=UP\n";
+    std::fs::write(&more, partitions).unwrap();
+    let options =
+        ["--no-opensm", "--slurm-file", more.to_str().unwrap(), "--slurm-line", "Include more.conf"];
+    let bed = Testbed::with(&fabric, &options, Vec::new());
+    let jobs: Vec<String> = ([("all", "n[1,5]"), ("hidden", "n[2,6]"), ("closed", "n[3,7]")].iter())
+        .map(|(partition, nodes)| {
+            let words =
+                ["--parsable", "-p", partition, "-N2", "-w", nodes, "-o", "/dev/null", "--wrap", "sleep 600"];
+            slurm(&bed, "sbatch", &words).trim().to_string()
+        })
+        .collect();
+    for id in &jobs {
+        await_some("a running job", || {
+            (slurm(&bed, "squeue", &["-a", "-h", "-j", id, "-o", "%T"]).trim() == "RUNNING").then_some(())
+        });
+    }
+    // As nobody, who is in no group.
+    let squeue = bed.path().join("squeue");
+    std::fs::write(
+        &squeue,
+        "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups squeue \"$@\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&squeue, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for format in [SqueueFormat::Text, SqueueFormat::Json] {
+        let mut source = Squeue::new(squeue.to_str().unwrap(), format, LONG, 64 << 20)
+            .with_variable("SLURM_CONF", &slurm_conf(&bed));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let seen = runtime.block_on(source.poll(chrono::DateTime::<Utc>::UNIX_EPOCH)).unwrap();
+        let seen: Vec<String> = seen.jobs.iter().map(|j| j.id.to_string()).collect();
+        assert_eq!(seen, jobs, "{format:?}");
+    }
+}
+
 /// `sarouter serve` on a bed.
 struct Serving {
     child: Child,

@@ -203,6 +203,32 @@ fn hex(text: &str) -> u64 {
     u64::from_str_radix(&text[..end], 16).unwrap()
 }
 
+/// Pairs of hosts without a way between them: who follows the tables read back from a host's switch
+/// does not arrive. `fabric` has the cables that are there.
+pub fn unreached(bed: &Testbed, fabric: &Fabric) -> Vec<(TerminalId, TerminalId)> {
+    let (lfts, lids) = bed.read_back();
+    let arrives = |from: TerminalId, to: TerminalId| {
+        let to = fabric.terminal(to);
+        let (mut at, mut hops) = (fabric.terminal(from).switch, 0);
+        while let Some(port) = lfts.get(&fabric.switch(at).guid)?.get(lids.get(&to.port_guid)?) {
+            if at == to.switch {
+                return (*port == to.port.get()).then_some(());
+            }
+            let out =
+                fabric.out(at).iter().map(|c| fabric.channel(*c)).find(|c| c.from_port.get() == *port)?;
+            at = out.to;
+            hops += 1;
+            if hops > fabric.switches().len() {
+                return None;
+            }
+        }
+        None
+    };
+    let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    let pairs = hosts.iter().flat_map(|a| hosts.iter().map(|b| (*a, *b))).filter(|(a, b)| a != b);
+    pairs.filter(|(a, b)| arrives(*a, *b).is_none()).collect()
+}
+
 /// The GUID by which a destination is known on the fabric.
 pub fn dest_guid(fabric: &Fabric, d: DestId) -> Guid {
     match fabric.dest_terminal(d) {

@@ -94,12 +94,12 @@ fn around(command: &str) -> (&'static str, &'static str) {
         "systemctl restart opensm.service" => (
             "",
             "if grep -q ^event_plugin /etc/opensm/opensm.conf; then\n\
-             until_true \"grep -qs '\\\"generation\\\": [1-9]' /var/lib/sarouter/opensm-status.json\"\nelse\n\
+             until_true \"grep -qs '\\\"generation\\\": [1-9]' /var/lib/sarouter/opensm-status.*.json\"\nelse\n\
              until_true \"grep -q 'SUBNET UP' /var/log/opensm.log\"\nfi",
         ),
         "systemctl disable --now sarouter.service sarouter-fabric.timer" => (
             "",
-            "grep -q '\"running\": false' /var/lib/sarouter/opensm-status.json\nif pgrep -x sarouter; then exit 1; fi",
+            "grep -q '\"running\": false' /var/lib/sarouter/opensm-status.*.json\nif pgrep -x sarouter; then exit 1; fi",
         ),
         "apt-get purge -y sarouter" => {
             ("", "[[ ! -e /var/lib/sarouter && $(systemctl is-active opensm) == active ]]")

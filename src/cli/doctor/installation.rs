@@ -86,7 +86,7 @@ fn plugin(opensm: &OpenSm, state: &Path) -> Check {
     let now = Utc::now();
     let age = status.age(now);
     if age.to_std().is_ok_and(|age| age > opensm.stale) {
-        let found = format!("{} is {} s old", opensm.status_file.display(), age.num_seconds());
+        let found = format!("{} is {} s old", status.file.display(), age.num_seconds());
         return Check::fix(NAME, found, "OpenSM is gone or hangs: look at its log and start it again");
     }
     let current = EpochStore::open(state).and_then(|store| store.current()).ok().flatten();

@@ -268,3 +268,16 @@ fn a_state_that_is_no_directory_is_named() {
         assert!(error.contains(path.to_str().unwrap()), "{error}");
     }
 }
+
+#[test]
+fn one_service_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EpochStore::open(dir.path()).unwrap();
+    let serving = store.serve().unwrap();
+    let refused = store.serve().unwrap_err();
+    assert!(matches!(refused, StoreError::Locked { holder: Some(pid), .. } if pid == std::process::id()));
+    // It hinders no other writer.
+    drop(store.lock().unwrap());
+    drop(serving);
+    store.serve().unwrap();
+}

@@ -7,6 +7,7 @@ use tracing::debug;
 
 use super::{Listener, Service, Woken, delta};
 use crate::pass::step::{Action, Event};
+use crate::service::clock::{by_the_wall, steady};
 use crate::service::command::Command;
 use crate::service::health::Health;
 use crate::service::pass::{PassError, pass};
@@ -20,7 +21,7 @@ const SELDOM: TimeDelta = TimeDelta::seconds(1);
 impl Service {
     pub(super) fn handle(&mut self, woken: Woken, listener: Listener<'_>) {
         self.handle_one(woken, listener);
-        let now = Utc::now();
+        let now = steady();
         self.waiting.handoff.tick(now);
         if self.step.due().is_some() && self.waiting.handoff.wants_look(now) {
             let action = self.step(now, Event::Asked);
@@ -31,7 +32,7 @@ impl Service {
         }
         let told = self.health.handoff.announced + self.health.handoff.ended;
         let counters = self.waiting.handoff.counters();
-        if counters.announced + counters.ended != told && now - self.health.time > SELDOM {
+        if counters.announced + counters.ended != told && (Utc::now() - self.health.time).abs() > SELDOM {
             self.write_health();
         }
     }
@@ -69,14 +70,14 @@ impl Service {
             }
             Woken::Routed(result) => self.routed(*result, listener),
         };
-        let now = Utc::now();
+        let now = steady();
         let action = self.step(now, event);
         if let Some(fresh_in) = fresh_in {
             self.step.look_by(now + delta(fresh_in));
         }
         self.act(action);
         if let Some(due) = self.step.due() {
-            self.health.next_pass = Some(due);
+            self.health.next_pass = Some(by_the_wall(due));
             self.write_health();
         }
     }
@@ -84,7 +85,7 @@ impl Service {
     /// A look because somebody wants one: at once, unless the last one began just now. However often
     /// it is wanted, Slurm is asked once in [`AGAIN`].
     fn look_soon(&mut self) -> Option<Event> {
-        let (now, soonest) = (Utc::now(), self.looked_at + AGAIN);
+        let (now, soonest) = (steady(), self.looked_at + AGAIN);
         if now >= soonest {
             return Some(Event::Asked);
         }
@@ -103,9 +104,9 @@ impl Service {
             Command::View(reply) => {
                 let _ = reply.send(self.sight.as_ref().map(|sight| Arc::clone(&sight.view)));
             }
-            Command::Start(said, reply) => self.waiting.announce(Utc::now(), said, reply),
+            Command::Start(said, reply) => self.waiting.announce(steady(), said, reply),
             Command::End(job, reply) => {
-                self.waiting.ended(Utc::now(), &job);
+                self.waiting.ended(steady(), &job);
                 self.files.end(job);
                 let _ = reply.send(());
             }
@@ -122,7 +123,7 @@ impl Service {
             Action::Wait => {}
             Action::Look => {
                 if let Some(mut looker) = self.looker.take() {
-                    self.looked_at = Utc::now();
+                    self.looked_at = steady();
                     self.looking = Some(Box::pin(async move {
                         let result = looker.look(Utc::now()).await;
                         (looker, result)
@@ -132,11 +133,11 @@ impl Service {
             Action::Keep(wanted) => {
                 debug!(waiting = wanted.waiting, "nothing changed");
                 self.succeeded(wanted.unknown_nodes, wanted.waiting);
-                self.waiting.handoff.kept(Utc::now());
+                self.waiting.handoff.kept(steady());
             }
             Action::Refrain(_) => {
                 debug!("the same failed not long ago");
-                self.waiting.handoff.failed(Utc::now());
+                self.waiting.handoff.failed(steady());
             }
             Action::Route(view) => {
                 let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);

@@ -7,10 +7,11 @@ use tracing::{error, info, info_span, warn};
 
 use super::files::InForce;
 use super::{Answer, Listener, Note, Service};
-use crate::model::NodeName;
+use crate::model::{JobMap, NodeName};
 use crate::pass::step::{Event, View};
 use crate::service::acknowledge::acknowledgement;
 use crate::service::chain;
+use crate::service::clock::{steadily, steady};
 use crate::service::health::{Failure, Stage};
 use crate::service::look::{LookError, Sight};
 use crate::service::pass::{EpochLine, PassError, Passed, milliseconds};
@@ -26,7 +27,11 @@ impl Service {
                     self.succeeded(Vec::new(), 0);
                     return Event::Held;
                 }
-                let jobs = self.waiting.handoff.merge(Utc::now(), &sight.view);
+                // Who was announced before Slurm was asked is told by one clock.
+                let asked = sight.view.jobs.time;
+                let jobs = JobMap { time: steadily(asked), ..sight.view.jobs.clone() };
+                let seen = View { jobs, ..(*sight.view).clone() };
+                let jobs = JobMap { time: asked, ..self.waiting.handoff.merge(steady(), &seen) };
                 let known = self.waiting.handoff.jobs().chain(jobs.jobs.iter().map(|j| &j.id));
                 self.files.sweep(known.cloned().collect(), jobs.time);
                 let view = Arc::new(View { jobs, ..(*sight.view).clone() });
@@ -53,7 +58,7 @@ impl Service {
             info!(held = held.is_some(), "an administrator's hold");
         }
         self.health.held = held;
-        self.waiting.handoff.hold(Utc::now(), self.health.held.is_some());
+        self.waiting.handoff.hold(steady(), self.health.held.is_some());
         self.health.held.is_some()
     }
 
@@ -88,8 +93,8 @@ impl Service {
                     let watched = self.settings.opensm.is_some();
                     let handoff = &mut self.waiting.handoff;
                     match is_new {
-                        true => handoff.published(Utc::now(), epoch, &passed.demand, watched),
-                        false => handoff.found(Utc::now(), epoch, &passed.demand, watched),
+                        true => handoff.published(steady(), epoch, &passed.demand, watched),
+                        false => handoff.found(steady(), epoch, &passed.demand, watched),
                     }
                 }
                 self.succeeded(passed.unknown_nodes, passed.waiting);
@@ -139,7 +144,7 @@ impl Service {
                 );
                 self.health.acknowledged = Some(acknowledged);
                 self.health.unacknowledged = None;
-                self.waiting.handoff.acknowledged(Utc::now(), acknowledged.epoch);
+                self.waiting.handoff.acknowledged(steady(), acknowledged.epoch);
                 listener(&Note::Acknowledged(acknowledged));
             }
             Err(failure) => {
@@ -164,7 +169,13 @@ impl Service {
         }
         self.health.unknown_nodes = unknown_nodes;
         self.health.waiting_jobs = waiting;
-        self.health.succeeded(Utc::now());
+        match self.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
+            None => self.health.succeeded(Utc::now()),
+            Some(message) => {
+                error!(stage = Stage::Jobs.name(), "{message}");
+                self.health.failed(Failure { time: Utc::now(), stage: Stage::Jobs, message });
+            }
+        }
         self.remember();
         if self.health.unacknowledged.is_some() && self.acknowledging.is_none() {
             self.await_acknowledgement();
@@ -181,7 +192,7 @@ impl Service {
         error!(stage = stage.name(), "{message}");
         let failure = Failure { time: Utc::now(), stage, message };
         self.health.failed(failure.clone());
-        self.waiting.handoff.failed(failure.time);
+        self.waiting.handoff.failed(steady());
         listener(&Note::Failed(failure));
     }
 

@@ -1,0 +1,15 @@
+/* Numbers and checks in files that somebody else wrote. */
+#ifndef SAROUTER_BYTES_H
+#define SAROUTER_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Writes a reason, of HANDOFF_WHY bytes at most. Returns false. */
+__attribute__((format(printf, 2, 3))) bool refuse(char *why, const char *format, ...);
+
+uint64_t little_endian(const uint8_t *p, size_t bytes);
+bool all_zero(const uint8_t *p, size_t bytes);
+
+#endif

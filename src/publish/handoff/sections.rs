@@ -1,0 +1,160 @@
+//! The parts of a hand-off file, and where they are in it, in both versions.
+
+use super::{HEADER, HandoffError, RECORD, crc, little_endian};
+
+/// Bytes that describe one section.
+const SECTION: usize = 32;
+/// Sections of a file, at most.
+const MAX: usize = 64;
+/// Of a section: a reader that does not know it may go on without.
+const OPTIONAL: u64 = 1;
+
+/// What a section holds. The number is that in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Switches = 1,
+    Terminals,
+    Cables,
+    Ports,
+    Layers,
+    LaneRows,
+    LaneIndex,
+}
+
+impl Kind {
+    const ALL: [Self; 7] = [
+        Self::Switches,
+        Self::Terminals,
+        Self::Cables,
+        Self::Ports,
+        Self::Layers,
+        Self::LaneRows,
+        Self::LaneIndex,
+    ];
+
+    /// How long it must be; `None`: whatever it is, it may be missing.
+    fn size(self, [switches, terminals, cables]: [usize; 3]) -> Option<usize> {
+        match self {
+            Self::Switches => Some(RECORD * switches),
+            Self::Terminals => Some(RECORD * terminals),
+            Self::Cables => Some(RECORD * cables),
+            Self::Ports | Self::Layers => Some(switches * (switches + terminals)),
+            Self::LaneRows | Self::LaneIndex => None,
+        }
+    }
+
+    fn wrong(self, what: &'static str) -> HandoffError {
+        HandoffError::Section { kind: self as u64, what }
+    }
+}
+
+/// The parts of a file by kind.
+#[derive(Debug, Default)]
+pub(super) struct Sections<'a>([Option<&'a [u8]>; 8]);
+
+impl<'a> Sections<'a> {
+    /// A part; nothing if it is not there.
+    pub(super) fn get(&self, kind: Kind) -> Option<&'a [u8]> {
+        self.0[kind as usize]
+    }
+
+    /// The parts of a file of version 1, without its checksum: one after the other.
+    pub(super) fn first(bytes: &'a [u8], counts: [usize; 3]) -> Result<Self, HandoffError> {
+        let mut sections = Self::default();
+        let mut at = HEADER;
+        for kind in Kind::ALL {
+            let Some(size) = kind.size(counts) else { continue };
+            let part = bytes.get(at..at + size);
+            let wanted = || HandoffError::Length { wanted: at + size + 8, found: bytes.len() + 8 };
+            sections.0[kind as usize] = Some(part.ok_or_else(wanted)?);
+            at += size;
+        }
+        if at.next_multiple_of(8) != bytes.len() {
+            return Err(HandoffError::Length { wanted: at.next_multiple_of(8) + 8, found: bytes.len() + 8 });
+        }
+        filled(&bytes[at..])?;
+        Ok(sections)
+    }
+
+    /// The parts of a file of version 2, without its checksum: by ascending kind, each from the next
+    /// multiple of 8 bytes.
+    pub(super) fn parse(bytes: &'a [u8], counts: [usize; 3]) -> Result<Self, HandoffError> {
+        let header = little_endian(&bytes[12..16]) as usize;
+        let table = (HEADER..=HEADER + MAX * SECTION).contains(&header) && (header - HEADER) % SECTION == 0;
+        let table = bytes.get(HEADER..header).filter(|_| table);
+        let wrong = HandoffError::Field { field: "size of the header", value: header as u64 };
+        let mut sections = Self::default();
+        let (mut end, mut before) = (header, 0);
+        for entry in table.ok_or(wrong)?.chunks_exact(SECTION) {
+            let number = |at: usize| little_endian(&entry[at..at + 8]);
+            let (kind, flags) = (number(0) & 0xFFFF_FFFF, number(0) >> 32);
+            let failed = |what| HandoffError::Section { kind, what };
+            let start = end.next_multiple_of(8);
+            let stop = usize::try_from(number(16)).ok().and_then(|size| start.checked_add(size));
+            let part = stop.filter(|_| kind > before && number(8) == start as u64);
+            let part = part.and_then(|stop| bytes.get(start..stop));
+            let part = part.ok_or(failed("it is not where it should be"))?;
+            filled(&bytes[end..start])?;
+            if flags > OPTIONAL || number(24) != 0 {
+                return Err(failed("it has flags of another version"));
+            }
+            match Kind::ALL.iter().find(|k| **k as u64 == kind) {
+                Some(known) => sections.0[*known as usize] = Some(part),
+                None if flags == OPTIONAL => {}
+                None => return Err(failed("this program does not know it")),
+            }
+            (end, before) = (start + part.len(), kind);
+        }
+        if end.next_multiple_of(8) != bytes.len() {
+            return Err(HandoffError::Length { wanted: end.next_multiple_of(8) + 8, found: bytes.len() + 8 });
+        }
+        filled(&bytes[end..])?;
+        sections.checked(counts)
+    }
+
+    fn checked(self, counts: [usize; 3]) -> Result<Self, HandoffError> {
+        for kind in Kind::ALL {
+            let Some(size) = kind.size(counts) else { continue };
+            if self.get(kind).ok_or(kind.wrong("it is missing"))?.len() != size {
+                return Err(kind.wrong("it is longer or shorter than the header says"));
+            }
+        }
+        match (self.get(Kind::LaneRows), self.get(Kind::LaneIndex)) {
+            (Some(_), None) => Err(Kind::LaneIndex.wrong("it is missing")),
+            (None, Some(_)) => Err(Kind::LaneRows.wrong("it is missing")),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// Between parts there are zeros.
+fn filled(bytes: &[u8]) -> Result<(), HandoffError> {
+    match bytes.iter().find(|b| **b != 0) {
+        Some(b) => Err(HandoffError::Field { field: "padding", value: u64::from(*b) }),
+        None => Ok(()),
+    }
+}
+
+/// A whole file of version 2: the fixed part of the header, the parts by ascending kind, the sum.
+pub(super) fn write(fixed: &[u8], parts: &[(Kind, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = fixed.to_vec();
+    let header = HEADER + SECTION * parts.len();
+    bytes[12..16].copy_from_slice(&(header as u32).to_le_bytes());
+    let mut at = header;
+    for (kind, part) in parts {
+        for number in [*kind as u64, at as u64, part.len() as u64, 0] {
+            bytes.extend(number.to_le_bytes());
+        }
+        at = (at + part.len()).next_multiple_of(8);
+    }
+    bytes.reserve(at + 8 - bytes.len());
+    for (_, part) in parts {
+        bytes.extend(part);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    let size = (at + 8) as u64;
+    bytes[16..24].copy_from_slice(&size.to_le_bytes());
+    bytes.extend(crc::crc64(&bytes).to_le_bytes());
+    bytes
+}
