@@ -204,6 +204,8 @@ pub struct Looker {
     fabric: FabricReader,
     /// The fabric and the jobs of the last look at which Slurm answered.
     last: Option<(Fingerprint, JobMap)>,
+    /// The fabric has changed since, perhaps back.
+    changed: bool,
 }
 
 /// How long Slurm may take to answer while routes for another fabric are due.
@@ -217,7 +219,7 @@ impl Looker {
     pub fn new(settings: Settings) -> Result<Self, LookError> {
         let source = settings.fabric.clone().ok_or(LookError::NoFabric)?;
         let fabric = FabricReader::new(source, settings.node_map.clone());
-        Ok(Self { jobs: job_source(&settings), fabric, settings, last: None })
+        Ok(Self { jobs: job_source(&settings), fabric, settings, last: None, changed: false })
     }
 
     /// The same with another source of jobs.
