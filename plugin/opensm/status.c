@@ -95,6 +95,12 @@ static void put(FILE *out, const void *what)
 	else
 		fputs("null", out);
 	fputs(",\n", out);
+	fputs(" \"asked\": ", out);
+	if (s->asked.tv_sec > 0)
+		put_time(out, &s->asked);
+	else
+		fputs("null", out);
+	fputs(",\n", out);
 	put_number(out, "routings", true, s->routings);
 	put_number(out, "lost_entries", true, s->ours ? s->tables.lost_entries : 0);
 	put_number(out, "stranded_pairs", true, s->ours ? s->tables.stranded_pairs : 0);

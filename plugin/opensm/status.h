@@ -35,6 +35,7 @@ struct status {
 	char engine[64];              /* whose tables are in force; empty before the first routing */
 	bool ours;                    /* whether `tables` are in force */
 	struct status_tables tables;
+	struct timespec asked;        /* to look at an epoch at which it has not looked yet; 0: nothing */
 	struct timespec acknowledged; /* of the last routing */
 	struct status_refusal refusal;
 };

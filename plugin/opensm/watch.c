@@ -75,8 +75,13 @@ static void settle(struct plugin *p)
 
 static bool untried_candidate(struct plugin *p)
 {
+	bool master = p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER;
 	pthread_mutex_lock(&p->mutex);
 	bool untried = p->candidate != NULL && !p->candidate_tried;
+	if (!untried || !master)
+		p->status.asked = (struct timespec){0};
+	else if (p->status.asked.tv_sec == 0)
+		clock_gettime(CLOCK_REALTIME, &p->status.asked);
 	pthread_mutex_unlock(&p->mutex);
 	return untried;
 }
@@ -226,8 +231,8 @@ void *watch(void *context)
 	while (!stopping(p)) {
 		watch_state(p);
 		settle(p);
-		bool fresh = look(p);
-		if (fresh || (untried_candidate(p) && seconds_now() - asked >= REPEAT_S)) {
+		bool fresh = look(p), untried = untried_candidate(p);
+		if (fresh || (untried && seconds_now() - asked >= REPEAT_S)) {
 			ask_to_route(p->osm);
 			asked = seconds_now();
 		}

@@ -93,6 +93,9 @@ pub struct PluginStatus {
     pub lanes: Option<u8>,
     /// When OpenSM last reported that every switch answered.
     pub acknowledged: Option<DateTime<Utc>>,
+    /// When OpenSM was asked to look at an epoch at which it has not looked yet.
+    #[serde(default)]
+    pub asked: Option<DateTime<Utc>>,
     /// How often it did since it started.
     pub routings: u64,
     /// Entries that are dead because a cable or switch is gone.
@@ -119,6 +122,9 @@ pub struct PluginStatus {
     pub rivals: Vec<PathBuf>,
 }
 
+/// Seconds after which OpenSM should have begun what it was asked for: a discovery may be under way.
+const DEAF: i64 = 30;
+
 /// Something an administrator must know about OpenSM.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
@@ -127,6 +133,9 @@ pub enum Trouble {
         "OpenSM has not been heard of for {0} s: it was killed, or hangs; the switches keep their tables"
     )]
     Silent(i64),
+    /// It was asked to route, and has not begun.
+    #[error("OpenSM was asked to route {0} s ago and has not begun: it hangs")]
+    Deaf(i64),
     /// OpenSM ended in order.
     #[error("OpenSM has ended; the switches keep their tables")]
     Ended,
@@ -244,6 +253,10 @@ impl PluginStatus {
         } else if age > 3 * i64::from(self.heartbeat) {
             found.push(Trouble::Silent(age));
         }
+        let waited = self.asked.map_or(0, |asked| (now - asked).num_seconds());
+        if self.running && waited > DEAF {
+            found.push(Trouble::Deaf(waited));
+        }
         if let Some(reason) = &self.refused_reason {
             found.push(Trouble::Refused { epoch: self.refused_generation, reason: reason.clone() });
         }
@@ -309,6 +322,13 @@ mod tests {
         assert_eq!(status(|_| {}).troubles(Some(4), at(27)), [Trouble::Silent(16)]);
         let ended = status(|v| v["running"] = false.into());
         assert_eq!(ended.troubles(Some(4), at(27)), [Trouble::Ended]);
+    }
+
+    #[test]
+    fn an_opensm_that_does_not_begin_to_route_is_noticed() {
+        let asked = |second: i64| status(move |v| v["asked"] = serde_json::to_value(at(second)).unwrap());
+        assert_eq!(asked(-15).troubles(Some(4), at(15)), []);
+        assert_eq!(asked(-16).troubles(Some(4), at(15)), [Trouble::Deaf(31)]);
     }
 
     #[test]

@@ -62,6 +62,72 @@ pub struct Acknowledged {
     pub milliseconds: i64,
 }
 
+/// What can be wrong. The name is the label of the metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Passes fail.
+    Failing,
+    /// OpenSM has not put the newest epoch in force in time.
+    Unacknowledged,
+    /// OpenSM has put no epoch in force for long, however many were published.
+    Lagging,
+    /// The plugin in OpenSM is not heard of any more.
+    OpensmSilent,
+    /// OpenSM has ended.
+    OpensmEnded,
+    /// OpenSM does not begin to route though it was asked to.
+    OpensmDeaf,
+    /// OpenSM has not routed yet.
+    OpensmNotRouted,
+    /// OpenSM routes by another engine.
+    OpensmFellBack,
+    /// OpenSM's plugin refused an epoch.
+    OpensmRefused,
+    /// OpenSM has another epoch in force.
+    OpensmBehind,
+    /// Entries of the tables are dead.
+    OpensmLost,
+    /// Hosts cannot reach each other.
+    OpensmStranded,
+    /// Switches are unknown.
+    OpensmUncovered,
+    /// Two OpenSMs use one state directory, or one status file.
+    OpensmRival,
+    /// The plugin's file cannot be used.
+    OpensmStatus,
+    /// The settings file is not in force.
+    Settings,
+    /// Events are not recorded.
+    Unrecorded,
+    /// Nodes of jobs are not in the fabric.
+    UnknownNodes,
+    /// An administrator holds what is in force.
+    Held,
+    /// The service does not begin its passes.
+    Hangs,
+    /// The service was ended.
+    Stopped,
+}
+
+impl Kind {
+    /// As in the metric and in JSON.
+    pub fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
+    }
+}
+
+/// Something that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// What it is.
+    pub kind: Kind,
+    /// Since when, as far as it was noticed.
+    pub since: DateTime<Utc>,
+    /// A sentence.
+    pub text: String,
+}
+
 /// The content of `health.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
@@ -109,6 +175,18 @@ pub struct Health {
     /// Why events are not recorded.
     #[serde(default)]
     pub unrecorded: Option<Failure>,
+    /// What is wrong with OpenSM, as its plugin says.
+    #[serde(default)]
+    pub opensm: Vec<Trouble>,
+    /// The oldest epoch since OpenSM's last acknowledgement was published then.
+    #[serde(default)]
+    pub unanswered_since: Option<DateTime<Utc>>,
+    /// Nodes of jobs have been unknown since then.
+    #[serde(default)]
+    pub unknown_since: Option<DateTime<Utc>>,
+    /// When the service was ended in order.
+    #[serde(default)]
+    pub ended: Option<DateTime<Utc>>,
 }
 
 impl Health {
@@ -135,6 +213,10 @@ impl Health {
             handoff: Counters::default(),
             settings_refused: None,
             unrecorded: None,
+            opensm: Vec::new(),
+            unanswered_since: None,
+            unknown_since: None,
+            ended: None,
         }
     }
 
@@ -155,32 +237,68 @@ impl Health {
         self.failing = Some(failure);
     }
 
-    /// What is wrong, one sentence each; nothing if all is well. A service that has not begun its
-    /// next pass `patience` after it was due is said to hang.
+    /// What is wrong, one sentence each: see [`Health::found`].
     pub fn troubles(&self, now: DateTime<Utc>, patience: TimeDelta) -> Vec<String> {
+        self.found(now, patience).into_iter().map(|trouble| trouble.text).collect()
+    }
+
+    /// What is wrong, most important first; nothing if all is well. A service that has not begun its
+    /// next pass `patience` after it was due is said to hang. All that tells how the service is asks this:
+    /// `status`, the page, the API, metrics, systemd and the log.
+    pub fn found(&self, now: DateTime<Utc>, patience: TimeDelta) -> Vec<Trouble> {
         let mut found = Vec::new();
+        let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
+        if let Some(ended) = self.ended {
+            add(
+                Kind::Stopped,
+                ended,
+                format!("the service was ended at {ended}: nobody looks at jobs and cables"),
+            );
+        }
+        if let Some(next) = self.next_pass.filter(|next| self.serving && now - *next > patience) {
+            let since = (now - self.time).num_seconds();
+            let text = format!("the service (process {}) was last heard of {since} s ago", self.pid);
+            add(Kind::Hangs, next, text);
+        }
         if let Some(failure) = &self.failing {
             let stage = failure.stage.name();
             let times = self.failures_in_row;
-            found.push(format!(
-                "{stage} failed {times} times in a row, last at {}: {}",
-                failure.time, failure.message
-            ));
+            let (time, message) = (failure.time, &failure.message);
+            let text = format!("{stage} failed {times} times in a row, last at {time}: {message}");
+            add(Kind::Failing, self.last_success.unwrap_or(self.started), text);
         }
         if let Some(failure) = &self.unacknowledged {
-            found.push(failure.message.clone());
+            add(Kind::Unacknowledged, failure.time, failure.message.clone());
         }
+        found.extend(self.opensm.iter().cloned());
+        let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(failure) = &self.settings_refused {
-            found.push(format!("the settings file is not in force: {}", failure.message));
+            let text = format!("the settings file is not in force: {}", failure.message);
+            add(Kind::Settings, failure.time, text);
         }
         if let Some(failure) = &self.unrecorded {
-            found.push(format!("events are not recorded: {}", failure.message));
+            add(Kind::Unrecorded, failure.time, format!("events are not recorded: {}", failure.message));
         }
-        if self.serving && self.next_pass.is_some_and(|next| now - next > patience) {
-            let since = (now - self.time).num_seconds();
-            found.push(format!("the service (process {}) was last heard of {since} s ago", self.pid));
+        if let Some(since) = self.unknown_since.filter(|_| !self.unknown_nodes.is_empty()) {
+            let names: Vec<&str> = self.unknown_nodes.iter().take(5).map(|n| n.as_str()).collect();
+            let (more, names) = (self.unknown_nodes.len() - names.len(), names.join(", "));
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let text =
+                format!("jobs run on nodes that are not in the fabric: {names}{more}; see fabric.node_map");
+            add(Kind::UnknownNodes, since, text);
+        }
+        if let Some(hold) = &self.held {
+            let text = "an administrator holds what is in force: `sarouter resume` ends it";
+            add(Kind::Held, hold.since, text.to_string());
         }
         found
+    }
+
+    /// Notes what OpenSM's plugin says, and keeps since when each of it is so.
+    pub fn note_opensm(&mut self, now: DateTime<Utc>, said: Vec<(Kind, String)>) {
+        let since = |kind: Kind| self.opensm.iter().find(|t| t.kind == kind).map_or(now, |t| t.since);
+        self.opensm =
+            said.into_iter().map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
     }
 
     /// One line for a person: the epoch, and the first trouble.
@@ -292,6 +410,29 @@ mod tests {
         // What does not fit is not half written.
         assert!(failing(&"x".repeat(100_000)).write(dir.path()).is_err());
         assert_eq!(Health::read(dir.path()).unwrap(), Some(failing("no space left on device")));
+    }
+
+    #[test]
+    fn every_kind_of_trouble_is_found_and_keeps_its_beginning() {
+        let mut health = Health::new(at(0), true);
+        assert_eq!(health.found(at(1), PATIENCE), []);
+        health.note_opensm(at(5), vec![(Kind::OpensmFellBack, "updn".into())]);
+        health
+            .note_opensm(at(9), vec![(Kind::OpensmSilent, "s".into()), (Kind::OpensmFellBack, "nue".into())]);
+        let told: Vec<_> =
+            health.found(at(9), PATIENCE).into_iter().map(|t| (t.kind, t.since, t.text)).collect();
+        let [silent, fell] = [Kind::OpensmSilent, Kind::OpensmFellBack];
+        assert_eq!(told, [(silent, at(9), "s".to_string()), (fell, at(5), "nue".to_string())]);
+        health.note_opensm(at(10), Vec::new());
+        assert_eq!(health.found(at(10), PATIENCE), []);
+        health.unknown_nodes = ["a", "b", "c", "d", "e", "f"].map(|n| n.parse().unwrap()).to_vec();
+        health.unknown_since = Some(at(3));
+        let told = health.found(at(10), PATIENCE);
+        assert_eq!((told.len(), told[0].kind, told[0].since), (1, Kind::UnknownNodes, at(3)));
+        assert!(told[0].text.contains("a, b, c, d, e and 1 more"), "{}", told[0].text);
+        health.ended = Some(at(11));
+        assert_eq!(health.found(at(12), PATIENCE)[0].kind, Kind::Stopped);
+        assert_eq!(Kind::OpensmFellBack.name(), "opensm_fell_back");
     }
 
     #[test]

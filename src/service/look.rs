@@ -246,6 +246,7 @@ impl Looker {
         let asking = begun.elapsed();
         let named = named?;
         if jobs_failed.is_none() {
+            self.changed = false;
             self.last = Some((named.fabric.fingerprint(), jobs.clone()));
         }
         let (view, unknown_storage) = view(&self.settings, named, jobs)?;
@@ -259,10 +260,10 @@ impl Looker {
         now: DateTime<Utc>,
         named: Option<&Named>,
     ) -> Result<(JobMap, Option<String>), LookError> {
-        let known = self
-            .last
-            .as_ref()
-            .filter(|(before, _)| named.is_some_and(|named| named.fabric.fingerprint() != *before));
+        let now_there = named.map(|named| named.fabric.fingerprint());
+        let known = self.last.as_ref();
+        self.changed |= known.zip(now_there).is_some_and(|((before, _), there)| *before != there);
+        let known = known.filter(|_| self.changed && now_there.is_some());
         let Some((_, known)) = known else { return Ok((self.jobs.poll(now).await?, None)) };
         let failed = match tokio::time::timeout(SLURM_AND_REPAIR, self.jobs.poll(now)).await {
             Ok(Ok(jobs)) => return Ok((jobs, None)),

@@ -3,10 +3,12 @@
 mod events;
 mod files;
 mod memory;
+mod opensm;
 mod outcome;
 pub(in crate::service) mod reload;
 pub(in crate::service) mod waiting;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -23,7 +25,7 @@ use super::api::listen::{ListenError, allow_many_files};
 use super::api::servers::Servers;
 use super::clock::steady;
 use super::command::{Command, Commands, Handle};
-use super::health::{Acknowledged, Failure, Health};
+use super::health::{Acknowledged, Failure, Health, Kind};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed};
 use super::placing::Placing;
@@ -158,6 +160,8 @@ struct Service {
     /// What jobs are told of the epoch in force.
     in_force: Option<Arc<InForce>>,
     files: JobFiles,
+    /// Troubles that the log has.
+    told: BTreeMap<Kind, String>,
 }
 
 /// What the loop woke up for.
@@ -204,7 +208,8 @@ impl Service {
         if !serving {
             // A tick continues the count of the ticks before it.
             if let Ok(Some(before)) = Health::read(&settings.state.directory) {
-                health = Health { time: now, pid: health.pid, serving, next_pass: None, ..before };
+                health =
+                    Health { time: now, pid: health.pid, serving, next_pass: None, ended: None, ..before };
             }
         }
         Ok(Self {
@@ -232,6 +237,7 @@ impl Service {
             acknowledging: None,
             sight: None,
             published: None,
+            told: BTreeMap::new(),
             settings,
         })
     }
@@ -287,6 +293,7 @@ impl Service {
         }
         self.health.serving = false;
         self.health.next_pass = None;
+        self.health.ended = Some(Utc::now());
         self.write_health();
     }
 

@@ -67,8 +67,12 @@ fn seconds(time: DateTime<Utc>) -> f64 {
 }
 
 fn of_health(text: &mut Text, health: &Health, now: DateTime<Utc>) {
-    let healthy = u8::from(health.troubles(now, PATIENCE).is_empty());
-    text.gauge("sarouter_healthy", "1 if nothing is wrong.", healthy);
+    let found = health.found(now, PATIENCE);
+    text.gauge("sarouter_healthy", "1 if nothing is wrong.", u8::from(found.is_empty()));
+    let since: Vec<(String, f64)> =
+        found.iter().map(|t| (format!("{{kind=\"{}\"}}", t.kind.name()), seconds(t.since))).collect();
+    let since = since.iter().map(|(labels, time)| (labels.as_str(), *time));
+    text.family("gauge", "sarouter_trouble_since_seconds", "What is wrong, and since when.", since);
     text.gauge("sarouter_start_time_seconds", "When the service started.", seconds(health.started));
     text.counter("sarouter_passes_total", "Passes that ended well.", health.passes);
     text.known(

@@ -121,6 +121,9 @@ impl Service {
         self.health.epoch = Some(line.epoch);
         self.health.acknowledged = None;
         self.health.unacknowledged = None;
+        if self.settings.opensm.is_some() {
+            self.health.unanswered_since.get_or_insert(line.time);
+        }
         self.published = Some((line.epoch, line.time));
         self.figures = Some((line.reason, line.before, line.after));
         listener(&Note::Epoch(Box::new(line)));
@@ -143,6 +146,7 @@ impl Service {
                     "OpenSM has the epoch in force"
                 );
                 self.health.acknowledged = Some(acknowledged);
+                self.health.unanswered_since = None;
                 self.health.unacknowledged = None;
                 self.waiting.handoff.acknowledged(steady(), acknowledged.epoch);
                 listener(&Note::Acknowledged(acknowledged));
@@ -167,6 +171,8 @@ impl Service {
         if !unknown_nodes.is_empty() && unknown_nodes != self.health.unknown_nodes {
             warn!(nodes = ?unknown_nodes, "nodes of jobs are not in the fabric");
         }
+        let since = self.health.unknown_since.unwrap_or_else(Utc::now);
+        self.health.unknown_since = (!unknown_nodes.is_empty()).then_some(since);
         self.health.unknown_nodes = unknown_nodes;
         self.health.waiting_jobs = waiting;
         match self.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
@@ -198,6 +204,8 @@ impl Service {
 
     pub(super) fn write_health(&mut self) {
         self.health.time = Utc::now();
+        self.look_at_opensm();
+        self.tell_troubles();
         self.health.handoff = self.waiting.handoff.counters();
         self.systemd.status(self.health.line(self.health.time));
         if let Err(error) = self.health.write(&self.settings.state.directory) {

@@ -1,0 +1,70 @@
+//! What OpenSM's plugin says, into the health; what is new there, into the log.
+
+use std::collections::BTreeMap;
+
+use chrono::Utc;
+use tracing::{info, warn};
+
+use super::{Service, delta};
+use crate::publish::opensm::{PluginStatus, StatusError, Trouble};
+use crate::service::chain;
+use crate::service::health::{Kind, PATIENCE};
+
+impl Service {
+    /// Reads the plugin's status file, a small one.
+    pub(super) fn look_at_opensm(&mut self) {
+        let Some(opensm) = &self.settings.opensm else {
+            return self.health.note_opensm(Utc::now(), Vec::new());
+        };
+        let now = Utc::now();
+        let mut said = match PluginStatus::read(&opensm.status_file) {
+            Ok(status) => {
+                let found = status.troubles(self.published.map(|(epoch, _)| epoch), now);
+                // OpenSM has its time to take the newest epoch.
+                let waits = self.acknowledging.is_some() && self.health.unacknowledged.is_none();
+                let early = |t: &Trouble| {
+                    matches!(t, Trouble::Behind { .. } | Trouble::FellBack(_) | Trouble::NotRouted)
+                };
+                found.iter().filter(|t| !(waits && early(t))).map(|t| (kind(t), t.to_string())).collect()
+            }
+            // Not switched on yet. That an epoch is not acknowledged is said elsewhere.
+            Err(StatusError::Missing(_)) => Vec::new(),
+            Err(error) => vec![(Kind::OpensmStatus, chain(&error))],
+        };
+        let lag = self.health.unanswered_since.map(|since| now - since);
+        if let Some(lag) = lag.filter(|lag| *lag > delta(opensm.acknowledge)) {
+            let text = format!("OpenSM has put no new epoch in force for {} s", lag.num_seconds());
+            said.push((Kind::Lagging, text));
+        }
+        self.health.note_opensm(now, said);
+    }
+
+    /// Logs each trouble when it comes and when it goes.
+    pub(super) fn tell_troubles(&mut self) {
+        let found = self.health.found(Utc::now(), PATIENCE);
+        let now: BTreeMap<Kind, String> = found.into_iter().map(|t| (t.kind, t.text)).collect();
+        for (kind, text) in now.iter().filter(|(kind, _)| !self.told.contains_key(kind)) {
+            warn!(trouble = kind.name(), "{text}");
+        }
+        for (kind, text) in self.told.iter().filter(|(kind, _)| !now.contains_key(kind)) {
+            info!(trouble = kind.name(), "over: {text}");
+        }
+        self.told = now;
+    }
+}
+
+fn kind(trouble: &Trouble) -> Kind {
+    match trouble {
+        Trouble::Silent(_) => Kind::OpensmSilent,
+        Trouble::Deaf(_) => Kind::OpensmDeaf,
+        Trouble::Ended => Kind::OpensmEnded,
+        Trouble::NotRouted => Kind::OpensmNotRouted,
+        Trouble::FellBack(_) => Kind::OpensmFellBack,
+        Trouble::Refused { .. } => Kind::OpensmRefused,
+        Trouble::Behind { .. } => Kind::OpensmBehind,
+        Trouble::Lost(_) => Kind::OpensmLost,
+        Trouble::Stranded(_) => Kind::OpensmStranded,
+        Trouble::Uncovered(_) => Kind::OpensmUncovered,
+        Trouble::Rival(_) | Trouble::File { .. } => Kind::OpensmRival,
+    }
+}
