@@ -16,8 +16,8 @@
 //!
 //! The prediction runs no engine: it would take too long for a scheduler that waits. It is the
 //! larger of two things (`flow`): the load if every route were spread evenly over all shortest
-//! ways, and what indivisible routes need at each switch of the job. `balanced` comes close to
-//! both; `docs/results.md` compares prediction and routes.
+//! ways, and what indivisible routes need at each switch of the job. `balanced-efi` comes close
+//! to both; `docs/results.md` compares prediction and routes.
 //!
 //! Same question, same answer: work is bounded by counted steps, never by time.
 

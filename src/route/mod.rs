@@ -104,6 +104,7 @@ type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 /// All engines by name, in the order of the documentation.
 const ENGINES: &[(&str, Make)] = &[
     ("balanced", balanced::Balanced::make),
+    ("balanced-efi", balanced::Balanced::make_for_counts),
     ("sssp", |_| Box::new(sssp::Sssp)),
     ("dfsssp", |_| Box::new(dfsssp::Dfsssp)),
     ("minhop", |_| Box::new(minhop::MinHop)),
@@ -125,7 +126,7 @@ pub fn names() -> Vec<&'static str> {
 
 /// Whether the routes of the engine of that name depend on the jobs.
 pub fn serves_jobs(name: &str) -> bool {
-    ["balanced", "sar", "sar-literal", "sar-nue"].contains(&name)
+    ["balanced", "balanced-efi", "sar", "sar-literal", "sar-nue"].contains(&name)
 }
 
 /// The engine of that name.

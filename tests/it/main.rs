@@ -43,4 +43,5 @@ mod step;
 mod store;
 mod survive;
 mod units;
+mod timed;
 mod verify;

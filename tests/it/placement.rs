@@ -133,9 +133,9 @@ fn a_direct_torus_shares_as_few_channels_as_it_can() {
     assert!(choice.predicted.shared <= best.unwrap(), "{choice:?}");
 }
 
-/// The prediction beside what `balanced` makes of the same jobs.
+/// The prediction beside what `balanced-efi` makes of the same jobs.
 #[test]
-fn predictions_are_close_to_the_routes_of_balanced() {
+fn predictions_are_close_to_the_routes_of_balanced_efi() {
     for (spec, sizes) in [("fattree:10x18,5", vec![42, 24, 30, 16]), ("torus:6x6,hosts=2", vec![12, 9, 16])] {
         let fabric = generate(spec).unwrap();
         let map = name_hosts(&fabric, &NodeNames::default());
@@ -152,7 +152,7 @@ fn predictions_are_close_to_the_routes_of_balanced() {
             job.iter().flat_map(|n| map.terminals(&board.names()[*n as usize])).copied().collect()
         };
         let demand = Demand::new(jobs.iter().map(|j| Group::new(terminals(j))).collect(), vec![]);
-        let balanced = engine("balanced", &EngineOptions::default()).unwrap();
+        let balanced = engine("balanced-efi", &EngineOptions::default()).unwrap();
         let tables = balanced.route(&fabric, &demand, LayerBudget::new(8).unwrap()).unwrap();
         let own = measure::effective_loads(&fabric, &tables, &[Group::new(terminals(&last))]);
         let all = measure::effective_loads(&fabric, &tables, &demand.groups);

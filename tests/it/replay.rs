@@ -50,14 +50,15 @@ fn the_example_of_the_thesis_has_its_figures_for_as_long_as_its_jobs_run() {
         writeln!(sacct, "{id}.batch|2015-02-16T00:00:00|2015-02-16T03:00:00|n1|batch").unwrap();
     }
     fs::write(dir.path().join("jobs.sacct"), sacct).unwrap();
-    let words = ["--fabric", "fattree:10x18,5", "--trace", "jobs.sacct", "--engines", "dfsssp,sar,balanced"];
+    let words =
+        ["--fabric", "fattree:10x18,5", "--trace", "jobs.sacct", "--engines", "dfsssp,sar,balanced-efi"];
     let more = ["--to", "2015-02-16T04:00:00Z", "--every", "30min", "--out", "o"];
     let answer = replay(dir.path(), &[&words[..], &more[..]].concat());
     assert_eq!(answer["summaries"][0]["snapshots"], 8);
     assert_eq!(answer["summaries"][0]["idle"], 2, "the last hour is empty");
     assert_eq!(answer["run"]["trace"]["passed_over"], 3);
     let of = |engine| means(&answer, engine)[0];
-    assert_eq!([of("dfsssp"), of("sar"), of("balanced")], [102.0, 60.0, 54.0]);
+    assert_eq!([of("dfsssp"), of("sar"), of("balanced-efi")], [102.0, 60.0, 54.0]);
     let comparison = &answer["summaries"][0]["comparisons"][0];
     assert_eq!((&comparison["engine"], &comparison["beside"]), (&"sar".into(), &"dfsssp".into()));
     let largest = &comparison["improvements"][0];

@@ -52,6 +52,16 @@ impl Partners {
         self.n
     }
 
+    /// By how much all ranks are shifted, if they are.
+    pub fn as_shift(&self) -> Option<u32> {
+        if let Kind::Shift(by) = self.kind { Some(by) } else { None }
+    }
+
+    /// The mask, if each rank meets that of its number XOR a mask.
+    pub fn as_xor(&self) -> Option<u32> {
+        if let Kind::Xor(mask) = self.kind { Some(mask) } else { None }
+    }
+
     /// To whom a rank below [`Partners::ranks`] sends. O(1).
     #[inline]
     pub fn to(&self, rank: u32) -> Option<u32> {

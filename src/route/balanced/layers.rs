@@ -45,6 +45,22 @@ impl Layers {
         Self { is_learnt_flat, ..Self::with(net, &bundles, &keys, is_known, None) }
     }
 
+    /// Layers that all allow any route that first climbs and then descends, by these levels. O(turns).
+    pub(super) fn climbing(net: &Net, levels: &[u32], budget: u8) -> Self {
+        let all = (1u16 << budget) - 1;
+        let mut fit = vec![all; net.turns()];
+        for u in 0..net.switches() {
+            let is_up = |c: usize| levels[net.to(c)] > levels[u];
+            for leaving in net.out(u) {
+                for back in net.out(u).filter(|back| *back == leaving || (is_up(*back) && is_up(leaving))) {
+                    fit[net.turn(u, net.slot(back), net.slot(leaving))] = 0;
+                }
+            }
+        }
+        let (refuge_layer, refuge) = (1 << (budget - 1), vec![false; net.channels()]);
+        Self { fit, all, refuge_layer, refuge, is_hot_first: false, is_learnt_flat: false }
+    }
+
     /// Others in which routes start with full channels ([`hot`]), if there are any and shortest routes over
     /// them make no channel fuller.
     pub(super) fn hot_first(&self, net: &Net) -> Option<Self> {

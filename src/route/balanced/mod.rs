@@ -21,6 +21,9 @@
 //! channels an eighth above the bound, or onto channels that nobody else or none of their own job
 //! uses; jobs that are new get new routes, and all that no job uses stays.
 //!
+//! That is what `balanced-efi` does, and `balanced` without jobs. With jobs, `balanced` aims at time
+//! instead: in trees its routes are chosen for the steps of the jobs' exchanges (`timed`).
+//!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
 //! are balanced, for a job that starts before the next tables are there (`level`).
@@ -39,6 +42,7 @@ mod refine;
 mod repair;
 mod routing;
 mod search;
+mod timed;
 mod traffic;
 mod widen;
 
@@ -55,21 +59,43 @@ use crate::model::{Demand, DestId, Fabric, LayerBudget, Tables};
 /// The engine.
 pub(super) struct Balanced {
     options: EngineOptions,
+    aim: Aim,
+}
+
+/// What routes of jobs are to be good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    /// Jobs finish soon.
+    Time,
+    /// Few routes of jobs on each channel: effective EFI.
+    Counts,
 }
 
 impl Balanced {
     pub(super) fn make(options: &EngineOptions) -> Box<dyn Engine> {
-        Box::new(Self { options: options.clone() })
+        Box::new(Self { options: options.clone(), aim: Aim::Time })
+    }
+
+    pub(super) fn make_for_counts(options: &EngineOptions) -> Box<dyn Engine> {
+        Box::new(Self { options: options.clone(), aim: Aim::Counts })
     }
 }
 
 impl Engine for Balanced {
     fn name(&self) -> &'static str {
-        "balanced"
+        match self.aim {
+            Aim::Time => "balanced",
+            Aim::Counts => "balanced-efi",
+        }
     }
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let net = Net::new(fabric);
+        if self.aim == Aim::Time && !demand.is_oblivious() {
+            if let Some(tables) = self.route_tree(fabric, &net, demand, budget) {
+                return tables;
+            }
+        }
         let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
         let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
         // Few hosts, as in a job, would have few ways that start with full channels.
@@ -132,20 +158,33 @@ impl Balanced {
             true => Turn::by_home(),
             false => Turn::new(fabric),
         });
-        Ok((fullest, write(fabric, net, layers, rows, &job_layers, turn)?))
+        Ok((fullest, self.write(fabric, net, layers, rows, &job_layers, turn)?))
+    }
+
+    fn write(
+        &self,
+        fabric: &Fabric,
+        net: &Net,
+        layers: &Layers,
+        rows: Vec<u8>,
+        job_layers: &JobLayers,
+        turn: Option<Turn>,
+    ) -> Result<Tables, RouteError> {
+        let (ports, layer_of) = finish(fabric, net, layers, rows, job_layers, turn);
+        Ok(Tables::new(fabric, self.name(), ports, layer_of)?)
     }
 }
 
-/// Tables of the trees: ports for slots, a layer per source (the first that allows the route, or by
+/// Tables of the trees, raw: ports for slots, a layer per source (the first that allows the route, or by
 /// `turn`), and the trees of the switches.
-fn write(
+fn finish(
     fabric: &Fabric,
     net: &Net,
     layers: &Layers,
     rows: Vec<u8>,
     job_layers: &JobLayers,
     turn: Option<Turn>,
-) -> Result<Tables, RouteError> {
+) -> (Vec<u8>, Vec<u8>) {
     let switches = net.switches();
     let mut ports = rows;
     ports.resize(fabric.dest_count() * switches, NONE);
@@ -189,5 +228,5 @@ fn write(
         }
         row[home] = port.get();
     }
-    Ok(Tables::new(fabric, "balanced", ports, layer_of)?)
+    (ports, layer_of)
 }

@@ -1,0 +1,113 @@
+//! How many messages of each step of a job are on each channel, and what that costs.
+
+use super::exchange::Unit;
+
+/// No counters yet.
+const NONE: u32 = u32::MAX;
+
+/// The messages of one unit. The cost is, over channels and steps, the square of the messages beyond the
+/// first, times the step's share; and, over channels and pairs of units, the product of the shares of time
+/// in which each uses the channel.
+pub(super) struct Meetings {
+    /// Place of the counters of each channel, in units of steps.
+    at: Vec<u32>,
+    used: Vec<u32>,
+    count: Vec<u16>,
+    /// Share of time in which this unit uses each channel.
+    own: Vec<f32>,
+    /// The same of all units.
+    all: Vec<f32>,
+}
+
+impl Meetings {
+    pub(super) fn new(channels: usize) -> Self {
+        let (at, own, all) = (vec![NONE; channels], vec![0.0; channels], vec![0.0; channels]);
+        Self { at, used: Vec::new(), count: Vec::new(), own, all }
+    }
+
+    /// Forgets the counters of a unit. O(channels it used).
+    pub(super) fn clear(&mut self) {
+        for c in self.used.drain(..) {
+            self.at[c as usize] = NONE;
+            self.own[c as usize] = 0.0;
+        }
+        self.count.clear();
+    }
+
+    /// Adds to what all units use.
+    pub(super) fn share(&mut self, channel: usize, share: f32) {
+        self.all[channel] += share;
+    }
+
+    /// Adds messages of these steps to a channel, which [`Meetings::share`] knows of.
+    pub(super) fn count(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
+        let width = unit.weight.len();
+        if self.at[channel] == NONE {
+            self.at[channel] = (self.count.len() / width) as u32;
+            self.used.push(channel as u32);
+            self.count.resize(self.count.len() + width, 0);
+        }
+        self.own[channel] += share;
+        let from = self.at[channel] as usize * width;
+        let count = &mut self.count[from..from + width];
+        steps.iter().for_each(|s| count[*s as usize] += 1);
+    }
+
+    /// Adds messages to a channel, for all units to see.
+    pub(super) fn join(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
+        self.count(unit, channel, steps, share);
+        self.all[channel] += share;
+    }
+
+    /// Takes such messages away.
+    pub(super) fn leave(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
+        self.own[channel] -= share;
+        self.all[channel] -= share;
+        let from = self.at[channel] as usize * unit.weight.len();
+        let count = &mut self.count[from..from + unit.weight.len()];
+        steps.iter().for_each(|s| count[*s as usize] -= 1);
+    }
+
+    fn beside(&self, channel: usize) -> f32 {
+        (self.all[channel] - self.own[channel]).max(0.0)
+    }
+
+    /// What it would cost to add messages of these steps.
+    pub(super) fn to_join(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
+        let beside = share * self.beside(channel);
+        if self.at[channel] == NONE {
+            return beside;
+        }
+        let from = self.at[channel] as usize * unit.weight.len();
+        let count = &self.count[from..from + unit.weight.len()];
+        let one = |s: &u32| match count[*s as usize] {
+            0 => 0.0,
+            n => unit.weight[*s as usize] * (2.0 * f32::from(n) - 1.0),
+        };
+        steps.iter().map(one).sum::<f32>() + beside
+    }
+
+    /// What is gained by taking messages of these steps away.
+    pub(super) fn to_leave(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
+        let from = self.at[channel] as usize * unit.weight.len();
+        let count = &self.count[from..from + unit.weight.len()];
+        let one = |s: &u32| match count[*s as usize] {
+            0 | 1 => 0.0,
+            n => unit.weight[*s as usize] * (2.0 * f32::from(n) - 3.0),
+        };
+        steps.iter().map(one).sum::<f32>() + share * self.beside(channel)
+    }
+
+    /// What the unit's messages cost, meetings with those of others counted half.
+    pub(super) fn cost(&self, unit: &Unit) -> f64 {
+        let width = unit.weight.len();
+        let of = |c: &u32| {
+            let from = self.at[*c as usize] as usize * width;
+            let steps = self.count[from..from + width].iter().zip(&unit.weight);
+            let beyond = |n: u16| f32::from(n.saturating_sub(1));
+            let own: f32 = steps.map(|(n, weight)| weight * beyond(*n) * beyond(*n)).sum();
+            f64::from(own + 0.5 * self.own[*c as usize] * self.beside(*c as usize))
+        };
+        self.used.iter().map(of).sum()
+    }
+}

@@ -1,0 +1,90 @@
+//! Routes that let jobs finish sooner: few messages of one step of a job on one channel, and few of
+//! different jobs.
+//!
+//! In a tree, routes are chosen from the ground up ([`tree`]); everywhere single next hops are then moved
+//! ([`polish`]) as long as the cost falls ([`meetings`]).
+
+mod exchange;
+mod field;
+mod meetings;
+mod polish;
+mod shape;
+mod tree;
+
+use self::polish::Room;
+use self::shape::Shape;
+use self::tree::{Choices, Filler};
+use super::Balanced;
+use super::jobs::JobLayers;
+use super::layers::Layers;
+use super::net::Net;
+use super::routing::Routing;
+use super::traffic::Traffic;
+use crate::model::{Demand, Fabric, LayerBudget, Tables};
+use crate::route::RouteError;
+use crate::route::spread::Turn;
+
+/// Sweeps over all routes of jobs in a tree.
+const TREE_SWEEPS: usize = 8;
+
+impl Balanced {
+    /// Tables for the jobs of a tree; `None` if the fabric is none, or has leaves that cables which are cut
+    /// keep from each other.
+    pub(super) fn route_tree(
+        &self,
+        fabric: &Fabric,
+        net: &Net,
+        demand: &Demand,
+        budget: LayerBudget,
+    ) -> Option<Result<Tables, RouteError>> {
+        let shape = Shape::of(net)?;
+        let layers = Layers::climbing(net, &shape.levels, budget.get());
+        let traffic = Traffic::new(fabric, demand);
+        let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let (jobs, units) = exchange::units(demand, &home);
+        let mut routing = Routing::new(net, &layers, &traffic, home.clone());
+        let previous = self.options.previous.as_ref().filter(|p| p.fabric() == fabric.fingerprint());
+        let kept = previous.map_or(vec![false; home.len()], |previous| routing.keep(fabric, previous));
+        let oblivious = Demand::oblivious();
+        let everyone = Traffic::new(fabric, &oblivious);
+        let in_force = previous.map(|_| routing.fullest_in_force(&everyone, &kept));
+        let served = previous.and(self.options.served.as_ref());
+        let settled: Vec<bool> = kept.iter().zip(traffic.settled(served)).map(|(k, s)| *k && s).collect();
+        let before = routing.rows_of(&kept, &settled);
+        let mut choices = Choices::none(home.len());
+        for t in (0..home.len()).filter(|t| settled[*t]) {
+            if let Some((way, top)) = tree::read(net, &shape, home[t] as usize, routing.row(t)) {
+                (choices.ways[t], choices.tops[t]) = (way, top);
+            }
+        }
+        tree::choose(&shape, &jobs, &home, &mut choices);
+        tree::choose_rest(&shape, &home, &mut choices);
+        let (mut filler, switches) = (Filler::new(net, &shape), net.switches());
+        for t in (0..home.len()).filter(|t| !settled[*t]) {
+            let row = &mut routing.rows[t * switches..(t + 1) * switches];
+            if !filler.fill(home[t] as usize, choices.ways[t], choices.tops[t], t, row) {
+                return None;
+            }
+        }
+        let free: Vec<bool> = settled.iter().map(|s| !s).collect();
+        let room = Room::Tree { levels: &shape.levels };
+        routing.polish(&units, &free, &room, &[0.0; TREE_SWEEPS]);
+        for t in (0..home.len()).filter(|t| !settled[*t]) {
+            routing.follow(t);
+            let row = t * switches..(t + 1) * switches;
+            routing.search.attach_rest(net, &mut routing.rows[row]);
+        }
+        routing.restore(&before);
+        let mut job_layers = JobLayers::default();
+        if self.options.layer_per_job {
+            job_layers = routing.one_layer_per_job(fabric, demand);
+        }
+        let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
+        // Larger trees have one way down per destination everywhere, which is level enough.
+        let rows = match routing.is_large(home.len()) {
+            true => routing.rows,
+            false => routing.level(&everyone, &job_layers, in_force),
+        };
+        Some(self.write(fabric, net, &layers, rows, &job_layers, turn))
+    }
+}

@@ -1,0 +1,318 @@
+//! Moves of single next hops that make messages of one step meet less often, counted exactly.
+
+use super::super::net::{NONE, Net};
+use super::super::routing::Routing;
+use super::exchange::Unit;
+use super::meetings::Meetings;
+use crate::model::rng::Rng;
+use crate::model::{Closure, SwitchId};
+
+/// A move must be worth more: less is a rounding error.
+const LEAST_GAIN: f32 = 1e-4;
+
+/// Where a switch may be led.
+pub(super) enum Room<'a> {
+    /// In a tree without layers to heed: up where it went up, down where it went down, never longer.
+    Tree {
+        /// How far above the hosts each switch is.
+        levels: &'a [u32],
+    },
+    /// Over next hops inside which any mixture is free of cycles.
+    #[allow(dead_code)]
+    Closed { closure: &'a Closure, reach: Reach },
+    /// Where some layer allows it.
+    #[allow(dead_code)]
+    Layered { reach: Reach },
+}
+
+/// How long routes may become.
+pub(super) struct Reach {
+    switches: usize,
+    /// Hops between each two switches.
+    hops: Vec<u8>,
+    /// Hops beyond the shortest.
+    slack: u16,
+}
+
+#[allow(dead_code)]
+impl Reach {
+    /// O(switches × channels).
+    pub(super) fn new(net: &Net, slack: u16) -> Self {
+        let switches = net.switches();
+        let from = |s| net.hops_from([s]).into_iter().map(|h| h.min(255) as u8).collect::<Vec<u8>>();
+        Self { switches, hops: (0..switches).flat_map(from).collect(), slack }
+    }
+
+    fn allows(&self, v: usize, home: usize, now: u16, hops: u16) -> bool {
+        let shortest = u16::from(self.hops[v * self.switches + home]);
+        hops <= now && hops < now.max(shortest + self.slack)
+    }
+}
+
+impl Room<'_> {
+    /// Whether layers need no look.
+    fn is_free(&self) -> bool {
+        !matches!(self, Room::Layered { .. })
+    }
+
+    /// Whether `v` may go over a slot, layers apart.
+    fn allows(&self, routing: &Routing<'_>, home: usize, v: usize, now: u8, slot: u8) -> bool {
+        let (net, search) = (routing.net, &routing.search);
+        let u = net.to(net.channel(v, slot));
+        if search.layers[u] == 0 {
+            return false;
+        }
+        match self {
+            Room::Tree { levels } => {
+                let was = net.to(net.channel(v, now));
+                search.hops[u] < search.hops[v] && levels[u] == levels[was]
+            }
+            Room::Closed { closure, reach } => {
+                let (s, home_id) = (SwitchId::at(v), SwitchId::at(home));
+                closure.allows(s, home_id, usize::from(slot))
+                    && reach.allows(v, home, search.hops[v], search.hops[u])
+            }
+            Room::Layered { reach } => reach.allows(v, home, search.hops[v], search.hops[u]),
+        }
+    }
+}
+
+/// Buffers of one destination.
+struct Work {
+    /// Number of the destination for which each switch is on a way.
+    mark: Vec<u32>,
+    stamp: u32,
+    /// Sender at each marked switch.
+    sender: Vec<u32>,
+    /// Switches on ways, the farthest first.
+    on_way: Vec<u32>,
+    /// Steps and share of what goes over the switch at hand.
+    steps: Vec<u32>,
+    share: f32,
+    /// What leaving each channel of its present way would gain.
+    gains: Vec<f32>,
+    stack: Vec<u32>,
+    rng: Rng,
+}
+
+impl Work {
+    fn new(switches: usize) -> Self {
+        Self {
+            mark: vec![0; switches],
+            stamp: 0,
+            sender: vec![NONE_SENDER; switches],
+            on_way: Vec::new(),
+            steps: Vec::new(),
+            share: 0.0,
+            gains: Vec::new(),
+            stack: Vec::new(),
+            rng: Rng::new(1),
+        }
+    }
+
+    fn visit(&mut self, v: usize) -> bool {
+        if self.mark[v] == self.stamp {
+            return false;
+        }
+        self.mark[v] = self.stamp;
+        self.sender[v] = NONE_SENDER;
+        true
+    }
+}
+
+const NONE_SENDER: u32 = u32::MAX;
+
+impl Routing<'_> {
+    /// Moves routes to the destinations of the units, those that are `free`, in so many sweeps, warm at the
+    /// beginning: `heats` is the temperature of each. Returns the cost before the last sweep.
+    ///
+    /// O(sweeps × (routes of jobs × ports × hops × messages per route)).
+    pub(super) fn polish(&mut self, units: &[Unit], free: &[bool], room: &Room<'_>, heats: &[f32]) -> f64 {
+        let mut meetings = Meetings::new(self.net.channels());
+        let mut work = Work::new(self.net.switches());
+        for unit in units {
+            self.each_way(unit, |c, at| meetings.share(c, unit.sender(at).share));
+        }
+        let mut cost = 0.0;
+        let mut order: Vec<usize> = Vec::new();
+        for heat in heats {
+            cost = 0.0;
+            let mut moved = 0;
+            for unit in units {
+                order.clear();
+                order.extend((0..unit.dests.len()).filter(|d| free[unit.dests[*d] as usize]));
+                if order.is_empty() {
+                    continue;
+                }
+                self.each_way(unit, |c, at| meetings.count(unit, c, unit.steps(at), unit.sender(at).share));
+                cost += meetings.cost(unit);
+                work.rng.shuffle(&mut order);
+                for d in &order {
+                    moved += self.polish_one(unit, *d, &mut meetings, &mut work, room, *heat);
+                }
+                meetings.clear();
+            }
+            if moved == 0 && *heat == 0.0 {
+                break;
+            }
+        }
+        cost
+    }
+
+    /// Calls with the channels of the way of each sender of a unit.
+    fn each_way(&self, unit: &Unit, mut call: impl FnMut(usize, usize)) {
+        for (d, t) in unit.dests.iter().enumerate() {
+            let (row, home) = (self.row(*t as usize), self.home[*t as usize] as usize);
+            for at in unit.senders(d) {
+                let mut v = unit.sender(at).switch as usize;
+                while v != home && row[v] != NONE {
+                    let c = self.net.channel(v, row[v]);
+                    call(c, at);
+                    v = self.net.to(c);
+                }
+            }
+        }
+    }
+
+    /// Looks once at each switch that something passes on the way to a destination.
+    fn polish_one(
+        &mut self,
+        unit: &Unit,
+        dest: usize,
+        meetings: &mut Meetings,
+        work: &mut Work,
+        room: &Room<'_>,
+        heat: f32,
+    ) -> usize {
+        let terminal = unit.dests[dest] as usize;
+        let home = self.home[terminal] as usize;
+        self.follow(terminal);
+        self.mark_ways(unit, dest, work);
+        let mut moved = 0;
+        for i in 0..work.on_way.len() {
+            let v = work.on_way[i] as usize;
+            self.take_over(unit, terminal, v, work);
+            if work.steps.is_empty() {
+                continue;
+            }
+            let Some((slot, meets)) = self.best_move(unit, terminal, v, meetings, work, room, heat) else {
+                continue;
+            };
+            self.each_hop(terminal, v, meets, |c| meetings.leave(unit, c, &work.steps, work.share));
+            let u = self.net.to(self.net.channel(v, slot));
+            if !room.is_free() || self.search.hops[u] + 1 != self.search.hops[v] {
+                self.layers_behind(terminal, v, slot, true);
+            }
+            self.rows[terminal * self.net.switches() + v] = slot;
+            let mut at = v;
+            self.each_hop(terminal, v, meets, |c| meetings.join(unit, c, &work.steps, work.share));
+            while at != home {
+                work.visit(at);
+                at = self.net.to(self.net.channel(at, self.row(terminal)[at]));
+            }
+            moved += 1;
+        }
+        moved
+    }
+
+    /// Notes which switches the messages to a destination pass.
+    fn mark_ways(&self, unit: &Unit, dest: usize, work: &mut Work) {
+        let terminal = unit.dests[dest] as usize;
+        let (row, home) = (self.row(terminal), self.home[terminal] as usize);
+        work.stamp += 1;
+        work.on_way.clear();
+        for at in unit.senders(dest) {
+            let mut v = unit.sender(at).switch as usize;
+            if self.search.hops[v] == u16::MAX {
+                continue;
+            }
+            let start = v;
+            while v != home && work.visit(v) {
+                work.on_way.push(v as u32);
+                v = self.net.to(self.net.channel(v, row[v]));
+            }
+            work.sender[start] = at as u32;
+        }
+        let hops = &self.search.hops;
+        work.on_way.sort_unstable_by_key(|v| (std::cmp::Reverse(hops[*v as usize]), *v));
+    }
+
+    /// Collects what goes over a switch to a terminal.
+    fn take_over(&self, unit: &Unit, terminal: usize, v: usize, work: &mut Work) {
+        let row = self.row(terminal);
+        work.steps.clear();
+        work.share = 0.0;
+        work.stack.clear();
+        work.stack.push(v as u32);
+        while let Some(u) = work.stack.pop() {
+            let u = u as usize;
+            if work.sender[u] != NONE_SENDER {
+                let at = work.sender[u] as usize;
+                work.steps.extend(unit.steps(at));
+                work.share += unit.sender(at).share;
+            }
+            for c in self.net.out(u) {
+                let w = self.net.to(c);
+                if work.mark[w] == work.stamp && row[w] == self.net.back_slot[c] {
+                    work.stack.push(w as u32);
+                }
+            }
+        }
+    }
+
+    /// The best other slot for a switch, and where that way meets the present one.
+    #[allow(clippy::too_many_arguments)]
+    fn best_move(
+        &mut self,
+        unit: &Unit,
+        terminal: usize,
+        v: usize,
+        meetings: &Meetings,
+        work: &mut Work,
+        room: &Room<'_>,
+        heat: f32,
+    ) -> Option<(u8, usize)> {
+        let (net, home) = (self.net, self.home[terminal] as usize);
+        let now = self.row(terminal)[v];
+        work.gains.clear();
+        let (steps, gains) = (&work.steps, &mut work.gains);
+        self.each_hop(terminal, v, home, |c| gains.push(meetings.to_leave(unit, c, steps, work.share)));
+        let most: f32 = work.gains.iter().sum();
+        if most < LEAST_GAIN && heat == 0.0 {
+            return None;
+        }
+        // Adding noise of this distribution to each and taking the least draws by exp(-cost / heat).
+        let mut noise =
+            || if heat > 0.0 { heat * (-(work.rng.unit().max(1e-12).ln())).ln() as f32 } else { 0.0 };
+        let mut best = (if heat > 0.0 { noise() } else { -LEAST_GAIN }, None);
+        for slot in 0..net.degree(v) as u8 {
+            if slot == now || !room.allows(self, home, v, now, slot) {
+                continue;
+            }
+            let (mut joins, mut leaves, mut gains) = (noise(), 0.0, work.gains.iter());
+            let meets = self.each_change(terminal, v, slot, |c, is_joining| {
+                if is_joining {
+                    joins += meetings.to_join(unit, c, &work.steps, work.share);
+                } else {
+                    leaves += gains.next().copied().unwrap_or(0.0);
+                }
+                joins - most < best.0
+            });
+            let Some(meets) = meets else { continue };
+            if joins - leaves < best.0 && (room.is_free() || self.layers_behind(terminal, v, slot, false)) {
+                best = (joins - leaves, Some((slot, meets)));
+            }
+        }
+        best.1
+    }
+
+    /// Calls with each channel from one switch to another on its way to a terminal.
+    fn each_hop(&self, terminal: usize, mut at: usize, end: usize, mut call: impl FnMut(usize)) {
+        let row = self.row(terminal);
+        while at != end && row[at] != NONE {
+            let c = self.net.channel(at, row[at]);
+            call(c);
+            at = self.net.to(c);
+        }
+    }
+}

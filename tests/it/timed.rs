@@ -1,0 +1,117 @@
+//! `balanced` with jobs: few messages of one step of a job on one channel, counted.
+
+use std::sync::Arc;
+
+use sarouter::lab::generate::generate;
+use sarouter::model::rng::Rng;
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Partners, Pattern, SwitchId, Tables, TerminalId};
+use sarouter::route::{EngineOptions, engine};
+use sarouter::verify::judge;
+
+fn route(fabric: &Fabric, demand: &Demand, options: &EngineOptions) -> Tables {
+    let budget = LayerBudget::new(8).unwrap();
+    let tables = engine("balanced", options).unwrap().route(fabric, demand, budget).unwrap();
+    let verdict = judge(fabric, &tables, budget);
+    assert!(verdict.accepted, "{:?}", verdict.findings);
+    tables
+}
+
+/// Calls with the channels of a way.
+fn walk(fabric: &Fabric, tables: &Tables, from: TerminalId, to: TerminalId, mut call: impl FnMut(usize)) {
+    let (mut at, dest): (SwitchId, _) = (fabric.terminal(from).switch, fabric.dest_of_terminal(to));
+    while at != fabric.home(dest) {
+        let leaves =
+            |c: &&sarouter::model::ChannelId| Some(fabric.channel(**c).from_port) == tables.port(at, dest);
+        let c = *fabric.out(at).iter().find(leaves).unwrap();
+        call(c.index());
+        at = fabric.channel(c).to;
+    }
+}
+
+/// The most messages of one of these steps on one channel.
+fn most(fabric: &Fabric, tables: &Tables, job: &Group, steps: impl IntoIterator<Item = Partners>) -> u32 {
+    let mut most = 0;
+    for step in steps {
+        let mut met = vec![0; fabric.channels().len()];
+        for (from, to) in step.pairs() {
+            let (from, to) = (job.ranks[from as usize], job.ranks[to as usize]);
+            walk(fabric, tables, from, to, |c| met[c] += 1);
+        }
+        most = most.max(met.into_iter().max().unwrap_or(0));
+    }
+    most
+}
+
+fn steps(pattern: Pattern, n: usize) -> impl Iterator<Item = Partners> {
+    pattern.phases(n).into_iter().map(|phase| phase.partners)
+}
+
+/// Nodes drawn at random, in node order.
+fn job(fabric: &Fabric, size: usize, seed: u64) -> Group {
+    let mut hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    Rng::new(seed).shuffle(&mut hosts);
+    hosts.truncate(size);
+    hosts.sort_unstable();
+    Group::new(hosts)
+}
+
+/// On trees without taper a job's ring meets nowhere, and its shifts at most in pairs, wherever its nodes are.
+#[test]
+fn a_job_alone_hardly_meets_itself() {
+    for spec in ["kary:4,2,hosts=4", "fattree:6x6,6", "kary:4,3"] {
+        let fabric = generate(spec).unwrap();
+        for (size, seed) in [(8, 1), (12, 2), (16, 3), (9, 4)] {
+            let group = job(&fabric, size, seed);
+            let tables =
+                route(&fabric, &Demand::new(vec![group.clone()], Vec::new()), &EngineOptions::default());
+            let of = |pattern: Pattern| most(&fabric, &tables, &group, steps(pattern, size));
+            println!(
+                "{spec} {size} {seed}: {} {} {}",
+                of(Pattern::Ring),
+                of(Pattern::Linear),
+                of(Pattern::Doubling)
+            );
+            assert_eq!(of(Pattern::Ring), 1, "{spec}, {size} nodes, seed {seed}");
+            assert!(of(Pattern::Linear) <= 2, "{spec}, {size} nodes, seed {seed}");
+        }
+    }
+}
+
+/// Whole leaves: consecutive ranks go up different cables, so no two messages of any shift meet.
+#[test]
+fn shifts_of_whole_leaves_meet_nowhere() {
+    for (spec, size) in [("kary:4,2", 16), ("fattree:6x6,6", 24), ("kary:4,3", 64), ("kary:6,3", 72)] {
+        let fabric = generate(spec).unwrap();
+        let group = Group::new(fabric.host_ids().take(size).collect());
+        let tables = route(&fabric, &Demand::new(vec![group.clone()], Vec::new()), &EngineOptions::default());
+        assert_eq!(most(&fabric, &tables, &group, steps(Pattern::Linear, size)), 1, "{spec}");
+    }
+}
+
+/// Jobs that go on keep all their routes when others start and end.
+#[test]
+fn running_jobs_keep_their_routes() {
+    let fabric = generate("kary:6,3").unwrap();
+    let mut hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    Rng::new(5).shuffle(&mut hosts);
+    let groups: Vec<Group> = hosts.chunks(36).map(|hosts| Group::new(hosts.to_vec())).collect();
+    let before = Demand::new(groups[..5].to_vec(), Vec::new());
+    let old = route(&fabric, &before, &EngineOptions::default());
+    let options = EngineOptions {
+        previous: Some(Arc::new(old.clone())),
+        served: Some(before.clone()),
+        ..EngineOptions::default()
+    };
+    let after = Demand::new(groups[1..].to_vec(), Vec::new());
+    let new = route(&fabric, &after, &options);
+    for group in &groups[1..5] {
+        for (from, to) in group.ranks.iter().flat_map(|a| group.ranks.iter().map(move |b| (*a, *b))) {
+            let (mut was, mut is) = (Vec::new(), Vec::new());
+            walk(&fabric, &old, from, to, |c| was.push(c));
+            walk(&fabric, &new, from, to, |c| is.push(c));
+            assert_eq!(was, is);
+        }
+    }
+    assert_ne!(old, new, "the sixth job got routes of its own");
+    assert_eq!(route(&fabric, &before, &options), old, "nothing is due");
+}
