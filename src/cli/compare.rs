@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::input::{self, Given, Input, Source};
 use super::{Answer, Context, Failure, Format};
 use crate::measure::{self, Effective};
-use crate::model::Tables;
+use crate::model::{Promise, Tables};
 use crate::report::heat_map::heat_sheet;
 use crate::report::{Compute, Refusal, Report};
 use crate::route::{self, EngineOptions};
@@ -80,7 +80,7 @@ fn row(name: &str, input: &Input, draw: bool) -> (Row, Option<Map>) {
 }
 
 fn measured(name: &str, input: &Input, tables: &Tables, compute: Compute, draw: bool) -> (Row, Option<Map>) {
-    let report = input::report(name, input, tables, compute).0;
+    let report = input::report(name, input, tables, compute, Promise::TOLD).0;
     let map = draw.then(|| map(name, input, tables, &report));
     (Row::Report(Box::new(report)), map)
 }

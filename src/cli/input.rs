@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::Failure;
 use super::common::write_file_with;
 use crate::measure::measure;
-use crate::model::{Demand, Fabric, LayerBudget, NodeMap, SwitchId, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, NodeMap, Promise, SwitchId, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::publish::Epoch;
@@ -17,7 +17,7 @@ use crate::publish::dump::{
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::{EngineOptions, RouteError, engine, names as engine_names};
-use crate::verify::{Verdict, judge};
+use crate::verify::{Checks, Verdict, judge_with};
 
 /// Arguments that say what is to be routed.
 #[derive(Debug, clap::Args)]
@@ -111,9 +111,16 @@ pub fn route(name: &str, options: &EngineOptions, input: &Input) -> Routed {
     Routed { answer, compute }
 }
 
-/// Judges and measures tables.
-pub fn report(name: &str, input: &Input, tables: &Tables, compute: Compute) -> (Report, Verdict) {
-    let verdict = judge(&input.fabric, tables, input.budget);
+/// Judges tables for a promise, and measures them.
+pub fn report(
+    name: &str,
+    input: &Input,
+    tables: &Tables,
+    compute: Compute,
+    promise: Promise,
+) -> (Report, Verdict) {
+    let checks = Checks { promise, hosts_only: false };
+    let verdict = judge_with(&input.fabric, tables, input.budget, checks);
     let figures = measure(&input.fabric, tables, &input.demand);
     let layers = Layers { budget: input.budget.get(), used: figures.layers_used };
     let mut report = Report::new(name, &input.fabric, input.jobs, layers, summary(&verdict), figures);

@@ -4,15 +4,17 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::common::write_file_with;
-use super::input::{self, Source};
+use super::input::{self, Input, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
 use super::{Answer, Context, Failure, Format};
-use crate::model::{Fabric, Tables};
+use crate::model::{Fabric, FabricLanes, Promise, Tables};
 use crate::report::{Refusal, Report};
 use crate::route::EngineOptions;
+use crate::route::lanes::fabric_lanes;
 use crate::verify::Verdict;
 
 /// Arguments.
@@ -37,6 +39,11 @@ pub struct Args {
     /// Tables of an earlier run on the same fabric: balanced keeps what need not change
     #[arg(long, value_name = "DIR")]
     previous: Option<PathBuf>,
+    /// What must be proved: told (programs use the SLs that they are told), or parts joined by +; any+mixed:
+    /// every SL, answers, old connections, changes. With any but told, balanced routes inside the closure
+    /// of a lane map, which is written to lanes.txt
+    #[arg(long, value_name = "PROMISE", default_value = "told")]
+    promise: Promise,
     #[command(flatten)]
     search: SearchArgs,
 }
@@ -54,18 +61,32 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let options = EngineOptions {
         roots: input::switches(&input.fabric, &args.roots)?,
         previous: previous.transpose()?.map(Arc::new),
+        promise: args.promise,
         ..EngineOptions::default()
     };
+    let found = args.source.in_pool(|| lanes(&args, &input))?;
+    let options = EngineOptions { lanes: found, ..options };
     let routed = args.source.in_pool(|| input::route(&args.engine, &options, &input))?;
     let tables = match routed.answer {
         Ok(tables) => tables,
         Err(error) => return refused(&Refusal::new(&args.engine, &error), context),
     };
     let (report, verdict) =
-        args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute))?;
+        args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute, args.promise))?;
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}
+
+/// The lanes that a promise needs, if the engine reads them and the fabric is no tree.
+fn lanes(args: &Args, input: &Input) -> Option<Arc<FabricLanes>> {
+    if args.promise.is_told_only() || args.engine != "balanced" {
+        return None;
+    }
+    let start = Instant::now();
+    let found = fabric_lanes(&input.fabric, input.budget);
+    tracing::info!("lanes: {} ({:.2} s)", found.way, start.elapsed().as_secs_f64());
+    found.needs_map().then(|| Arc::new(found.lanes))
 }
 
 fn refused(refusal: &Refusal, context: &Context) -> Result<Answer, Failure> {

@@ -161,6 +161,10 @@ impl LayerBudget {
 impl Vl {
     /// The first lane.
     pub const ZERO: Self = Self(0);
+    /// The lane of a number that is known to be one.
+    pub(crate) const fn at(lane: u8) -> Self {
+        Self(lane)
+    }
     /// The character of `lanes.txt`: base 36, `0` to `e`.
     pub fn to_char(self) -> char {
         char::from_digit(u32::from(self.0), 36).unwrap_or('-')

@@ -6,7 +6,7 @@
 //! [`forest`] (one in-tree per destination), [`trees`] (weighted trees over given ways), [`ways`] (such ways
 //! to 64 homes at once), [`order`] (topological orders that are repaired), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines),
-//! [`spread`] (all layers of the budget put to use).
+//! [`spread`] (all layers of the budget put to use). [`lanes`]: the lane map and the closure of a fabric.
 
 pub mod angara;
 mod balanced;
@@ -18,6 +18,7 @@ pub mod forest;
 pub mod graph;
 pub mod grid;
 pub mod job_layers;
+pub mod lanes;
 pub mod lash;
 pub mod layer_stack;
 pub mod layers;

@@ -219,7 +219,7 @@ impl Labels {
     }
 
     /// All labels are below: even halved at one place again and again they last a while.
-    const END: u64 = 1 << 63;
+    pub const END: u64 = 1 << 63;
 
     /// Which of two searches ends first: the one forward from `target`, or that back from `source`.
     /// Both stay between the two; where they meet there is a cycle.

@@ -46,15 +46,18 @@ mod timed;
 mod traffic;
 mod widen;
 
+use std::sync::Arc;
+
 use self::jobs::JobLayers;
 use self::layers::Layers;
 use self::net::{NONE, Net};
 use self::routing::Routing;
 use self::search::Search;
 use self::traffic::{Class, Traffic};
+use super::lanes::safe_tables;
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
-use crate::model::{Demand, DestId, Fabric, LayerBudget, Tables};
+use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Tables};
 
 /// The engine.
 pub(super) struct Balanced {
@@ -90,6 +93,10 @@ impl Engine for Balanced {
     }
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
+        let fits = |lanes: &&Arc<FabricLanes>| lanes.map.fabric() == fabric.fingerprint();
+        if let Some(lanes) = self.options.lanes.as_ref().filter(fits) {
+            return safe_tables(fabric, demand, lanes, self.name());
+        }
         let net = Net::new(fabric);
         if self.aim == Aim::Time && !demand.is_oblivious() {
             if let Some(tables) = self.route_tree(fabric, &net, demand, budget) {

@@ -1,0 +1,389 @@
+//! Tables inside a closure: one tree per terminal of its home's next hops, by load.
+//!
+//! Next hops of one home lead in no circle, so that the cheapest ways are found in one sweep, and any
+//! single next hop may be exchanged for another without a look at the rest. Trees come one after the
+//! other over the lightest channels; then next hops are exchanged while that makes full channels
+//! lighter.
+
+use crate::model::rng::Rng;
+use crate::model::{Closure, Demand, Fabric, SwitchId, Tables};
+use crate::route::RouteError;
+use crate::route::forest::{Forest, Shared};
+use crate::route::graph::{Graph, hosts_per_switch};
+use crate::route::ways::bits;
+
+/// What a route over channels of mean load costs, in hops.
+const BALANCE: f64 = 0.05;
+/// What a channel at the reference load costs more, in hops, and how steeply.
+const FULL: f64 = 2.0;
+const STEEP: i32 = 20;
+/// Load of the reference, of the fullest channel.
+const NEAR: f64 = 0.95;
+/// Sweeps of exchanges, at most, and next hops they look at together.
+const SWEEPS: usize = 24;
+const LOOKS: usize = 400_000_000;
+/// How much all routes between hosts count beside those inside jobs.
+const BESIDE: f64 = 0.1;
+
+/// Tables of trees inside a closure, all on layer 0. Routes inside jobs count first, then those between
+/// all hosts. Switches that the closure leads nowhere (no packet starts there) get any way.
+///
+/// Deterministic. O(terminals × next hops × hops × sweeps).
+///
+/// # Errors
+/// If the arrays do not fit the fabric, which would be a bug.
+pub fn choose(
+    fabric: &Fabric,
+    demand: &Demand,
+    closure: &Closure,
+    engine: &str,
+) -> Result<Tables, RouteError> {
+    let graph = Graph::new(fabric);
+    let mut chooser = Chooser::new(fabric, demand, closure, &graph);
+    chooser.start();
+    chooser.exchange();
+    chooser.tables(engine)
+}
+
+/// Next hops of a home, in an order in which each switch comes behind all it may forward to.
+#[derive(Clone, Default)]
+struct Ways {
+    order: Vec<u32>,
+    /// `ways[first[i]..first[i + 1]]`: channels by which `order[i]` may forward.
+    first: Vec<u32>,
+    ways: Vec<u32>,
+}
+
+impl Ways {
+    fn of(graph: &Graph, closure: &Closure, home: usize) -> Self {
+        let n = graph.switches();
+        let channels = |s: usize| {
+            let slots = closure.slots(SwitchId::at(s), SwitchId::at(home));
+            let words = slots.iter().enumerate();
+            words.flat_map(|(word, slots)| bits(*slots).map(move |slot| 64 * word + slot)).collect::<Vec<_>>()
+        };
+        let mut left: Vec<usize> = (0..n).map(|s| channels(s).len()).collect();
+        let mut ways = Self { order: vec![home as u32], first: vec![0, 0], ways: Vec::new() };
+        let mut next = 0;
+        while let Some(&at) = ways.order.get(next) {
+            next += 1;
+            for back in graph.out(at as usize) {
+                let (s, c) = (graph.to(back), graph.reverse(back));
+                let slot = usize::from(graph.slot_at(s, c));
+                if s == home || !closure.allows(SwitchId::at(s), SwitchId::at(home), slot) {
+                    continue;
+                }
+                left[s] -= 1;
+                if left[s] == 0 {
+                    ways.order.push(s as u32);
+                    let first = graph.out(s).start;
+                    ways.ways.extend(channels(s).into_iter().map(|slot| (first + slot) as u32));
+                    ways.first.push(ways.ways.len() as u32);
+                }
+            }
+        }
+        ways
+    }
+
+    fn of_place(&self, i: usize) -> &[u32] {
+        &self.ways[self.first[i] as usize..self.first[i + 1] as usize]
+    }
+}
+
+/// Two loads: routes inside jobs, and all between hosts.
+type Pair = [f64; 2];
+
+/// How full channels are, and what that costs.
+struct Loads {
+    load: Vec<Pair>,
+    mean: Pair,
+    /// What a route counts.
+    weight: Pair,
+    /// Load that counts as full; none yet.
+    reference: Option<Pair>,
+}
+
+impl Loads {
+    fn add(&mut self, c: usize, flow: Pair) {
+        (0..2).for_each(|k| self.load[c][k] += flow[k]);
+    }
+
+    /// What one more route costs on a channel, by its load.
+    fn price(&self, c: usize) -> f64 {
+        let of = |k: usize| {
+            let load = self.load[c][k];
+            let full = self.reference.map_or(0.0, |r| FULL * (load / r[k]).powi(STEEP));
+            self.weight[k] * self.mean[0] / self.mean[k]
+                * (1.0 + BALANCE * load / self.mean[k] + full.min(1e3))
+        };
+        of(0) + of(1)
+    }
+
+    /// What all routes on a channel cost: prices summed up to its load.
+    fn cost(&self, load: Pair) -> f64 {
+        let of = |k: usize| {
+            let (l, mean) = (load[k], self.mean[k]);
+            let full = self
+                .reference
+                .map_or(0.0, |r| FULL * r[k] / f64::from(STEEP + 1) * (l / r[k]).powi(STEEP + 1));
+            self.weight[k] / mean * (l + BALANCE / 2.0 * l * l / mean + full)
+        };
+        of(0) + of(1)
+    }
+
+    /// What changes with a flow more (or less) on a channel.
+    fn change(&self, c: usize, flow: Pair) -> f64 {
+        let before = self.load[c];
+        self.cost([before[0] + flow[0], before[1] + flow[1]]) - self.cost(before)
+    }
+
+    fn fullest(&self) -> Pair {
+        self.load.iter().fold([0.0; 2], |most, load| [most[0].max(load[0]), most[1].max(load[1])])
+    }
+}
+
+struct Chooser<'a> {
+    fabric: &'a Fabric,
+    graph: &'a Graph,
+    ways: Vec<Ways>,
+    /// Flows of jobs and of all hosts by sending switch, by terminal, and terminal by terminal.
+    demand: &'a Demand,
+    groups: Vec<Vec<u32>>,
+    spread: Vec<Vec<(u32, u32)>>,
+    hosts: Vec<f64>,
+    loads: Loads,
+    /// Channel of each switch, by terminal; [`NO_WAY`].
+    next: Vec<u32>,
+    /// Flows through each switch to the terminal at hand.
+    flow: Vec<Pair>,
+    rng: Rng,
+}
+
+const NO_WAY: u32 = u32::MAX;
+
+impl<'a> Chooser<'a> {
+    fn new(fabric: &'a Fabric, demand: &'a Demand, closure: &Closure, graph: &'a Graph) -> Self {
+        let n = graph.switches();
+        let spread = demand.groups.iter().map(|g| {
+            let mut at: Vec<u32> =
+                g.terminals.iter().map(|t| fabric.terminal(*t).switch.index() as u32).collect();
+            at.sort_unstable();
+            at.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect()
+        });
+        let is_oblivious = demand.is_oblivious();
+        Self {
+            fabric,
+            graph,
+            ways: (0..n).map(|home| Ways::of(graph, closure, home)).collect(),
+            demand,
+            groups: demand.groups_of(fabric),
+            spread: spread.collect(),
+            hosts: hosts_per_switch(fabric).into_iter().map(f64::from).collect(),
+            loads: Loads {
+                load: vec![[0.0; 2]; graph.channels()],
+                mean: [1.0; 2],
+                weight: if is_oblivious { [0.0, 1.0] } else { [1.0, BESIDE] },
+                reference: None,
+            },
+            next: vec![NO_WAY; fabric.terminals().len() * n],
+            flow: vec![[0.0; 2]; n],
+            rng: Rng::new(1),
+        }
+    }
+
+    fn home(&self, terminal: usize) -> usize {
+        self.fabric.terminals()[terminal].switch.index()
+    }
+
+    /// Fills in what starts at each switch towards a terminal.
+    fn fill(&mut self, terminal: usize) {
+        let is_host = self.fabric.terminals()[terminal].role == crate::model::Role::Host;
+        let all = if is_host { 1.0 } else { 0.0 };
+        self.flow.iter_mut().zip(&self.hosts).for_each(|(flow, hosts)| *flow = [0.0, all * hosts]);
+        for g in &self.groups[terminal] {
+            let weight = f64::from(self.demand.groups[*g as usize].weight);
+            for (s, count) in &self.spread[*g as usize] {
+                self.flow[*s as usize][0] += weight * f64::from(*count);
+            }
+        }
+    }
+
+    /// Sums flows up along a terminal's tree.
+    fn gather(&mut self, terminal: usize) {
+        self.fill(terminal);
+        let (n, home) = (self.graph.switches(), self.home(terminal));
+        for s in self.ways[home].order[1..].iter().rev().map(|s| *s as usize) {
+            let c = self.next[terminal * n + s];
+            let (to, flow) = (self.graph.to(c as usize), self.flow[s]);
+            (0..2).for_each(|k| self.flow[to][k] += flow[k]);
+        }
+    }
+
+    /// Means that prices are measured by: of first trees.
+    fn measure(&mut self) {
+        let sum = self.loads.load.iter().fold([0.0; 2], |sum, load| [sum[0] + load[0], sum[1] + load[1]]);
+        let channels = self.loads.load.len().max(1) as f64;
+        self.loads.mean = sum.map(|sum| (sum / channels).max(1e-9));
+    }
+
+    /// Trees one after the other: terminals in jobs first, of one switch after those of the others.
+    fn start(&mut self) {
+        let mut terminals: Vec<usize> = (0..self.fabric.terminals().len()).collect();
+        self.rng.shuffle(&mut terminals);
+        terminals.sort_by_key(|t| self.groups[*t].is_empty());
+        // Twice: the first time says how much there is in all.
+        for _ in 0..2 {
+            self.loads.load.fill([0.0; 2]);
+            for t in &terminals {
+                self.lead(*t);
+            }
+            self.measure();
+        }
+    }
+
+    /// The cheapest tree of a terminal.
+    fn lead(&mut self, terminal: usize) {
+        let (graph, n, home) = (self.graph, self.graph.switches(), self.home(terminal));
+        let ways = &self.ways[home];
+        let mut cost = vec![0.0; n];
+        for (i, s) in ways.order.iter().enumerate().skip(1) {
+            let mut best = (f64::INFINITY, NO_WAY);
+            for c in ways.of_place(i) {
+                // Which of equals is another one for each terminal.
+                let tie =
+                    (u64::from(*c) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ (terminal as u64) << 17) >> 40;
+                let price = self.loads.price(*c as usize) * (1.0 + tie as f64 * 1e-11);
+                let new = cost[graph.to(*c as usize)] + price;
+                if new < best.0 {
+                    best = (new, *c);
+                }
+            }
+            cost[*s as usize] = best.0;
+            self.next[terminal * n + *s as usize] = best.1;
+        }
+        self.gather(terminal);
+        for s in &self.ways[home].order[1..] {
+            let (c, flow) = (self.next[terminal * n + *s as usize], self.flow[*s as usize]);
+            self.loads.add(c as usize, flow);
+        }
+    }
+
+    /// Sweeps of single exchanges until they gain nothing.
+    fn exchange(&mut self) {
+        let looks: usize =
+            (0..self.fabric.terminals().len()).map(|t| self.ways[self.home(t)].ways.len()).sum();
+        let sweeps = (LOOKS / looks.max(1)).clamp(2, SWEEPS);
+        let mut terminals: Vec<usize> = (0..self.fabric.terminals().len()).collect();
+        for sweep in 0..sweeps {
+            let fullest = self.loads.fullest();
+            self.loads.reference =
+                Some([0, 1].map(|k| (NEAR * fullest[k]).max(self.loads.mean[k]).max(1e-9)));
+            self.rng.shuffle(&mut terminals);
+            let changes: usize = terminals.iter().map(|t| self.exchange_of(*t)).sum();
+            if changes == 0 && sweep > 0 {
+                break;
+            }
+        }
+    }
+
+    /// Exchanges next hops of one terminal's tree where that costs less; how many.
+    fn exchange_of(&mut self, terminal: usize) -> usize {
+        let (graph, n, home) = (self.graph, self.graph.switches(), self.home(terminal));
+        self.gather(terminal);
+        let mut changes = 0;
+        for i in 1..self.ways[home].order.len() {
+            let s = self.ways[home].order[i] as usize;
+            let flow = self.flow[s];
+            if flow == [0.0; 2] || self.ways[home].of_place(i).len() < 2 {
+                continue;
+            }
+            let old = self.next[terminal * n + s] as usize;
+            let less = flow.map(|f| -f);
+            let mut saved = 0.0;
+            self.follow(terminal, home, old, |loads, c| {
+                saved += loads.change(c, less);
+                loads.add(c, less);
+            });
+            let mut best = (-1e-9, old);
+            for at in self.ways[home].first[i]..self.ways[home].first[i + 1] {
+                let c = self.ways[home].ways[at as usize] as usize;
+                if c != old {
+                    let mut cost = saved;
+                    self.follow(terminal, home, c, |loads, c| cost += loads.change(c, flow));
+                    if cost < best.0 {
+                        best = (cost, c);
+                    }
+                }
+            }
+            self.follow(terminal, home, best.1, |loads, c| loads.add(c, flow));
+            if best.1 != old {
+                changes += 1;
+                self.shift(terminal, home, graph.to(old), less);
+                self.shift(terminal, home, graph.to(best.1), flow);
+                self.next[terminal * n + s] = best.1 as u32;
+            }
+        }
+        changes
+    }
+
+    /// A channel and those that packets to a terminal take behind it.
+    fn follow(
+        &mut self,
+        terminal: usize,
+        home: usize,
+        from: usize,
+        mut visit: impl FnMut(&mut Loads, usize),
+    ) {
+        let n = self.graph.switches();
+        let mut c = from;
+        loop {
+            visit(&mut self.loads, c);
+            let to = self.graph.to(c);
+            if to == home {
+                return;
+            }
+            c = self.next[terminal * n + to] as usize;
+        }
+    }
+
+    /// Adds to the flows through a switch and all behind it.
+    fn shift(&mut self, terminal: usize, home: usize, from: usize, flow: Pair) {
+        let mut at = from;
+        loop {
+            (0..2).for_each(|k| self.flow[at][k] += flow[k]);
+            if at == home {
+                return;
+            }
+            at = self.graph.to(self.next[terminal * self.graph.switches() + at] as usize);
+        }
+    }
+
+    fn tables(&self, engine: &str) -> Result<Tables, RouteError> {
+        let (graph, n) = (self.graph, self.graph.switches());
+        let mut shared = Shared::new(self.fabric);
+        for s in self.fabric.switch_ids() {
+            let attached = self.fabric.attached(s);
+            let own = std::iter::once(self.fabric.dest_of_switch(s));
+            let lists: Vec<Option<usize>> = match attached {
+                [] => vec![None],
+                all => all.iter().map(|t| Some(t.index())).collect(),
+            };
+            for (i, terminal) in lists.into_iter().enumerate() {
+                let dests = terminal.map(|_| self.fabric.dest_of_terminal(attached[i]));
+                let dests = dests.into_iter().chain(own.clone().filter(|_| i == 0));
+                let row = shared.add(dests);
+                row[s.index()] = Forest::HOME;
+                let ways = &self.ways[s.index()];
+                for (place, at) in ways.order.iter().enumerate().skip(1) {
+                    let at = *at as usize;
+                    let c = match terminal {
+                        Some(t) => self.next[t * n + at] as usize,
+                        None => ways.of_place(place)[s.index() % ways.of_place(place).len()] as usize,
+                    };
+                    row[at] = graph.slot_at(at, c);
+                }
+            }
+        }
+        shared.into_flat_tables(self.fabric, graph, engine)
+    }
+}

@@ -1,0 +1,185 @@
+//! The closure: next hops are added one by one, each with all walks through it that any mixture of
+//! tables makes possible.
+
+use std::collections::VecDeque;
+
+use super::space::{NO_LANE, Space, Turn, Use};
+use super::terrain::{FAR, Terrain};
+use crate::model::{Closure, SwitchId};
+use crate::route::ways::bits;
+
+/// Next hops of one home while they grow.
+pub(super) struct Grower<'a, 's> {
+    terrain: &'a Terrain<'a>,
+    pub(super) space: &'s mut Space<'a>,
+    home: usize,
+    /// Lanes, as bits, on which packets to the home may be, by channel.
+    on: Vec<u16>,
+    /// Channels that are next hops.
+    is_way: Vec<bool>,
+    /// How many next hops a switch has.
+    ways: Vec<u32>,
+    /// What the trial at hand put on channels.
+    trial: Vec<(usize, u8)>,
+    queue: VecDeque<(usize, u8)>,
+}
+
+impl<'a, 's> Grower<'a, 's> {
+    pub(super) fn new(terrain: &'a Terrain<'a>, space: &'s mut Space<'a>) -> Self {
+        Self {
+            terrain,
+            space,
+            home: 0,
+            on: vec![0; terrain.graph.channels()],
+            is_way: vec![false; terrain.graph.channels()],
+            ways: vec![0; terrain.graph.switches()],
+            trial: Vec::new(),
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// Begins with a home, of which `of` counts what its next hops need; anything else that they need
+    /// is counted now. Next hops whose walks do not fit are dropped from `sets`; how many were.
+    pub(super) fn begin(&mut self, home: usize, sets: &mut Closure, of: &mut Use) -> usize {
+        let graph = self.terrain.graph;
+        self.home = home;
+        self.on.fill(0);
+        self.is_way.fill(false);
+        self.ways.fill(0);
+        self.space.begin(of);
+        let mut ways = Vec::new();
+        for s in 0..graph.switches() {
+            let slots = sets.slots(SwitchId::at(s), SwitchId::at(home)).to_vec();
+            for (word, slots) in slots.into_iter().enumerate() {
+                ways.extend(bits(slots).map(|slot| graph.out(s).start + 64 * word + slot));
+            }
+        }
+        // Those first whose receivers have ways already.
+        let mut dropped = 0;
+        let mut left = ways;
+        loop {
+            let (ready, rest): (Vec<usize>, Vec<usize>) =
+                left.iter().partition(|c| graph.to(**c) == home || self.ways[graph.to(**c)] > 0);
+            if ready.is_empty() {
+                left = rest;
+                break;
+            }
+            for c in ready {
+                if !self.try_way(c, of) {
+                    dropped += 1;
+                    self.set(sets, c, false);
+                }
+            }
+            left = rest;
+        }
+        left.iter().for_each(|c| self.set(sets, *c, false));
+        dropped + left.len()
+    }
+
+    fn set(&self, sets: &mut Closure, c: usize, allowed: bool) {
+        let from = self.terrain.graph.from(c);
+        let slot = usize::from(self.terrain.graph.slot_at(from, c));
+        sets.set(SwitchId::at(from), SwitchId::at(self.home), slot, allowed);
+    }
+
+    /// Adds next hops that lead `longer` hops away from the shortest routes; how many.
+    pub(super) fn grow(&mut self, longer: u16, sets: &mut Closure, of: &mut Use) -> usize {
+        let mut added = 0;
+        for c in self.candidates(longer) {
+            if self.try_way(c, of) {
+                self.set(sets, c, true);
+                added += 1;
+            }
+        }
+        added
+    }
+
+    /// Channels that are no next hops yet, those near home first.
+    fn candidates(&self, longer: u16) -> Vec<usize> {
+        let (terrain, home) = (self.terrain, self.home);
+        let graph = terrain.graph;
+        let hops = |s: usize| terrain.hops(home, s);
+        let is_new = |c: &usize| {
+            let (from, to) = (graph.from(*c), graph.to(*c));
+            from != home && hops(from) != FAR && hops(to) + 1 == hops(from) + longer && !self.is_way[*c]
+        };
+        let mut found: Vec<usize> = (0..graph.channels()).filter(is_new).collect();
+        found.sort_by_key(|c| hops(graph.from(*c)));
+        found
+    }
+
+    /// Makes a channel a next hop, if all walks through it keep the graph without a cycle.
+    pub(super) fn try_way(&mut self, c: usize, of: &mut Use) -> bool {
+        let graph = self.terrain.graph;
+        let (s, to) = (graph.from(c), graph.to(c));
+        if to != self.home && self.ways[to] == 0 {
+            return false;
+        }
+        let mark = of.mark();
+        self.is_way[c] = true;
+        self.ways[s] += 1;
+        let fits = self.walk(c, s, of);
+        if !fits {
+            self.is_way[c] = false;
+            self.ways[s] -= 1;
+            for (channel, lane) in &self.trial {
+                self.on[*channel] &= !(1 << lane);
+            }
+            self.space.rollback(mark, of);
+        }
+        self.trial.clear();
+        self.queue.clear();
+        fits
+    }
+
+    fn walk(&mut self, c: usize, s: usize, of: &mut Use) -> bool {
+        let graph = self.terrain.graph;
+        if self.terrain.starts(self.home, s) {
+            self.put(c, 0);
+        }
+        for back in graph.out(s) {
+            let into = graph.reverse(back);
+            if self.is_way[into] && self.on[into] != 0 && !self.pass(into, c, self.on[into], of) {
+                return false;
+            }
+        }
+        while let Some((channel, lane)) = self.queue.pop_front() {
+            let at = graph.to(channel);
+            if at == self.home {
+                continue;
+            }
+            for next in graph.out(at).filter(|next| self.is_way[*next]).collect::<Vec<_>>() {
+                if !self.pass(channel, next, 1 << lane, of) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Packets on some lanes of one channel go on by another.
+    fn pass(&mut self, from: usize, to: usize, lanes: u16, of: &mut Use) -> bool {
+        let Some(turn) = self.space.links.turn(from, to) else { return false };
+        let next = if self.space.links.lane(turn) == NO_LANE { self.any_next(to) } else { None };
+        let fits = self.space.lead(turn, lanes, next, of);
+        if fits {
+            self.put(to, self.space.links.lane(turn));
+        }
+        fits
+    }
+
+    /// A turn behind a channel that has a lane.
+    fn any_next(&self, c: usize) -> Option<Turn> {
+        let (graph, links) = (self.terrain.graph, &self.space.links);
+        let mut next = graph.out(graph.to(c)).filter(|next| self.is_way[*next]);
+        next.find_map(|next| links.turn(c, next).filter(|turn| links.lane(*turn) != NO_LANE))
+    }
+
+    fn put(&mut self, channel: usize, lane: u8) {
+        if self.on[channel] >> lane & 1 == 0 {
+            self.on[channel] |= 1 << lane;
+            self.trial.push((channel, lane));
+            self.queue.push_back((channel, lane));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Lane map and closure of a fabric: what is computed once, and keeps all traffic free of cycles
+//! whatever SL it carries and whichever tables inside the closure switches have.
+//!
+//! Switches choose the VL by in port and out port. Packets start on lane 0; behind a turn they are on
+//! the turn's lane. A dependency leads from a channel on a lane to the next one on the lane behind the
+//! turn; there must be no cycle of these (Dally and Seitz 1987).
+//!
+//! 1. Trees, fabrics of diameter two and full dragonflies have a rule (`rules`).
+//! 2. Everywhere else routes and lanes are searched together (`search`), one tree per home switch, in a
+//!    graph of dependencies that has an order at any time (`space`), with a spanning tree as the escape.
+//! 3. Next hops are added to these trees one by one (`grow`), each only if all walks that it makes
+//!    possible, on all lanes that they can have, leave the graph without a cycle. Tables that choose
+//!    inside the result need no other check (`choose`).
+//! 4. VLs that are left keep waiting packets apart: a lane becomes several VLs, by in port. That only
+//!    splits nodes of the graph, so no cycle can come of it.
+
+mod choose;
+mod grow;
+mod rules;
+mod search;
+mod space;
+mod terrain;
+
+use std::sync::Arc;
+
+pub use self::choose::choose;
+use self::grow::Grower;
+use self::search::Search;
+use self::terrain::{NONE, Terrain};
+use super::RouteError;
+use super::graph::Graph;
+use crate::model::{
+    Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables, Vl,
+};
+
+/// Lanes that a search uses; more gain less than one route in fifty, and nothing off random graphs.
+const LANES: u8 = 2;
+/// Searches, at most, until nobody is left on the escape tree.
+const SEEDS: u64 = 3;
+/// Searches in the order per dependency while the closure grows.
+const STEPS: usize = 300;
+/// Channels looked at for next hops that are no shortest way, at most.
+const LOOKS: usize = 40_000_000;
+
+/// What was found for a fabric.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Map and closure.
+    pub lanes: FabricLanes,
+    /// How.
+    pub way: Way,
+}
+
+impl Found {
+    /// Whether the closure is safe with this map only. That of a tree is safe with any.
+    pub fn needs_map(&self) -> bool {
+        self.way != Way::Tree
+    }
+}
+
+/// How lanes were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Up, and then down: safe on any lanes.
+    Tree,
+    /// By the structure of the fabric.
+    Rule,
+    /// By a search; so many home switches are reached by the escape tree, and what was added to it.
+    Search {
+        /// Homes left on the escape tree.
+        escaped: usize,
+    },
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tree => write!(f, "a tree, up and then down"),
+            Self::Rule => write!(f, "by the fabric's structure"),
+            Self::Search { escaped: 0 } => write!(f, "by search"),
+            Self::Search { escaped } => write!(f, "by search, {escaped} switches reached by the escape tree"),
+        }
+    }
+}
+
+/// Lane map and closure for so many VLs. Always an answer: with one VL, and where nothing better is
+/// found, an escape tree is part of it.
+///
+/// Deterministic. O(homes × channels × rounds), and as much again for each next hop.
+pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
+    let graph = Graph::new(fabric);
+    let terrain = Terrain::new(fabric, &graph);
+    let lanes = vls.get().min(LANES);
+    if let Some(rule) = rules::find(fabric, &terrain, lanes) {
+        let map = Spread::new(vls, rule.behind + 1).map(fabric, |_, _| rule.behind);
+        let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(rule.sets) };
+        let way = if rule.behind == 0 { Way::Tree } else { Way::Rule };
+        return Found { lanes, way };
+    }
+    let mut best: Option<(usize, Search<'_>)> = None;
+    for seed in 1..=SEEDS {
+        let mut search = Search::new(&terrain, usize::from(lanes), seed);
+        let escaped = search.run();
+        if best.as_ref().is_none_or(|(least, _)| escaped < *least) {
+            best = Some((escaped, search));
+        }
+        if escaped == 0 {
+            break;
+        }
+    }
+    let (escaped, search) = best.unwrap_or_else(|| (0, Search::new(&terrain, 1, 0)));
+    let (sets, behind) = widen(fabric, &terrain, search);
+    let turns = super::cdg::Dependencies::new(&graph);
+    let map = Spread::new(vls, lanes).map(fabric, |from, to| behind[turns.id(from, to)]);
+    Found { lanes: FabricLanes { map: Arc::new(map), closure: Arc::new(sets) }, way: Way::Search { escaped } }
+}
+
+/// The closure around the trees of a search, and the lane behind each turn.
+fn widen<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, mut search: Search<'a>) -> (Closure, Vec<u8>) {
+    let n = terrain.graph.switches();
+    let mut sets = Closure::empty(fabric);
+    for (at, slot) in search.rows.iter().enumerate().filter(|(_, slot)| **slot != NONE) {
+        sets.set(SwitchId::at(at % n), SwitchId::at(at / n), usize::from(*slot), true);
+    }
+    let mut homes: Vec<usize> = (0..n).filter(|h| terrain.is_home(*h)).collect();
+    crate::model::rng::Rng::new(1).shuffle(&mut homes);
+    search.space.steps = STEPS;
+    let mut grower = Grower::new(terrain, &mut search.space);
+    let is_small = homes.len() * terrain.graph.channels() <= LOOKS;
+    for longer in 0..=u16::from(is_small) {
+        for home in &homes {
+            let of = &mut search.uses[*home];
+            grower.begin(*home, &mut sets, of);
+            grower.grow(longer, &mut sets, of);
+        }
+    }
+    let behind = search.space.all_lanes();
+    (sets, behind)
+}
+
+/// Several VLs for each lane.
+struct Spread {
+    lanes: u8,
+    each: u8,
+}
+
+impl Spread {
+    fn new(vls: LayerBudget, lanes: u8) -> Self {
+        Self { lanes, each: (vls.get() / lanes).max(1) }
+    }
+
+    /// The map with these lanes behind turns, by channel in of the graph and slot out.
+    fn map(&self, fabric: &Fabric, behind: impl Fn(usize, u8) -> u8) -> LaneMap {
+        let graph = Graph::new(fabric);
+        let mut channel = vec![0; graph.channels()];
+        (0..graph.channels()).for_each(|c| channel[graph.id(c).index()] = c);
+        LaneMap::uniform(fabric, |s, from, to| {
+            let apart = rank(fabric, s, from);
+            let lane = match (fabric.peer(s, from), fabric.peer(s, to)) {
+                (Some(PortPeer::Channel(back)), Some(PortPeer::Channel(next))) => {
+                    let next = channel[next.index()];
+                    behind(channel[back.reverse().index()], graph.slot_at(s.index(), next))
+                }
+                // The last cable, behind which nothing waits.
+                (_, Some(PortPeer::Terminal(_))) => return Vl::at(apart % (self.lanes * self.each)),
+                _ => 0,
+            };
+            Vl::at(lane * self.each + apart % self.each)
+        })
+    }
+}
+
+/// Position of a port among those of its kind: terminals, cables to switches.
+fn rank(fabric: &Fabric, s: SwitchId, port: PortNum) -> u8 {
+    let same = match fabric.peer(s, port) {
+        Some(PortPeer::Channel(c)) => fabric.out(s).iter().position(|other| *other == c),
+        Some(PortPeer::Terminal(t)) => fabric.attached(s).iter().position(|other| *other == t),
+        _ => None,
+    };
+    same.unwrap_or(0) as u8
+}
+
+/// Tables for a demand inside the closure of a fabric's lanes; without lanes they are computed first.
+///
+/// # Errors
+/// If the arrays do not fit the fabric, which would be a bug.
+pub fn safe_tables(
+    fabric: &Fabric,
+    demand: &Demand,
+    lanes: &FabricLanes,
+    engine: &str,
+) -> Result<Tables, RouteError> {
+    let tables = choose(fabric, demand, &lanes.closure, engine)?;
+    Ok(tables.with_lanes(Some(Arc::clone(&lanes.map))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Fabrics whose structure says which next hops no mixture can close a cycle with: no search.
+
+use super::terrain::{FAR, Terrain};
+use crate::model::{Closure, Fabric, SwitchId};
+use crate::route::graph::{Graph, is_indirect};
+use crate::route::updown::{Distances, histogram_roots};
+
+/// Next hops by a rule, and the lane behind all turns between switches (packets start on lane 0).
+pub(super) struct Rule {
+    pub(super) sets: Closure,
+    pub(super) behind: u8,
+}
+
+/// The first rule that reaches everyone with so many lanes.
+pub(super) fn find(fabric: &Fabric, terrain: &Terrain<'_>, lanes: u8) -> Option<Rule> {
+    let tree = || tree(fabric, terrain).map(|sets| Rule { sets, behind: 0 });
+    let two = || two_hops(fabric, terrain).or_else(|| dragonfly(fabric, terrain));
+    tree().or_else(|| (lanes > 1).then(two).flatten().map(|sets| Rule { sets, behind: 1 }))
+}
+
+/// How much longer routes up and down may be than the shortest, in percent of all hops.
+const DETOUR: u64 = 2;
+
+/// Trees: up, and then down. The dependencies on channels up, ordered by height, and then on
+/// channels down have no cycle, whatever is mixed: a switch above a home goes down, every other one up.
+fn tree(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<Closure> {
+    let graph = terrain.graph;
+    let height = heights(terrain)?;
+    let n = graph.switches();
+    let mut sets = Closure::empty(fabric);
+    let mut by_height: Vec<usize> = (0..n).collect();
+    by_height.sort_by_key(|s| height[*s]);
+    let (mut hops, mut shortest) = (0, 0);
+    for home in 0..n {
+        let length = up_and_down(graph, &height, &by_height, home);
+        for s in 0..n {
+            if terrain.hops(home, s) == FAR || s == home {
+                continue;
+            }
+            let Some((own, is_above)) = length[s] else {
+                if terrain.starts(home, s) {
+                    return None;
+                }
+                continue;
+            };
+            if terrain.is_home(home) && terrain.is_home(s) {
+                hops += u64::from(own);
+                shortest += u64::from(terrain.hops(home, s));
+            }
+            for (slot, to) in graph.neighbours(s).iter().enumerate() {
+                let to = *to as usize;
+                let is_down = height[to] < height[s];
+                let leads = length[to].is_some_and(|(h, above)| h + 1 == own && (above || !is_above));
+                if is_down == is_above && leads {
+                    sets.set(SwitchId::at(s), SwitchId::at(home), slot, true);
+                }
+            }
+        }
+    }
+    (100 * hops <= (100 + DETOUR) * shortest).then_some(sets)
+}
+
+/// Length of the shortest way up and then down to a home, and whether it only goes down.
+fn up_and_down(graph: &Graph, height: &[u32], by_height: &[usize], home: usize) -> Vec<Option<(u32, bool)>> {
+    let mut length: Vec<Option<(u32, bool)>> = vec![None; height.len()];
+    length[home] = Some((0, true));
+    for s in by_height.iter().copied().filter(|s| *s != home) {
+        let below = graph.neighbours(s).iter().filter(|to| height[**to as usize] < height[s]);
+        let down = below.filter_map(|to| length[*to as usize]).map(|(h, _)| h + 1).min();
+        length[s] = down.map(|h| (h, true));
+    }
+    for s in by_height.iter().rev().copied() {
+        if length[s].is_none() {
+            let above = graph.neighbours(s).iter().filter(|to| height[**to as usize] > height[s]);
+            length[s] = above.filter_map(|to| length[*to as usize]).map(|(h, _)| (h + 1, false)).min();
+        }
+    }
+    length
+}
+
+/// Heights such that no cable joins two switches of one height, where terminals are at the bottom or
+/// cables close no ring.
+fn heights(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
+    let (graph, n) = (terrain.graph, terrain.graph.switches());
+    let levelled = |height: &[u32]| {
+        let channels = (0..n).flat_map(|s| graph.neighbours(s).iter().map(move |to| (s, *to as usize)));
+        channels.into_iter().all(|(s, to)| height[s] != height[to])
+    };
+    if is_indirect(graph.terminals()) {
+        let nearest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).min();
+        let from_hosts: Vec<u32> = (0..n).map(|s| u32::from(nearest(s).unwrap_or(0))).collect();
+        if levelled(&from_hosts) {
+            return Some(from_hosts);
+        }
+        let roots = histogram_roots(graph, &Distances::new(graph));
+        let from_root = |s: usize| roots.iter().map(|r| terrain.hops(*r, s)).min().unwrap_or(0);
+        let from_roots: Vec<u32> = (0..n).map(|s| u32::from(u16::MAX - from_root(s))).collect();
+        if !roots.is_empty() && levelled(&from_roots) {
+            return Some(from_roots);
+        }
+    }
+    // A real tree: all cables between two switches are the only way between them.
+    let pairs: usize = (0..n).map(|s| distinct(graph, s).len()).sum();
+    let part = graph.components();
+    let parts = (0..n).filter(|s| part[*s] as usize == *s).count();
+    let from_first: Vec<u32> = (0..n).map(|s| u32::from(terrain.hops(part[s] as usize, s))).collect();
+    (pairs == 2 * (n - parts)).then_some(from_first)
+}
+
+/// Switches beside a switch, ascending.
+fn distinct(graph: &Graph, s: usize) -> Vec<u32> {
+    let mut beside = graph.neighbours(s).to_vec();
+    beside.sort_unstable();
+    beside.dedup();
+    beside
+}
+
+/// All routes of at most two hops: nothing waits behind the second channel, which no packet starts on
+/// lane 1 of.
+fn two_hops(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<Closure> {
+    let (graph, n) = (terrain.graph, terrain.graph.switches());
+    let starts = |home, s| terrain.hops(home, s) != FAR && terrain.starts(home, s);
+    let is_near = |home| (0..n).all(|s| !starts(home, s) || terrain.hops(home, s) <= 2);
+    if !(0..n).all(is_near) {
+        return None;
+    }
+    let mut sets = Closure::empty(fabric);
+    for home in 0..n {
+        for s in (0..n).filter(|s| (1..=2).contains(&terrain.hops(home, *s))) {
+            for (slot, to) in graph.neighbours(s).iter().enumerate() {
+                if terrain.hops(home, *to as usize) + 1 == terrain.hops(home, s) {
+                    sets.set(SwitchId::at(s), SwitchId::at(home), slot, true);
+                }
+            }
+        }
+    }
+    Some(sets)
+}
+
+/// Full dragonflies: at most one cable of a group, one between groups, one of the other group. A
+/// channel between groups is entered on lane 0 or 1, one inside the last group on lane 1, and behind
+/// that nothing waits.
+fn dragonfly(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<Closure> {
+    let (graph, n) = (terrain.graph, terrain.graph.switches());
+    let group = groups(graph)?;
+    let mut sets = Closure::empty(fabric);
+    for home in 0..n {
+        let leads = |s: usize| graph.neighbours(s).iter().any(|to| group[*to as usize] == group[home]);
+        let has_global: Vec<bool> = (0..n).map(leads).collect();
+        for s in (0..n).filter(|s| *s != home) {
+            for (slot, to) in graph.neighbours(s).iter().enumerate() {
+                let to = *to as usize;
+                let leads = match (group[s] == group[home], has_global[s]) {
+                    (true, _) => to == home,
+                    (false, true) => group[to] == group[home],
+                    (false, false) => group[to] == group[s] && has_global[to],
+                };
+                if leads {
+                    sets.set(SwitchId::at(s), SwitchId::at(home), slot, true);
+                }
+            }
+        }
+    }
+    Some(sets)
+}
+
+/// Groups in which any two switches have a cable, any two of which have a cable.
+///
+/// Switches of one group have many neighbours in common, those of two groups few: cables are sorted out
+/// by how many their ends share, for each number that occurs.
+fn groups(graph: &Graph) -> Option<Vec<u32>> {
+    let n = graph.switches();
+    let beside: Vec<Vec<u32>> = (0..n).map(|s| distinct(graph, s)).collect();
+    let shared = |a: usize, b: usize| beside[a].iter().filter(|s| beside[b].binary_search(s).is_ok()).count();
+    let cables = (0..n).flat_map(|s| beside[s].iter().map(move |t| (s, *t as usize)));
+    let cables: Vec<(usize, usize, usize)> = cables.map(|(s, t)| (shared(s, t), s, t)).collect();
+    let mut counts: Vec<usize> = cables.iter().map(|(shared, ..)| *shared).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts.into_iter().skip(1).find_map(|least| {
+        let mut group = vec![u32::MAX; n];
+        let mut size = Vec::new();
+        for first in 0..n {
+            if group[first] != u32::MAX {
+                continue;
+            }
+            let same = cables.iter().filter(|(shared, s, _)| *shared >= least && *s == first);
+            let members: Vec<usize> = std::iter::once(first).chain(same.map(|(.., t)| *t)).collect();
+            if members.iter().any(|m| group[*m] != u32::MAX) {
+                return None;
+            }
+            members.iter().for_each(|m| group[*m] = size.len() as u32);
+            size.push(members.len());
+        }
+        is_dragonfly(&beside, &group, &size).then_some(group)
+    })
+}
+
+fn is_dragonfly(beside: &[Vec<u32>], group: &[u32], size: &[usize]) -> bool {
+    let mut joined = vec![false; size.len() * size.len()];
+    let is_full = (0..group.len()).all(|s| {
+        let own = beside[s].iter().filter(|t| group[**t as usize] == group[s]).count();
+        beside[s].iter().for_each(|t| {
+            joined[group[s] as usize * size.len() + group[*t as usize] as usize] = true;
+        });
+        own + 1 == size[group[s] as usize]
+    });
+    is_full && (0..size.len()).all(|a| (0..size.len()).all(|b| a == b || joined[a * size.len() + b]))
+}

@@ -1,0 +1,123 @@
+use std::sync::Arc;
+
+use super::{Way, fabric_lanes, safe_tables};
+use crate::lab::generate::generate;
+use crate::model::rng::Rng;
+use crate::model::{Demand, Fabric, Group, LayerBudget, Promise, Tables, TerminalId};
+use crate::route::{EngineOptions, engine};
+use crate::verify::{Beside, Checks, Verdict, judge_beside};
+
+fn budget(vls: u64) -> LayerBudget {
+    LayerBudget::new(vls).unwrap()
+}
+
+/// One job on about half of the hosts.
+fn job(fabric: &Fabric, seed: u64) -> Demand {
+    let mut rng = Rng::new(seed);
+    let members: Vec<TerminalId> = fabric.host_ids().filter(|_| rng.below(2) == 0).collect();
+    Demand::new(vec![Group::new(members)], Vec::new())
+}
+
+fn judge(fabric: &Fabric, tables: &Tables, others: &[Tables], vls: u64) -> Verdict {
+    let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
+    let beside = Beside { since: others, mixed: others };
+    judge_beside(fabric, std::slice::from_ref(tables), budget(vls), checks, beside)
+}
+
+/// Everything that is promised holds of tables for three demands, in any mixture.
+fn check(fabric: &Fabric, vls: u64) -> Way {
+    let found = fabric_lanes(fabric, budget(vls));
+    let tables = |demand: &Demand| safe_tables(fabric, demand, &found.lanes, "balanced").unwrap();
+    let others = [tables(&job(fabric, 1)), tables(&job(fabric, 2))];
+    let all = tables(&Demand::oblivious());
+    let verdict = judge(fabric, &all, &others, vls);
+    assert!(verdict.accepted, "{vls} VLs: {:?}", verdict.findings);
+    if !found.needs_map() {
+        let plain: Vec<Tables> = others.iter().map(|t| t.clone().with_lanes(None)).collect();
+        assert!(judge(fabric, &all.with_lanes(None), &plain, 15).accepted);
+    }
+    found.way
+}
+
+#[test]
+fn any_mixture_of_tables_on_any_sl_is_safe() {
+    let fabrics = [
+        ("kary:3,3", Way::Tree),
+        ("fattree:4x6,2", Way::Tree),
+        ("slimfly:5,hosts=2", Way::Rule),
+        ("hyperx:4x4,hosts=2", Way::Rule),
+        ("dragonfly:4,2,2,9", Way::Rule),
+        ("torus:4x4x4,hosts=1", Way::Search { escaped: 0 }),
+        ("torus:5x5,hosts=2", Way::Search { escaped: 0 }),
+        ("random:20,40,60,seed=2", Way::Search { escaped: 0 }),
+        ("kautz:3,3,hosts=2", Way::Search { escaped: 0 }),
+    ];
+    for (spec, way) in fabrics {
+        let fabric = generate(spec).unwrap();
+        assert_eq!(check(&fabric, 8), way, "{spec}");
+        for vls in [1, 2, 3, 15] {
+            check(&fabric, vls);
+        }
+    }
+}
+
+/// Cables and switches lost at random: trees with valleys, dragonflies with holes, parts.
+#[test]
+fn damaged_fabrics_are_as_safe() {
+    let mut rng = Rng::new(5);
+    for spec in ["kary:3,3", "fattree:4x6,2", "dragonfly:4,2,2,9", "torus:4x4,hosts=1", "mesh:5x4,hosts=1"] {
+        let whole = generate(spec).unwrap();
+        for cut in [3, 20, 50] {
+            let cables: Vec<bool> = whole.channel_ids().map(|_| rng.below(200) < cut).collect();
+            let dead: Vec<bool> = whole.switch_ids().map(|_| rng.below(400) < cut).collect();
+            let damaged = whole.without(|c| cables[c.index()], |s| dead[s.index()]).unwrap();
+            for vls in [1, 8] {
+                check(&damaged, vls);
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_outside_the_closure_or_without_the_map_are_not_safe() {
+    let fabric = generate("torus:4x4,hosts=2").unwrap();
+    let found = fabric_lanes(&fabric, budget(2));
+    let tables = safe_tables(&fabric, &Demand::oblivious(), &found.lanes, "balanced").unwrap();
+    assert!(judge(&fabric, &tables, &[], 2).accepted);
+    assert!(!judge(&fabric, &tables.clone().with_lanes(None), &[], 2).accepted);
+    let shortest = engine("minhop", &EngineOptions::default()).unwrap();
+    let outside = shortest.route(&fabric, &Demand::oblivious(), budget(2)).unwrap();
+    let outside = outside.with_lanes(Some(Arc::clone(&found.lanes.map)));
+    assert!(!judge(&fabric, &tables, &[outside], 2).accepted);
+}
+
+/// `balanced` chooses inside the lanes that it is given, and no channel is fuller by much than with
+/// eight layers that programs must be told.
+#[test]
+fn safe_tables_are_nearly_as_light_as_eight_free_layers() {
+    for spec in ["dragonfly:4,2,2,9", "torus:4x4x4,hosts=2", "hyperx:3x3x3,hosts=3", "kautz:3,3,hosts=3"] {
+        let fabric = generate(spec).unwrap();
+        let lanes = Arc::new(fabric_lanes(&fabric, budget(8)).lanes);
+        let fullest = |lanes| {
+            let options = EngineOptions { lanes, ..EngineOptions::default() };
+            let engine = engine("balanced", &options).unwrap();
+            let tables = engine.route(&fabric, &Demand::oblivious(), budget(8)).unwrap();
+            let is_safe = judge(&fabric, &tables, &[], 8).accepted;
+            (is_safe, crate::measure::measure(&fabric, &tables, &Demand::oblivious()).load.max)
+        };
+        let (safe, free) = (fullest(Some(lanes)), fullest(None));
+        assert!(safe.0 && !free.0, "{spec}");
+        assert!(safe.1 as f64 <= 1.1 * free.1 as f64, "{spec}: {} and {}", safe.1, free.1);
+    }
+}
+
+/// Same fabric, same lanes, whatever the number of threads.
+#[test]
+fn lanes_do_not_depend_on_threads() {
+    let fabric = generate("random:20,40,60,seed=4").unwrap();
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| fabric_lanes(&fabric, budget(8)).lanes)
+    };
+    assert!(with(1) == with(3));
+}
