@@ -45,6 +45,16 @@ pub fn choose(
     chooser.tables(engine)
 }
 
+/// Most routes between hosts on a channel, if tables choose inside a closure.
+pub(super) fn fullest(fabric: &Fabric, closure: &Closure) -> f64 {
+    let graph = Graph::new(fabric);
+    let demand = Demand::oblivious();
+    let mut chooser = Chooser::new(fabric, &demand, closure, &graph);
+    chooser.start();
+    chooser.exchange();
+    chooser.loads.fullest()[1]
+}
+
 /// Next hops of a home, in an order in which each switch comes behind all it may forward to.
 #[derive(Clone, Default)]
 struct Ways {

@@ -39,41 +39,43 @@ impl<'a, 's> Grower<'a, 's> {
     }
 
     /// Begins with a home, of which `of` counts what its next hops need; anything else that they need
-    /// is counted now. Next hops whose walks do not fit are dropped from `sets`; how many were.
-    pub(super) fn begin(&mut self, home: usize, sets: &mut Closure, of: &mut Use) -> usize {
+    /// is counted now, which must close no cycle. Next hops may lead where there is none: packets of
+    /// tables of before a loss still come that way.
+    pub(super) fn begin(&mut self, home: usize, sets: &Closure, of: &mut Use) {
         let graph = self.terrain.graph;
         self.home = home;
         self.on.fill(0);
         self.is_way.fill(false);
         self.ways.fill(0);
         self.space.begin(of);
-        let mut ways = Vec::new();
         for s in 0..graph.switches() {
-            let slots = sets.slots(SwitchId::at(s), SwitchId::at(home)).to_vec();
-            for (word, slots) in slots.into_iter().enumerate() {
-                ways.extend(bits(slots).map(|slot| graph.out(s).start + 64 * word + slot));
-            }
-        }
-        // Those first whose receivers have ways already.
-        let mut dropped = 0;
-        let mut left = ways;
-        loop {
-            let (ready, rest): (Vec<usize>, Vec<usize>) =
-                left.iter().partition(|c| graph.to(**c) == home || self.ways[graph.to(**c)] > 0);
-            if ready.is_empty() {
-                left = rest;
-                break;
-            }
-            for c in ready {
-                if !self.try_way(c, of) {
-                    dropped += 1;
-                    self.set(sets, c, false);
+            for (word, slots) in sets.slots(SwitchId::at(s), SwitchId::at(home)).iter().enumerate() {
+                for slot in bits(*slots) {
+                    self.is_way[graph.out(s).start + 64 * word + slot] = true;
+                    self.ways[s] += 1;
                 }
             }
-            left = rest;
         }
-        left.iter().for_each(|c| self.set(sets, *c, false));
-        dropped + left.len()
+        for c in 0..graph.channels() {
+            if self.is_way[c] {
+                self.enter(c);
+            }
+        }
+        let fits = self.flow(of);
+        debug_assert!(fits, "next hops that are in use keep the order");
+        self.trial.clear();
+        self.queue.clear();
+    }
+
+    /// Switches that need a next hop and have none: packets start there, or are led there.
+    pub(super) fn lost(&self) -> Vec<usize> {
+        let (terrain, graph) = (self.terrain, self.terrain.graph);
+        let is_led_to = |s: usize| graph.out(s).any(|back| self.is_way[graph.reverse(back)]);
+        let needs = |s: usize| s != self.home && (terrain.starts(self.home, s) || is_led_to(s));
+        let is_lost = |s: &usize| self.ways[*s] == 0 && terrain.hops(self.home, *s) != FAR && needs(*s);
+        let mut lost: Vec<usize> = (0..graph.switches()).filter(is_lost).collect();
+        lost.sort_by_key(|s| terrain.hops(self.home, *s));
+        lost
     }
 
     fn set(&self, sets: &mut Closure, c: usize, allowed: bool) {
@@ -108,6 +110,26 @@ impl<'a, 's> Grower<'a, 's> {
         found
     }
 
+    /// Finds a next hop for each switch that lost them, the nearest first; whether all have one then.
+    pub(super) fn complete(&mut self, sets: &mut Closure, of: &mut Use) -> bool {
+        let (graph, terrain, home) = (self.terrain.graph, self.terrain, self.home);
+        let mut lost = self.lost();
+        let mut is_done = false;
+        while !std::mem::replace(&mut is_done, true) && !lost.is_empty() {
+            lost.retain(|s| {
+                let mut channels: Vec<usize> = graph.out(*s).collect();
+                channels.sort_by_key(|c| terrain.hops(home, graph.to(*c)));
+                let found = channels.into_iter().find(|c| self.try_way(*c, of));
+                if let Some(c) = found {
+                    self.set(sets, c, true);
+                    is_done = false;
+                }
+                found.is_none()
+            });
+        }
+        lost.is_empty()
+    }
+
     /// Makes a channel a next hop, if all walks through it keep the graph without a cycle.
     pub(super) fn try_way(&mut self, c: usize, of: &mut Use) -> bool {
         let graph = self.terrain.graph;
@@ -132,17 +154,30 @@ impl<'a, 's> Grower<'a, 's> {
         fits
     }
 
+    /// Packets that start on a channel.
+    fn enter(&mut self, c: usize) {
+        let s = self.terrain.graph.from(c);
+        let [hosts, own] = self.space.enter[c];
+        let hosts = if self.terrain.is_home(s) { hosts } else { 0 };
+        let own = if self.terrain.is_home(self.home) { own } else { 0 };
+        bits(u64::from(hosts | own)).for_each(|lane| self.put(c, lane as u8));
+    }
+
     fn walk(&mut self, c: usize, s: usize, of: &mut Use) -> bool {
         let graph = self.terrain.graph;
-        if self.terrain.starts(self.home, s) {
-            self.put(c, 0);
-        }
+        self.enter(c);
         for back in graph.out(s) {
             let into = graph.reverse(back);
             if self.is_way[into] && self.on[into] != 0 && !self.pass(into, c, self.on[into], of) {
                 return false;
             }
         }
+        self.flow(of)
+    }
+
+    /// Leads on all that came onto channels.
+    fn flow(&mut self, of: &mut Use) -> bool {
+        let graph = self.terrain.graph;
         while let Some((channel, lane)) = self.queue.pop_front() {
             let at = graph.to(channel);
             if at == self.home {

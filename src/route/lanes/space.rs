@@ -105,6 +105,11 @@ pub(super) struct Space<'a> {
     has_turn: Vec<u32>,
     /// How far a repair of the order may search.
     pub(super) steps: usize,
+    /// Lanes, as bits, on which packets start on each channel: those of terminals, and those of the
+    /// switch itself.
+    pub(super) enter: Vec<[u16; 2]>,
+    /// Whether dependencies are taken without a look at the order: see [`Space::sort`].
+    pub(super) is_unordered: bool,
 }
 
 impl<'a> Space<'a> {
@@ -121,7 +126,33 @@ impl<'a> Space<'a> {
             has_dep: vec![0; n * lanes],
             has_turn: vec![0; n],
             steps: usize::MAX,
+            enter: vec![[1; 2]; graph.channels()],
+            is_unordered: false,
         }
+    }
+
+    /// Finds an order for all that was added without one; false if there is a cycle.
+    /// O(turns × lanes).
+    pub(super) fn sort(&mut self) -> bool {
+        self.is_unordered = false;
+        let nodes = self.links.graph.channels() * self.links.lanes;
+        let mut waiting: Vec<usize> = (0..nodes).map(|node| self.links.before(node).count()).collect();
+        let mut order: Vec<u32> = (0..nodes as u32).filter(|node| waiting[*node as usize] == 0).collect();
+        let mut next = 0;
+        while let Some(&node) = order.get(next) {
+            next += 1;
+            for after in self.links.after(node as usize) {
+                waiting[after] -= 1;
+                if waiting[after] == 0 {
+                    order.push(after as u32);
+                }
+            }
+        }
+        let is_sorted = order.len() == nodes;
+        if is_sorted {
+            self.order = Labels::new(&order);
+        }
+        is_sorted
     }
 
     /// Begins with another home, which has these already.
@@ -145,7 +176,8 @@ impl<'a> Space<'a> {
         if self.count[at] == 0 {
             let x = self.links.node(turn.from, lane);
             let y = self.links.node(turn.to, self.links.lane[turn.id]);
-            if !self.order.is_before(x, y)
+            if !self.is_unordered
+                && !self.order.is_before(x, y)
                 && self.order.repair_within(&self.links, x, y, self.steps) != Repair::Done
             {
                 return false;
