@@ -42,6 +42,6 @@ mod spread;
 mod step;
 mod store;
 mod survive;
-mod units;
 mod timed;
+mod units;
 mod verify;

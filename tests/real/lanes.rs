@@ -91,8 +91,7 @@ fn switches_choose_the_vl_by_in_port_and_out_port() {
 fn sl2vl_of_the_first(bed: &Testbed, fabric: &Fabric) -> Vec<Vec<u8>> {
     let s = fabric.switch_ids().next().unwrap();
     let (_, lids) = bed.read_back();
-    let ports = (1..=fabric.switch(s).ports).map(|p| PortNum::new(p.into()).unwrap());
-    let out =
-        ports.filter(|p| !matches!(fabric.peer(s, *p), None | Some(PortPeer::Nothing))).next_back().unwrap();
+    let mut ports = (1..=fabric.switch(s).ports).map(|p| PortNum::new(p.into()).unwrap());
+    let out = ports.rfind(|p| !matches!(fabric.peer(s, *p), None | Some(PortPeer::Nothing))).unwrap();
     sl2vl(bed, lids[&fabric.switch(s).guid], out).into_values().collect()
 }

@@ -64,6 +64,9 @@ struct Row<'a> {
     engines: Vec<Mean<'a>>,
 }
 
+/// Cells by engine.
+type ByEngine<'a> = BTreeMap<&'a str, Vec<&'a Cell>>;
+
 struct Mean<'a> {
     engine: &'a str,
     knows_jobs: bool,
@@ -73,7 +76,7 @@ struct Mean<'a> {
 
 impl<'a> Row<'a> {
     fn all(cells: &'a [Cell]) -> Vec<Self> {
-        let mut rows: Vec<(&str, Pattern, BTreeMap<&str, Vec<&Cell>>)> = Vec::new();
+        let mut rows: Vec<(&str, Pattern, ByEngine<'_>)> = Vec::new();
         for c in cells {
             let at = rows.iter().position(|r| r.0 == c.fabric && r.1 == c.pattern).unwrap_or_else(|| {
                 rows.push((&c.fabric, c.pattern, BTreeMap::new()));
@@ -86,7 +89,7 @@ impl<'a> Row<'a> {
             let alone = geometric(cells.iter().map(|c| c.alone_ns));
             Some(Mean { engine, knows_jobs: cells[0].knows_jobs, time: geometric(times?), alone })
         };
-        let row = |(fabric, pattern, engines): (&'a str, Pattern, BTreeMap<&'a str, Vec<&'a Cell>>)| Row {
+        let row = |(fabric, pattern, engines): (&'a str, Pattern, ByEngine<'a>)| Row {
             fabric,
             pattern,
             engines: engines.into_iter().filter_map(mean).collect(),
