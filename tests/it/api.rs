@@ -135,7 +135,7 @@ fn a_second_service_is_refused_and_a_dead_ones_socket_is_replaced() {
     let second = site.command(&["serve"]).output().unwrap();
     assert_eq!(second.status.code(), Some(2));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(said.contains("another service listens on it"), "{said}");
+    assert!(said.contains("service.lock is held by process"), "{said}");
     drop(serving);
     assert!(site.path("state/api.sock").exists(), "killed, it cannot clear up");
     let serving = Serving::start(&site);

@@ -182,7 +182,7 @@ fn a_hanging_squeue_is_killed_at_its_deadline() {
 #[test]
 fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
     let dir = tempfile::tempdir().unwrap();
-    let script = r#"[ "$*" = "-h -r -t R,CF,CG -o %A|%T|%N|%S|%e" ] || exit 9
+    let script = r#"[ "$*" = "-a --local -h -r -t R,CF,CG -o %A|%T|%N|%S|%e" ] || exit 9
         [ "$SLURM_TIME_FORMAT" = %s ] || exit 8
         echo "5|RUNNING|$SLURM_CONF|100|160""#;
     let squeue =
