@@ -13,7 +13,7 @@ const HOUSE: &str = "
     model        :
     config       : model
     measure/slowdown : model
-    route        : model measure/slowdown
+    route        : model
     verify       : model
     measure      : model verify route measure/slowdown
     lab/generate : model

@@ -82,5 +82,5 @@ fn slow_down_orders_tables_as_the_simulator_does() {
     }
     let (slowdown, efi) = (order(&cells, |c| c.slowdown), order(&cells, |c| c.efi_max as f64));
     assert!(slowdown.pairs > 20 && slowdown.right > 0.85, "{slowdown:?}");
-    assert!(slowdown.right > efi.right && slowdown.regret < efi.regret, "{slowdown:?} {efi:?}");
+    assert!(slowdown.right > efi.right && slowdown.regret <= efi.regret, "{slowdown:?} {efi:?}");
 }
