@@ -65,10 +65,10 @@ fn history_is_a_table() {
         &Table::read(&store).unwrap().text(),
         &store,
         "
-   epoch  published             reason          engine       jobs  max effective EFI  dark fiber  layers        ms
--      1  2026-09-21T14:14:20Z  first           sssp            2            ? -> 60      25.0 %       1      12.5
-*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2           96 -> 60      25.0 %       1      12.5
-       3  2026-09-21T14:16:20Z  jobs changed    sssp            2           96 -> 60      25.0 %       1      12.5
+   epoch  published             reason          engine       jobs    mean slow-down  max effective EFI  dark fiber  layers        ms
+-      1  2026-09-21T14:14:20Z  first           sssp            2        ? -> 1.250            ? -> 60      25.0 %       1      12.5
+*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2    1.250 -> 1.250           96 -> 60      25.0 %       1      12.5
+       3  2026-09-21T14:16:20Z  jobs changed    sssp            2    1.250 -> 1.250           96 -> 60      25.0 %       1      12.5
 * in force, - deleted; jobs: those on more than one switch; ms: to compute the routes",
     );
     fs::write(store.epoch_path(number(3)).join("lft.bin"), "").unwrap();
@@ -78,8 +78,8 @@ fn history_is_a_table() {
         &Table::read(&store).unwrap().text(),
         &store,
         "
-   epoch  published             reason          engine       jobs  max effective EFI  dark fiber  layers        ms
-*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2           96 -> 60      25.0 %       1      12.5
+   epoch  published             reason          engine       jobs    mean slow-down  max effective EFI  dark fiber  layers        ms
+*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2    1.250 -> 1.250           96 -> 60      25.0 %       1      12.5
 * in force, - deleted; jobs: those on more than one switch; ms: to compute the routes
 note: STATE/history.db cannot be read: file is not a database
 note: STATE/epochs/000003/lft.bin is damaged: it does not match its line in SHA256SUMS",
@@ -106,6 +106,8 @@ fingerprint   PRINT
 files         STATE/epochs/000003, checksums right
 
                             before       after
+slow-down, mean              1.250       1.250
+slow-down, worst             1.750       1.750
 max effective EFI               96          60
 mean effective EFI           21.50       21.50
 dark fiber                  50.0 %      25.0 %
@@ -145,6 +147,7 @@ state       STATE
 epoch       3, published 2026-09-21T14:16:20Z, jobs changed
 routes      sssp, 1 of 8 layers
 jobs        2, on more than one switch 2
+slow-down   mean 1.250, worst 1.750
 effective   max EFI 60, dark fiber 25.0 %",
     );
     fs::write(store.epoch_path(number(3)).join("plan.json"), "{}").unwrap();
