@@ -12,10 +12,9 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 const HOUSE: &str = "
     model        :
     config       : model
-    measure/slowdown : model
     route        : model
     verify       : model
-    measure      : model verify route measure/slowdown
+    measure      : model verify route
     lab/generate : model
     lab/workload : model
     observe      : model config lab/generate
