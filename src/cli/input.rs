@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::Failure;
 use super::common::write_file_with;
 use crate::measure::measure;
-use crate::model::{Demand, Fabric, LayerBudget, NodeMap, Promise, SwitchId, Tables};
+use crate::model::{Demand, Fabric, JobId, LayerBudget, NodeMap, Promise, SwitchId, Tables, TerminalId};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::publish::Epoch;
@@ -47,6 +47,8 @@ pub struct Input {
     pub demand: Demand,
     /// The same in numbers.
     pub jobs: JobsSummary,
+    /// Each job with its terminals.
+    pub placed: Vec<(JobId, Vec<TerminalId>)>,
     /// Allowed layers.
     pub budget: LayerBudget,
 }
@@ -56,11 +58,11 @@ impl Source {
     pub fn load(&self) -> Result<Input, Failure> {
         let fabric = fabric::load(&self.fabric)?;
         let nodes = self.nodes(&fabric)?;
-        let (demand, jobs) = match &self.jobs {
+        let (demand, jobs, placed) = match &self.jobs {
             Some(source) => demand(&fabric, &nodes, source)?,
-            None => (Demand::oblivious(), JobsSummary::default()),
+            None => (Demand::oblivious(), JobsSummary::default(), Vec::new()),
         };
-        Ok(Input { fabric, demand, jobs, budget: self.layers })
+        Ok(Input { fabric, demand, jobs, placed, budget: self.layers })
     }
 
     /// Which host is which node.
@@ -79,7 +81,10 @@ impl Source {
     }
 }
 
-fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<(Demand, JobsSummary), Failure> {
+/// A demand, in numbers, and each job with its terminals.
+type Asked = (Demand, JobsSummary, Vec<(JobId, Vec<TerminalId>)>);
+
+fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<Asked, Failure> {
     let jobs = jobs::load(source)?;
     let placed = nodes.place(&jobs);
     if !placed.unknown.is_empty() {
@@ -88,7 +93,7 @@ fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<(Demand, Job
     }
     let demand = placed.demand(fabric, Vec::new());
     let summary = JobsSummary { running: jobs.jobs.len(), multi_switch: demand.groups.len() };
-    Ok((demand, summary))
+    Ok((demand, summary, placed.jobs))
 }
 
 /// One computation and what it cost.

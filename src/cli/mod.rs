@@ -28,6 +28,7 @@ mod golden;
 mod history;
 mod hold;
 mod input;
+mod lists;
 mod man;
 mod notes;
 mod place;
@@ -83,6 +84,10 @@ enum Command {
     Route(route::Args),
     /// Judge any tables
     Verify(verify::Args),
+    /// List the routing engines
+    Engines(lists::EnginesArgs),
+    /// List the exchanges of jobs that are known
+    Patterns(lists::PatternsArgs),
     /// Measure several engines side by side
     Compare(compare::Args),
     /// Dry run against the live cluster
@@ -144,6 +149,8 @@ impl Command {
             Self::Demo(args) => demo::run(args, context),
             Self::Route(args) => route::run(args, context),
             Self::Verify(args) => verify::run(args, context),
+            Self::Engines(args) => lists::engines(args, context),
+            Self::Patterns(args) => lists::patterns(args, context),
             Self::Compare(args) => compare::run(args, context),
             Self::Plan(args) => plan::run(args, context),
             Self::Place(args) => place::run(args, context),

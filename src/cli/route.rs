@@ -12,6 +12,7 @@ use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
 use super::{Answer, Context, Failure, Format};
 use crate::model::{Fabric, FabricLanes, Promise, Tables};
+use crate::report::time::JobTimes;
 use crate::report::{Refusal, Report};
 use crate::route::EngineOptions;
 use crate::route::lanes::fabric_lanes;
@@ -71,8 +72,12 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Ok(tables) => tables,
         Err(error) => return refused(&Refusal::new(&args.engine, &error), context),
     };
-    let (report, verdict) =
+    let (mut report, verdict) =
         args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute, args.promise))?;
+    let time = report.time.all;
+    report.time = args
+        .source
+        .in_pool(|| JobTimes::with_jobs(time, &input.fabric, &tables, &input.demand, &input.placed))?;
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })

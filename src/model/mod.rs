@@ -27,7 +27,7 @@ pub use jobs::{Job, JobMap, JobState};
 pub use lanes::{Closure, FabricLanes, LaneMap, LaneRow};
 pub use nearest::nearest;
 pub use nodes::{NodeMap, Placed};
-pub use pattern::{Grid, Mix, Partners, Pattern, Phase};
+pub use pattern::{Grid, Mix, PATTERNS, Partners, Pattern, Phase};
 pub use promise::{Promise, PromiseError};
 pub use shown::{shown, shown_lines};
 pub use tables::{Tables, TablesError};

@@ -11,10 +11,12 @@ pub mod map_layout;
 pub mod page;
 pub mod replay_page;
 pub mod svg;
+pub mod time;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Effective, Figures, Load, Paths, Time};
+use self::time::JobTimes;
+use crate::measure::{Effective, Figures, Load, Paths};
 use crate::model::Fabric;
 use crate::route::RouteError;
 
@@ -35,7 +37,7 @@ pub struct Report {
     pub verdict: VerdictSummary,
     /// Predicted time of jobs: the leading figure.
     #[serde(default)]
-    pub time: Time,
+    pub time: JobTimes,
     /// All host-to-host routes.
     pub load: Load,
     /// Routes inside jobs.
@@ -175,7 +177,7 @@ impl Report {
             compute: Compute::default(),
             layers,
             verdict,
-            time: figures.time,
+            time: JobTimes { all: figures.time, jobs: Vec::new() },
             load: figures.load,
             effective: figures.effective,
             paths: figures.paths,
@@ -184,7 +186,7 @@ impl Report {
 
     /// For people.
     pub fn text(&self) -> String {
-        let (time, load, e, paths) = (&self.time, &self.load, &self.effective, &self.paths);
+        let (time, load, e, paths) = (&self.time.all, &self.load, &self.effective, &self.paths);
         let verdict = if self.verdict.accepted { "accepted" } else { "rejected" };
         format!(
             "engine        {}: {:.3} s CPU, {} of {} layers, {verdict}\n\

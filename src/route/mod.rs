@@ -100,29 +100,33 @@ fn is_worth_threads(entries: usize) -> bool {
     entries >= 1 << 20 && rayon::current_num_threads() > 1
 }
 
-type Make = fn(&EngineOptions) -> Box<dyn Engine>;
+pub(crate) type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 
-/// All engines by name, in the order of the documentation.
-const ENGINES: &[(&str, Make)] = &[
-    ("balanced", balanced::Balanced::make),
-    ("balanced-efi", balanced::Balanced::make_for_counts),
-    ("sssp", |_| Box::new(sssp::Sssp)),
-    ("dfsssp", |_| Box::new(dfsssp::Dfsssp)),
-    ("minhop", |_| Box::new(minhop::MinHop)),
-    ("updown", |o| Box::new(updown::UpDown { roots: o.roots.clone() })),
-    ("dor", |_| Box::new(dor::Dor)),
-    ("lash", |_| Box::new(lash::Lash)),
-    ("fattree", |_| Box::new(fattree::FatTree)),
-    ("torus", |_| Box::new(torus::Torus)),
-    ("sar", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Sparingly })),
-    ("sar-literal", |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Freely })),
-    ("nue", |_| Box::new(nue::Nue { job_aware: false })),
-    ("sar-nue", |_| Box::new(nue::Nue { job_aware: true })),
+/// All engines, in the order of the documentation: name, what it is, how it is made.
+pub(crate) const ENGINES: &[(&str, &str, Make)] = &[
+    ("balanced", "the default: least predicted time of jobs' exchanges", balanced::Balanced::make),
+    ("balanced-efi", "fewest routes inside jobs on a channel", balanced::Balanced::make_for_counts),
+    ("sssp", "shortest paths, balanced by weights", |_| Box::new(sssp::Sssp)),
+    ("dfsssp", "the same, free of deadlocks by layers (Domke 2011)", |_| Box::new(dfsssp::Dfsssp)),
+    ("minhop", "shortest paths, as OpenSM; may deadlock off trees", |_| Box::new(minhop::MinHop)),
+    ("updown", "up, then down, from roots", |o| Box::new(updown::UpDown { roots: o.roots.clone() })),
+    ("dor", "dimension by dimension, on tori and meshes", |_| Box::new(dor::Dor)),
+    ("lash", "layered shortest paths (Skeie 2002)", |_| Box::new(lash::Lash)),
+    ("fattree", "trees: each destination by one way down (Zahavi)", |_| Box::new(fattree::FatTree)),
+    ("torus", "tori and meshes around failures, as torus-2QoS", |_| Box::new(torus::Torus)),
+    ("sar", "scheduling-aware routing, the thesis' algorithm (Domke 2017)", |o| {
+        Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Sparingly })
+    }),
+    ("sar-literal", "the same to the letter", |o| {
+        Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Freely })
+    }),
+    ("nue", "any number of layers, on any fabric (Domke 2016)", |_| Box::new(nue::Nue { job_aware: false })),
+    ("sar-nue", "the same, for jobs", |_| Box::new(nue::Nue { job_aware: true })),
 ];
 
 /// Names of all engines.
 pub fn names() -> Vec<&'static str> {
-    ENGINES.iter().map(|(name, _)| *name).collect()
+    ENGINES.iter().map(|row| row.0).collect()
 }
 
 /// Whether the routes of the engine of that name depend on the jobs.
@@ -132,6 +136,6 @@ pub fn serves_jobs(name: &str) -> bool {
 
 /// The engine of that name.
 pub fn engine(name: &str, options: &EngineOptions) -> Result<Box<dyn Engine>, RouteError> {
-    let found = ENGINES.iter().find(|(n, _)| *n == name);
-    found.map(|(_, make)| make(options)).ok_or_else(|| RouteError::UnknownEngine(name.to_string()))
+    let found = ENGINES.iter().find(|row| row.0 == name);
+    found.map(|row| (row.2)(options)).ok_or_else(|| RouteError::UnknownEngine(name.to_string()))
 }

@@ -1,0 +1,53 @@
+//! Predicted times of jobs, for `report.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::{Time, slowdowns};
+use crate::model::{Demand, Fabric, Group, JobId, Tables, TerminalId};
+
+/// A job's predicted time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobTime {
+    /// The job.
+    pub id: JobId,
+    /// What it is taken to exchange.
+    pub pattern: String,
+    /// Its time beside what its terminals' own cables need, all jobs at work.
+    pub slowdown: f64,
+    /// The same without the other jobs.
+    pub alone: f64,
+}
+
+/// Slow-down over jobs and of each of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct JobTimes {
+    /// Over all jobs.
+    #[serde(flatten)]
+    pub all: Time,
+    /// By job, in the order of ids as given; those on one switch are not there. Empty where nobody asked.
+    #[serde(default)]
+    pub jobs: Vec<JobTime>,
+}
+
+impl JobTimes {
+    /// With each job that the demand serves. `all` is that of the same tables and demand. O(three times that
+    /// of [`slowdowns`]).
+    pub fn with_jobs(
+        all: Time,
+        fabric: &Fabric,
+        tables: &Tables,
+        demand: &Demand,
+        placed: &[(JobId, Vec<TerminalId>)],
+    ) -> Self {
+        let together = slowdowns(fabric, tables, demand);
+        let of = |(id, terminals): &(JobId, Vec<TerminalId>)| {
+            let at =
+                demand.groups.iter().position(|g| g.terminals == Group::new(terminals.clone()).terminals)?;
+            let group = &demand.groups[at];
+            let lonely = Demand::new(vec![group.clone()], Vec::new());
+            let alone = slowdowns(fabric, tables, &lonely)[0];
+            Some(JobTime { id: id.clone(), pattern: group.mix.to_string(), slowdown: together[at], alone })
+        };
+        Self { all, jobs: placed.iter().filter_map(of).collect() }
+    }
+}
