@@ -77,12 +77,18 @@ fn tiles(samples: &[Sample]) -> String {
         [mean(samples, |s| s.oblivious.effective.max as f64), mean(samples, |s| s.ours.effective.max as f64)];
     let dark =
         [mean(samples, |s| s.oblivious.effective.dark_fiber), mean(samples, |s| s.ours.effective.dark_fiber)];
+    let time =
+        [mean(samples, |s| s.oblivious.time.slowdown_mean), mean(samples, |s| s.ours.time.slowdown_mean)];
     let costs: Vec<f64> = samples.iter().filter_map(|s| s.epoch.map(|e| e.milliseconds)).collect();
     let slowest = costs.iter().fold(0.0f64, |a, b| a.max(*b));
     let tile =
         |value: String, label: &str| format!("<div class=\"tile\"><b>{value}</b><span>{label}</span></div>");
     format!(
-        "<div class=\"tiles\">{}{}{}</div>",
+        "<div class=\"tiles\">{}{}{}{}</div>",
+        tile(
+            format!("{:.2} \u{2192} {:.2}", time[0], time[1]),
+            "mean over time of the slow-down of jobs (predicted time beside what their hosts' cables need)"
+        ),
         tile(
             format!("{:.0} \u{2192} {:.0}", load[0], load[1]),
             "mean over time of the most loaded channel (max effective EFI)"
@@ -115,6 +121,13 @@ fn curves(engine: &str, samples: &[Sample]) -> String {
     let times: Vec<String> = samples.iter().map(|s| s.time.clone()).collect();
     let series = |value: &dyn Fn(&Sample) -> f64| samples.iter().map(value).collect::<Vec<f64>>();
     let (theirs, ours) =
+        (series(&|s| s.oblivious.time.slowdown_mean), series(&|s| s.ours.time.slowdown_mean));
+    let slow = [
+        Curve { name: "oblivious dfsssp", class: "theirs", values: &theirs },
+        Curve { name: engine, class: "ours", values: &ours },
+    ];
+    let slow = chart("Slow-down of jobs, geometric mean (1: nobody waits for anybody)", &times, &slow);
+    let (theirs, ours) =
         (series(&|s| s.oblivious.effective.max as f64), series(&|s| s.ours.effective.max as f64));
     let bound = series(&|s| s.ours.effective.lower_bound as f64);
     let load = [
@@ -130,20 +143,22 @@ fn curves(engine: &str, samples: &[Sample]) -> String {
         Curve { name: "oblivious dfsssp", class: "theirs", values: &theirs },
         Curve { name: engine, class: "ours", values: &ours },
     ];
-    chart("Max effective EFI (routes inside jobs on the most loaded channel)", &times, &load)
+    slow + &chart("Max effective EFI (routes inside jobs on the most loaded channel)", &times, &load)
         + &chart("Dark fiber, % of channels", &times, &dark)
 }
 
 fn epoch_table(samples: &[Sample]) -> String {
     let rows = samples.iter().filter_map(|s| {
         let epoch = s.epoch?;
-        let before = epoch.before.map_or("\u{2013}".to_string(), |f| f.effective.max.to_string());
+        let slow = |f: &Figures| format!("{:.2}", f.time.slowdown_mean);
         Some(vec![
             epoch.number.to_string(),
             s.time.clone(),
             s.multi_switch.to_string(),
+            slow(&s.oblivious),
+            epoch.before.as_ref().map_or("\u{2013}".to_string(), slow),
+            slow(&s.ours),
             s.oblivious.effective.max.to_string(),
-            before,
             s.ours.effective.max.to_string(),
             s.ours.effective.lower_bound.to_string(),
             format!("{:.1} %", 100.0 * s.ours.effective.dark_fiber),
@@ -155,9 +170,11 @@ fn epoch_table(samples: &[Sample]) -> String {
             "Epoch",
             "Time",
             "Multi-switch jobs",
-            "Oblivious max",
-            "Max before",
-            "Max after",
+            "Oblivious slow-down",
+            "Slow-down before",
+            "Slow-down after",
+            "Oblivious max EFI",
+            "Max EFI after",
             "Lower bound",
             "Dark fiber",
             "ms",
