@@ -91,27 +91,73 @@ fn shifts_of_whole_leaves_meet_nowhere() {
 /// Jobs that go on keep all their routes when others start and end.
 #[test]
 fn running_jobs_keep_their_routes() {
-    let fabric = generate("kary:6,3").unwrap();
+    for spec in ["kary:6,3", "fattree:10x18,5", "torus:4x4x4,hosts=3", "dragonfly:4,2,2,9"] {
+        keep_when_others_come_and_go(&generate(spec).unwrap());
+    }
+}
+
+fn keep_when_others_come_and_go(fabric: &Fabric) {
     let mut hosts: Vec<TerminalId> = fabric.host_ids().collect();
     Rng::new(5).shuffle(&mut hosts);
-    let groups: Vec<Group> = hosts.chunks(36).map(|hosts| Group::new(hosts.to_vec())).collect();
+    let groups: Vec<Group> = hosts.chunks(hosts.len() / 6).map(|hosts| Group::new(hosts.to_vec())).collect();
     let before = Demand::new(groups[..5].to_vec(), Vec::new());
-    let old = route(&fabric, &before, &EngineOptions::default());
+    let old = route(fabric, &before, &EngineOptions::default());
     let options = EngineOptions {
         previous: Some(Arc::new(old.clone())),
         served: Some(before.clone()),
         ..EngineOptions::default()
     };
-    let after = Demand::new(groups[1..].to_vec(), Vec::new());
-    let new = route(&fabric, &after, &options);
+    let after = Demand::new(groups[1..6].to_vec(), Vec::new());
+    let new = route(fabric, &after, &options);
     for group in &groups[1..5] {
         for (from, to) in group.ranks.iter().flat_map(|a| group.ranks.iter().map(move |b| (*a, *b))) {
             let (mut was, mut is) = (Vec::new(), Vec::new());
-            walk(&fabric, &old, from, to, |c| was.push(c));
-            walk(&fabric, &new, from, to, |c| is.push(c));
+            walk(fabric, &old, from, to, |c| was.push(c));
+            walk(fabric, &new, from, to, |c| is.push(c));
             assert_eq!(was, is);
         }
     }
     assert_ne!(old, new, "the sixth job got routes of its own");
-    assert_eq!(route(&fabric, &before, &options), old, "nothing is due");
+    assert_eq!(route(fabric, &before, &options), old, "nothing is due");
+}
+
+/// Messages of one step beyond the first, squared, over all steps of all jobs and channels: what waits.
+fn waits(fabric: &Fabric, tables: &Tables, demand: &Demand) -> f64 {
+    let mut sum = 0.0;
+    for job in &demand.groups {
+        for step in steps(Pattern::Linear, job.ranks.len()) {
+            let mut met = vec![0; fabric.channels().len()];
+            for (from, to) in step.pairs() {
+                let (from, to) = (job.ranks[from as usize], job.ranks[to as usize]);
+                walk(fabric, tables, from, to, |c| met[c] += 1);
+            }
+            let beyond = met.iter().filter(|n| **n > 1).map(|n| f64::from((n - 1) * (n - 1)));
+            sum += beyond.sum::<f64>() / (job.ranks.len() - 1) as f64;
+        }
+    }
+    sum
+}
+
+/// On other fabrics messages of one step meet less often than on routes for counts, and than on those for
+/// nobody in particular.
+#[test]
+fn messages_of_a_step_meet_less_often_on_any_fabric() {
+    for spec in ["torus:4x4x4,hosts=3", "dragonfly:4,2,2,9", "random:20,100,60,seed=3"] {
+        let fabric = generate(spec).unwrap();
+        let mut hosts: Vec<TerminalId> = fabric.host_ids().collect();
+        hosts.rotate_left(7);
+        let groups = hosts.chunks(20).map(|hosts| Group::new(hosts.iter().step_by(2).copied().collect()));
+        let demand = Demand::new(groups.collect(), Vec::new());
+        let of = |name: &str, demand_of: &Demand| {
+            let budget = LayerBudget::new(8).unwrap();
+            let tables =
+                engine(name, &EngineOptions::default()).unwrap().route(&fabric, demand_of, budget).unwrap();
+            waits(&fabric, &tables, &demand)
+        };
+        let timed = of("balanced", &demand);
+        let counts = of("balanced-efi", &demand);
+        let nobody = of("balanced", &Demand::oblivious());
+        println!("{spec}: {timed} {counts} {nobody}");
+        assert!(timed * 1.5 < counts.min(nobody), "{spec}: {timed}, {counts}, {nobody}");
+    }
 }

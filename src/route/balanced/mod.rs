@@ -22,7 +22,7 @@
 //! uses; jobs that are new get new routes, and all that no job uses stays.
 //!
 //! That is what `balanced-efi` does, and `balanced` without jobs. With jobs, `balanced` aims at time
-//! instead: in trees its routes are chosen for the steps of the jobs' exchanges (`timed`).
+//! instead: for few messages of one step of a job on one channel (`timed`).
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
@@ -137,16 +137,20 @@ impl Balanced {
         let served = previous.and(self.options.served.as_ref());
         let settled: Vec<bool> = kept.iter().zip(traffic.settled(served)).map(|(k, s)| *k && s).collect();
         let before = routing.rows_of(&kept, &settled);
+        let is_timed = self.aim == Aim::Time && !demand.is_oblivious();
+        routing.keeps_settled = is_timed;
         let (mut job_layers, mut fullest) = (JobLayers::default(), 0);
         for class in [Class::Job, Class::Storage, Class::Other] {
             routing.route(class, &settled, layers.all);
             if class == Class::Job {
                 fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
-                if is_other {
+                if is_timed {
+                    routing.save_time(demand, &settled);
+                } else if is_other {
                     routing.touch_up(&settled);
                 }
-                if is_other || previous.is_none() {
+                if !is_timed && (is_other || previous.is_none()) {
                     routing.light_up();
                 }
                 routing.restore(&before);

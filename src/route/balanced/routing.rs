@@ -46,6 +46,8 @@ pub(super) struct Routing<'a> {
     pub(super) own_groups: Vec<u32>,
     /// A tree needed the last resort, whose turns layers that start with full channels lack.
     pub(super) is_lost: bool,
+    /// Settled routes stay even where channels are too full.
+    pub(super) keeps_settled: bool,
 }
 
 impl<'a> Routing<'a> {
@@ -68,6 +70,7 @@ impl<'a> Routing<'a> {
             own: vec![0; net.channels()],
             own_groups: Vec::new(),
             is_lost: false,
+            keeps_settled: false,
             net,
             layers,
             traffic,
@@ -114,7 +117,7 @@ impl<'a> Routing<'a> {
                 self.keep_apart(&new);
             }
         }
-        if !old.is_empty() {
+        if !old.is_empty() && !self.keeps_settled {
             self.make_room(terminals, floor);
         }
         if class == Class::Job {

@@ -5,7 +5,6 @@ use super::super::routing::Routing;
 use super::exchange::Unit;
 use super::meetings::Meetings;
 use crate::model::rng::Rng;
-use crate::model::{Closure, SwitchId};
 
 /// A move must be worth more: less is a rounding error.
 const LEAST_GAIN: f32 = 1e-4;
@@ -17,11 +16,7 @@ pub(super) enum Room<'a> {
         /// How far above the hosts each switch is.
         levels: &'a [u32],
     },
-    /// Over next hops inside which any mixture is free of cycles.
-    #[allow(dead_code)]
-    Closed { closure: &'a Closure, reach: Reach },
     /// Where some layer allows it.
-    #[allow(dead_code)]
     Layered { reach: Reach },
 }
 
@@ -34,7 +29,6 @@ pub(super) struct Reach {
     slack: u16,
 }
 
-#[allow(dead_code)]
 impl Reach {
     /// O(switches × channels).
     pub(super) fn new(net: &Net, slack: u16) -> Self {
@@ -66,11 +60,6 @@ impl Room<'_> {
             Room::Tree { levels } => {
                 let was = net.to(net.channel(v, now));
                 search.hops[u] < search.hops[v] && levels[u] == levels[was]
-            }
-            Room::Closed { closure, reach } => {
-                let (s, home_id) = (SwitchId::at(v), SwitchId::at(home));
-                closure.allows(s, home_id, usize::from(slot))
-                    && reach.allows(v, home, search.hops[v], search.hops[u])
             }
             Room::Layered { reach } => reach.allows(v, home, search.hops[v], search.hops[u]),
         }
@@ -157,6 +146,13 @@ impl Routing<'_> {
             }
         }
         cost
+    }
+
+    /// What the units' messages put on all channels. O(routes of jobs × hops).
+    pub(super) fn carried(&self, units: &[Unit]) -> f32 {
+        let mut sum = 0.0;
+        units.iter().for_each(|unit| self.each_way(unit, |_, at| sum += unit.sender(at).share));
+        sum
     }
 
     /// Calls with the channels of the way of each sender of a unit.
