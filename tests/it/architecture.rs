@@ -12,9 +12,10 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 const HOUSE: &str = "
     model        :
     config       : model
-    route        : model
+    measure/slowdown : model
+    route        : model measure/slowdown
     verify       : model
-    measure      : model verify route
+    measure      : model verify route measure/slowdown
     lab/generate : model
     lab/workload : model
     observe      : model config lab/generate
@@ -25,7 +26,7 @@ const HOUSE: &str = "
     publish      : model config verify measure report pass
     service      : model config route verify measure lab/generate observe placement pass report publish
     lab/peers    : model observe
-    lab/board    : model route measure lab/generate lab/simulate report
+    lab/board    : model route verify measure lab/generate lab/simulate report
     lab/replay   : model route measure lab/workload observe placement pass report service
     cli          : model config route verify measure lab/generate lab/workload observe placement lab/simulate pass report publish service lab/peers lab/replay lab/board
 ";

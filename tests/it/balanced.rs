@@ -384,3 +384,28 @@ fn large_fabrics_stay_balanced() {
         assert!(found <= most, "{spec}: {found}");
     }
 }
+
+/// On meshes, tori and with one layer no other engine of ours is ahead, in the largest number of routes between
+/// hosts on a channel.
+#[test]
+fn nobody_is_ahead_on_grids_and_with_one_layer() {
+    let cases = [
+        ("mesh:8x5,hosts=2,faults=3%,seed=343", 8),
+        ("torus:2x2x2x2x2,hosts=4", 8),
+        ("torus:6x3x4,hosts=2", 1),
+        ("slimfly:5,hosts=1", 1),
+    ];
+    for (spec, layers) in cases {
+        let (fabric, budget) = (generate(spec).unwrap(), LayerBudget::new(layers).unwrap());
+        let fullest = |name: &str| {
+            let tables = engine(name, &EngineOptions::default()).unwrap();
+            let tables = tables.route(&fabric, &Demand::oblivious(), budget).ok()?;
+            let accepted = sarouter::verify::judge(&fabric, &tables, budget).accepted;
+            accepted.then(|| measure(&fabric, &tables, &Demand::oblivious()).load.max)
+        };
+        let ours = fullest("balanced").unwrap();
+        for other in ["nue", "torus", "updown"] {
+            assert!(fullest(other).is_none_or(|other| ours <= other), "{other} on {spec}");
+        }
+    }
+}

@@ -23,6 +23,7 @@ use crate::lab::simulate::{AnyRouter, Ended, Net, Settings, TableRouter};
 use crate::measure::{Time, effective, slowdowns_of};
 use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Tables};
 use crate::route::{EngineOptions, engine};
+use crate::verify::judge;
 
 /// Engines that the others are held against: they know no jobs.
 pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];
@@ -102,7 +103,8 @@ pub enum BoardError {
 
 impl Board {
     /// All cells of one fabric, in the order of seeds, patterns and engines. `given` are tables of others:
-    /// name, tables, without jobs. Engines that refuse the fabric have no cells. Uses all threads; the
+    /// name, tables, without jobs; those that the checker rejects are left out, as they may stop for good.
+    /// Engines that refuse the fabric have no cells. Uses all threads; the
     /// result does not depend on their number.
     ///
     /// # Errors
@@ -115,7 +117,8 @@ impl Board {
     ) -> Result<Vec<Cell>, BoardError> {
         let net = Net::of_fabric(fabric);
         let far = if self.adaptive { Distances::new(&net).ok() } else { None };
-        let mut oblivious = given.to_vec();
+        let accepted = |t: &&(String, Tables)| judge(fabric, &t.1, self.layers).accepted;
+        let mut oblivious: Vec<(String, Tables)> = given.iter().filter(accepted).cloned().collect();
         for name in OBLIVIOUS {
             let told = self.engines.iter().any(|e| e == name);
             let label = if told { format!("{name}{WITHOUT_JOBS}") } else { name.to_string() };
@@ -158,8 +161,10 @@ impl Board {
         Ok(cells)
     }
 
+    /// An engine's tables, if it has some that the checker accepts.
     fn route(&self, name: &str, fabric: &Fabric, demand: &Demand) -> Option<Tables> {
-        engine(name, &EngineOptions::default()).ok()?.route(fabric, demand, self.layers).ok()
+        let tables = engine(name, &EngineOptions::default()).ok()?.route(fabric, demand, self.layers).ok();
+        tables.filter(|tables| judge(fabric, tables, self.layers).accepted)
     }
 
     /// By pattern, the geometric mean over jobs on one switch that joins all hosts: each job is alone there.

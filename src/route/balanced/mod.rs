@@ -24,6 +24,9 @@
 //! That is what `balanced-efi` does, and `balanced` without jobs. With jobs, `balanced` aims at time
 //! instead: for few messages of one step of a job on one channel (`timed`).
 //!
+//! On meshes and tori, and with few layers, another engine's tables are taken if they are better
+//! (`portfolio`).
+//!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
 //! are balanced, for a job that starts before the next tables are there (`level`).
@@ -38,6 +41,7 @@ mod keep;
 mod layers;
 mod level;
 mod net;
+mod portfolio;
 mod refine;
 mod repair;
 mod routing;
@@ -107,9 +111,10 @@ impl Engine for Balanced {
         let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
         // Few hosts, as in a job, would have few ways that start with full channels.
         let first = if demand.is_oblivious() { layers.hot_first(&net) } else { None };
-        let Some(first) = first else { return Ok(tables) };
+        let Some(first) = first else { return self.or_better(fabric, demand, budget, tables) };
         let (fullest_first, tables_first) = self.route_over(fabric, &net, &first, demand)?;
-        Ok(if fullest_first <= fullest { tables_first } else { tables })
+        let tables = if fullest_first <= fullest { tables_first } else { tables };
+        self.or_better(fabric, demand, budget, tables)
     }
 }
 
