@@ -97,6 +97,7 @@ fn tables_outside_the_closure_or_without_the_map_are_not_safe() {
 /// eight layers that programs must be told.
 #[test]
 fn safe_tables_are_nearly_as_light_as_eight_free_layers() {
+    let mut is_needed = false;
     for spec in ["dragonfly:4,2,2,9", "torus:4x4x4,hosts=2", "hyperx:3x3x3,hosts=3", "kautz:3,3,hosts=3"] {
         let fabric = generate(spec).unwrap();
         let lanes = Arc::new(fabric_lanes(&fabric, budget(8)).lanes);
@@ -108,9 +109,11 @@ fn safe_tables_are_nearly_as_light_as_eight_free_layers() {
             (is_safe, crate::measure::measure(&fabric, &tables, &Demand::oblivious()).load.max)
         };
         let (safe, free) = (fullest(Some(lanes)), fullest(None));
-        assert!(safe.0 && !free.0, "{spec}");
+        assert!(safe.0, "{spec}");
+        is_needed |= !free.0;
         assert!(safe.1 as f64 <= 1.1 * free.1 as f64, "{spec}: {} and {}", safe.1, free.1);
     }
+    assert!(is_needed, "free layers keep no promise but told");
 }
 
 /// Same fabric, same lanes, whatever the number of threads.
