@@ -23,7 +23,7 @@ pub fn write(view: &View, mut into: impl Write) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads what [`write`] wrote, to the end. Hosts without a name are not among it.
+/// Reads what [`write()`] wrote, to the end. Hosts without a name are not among it.
 ///
 /// # Errors
 /// Says what is missing or wrong.
