@@ -92,7 +92,9 @@ extern "C" fn chosen(_val: c_int, word: *const c_char, remote: c_int) -> c_int {
             return -1;
         }
         if remote == 0 && word == "require" && cannot_wait() {
-            error("--routing=require: only for sbatch, as what srun and salloc ask for cannot go back into the queue");
+            error(
+                "--routing=require: only for sbatch, as what srun and salloc ask for cannot go back into the queue",
+            );
             return -1;
         }
         *CHOSEN.lock().unwrap_or_else(|e| e.into_inner()) = Some(word);
