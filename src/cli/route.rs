@@ -74,10 +74,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     };
     let (mut report, verdict) =
         args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute, args.promise))?;
-    let time = report.time.all;
-    report.time = args
-        .source
-        .in_pool(|| JobTimes::with_jobs(time, &input.fabric, &tables, &input.demand, &input.placed))?;
+    report.time =
+        args.source.in_pool(|| JobTimes::with_jobs(&input.fabric, &tables, &input.demand, &input.placed))?;
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })

@@ -30,10 +30,8 @@ pub struct JobTimes {
 }
 
 impl JobTimes {
-    /// With each job that the demand serves. `all` is that of the same tables and demand. O(three times that
-    /// of [`slowdowns`]).
+    /// Of all jobs that the demand serves, and of each of them. O(twice that of [`slowdowns`] + jobs²).
     pub fn with_jobs(
-        all: Time,
         fabric: &Fabric,
         tables: &Tables,
         demand: &Demand,
@@ -41,13 +39,13 @@ impl JobTimes {
     ) -> Self {
         let together = slowdowns(fabric, tables, demand);
         let of = |(id, terminals): &(JobId, Vec<TerminalId>)| {
-            let at =
-                demand.groups.iter().position(|g| g.terminals == Group::new(terminals.clone()).terminals)?;
+            let wanted = Group::new(terminals.clone()).terminals;
+            let at = demand.groups.iter().position(|g| g.terminals == wanted)?;
             let group = &demand.groups[at];
             let lonely = Demand::new(vec![group.clone()], Vec::new());
             let alone = slowdowns(fabric, tables, &lonely)[0];
             Some(JobTime { id: id.clone(), pattern: group.mix.to_string(), slowdown: together[at], alone })
         };
-        Self { all, jobs: placed.iter().filter_map(of).collect() }
+        Self { all: Time::of(&together), jobs: placed.iter().filter_map(of).collect() }
     }
 }

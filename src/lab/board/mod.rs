@@ -20,7 +20,7 @@ use crate::lab::simulate::run;
 use crate::lab::simulate::traffic::jobs::Jobs;
 use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{AnyRouter, Ended, Net, Settings, TableRouter};
-use crate::measure::{Time, effective, slowdowns_of};
+use crate::measure::{Time, effective_loads, slowdowns_of};
 use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Tables};
 use crate::route::{EngineOptions, engine};
 use crate::verify::judge;
@@ -83,6 +83,14 @@ enum Way<'a> {
     Adaptive(&'a Distances),
 }
 
+/// One that is compared.
+struct Contender<'a> {
+    engine: &'a str,
+    knows_jobs: bool,
+    efi_max: u64,
+    way: Way<'a>,
+}
+
 /// Failures of the board.
 #[derive(Debug, thiserror::Error)]
 pub enum BoardError {
@@ -133,26 +141,55 @@ impl Board {
                 .iter()
                 .filter_map(|name| self.route(name, fabric, &demand).map(|tables| (name.clone(), tables)));
             let told: Vec<(String, Tables)> = told.collect();
-            let mut ways: Vec<(&str, bool, Way<'_>)> = Vec::new();
-            ways.extend(oblivious.iter().map(|(n, t)| (n.as_str(), false, Way::Tables(t))));
-            ways.extend(told.iter().map(|(n, t)| (n.as_str(), true, Way::Tables(t))));
-            ways.extend(far.iter().map(|far| (ADAPTIVE, false, Way::Adaptive(far))));
+            let tables = |knows_jobs| {
+                let groups = &groups;
+                move |(engine, tables)| {
+                    let loads = effective_loads(fabric, tables, groups);
+                    let efi_max = loads.into_iter().max().unwrap_or(0);
+                    Contender {
+                        engine: String::as_str(engine),
+                        knows_jobs,
+                        efi_max,
+                        way: Way::Tables(tables),
+                    }
+                }
+            };
+            let mut contenders: Vec<Contender<'_>> = Vec::new();
+            contenders.extend(oblivious.iter().map(|(n, t)| (n, t)).map(tables(false)));
+            contenders.extend(told.iter().map(|(n, t)| (n, t)).map(tables(true)));
+            let way = far.iter().map(Way::Adaptive);
+            contenders.extend(way.map(|way| Contender {
+                engine: ADAPTIVE,
+                knows_jobs: false,
+                efi_max: 0,
+                way,
+            }));
             let alone = self.alone(&groups)?;
-            let tasks: Vec<(Pattern, &(&str, bool, Way<'_>))> =
-                self.patterns.iter().flat_map(|p| ways.iter().map(move |way| (*p, way))).collect();
-            let of = |(pattern, (engine, knows_jobs, way)): &(Pattern, &(&str, bool, Way<'_>))| {
-                let (slowdown, efi_max) = predicted(fabric, way, &groups, *pattern);
+            let tasks: Vec<(Pattern, &Contender<'_>)> =
+                self.patterns.iter().flat_map(|p| contenders.iter().map(move |c| (*p, c))).collect();
+            let of = |(pattern, contender): &(Pattern, &Contender<'_>)| {
+                let slowdown = match contender.way {
+                    Way::Tables(t) => Time::of(&slowdowns_of(fabric, t, &groups, *pattern)).slowdown_mean,
+                    Way::Adaptive(_) => 0.0,
+                };
                 Ok(Cell {
                     fabric: name.to_string(),
                     pattern: *pattern,
-                    engine: engine.to_string(),
-                    knows_jobs: *knows_jobs,
+                    engine: contender.engine.to_string(),
+                    knows_jobs: contender.knows_jobs,
                     layers: self.layers.get(),
                     seed: *seed,
-                    time_ns: self.time(name, fabric, &net, (engine, way), &groups, *pattern)?,
+                    time_ns: self.time(
+                        name,
+                        fabric,
+                        &net,
+                        (contender.engine, &contender.way),
+                        &groups,
+                        *pattern,
+                    )?,
                     alone_ns: alone[pattern],
                     slowdown,
-                    efi_max,
+                    efi_max: contender.efi_max,
                 })
             };
             let found: Result<Vec<Cell>, BoardError> = tasks.par_iter().map(of).collect();
@@ -231,13 +268,6 @@ fn failed(fabric: &str, engine: &str, reason: &str) -> BoardError {
         engine: engine.to_string(),
         reason: reason.to_string(),
     }
-}
-
-fn predicted(fabric: &Fabric, way: &Way<'_>, groups: &[Group], pattern: Pattern) -> (f64, u64) {
-    let Way::Tables(tables) = way else { return (0.0, 0) };
-    let time = Time::of(&slowdowns_of(fabric, tables, groups, pattern));
-    let demand = Demand::new(groups.to_vec(), Vec::new());
-    (time.slowdown_mean, effective(fabric, tables, &demand).max)
 }
 
 /// The geometric mean; 1 of nothing.

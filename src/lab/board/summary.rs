@@ -75,7 +75,7 @@ struct Mean<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn all(cells: &'a [Cell]) -> Vec<Self> {
+    fn all(cells: impl Iterator<Item = &'a Cell>) -> Vec<Self> {
         let mut rows: Vec<(&str, Pattern, ByEngine<'_>)> = Vec::new();
         for c in cells {
             let at = rows.iter().position(|r| r.0 == c.fabric && r.1 == c.pattern).unwrap_or_else(|| {
@@ -111,7 +111,7 @@ impl<'a> Row<'a> {
 impl Summary {
     /// Of all cells. `engines` are those that are told the jobs.
     pub fn new(cells: Vec<Cell>, engines: &[String]) -> Self {
-        let rows = Row::all(&cells);
+        let rows = Row::all(cells.iter());
         let named = engines.iter().map(String::as_str).chain([ADAPTIVE]);
         let engines: Vec<Engine> = named.map(|name| Engine::new(name, &rows)).collect();
         let engines: Vec<Engine> = engines.into_iter().filter(|e| !e.ratios.is_empty()).collect();
@@ -130,9 +130,8 @@ impl Summary {
     /// A table per fabric: each pattern's best engine that knows no jobs, how much longer jobs take with it
     /// than on one switch, and the others' times over its own; then the means and the worst cells.
     pub fn text(&self) -> String {
-        let cells: Vec<Cell> = self.cells.iter().map(|c| c.cell.clone()).collect();
         let (mut text, mut lines, mut last) = (String::new(), Vec::<Vec<String>>::new(), "");
-        let rows = Row::all(&cells);
+        let rows = Row::all(self.cells.iter().map(|c| &c.cell));
         for row in &rows {
             if row.fabric != last {
                 text += &align(&std::mem::take(&mut lines));

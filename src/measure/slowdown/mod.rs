@@ -1,10 +1,10 @@
 //! Slow-down: the predicted time of a job's exchange beside what its terminals' own cables need.
 //!
-//! Jobs exchange in steps, each a permutation of ranks, and what delays a step is how many of *its*
-//! flows meet on a channel, how many others wait in the same lane, and how much traffic of all jobs
-//! is there on average, for jobs are never quite in step. The formula counts these three. Its score
-//! orders tables as the packet simulator does (docs/results.md has the rank correlations); a straight
-//! line through simulated times makes the score a slow-down.
+//! Jobs exchange in steps, each a permutation of ranks. Three things delay a step: how many of *its* flows
+//! meet on a channel, how many others wait in the same lane, and how much traffic of all jobs is there on
+//! average, for jobs are never quite in step. The formula counts these three. Its score orders tables as the
+//! packet simulator does (docs/results.md has the shares of pairs in order), and a power of it fits the
+//! simulated times: that is the slow-down.
 
 mod step;
 
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::step::{Flows, Law, Room};
-use crate::model::{Demand, Fabric, Group, Pattern, Phase, PortNum, SwitchId, Tables, TerminalId};
+use crate::model::{Demand, Fabric, Group, Pattern, Phase, PortNum, PortPeer, SwitchId, Tables, TerminalId};
 
 /// Steps of an exchange that are looked at; of longer ones so many, evenly spaced.
 const MOST_STEPS: usize = 64;
@@ -20,9 +20,6 @@ const MOST_STEPS: usize = 64;
 const LEAST_STEPS: usize = 8;
 /// Flows that are looked at, if those are steps enough.
 const MOST_FLOWS: usize = 1 << 18;
-
-/// Shares of traffic are summed as integers, so that the sum does not depend on the order.
-const ONE: f64 = (1u64 << 32) as f64;
 
 /// Slow-down over jobs. 1 is the time that the terminals' own cables need.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -65,7 +62,7 @@ pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> 
     patterns.sort_unstable();
     patterns.dedup();
     let mut time = vec![0.0; demand.groups.len()];
-    let network = Network::new(fabric, tables);
+    let network = Network { fabric, tables };
     for pattern in patterns {
         let share = |g: &Group| {
             let parts = g.mix.parts();
@@ -86,16 +83,13 @@ pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> 
 /// Slow-down of each group if all of them exchange in this pattern at once, whatever their mixes say.
 /// As [`slowdowns`].
 pub fn slowdowns_of(fabric: &Fabric, tables: &Tables, groups: &[Group], pattern: Pattern) -> Vec<f64> {
-    Network::new(fabric, tables).exchange(groups, pattern, |_| true)
+    Network { fabric, tables }.exchange(groups, pattern, |_| true)
 }
 
-/// The tables, ready to be walked.
+/// Tables on their fabric.
 struct Network<'a> {
     fabric: &'a Fabric,
     tables: &'a Tables,
-    /// `channels[switch * stride + port]`; `u32::MAX` for none.
-    channels: Vec<u32>,
-    stride: usize,
 }
 
 /// The steps of one group that are looked at.
@@ -120,16 +114,7 @@ impl Steps {
     }
 }
 
-impl<'a> Network<'a> {
-    fn new(fabric: &'a Fabric, tables: &'a Tables) -> Self {
-        let stride = fabric.switches().iter().map(|s| usize::from(s.ports) + 1).max().unwrap_or(1);
-        let mut channels = vec![u32::MAX; stride * fabric.switches().len()];
-        for (i, c) in fabric.channels().iter().enumerate() {
-            channels[c.from.index() * stride + usize::from(c.from_port.get())] = i as u32;
-        }
-        Self { fabric, tables, channels, stride }
-    }
-
+impl Network<'_> {
     /// The slow-down of each group that takes part, 1 for the others.
     fn exchange(&self, groups: &[Group], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<f64> {
         let hosts: usize = groups.iter().map(|g| g.ranks.len()).sum();
@@ -140,18 +125,18 @@ impl<'a> Network<'a> {
             .map(|(j, g)| Steps::of(pattern, if takes_part(j) { g.ranks.len() } else { 0 }, most))
             .collect();
         let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
-        let average = self.average(groups, &steps, longest);
-        let Some(average) = average else { return vec![f64::INFINITY; groups.len()] };
+        let collect = |s| self.collect(groups, &steps, s);
+        let Some(flows) = (0..longest).into_par_iter().map(collect).collect::<Option<Vec<Flows>>>() else {
+            return vec![f64::INFINITY; groups.len()];
+        };
+        let average = self.average(&flows, &steps);
         let law = Law::of(pattern);
         // By step and group.
-        let delays: Vec<Vec<f64>> = (0..longest)
-            .into_par_iter()
+        let delays: Vec<Vec<f64>> = flows
+            .par_iter()
             .map_init(
                 || Room::new(self.fabric),
-                |room, s| {
-                    self.collect(groups, &steps, s, &mut room.flows);
-                    room.delays(law, groups.len(), &average)
-                },
+                |room, flows| room.delays(flows, law, groups.len(), &average),
             )
             .collect();
         let time = |j: usize| {
@@ -164,66 +149,46 @@ impl<'a> Network<'a> {
         (0..groups.len()).map(time).collect()
     }
 
-    /// Mean number of flows on each channel over the steps of all groups; `None` if a route does not arrive.
-    fn average(&self, groups: &[Group], steps: &[Steps], longest: usize) -> Option<Vec<f32>> {
-        let channels = self.fabric.channels().len();
-        let partial = (0..longest).into_par_iter().map_init(Flows::default, |flows, s| {
-            self.collect(groups, steps, s, flows);
-            let mut sums = vec![0u64; channels];
+    /// Mean number of flows on each channel over the steps of all groups.
+    fn average(&self, flows: &[Flows], steps: &[Steps]) -> Vec<f32> {
+        let mut sums = vec![0.0f64; self.fabric.channels().len()];
+        for flows in flows {
             for flow in 0..flows.len() {
-                let unit = (ONE / steps[flows.job(flow)].phases.len() as f64) as u64;
-                flows.hops(flow).iter().for_each(|c| sums[*c as usize] += unit);
+                let share = 1.0 / steps[flows.job(flow)].phases.len() as f64;
+                flows.hops(flow).iter().for_each(|c| sums[*c as usize] += share);
             }
-            (sums, flows.lost)
-        });
-        let (sums, lost) = partial.reduce(
-            || (Vec::new(), false),
-            |a, b| {
-                let lost = a.1 || b.1;
-                if a.0.is_empty() || b.0.is_empty() {
-                    return (if a.0.is_empty() { b.0 } else { a.0 }, lost);
-                }
-                (a.0.iter().zip(&b.0).map(|(a, b)| a + b).collect(), lost)
-            },
-        );
-        let mean = |sum: u64| (sum as f64 / ONE) as f32;
-        (!lost)
-            .then(|| if sums.is_empty() { vec![0.0; channels] } else { sums.into_iter().map(mean).collect() })
+        }
+        sums.into_iter().map(|sum| sum as f32).collect()
     }
 
-    /// The flows of a step, all groups that have so many steps.
-    fn collect(&self, groups: &[Group], steps: &[Steps], s: usize, flows: &mut Flows) {
-        flows.clear();
+    /// The flows of a step, of all groups that have so many steps; `None` if one does not arrive.
+    fn collect(&self, groups: &[Group], steps: &[Steps], s: usize) -> Option<Flows> {
+        let mut flows = Flows::default();
         for (j, (group, steps)) in groups.iter().zip(steps).enumerate() {
             let Some(phase) = steps.phases.get(s) else { continue };
             for (from, to) in phase.partners.pairs() {
-                self.walk(group.ranks[from as usize], group.ranks[to as usize], j, flows);
+                self.walk(group.ranks[from as usize], group.ranks[to as usize], j, &mut flows)?;
             }
         }
+        Some(flows)
     }
 
-    fn walk(&self, from: TerminalId, to: TerminalId, job: usize, flows: &mut Flows) {
+    /// Adds the flow from one terminal to another; `None` if it does not arrive.
+    fn walk(&self, from: TerminalId, to: TerminalId, job: usize, flows: &mut Flows) -> Option<()> {
         let d = self.fabric.dest_of_terminal(to);
         let (home, source) = (self.fabric.home(d), self.fabric.terminal(from));
-        let (ports, layer) = (self.tables.ports_to(d), self.tables.layers_to(d)[source.switch.index()]);
-        let (mut at, mut came) = (source.switch, source.port);
-        let mut left = ports.len();
+        let layer = self.tables.layers_to(d)[source.switch.index()];
+        let (mut at, mut came, mut left) = (source.switch, source.port, self.fabric.switches().len());
         while at != home {
-            let port = ports[at.index()];
-            let c = match usize::from(port) < self.stride {
-                true => self.channels[at.index() * self.stride + usize::from(port)],
-                false => u32::MAX,
-            };
-            if c == u32::MAX || left == 0 {
-                flows.lost = true;
-                return flows.drop_last();
-            }
-            let channel = &self.fabric.channels()[c as usize];
-            flows.hop(c, self.lane(at, came, channel.from_port, layer));
+            left = left.checked_sub(1)?;
+            let port = self.tables.port(at, d)?;
+            let Some(PortPeer::Channel(c)) = self.fabric.peer(at, port) else { return None };
+            flows.hop(c.index() as u32, self.lane(at, came, port, layer));
+            let channel = self.fabric.channel(c);
             (at, came) = (channel.to, channel.to_port);
-            left -= 1;
         }
         flows.end(job, to.index() as u32);
+        Some(())
     }
 
     /// The VL of the next channel: what the lane map says for the port a packet came by, or the layer.

@@ -10,35 +10,17 @@ const LANES: usize = 16;
 /// The flows of a step in flat arrays. The last hop's sink is the receiving terminal.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    /// `hops[start[flow]..start[flow + 1]]`: channels in order; `lanes` likewise.
+    /// Channels in order, of one flow after the other; `lanes` likewise.
     hops: Vec<u32>,
     lanes: Vec<u8>,
-    start: Vec<u32>,
+    /// Where the hops of each flow end.
+    ends: Vec<u32>,
     /// Receiving terminal and group by flow.
     sinks: Vec<u32>,
     jobs: Vec<u32>,
-    /// Whether a route did not arrive.
-    pub(super) lost: bool,
 }
 
 impl Flows {
-    pub(super) fn clear(&mut self) {
-        *self = Self {
-            hops: std::mem::take(&mut self.hops),
-            lanes: std::mem::take(&mut self.lanes),
-            start: std::mem::take(&mut self.start),
-            sinks: std::mem::take(&mut self.sinks),
-            jobs: std::mem::take(&mut self.jobs),
-            lost: false,
-        };
-        self.hops.clear();
-        self.lanes.clear();
-        self.start.clear();
-        self.start.push(0);
-        self.sinks.clear();
-        self.jobs.clear();
-    }
-
     #[inline]
     pub(super) fn hop(&mut self, channel: u32, lane: u8) {
         self.hops.push(channel);
@@ -47,16 +29,9 @@ impl Flows {
 
     /// The hops since the last flow are one.
     pub(super) fn end(&mut self, job: usize, sink: u32) {
-        self.start.push(self.hops.len() as u32);
+        self.ends.push(self.hops.len() as u32);
         self.sinks.push(sink);
         self.jobs.push(job as u32);
-    }
-
-    /// The hops since the last flow are none.
-    pub(super) fn drop_last(&mut self) {
-        let end = *self.start.last().expect("starts with 0") as usize;
-        self.hops.truncate(end);
-        self.lanes.truncate(end);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -69,11 +44,18 @@ impl Flows {
 
     #[inline]
     fn range(&self, flow: usize) -> std::ops::Range<usize> {
-        self.start[flow] as usize..self.start[flow + 1] as usize
+        let start = if flow == 0 { 0 } else { self.ends[flow - 1] };
+        start as usize..self.ends[flow] as usize
     }
 
     pub(super) fn hops(&self, flow: usize) -> &[u32] {
         &self.hops[self.range(flow)]
+    }
+
+    /// Number of the lane of a hop among those of all channels.
+    #[inline]
+    fn place(&self, hop: usize) -> usize {
+        self.hops[hop] as usize * LANES + usize::from(self.lanes[hop])
     }
 }
 
@@ -117,14 +99,13 @@ impl Law {
 
 /// Scratch of one thread.
 pub(super) struct Room {
-    pub(super) flows: Flows,
     /// Flows of the step by channel, then by terminal.
     count: Vec<u32>,
     channels: usize,
     /// By channel and lane: sum and largest of what its flows meet after the channel.
     sum: Vec<f32>,
     most: Vec<f32>,
-    /// Largest share from each hop to the sink, as `flows.hops`.
+    /// Largest share from each hop to the sink, as [`Flows::hops`].
     after: Vec<f32>,
 }
 
@@ -132,7 +113,6 @@ impl Room {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let (channels, terminals) = (fabric.channels().len(), fabric.terminals().len());
         Self {
-            flows: Flows::default(),
             count: vec![0; channels + terminals],
             channels,
             sum: vec![0.0; channels * LANES],
@@ -141,45 +121,49 @@ impl Room {
         }
     }
 
-    /// The score of the step by job, 0 for those without a flow in it. `average` flows by channel.
-    pub(super) fn delays(&mut self, law: Law, jobs: usize, average: &[f32]) -> Vec<f64> {
-        self.add(1);
-        self.shares(law, average);
+    /// The score of a step by job, 0 for those without a flow in it. `average` flows by channel.
+    pub(super) fn delays(&mut self, step: &Flows, law: Law, jobs: usize, average: &[f32]) -> Vec<f64> {
+        self.add(step, 1);
+        self.shares(step, law, average);
         let (mut sum, mut slowest, mut flows) = (vec![0.0f64; jobs], vec![0.0f64; jobs], vec![0u32; jobs]);
-        for flow in 0..self.flows.len() {
-            let (job, delay) = (self.flows.job(flow), f64::from(self.delay(flow, law)));
+        for flow in 0..step.len() {
+            let (job, delay) = (step.job(flow), f64::from(self.delay(step, flow, law)));
             sum[job] += delay;
             slowest[job] = slowest[job].max(delay);
             flows[job] += 1;
         }
-        self.add(u32::MAX);
+        self.add(step, u32::MAX);
         let mean = |job: usize| sum[job] / f64::from(flows[job].max(1));
         (0..jobs).map(|job| mean(job) * (1.0 - law.slowest) + slowest[job] * law.slowest).collect()
     }
 
     /// Counts the flows, or takes them off again and clears the lanes.
-    fn add(&mut self, one: u32) {
-        for flow in 0..self.flows.len() {
-            let sink = self.channels + self.flows.sinks[flow] as usize;
+    fn add(&mut self, step: &Flows, one: u32) {
+        for flow in 0..step.len() {
+            let sink = self.channels + step.sinks[flow] as usize;
             self.count[sink] = self.count[sink].wrapping_add(one);
-            for i in self.flows.range(flow) {
-                let c = self.flows.hops[i] as usize;
+            for i in step.range(flow) {
+                let c = step.hops[i] as usize;
                 self.count[c] = self.count[c].wrapping_add(one);
-                let lane = c * LANES + usize::from(self.flows.lanes[i]);
+                let lane = step.place(i);
                 (self.sum[lane], self.most[lane]) = (0.0, 0.0);
             }
         }
     }
 
+    /// What a flow meets at its sink.
+    fn at_sink(&self, step: &Flows, flow: usize) -> f32 {
+        CONSUMPTION * self.count[self.channels + step.sinks[flow] as usize] as f32
+    }
+
     /// What each flow meets from each hop on, and what that makes of the lanes.
-    fn shares(&mut self, law: Law, average: &[f32]) {
+    fn shares(&mut self, step: &Flows, law: Law, average: &[f32]) {
         self.after.clear();
-        self.after.resize(self.flows.hops.len(), 0.0);
-        for flow in 0..self.flows.len() {
-            let mut most = CONSUMPTION * self.count[self.channels + self.flows.sinks[flow] as usize] as f32;
-            for i in self.flows.range(flow).rev() {
-                let c = self.flows.hops[i] as usize;
-                let lane = c * LANES + usize::from(self.flows.lanes[i]);
+        self.after.resize(step.hops.len(), 0.0);
+        for flow in 0..step.len() {
+            let mut most = self.at_sink(step, flow);
+            for i in step.range(flow).rev() {
+                let (c, lane) = (step.hops[i] as usize, step.place(i));
                 self.sum[lane] += most;
                 self.most[lane] = self.most[lane].max(most);
                 most = most.max(self.count[c] as f32 + law.drifts * average[c]);
@@ -188,15 +172,16 @@ impl Room {
         }
     }
 
-    fn delay(&self, flow: usize, law: Law) -> f32 {
-        let range = self.flows.range(flow);
-        let Some(first) = range.clone().next() else {
-            return CONSUMPTION * self.count[self.channels + self.flows.sinks[flow] as usize] as f32;
-        };
+    fn delay(&self, step: &Flows, flow: usize, law: Law) -> f32 {
+        let range = step.range(flow);
+        if range.is_empty() {
+            return self.at_sink(step, flow);
+        }
         let waits = |i: usize| {
-            let lane = self.flows.hops[i] as usize * LANES + usize::from(self.flows.lanes[i]);
+            let lane = step.place(i);
             self.most[lane] + law.waits * (self.sum[lane] - self.most[lane])
         };
-        range.map(waits).fold(self.after[first], f32::max)
+        let first = self.after[range.start];
+        range.map(waits).fold(first, f32::max)
     }
 }
