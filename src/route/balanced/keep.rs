@@ -2,14 +2,46 @@
 
 use super::net::NONE;
 use super::routing::{Routing, covers};
-use crate::model::{Fabric, Tables, TerminalId};
+use super::traffic::Traffic;
+use crate::model::{Demand, Fabric, Tables, TerminalId};
 
-impl Routing<'_> {
+/// What was taken over from tables in force.
+pub(super) struct InForce {
+    /// Load of the fullest channel with the routes between all hosts, as far as they were taken over; `None`
+    /// if no tables are in force.
+    pub(super) fullest: Option<u32>,
+    /// By terminal: its routes stay, as they serve all jobs that it is in.
+    pub(super) settled: Vec<bool>,
+    /// Routes that were taken over but are to be found anew, by terminal.
+    pub(super) before: Vec<(usize, Vec<u8>)>,
+}
+
+impl<'a> Routing<'a> {
+    /// Starts from tables in force, if there are some: `served` is the demand that they serve, and `everyone`
+    /// the traffic between all hosts. O(terminals × channels).
+    pub(super) fn start_from(
+        &mut self,
+        fabric: &Fabric,
+        previous: Option<&Tables>,
+        served: Option<&Demand>,
+        everyone: &'a Traffic<'a>,
+    ) -> InForce {
+        let kept = match previous {
+            Some(previous) => self.keep(fabric, previous),
+            None => vec![false; self.home.len()],
+        };
+        let fullest = previous.map(|_| self.fullest_in_force(everyone, &kept));
+        let settled = self.traffic.settled(served);
+        let settled: Vec<bool> = kept.iter().zip(settled).map(|(k, s)| *k && s).collect();
+        let before = self.rows_of(&kept, &settled);
+        InForce { fullest, settled, before }
+    }
+
     /// Takes over the routes to each terminal if some layer allows each of them. The orders of the
     /// layers depend on the fabric, the budget and whether there are jobs, so tables of this engine stay as they
     /// are until the first job starts or the last one ends.
     /// Says which were taken over. O(terminals × channels).
-    pub(super) fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
+    fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
         let net = self.net;
         let switches = net.switches();
         let mut slot_of = vec![[NONE; 256]; switches];
@@ -40,7 +72,7 @@ impl Routing<'_> {
     }
 
     /// The routes to terminals that were taken over but are to be found anew.
-    pub(super) fn rows_of(&self, kept: &[bool], settled: &[bool]) -> Vec<(usize, Vec<u8>)> {
+    fn rows_of(&self, kept: &[bool], settled: &[bool]) -> Vec<(usize, Vec<u8>)> {
         let again = (0..kept.len()).filter(|t| kept[*t] && !settled[*t]);
         again.map(|t| (t, self.row(t).to_vec())).collect()
     }

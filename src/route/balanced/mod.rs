@@ -53,6 +53,7 @@ mod widen;
 use std::sync::Arc;
 
 use self::jobs::JobLayers;
+use self::keep::InForce;
 use self::layers::Layers;
 use self::net::{NONE, Net};
 use self::routing::Routing;
@@ -119,6 +120,12 @@ impl Engine for Balanced {
 }
 
 impl Balanced {
+    /// The tables in force on this fabric, and the demand that they serve.
+    fn in_force(&self, fabric: &Fabric) -> (Option<&Tables>, Option<&Demand>) {
+        let previous = self.options.previous.as_deref().filter(|p| p.fabric() == fabric.fingerprint());
+        (previous, previous.and(self.options.served.as_ref()))
+    }
+
     /// The tables over these layers, and the most routes of jobs (without jobs, between hosts) on a channel,
     /// before those in force are put back; `u32::MAX` if some find no way.
     fn route_over(
@@ -133,15 +140,9 @@ impl Balanced {
         let everyone = Traffic::new(fabric, &oblivious);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let mut routing = Routing::new(net, layers, &traffic, home);
-        let previous = self.options.previous.as_ref().filter(|p| p.fabric() == fabric.fingerprint());
-        let kept = match previous {
-            Some(previous) => routing.keep(fabric, previous),
-            None => vec![false; fabric.terminals().len()],
-        };
-        let in_force = previous.map(|_| routing.fullest_in_force(&everyone, &kept));
-        let served = previous.and(self.options.served.as_ref());
-        let settled: Vec<bool> = kept.iter().zip(traffic.settled(served)).map(|(k, s)| *k && s).collect();
-        let before = routing.rows_of(&kept, &settled);
+        let (previous, served) = self.in_force(fabric);
+        let InForce { fullest: in_force, settled, before } =
+            routing.start_from(fabric, previous, served, &everyone);
         let is_timed = self.aim == Aim::Time && !demand.is_oblivious();
         routing.keeps_settled = is_timed;
         let (mut job_layers, mut fullest) = (JobLayers::default(), 0);

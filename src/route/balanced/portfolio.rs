@@ -3,7 +3,8 @@
 
 use super::{Aim, Balanced};
 use crate::measure::slowdown::{Time, slowdowns};
-use crate::model::{Demand, Fabric, LayerBudget, Role, Shape, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, PortPeer, Shape, Tables};
+use crate::route::graph::hosts_per_switch;
 use crate::route::{Engine, RouteError, nue, torus, updown};
 
 /// Destinations × switches above which other engines would take longer than ours.
@@ -31,25 +32,27 @@ impl Balanced {
         if !is_weak || is_large || counts_jobs || self.options.layer_per_job {
             return Ok(own);
         }
-        let previous = self.options.previous.as_ref().filter(|p| p.fabric() == fabric.fingerprint());
+        let (previous, _) = self.in_force(fabric);
         let others: [Box<dyn Engine>; 3] = [
             Box::new(torus::Torus),
             Box::new(nue::Nue { job_aware: false }),
             Box::new(updown::UpDown { roots: self.options.roots.clone() }),
         ];
-        let mut best = (cost(fabric, &own, demand), own);
+        let is_answer = |tables: &Tables| previous.is_none_or(|p| same_ports(fabric, p, tables));
+        let others =
+            others.iter().filter_map(|engine| engine.route(fabric, &Demand::oblivious(), budget).ok());
+        let others: Vec<Tables> = others.filter(is_answer).collect();
+        if others.is_empty() {
+            return Ok(own);
+        }
         // What is in force already has the better of two that are much the same.
-        let mut better = if previous.is_some() { PAYS } else { 1.0 };
-        for engine in others {
-            let Ok(tables) = engine.route(fabric, &Demand::oblivious(), budget) else { continue };
-            if previous.is_some_and(|p| !same_ports(fabric, p, &tables)) {
-                continue;
-            }
+        let pays = if previous.is_some() { PAYS } else { 1.0 };
+        let mut best = (cost(fabric, &own, demand) * pays, own);
+        for tables in others {
             let cost = cost(fabric, &tables, demand);
-            if cost < best.0 * better {
+            if cost < best.0 {
                 let (ports, layers) = tables.into_raw();
                 best = (cost, Tables::new(fabric, self.name(), ports, layers)?);
-                better = 1.0;
             }
         }
         Ok(best.1)
@@ -70,27 +73,17 @@ fn cost(fabric: &Fabric, tables: &Tables, demand: &Demand) -> f64 {
 
 /// Most routes between hosts on a channel; `None` if one does not arrive. O(hosts × switches × hops).
 fn fullest(fabric: &Fabric, tables: &Tables) -> Option<u32> {
-    let is_host = |t: &&crate::model::TerminalId| fabric.terminal(**t).role == Role::Host;
-    let hosts: Vec<u32> =
-        fabric.switch_ids().map(|s| fabric.attached(s).iter().filter(is_host).count() as u32).collect();
-    let width = fabric.switches().iter().map(|s| usize::from(s.ports) + 1).max().unwrap_or(1);
-    let mut behind = vec![u32::MAX; width * hosts.len()];
-    for (i, c) in fabric.channels().iter().enumerate() {
-        behind[c.from.index() * width + usize::from(c.from_port.get())] = i as u32;
-    }
+    let hosts = hosts_per_switch(fabric);
     let mut loads = vec![0u32; fabric.channels().len()];
     for d in fabric.host_ids().map(|t| fabric.dest_of_terminal(t)) {
-        let (home, ports) = (fabric.home(d), tables.ports_to(d));
+        let home = fabric.home(d);
         for s in fabric.switch_ids().filter(|s| hosts[s.index()] > 0) {
             let (mut at, mut left) = (s, hosts.len());
             while at != home {
-                let port = usize::from(ports[at.index()]);
-                let c = if port < width { behind[at.index() * width + port] } else { u32::MAX };
-                if c == u32::MAX || left == 0 {
-                    return None;
-                }
-                loads[c as usize] += hosts[s.index()];
-                (at, left) = (fabric.channels()[c as usize].to, left - 1);
+                let Some(PortPeer::Channel(c)) = fabric.peer(at, tables.port(at, d)?) else { return None };
+                left = left.checked_sub(1)?;
+                loads[c.index()] += hosts[s.index()];
+                at = fabric.channel(c).to;
             }
         }
     }

@@ -38,21 +38,12 @@ pub fn choose(
     closure: &Closure,
     engine: &str,
 ) -> Result<Tables, RouteError> {
-    let graph = Graph::new(fabric);
-    let mut chooser = Chooser::new(fabric, demand, closure, &graph);
-    chooser.start();
-    chooser.exchange();
-    chooser.tables(engine)
+    Chooser::chosen(fabric, demand, closure, &Graph::new(fabric)).tables(engine)
 }
 
 /// Most routes between hosts on a channel, if tables choose inside a closure.
-pub(super) fn fullest(fabric: &Fabric, closure: &Closure) -> f64 {
-    let graph = Graph::new(fabric);
-    let demand = Demand::oblivious();
-    let mut chooser = Chooser::new(fabric, &demand, closure, &graph);
-    chooser.start();
-    chooser.exchange();
-    chooser.loads.fullest()[1]
+pub(super) fn fullest(fabric: &Fabric, graph: &Graph, closure: &Closure) -> f64 {
+    Chooser::chosen(fabric, &Demand::oblivious(), closure, graph).loads.fullest()[1]
 }
 
 /// Next hops of a home, in an order in which each switch comes behind all it may forward to.
@@ -199,6 +190,14 @@ impl<'a> Chooser<'a> {
             flow: vec![[0.0; 2]; n],
             rng: Rng::new(1),
         }
+    }
+
+    /// With the trees of all terminals.
+    fn chosen(fabric: &'a Fabric, demand: &'a Demand, closure: &Closure, graph: &'a Graph) -> Self {
+        let mut chooser = Self::new(fabric, demand, closure, graph);
+        chooser.start();
+        chooser.exchange();
+        chooser
     }
 
     fn home(&self, terminal: usize) -> usize {

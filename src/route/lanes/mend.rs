@@ -24,8 +24,8 @@ pub struct Mended {
 
 /// The lanes of a fabric after cables and switches were lost or came back: each turn keeps its lane, each
 /// switch its next hops that are left. Switches without any get new ones, each only if all walks through
-/// it leave the graph of dependencies without a cycle; where that fails, all next hops to that home are
-/// searched again; and where that fails too, the lanes of the whole fabric.
+/// it leave the graph of dependencies without a cycle. Where that fails, all next hops to that home are
+/// searched again. Where that fails too, the lanes of the whole fabric are.
 ///
 /// Deterministic. O(homes × next hops × lanes) if little was lost.
 pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudget) -> Mended {

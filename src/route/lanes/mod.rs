@@ -36,9 +36,9 @@ use crate::model::{
     Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables, Vl,
 };
 
-/// Lanes that searches use in turn. With four the fullest channel of random and regular graphs is up to a
-/// tenth lighter than with two; on large tori two leave fewer on the escape tree, so that fabrics with time
-/// for one search begin with these. More gain nothing.
+/// Lanes that searches use in turn; more gain nothing. With four the fullest channel of random and regular
+/// graphs is up to a tenth lighter than with two. On large tori two leave fewer on the escape tree, so
+/// fabrics with time for one search begin with two.
 const LANES: [u8; 2] = [4, 2];
 /// Searches, at most, and channels that they look at together. A search that leaves someone on the
 /// escape tree is followed by another one in any case, up to [`LEAST`].
@@ -101,7 +101,7 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
     let graph = Graph::new(fabric);
     let terrain = Terrain::new(fabric, &graph);
     if let Some(rule) = rules::find(fabric, &terrain, vls.get()) {
-        let map = Spread::new(vls, rule.behind + 1).map(fabric, |_, _| rule.behind);
+        let map = Spread::new(vls, rule.behind + 1).map(fabric, &graph, |_, _| rule.behind);
         let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(rule.sets) };
         let way = if rule.behind == 0 { Way::Tree } else { Way::Rule };
         return Found { lanes, way };
@@ -123,7 +123,7 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
         unreachable!("there is at least one search")
     };
     let turns = Dependencies::new(&graph);
-    let map = Spread::new(vls, lanes).map(fabric, |from, to| behind[turns.id(from, to)]);
+    let map = Spread::new(vls, lanes).map(fabric, &graph, |from, to| behind[turns.id(from, to)]);
     let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(sets) };
     Found { lanes, way: Way::Search { escaped } }
 }
@@ -146,7 +146,7 @@ impl Attempt {
         let mut search = Search::new(terrain, usize::from(lanes), seed);
         let escaped = search.run();
         let (sets, behind) = widen(fabric, terrain, search);
-        let fullest = if compare { choose::fullest(fabric, &sets) } else { 0.0 };
+        let fullest = if compare { choose::fullest(fabric, terrain.graph, &sets) } else { 0.0 };
         let is_light = fullest <= LIGHT * terrain.mean_load();
         Self { lanes, escaped, fullest, is_light, sets, behind }
     }
@@ -191,8 +191,7 @@ impl Spread {
     }
 
     /// The map with these lanes behind turns, by channel in of the graph and slot out.
-    fn map(&self, fabric: &Fabric, behind: impl Fn(usize, u8) -> u8) -> LaneMap {
-        let graph = Graph::new(fabric);
+    fn map(&self, fabric: &Fabric, graph: &Graph, behind: impl Fn(usize, u8) -> u8) -> LaneMap {
         let mut channel = vec![0; graph.channels()];
         (0..graph.channels()).for_each(|c| channel[graph.id(c).index()] = c);
         LaneMap::uniform(fabric, |s, from, to| {
@@ -221,7 +220,7 @@ fn rank(fabric: &Fabric, s: SwitchId, port: PortNum) -> u8 {
     same.unwrap_or(0) as u8
 }
 
-/// Tables for a demand inside the closure of a fabric's lanes; without lanes they are computed first.
+/// Tables for a demand inside the closure of a fabric's lanes, with their map.
 ///
 /// # Errors
 /// If the arrays do not fit the fabric, which would be a bug.

@@ -97,8 +97,14 @@ fn tables_outside_the_closure_or_without_the_map_are_not_safe() {
 /// eight layers that programs must be told.
 #[test]
 fn safe_tables_are_nearly_as_light_as_eight_free_layers() {
-    let mut is_needed = false;
-    for spec in ["dragonfly:4,2,2,9", "torus:4x4x4,hosts=2", "hyperx:3x3x3,hosts=3", "kautz:3,3,hosts=3"] {
+    // Whether the free layers keep the promise by chance: on the torus another engine's tables are taken.
+    let fabrics = [
+        ("dragonfly:4,2,2,9", false),
+        ("torus:4x4x4,hosts=2", true),
+        ("hyperx:3x3x3,hosts=3", false),
+        ("kautz:3,3,hosts=3", false),
+    ];
+    for (spec, is_free_safe) in fabrics {
         let fabric = generate(spec).unwrap();
         let lanes = Arc::new(fabric_lanes(&fabric, budget(8)).lanes);
         let fullest = |lanes| {
@@ -110,10 +116,9 @@ fn safe_tables_are_nearly_as_light_as_eight_free_layers() {
         };
         let (safe, free) = (fullest(Some(lanes)), fullest(None));
         assert!(safe.0, "{spec}");
-        is_needed |= !free.0;
+        assert_eq!(free.0, is_free_safe, "{spec}");
         assert!(safe.1 as f64 <= 1.1 * free.1 as f64, "{spec}: {} and {}", safe.1, free.1);
     }
-    assert!(is_needed, "free layers keep no promise but told");
 }
 
 /// Same fabric, same lanes, whatever the number of threads.

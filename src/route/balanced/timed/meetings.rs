@@ -5,9 +5,10 @@ use super::exchange::Unit;
 /// No counters yet.
 const NONE: u32 = u32::MAX;
 
-/// The messages of one unit. The cost is, over channels and steps, the square of the messages beyond the
-/// first, times the step's share; and, over channels and pairs of units, the product of the shares of time
-/// in which each uses the channel.
+/// The messages of one unit. Two things cost, on each channel:
+///
+/// * in each step, the square of the messages beyond the first, times the step's share;
+/// * for each pair of units, the product of the shares of time in which they use the channel.
 pub(super) struct Meetings {
     /// Place of the counters of each channel, in units of steps.
     at: Vec<u32>,
@@ -96,18 +97,5 @@ impl Meetings {
             n => unit.weight[*s as usize] * (2.0 * f32::from(n) - 3.0),
         };
         steps.iter().map(one).sum::<f32>() + share * self.beside(channel)
-    }
-
-    /// What the unit's messages cost, meetings with those of others counted half.
-    pub(super) fn cost(&self, unit: &Unit) -> f64 {
-        let width = unit.weight.len();
-        let of = |c: &u32| {
-            let from = self.at[*c as usize] as usize * width;
-            let steps = self.count[from..from + width].iter().zip(&unit.weight);
-            let beyond = |n: u16| f32::from(n.saturating_sub(1));
-            let own: f32 = steps.map(|(n, weight)| weight * beyond(*n) * beyond(*n)).sum();
-            f64::from(own + 0.5 * self.own[*c as usize] * self.beside(*c as usize))
-        };
-        self.used.iter().map(of).sum()
     }
 }

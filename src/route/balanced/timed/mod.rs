@@ -16,6 +16,7 @@ use self::shape::Shape;
 use self::tree::{Choices, Filler};
 use super::Balanced;
 use super::jobs::JobLayers;
+use super::keep::InForce;
 use super::layers::Layers;
 use super::net::Net;
 use super::routing::Routing;
@@ -70,14 +71,11 @@ impl Balanced {
         let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let (jobs, units) = exchange::units(demand, &home);
         let mut routing = Routing::new(net, &layers, &traffic, home.clone());
-        let previous = self.options.previous.as_ref().filter(|p| p.fabric() == fabric.fingerprint());
-        let kept = previous.map_or(vec![false; home.len()], |previous| routing.keep(fabric, previous));
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
-        let in_force = previous.map(|_| routing.fullest_in_force(&everyone, &kept));
-        let served = previous.and(self.options.served.as_ref());
-        let settled: Vec<bool> = kept.iter().zip(traffic.settled(served)).map(|(k, s)| *k && s).collect();
-        let before = routing.rows_of(&kept, &settled);
+        let (previous, served) = self.in_force(fabric);
+        let InForce { fullest: in_force, settled, before } =
+            routing.start_from(fabric, previous, served, &everyone);
         let mut choices = Choices::none(home.len());
         for t in (0..home.len()).filter(|t| settled[*t]) {
             if let Some((way, top)) = tree::read(net, &shape, home[t] as usize, routing.row(t)) {

@@ -113,19 +113,17 @@ const NONE_SENDER: u32 = u32::MAX;
 
 impl Routing<'_> {
     /// Moves routes to the destinations of the units, those that are `free`, in so many sweeps, warm at the
-    /// beginning: `heats` is the temperature of each. Returns the cost before the last sweep.
+    /// beginning: `heats` is the temperature of each.
     ///
     /// O(sweeps × (routes of jobs × ports × hops × messages per route)).
-    pub(super) fn polish(&mut self, units: &[Unit], free: &[bool], room: &Room<'_>, heats: &[f32]) -> f64 {
+    pub(super) fn polish(&mut self, units: &[Unit], free: &[bool], room: &Room<'_>, heats: &[f32]) {
         let mut meetings = Meetings::new(self.net.channels());
         let mut work = Work::new(self.net.switches());
         for unit in units {
             self.each_way(unit, |c, at| meetings.share(c, unit.sender(at).share));
         }
-        let mut cost = 0.0;
         let mut order: Vec<usize> = Vec::new();
         for heat in heats {
-            cost = 0.0;
             let mut moved = 0;
             for unit in units {
                 order.clear();
@@ -134,7 +132,6 @@ impl Routing<'_> {
                     continue;
                 }
                 self.each_way(unit, |c, at| meetings.count(unit, c, unit.steps(at), unit.sender(at).share));
-                cost += meetings.cost(unit);
                 work.rng.shuffle(&mut order);
                 for d in &order {
                     moved += self.polish_one(unit, *d, &mut meetings, &mut work, room, *heat);
@@ -145,7 +142,6 @@ impl Routing<'_> {
                 break;
             }
         }
-        cost
     }
 
     /// What the units' messages put on all channels. O(routes of jobs × hops).
