@@ -37,6 +37,11 @@ pub struct Job {
     pub end: Option<DateTime<Utc>>,
 }
 
+/// Whether two lists hold the same nodes, in whatever order and however often. O(nodes × log nodes).
+pub(crate) fn same_nodes(one: &[NodeName], other: &[NodeName]) -> bool {
+    one == other || one.iter().collect::<BTreeSet<_>>() == other.iter().collect()
+}
+
 /// A snapshot of all jobs that own nodes (also the snapshot format of `--jobs`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobMap {
@@ -54,8 +59,7 @@ impl Job {
 
     /// Whether it has just these nodes, in whatever order. O(nodes × log nodes).
     pub fn is_on(&self, nodes: &[NodeName]) -> bool {
-        let set = |nodes: &[NodeName]| nodes.iter().cloned().collect::<BTreeSet<_>>();
-        self.nodes == nodes || set(&self.nodes) == set(nodes)
+        same_nodes(&self.nodes, nodes)
     }
 
     /// The same with a latest end.

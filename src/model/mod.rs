@@ -23,6 +23,7 @@ pub use ids::{
     ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeId, NodeName, PortNum, Sl,
     SwitchId, TerminalId, Vl,
 };
+pub(crate) use jobs::same_nodes;
 pub use jobs::{Job, JobMap, JobState};
 pub use lanes::{Closure, FabricLanes, LaneMap, LaneRow};
 pub use nearest::nearest;

@@ -19,13 +19,15 @@ mod passes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Demand, Fabric, Group, JobId, NodeMap, NodeName, Placed, TerminalId, without_repetition};
+use crate::model::{
+    Demand, Fabric, Group, JobId, NodeMap, NodeName, Placed, TerminalId, same_nodes, without_repetition,
+};
 
 /// What an administrator decided of the hand-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,15 +60,11 @@ impl StartId {
     pub fn new(job: JobId, restart: u32, nodes: Vec<NodeName>) -> Self {
         Self { job, restart, nodes: without_repetition(nodes) }
     }
-
-    fn key(&self) -> (&JobId, u32, BTreeSet<&NodeName>) {
-        (&self.job, self.restart, self.nodes.iter().collect())
-    }
 }
 
 impl PartialEq for StartId {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        (&self.job, self.restart) == (&other.job, other.restart) && same_nodes(&self.nodes, &other.nodes)
     }
 }
 

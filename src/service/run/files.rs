@@ -93,29 +93,20 @@ fn work(root: &Path, queue: &Receiver<Work>) {
     let mut written: BTreeMap<JobId, (DateTime<Utc>, Option<Written>)> = BTreeMap::new();
     while let Ok(work) = queue.recv() {
         let done = match work {
-            // Many prologs at once wait for their directories longer than they wait for an answer, and ask
-            // again: if each time were written, those that ask would stay behind for ever.
-            Work::Start { start, outcome, in_force, then }
-                if written.get(&start.job).is_some_and(|(_, what)| {
-                    let epoch = in_force.as_ref().map(|in_force| in_force.epoch);
-                    what.as_ref().is_some_and(|what| *what == (start.clone(), outcome, epoch))
-                }) =>
-            {
-                answer(then, outcome);
-                Ok(())
-            }
             Work::Start { start, outcome, in_force, then } => {
-                let environment = environment(&start.nodes, outcome, in_force.as_deref());
-                let done = match environment {
-                    Some(environment) => {
-                        let done = job::publish(root, &start.job, &environment);
-                        let epoch = in_force.as_ref().map(|in_force| in_force.epoch);
-                        let what = done.is_ok().then(|| (start.clone(), outcome, epoch));
-                        written.insert(start.job.clone(), (Utc::now(), what));
-                        done
-                    }
-                    None => Ok(()),
-                };
+                let what = (start, outcome, in_force.as_ref().map(|in_force| in_force.epoch));
+                // Many prologs at once wait for their directories longer than they wait for an answer, and
+                // ask again: if each time were written, those that ask would stay behind for ever.
+                let again =
+                    written.get(&what.0.job).is_some_and(|(_, before)| before.as_ref() == Some(&what));
+                let environment =
+                    if again { None } else { environment(&what.0.nodes, outcome, in_force.as_deref()) };
+                let done = environment.map_or(Ok(()), |environment| {
+                    let job = what.0.job.clone();
+                    let done = job::publish(root, &job, &environment);
+                    written.insert(job, (Utc::now(), done.is_ok().then_some(what)));
+                    done
+                });
                 answer(then, outcome);
                 done
             }
