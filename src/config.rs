@@ -13,7 +13,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 pub use self::written::STATUS_FILE;
-use crate::model::LayerBudget;
+use crate::model::{LayerBudget, Promise};
 
 /// Where the settings are unless the command line says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/sarouter/sarouter.toml";
@@ -133,6 +133,8 @@ pub struct Routing {
     pub layers: LayerBudget,
     /// All routes inside one job on one layer.
     pub layer_per_job: bool,
+    /// What must be proved of every epoch; `None`: see [`crate::route::default_promise`].
+    pub promise: Option<Promise>,
     /// Host lists of storage servers.
     pub storage_nodes: Vec<String>,
 }

@@ -126,6 +126,7 @@ impl Demo {
             // No simulated job is too short to be worth an epoch.
             min_job_age: TimeDelta::zero(),
             layer_per_job: false,
+            promise: route::default_promise(&args.engine, false),
             storage: Vec::new(),
         };
         let oblivious = route::engine("dfsssp", &EngineOptions::default())?;

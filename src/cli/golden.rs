@@ -145,7 +145,7 @@ fn status_is_short() {
 healthy
 state       STATE
 epoch       3, published 2026-09-21T14:16:20Z, jobs changed
-routes      sssp, 1 of 8 layers
+routes      sssp, 1 of 8 layers, proved for told
 jobs        2, on more than one switch 2
 slow-down   mean 1.250, worst 1.750
 effective   max EFI 60, dark fiber 25.0 %",

@@ -14,8 +14,8 @@ use super::{Answer, Context, Failure, Format};
 use crate::model::{Fabric, FabricLanes, Promise, Tables};
 use crate::report::time::JobTimes;
 use crate::report::{Refusal, Report};
-use crate::route::EngineOptions;
 use crate::route::lanes::fabric_lanes;
+use crate::route::{self, EngineOptions};
 use crate::verify::Verdict;
 
 /// Arguments.
@@ -83,7 +83,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 
 /// The lanes that a promise needs, if the engine reads them and the fabric is no tree.
 fn lanes(args: &Args, input: &Input) -> Option<Arc<FabricLanes>> {
-    if args.promise.is_told_only() || args.engine != "balanced" {
+    if args.promise.is_told_only() || !route::reads_lanes(&args.engine) {
         return None;
     }
     let start = Instant::now();

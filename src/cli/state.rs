@@ -35,6 +35,7 @@ pub fn reason(reason: Reason) -> &'static str {
         Reason::EngineChanged => "engine changed",
         Reason::JobsChanged => "jobs changed",
         Reason::BudgetChanged => "layer budget changed",
+        Reason::PromiseChanged => "promise changed",
     }
 }
 

@@ -12,6 +12,7 @@ use super::common::print;
 use super::hold::held;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
+use crate::model::Promise;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold};
 use crate::service::health::{Health, PATIENCE};
@@ -53,6 +54,8 @@ struct InForce {
     published: DateTime<Utc>,
     reason: String,
     engine: String,
+    /// What the checker proved of it.
+    promise: Promise,
     fabric: String,
     layers_used: u8,
     layer_budget: u8,
@@ -152,6 +155,7 @@ impl InForce {
             published: plan.created,
             reason: reason(plan.reason).to_string(),
             engine: plan.engine.clone(),
+            promise: plan.promise,
             fabric: plan.fabric.to_string(),
             layers_used: report.layers.used,
             layer_budget: report.layers.budget,
@@ -166,7 +170,7 @@ impl InForce {
 
     fn text(&self) -> String {
         format!(
-            "\nepoch       {}, published {}, {}\nroutes      {}, {} of {} layers\n\
+            "\nepoch       {}, published {}, {}\nroutes      {}, {} of {} layers, proved for {}\n\
              jobs        {}, on more than one switch {}\n\
              slow-down   mean {:.3}, worst {:.3}\neffective   max EFI {}, dark fiber {}",
             self.number,
@@ -175,6 +179,7 @@ impl InForce {
             self.engine,
             self.layers_used,
             self.layer_budget,
+            self.promise,
             self.running_jobs,
             self.multi_switch_jobs,
             self.slowdown_mean,

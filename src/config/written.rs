@@ -13,7 +13,7 @@ use super::placement::WrittenPlacement;
 use super::{
     ConfigError, FabricSource, JobsFrom, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State,
 };
-use crate::model::LayerBudget;
+use crate::model::{LayerBudget, Promise};
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -69,6 +69,7 @@ struct WrittenRouting {
     engine: String,
     layers: Option<LayerBudget>,
     layer_per_job: bool,
+    promise: Option<Spanned<Promise>>,
     storage_nodes: Vec<String>,
 }
 
@@ -198,7 +199,13 @@ impl Default for WrittenSlurm {
 
 impl Default for WrittenRouting {
     fn default() -> Self {
-        Self { engine: "balanced".into(), layers: None, layer_per_job: false, storage_nodes: Vec::new() }
+        Self {
+            engine: "balanced".into(),
+            layers: None,
+            layer_per_job: false,
+            promise: None,
+            storage_nodes: Vec::new(),
+        }
     }
 }
 
@@ -282,7 +289,7 @@ impl Written {
             fabric,
             node_map: self.fabric.node_map.map(|p| home.join(p)),
             slurm: self.slurm.resolve(home),
-            routing: self.routing.resolve(),
+            routing: self.routing.resolve().map_err(at)?,
             service: Service {
                 interval: self.service.interval_seconds.0,
                 backoff_max: self.service.backoff_max_seconds.0,
@@ -352,13 +359,22 @@ impl WrittenSlurm {
 }
 
 impl WrittenRouting {
-    fn resolve(self) -> Routing {
+    fn resolve(self) -> Result<Routing, (usize, String)> {
+        let promise = self.promise.as_ref().map(|promise| *promise.get_ref());
+        if let (Some(written), true) = (&self.promise, self.layer_per_job) {
+            if !written.get_ref().is_told_only() {
+                let message =
+                    "routing.layer_per_job needs programs that use the SL they were told: promise \"told\"";
+                return Err((written.span().start, message.into()));
+            }
+        }
         let layers = self.layers.or_else(|| LayerBudget::new(DEFAULT_LAYERS).ok());
-        Routing {
+        Ok(Routing {
             engine: self.engine,
             layers: layers.unwrap_or_else(|| unreachable!("8 is a layer budget")),
             layer_per_job: self.layer_per_job,
+            promise,
             storage_nodes: self.storage_nodes,
-        }
+        })
     }
 }

@@ -65,6 +65,14 @@ impl Demand {
         self.groups.is_empty()
     }
 
+    /// Whether tables for this demand serve another one as well: it has all its groups, and the same storage.
+    /// O(groups × their sizes).
+    pub fn covers(&self, other: &Self) -> bool {
+        // Both are in one order.
+        let mut rest = self.groups.iter();
+        self.storage == other.storage && other.groups.iter().all(|group| rest.any(|mine| mine == group))
+    }
+
     /// Groups of each terminal: `result[terminal]` lists indices into `groups`, ascending.
     /// O(terminals + sum of group sizes).
     pub fn groups_of(&self, fabric: &Fabric) -> Vec<Vec<u32>> {
@@ -92,5 +100,19 @@ mod tests {
         assert_ne!(job, group(&[1, 2, 10]));
         assert_ne!(job, job.clone().exchanging(Pattern::Ring.into()));
         assert_eq!(job, job.clone().exchanging(Mix::default()));
+    }
+
+    #[test]
+    fn a_demand_covers_those_with_fewer_jobs_only() {
+        let group = |ids: &[usize]| Group::new(ids.iter().map(|i| TerminalId::at(*i)).collect());
+        let demand = |groups: &[&[usize]]| Demand::new(groups.iter().map(|g| group(g)).collect(), Vec::new());
+        let all = demand(&[&[1, 2], &[3, 4, 5], &[1, 2], &[6, 7]]);
+        for fewer in [demand(&[]), demand(&[&[6, 7], &[1, 2]]), demand(&[&[1, 2], &[1, 2]]), all.clone()] {
+            assert!(all.covers(&fewer));
+        }
+        for other in [demand(&[&[1, 3]]), demand(&[&[6, 7], &[6, 7]]), demand(&[&[3, 4]])] {
+            assert!(!all.covers(&other));
+        }
+        assert!(!all.covers(&Demand { storage: vec![TerminalId::at(9)], ..demand(&[]) }));
     }
 }

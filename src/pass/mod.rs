@@ -1,4 +1,5 @@
 //! One pass, as far as it needs neither clock nor outside: when to look, what is due, which routes.
 
+mod lanes;
 pub mod plan;
 pub mod step;

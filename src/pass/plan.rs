@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::lanes;
 use crate::measure::{self, Figures};
 use crate::model::{
-    Demand, Fabric, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName, Placed, Tables,
-    TerminalId,
+    Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName, Placed,
+    Promise, Tables, TerminalId,
 };
 use crate::route::{self, EngineOptions, RouteError};
 use crate::verify;
@@ -26,6 +27,8 @@ pub struct Policy {
     pub min_job_age: TimeDelta,
     /// All routes inside one job on one layer.
     pub layer_per_job: bool,
+    /// What must be proved of every epoch.
+    pub promise: Promise,
     /// Terminals of storage servers.
     pub storage: Vec<TerminalId>,
 }
@@ -43,6 +46,10 @@ pub struct Published {
     pub tables: Arc<Tables>,
     /// Jobs that run and were told to use one layer for everything: they will go on doing so.
     pub told: Vec<(Group, Layer)>,
+    /// What was proved of it.
+    pub promise: Promise,
+    /// Its lanes on the fabric of now, where it has some: without the next hops over cables that are gone.
+    pub lanes: Option<Arc<FabricLanes>>,
 }
 
 /// Why new routes are due.
@@ -59,6 +66,8 @@ pub enum Reason {
     JobsChanged,
     /// What is in force uses more layers than the settings allow, or several inside a job.
     BudgetChanged,
+    /// The settings promise more than is proved of what is in force.
+    PromiseChanged,
 }
 
 /// New tables, not yet checked.
@@ -76,6 +85,8 @@ pub struct Plan {
     pub jobs: JobMap,
     /// The routes.
     pub tables: Tables,
+    /// The lanes inside which they were chosen, for the next epoch; `None`: they need none.
+    pub lanes: Option<Arc<FabricLanes>>,
     /// Figures of the tables in force, under the new demand; `None` if they are of another fabric.
     pub before: Option<Figures>,
     /// Figures of the new tables.
@@ -91,7 +102,7 @@ impl AsRef<Tables> for Plan {
 /// The answer.
 #[derive(Debug, Clone)]
 pub enum Decision {
-    /// What is in force stays: the demand is the same.
+    /// What is in force stays: it serves the demand, and perhaps jobs that are over.
     Keep,
     /// New routes.
     Publish(Box<Plan>),
@@ -128,7 +139,8 @@ pub struct Wanted {
 /// Decides whether the snapshot needs other routes than those in force, and computes them.
 ///
 /// Jobs on one switch, job ids and the order of jobs do not matter (thesis Figure 5.6): a job
-/// replaced by another on the same nodes is no change.
+/// replaced by another on the same nodes is no change. Nor is a job's end: the others' routes are as
+/// good as before, and moving them gains nothing but packets out of order.
 ///
 /// # Errors
 /// If the engine makes no tables.
@@ -205,7 +217,11 @@ fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: 
         None => Some(Reason::First),
         Some(p) if p.fabric != fabric.fingerprint() => Some(Reason::FabricChanged),
         Some(p) if p.engine != policy.engine => Some(Reason::EngineChanged),
-        Some(p) if p.demand != *demand => Some(Reason::JobsChanged),
+        // A change that is over needs no proof any more.
+        Some(p) if !p.promise.covers(&Promise { mixed: false, ..policy.promise }) => {
+            Some(Reason::PromiseChanged)
+        }
+        Some(p) if !p.demand.covers(demand) => Some(Reason::JobsChanged),
         Some(p) if p.tables.layers_used() > policy.budget.get() => Some(Reason::BudgetChanged),
         Some(p) if policy.layer_per_job && !is_layer_per_job(fabric, p) => Some(Reason::BudgetChanged),
         Some(_) => None,
@@ -249,10 +265,13 @@ fn compute(
     reason: Reason,
 ) -> Result<Plan, RouteError> {
     let same_fabric = published.filter(|p| p.fabric == fabric.fingerprint());
+    let lanes = lanes::due(fabric, published, policy);
     let options = EngineOptions {
         previous: same_fabric.map(|p| Arc::clone(&p.tables)),
         served: same_fabric.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
         layer_per_job: policy.layer_per_job,
+        promise: policy.promise,
+        lanes: lanes.clone(),
         ..EngineOptions::default()
     };
     let tables = route::engine(&policy.engine, &options)?.route(fabric, &demand, policy.budget)?;
@@ -263,5 +282,5 @@ fn compute(
     let before = same_fabric.map(|p| measure::measure(fabric, &p.tables, &demand));
     let after = measure::measure(fabric, &tables, &demand);
     let engine = policy.engine.clone();
-    Ok(Plan { reason, engine, budget: policy.budget, demand, jobs, tables, before, after })
+    Ok(Plan { reason, engine, budget: policy.budget, demand, jobs, tables, lanes, before, after })
 }

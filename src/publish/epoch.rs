@@ -220,6 +220,8 @@ impl Epoch {
             demand: self.plan.demand.on(fabric),
             tables: Arc::new(self.tables(fabric)?),
             told: Vec::new(),
+            promise: self.plan.promise,
+            lanes: self.handoff.lanes_on(fabric).map(Arc::new),
         })
     }
 }

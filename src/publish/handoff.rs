@@ -6,13 +6,15 @@
 
 mod crc;
 mod lanes;
+mod next_hops;
 mod sections;
 
 use std::sync::Arc;
 
 pub use self::lanes::Lanes;
+pub use self::next_hops::NextHops;
 use self::sections::{Kind, Sections};
-use crate::model::{DestId, Fabric, Fingerprint, Guid, SwitchId, Tables, TablesError};
+use crate::model::{Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, SwitchId, Tables, TablesError};
 
 const MAGIC: &[u8; 8] = b"\x89SARLFT\n";
 const VERSION: u32 = 2;
@@ -101,9 +103,19 @@ pub struct Handoff {
     pub layers: Vec<u8>,
     /// VLs by switch, in port, out port and SL; `None`: the VL is the layer.
     pub lanes: Option<Lanes>,
+    /// Next hops among which epochs with these lanes choose, if it says so.
+    pub next_hops: Option<NextHops>,
 }
 
 impl Handoff {
+    /// Lane map and closure on a fabric, found by GUID: without the next hops over cables that it does not
+    /// have. `None` if the file lacks either. O(switches² × ports).
+    pub fn lanes_on(&self, fabric: &Fabric) -> Option<FabricLanes> {
+        let map = self.lanes.as_ref()?.on(fabric, &self.switches);
+        let closure = self.next_hops.as_ref()?.on(fabric, &self.switches);
+        Some(FabricLanes { map: Arc::new(map), closure: Arc::new(closure) })
+    }
+
     /// The tables, for the very fabric they were made for. O(1) beside a comparison.
     ///
     /// # Errors
@@ -120,6 +132,11 @@ impl Handoff {
 
 /// Tables as bytes, in version 2. An engine's name is cut after 32 bytes. O(entries).
 pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
+    encode_with(fabric, tables, None, epoch)
+}
+
+/// As [`encode`], with the closure inside which the next epochs choose as well.
+pub fn encode_with(fabric: &Fabric, tables: &Tables, closure: Option<&Closure>, epoch: u64) -> Vec<u8> {
     let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
     let mut fixed = Vec::with_capacity(HEADER);
     fixed.extend(MAGIC);
@@ -146,6 +163,7 @@ pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
         let [rows, index] = lanes::encode(fabric, map);
         parts.extend([(Kind::LaneRows, rows), (Kind::LaneIndex, index)]);
     }
+    parts.extend(closure.map(|closure| (Kind::NextHops, next_hops::encode(fabric, closure))));
     sections::write(&fixed, &parts)
 }
 
@@ -172,7 +190,12 @@ pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
         (Some(rows), Some(index)) => Some(lanes::decode(part(Kind::Switches), rows, index)?),
         _ => None,
     };
+    let next_hops = sections
+        .get(Kind::NextHops)
+        .map(|hops| next_hops::decode(part(Kind::Switches), part(Kind::Cables), hops))
+        .transpose()?;
     Ok(Handoff {
+        next_hops,
         epoch: header.epoch,
         fabric: header.fabric,
         engine: header.engine,

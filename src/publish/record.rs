@@ -8,7 +8,7 @@ use serde_json::ser::Formatter;
 
 use super::EpochNumber;
 use crate::measure::Figures;
-use crate::model::{Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, Mix, TerminalId};
+use crate::model::{Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, Mix, Promise, TerminalId};
 use crate::pass::plan::{Plan, Reason};
 
 /// Version of `plan.json`. Keys may be added without a new one.
@@ -31,6 +31,9 @@ pub struct PlanRecord {
     pub engine: String,
     /// Layers it was allowed.
     pub layer_budget: LayerBudget,
+    /// What the checker proved of it.
+    #[serde(default = "told")]
+    pub promise: Promise,
     /// The fabric it is for.
     pub fabric: Fingerprint,
     /// Figures of the tables that were in force, under this demand; `None` if of another fabric.
@@ -67,10 +70,16 @@ pub struct GroupRecord {
     pub mix: Mix,
 }
 
+/// What epochs promise that do not say it.
+fn told() -> Promise {
+    Promise::TOLD
+}
+
 impl PlanRecord {
     pub(super) fn new(
         fabric: &Fabric,
         plan: &Plan,
+        promise: Promise,
         epoch: EpochNumber,
         previous: Option<EpochNumber>,
         created: DateTime<Utc>,
@@ -83,6 +92,7 @@ impl PlanRecord {
             reason: plan.reason,
             engine: plan.engine.clone(),
             layer_budget: plan.budget,
+            promise,
             fabric: plan.tables.fabric(),
             before: plan.before,
             after: plan.after,

@@ -135,7 +135,7 @@ impl Writer {
         report: &Report,
         created: DateTime<Utc>,
     ) -> Result<EpochNumber, StoreError> {
-        let (epoch, files) = self.prepare(fabric, plan.get(), report, created)?;
+        let (epoch, files) = self.prepare(fabric, plan, report, created)?;
         while let Err(error) = self.put(epoch, &files) {
             // Old epochs are worth less than the one that is due.
             if !error.is_no_space() || !self.make_space()? {
@@ -172,10 +172,11 @@ impl Writer {
     pub(super) fn prepare(
         &self,
         fabric: &Fabric,
-        plan: &Plan,
+        verified: &Verified<Plan>,
         report: &Report,
         created: DateTime<Utc>,
     ) -> Result<(EpochNumber, Files), StoreError> {
+        let plan = verified.get();
         if plan.tables.fabric() != fabric.fingerprint() {
             let (plan, fabric) = (plan.tables.fabric().to_string(), fabric.fingerprint().to_string());
             return Err(StoreError::WrongFabric { plan, fabric });
@@ -183,9 +184,12 @@ impl Writer {
         // A damaged `current` is no reason not to replace it.
         let previous = self.store.current().unwrap_or(None);
         let epoch = EpochNumber::after(self.store.epochs()?.last().copied().max(previous)).max(self.least);
-        let record = PlanRecord::new(fabric, plan, epoch, previous, created);
+        let record = PlanRecord::new(fabric, plan, verified.promise(), epoch, previous, created);
         let json = |e: serde_json::Error| StoreError::Unwritable(e.to_string());
-        let tables = handoff::encode(fabric, &plan.tables, epoch.get());
+        let tables = {
+            let closure = plan.lanes.as_ref().map(|lanes| &*lanes.closure);
+            handoff::encode_with(fabric, &plan.tables, closure, epoch.get())
+        };
         let files = Files::new(to_json(&record).map_err(json)?, tables, to_json(report).map_err(json)?);
         // What cannot be read back (a figure that is not a number, say) must not come into force.
         Epoch::parse(epoch, &self.store.epoch_path(epoch), &files)

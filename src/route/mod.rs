@@ -134,6 +134,17 @@ pub fn serves_jobs(name: &str) -> bool {
     ["balanced", "balanced-efi", "sar", "sar-literal", "sar-nue"].contains(&name)
 }
 
+/// Whether the engine of that name routes inside [`EngineOptions::lanes`].
+pub fn reads_lanes(name: &str) -> bool {
+    name == "balanced"
+}
+
+/// What the engine of that name is asked to prove unless settings say otherwise: with lanes everything, on
+/// any fabric; all others need programs that were told their SLs, as do layers that are a job's own.
+pub fn default_promise(engine: &str, layer_per_job: bool) -> Promise {
+    if reads_lanes(engine) && !layer_per_job { Promise::EVERYTHING } else { Promise::TOLD }
+}
+
 /// The engine of that name.
 pub fn engine(name: &str, options: &EngineOptions) -> Result<Box<dyn Engine>, RouteError> {
     let found = ENGINES.iter().find(|row| row.0 == name);

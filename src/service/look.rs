@@ -22,6 +22,7 @@ use crate::observe::spool::SpooledJobs;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
 use crate::publish::opensm::{PluginStatus, StatusError};
+use crate::route;
 
 /// Why there is nothing to see.
 #[derive(Debug, thiserror::Error)]
@@ -298,6 +299,9 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
         budget: routing.layers,
         min_job_age: settings.slurm.min_job_age,
         layer_per_job: routing.layer_per_job,
+        promise: routing
+            .promise
+            .unwrap_or_else(|| route::default_promise(&routing.engine, routing.layer_per_job)),
         storage,
     };
     Ok((View { fabric: named.fabric, nodes: named.nodes, jobs, policy }, unknown))

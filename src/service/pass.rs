@@ -11,7 +11,7 @@ use super::chain;
 use super::health::Stage;
 use super::record::Made;
 use crate::measure::Figures;
-use crate::model::{Demand, Group, JobId, Layer, NodeName, Placed, Sl, Tables};
+use crate::model::{Demand, Group, JobId, Layer, NodeName, Placed, Promise, Sl, Tables};
 use crate::pass::plan::{self, Decision, Plan, Published, Reason};
 use crate::pass::step::View;
 use crate::publish::job::{self, JOBS_DIRECTORY};
@@ -19,7 +19,7 @@ use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::RouteError;
-use crate::verify::{self, Transition, Verdict, Verified};
+use crate::verify::{self, Beside, Transition, Verdict, Verified};
 
 /// Why a pass made no epoch though one was due.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,11 @@ pub fn decide(view: &View, published: Option<&Published>) -> Result<Decided, Pas
     let cpu = cpu_seconds() - cpu_before;
     let plan = match outcome.decision {
         Decision::Keep => None,
-        Decision::Publish(plan) => Some(check(view, *plan, routing, cpu)?),
+        Decision::Publish(plan) => {
+            let begun = Instant::now();
+            let plan = accepted(view, *plan, published)?;
+            Some(checked(view, plan, routing, begun.elapsed(), cpu))
+        }
     };
     Ok(Decided {
         plan,
@@ -120,14 +124,36 @@ pub fn decide(view: &View, published: Option<&Published>) -> Result<Decided, Pas
     })
 }
 
-fn check(view: &View, plan: Plan, routing: Duration, cpu_seconds: f64) -> Result<Checked, PassError> {
-    let begun = Instant::now();
+/// What the checker says of a plan: the promise of the settings is proved, the change from what is in
+/// force included. Where more than jobs changed, or the lanes, a change that is safe may not exist: then
+/// all but that.
+fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Verified<Plan>, PassError> {
+    let (fabric, budget) = (&*view.fabric, plan.budget);
     let engine = plan.engine.clone();
-    let budget = plan.budget;
     let whole: &[Group] = if view.policy.layer_per_job { &plan.demand.groups.clone() } else { &[] };
-    let plan = verify::accept_jobs(&view.fabric, plan, budget, whole)
-        .map_err(|verdict| PassError::Rejected { engine: engine.clone(), verdict })?;
-    let verifying = begun.elapsed();
+    let promise = view.policy.promise;
+    let in_force: &[Tables] =
+        published.filter(|_| promise.mixed).map_or(&[], |p| std::slice::from_ref(&*p.tables));
+    let alone = Promise { mixed: false, ..promise };
+    let beside = Beside { mixed: in_force, ..Beside::default() };
+    let lanes_stay = published.is_some_and(|p| p.lanes == plan.lanes);
+    let may_leave_change = promise.mixed && (plan.reason != Reason::JobsChanged || !lanes_stay);
+    verify::accept_promise(fabric, plan, budget, promise, beside, whole)
+        .or_else(|refused| match may_leave_change {
+            true => verify::accept_promise(fabric, refused.0, budget, alone, Beside::default(), whole),
+            false => Err(refused),
+        })
+        .map_err(|refused| PassError::Rejected { engine, verdict: refused.1 })
+}
+
+fn checked(
+    view: &View,
+    plan: Verified<Plan>,
+    routing: Duration,
+    verifying: Duration,
+    cpu_seconds: f64,
+) -> Checked {
+    let (engine, budget) = (plan.get().engine.clone(), plan.get().budget);
     let jobs = JobsSummary { running: view.jobs.jobs.len(), multi_switch: plan.get().demand.groups.len() };
     let after = plan.get().after;
     let layers = Layers { budget: budget.get(), used: after.layers_used };
@@ -137,7 +163,7 @@ fn check(view: &View, plan: Plan, routing: Duration, cpu_seconds: f64) -> Result
     let short = |seconds: f64| (seconds * 1e6).round() / 1e6;
     let (cpu_seconds, wall_seconds) = (short(cpu_seconds), short(routing.as_secs_f64()));
     report.compute = Compute { cpu_seconds, wall_seconds, peak_rss_bytes: peak_rss_bytes() };
-    Ok(Checked { plan, report, routing, verifying })
+    Checked { plan, report, routing, verifying }
 }
 
 /// A published epoch, for the log. Times in milliseconds.

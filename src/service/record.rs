@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::config::Record;
-use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeMap, NodeName, TerminalId};
+use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeMap, NodeName, Promise, TerminalId};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
 use crate::pass::plan::Policy;
 use crate::pass::step::{Event, Rhythm, View};
@@ -62,7 +62,14 @@ pub struct PolicyLine {
     layers: LayerBudget,
     min_job_age_ms: i64,
     layer_per_job: bool,
+    /// Lines of before know of one promise only.
+    #[serde(default = "told")]
+    promise: Promise,
     storage: Vec<Guid>,
+}
+
+fn told() -> Promise {
+    Promise::TOLD
 }
 
 /// One line.
@@ -388,12 +395,13 @@ fn guids(view: &View, terminals: &[TerminalId]) -> Vec<Guid> {
 impl PolicyLine {
     fn of(view: &View) -> Self {
         // Named one by one: a new field must not be forgotten here.
-        let Policy { engine, budget, min_job_age, layer_per_job, storage } = &view.policy;
+        let Policy { engine, budget, min_job_age, layer_per_job, promise, storage } = &view.policy;
         Self {
             engine: engine.clone(),
             layers: *budget,
             min_job_age_ms: min_job_age.num_milliseconds(),
             layer_per_job: *layer_per_job,
+            promise: *promise,
             storage: guids(view, storage),
         }
     }

@@ -298,7 +298,23 @@ pub fn accept_jobs<T: AsRef<Tables>>(
     budget: LayerBudget,
     groups: &[Group],
 ) -> Result<Verified<T>, Verdict> {
-    let checks = Checks::default();
-    let verdict = judge_jobs(fabric, value.as_ref(), budget, checks, Beside::default(), groups);
-    if verdict.accepted { Ok(Verified { value, promise: checks.promise }) } else { Err(verdict) }
+    accept_promise(fabric, value, budget, Promise::TOLD, Beside::default(), groups)
+        .map_err(|refused| refused.1)
+}
+
+/// Like [`accept_jobs`], for another promise, with what else may be in flight.
+///
+/// # Errors
+/// The value and its verdict, if rejected.
+pub fn accept_promise<T: AsRef<Tables>>(
+    fabric: &Fabric,
+    value: T,
+    budget: LayerBudget,
+    promise: Promise,
+    beside: Beside<'_>,
+    groups: &[Group],
+) -> Result<Verified<T>, Box<(T, Verdict)>> {
+    let checks = Checks { promise, ..Checks::default() };
+    let verdict = judge_jobs(fabric, value.as_ref(), budget, checks, beside, groups);
+    if verdict.accepted { Ok(Verified { value, promise }) } else { Err(Box::new((value, verdict))) }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sarouter::lab::generate;
-use sarouter::model::{DestId, Fabric, JobMap, LayerBudget, NodeMap, NodeName, TerminalId};
+use sarouter::model::{DestId, Fabric, JobMap, LayerBudget, NodeMap, NodeName, Promise, TerminalId};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::observe::{self, hostlist};
 use sarouter::pass::plan::{self, Policy, Published};
@@ -57,6 +57,7 @@ impl Case {
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(policy.get("min_job_age").map_or(0, |s| s.parse().unwrap())),
             layer_per_job: false,
+            promise: Promise::TOLD,
             storage: storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect(),
         };
         View { fabric: Arc::new(fabric), nodes: Arc::new(nodes), jobs, policy }
@@ -75,6 +76,8 @@ impl Case {
             demand,
             tables: Arc::new(plan.tables),
             told: Vec::new(),
+            promise: Promise::TOLD,
+            lanes: None,
         };
         Some((published, fabric))
     }

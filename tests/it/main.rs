@@ -22,6 +22,7 @@ mod handoff;
 mod helpers;
 mod hostile;
 mod jobs;
+mod live;
 mod measure;
 mod mutation;
 mod names;

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
-use sarouter::model::{Demand, Fabric, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName};
+use sarouter::model::{
+    Demand, Fabric, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Promise,
+};
 use sarouter::observe::hostlist;
 use sarouter::pass::plan::{self, Policy};
 use sarouter::pass::step::{Action, Event, Rhythm, Step, View};
@@ -45,6 +47,7 @@ impl World {
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(min_job_age),
             layer_per_job: false,
+            promise: Promise::TOLD,
             storage: Vec::new(),
         };
         Self { fabrics: BTreeMap::from([("whole", with_nodes(whole)), ("cut", with_nodes(cut))]), policy }

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sarouter::lab::generate::generate;
-use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap};
+use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap, Promise};
 use sarouter::observe::jobs;
 use sarouter::pass::plan::{Decision, Policy, plan};
 use sarouter::publish::EpochStore;
@@ -29,6 +29,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::zero(),
         layer_per_job: false,
+        promise: Promise::TOLD,
         storage: vec![],
     };
     let published = store.published(fabric).unwrap();

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use sarouter::lab::generate::generate;
-use sarouter::model::{Fabric, Guid, TerminalId};
+use sarouter::model::{Fabric, Guid, LayerBudget, Promise, TerminalId};
 use sarouter::publish::{Epoch, EpochStore};
+use sarouter::verify::{Beside, Checks, judge_beside};
 use serde_json::Value;
 
+use crate::handoff::lanes_of;
+use crate::lanes::assert_lanes;
 use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, run, unreached};
 
 /// A bed with Slurm, and the service on it.
@@ -210,6 +213,37 @@ fn jobs_get_their_routes() {
     let next = cluster.await_epoch_for(&[A, B, C, &[4, 8]]);
     assert!(next.number() > epoch.number());
     cluster.assert_stands(&next);
+
+    // A job's end alone moves nothing.
+    cluster.slurm("scancel", &[&fifth]);
+    await_some("the end of the job", || {
+        (!cluster.slurm("squeue", &["-h", "-o", "%A"]).contains(&fifth)).then_some(())
+    });
+    cluster.await_look();
+    cluster.assert_stands(&next);
+}
+
+/// Off trees switches choose the VL by in port and out port, unless settings promise less.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn on_a_torus_every_service_level_is_safe() {
+    let cluster = Cluster::on(generate("torus:4x3,hosts=1").unwrap(), |_| {}, |text| text);
+    let fabric = &cluster.fabric;
+    let first = cluster.submit("n[1,6,11]", 3);
+    cluster.await_running(&first);
+    let before = cluster.await_epoch_for(&[&[1, 6, 11]]).tables(fabric).unwrap();
+    let second = cluster.submit("n[2,7,8,12]", 4);
+    cluster.await_running(&second);
+    let epoch = cluster.await_epoch_for(&[&[1, 6, 11], &[2, 7, 8, 12]]);
+    assert_eq!(epoch.plan().promise, Promise::EVERYTHING);
+    let tables = epoch.tables(fabric).unwrap();
+    assert!(tables.lanes().is_some() && tables.lanes() == before.lanes());
+    cluster.assert_stands(&epoch);
+    assert_lanes(&cluster.bed, fabric, |s, from, to| lanes_of(fabric, &tables, s, from, to));
+    let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
+    let beside = Beside { since: &[], mixed: &[before] };
+    let verdict = judge_beside(fabric, &[tables], LayerBudget::new(8).unwrap(), checks, beside);
+    assert!(verdict.accepted, "{:?}", verdict.findings);
 }
 
 #[test]

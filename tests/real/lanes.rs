@@ -28,7 +28,7 @@ fn sl2vl(bed: &Testbed, lid: Lid, out: PortNum) -> BTreeMap<u8, Vec<u8>> {
 }
 
 /// Asserts that each switch has these lanes on each port that leads somewhere. Cables have 8 VLs.
-fn assert_lanes(bed: &Testbed, fabric: &Fabric, lanes: impl Fn(SwitchId, PortNum, PortNum) -> LaneRow) {
+pub fn assert_lanes(bed: &Testbed, fabric: &Fabric, lanes: impl Fn(SwitchId, PortNum, PortNum) -> LaneRow) {
     let (_, lids) = bed.read_back();
     for s in fabric.switch_ids() {
         let switch = fabric.switch(s);

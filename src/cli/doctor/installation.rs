@@ -107,7 +107,7 @@ fn plugin(opensm: &OpenSm, state: &Path) -> Check {
 }
 
 /// What OpenSM's settings say: key to value, later lines win.
-fn keys(text: &str) -> BTreeMap<&str, &str> {
+pub(super) fn keys(text: &str) -> BTreeMap<&str, &str> {
     let lines = text.lines().map(|l| l.split('#').next().unwrap_or("").trim());
     lines.filter_map(|l| l.split_once(char::is_whitespace)).map(|(k, v)| (k, v.trim())).collect()
 }
@@ -160,6 +160,14 @@ fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Che
             );
         }
     }
+    for prefix in ["qos", "qos_swe"] {
+        let starved = starved(keys, prefix, layers);
+        let named = starved.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+        let fix = format!(
+            "give VL {named} a weight in {prefix}_vlarb_high or {prefix}_vlarb_low: without one it never sends"
+        );
+        wants(starved.is_empty(), if prefix == "qos" { "qos_vlarb_low" } else { "qos_swe_vlarb_low" }, fix);
+    }
     if let Some(vls) = keys.get("max_op_vls").and_then(|v| operated(v)) {
         let fix = format!("raise max_op_vls, or lower routing.layers to {vls}");
         wants(layers <= vls, "max_op_vls", fix);
@@ -168,6 +176,28 @@ fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Che
         wrong.push(Check::good("opensm.conf", format!("fits, for {layers} layers")));
     }
     wrong
+}
+
+/// VLs in use to which the arbitration of switch ports gives no weight at all. What a setting for switches
+/// leaves out, the general one says; what both leave out, OpenSM's default, which serves all.
+fn starved(keys: &BTreeMap<&str, &str>, prefix: &str, layers: u8) -> Vec<u8> {
+    let list = |priority: &str| {
+        let own = [prefix, "qos"].map(|p| format!("{p}_vlarb_{priority}"));
+        let set = own.iter().find_map(|key| keys.get(key.as_str()).filter(|v| !v.starts_with('(')));
+        set.map(|text| weights(text))
+    };
+    let (Some(high), Some(low)) = (list("high"), list("low")) else { return Vec::new() };
+    let weight = |vl: u8| high.iter().chain(&low).filter(|(of, _)| *of == vl).map(|(_, w)| w).sum::<u64>();
+    (0..layers).filter(|vl| weight(*vl) == 0).collect()
+}
+
+/// VL and weight of each entry of an arbitration table: `0:4,1:0`.
+fn weights(text: &str) -> Vec<(u8, u64)> {
+    let entry = |e: &str| {
+        let (vl, weight) = e.trim().split_once(':')?;
+        Some((vl.trim().parse().ok()?, weight.trim().parse().ok()?))
+    };
+    text.split(',').filter_map(entry).collect()
 }
 
 /// Whether an SL2VL setting leaves the SLs in use where they are. Not set: OpenSM's default does.
@@ -221,6 +251,16 @@ mod tests {
         assert_eq!(wrong(&format!("{GOOD}max_op_vls 3\n"), 4), [""; 0]);
         assert_eq!(wrong(&format!("{GOOD}qos_swe_sl2vl 0,0,0,0\n"), 4), ["qos_swe_sl2vl"]);
         assert_eq!(wrong(&format!("{GOOD}event_plugin_options state=/t\n"), 8), ["event_plugin_options"]);
+    }
+
+    #[test]
+    fn a_vl_without_weight_is_named() {
+        let conf = |high: &str, low: &str| format!("{GOOD}qos_vlarb_high {high}\nqos_swe_vlarb_low {low}\n");
+        let low_of_all = "qos_vlarb_low 0:0,1:4,2:4,3:4\n";
+        assert_eq!(wrong(&format!("{}{low_of_all}", conf("0:4", "1:4,2:4,3:0")), 4), ["qos_swe_vlarb_low"]);
+        assert_eq!(wrong(&format!("{}{low_of_all}", conf("0:4", "1:4,2:4,3:0")), 3), [""; 0]);
+        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_high 0:4\nqos_vlarb_low 0:4\n"), 4).len(), 2);
+        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_high (null)\nqos_vlarb_low 0:4\n"), 4), [""; 0]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::Utc;
 
+use super::installation::keys;
 use super::{Check, Failure, chain, some};
 use crate::config::Settings;
 use crate::model::NodeName;
@@ -12,7 +13,7 @@ use crate::observe::hostlist;
 use crate::observe::slurm::{JobSource, Squeue};
 use crate::observe::topology_conf::Topology;
 use crate::observe::torus_toml;
-use crate::route::{self, EngineOptions};
+use crate::route::{self, EngineOptions, lanes};
 use crate::service::look::{FabricReader, Named, view};
 use crate::service::torus;
 
@@ -25,6 +26,7 @@ pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
         checks.extend(slurm_nodes.map(|nodes| nodes_match(named, &nodes)));
         checks.extend(topology(settings, named));
         checks.extend(storage(settings, named));
+        checks.extend(fallback(settings, named));
     }
     checks.push(engine(settings));
     Ok(checks)
@@ -139,6 +141,26 @@ fn storage(settings: &Settings, named: &Named) -> Option<Check> {
             "correct routing.storage_nodes",
         ),
         Ok((view, _)) => Check::good(NAME, format!("{} terminals", view.policy.storage.len())),
+    })
+}
+
+/// Engines of OpenSM that may deadlock where there are rings: `updn` and `ftree` find no roots there and
+/// become `minhop`.
+const FOR_TREES: [&str; 5] = ["minhop", "updn", "dnup", "ftree", "file"];
+
+/// What routes while the plugin declines, beside the fabric.
+fn fallback(settings: &Settings, named: &Named) -> Option<Check> {
+    const NAME: &str = "fallback";
+    let text = std::fs::read_to_string(&settings.opensm.as_ref()?.conf).ok()?;
+    let engines = *keys(&text).get("routing_engine")?;
+    let next = engines.split([',', ' ']).map(str::trim).filter(|e| !e.is_empty()).nth(1);
+    let fix = "routing_engine sarouter,nue, or dfsssp where OpenSM has no nue";
+    Some(match next {
+        None => Check::fix(NAME, "OpenSM has no engine beside ours, and takes minhop without it", fix),
+        Some(next) if FOR_TREES.contains(&next) && !lanes::is_tree(&named.fabric) => {
+            Check::fix(NAME, format!("{next} may deadlock: the fabric is no tree"), fix)
+        }
+        Some(next) => Check::good(NAME, next.to_string()),
     })
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::history::{History, Window};
 use super::series::{Cost, Row};
 use crate::measure::{self, Effective};
-use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Tables};
+use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Promise, Tables};
 use crate::pass::plan::{Plan, Policy, Published, wanted};
 use crate::pass::step::View;
 use crate::route;
@@ -83,6 +83,7 @@ impl Setup {
             // A snapshot stands for the whole time until the next one.
             min_job_age: TimeDelta::zero(),
             layer_per_job: self.layer_per_job,
+            promise: Promise::TOLD,
             storage: Vec::new(),
         }
     }
@@ -213,7 +214,15 @@ fn view(setup: &Setup, jobs: JobMap, policy: Policy) -> View {
 }
 
 fn published(engine: String, demand: Demand, tables: Arc<Tables>) -> Published {
-    Published { fabric: tables.fabric(), engine, demand, tables, told: Vec::new() }
+    Published {
+        fabric: tables.fabric(),
+        engine,
+        demand,
+        tables,
+        told: Vec::new(),
+        promise: Promise::TOLD,
+        lanes: None,
+    }
 }
 
 fn planned(plan: Plan) -> Published {

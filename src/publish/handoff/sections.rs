@@ -20,10 +20,11 @@ pub(super) enum Kind {
     Layers,
     LaneRows,
     LaneIndex,
+    NextHops,
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Switches,
         Self::Terminals,
         Self::Cables,
@@ -31,7 +32,13 @@ impl Kind {
         Self::Layers,
         Self::LaneRows,
         Self::LaneIndex,
+        Self::NextHops,
     ];
+
+    /// Whether a reader that does not know it may go on without.
+    fn flags(self) -> u64 {
+        if self == Self::NextHops { OPTIONAL } else { 0 }
+    }
 
     /// How long it must be; `None`: whatever it is, it may be missing.
     fn size(self, [switches, terminals, cables]: [usize; 3]) -> Option<usize> {
@@ -40,7 +47,7 @@ impl Kind {
             Self::Terminals => Some(RECORD * terminals),
             Self::Cables => Some(RECORD * cables),
             Self::Ports | Self::Layers => Some(switches * (switches + terminals)),
-            Self::LaneRows | Self::LaneIndex => None,
+            Self::LaneRows | Self::LaneIndex | Self::NextHops => None,
         }
     }
 
@@ -51,7 +58,7 @@ impl Kind {
 
 /// The parts of a file by kind.
 #[derive(Debug, Default)]
-pub(super) struct Sections<'a>([Option<&'a [u8]>; 8]);
+pub(super) struct Sections<'a>([Option<&'a [u8]>; 9]);
 
 impl<'a> Sections<'a> {
     /// A part; nothing if it is not there.
@@ -143,7 +150,7 @@ pub(super) fn write(fixed: &[u8], parts: &[(Kind, Vec<u8>)]) -> Vec<u8> {
     bytes[12..16].copy_from_slice(&(header as u32).to_le_bytes());
     let mut at = header;
     for (kind, part) in parts {
-        for number in [*kind as u64, at as u64, part.len() as u64, 0] {
+        for number in [*kind as u64 | kind.flags() << 32, at as u64, part.len() as u64, 0] {
             bytes.extend(number.to_le_bytes());
         }
         at = (at + part.len()).next_multiple_of(8);

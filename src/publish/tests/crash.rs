@@ -192,7 +192,7 @@ fn stopped_after_any_step_the_old_epoch_or_the_new_one_is_in_force() {
         let store = EpochStore::open(&dir.path().join("count")).unwrap();
         let writer = store.lock().unwrap();
         let (plan, report) = ready(&fabric, 0);
-        let (epoch, files) = writer.prepare(&fabric, plan.get(), &report, at(0)).unwrap();
+        let (epoch, files) = writer.prepare(&fabric, &plan, &report, at(0)).unwrap();
         Publication::new(&store, epoch, &files).steps().len()
     };
     assert_eq!(count, 1 + 4 * 3 + 3 + 3);
@@ -201,7 +201,7 @@ fn stopped_after_any_step_the_old_epoch_or_the_new_one_is_in_force() {
         let mut writer = store.lock().unwrap();
         let old = publish_next(&mut writer, &fabric);
         let (plan, report) = ready(&fabric, 1);
-        let (new, files) = writer.prepare(&fabric, plan.get(), &report, at(2)).unwrap();
+        let (new, files) = writer.prepare(&fabric, &plan, &report, at(2)).unwrap();
         let mut publication = Publication::new(&store, new, &files);
         let steps = publication.steps();
         for step in &steps[..stop] {

@@ -90,6 +90,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
         after,
         demand,
         tables,
+        lanes: None,
     }
 }
 

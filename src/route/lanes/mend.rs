@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::fabric_lanes;
 use super::grow::Grower;
 use super::space::{Space, Use};
 use super::terrain::Terrain;
+use super::{STEPS, fabric_lanes};
 use crate::model::lanes::SLS;
-use crate::model::{Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, SwitchId, Vl};
+use crate::model::{Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Vl};
 use crate::route::graph::Graph;
+use crate::route::ways::bits;
 
 /// What became of the lanes of a fabric that changed.
 #[derive(Debug, Clone)]
@@ -30,12 +31,21 @@ pub struct Mended {
 /// Deterministic. O(homes × next hops × lanes) if little was lost.
 pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudget) -> Mended {
     let map = lanes.map.on(before, now, |_, _, _| [Vl::ZERO; SLS]);
-    let mut sets = lanes.closure.on(before, now);
+    let closure = lanes.closure.on(before, now);
+    mend(&FabricLanes { map: Arc::new(map), closure: Arc::new(closure) }, now, vls)
+}
+
+/// As [`mended`], of lanes that are on the fabric of now already: those of cables that it lost are gone.
+/// Nothing is believed of them: all are put in order anew. Cables over which nothing leads, because they
+/// came back or are new, get lanes and become next hops where they can.
+pub fn mend(lanes: &FabricLanes, now: &Fabric, vls: LayerBudget) -> Mended {
     let graph = Graph::new(now);
     let terrain = Terrain::new(now, &graph);
-    match repair(&terrain, now, &map, &mut sets) {
+    let mut repair = Repair::new(&terrain, now, lanes);
+    match repair.run() {
         Some(replaced) => {
-            let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(sets) };
+            let map = repair.map(now, &lanes.map);
+            let lanes = FabricLanes { map, closure: Arc::new(repair.sets) };
             Mended { lanes, replaced, is_new: false }
         }
         None => {
@@ -45,51 +55,109 @@ pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudg
     }
 }
 
-/// Mends the sets; how many homes got all new ones. `None` if someone stays without a way.
-fn repair(terrain: &Terrain<'_>, fabric: &Fabric, map: &LaneMap, sets: &mut Closure) -> Option<usize> {
-    let n = terrain.graph.switches();
-    let mut space = frozen(terrain, fabric, map);
-    let mut uses = vec![Use::default(); n];
-    space.is_unordered = true;
-    let mut grower = Grower::new(terrain, &mut space);
-    let mut broken = Vec::new();
-    for (home, of) in uses.iter_mut().enumerate() {
-        grower.begin(home, sets, of);
-        if !grower.lost().is_empty() {
-            broken.push(home);
-        }
-    }
-    if !grower.space.sort() {
-        return None;
-    }
-    let mut lost = Vec::new();
-    for home in broken {
-        let of = &mut uses[home];
-        grower.begin(home, sets, of);
-        if !grower.complete(sets, of) {
-            lost.push(home);
-        }
-        grower.grow(0, sets, of);
-    }
-    for home in &lost {
-        grower.space.release(std::mem::take(&mut uses[*home]));
-        for s in 0..n {
-            (0..terrain.graph.out(s).len())
-                .for_each(|slot| sets.set(SwitchId::at(s), SwitchId::at(*home), slot, false));
-        }
-        let mut of = Use::default();
-        grower.begin(*home, sets, &mut of);
-        if !grower.complete(sets, &mut of) {
-            return None;
-        }
-        grower.grow(0, sets, &mut of);
-        uses[*home] = of;
-    }
-    Some(lost.len())
+/// Lanes while they are mended.
+struct Repair<'a> {
+    terrain: &'a Terrain<'a>,
+    space: Space<'a>,
+    sets: Closure,
+    /// What each home needs of the graph.
+    uses: Vec<Use>,
+    /// Channels over which nothing leads.
+    is_unknown: Vec<bool>,
 }
 
-/// The graph in which every turn has the lane of a map for good, without dependencies. Lanes are VLs.
-fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap) -> Space<'a> {
+impl<'a> Repair<'a> {
+    fn new(terrain: &'a Terrain<'a>, fabric: &Fabric, lanes: &FabricLanes) -> Self {
+        let graph = terrain.graph;
+        let mut is_unknown = vec![true; graph.channels()];
+        for (s, home) in fabric.switch_ids().flat_map(|s| fabric.switch_ids().map(move |home| (s, home))) {
+            let first = graph.out(s.index()).start;
+            for (word, slots) in lanes.closure.slots(s, home).iter().enumerate() {
+                bits(*slots).for_each(|slot| is_unknown[first + 64 * word + slot] = false);
+            }
+        }
+        let space = frozen(terrain, fabric, &lanes.map, &is_unknown);
+        let uses = vec![Use::default(); graph.switches()];
+        Self { terrain, space, sets: Closure::clone(&lanes.closure), uses, is_unknown }
+    }
+
+    /// Mends the sets; how many homes got all new ones. `None` if someone stays without a way.
+    fn run(&mut self) -> Option<usize> {
+        let (n, sets) = (self.terrain.graph.switches(), &mut self.sets);
+        self.space.is_unordered = true;
+        let mut grower = Grower::new(self.terrain, &mut self.space);
+        let mut broken = Vec::new();
+        for (home, of) in self.uses.iter_mut().enumerate() {
+            grower.begin(home, sets, of);
+            if !grower.lost().is_empty() {
+                broken.push(home);
+            }
+        }
+        if !grower.space.sort() {
+            return None;
+        }
+        let mut lost = Vec::new();
+        for home in broken {
+            let of = &mut self.uses[home];
+            grower.begin(home, sets, of);
+            if !grower.complete(sets, of) {
+                lost.push(home);
+            }
+            grower.grow(0, sets, of);
+        }
+        for home in &lost {
+            grower.space.release(std::mem::take(&mut self.uses[*home]));
+            for s in 0..n {
+                (0..self.terrain.graph.out(s).len())
+                    .for_each(|slot| sets.set(SwitchId::at(s), SwitchId::at(*home), slot, false));
+            }
+            let mut of = Use::default();
+            grower.begin(*home, sets, &mut of);
+            if !grower.complete(sets, &mut of) {
+                return None;
+            }
+            grower.grow(0, sets, &mut of);
+            self.uses[*home] = of;
+        }
+        if self.is_unknown.contains(&true) {
+            grower.space.steps = STEPS;
+            for home in 0..n {
+                grower.begin(home, sets, &mut self.uses[home]);
+                grower.grow(0, sets, &mut self.uses[home]);
+            }
+        }
+        Some(lost.len())
+    }
+
+    /// The map of before, with the lanes that turns of unknown channels got.
+    fn map(&self, fabric: &Fabric, before: &Arc<LaneMap>) -> Arc<LaneMap> {
+        if !self.is_unknown.contains(&true) {
+            return Arc::clone(before);
+        }
+        let graph = self.terrain.graph;
+        let mut channel = vec![0; graph.channels()];
+        (0..graph.channels()).for_each(|c| channel[graph.id(c).index()] = c);
+        let behind = self.space.all_lanes();
+        Arc::new(LaneMap::fill(fabric, |s, from, to| {
+            let (Some(PortPeer::Channel(back)), Some(PortPeer::Channel(next))) =
+                (fabric.peer(s, from), fabric.peer(s, to))
+            else {
+                return *before.row(s, from, to);
+            };
+            let (into, next) = (channel[back.reverse().index()], channel[next.index()]);
+            match self.space.links.turn(into, next) {
+                Some(turn) if self.is_unknown[into] || self.is_unknown[next] => {
+                    [Vl::at(behind[turn.id]); SLS]
+                }
+                _ => *before.row(s, from, to),
+            }
+        }))
+    }
+}
+
+/// The graph in which every turn between known channels has the lane of a map for good, without
+/// dependencies. Lanes are VLs.
+fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap, is_unknown: &[bool]) -> Space<'a> {
     let graph = terrain.graph;
     let lanes = usize::from(map.vls());
     let order: Vec<u32> = (0..(graph.channels() * lanes) as u32).collect();
@@ -98,7 +166,8 @@ fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap) -> Space<'a
     for from in 0..graph.channels() {
         let at = SwitchId::at(graph.to(from));
         for to in graph.out(at.index()) {
-            if let Some(turn) = space.links.turn(from, to) {
+            let turn = space.links.turn(from, to).filter(|_| !is_unknown[from] && !is_unknown[to]);
+            if let Some(turn) = turn {
                 let vl = map.row(at, port(graph.reverse(from)), port(to))[0];
                 space.pin(turn, vl.get());
             }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 pub use self::choose::choose;
 use self::grow::Grower;
-pub use self::mend::{Mended, mended};
+pub use self::mend::{Mended, mend, mended};
 use self::search::Search;
 use self::terrain::{NONE, Terrain};
 use super::RouteError;
@@ -91,6 +91,13 @@ impl std::fmt::Display for Way {
             Self::Search { escaped } => write!(f, "by search, {escaped} switches reached by the escape tree"),
         }
     }
+}
+
+/// Whether routes that go up and then down reach everyone: all traffic is safe on any lanes then.
+/// O(switches × channels).
+pub fn is_tree(fabric: &Fabric) -> bool {
+    let graph = Graph::new(fabric);
+    rules::find(fabric, &Terrain::new(fabric, &graph), 1).is_some()
 }
 
 /// Lane map and closure for so many VLs. Always an answer: with one VL, and where nothing better is

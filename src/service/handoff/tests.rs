@@ -45,6 +45,7 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
         budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::hours(1),
         layer_per_job: false,
+        promise: crate::model::Promise::TOLD,
         storage: Vec::new(),
     };
     let jobs = JobMap::new(at(time), jobs.iter().map(job).collect());

@@ -389,6 +389,7 @@ impl PolicyLine {
             budget: self.layers,
             min_job_age: TimeDelta::try_milliseconds(self.min_job_age_ms).unwrap_or(TimeDelta::MAX),
             layer_per_job: self.layer_per_job,
+            promise: self.promise,
             storage: terminals(fabric, &self.storage),
         }
     }

@@ -1,15 +1,16 @@
 //! What was in force when a recording begins in the middle, without names.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Names;
-use crate::model::{Fabric, Job, JobMap, Tables};
+use crate::model::{Closure, Fabric, FabricLanes, Job, JobMap, LaneMap, Promise, Tables};
 use crate::pass::plan::Plan;
 use crate::publish::{Epoch, EpochStore};
 use crate::report::{Compute, Report, VerdictSummary};
 use crate::service::record::replay::{ReplayError, each_line};
 use crate::service::record::{Line, Made};
-use crate::verify;
+use crate::verify::{self, Beside};
 
 /// The epoch beside a file of a recording, and the fabric of the file's first look; `None` if nothing
 /// was in force, or what was is for another fabric.
@@ -56,7 +57,9 @@ pub(super) fn publish(
             layers.push(tables.layer(switch, dest).map_or(Tables::NO_LAYER, |l| l.get()));
         }
     }
+    let lanes = epoch.published(old)?.lanes.map(|lanes| Arc::new(renamed(&lanes, old, &fabric)));
     let tables = Tables::new(&fabric, &record.engine, ports, layers).map_err(|e| wrong(e.to_string()))?;
+    let tables = tables.with_lanes(lanes.as_ref().map(|lanes| Arc::clone(&lanes.map)));
     let jobs = record.jobs.jobs.iter().map(|job| names.job_of(job)).collect::<Vec<Job>>();
     let plan = Plan {
         reason: record.reason,
@@ -65,10 +68,14 @@ pub(super) fn publish(
         demand: record.demand.on(old),
         jobs: JobMap::new(record.jobs.time, jobs),
         tables,
+        lanes,
         before: record.before,
         after: record.after,
     };
-    let Ok(plan) = verify::accept(&fabric, plan, record.layer_budget) else { return Ok(None) };
+    let promise = Promise { mixed: false, ..record.promise };
+    let beside = Beside::default();
+    let accepted = verify::accept_promise(&fabric, plan, record.layer_budget, promise, beside, &[]);
+    let Ok(plan) = accepted else { return Ok(None) };
     let summary = epoch.report().jobs;
     let layers = epoch.report().layers;
     let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
@@ -76,4 +83,15 @@ pub(super) fn publish(
     report.compute = Compute::default();
     let mut writer = into.lock()?.from_epoch(record.epoch);
     Ok(Made::of(into, writer.publish(&fabric, &plan, &report, record.created)?))
+}
+
+/// Lanes on a fabric with other names, whose ids and ports are the same.
+fn renamed(lanes: &FabricLanes, old: &Fabric, fabric: &Fabric) -> FabricLanes {
+    let map = LaneMap::fill(fabric, |s, from, to| *lanes.map.row(s, from, to));
+    let mut closure = Closure::empty(fabric);
+    for (home, s) in old.switch_ids().flat_map(|home| old.switch_ids().map(move |s| (home, s))) {
+        let slots = (0..old.out(s).len()).filter(|slot| lanes.closure.allows(s, home, *slot));
+        slots.for_each(|slot| closure.set(s, home, slot, true));
+    }
+    FabricLanes { map: Arc::new(map), closure: Arc::new(closure) }
 }
