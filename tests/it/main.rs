@@ -21,6 +21,7 @@ mod grid;
 mod handoff;
 mod helpers;
 mod hostile;
+mod inside;
 mod jobs;
 mod live;
 mod measure;

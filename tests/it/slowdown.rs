@@ -3,7 +3,7 @@
 use sarouter::lab::board::{Board, mix, order};
 use sarouter::lab::generate::generate;
 use sarouter::measure::{slowdowns, slowdowns_of};
-use sarouter::model::{Demand, Fabric, Group, LayerBudget, Mix, Pattern, Tables, TerminalId};
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Mix, Pattern, Promise, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
 
 fn tables(fabric: &Fabric, name: &str) -> Tables {
@@ -73,6 +73,7 @@ fn slow_down_orders_tables_as_the_simulator_does() {
         seeds: vec![11],
         sizes: vec![16, 32],
         layers: LayerBudget::new(8).unwrap(),
+        promise: Promise::TOLD,
         bytes: 8192,
         adaptive: false,
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::board::{Board, Summary};
 use crate::lab::peers;
-use crate::model::{Fabric, LayerBudget, Pattern, Tables};
+use crate::model::{Fabric, LayerBudget, Pattern, Promise, Tables};
 use crate::observe::fabric;
 
 /// Arguments of `bench time`.
@@ -36,6 +36,10 @@ pub struct TimeArgs {
     /// Virtual layers that may be used, 1 to 15
     #[arg(long, value_name = "K", default_value = "8")]
     layers: LayerBudget,
+    /// What the tables must be proved for: told, untold, any, reply, joined by +. Beyond `told`, balanced
+    /// routes inside the lanes of the fabric, and other engines that do not keep it get one layer
+    #[arg(long, value_name = "P", default_value = "told")]
+    promise: Promise,
     /// Payload of a pattern's largest message, bytes
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     bytes: u32,
@@ -80,6 +84,7 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
         seeds: args.seeds.clone(),
         sizes: args.sizes.clone(),
         layers: args.layers,
+        promise: args.promise,
         bytes: args.bytes,
         adaptive: !args.no_adaptive,
     };

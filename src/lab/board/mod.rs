@@ -7,6 +7,7 @@ mod order;
 mod summary;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -21,9 +22,10 @@ use crate::lab::simulate::traffic::jobs::Jobs;
 use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{AnyRouter, Ended, Net, Settings, TableRouter};
 use crate::measure::{Time, effective_loads, slowdowns_of};
-use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Tables};
+use crate::model::{Demand, Fabric, FabricLanes, Group, LayerBudget, Pattern, Promise, Tables};
+use crate::route::lanes::fabric_lanes;
 use crate::route::{EngineOptions, engine};
-use crate::verify::judge;
+use crate::verify::{Checks, judge_with};
 
 /// Engines that the others are held against: they know no jobs.
 pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];
@@ -45,6 +47,9 @@ pub struct Board {
     pub sizes: Vec<usize>,
     /// Layers that engines may use.
     pub layers: LayerBudget,
+    /// What the tables must be proved for. `balanced` has the fabric's lanes if it is more than that programs
+    /// were told their SLs; other engines' tables that do not keep it are made again for one layer.
+    pub promise: Promise,
     /// Payload of the largest message of a pattern.
     pub bytes: u32,
     /// Whether minimal adaptive routing is simulated too.
@@ -125,21 +130,22 @@ impl Board {
     ) -> Result<Vec<Cell>, BoardError> {
         let net = Net::of_fabric(fabric);
         let far = if self.adaptive { Distances::new(&net).ok() } else { None };
-        let accepted = |t: &&(String, Tables)| judge(fabric, &t.1, self.layers).accepted;
+        let lanes = self.lanes(fabric);
+        let accepted = |t: &&(String, Tables)| self.is_accepted(fabric, &t.1);
         let mut oblivious: Vec<(String, Tables)> = given.iter().filter(accepted).cloned().collect();
         for name in OBLIVIOUS {
             let told = self.engines.iter().any(|e| e == name);
             let label = if told { format!("{name}{WITHOUT_JOBS}") } else { name.to_string() };
-            oblivious.extend(self.route(name, fabric, &Demand::oblivious()).map(|tables| (label, tables)));
+            oblivious
+                .extend(self.route(name, fabric, &lanes, &Demand::oblivious()).map(|tables| (label, tables)));
         }
         let mut cells = Vec::new();
         for seed in &self.seeds {
             let groups = mix(fabric, *seed, &self.sizes);
             let demand = Demand::new(groups.clone(), Vec::new());
-            let told = self
-                .engines
-                .iter()
-                .filter_map(|name| self.route(name, fabric, &demand).map(|tables| (name.clone(), tables)));
+            let told = self.engines.iter().filter_map(|name| {
+                self.route(name, fabric, &lanes, &demand).map(|tables| (name.clone(), tables))
+            });
             let told: Vec<(String, Tables)> = told.collect();
             let tables = |knows_jobs| {
                 let groups = &groups;
@@ -198,10 +204,31 @@ impl Board {
         Ok(cells)
     }
 
-    /// An engine's tables, if it has some that the checker accepts.
-    fn route(&self, name: &str, fabric: &Fabric, demand: &Demand) -> Option<Tables> {
-        let tables = engine(name, &EngineOptions::default()).ok()?.route(fabric, demand, self.layers).ok();
-        tables.filter(|tables| judge(fabric, tables, self.layers).accepted)
+    /// The lanes of a fabric, if the promise asks for some.
+    fn lanes(&self, fabric: &Fabric) -> Option<Arc<FabricLanes>> {
+        let found = (!self.promise.is_told_only()).then(|| fabric_lanes(fabric, self.layers))?;
+        found.needs_map().then(|| Arc::new(found.lanes))
+    }
+
+    fn is_accepted(&self, fabric: &Fabric, tables: &Tables) -> bool {
+        let checks = Checks { promise: self.promise, hosts_only: false };
+        judge_with(fabric, tables, self.layers, checks).accepted
+    }
+
+    /// An engine's tables, if it has some that the checker accepts for the promise.
+    fn route(
+        &self,
+        name: &str,
+        fabric: &Fabric,
+        lanes: &Option<Arc<FabricLanes>>,
+        demand: &Demand,
+    ) -> Option<Tables> {
+        let options = EngineOptions { lanes: lanes.clone(), ..EngineOptions::default() };
+        let engine = engine(name, &options).ok()?;
+        let one = (!self.promise.is_told_only()).then(|| LayerBudget::new(1).ok()).flatten();
+        let budgets = std::iter::once(self.layers).chain(one);
+        let mut tables = budgets.filter_map(|budget| engine.route(fabric, demand, budget).ok());
+        tables.find(|tables| self.is_accepted(fabric, tables))
     }
 
     /// By pattern, the geometric mean over jobs on one switch that joins all hosts: each job is alone there.
@@ -215,7 +242,7 @@ impl Board {
             let fabric = generate(&name)?;
             let (net, hosts) = (Net::of_fabric(&fabric), fabric.host_ids().collect::<Vec<_>>());
             // Its lanes keep waiting packets apart, as elsewhere.
-            let tables = self.route("balanced", &fabric, &Demand::oblivious());
+            let tables = self.route("balanced", &fabric, &None, &Demand::oblivious());
             let groups = [Group::new(hosts)];
             let mut times = BTreeMap::new();
             for pattern in &self.patterns {

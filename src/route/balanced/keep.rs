@@ -1,6 +1,6 @@
 //! Starts from tables that are in force, so that only what must change does.
 
-use super::net::NONE;
+use super::net::{NONE, Net};
 use super::routing::{Routing, covers};
 use super::traffic::Traffic;
 use crate::model::{Demand, Fabric, Tables, TerminalId};
@@ -14,6 +14,29 @@ pub(super) struct InForce {
     pub(super) settled: Vec<bool>,
     /// Routes that were taken over but are to be found anew, by terminal.
     pub(super) before: Vec<(usize, Vec<u8>)>,
+}
+
+/// Slot of each port of each switch.
+struct Slots(Vec<[u8; 256]>);
+
+impl Slots {
+    fn new(net: &Net) -> Self {
+        let mut slot_of = vec![[NONE; 256]; net.switches()];
+        for (s, slots) in slot_of.iter_mut().enumerate() {
+            for (slot, c) in net.out(s).enumerate() {
+                slots[usize::from(net.port(c))] = slot as u8;
+            }
+        }
+        Self(slot_of)
+    }
+
+    /// The routes to a terminal. O(switches).
+    fn read(&self, fabric: &Fabric, tables: &Tables, terminal: usize, row: &mut [u8]) {
+        let d = fabric.dest_of_terminal(TerminalId::at(terminal));
+        let ports = tables.ports_to(d);
+        row.iter_mut().zip(&self.0).zip(ports).for_each(|((slot, of), port)| *slot = of[usize::from(*port)]);
+        row[fabric.home(d).index()] = NONE;
+    }
 }
 
 impl<'a> Routing<'a> {
@@ -42,21 +65,12 @@ impl<'a> Routing<'a> {
     /// are until the first job starts or the last one ends.
     /// Says which were taken over. O(terminals × channels).
     fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
-        let net = self.net;
+        let (net, slots) = (self.net, Slots::new(self.net));
         let switches = net.switches();
-        let mut slot_of = vec![[NONE; 256]; switches];
-        for (s, slots) in slot_of.iter_mut().enumerate() {
-            for (slot, c) in net.out(s).enumerate() {
-                slots[usize::from(net.port(c))] = slot as u8;
-            }
-        }
         let keep_one = |t: usize| {
             let home = self.home[t] as usize;
             let row = &mut self.rows[t * switches..(t + 1) * switches];
-            let ports = previous.ports_to(fabric.dest_of_terminal(TerminalId::at(t)));
-            for s in (0..switches).filter(|s| *s != home) {
-                row[s] = slot_of[s][usize::from(ports[s])];
-            }
+            slots.read(fabric, previous, t, row);
             self.search.follow(net, &self.layers.fit, self.layers.all, home, row);
             let is_kept = covers(net, &self.search, home);
             if is_kept {
@@ -71,8 +85,15 @@ impl<'a> Routing<'a> {
         (0..self.home.len()).map(keep_one).collect()
     }
 
+    /// Takes over all routes to terminals, whatever they are. O(terminals × switches).
+    pub(super) fn read(&mut self, fabric: &Fabric, tables: &Tables) {
+        let slots = Slots::new(self.net);
+        let rows = self.rows.chunks_mut(self.net.switches()).enumerate();
+        rows.for_each(|(t, row)| slots.read(fabric, tables, t, row));
+    }
+
     /// The routes to terminals that were taken over but are to be found anew.
-    fn rows_of(&self, kept: &[bool], settled: &[bool]) -> Vec<(usize, Vec<u8>)> {
+    pub(super) fn rows_of(&self, kept: &[bool], settled: &[bool]) -> Vec<(usize, Vec<u8>)> {
         let again = (0..kept.len()).filter(|t| kept[*t] && !settled[*t]);
         again.map(|t| (t, self.row(t).to_vec())).collect()
     }

@@ -61,6 +61,13 @@ impl Layers {
         Self { fit, all, refuge_layer, refuge, is_hot_first: false, is_learnt_flat: false }
     }
 
+    /// One layer that allows any turn: something else keeps cycles away. O(turns).
+    pub(super) fn any(net: &Net) -> Self {
+        let refuge = vec![false; net.channels()];
+        let fit = vec![1; net.turns()];
+        Self { fit, all: 1, refuge_layer: 1, refuge, is_hot_first: false, is_learnt_flat: false }
+    }
+
     /// Others in which routes start with full channels ([`hot`]), if there are any and shortest routes over
     /// them make no channel fuller.
     pub(super) fn hot_first(&self, net: &Net) -> Option<Self> {

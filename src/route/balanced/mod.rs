@@ -24,6 +24,9 @@
 //! That is what `balanced-efi` does, and `balanced` without jobs. With jobs, `balanced` aims at time
 //! instead: for few messages of one step of a job on one channel (`timed`).
 //!
+//! Inside the closure of a fabric's lanes, tables begin as those that are good for counts there, and next hops
+//! are exchanged for time (`inside`).
+//!
 //! On meshes and tori, and with few layers, another engine's tables are taken if they are better
 //! (`portfolio`).
 //!
@@ -36,6 +39,7 @@ mod bound;
 mod chain;
 mod grid;
 mod hot;
+mod inside;
 mod jobs;
 mod keep;
 mod layers;
@@ -59,7 +63,6 @@ use self::net::{NONE, Net};
 use self::routing::Routing;
 use self::search::Search;
 use self::traffic::{Class, Traffic};
-use super::lanes::safe_tables;
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Tables};
@@ -100,7 +103,7 @@ impl Engine for Balanced {
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let fits = |lanes: &&Arc<FabricLanes>| lanes.map.fabric() == fabric.fingerprint();
         if let Some(lanes) = self.options.lanes.as_ref().filter(fits) {
-            return safe_tables(fabric, demand, lanes, self.name());
+            return self.route_inside(fabric, demand, lanes);
         }
         let net = Net::new(fabric);
         if self.aim == Aim::Time && !demand.is_oblivious() {
@@ -152,7 +155,7 @@ impl Balanced {
                 fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
                 if is_timed {
-                    routing.save_time(demand, &settled);
+                    routing.save_time(demand, &settled, None);
                 } else if is_other {
                     routing.touch_up(&settled);
                 }

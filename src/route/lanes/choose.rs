@@ -6,7 +6,7 @@
 //! lighter.
 
 use crate::model::rng::Rng;
-use crate::model::{Closure, Demand, Fabric, SwitchId, Tables};
+use crate::model::{Closure, Demand, DestId, Fabric, SwitchId, Tables, TerminalId};
 use crate::route::RouteError;
 use crate::route::forest::{Forest, Shared};
 use crate::route::graph::{Graph, hosts_per_switch};
@@ -26,7 +26,8 @@ const LOOKS: usize = 400_000_000;
 const BESIDE: f64 = 0.1;
 
 /// Tables of trees inside a closure, all on layer 0. Routes inside jobs count first, then those between
-/// all hosts. Switches that the closure leads nowhere (no packet starts there) get any way.
+/// all hosts. Trees that are `kept` weigh, but do not move. Switches that the closure leads nowhere (no packet
+/// starts there) get any way.
 ///
 /// Deterministic. O(terminals × next hops × hops × sweeps).
 ///
@@ -36,14 +37,34 @@ pub fn choose(
     fabric: &Fabric,
     demand: &Demand,
     closure: &Closure,
+    kept: Option<Kept<'_>>,
     engine: &str,
 ) -> Result<Tables, RouteError> {
-    Chooser::chosen(fabric, demand, closure, &Graph::new(fabric)).tables(engine)
+    Chooser::chosen(fabric, demand, closure, &Graph::new(fabric), kept).tables(engine)
+}
+
+/// Trees of tables in force that stay as they are.
+#[derive(Clone, Copy)]
+pub struct Kept<'a> {
+    /// The tables, of the same fabric.
+    pub tables: &'a Tables,
+    /// By terminal, whether its tree stays. Each of these must be inside the closure ([`is_inside`]).
+    pub stays: &'a [bool],
+}
+
+/// Whether all next hops to a destination are inside a closure. O(switches).
+pub fn is_inside(fabric: &Fabric, closure: &Closure, tables: &Tables, d: DestId) -> bool {
+    let home = fabric.home(d);
+    fabric.switch_ids().filter(|s| *s != home).all(|s| {
+        // Where the closure leads nowhere, no packet starts.
+        closure.slots(s, home).iter().all(|word| *word == 0)
+            || closure.ways(fabric, s, home).any(|c| Some(fabric.channel(c).from_port) == tables.port(s, d))
+    })
 }
 
 /// Most routes between hosts on a channel, if tables choose inside a closure.
 pub(super) fn fullest(fabric: &Fabric, graph: &Graph, closure: &Closure) -> f64 {
-    Chooser::chosen(fabric, &Demand::oblivious(), closure, graph).loads.fullest()[1]
+    Chooser::chosen(fabric, &Demand::oblivious(), closure, graph, None).loads.fullest()[1]
 }
 
 /// Next hops of a home, in an order in which each switch comes behind all it may forward to.
@@ -193,11 +214,35 @@ impl<'a> Chooser<'a> {
     }
 
     /// With the trees of all terminals.
-    fn chosen(fabric: &'a Fabric, demand: &'a Demand, closure: &Closure, graph: &'a Graph) -> Self {
+    fn chosen(
+        fabric: &'a Fabric,
+        demand: &'a Demand,
+        closure: &Closure,
+        graph: &'a Graph,
+        kept: Option<Kept<'_>>,
+    ) -> Self {
         let mut chooser = Self::new(fabric, demand, closure, graph);
-        chooser.start();
-        chooser.exchange();
+        let mut free: Vec<usize> = (0..fabric.terminals().len()).collect();
+        if let Some(kept) = kept {
+            let (stay, rest) = free.into_iter().partition::<Vec<usize>, _>(|t| kept.stays[*t]);
+            stay.into_iter().for_each(|t| chooser.adopt(t, kept.tables));
+            free = rest;
+        }
+        chooser.start(&mut free);
+        chooser.exchange(&mut free);
         chooser
+    }
+
+    /// Takes over a tree, with its load.
+    fn adopt(&mut self, terminal: usize, tables: &Tables) {
+        let (graph, n, home) = (self.graph, self.graph.switches(), self.home(terminal));
+        let ports = tables.ports_to(self.fabric.dest_of_terminal(TerminalId::at(terminal)));
+        let ways = &self.ways[home];
+        for (i, s) in ways.order.iter().enumerate().skip(1) {
+            let mut own = ways.of_place(i).iter().filter(|c| graph.port(**c as usize) == ports[*s as usize]);
+            self.next[terminal * n + *s as usize] = *own.next().unwrap_or(&ways.of_place(i)[0]);
+        }
+        self.add(terminal);
     }
 
     fn home(&self, terminal: usize) -> usize {
@@ -236,14 +281,17 @@ impl<'a> Chooser<'a> {
     }
 
     /// Trees one after the other: terminals in jobs first, of one switch after those of the others.
-    fn start(&mut self) {
-        let mut terminals: Vec<usize> = (0..self.fabric.terminals().len()).collect();
-        self.rng.shuffle(&mut terminals);
+    fn start(&mut self, terminals: &mut [usize]) {
+        self.rng.shuffle(terminals);
         terminals.sort_by_key(|t| self.groups[*t].is_empty());
+        let kept = self.loads.load.clone();
+        if terminals.len() < self.fabric.terminals().len() {
+            self.measure();
+        }
         // Twice: the first time says how much there is in all.
         for _ in 0..2 {
-            self.loads.load.fill([0.0; 2]);
-            for t in &terminals {
+            self.loads.load.copy_from_slice(&kept);
+            for t in terminals.iter() {
                 self.lead(*t);
             }
             self.measure();
@@ -270,7 +318,13 @@ impl<'a> Chooser<'a> {
             cost[*s as usize] = best.0;
             self.next[terminal * n + *s as usize] = best.1;
         }
+        self.add(terminal);
+    }
+
+    /// Puts the load of a tree on its channels.
+    fn add(&mut self, terminal: usize) {
         self.gather(terminal);
+        let (n, home) = (self.graph.switches(), self.home(terminal));
         for s in &self.ways[home].order[1..] {
             let (c, flow) = (self.next[terminal * n + *s as usize], self.flow[*s as usize]);
             self.loads.add(c as usize, flow);
@@ -278,16 +332,16 @@ impl<'a> Chooser<'a> {
     }
 
     /// Sweeps of single exchanges until they gain nothing.
-    fn exchange(&mut self) {
-        let looks: usize =
-            (0..self.fabric.terminals().len()).map(|t| self.ways[self.home(t)].ways.len()).sum();
+    fn exchange(&mut self, terminals: &mut [usize]) {
+        let looks: usize = terminals.iter().map(|t| self.ways[self.home(*t)].ways.len()).sum();
         let sweeps = (LOOKS / looks.max(1)).clamp(2, SWEEPS);
-        let mut terminals: Vec<usize> = (0..self.fabric.terminals().len()).collect();
+        // Their order decides which of equals is found: that of the terminals.
+        terminals.sort_unstable();
         for sweep in 0..sweeps {
             let fullest = self.loads.fullest();
             self.loads.reference =
                 Some([0, 1].map(|k| (NEAR * fullest[k]).max(self.loads.mean[k]).max(1e-9)));
-            self.rng.shuffle(&mut terminals);
+            self.rng.shuffle(terminals);
             let changes: usize = terminals.iter().map(|t| self.exchange_of(*t)).sum();
             if changes == 0 && sweep > 0 {
                 break;

@@ -24,7 +24,7 @@ mod terrain;
 
 use std::sync::Arc;
 
-pub use self::choose::choose;
+pub use self::choose::{Kept, choose, is_inside};
 use self::grow::Grower;
 pub use self::mend::{Mended, mend, mended};
 use self::search::Search;
@@ -227,7 +227,7 @@ fn rank(fabric: &Fabric, s: SwitchId, port: PortNum) -> u8 {
     same.unwrap_or(0) as u8
 }
 
-/// Tables for a demand inside the closure of a fabric's lanes, with their map.
+/// Tables for a demand inside the closure of a fabric's lanes, with their map; trees that are `kept` stay.
 ///
 /// # Errors
 /// If the arrays do not fit the fabric, which would be a bug.
@@ -235,9 +235,10 @@ pub fn safe_tables(
     fabric: &Fabric,
     demand: &Demand,
     lanes: &FabricLanes,
+    kept: Option<Kept<'_>>,
     engine: &str,
 ) -> Result<Tables, RouteError> {
-    let tables = choose(fabric, demand, &lanes.closure, engine)?;
+    let tables = choose(fabric, demand, &lanes.closure, kept, engine)?;
     Ok(tables.with_lanes(Some(Arc::clone(&lanes.map))))
 }
 

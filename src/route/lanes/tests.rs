@@ -29,7 +29,7 @@ fn judge(fabric: &Fabric, tables: &Tables, others: &[Tables], vls: u64) -> Verdi
 /// Everything that is promised holds of tables for three demands, in any mixture.
 fn check(fabric: &Fabric, vls: u64) -> Way {
     let found = fabric_lanes(fabric, budget(vls));
-    let tables = |demand: &Demand| safe_tables(fabric, demand, &found.lanes, "balanced").unwrap();
+    let tables = |demand: &Demand| safe_tables(fabric, demand, &found.lanes, None, "balanced").unwrap();
     let others = [tables(&job(fabric, 1)), tables(&job(fabric, 2))];
     let all = tables(&Demand::oblivious());
     let verdict = judge(fabric, &all, &others, vls);
@@ -84,7 +84,7 @@ fn damaged_fabrics_are_as_safe() {
 fn tables_outside_the_closure_or_without_the_map_are_not_safe() {
     let fabric = generate("torus:4x4,hosts=2").unwrap();
     let found = fabric_lanes(&fabric, budget(2));
-    let tables = safe_tables(&fabric, &Demand::oblivious(), &found.lanes, "balanced").unwrap();
+    let tables = safe_tables(&fabric, &Demand::oblivious(), &found.lanes, None, "balanced").unwrap();
     assert!(judge(&fabric, &tables, &[], 2).accepted);
     assert!(!judge(&fabric, &tables.clone().with_lanes(None), &[], 2).accepted);
     let shortest = engine("minhop", &EngineOptions::default()).unwrap();
@@ -176,10 +176,10 @@ fn lanes_are_mended_after_each_loss() {
             replaced += mended.replaced;
             new += usize::from(mended.is_new);
             let before = [Demand::oblivious(), job(&fabric, 3)].map(|demand| {
-                let tables = safe_tables(&fabric, &demand, &lanes, "before").unwrap();
+                let tables = safe_tables(&fabric, &demand, &lanes, None, "before").unwrap();
                 left_of(&tables, &fabric, &after).with_lanes(Some(Arc::clone(&mended.lanes.map)))
             });
-            let now = safe_tables(&after, &job(&after, 4), &mended.lanes, "now").unwrap();
+            let now = safe_tables(&after, &job(&after, 4), &mended.lanes, None, "now").unwrap();
             let others: &[Tables] = if mended.replaced == 0 { &before } else { &[] };
             let verdict = judge(&after, &now, others, 8);
             assert!(verdict.accepted, "{spec} {round}: {:?}", verdict.findings);

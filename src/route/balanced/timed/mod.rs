@@ -21,7 +21,7 @@ use super::layers::Layers;
 use super::net::Net;
 use super::routing::Routing;
 use super::traffic::{Class, Traffic};
-use crate::model::{Demand, Fabric, LayerBudget, Tables};
+use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
 use crate::route::spread::Turn;
 
@@ -37,13 +37,19 @@ const SLACK: u16 = 1;
 const MOST_CARRIED: f32 = 7.0 / 6.0;
 
 impl Routing<'_> {
-    /// Moves routes to destinations in jobs that are not `settled`, inside the layers.
-    pub(super) fn save_time(&mut self, demand: &Demand, settled: &[bool]) {
+    /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
+    /// there is one.
+    pub(super) fn save_time(&mut self, demand: &Demand, settled: &[bool], closure: Option<&Closure>) {
         let (_, units) = exchange::units(demand, &self.home);
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
         let (before, most) = (self.rows.clone(), self.carried(&units) * MOST_CARRIED);
+        let mut reach = Reach::new(self.net);
         for slack in [SLACK, 0] {
-            let room = Room::Layered { reach: Reach::new(self.net, slack) };
+            reach.slack = slack;
+            let room = match closure {
+                Some(closure) => Room::Closed { closure, reach: &reach },
+                None => Room::Layered { reach: &reach },
+            };
             self.polish(&units, &free, &room, &HEATS);
             if slack == 0 || self.carried(&units) <= most {
                 break;

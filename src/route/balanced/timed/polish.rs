@@ -5,6 +5,7 @@ use super::super::routing::Routing;
 use super::exchange::Unit;
 use super::meetings::Meetings;
 use crate::model::rng::Rng;
+use crate::model::{Closure, SwitchId};
 
 /// A move must be worth more: less is a rounding error.
 const LEAST_GAIN: f32 = 1e-4;
@@ -17,7 +18,9 @@ pub(super) enum Room<'a> {
         levels: &'a [u32],
     },
     /// Where some layer allows it.
-    Layered { reach: Reach },
+    Layered { reach: &'a Reach },
+    /// Inside a closure, whose next hops lead in no circle.
+    Closed { closure: &'a Closure, reach: &'a Reach },
 }
 
 /// How long routes may become.
@@ -26,15 +29,15 @@ pub(super) struct Reach {
     /// Hops between each two switches.
     hops: Vec<u8>,
     /// Hops beyond the shortest.
-    slack: u16,
+    pub(super) slack: u16,
 }
 
 impl Reach {
     /// O(switches × channels).
-    pub(super) fn new(net: &Net, slack: u16) -> Self {
+    pub(super) fn new(net: &Net) -> Self {
         let switches = net.switches();
         let from = |s| net.hops_from([s]).into_iter().map(|h| h.min(255) as u8).collect::<Vec<u8>>();
-        Self { switches, hops: (0..switches).flat_map(from).collect(), slack }
+        Self { switches, hops: (0..switches).flat_map(from).collect(), slack: 0 }
     }
 
     fn allows(&self, v: usize, home: usize, now: u16, hops: u16) -> bool {
@@ -62,6 +65,10 @@ impl Room<'_> {
                 search.hops[u] < search.hops[v] && levels[u] == levels[was]
             }
             Room::Layered { reach } => reach.allows(v, home, search.hops[v], search.hops[u]),
+            Room::Closed { closure, reach } => {
+                closure.allows(SwitchId::at(v), SwitchId::at(home), usize::from(slot))
+                    && reach.allows(v, home, search.hops[v], search.hops[u])
+            }
         }
     }
 }

@@ -1,0 +1,185 @@
+//! `balanced` inside the lanes of a fabric: for time, epoch after epoch, and never outside the closure.
+
+use std::sync::Arc;
+
+use sarouter::lab::generate::generate;
+use sarouter::measure::{Time, slowdowns};
+use sarouter::model::rng::Rng;
+use sarouter::model::{
+    Demand, DestId, Fabric, FabricLanes, Group, LayerBudget, PortPeer, Promise, SwitchId, Tables, TerminalId,
+};
+use sarouter::route::lanes::{fabric_lanes, is_inside, safe_tables};
+use sarouter::route::{EngineOptions, engine};
+use sarouter::verify::{Beside, Checks, judge_beside};
+
+const SPECS: [&str; 5] = [
+    "torus:4x4,hosts=3",
+    "dragonfly:4,2,2,9",
+    "random:16,60,48,seed=3",
+    "hyperx:4x4,hosts=3",
+    "kautz:3,3,hosts=2",
+];
+
+fn budget() -> LayerBudget {
+    LayerBudget::new(8).unwrap()
+}
+
+fn lanes(fabric: &Fabric) -> Arc<FabricLanes> {
+    Arc::new(fabric_lanes(fabric, budget()).lanes)
+}
+
+fn route(
+    fabric: &Fabric,
+    lanes: &Arc<FabricLanes>,
+    demand: &Demand,
+    before: Option<(&Tables, &Demand)>,
+) -> Tables {
+    let options = EngineOptions {
+        lanes: Some(Arc::clone(lanes)),
+        previous: before.map(|(tables, _)| Arc::new(tables.clone())),
+        served: before.map(|(_, demand)| demand.clone()),
+        ..EngineOptions::default()
+    };
+    engine("balanced", &options).unwrap().route(fabric, demand, budget()).unwrap()
+}
+
+/// Jobs on all hosts, of 5 to 14 each.
+fn jobs(fabric: &Fabric, seed: u64) -> Vec<Group> {
+    let mut rng = Rng::new(seed);
+    let mut hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    rng.shuffle(&mut hosts);
+    let mut groups = Vec::new();
+    while hosts.len() > 1 {
+        let mut own = hosts.split_off(hosts.len().saturating_sub(5 + rng.below(10)));
+        own.sort_unstable();
+        groups.extend((own.len() > 1).then(|| Group::new(own)));
+    }
+    groups
+}
+
+fn demand(groups: &[Group]) -> Demand {
+    Demand::new(groups.to_vec(), Vec::new())
+}
+
+/// Read from the ports, apart from what the engine asks.
+fn outside(fabric: &Fabric, lanes: &FabricLanes, tables: &Tables) -> Vec<(SwitchId, DestId)> {
+    let mut found = Vec::new();
+    for d in fabric.dest_ids() {
+        for s in fabric.switch_ids().filter(|s| *s != fabric.home(d)) {
+            let Some(PortPeer::Channel(c)) = fabric.peer(s, tables.port(s, d).unwrap()) else {
+                panic!("{s:?} leads to no switch")
+            };
+            let slot = fabric.out(s).iter().position(|own| *own == c).unwrap();
+            if !lanes.closure.allows(s, fabric.home(d), slot) {
+                found.push((s, d));
+            }
+        }
+    }
+    found
+}
+
+fn is_safe(fabric: &Fabric, tables: &Tables, before: &[Tables]) -> bool {
+    let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
+    let beside = Beside { since: before, mixed: before };
+    judge_beside(fabric, std::slice::from_ref(tables), budget(), checks, beside).accepted
+}
+
+/// Jobs end and start: each epoch is inside the closure, and safe beside the one before.
+#[test]
+fn every_epoch_is_inside_the_closure() {
+    for spec in SPECS {
+        let fabric = generate(spec).unwrap();
+        let lanes = lanes(&fabric);
+        let mut running = jobs(&fabric, 1);
+        let mut served = demand(&running);
+        let mut tables = route(&fabric, &lanes, &served, None);
+        assert_eq!(outside(&fabric, &lanes, &tables), []);
+        let mut moved = 0;
+        for epoch in 0..6 {
+            // Two jobs give their nodes to two others, mixed.
+            let mut nodes: Vec<TerminalId> = running.drain(..2).flat_map(|g| g.ranks).collect();
+            Rng::new(epoch).shuffle(&mut nodes);
+            let half = nodes.len() / 2;
+            let new = [&nodes[..half], &nodes[half..]].map(|n| {
+                let mut own = n.to_vec();
+                own.sort_unstable();
+                Group::new(own)
+            });
+            running.extend(new);
+            let next = demand(&running);
+            let now = route(&fabric, &lanes, &next, Some((&tables, &served)));
+            assert_eq!(outside(&fabric, &lanes, &now), [], "{spec}, epoch {epoch}");
+            assert!(is_safe(&fabric, &now, std::slice::from_ref(&tables)), "{spec}, epoch {epoch}");
+            moved += usize::from(now != tables);
+            (tables, served) = (now, next);
+        }
+        // A full dragonfly with one cable between any two groups has one way from each switch to each home.
+        let switches = fabric.switches().len();
+        let has_choice = lanes.closure.len() > switches * (switches - 1);
+        assert_eq!(moved > 0, has_choice, "{spec}: new jobs get routes of their own");
+    }
+}
+
+/// Jobs that go on keep their trees, the end of one moves nothing, and what is served stays as it is.
+#[test]
+fn running_jobs_keep_their_trees() {
+    for spec in SPECS {
+        let fabric = generate(spec).unwrap();
+        let lanes = lanes(&fabric);
+        let all = jobs(&fabric, 2);
+        let before = demand(&all[1..]);
+        let old = route(&fabric, &lanes, &before, None);
+        assert_eq!(route(&fabric, &lanes, &before, Some((&old, &before))), old, "{spec}: nothing is due");
+        for fewer in [demand(&all[2..]), Demand::oblivious()] {
+            assert_eq!(route(&fabric, &lanes, &fewer, Some((&old, &before))), old, "{spec}: jobs ended");
+        }
+        let new = route(&fabric, &lanes, &demand(&all), Some((&old, &before)));
+        for d in all[1..].iter().flat_map(|g| &g.terminals).map(|t| fabric.dest_of_terminal(*t)) {
+            assert_eq!(old.ports_to(d), new.ports_to(d), "{spec}");
+        }
+    }
+}
+
+/// Fresh tables are predicted no worse than those for no jobs, and mostly better.
+#[test]
+fn jobs_are_never_slower_than_without_being_known() {
+    let mut gained = 0;
+    for spec in SPECS {
+        let fabric = generate(spec).unwrap();
+        let lanes = lanes(&fabric);
+        let wanted = demand(&jobs(&fabric, 3));
+        let time = |tables: &Tables| Time::of(&slowdowns(&fabric, tables, &wanted)).slowdown_mean;
+        let told = time(&route(&fabric, &lanes, &wanted, None));
+        let untold = time(&route(&fabric, &lanes, &Demand::oblivious(), None));
+        let counts = time(&safe_tables(&fabric, &wanted, &lanes, None, "counts").unwrap());
+        println!("{spec}: {told} {untold} {counts}");
+        assert!(told <= untold, "{spec}: {told}, {untold}");
+        gained += usize::from(told < 0.97 * untold.min(counts));
+    }
+    assert!(gained >= 4, "{gained} of {} gained", SPECS.len());
+}
+
+/// A next hop outside the closure in the tables in force: the tree is not kept, though its job goes on.
+#[test]
+fn a_tree_outside_the_closure_does_not_stay() {
+    let fabric = generate("torus:4x4,hosts=3").unwrap();
+    let lanes = lanes(&fabric);
+    let wanted = demand(&jobs(&fabric, 4));
+    let good = route(&fabric, &lanes, &wanted, None);
+    let d = fabric.dest_of_terminal(wanted.groups[0].ranks[0]);
+    let home = fabric.home(d);
+    let (s, port) = fabric
+        .switch_ids()
+        .filter(|s| *s != home)
+        .find_map(|s| {
+            let banned = (0..fabric.out(s).len()).find(|slot| !lanes.closure.allows(s, home, *slot))?;
+            Some((s, fabric.channel(fabric.out(s)[banned]).from_port))
+        })
+        .unwrap();
+    let at = d.index() * fabric.switches().len() + s.index();
+    let bad = good.clone().edited(|ports, _| ports[at] = port.get());
+    assert!(is_inside(&fabric, &lanes.closure, &good, d) && !is_inside(&fabric, &lanes.closure, &bad, d));
+    assert_eq!(outside(&fabric, &lanes, &bad), [(s, d)]);
+    let mended = route(&fabric, &lanes, &wanted, Some((&bad, &wanted)));
+    assert_eq!(outside(&fabric, &lanes, &mended), []);
+}
