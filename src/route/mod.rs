@@ -136,7 +136,7 @@ pub fn serves_jobs(name: &str) -> bool {
 
 /// Whether the engine of that name routes inside [`EngineOptions::lanes`].
 pub fn reads_lanes(name: &str) -> bool {
-    name == "balanced"
+    name.starts_with("balanced")
 }
 
 /// What the engine of that name is asked to prove unless settings say otherwise: with lanes everything, on
