@@ -46,7 +46,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             && self.links.iter().all(|l| l.doing == 0)
     }
 
-    fn flits(&self, list: List) -> u32 {
+    /// Flits of the packets in a list.
+    pub(super) fn flits(&self, list: List) -> u32 {
         let (mut p, mut sum) = (list.head, 0);
         while p != NONE {
             sum += u32::from(self.packets[p as usize].header.flits);
