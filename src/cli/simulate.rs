@@ -1,5 +1,8 @@
 //! `sarouter simulate`: traffic on a fabric with a routing.
 
+mod changes;
+mod text;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,10 +20,9 @@ use crate::lab::simulate::traffic::jobs::Jobs;
 use crate::lab::simulate::traffic::open::Destinations;
 use crate::lab::simulate::traffic::ping::{Ping, Rounds};
 use crate::lab::simulate::traffic::script::Script;
-use crate::lab::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, TableRouter};
+use crate::lab::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter};
 use crate::model::{Fabric, JobId, Pattern, Tables};
 use crate::observe::{jobs as job_files, torus_toml};
-use crate::report::align;
 use crate::report::cost::cpu_seconds;
 use crate::route::EngineOptions;
 
@@ -30,13 +32,15 @@ use crate::route::EngineOptions;
   sarouter simulate --fabric fattree:10x18,5 --engine balanced --jobs jobs.txt --traffic shift
   sarouter simulate --fabric random:720,5040,6120 --engine polarized --hardware phits \\
       --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
+  sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --load 0.9 --changes 1000
 
 Traffic: exchanges of jobs (shift, linear, random, alltoall: all to all in several orders; ring,
 double-tree, doubling, halving, bruck, binomial, halo2d, halo3d, halo:AxBxC, groups:G, permutations),
 uniform, server-permutation, switch-permutation, transpose, neighbor, tornado, grid-transpose,
 grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
 given, or its own: --traffic shift,17=tornado. Without --load patterns run once, message by message;
-with it (or uniform) they run without end. The exit status is 1 after a deadlock.")]
+with it (or uniform) they run without end. With --changes, tables change while packets fly. The exit
+status is 1 after a deadlock, or if a change lost something.")]
 pub struct Args {
     #[command(flatten)]
     pub source: Source,
@@ -82,6 +86,8 @@ pub struct Args {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    changes: changes::ChangesArgs,
 }
 
 /// `8192`, `64KiB`, `1MiB`.
@@ -205,6 +211,9 @@ impl Case {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    if is_torus(&args.source.fabric) && args.changes.is_asked() {
+        return Err("--changes: the routes of a direct torus do not change while packets fly".into());
+    }
     if is_torus(&args.source.fabric) {
         return on_torus(&args, context);
     }
@@ -213,6 +222,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let jobs =
         args.source.jobs.as_ref().map(|source| placed(&args.source, &fabric_input, source)).transpose()?;
     let case = Case::new(&args, &net, jobs)?;
+    if args.changes.is_asked() {
+        let clock = Clock::new();
+        let outcomes = changes::run(&args, &case, &fabric_input, &net)?;
+        return show(&args, &case, &args.engine, (outcomes, json!({})), clock, context);
+    }
     if ADAPTIVE.contains(&args.engine.as_str()) && args.tables.is_none() {
         let far = Distances::new(&net)?;
         let router = args
@@ -289,17 +303,40 @@ fn simulate(
     engine: &str,
     context: &Context,
 ) -> Result<Answer, Failure> {
-    let (wall, cpu) = (Instant::now(), cpu_seconds());
-    let (outcomes, more) = outcomes(args, case, net, router)?;
+    let clock = Clock::new();
+    let outcomes = outcomes(args, case, net, router)?;
+    show(args, case, engine, outcomes, clock, context)
+}
+
+/// When work began.
+struct Clock {
+    wall: Instant,
+    cpu: f64,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self { wall: Instant::now(), cpu: cpu_seconds() }
+    }
+}
+
+fn show(
+    args: &Args,
+    case: &Case,
+    engine: &str,
+    (outcomes, more): (Vec<Outcome>, Value),
+    clock: Clock,
+    context: &Context,
+) -> Result<Answer, Failure> {
     let hops: u64 = outcomes.iter().map(|o| o.packet_hops).sum();
     tracing::info!(
         "{:.2} s CPU, {:.2} s, {:.2} million packet-hops",
-        cpu_seconds() - cpu,
-        wall.elapsed().as_secs_f64(),
+        cpu_seconds() - clock.cpu,
+        clock.wall.elapsed().as_secs_f64(),
         hops as f64 / 1e6
     );
     match context.format {
-        Format::Text => print!("{}", text(&outcomes, &more)),
+        Format::Text => print!("{}", text::of(&outcomes, &more)),
         Format::Json => {
             let mut value = json!({"fabric": args.source.fabric, "engine": engine, "traffic": args.traffic,
                 "seed": args.seed, "settings": case.settings, "runs": outcomes});
@@ -309,8 +346,7 @@ fn simulate(
             println!("{}", serde_json::to_string_pretty(&value)?);
         }
     }
-    let stuck = outcomes.iter().any(|o| o.ended == Ended::Deadlock);
-    Ok(if stuck { Answer::No } else { Answer::Yes })
+    Ok(if outcomes.iter().all(changes::is_whole) { Answer::Yes } else { Answer::No })
 }
 
 fn outcomes(
@@ -340,6 +376,22 @@ fn outcomes(
     Ok((vec![outcome], json!({"jobs": rows})))
 }
 
+/// Who takes part in traffic without end.
+fn members(case: &Case) -> Result<&[u32], Failure> {
+    match case.jobs.as_slice() {
+        [(_, members)] => Ok(members),
+        _ => Err("traffic without end runs on all hosts or in one job".into()),
+    }
+}
+
+/// Offered loads, one run for each; `None` for as much as possible.
+fn shares(args: &Args) -> Result<Vec<Option<f64>>, Failure> {
+    if let Some(bad) = args.load.iter().find(|l| !(**l > 0.0 && **l <= 1.0)) {
+        return Err(format!("--load {bad}: above 0 and at most 1").into());
+    }
+    Ok(if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() })
+}
+
 fn loads(
     args: &Args,
     case: &Case,
@@ -347,10 +399,7 @@ fn loads(
     router: &AnyRouter<'_>,
 ) -> Result<(Vec<Outcome>, Value), Failure> {
     use rayon::prelude::*;
-    if case.jobs.len() != 1 {
-        return Err("traffic without end runs on all hosts or in one job".into());
-    }
-    let members = case.jobs[0].1.clone();
+    let members = members(case)?.to_vec();
     let destinations = match case.default {
         Kind::OneToOne(pattern) => Destinations::Fixed(pattern.destinations(net, &members, args.seed)?),
         Kind::Uniform => Destinations::Uniform,
@@ -360,11 +409,7 @@ fn loads(
         (Some(warm_up_ns), Some(measure_ns)) => Windows::Given { warm_up_ns, measure_ns },
         _ => Windows::UntilSteady { most_ns: args.most },
     };
-    let shares: Vec<Option<f64>> =
-        if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
-    if let Some(bad) = args.load.iter().find(|l| !(**l > 0.0 && **l <= 1.0)) {
-        return Err(format!("--load {bad}: above 0 and at most 1").into());
-    }
+    let shares = shares(args)?;
     let bytes = case.bytes.unwrap_or(case.settings.mtu);
     let one = |offered: &Option<f64>| {
         let (members, destinations, offered) = (members.clone(), destinations.clone(), *offered);
@@ -400,52 +445,6 @@ fn ping(
     let sent = f64::from(what.messages) * f64::from(bytes);
     let bandwidths: Vec<f64> = means.iter().rev().map(|ns| sent / ns).collect();
     Ok((vec![outcome], json!({"pairs": pairs.len(), "latency_ns": means, "bandwidth": bandwidths})))
-}
-
-fn text(outcomes: &[Outcome], more: &Value) -> String {
-    let head = ["offered", "accepted", "worst", "best", "Gbyte/s", "latency µs", "99 % µs", "hops", "ended"];
-    let mut lines = vec![head.map(String::from).to_vec()];
-    let share = |v: Option<f64>| v.map_or("-".to_string(), |v| format!("{v:.3}"));
-    for o in outcomes {
-        let s = o.steady;
-        lines.push(vec![
-            share(s.and_then(|s| s.offered)),
-            share(s.map(|s| s.accepted)),
-            share(s.map(|s| s.quartiles[0])),
-            share(s.map(|s| s.quartiles[4])),
-            format!("{:.2}", o.throughput),
-            format!("{:.3}", o.latency_mean_ns / 1000.0),
-            format!("{:.3}", o.latency_p99_ns / 1000.0),
-            format!("{:.2}", o.mean_hops),
-            format!("{:?} after {:.1} µs", o.ended, o.time_ns / 1000.0),
-        ]);
-    }
-    let mut text = align(&lines);
-    for job in more["jobs"].as_array().into_iter().flatten().filter(|j| !j["id"].is_null()) {
-        let ms = job["finished_ns"].as_f64().map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));
-        text += &format!("job {} on {} terminals: finished after {ms}\n", job["id"], job["terminals"]);
-    }
-    for (what, unit) in [("latency_ns", "ns"), ("bandwidth", "Gbyte/s")] {
-        let values: Vec<f64> =
-            more[what].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-        if let Some(last) = values.last() {
-            let at = |share: f64| values[((values.len() - 1) as f64 * share) as usize];
-            text += &format!(
-                "{what}: 0 % {:.2}, 25 % {:.2}, 50 % {:.2}, 75 % {:.2}, 100 % {last:.2} {unit}\n",
-                at(0.0),
-                at(0.25),
-                at(0.5),
-                at(0.75)
-            );
-        }
-    }
-    for w in outcomes.iter().flat_map(|o| &o.deadlock) {
-        text += &format!(
-            "  {} packets behind one from terminal {} to {}: on {} layer {}, want {} layer {}\n",
-            w.wait.packets, w.wait.src, w.wait.dst, w.channel, w.wait.lane, w.wanted, w.wait.wants_lane
-        );
-    }
-    text
 }
 
 /// Everything a study needs of one fabric and its tables: full shift throughput in Gbyte/s, or the deadlock.

@@ -8,6 +8,7 @@ mod architecture;
 mod balanced;
 mod caminos;
 mod cases;
+mod changes;
 mod cli_fabric;
 mod commands;
 mod config;

@@ -26,6 +26,8 @@ pub struct Header {
     pub hops: u8,
     /// The lane it is on.
     pub lane: u8,
+    /// Service level that its sender chose; only some routings look at it.
+    pub sl: u8,
     /// Its size.
     pub flits: u16,
 }
@@ -53,6 +55,8 @@ impl Hop {
 /// A routing. The simulator calls it once per packet at its terminal and once per switch; it
 /// must lead every packet to its terminal.
 pub trait Router: Sync {
+    /// Whether a switch may have no way for a packet, which is then lost: [`Router::hop`] says [`NO_LINK`].
+    const LOSES: bool = false;
     /// Lanes it uses, 1 to 16.
     fn lanes(&self) -> u8;
     /// Whether decisions depend on what is in the buffers: then waiting packets may choose anew.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::changes::Changes;
 use super::deadlock::Wait;
 use super::engine::{Ended, Simulator};
 use super::net::Net;
@@ -43,6 +44,9 @@ pub struct Outcome {
     /// Only for traffic without end: see [`Steady`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
+    /// Only where tables changed: see [`Changes`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
     /// The circle of waiting packets, after a deadlock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deadlock: Vec<Waiting>,
@@ -74,6 +78,19 @@ pub struct Steady {
     pub reached: bool,
     /// Length of what was simulated before the measuring window.
     pub warm_up_ns: f64,
+}
+
+/// What rates are measured by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measured {
+    /// Tick at which measuring began.
+    pub(super) from: u64,
+    /// Payload per tick of a cable that never pauses.
+    pub(super) full: f64,
+    /// Offered load, if it was limited.
+    pub(super) offered: Option<f64>,
+    /// Whether the run became steady.
+    pub(super) reached: bool,
 }
 
 /// How long to simulate traffic without end.
@@ -125,11 +142,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let busiest = self.links[..self.net.channels()].iter().map(|l| l.busy).max().unwrap_or(0);
         let longest = stats.hops.iter().rposition(|n| *n > 0).map_or(0, |h| h + 1);
         let circle = if ended == Ended::Deadlock { self.wait_cycle() } else { Vec::new() };
-        let name = |wait: Wait| Waiting {
-            channel: self.net.link_name(wait.link),
-            wanted: self.net.link_name(wait.wants),
-            wait,
-        };
         Outcome {
             ended,
             time_ns: time,
@@ -144,8 +156,38 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             hops: stats.hops[..longest].to_vec(),
             busiest_channel: busiest as f64 / self.now().max(1) as f64,
             steady: None,
-            deadlock: circle.into_iter().map(name).collect(),
+            changes: None,
+            deadlock: self.named(circle),
         }
+    }
+
+    /// With names of links.
+    pub(super) fn named(&self, circle: Vec<Wait>) -> Vec<Waiting> {
+        let name = |wait: Wait| Waiting {
+            channel: self.net.link_name(wait.link),
+            wanted: self.net.link_name(wait.wants),
+            wait,
+        };
+        circle.into_iter().map(name).collect()
+    }
+
+    /// The outcome until now of traffic without end.
+    pub(super) fn measured(&self, ended: Ended, members: &[u32], what: Measured) -> Outcome {
+        let measured = self.now().saturating_sub(what.from).max(1);
+        let mut outcome = self.outcome(ended, measured);
+        let accepted = |t: &u32| self.stats.accepted_from[*t as usize] as f64 / measured as f64 / what.full;
+        let mut shares: Vec<f64> = members.iter().map(accepted).collect();
+        shares.sort_by(f64::total_cmp);
+        let n = shares.len();
+        let quartile = |q: usize| shares.get(q * n.saturating_sub(1) / 4).copied().unwrap_or(0.0);
+        outcome.steady = Some(Steady {
+            offered: what.offered,
+            accepted: shares.iter().sum::<f64>() / n.max(1) as f64,
+            quartiles: [0, 1, 2, 3, 4].map(quartile),
+            reached: what.reached,
+            warm_up_ns: self.settings.nanoseconds(what.from),
+        });
+        outcome
     }
 
     fn run_out(&mut self) -> Outcome {
@@ -214,9 +256,7 @@ pub fn load<R: Router>(
     load: &Load,
     seed: u64,
 ) -> Result<Outcome, String> {
-    let packets = load.bytes.div_ceil(settings.mtu).max(1);
-    let per_message =
-        f64::from(settings.ticks_at(settings.mtu.min(load.bytes), settings.link_rate)) * f64::from(packets);
+    let per_message = per_message(&settings, load.bytes);
     let gap = load.offered.map_or(0.0, |share| per_message / share.max(1e-9));
     let (members, to) = (&load.members, load.destinations.clone());
     let open = Open::new(members, net.terminals(), to, load.bytes, gap, settings.source_queue, seed);
@@ -225,30 +265,23 @@ pub fn load<R: Router>(
         Windows::Given { warm_up_ns, measure_ns } => given(&mut simulator, warm_up_ns, measure_ns),
         Windows::UntilSteady { most_ns } => until_steady(&mut simulator, members, most_ns),
     };
-    let measured = simulator.now().saturating_sub(from).max(1);
-    let mut outcome = simulator.outcome(ended, measured);
     let full = f64::from(load.bytes) / per_message;
-    let mut shares: Vec<f64> = members
-        .iter()
-        .map(|t| simulator.stats.accepted_from[*t as usize] as f64 / measured as f64 / full)
-        .collect();
-    shares.sort_by(f64::total_cmp);
-    let n = shares.len();
-    outcome.steady = Some(Steady {
-        offered: load.offered,
-        accepted: shares.iter().sum::<f64>() / n.max(1) as f64,
-        quartiles: [0, 1, 2, 3, 4].map(|q| shares.get(q * n.saturating_sub(1) / 4).copied().unwrap_or(0.0)),
-        reached,
-        warm_up_ns: settings.nanoseconds(from),
-    });
+    let measured = Measured { from, full, offered: load.offered, reached };
+    let mut outcome = simulator.measured(ended, members, measured);
     if load.drain && outcome.ended != Ended::Deadlock {
         simulator.stop();
         if simulator.run(u64::MAX) == Ended::Deadlock {
             outcome.ended = Ended::Deadlock;
-            outcome.deadlock = simulator.outcome(Ended::Deadlock, measured).deadlock;
+            outcome.deadlock = simulator.named(simulator.wait_cycle());
         }
     }
     Ok(outcome)
+}
+
+/// Ticks that a message with that much payload takes on a cable.
+pub(super) fn per_message(settings: &Settings, bytes: u32) -> f64 {
+    let packets = bytes.div_ceil(settings.mtu).max(1);
+    f64::from(settings.ticks_at(settings.mtu.min(bytes), settings.link_rate)) * f64::from(packets)
 }
 
 fn given<R: Router, T: Traffic>(

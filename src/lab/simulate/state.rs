@@ -67,6 +67,18 @@ pub(super) fn is_full(doing: u32, parallel: u32) -> bool {
     }
 }
 
+/// The lanes in `mask`, in turn from `from`.
+#[inline(always)]
+pub(super) fn in_turn(mask: u16, from: u8) -> impl Iterator<Item = u8> {
+    let mut left = mask.rotate_right(u32::from(from) & 15);
+    std::iter::from_fn(move || {
+        let lane = (left.trailing_zeros() as u8 + from) & 15;
+        let some = left != 0;
+        left &= left.wrapping_sub(1);
+        some.then_some(lane)
+    })
+}
+
 /// One lane of one link at its sender. Indexed `link * lanes + lane`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Out {

@@ -3,8 +3,9 @@
 //! What is on the way of every packet is inlined by order: the calls cost a seventh of all instructions.
 
 use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
+use super::net::NO_LINK;
 use super::router::{Hop, Router};
-use super::state::{FILLING, Link, NONE, Packet, SENDING, Space, is_filling, is_full, view};
+use super::state::{FILLING, Link, NONE, Packet, SENDING, Space, in_turn, is_filling, is_full, view};
 use super::traffic::Traffic;
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
@@ -124,6 +125,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let at = self.links[(q >> self.shift) as usize].to;
         let packet = &mut self.packets[p as usize];
         let hop = self.router.hop(at, &packet.header, &view!(self), &mut self.rng);
+        if R::LOSES && hop.link == NO_LINK {
+            return self.discard(q);
+        }
         packet.take_hop(hop);
         let need = u32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;
@@ -280,7 +284,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let packet = &mut self.packets[p as usize];
         let next = std::mem::replace(&mut packet.next, NONE);
         let hop = packet.hop();
-        packet.header.hops += u8::from(hop.link < self.channels);
+        // Where tables change, a packet may go round for a while.
+        packet.header.hops = packet.header.hops.saturating_add(u8::from(hop.link < self.channels));
         self.router.taken(&mut packet.header, hop);
         packet.header.lane = hop.lane;
         self.ins[q as usize].head = next;
@@ -484,16 +489,4 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         self.wheel.at(end, SENT, link, sent);
     }
-}
-
-/// The lanes in `mask`, in turn from `from`.
-#[inline(always)]
-pub(super) fn in_turn(mask: u16, from: u8) -> impl Iterator<Item = u8> {
-    let mut left = mask.rotate_right(u32::from(from) & 15);
-    std::iter::from_fn(move || {
-        let lane = (left.trailing_zeros() as u8 + from) & 15;
-        let some = left != 0;
-        left &= left.wrapping_sub(1);
-        some.then_some(lane)
-    })
 }

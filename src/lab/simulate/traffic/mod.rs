@@ -1,5 +1,6 @@
 //! Who sends what to whom, and when: [`Traffic`] and its patterns.
 
+pub mod calls;
 pub mod jobs;
 pub mod open;
 pub mod ping;
@@ -52,6 +53,13 @@ pub trait Traffic {
     fn next(&mut self, host: u32, now: u64) -> Next;
     /// A packet was consumed; terminals pushed to `wake` are asked again.
     fn delivered(&mut self, _delivery: &Delivery, _now: u64, _wake: &mut Vec<u32>) {}
+    /// A packet was lost.
+    fn lost(&mut self, _delivery: &Delivery) {}
+    /// Service level of a message, for routings that do not choose it themselves.
+    #[inline]
+    fn sl(&self, _message: &Message) -> u8 {
+        0
+    }
 }
 
 impl<T: Traffic + ?Sized> Traffic for Box<T> {
@@ -60,5 +68,11 @@ impl<T: Traffic + ?Sized> Traffic for Box<T> {
     }
     fn delivered(&mut self, delivery: &Delivery, now: u64, wake: &mut Vec<u32>) {
         (**self).delivered(delivery, now, wake);
+    }
+    fn lost(&mut self, delivery: &Delivery) {
+        (**self).lost(delivery);
+    }
+    fn sl(&self, message: &Message) -> u8 {
+        (**self).sl(message)
     }
 }

@@ -48,7 +48,7 @@ impl Open {
 }
 
 /// An exponentially distributed time.
-fn exponential(rng: &mut Rng, mean: f64) -> f64 {
+pub(super) fn exponential(rng: &mut Rng, mean: f64) -> f64 {
     -mean * (1.0 - rng.unit()).ln()
 }
 

@@ -1,0 +1,164 @@
+//! `sarouter simulate --changes`: tables that change while packets fly.
+
+use std::sync::Arc;
+
+use super::{Args, Case, Failure, Kind};
+use crate::cli::input::Input;
+use crate::lab::board::mix;
+use crate::lab::simulate::changes::{self, Changes, Plan};
+use crate::lab::simulate::run::Outcome;
+use crate::lab::simulate::traffic::open::Destinations;
+use crate::lab::simulate::{Ended, Net};
+use crate::model::{Demand, FabricLanes, Promise, Tables};
+use crate::route::lanes::fabric_lanes;
+use crate::route::{EngineOptions, engine, serves_jobs};
+
+/// Sizes of the jobs for which each epoch is routed.
+const SIZES: [usize; 4] = [8, 16, 32, 64];
+
+/// Arguments that only changes have.
+#[derive(Debug, clap::Args)]
+pub struct ChangesArgs {
+    /// Change the tables so many times while packets fly: each time for other jobs, switch by switch in random
+    /// order; hosts keep their connections, and the SL of each
+    #[arg(long, value_name = "N", conflicts_with_all = ["tables", "warm_up", "measure"])]
+    changes: Option<u32>,
+    /// Nanoseconds from one change to the next; switches change during all of it
+    #[arg(long, value_name = "NS", default_value_t = 20_000.0, requires = "changes")]
+    every: f64,
+    /// Share of hosts whose programs do not ask which SL to use: half of them send on SL 0, half on one that
+    /// they drew themselves
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, requires = "changes")]
+    untold: f64,
+    /// Share of messages that are answered, on the SL of the caller
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "changes")]
+    answers: f64,
+    /// What tables are routed for: any+mixed (the default of the service: lanes that no program has to know,
+    /// and next hops that may be mixed) or told (free layers, VL = SL: what may deadlock here)
+    #[arg(long, value_name = "PROMISE", default_value = "any+mixed", requires = "changes")]
+    promise: Promise,
+}
+
+impl ChangesArgs {
+    /// Whether tables are to change.
+    pub fn is_asked(&self) -> bool {
+        self.changes.is_some()
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        for (name, share) in [("untold", self.untold), ("answers", self.answers)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(format!("--{name} {share}: 0 to 1").into());
+            }
+        }
+        if !(self.every.is_finite() && self.every > 0.0) {
+            return Err(format!("--every {}: above 0", self.every).into());
+        }
+        Ok(())
+    }
+}
+
+/// One run for each load.
+pub fn run(args: &Args, case: &Case, input: &Input, net: &Net) -> Result<Vec<Outcome>, Failure> {
+    let own = &args.changes;
+    own.check()?;
+    if !serves_jobs(&args.engine) {
+        return Err(format!("--engine {}: its routes are the same for all jobs", args.engine).into());
+    }
+    if !own.promise.is_told_only() && args.engine != "balanced" {
+        return Err(format!("--promise {}: only balanced keeps it", own.promise).into());
+    }
+    let members = super::members(case)?;
+    let destinations = match case.default {
+        Kind::Uniform => Destinations::Uniform,
+        Kind::OneToOne(pattern) => Destinations::Fixed(pattern.destinations(net, members, args.seed)?),
+        _ => {
+            return Err("an exchange has an end: --changes needs traffic without one, such as uniform".into());
+        }
+    };
+    let found = args.source.in_pool(|| lanes(own.promise, input))?;
+    let runs = super::shares(args)?.into_iter().map(|offered| {
+        let plan = Plan {
+            changes: own.changes.unwrap_or(0),
+            every_ns: own.every,
+            members: members.to_vec(),
+            destinations: destinations.clone(),
+            bytes: case.bytes.unwrap_or(case.settings.mtu),
+            offered,
+            untold: own.untold,
+            answers: own.answers,
+            vls: input.budget,
+            seed: args.seed,
+        };
+        let mut epochs = Epochs::new(args, input, found.clone());
+        args.source.in_pool(|| changes::run(&input.fabric, net, case.settings, &plan, |n| epochs.next(n)))?
+    });
+    runs.collect()
+}
+
+/// The lanes that a promise needs, if the fabric is no tree.
+fn lanes(promise: Promise, input: &Input) -> Option<Arc<FabricLanes>> {
+    if promise.is_told_only() {
+        return None;
+    }
+    let found = fabric_lanes(&input.fabric, input.budget);
+    tracing::info!("lanes: {}", found.way);
+    found.needs_map().then(|| Arc::new(found.lanes))
+}
+
+/// The tables of one epoch after the other, each for a mix of jobs of its own, as the service computes them.
+struct Epochs<'a> {
+    args: &'a Args,
+    input: &'a Input,
+    options: EngineOptions,
+}
+
+impl<'a> Epochs<'a> {
+    fn new(args: &'a Args, input: &'a Input, lanes: Option<Arc<FabricLanes>>) -> Self {
+        let options = EngineOptions { promise: args.changes.promise, lanes, ..EngineOptions::default() };
+        Self { args, input, options }
+    }
+
+    fn next(&mut self, n: u32) -> Result<Tables, Failure> {
+        let fabric = &self.input.fabric;
+        let seed = self.args.seed.wrapping_mul(1 << 32).wrapping_add(n.into());
+        let demand = Demand::new(mix(fabric, seed, &SIZES), Vec::new());
+        let engine = engine(&self.args.engine, &self.options)?;
+        let tables = engine.route(fabric, &demand, self.input.budget)?;
+        if self.options.lanes.is_none() {
+            self.options.previous = Some(Arc::new(tables.clone()));
+            self.options.served = Some(demand);
+        }
+        Ok(tables)
+    }
+}
+
+/// Whether a run shows that nothing waits for ever and nothing is lost.
+pub fn is_whole(outcome: &Outcome) -> bool {
+    outcome.ended != Ended::Deadlock && outcome.changes.as_ref().is_none_or(Changes::is_whole)
+}
+
+/// What happened to connections, for people.
+pub fn text(outcome: &Outcome) -> String {
+    let Some(changes) = &outcome.changes else { return String::new() };
+    let c = &changes.counts;
+    let stuck = changes.deadlock_in.map_or(String::new(), |n| format!("deadlock during change {n}\n"));
+    format!(
+        "{} changes, {} forwarding and {} SL2VL entries\n{} connections: {} requests, {} answers; {} not \
+         arrived, {} packets lost, {} out of order\nmessages: {} on a told SL ({} on one of an earlier epoch), \
+         {} on SL 0, {} on an own SL\n{stuck}",
+        changes.made,
+        changes.entries,
+        changes.sl2vl_entries,
+        c.connections,
+        c.requests,
+        c.answers,
+        c.requests + c.answers - c.requests_arrived - c.answers_arrived,
+        c.lost,
+        c.out_of_order,
+        c.told,
+        c.on_old_sl,
+        c.on_sl_0,
+        c.on_own_sl,
+    )
+}

@@ -1,0 +1,55 @@
+//! What a run says to people.
+
+use serde_json::Value;
+
+use super::changes;
+use crate::lab::simulate::run::Outcome;
+use crate::report::align;
+
+/// A row for each run, and what more is known of jobs, pairs, changes and deadlocks.
+pub fn of(outcomes: &[Outcome], more: &Value) -> String {
+    let head = ["offered", "accepted", "worst", "best", "Gbyte/s", "latency µs", "99 % µs", "hops", "ended"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    let share = |v: Option<f64>| v.map_or("-".to_string(), |v| format!("{v:.3}"));
+    for o in outcomes {
+        let s = o.steady;
+        lines.push(vec![
+            share(s.and_then(|s| s.offered)),
+            share(s.map(|s| s.accepted)),
+            share(s.map(|s| s.quartiles[0])),
+            share(s.map(|s| s.quartiles[4])),
+            format!("{:.2}", o.throughput),
+            format!("{:.3}", o.latency_mean_ns / 1000.0),
+            format!("{:.3}", o.latency_p99_ns / 1000.0),
+            format!("{:.2}", o.mean_hops),
+            format!("{:?} after {:.1} µs", o.ended, o.time_ns / 1000.0),
+        ]);
+    }
+    let mut text = align(&lines);
+    for job in more["jobs"].as_array().into_iter().flatten().filter(|j| !j["id"].is_null()) {
+        let ms = job["finished_ns"].as_f64().map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));
+        text += &format!("job {} on {} terminals: finished after {ms}\n", job["id"], job["terminals"]);
+    }
+    for (what, unit) in [("latency_ns", "ns"), ("bandwidth", "Gbyte/s")] {
+        let values: Vec<f64> =
+            more[what].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        if let Some(last) = values.last() {
+            let at = |share: f64| values[((values.len() - 1) as f64 * share) as usize];
+            text += &format!(
+                "{what}: 0 % {:.2}, 25 % {:.2}, 50 % {:.2}, 75 % {:.2}, 100 % {last:.2} {unit}\n",
+                at(0.0),
+                at(0.25),
+                at(0.5),
+                at(0.75)
+            );
+        }
+    }
+    text.extend(outcomes.iter().map(changes::text));
+    for w in outcomes.iter().flat_map(|o| &o.deadlock) {
+        text += &format!(
+            "  {} packets behind one from terminal {} to {}: on {} layer {}, want {} layer {}\n",
+            w.wait.packets, w.wait.src, w.wait.dst, w.channel, w.wait.lane, w.wanted, w.wait.wants_lane
+        );
+    }
+    text
+}
