@@ -30,7 +30,7 @@ pub enum FabricSourceError {
         text: String,
     },
     /// A file of no kind that is known.
-    #[error("{}: neither ibnetdiscover output nor an ibsim .net file", path.display())]
+    #[error("{}: neither ibnetdiscover output nor an ibsim .net file, nor OpenSM's subnet.lst or ibdiagnet's db_csv", path.display())]
     UnknownKind {
         /// The file.
         path: PathBuf,
@@ -58,8 +58,21 @@ pub fn discover(source: &str) -> Result<Discovered, FabricSourceError> {
         std::io::ErrorKind::NotFound => FabricSourceError::Neither { text: source.to_string() },
         _ => FabricSourceError::Read { path: path.to_path_buf(), source: error },
     })?;
-    // Descriptions are bytes that anyone may set.
-    parse(path, &String::from_utf8_lossy(&bytes))
+    parse(path, &text(&bytes))
+}
+
+/// The text of a file. Descriptions are bytes that anyone may set, so what is no UTF-8 does not
+/// matter; UTF-16 is what a redirection on Windows writes, and has a mark.
+fn text(bytes: &[u8]) -> String {
+    let words = |bytes: &[u8], word: fn([u8; 2]) -> u16| -> String {
+        let words: Vec<u16> = bytes.chunks_exact(2).map(|pair| word([pair[0], pair[1]])).collect();
+        String::from_utf16_lossy(&words)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => words(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => words(rest, u16::from_be_bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 /// Reads a fabric from a text whose kind is recognised by content; `path` is for messages.

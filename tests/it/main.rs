@@ -17,6 +17,8 @@ mod doors;
 mod dump;
 mod engines;
 mod fabric_files;
+mod fabric_kinds;
+mod fabric_oddities;
 mod generated;
 mod grid;
 mod handoff;

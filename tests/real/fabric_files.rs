@@ -5,7 +5,7 @@ use std::path::Path;
 use sarouter::lab::generate::generate;
 use sarouter::observe::ibnetdiscover::parse;
 
-use crate::testbed::Testbed;
+use crate::testbed::{Testbed, await_some};
 
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
@@ -23,4 +23,17 @@ fn ibnetdiscover_on_ibsim_sees_the_fabric_that_was_written() {
         };
         assert_eq!(names(&seen.fabric), names(&fabric), "{spec}");
     }
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn opensms_list_of_cables_is_the_fabric_that_was_written() {
+    let fabric = generate("fattree:3x14,4").unwrap();
+    let bed = Testbed::fabric(&fabric, &[]);
+    let path = bed.path().join("opensm/opensm-subnet.lst");
+    // It is written bit by bit: a part is refused, or may be a smaller fabric.
+    await_some("OpenSM's list of cables", || {
+        let seen = parse(&path, &std::fs::read_to_string(&path).ok()?).ok()?;
+        (seen.fabric.fingerprint() == fabric.fingerprint()).then_some(())
+    });
 }

@@ -113,6 +113,45 @@ fn minimal_hop_engines_are_rejected_on_tori() {
     rejected(NUMBERED, "dor");
 }
 
+/// Four leaves and two spines as today's are: an aggregation node at each, and hosts of two adapters whose
+/// GUIDs are neighbours and those of their ports.
+fn modern_tree() -> Fabric {
+    let mut text = String::new();
+    let port = |far: &str, kind: &str, guid: u64, port: usize| format!("[{port}]\t\"{kind}-{guid:016x}\"{far}\n");
+    let mut adapters = String::new();
+    for s in 0..6u64 {
+        text += &format!("\nswitchguid=0x{0:x}({0:x})\nSwitch\t8 \"S-{0:016x}\" # \"S{s}\"\n", 0x9000 + s);
+        let attach = |text: &mut String, adapters: &mut String, guid: u64, at: usize, name: &str| {
+            *text += &port(&format!("[1]({guid:x})"), "H", guid, at);
+            *adapters += &format!("\ncaguid=0x{guid:x}\nCa\t1 \"H-{guid:016x}\" # \"{name}\"\n");
+            *adapters += &format!("[1]({guid:x}) \"S-{:016x}\"[{at}]\n", 0x9000 + s);
+        };
+        for i in 0..4 * u64::from(s < 4) {
+            let name = format!("n{} mlx5_{}", 1 + 2 * s + i / 2, i % 2);
+            attach(&mut text, &mut adapters, 0x1000 + 4 * s + i, 1 + i as usize, &name);
+        }
+        attach(&mut text, &mut adapters, 0x800 + s, 8, "Mellanox Technologies Aggregation Node");
+        for far in if s < 4 { 4..6 } else { 0..4 } {
+            text += &port(&format!("[{}]", 1 + s), "S", 0x9000 + far, 1 + far as usize);
+        }
+    }
+    let found = sarouter::observe::ibnetdiscover::parse(std::path::Path::new("modern"), &(text + &adapters));
+    found.unwrap().fabric
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn neighbouring_guids_and_aggregation_nodes_are_no_obstacle() {
+    let fabric = modern_tree();
+    assert_eq!((fabric.terminals().len(), fabric.host_ids().count()), (22, 16));
+    for engine in ["updn", "minhop"] {
+        let answer = run(&fabric, engine, &[], DEADLINE).unwrap();
+        let Answer::Routed(routed) = answer else { panic!("{engine}: {answer:?}") };
+        let verdict = judge_all(&fabric, &routed.tables, LayerBudget::new(8).unwrap(), CHECKS);
+        assert!(verdict.accepted, "{engine}: {}", text(&verdict));
+    }
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn an_engine_that_gives_up_is_an_answer() {

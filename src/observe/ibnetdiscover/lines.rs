@@ -46,8 +46,8 @@ pub(super) enum Line<'a> {
     End,
     /// `devid=`.
     DeviceId(u64),
-    /// `switchguid=`, `caguid=`, `rtguid=`: belongs to the next block.
-    NodeGuid(u64),
+    /// `switchguid=`, `caguid=`, `rtguid=`, and what follows in brackets: belongs to the next block.
+    NodeGuid(u64, Option<u64>),
     /// Another `name=value` that belongs to the next block.
     Property,
     Node(NodeLine<'a>),
@@ -76,8 +76,14 @@ const STARTS: &[&str] = &[
     "include",
 ];
 
-/// Whether the first line that says something is one of these formats.
+/// Whether the first line that says something is one of these formats, or any line is unmistakably.
 pub(super) fn recognises(text: &str) -> bool {
+    let unmistakable =
+        |line: &str| is_record(line) && matches!(parse(line), Ok(Line::Node(_) | Line::NodeGuid(..)));
+    starts(text) || text.lines().any(unmistakable)
+}
+
+fn starts(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
     let first = lines.find(|l| !l.starts_with('#') && !is_message(l));
     let word =
@@ -88,9 +94,37 @@ pub(super) fn recognises(text: &str) -> bool {
 /// What the discovery tools write to stderr, found in files that were made with `2>&1`.
 fn is_message(line: &str) -> bool {
     let source_file = line.split_once(".c:").is_some_and(|(file, rest)| {
-        file.starts_with("src/") && rest.starts_with(|c: char| c.is_ascii_digit())
+        !file.contains(['"', '[', ' ']) && rest.starts_with(|c: char| c.is_ascii_digit())
     });
-    source_file || line.starts_with("ibwarn:") || line.starts_with("ibdebug:")
+    let starts = ["ibwarn:", "ibdebug:", "ibpanic:", "mad_rpc"];
+    source_file || starts.iter().any(|start| line.starts_with(start))
+}
+
+/// Whether a line begins as those of these formats do, right or wrong.
+pub(super) fn is_record(line: &str) -> bool {
+    let line = line.trim();
+    if let Some(rest) = line.strip_prefix('[') {
+        let inside = rest.split(']').next().unwrap_or(rest);
+        return rest.contains('"') && !inside.is_empty() && inside.bytes().all(|b| b.is_ascii_digit());
+    }
+    let (word, rest) = line.split_at(line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len()));
+    match word {
+        "Switch" | "Ca" | "Hca" | "Rt" => {
+            let number = rest.trim_start();
+            number.len() < rest.len() && number.starts_with(|c: char| c.is_ascii_digit())
+        }
+        "switchguid" | "caguid" | "hcaguids" | "rtguid" | "devid" | "vendid" | "sysimgguid" => {
+            rest.trim_start().starts_with('=')
+        }
+        _ => false,
+    }
+}
+
+/// Whether a line is the prompt of a shell: `[root@head ~]# ibnetdiscover`, `root@head:~$`.
+pub(super) fn is_prompt(line: &str) -> bool {
+    let sign = line.find(['$', '#', '%', '>', '"']);
+    let sign = sign.filter(|at| !line[*at..].starts_with('"'));
+    line.find('@').zip(sign).is_some_and(|(at, sign)| at < sign)
 }
 
 pub(super) fn parse(line: &str) -> Result<Line<'_>, Problem> {
@@ -120,7 +154,8 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, Problem> {
         "Switch" => node(Kind::Switch, rest).map(Line::Node),
         "Ca" | "Hca" => node(Kind::Adapter, rest).map(Line::Node),
         "Rt" => node(Kind::Router, rest).map(Line::Node),
-        "switchguid" | "caguid" | "hcaguids" | "rtguid" => value(rest).map(Line::NodeGuid),
+        "switchguid" => Ok(Line::NodeGuid(value(rest)?, in_brackets(rest)?)),
+        "caguid" | "hcaguids" | "rtguid" => value(rest).map(|guid| Line::NodeGuid(guid, None)),
         "devid" => value(rest).map(Line::DeviceId),
         "vendid" | "sysimgguid" => value(rest).map(|_| Line::Property),
         "include" | "module" | "do" => Err(Problem::Unsupported { word: word.to_string() }),
@@ -133,6 +168,14 @@ fn value(rest: &str) -> Result<u64, Problem> {
     let rest = rest.trim_start().strip_prefix('=').ok_or(Problem::NotUnderstood)?;
     let end = rest.find(|c: char| c == '(' || c == '#' || c.is_whitespace()).unwrap_or(rest.len());
     hex(&rest[..end])
+}
+
+/// The GUID of port 0 in `=0x…(…)`.
+fn in_brackets(rest: &str) -> Result<Option<u64>, Problem> {
+    let value = rest.split('#').next().unwrap_or(rest);
+    let Some((_, open)) = value.split_once('(') else { return Ok(None) };
+    let (digits, _) = open.split_once(')').ok_or_else(|| Problem::Number { text: open.to_string() })?;
+    hex(digits).map(Some)
 }
 
 fn hex(text: &str) -> Result<u64, Problem> {
@@ -204,16 +247,29 @@ fn quoted_middle(text: &str) -> Result<Option<(&str, &str, &str)>, Problem> {
     }
 }
 
-/// The number after the word `lid`. Nothing, 0, −1 and 65535 stand for a port that has none.
+/// The number after the word `lid`. Nothing, 0, −1 and 65535 stand for a port that has none, and
+/// the width and speed of the cable may follow at once (`lid  4xHDR`).
 fn lid(text: &str) -> Result<Option<Lid>, Problem> {
     let mut words = text.split_whitespace().skip_while(|word| *word != "lid").skip(1);
     match words.next() {
         None | Some("lmc" | "0" | "-1" | "65535") => Ok(None),
+        Some(word) if is_speed(word) => Ok(None),
         Some(word) => match word.parse() {
             Ok(lid) => Ok(Some(lid)),
             Err(_) => Err(Problem::Number { text: word.to_string() }),
         },
     }
+}
+
+/// A LID as a number; 0, 65535 and what else is none stand for a port without one.
+pub(super) fn given_lid(number: u64) -> Option<Lid> {
+    Lid::new(number).ok()
+}
+
+/// `4xHDR`, `12xQDR`, `??SDR`: how wide and fast a cable is.
+fn is_speed(word: &str) -> bool {
+    let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    word.starts_with("??") || (rest.len() < word.len() && rest.starts_with('x'))
 }
 
 /// What is left of a line.

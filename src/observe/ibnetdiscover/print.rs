@@ -15,7 +15,7 @@ const ADAPTER_DEVICE: u64 = 0x1003;
 pub fn to_ibnetdiscover(fabric: &Fabric) -> String {
     let names = Names {
         switches: fabric.switches().iter().map(|s| format!("S-{:016x}", s.guid.get())).collect(),
-        adapters: Adapter::all(fabric, |_, a| a.node_guid, |a| format!("H-{:016x}", a.guid.get())),
+        adapters: Adapter::all(fabric, |a| a.node_guid, |a| format!("H-{:016x}", a.guid.get())),
     };
     let mut text = String::from("#\n# Topology file\n#\n");
     if let Some(first) = fabric.terminals().first() {
@@ -43,11 +43,10 @@ pub fn to_net(fabric: &Fabric) -> String {
         (plain && !guid_like && uses.get(name) == Some(&1) && (1..64).contains(&name.len()))
             .then(|| name.to_string())
     };
-    let mut taken: BTreeSet<Guid> = adapter_names.keys().copied().collect();
-    taken.extend(fabric.switches().iter().map(|s| s.guid));
+    let guids = simulated_guids(fabric);
     let adapters = Adapter::all(
         fabric,
-        |fabric, adapter| simulated_guid(fabric, adapter, &mut taken),
+        |adapter| guids.get(&adapter.node_guid).copied().unwrap_or(adapter.node_guid),
         |adapter| {
             let name = &fabric.terminal(adapter.ports[0]).description;
             word(name).unwrap_or_else(|| format!("H-{:016x}", adapter.guid.get()))
@@ -59,18 +58,30 @@ pub fn to_net(fabric: &Fabric) -> String {
     names.print(fabric, String::new())
 }
 
-/// The GUID from which ibsim counts to the port GUIDs of this adapter, if it is free.
-fn simulated_guid(fabric: &Fabric, adapter: &Adapter, taken: &mut BTreeSet<Guid>) -> Guid {
-    let base = |t: &TerminalId| {
-        let t = fabric.terminal(*t);
-        t.port_guid.get().checked_sub(t.adapter_port.get().into())
-    };
-    let first = base(&adapter.ports[0]);
-    let same = adapter.ports.iter().all(|t| base(t) == first);
-    match first.filter(|_| same).and_then(|g| Guid::new(g).ok()) {
-        Some(guid) if guid == adapter.node_guid || taken.insert(guid) => guid,
-        _ => adapter.node_guid,
+/// GUIDs from which ibsim counts to the port GUIDs of each adapter, by node GUID. All differ, though
+/// one may be what the file calls another adapter's: those of a host are often neighbours. Where
+/// the ports of an adapter are not in a row, or another device has the GUID, one that is free.
+fn simulated_guids(fabric: &Fabric) -> BTreeMap<Guid, Guid> {
+    let mut bases: BTreeMap<Guid, Option<u64>> = BTreeMap::new();
+    for t in fabric.terminals() {
+        let base = t.port_guid.get().checked_sub(t.adapter_port.get().into());
+        let all = bases.entry(t.node_guid).or_insert(base);
+        *all = all.filter(|first| Some(*first) == base);
     }
+    let mut taken: BTreeSet<Guid> = fabric.switches().iter().map(|s| s.guid).collect();
+    let mut chosen = BTreeMap::new();
+    for (node, base) in &bases {
+        if let Some(guid) = base.and_then(|g| Guid::new(g).ok()).filter(|g| taken.insert(*g)) {
+            chosen.insert(*node, guid);
+        }
+    }
+    for node in bases.into_keys() {
+        chosen.entry(node).or_insert_with(|| {
+            let mut free = (node.get()..).filter_map(|g| Guid::new(g).ok());
+            free.find(|g| taken.insert(*g)).unwrap_or(node)
+        });
+    }
+    chosen
 }
 
 /// An adapter with its attached ports.
@@ -87,7 +98,7 @@ impl Adapter {
     /// All adapters of a fabric, by GUID.
     fn all(
         fabric: &Fabric,
-        mut guid: impl FnMut(&Fabric, &Adapter) -> Guid,
+        guid: impl Fn(&Adapter) -> Guid,
         id: impl Fn(&Adapter) -> String,
     ) -> Vec<Adapter> {
         let mut ports: BTreeMap<Guid, Vec<TerminalId>> = BTreeMap::new();
@@ -96,7 +107,7 @@ impl Adapter {
         }
         let adapter = |(node_guid, ports)| {
             let mut adapter = Adapter { node_guid, guid: node_guid, id: String::new(), ports };
-            adapter.guid = guid(fabric, &adapter);
+            adapter.guid = guid(&adapter);
             adapter.id = id(&adapter);
             adapter
         };
