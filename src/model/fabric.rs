@@ -205,6 +205,14 @@ impl Fabric {
     pub fn host_ids(&self) -> impl Iterator<Item = TerminalId> + '_ {
         self.terminal_ids().filter(|t| self.terminal(*t).role == Role::Host)
     }
+    /// Whether a terminal is a host.
+    pub fn is_host(&self, t: TerminalId) -> bool {
+        self.terminal(t).role == Role::Host
+    }
+    /// Whether some host is attached to a switch.
+    pub fn has_hosts(&self, s: SwitchId) -> bool {
+        self.attached(s).iter().any(|t| self.is_host(*t))
+    }
     /// Channels that leave a switch, by port number.
     #[inline]
     pub fn out(&self, s: SwitchId) -> &[ChannelId] {
@@ -304,6 +312,21 @@ impl Fabric {
         cut: impl Fn(ChannelId) -> bool,
         dead: impl Fn(SwitchId) -> bool,
     ) -> Result<Fabric, FabricError> {
+        self.keeping(cut, dead, |_| false)
+    }
+
+    /// The same fabric without some terminals. LIDs, GUIDs and ids of switches stay, ids of terminals
+    /// do not. O(size of the fabric).
+    pub fn without_terminals(&self, gone: impl Fn(TerminalId) -> bool) -> Result<Fabric, FabricError> {
+        self.keeping(|_| false, |_| false, gone)
+    }
+
+    fn keeping(
+        &self,
+        cut: impl Fn(ChannelId) -> bool,
+        dead: impl Fn(SwitchId) -> bool,
+        gone: impl Fn(TerminalId) -> bool,
+    ) -> Result<Fabric, FabricError> {
         let mut builder = FabricBuilder::default();
         let mut kept = vec![None; self.switches.len()];
         for s in self.switch_ids().filter(|s| !dead(*s)) {
@@ -311,7 +334,8 @@ impl Fabric {
             kept[s.index()] =
                 Some(builder.switch(switch.guid, switch.ports, Some(switch.lid), &switch.description)?);
         }
-        for t in &self.terminals {
+        for t in self.terminal_ids().filter(|t| !gone(*t)) {
+            let t = self.terminal(t);
             if let Some(s) = kept[t.switch.index()] {
                 builder.terminal(NewTerminal {
                     node_guid: t.node_guid,

@@ -73,7 +73,7 @@ pub enum NotAGrid {
 /// What is in the way. The answer is the same for the same fabric.
 pub fn recognise(fabric: &Fabric) -> Result<Shape, NotAGrid> {
     let switches = fabric.switches().len();
-    let without = fabric.switch_ids().filter(|s| fabric.attached(*s).is_empty()).count();
+    let without = fabric.switch_ids().filter(|s| !fabric.has_hosts(*s)).count();
     if without * 4 > switches {
         return Err(NotAGrid::Hosts { without, switches });
     }

@@ -23,7 +23,7 @@ pub struct Graph {
     port: Vec<u8>,
     /// Channel of the fabric, per channel of the graph.
     id: Vec<ChannelId>,
-    /// Attached terminals (hosts and aggregation nodes) per switch.
+    /// Attached hosts per switch.
     terminals: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Graph {
             reverse: id.iter().map(|c| index[c.reverse().index()]).collect(),
             port: id.iter().map(|c| fabric.channel(*c).from_port.get()).collect(),
             id,
-            terminals: fabric.switch_ids().map(|s| fabric.attached(s).len() as u32).collect(),
+            terminals: hosts_per_switch(fabric),
         }
     }
 
@@ -124,7 +124,7 @@ impl Graph {
     pub fn id(&self, channel: usize) -> ChannelId {
         self.id[channel]
     }
-    /// Number of terminals attached to each switch.
+    /// Number of terminals attached to each switch that send: hosts, not aggregation nodes.
     #[inline]
     pub fn terminals(&self) -> &[u32] {
         &self.terminals

@@ -17,6 +17,7 @@ pub mod fattree;
 pub mod forest;
 pub mod graph;
 pub mod grid;
+mod hosts;
 pub mod job_layers;
 pub mod lanes;
 pub mod lash;
@@ -145,8 +146,10 @@ pub fn default_promise(engine: &str, layer_per_job: bool) -> Promise {
     if reads_lanes(engine) && !layer_per_job { Promise::EVERYTHING } else { Promise::TOLD }
 }
 
-/// The engine of that name.
+/// The engine of that name. It is shown hosts only: aggregation nodes and routers get the routes of
+/// their switches' management ports.
 pub fn engine(name: &str, options: &EngineOptions) -> Result<Box<dyn Engine>, RouteError> {
     let found = ENGINES.iter().find(|row| row.0 == name);
-    found.map(|row| (row.2)(options)).ok_or_else(|| RouteError::UnknownEngine(name.to_string()))
+    let made = found.map(|row| -> Box<dyn Engine> { Box::new(hosts::HostsOnly::new(row.2, options)) });
+    made.ok_or_else(|| RouteError::UnknownEngine(name.to_string()))
 }

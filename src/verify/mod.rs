@@ -69,7 +69,7 @@ impl<T> Verified<T> {
 pub struct Checks {
     /// What must be proved.
     pub promise: Promise,
-    /// Judge only routes to terminals. Some subnet managers leave the management ports of switches
+    /// Judge only routes to hosts. Some subnet managers leave the management ports of switches
     /// out of their promises: no route to them at all, or one on layer 0 outside of any proof.
     pub hosts_only: bool,
 }
@@ -101,9 +101,9 @@ fn tasks(dests: &[DestId]) -> rayon::slice::Chunks<'_, DestId> {
 /// Judges tables.
 ///
 /// Every switch must have, for every destination that the fabric connects it to, a live port
-/// (between two switches without terminals it may say that it has none: nobody's route is there);
+/// (between two switches without hosts it may say that it has none: nobody's route is there);
 /// the ports of a destination must form an in-tree that ends at its own port; each route from a switch
-/// with terminals must have a layer below the budget; and the dependencies of all packets that may be in
+/// with hosts must have a layer below the budget; and the dependencies of all packets that may be in
 /// flight, between channels on their virtual lanes, must have no cycle, which is sufficient against
 /// deadlock (Dally and Seitz 1987; thesis chapter 3). Which packets, a [`Promise`] says: here those of
 /// programs that were told their SLs.
@@ -229,7 +229,8 @@ fn sweep(
         let (mut findings, mut dependencies) = nothing();
         let mut room = flight.room();
         for d in dests {
-            if checks.hosts_only && trees.fabric.dest_terminal(*d).is_none() {
+            let is_host = trees.fabric.dest_terminal(*d).is_some_and(|t| trees.fabric.is_host(t));
+            if checks.hosts_only && !is_host {
                 continue;
             }
             flight.trace(*d, &mut room);

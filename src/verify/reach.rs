@@ -51,11 +51,11 @@ pub(super) fn check(trees: &Trees<'_>, d: DestId, tree: &Tree, parts: &[u32], fi
     }
 }
 
-/// Whether no terminal is at the destination's switch, and all terminals elsewhere reach it.
+/// Whether no host is at the destination's switch, and all hosts elsewhere reach it.
 fn is_management_only(fabric: &Fabric, tree: &Tree, parts: &[u32]) -> bool {
-    let has_terminals = |s: usize| !fabric.attached(SwitchId::at(s)).is_empty();
+    let has_hosts = |s: usize| fabric.has_hosts(SwitchId::at(s));
     let lost = |s: usize| tree.depth[s] == LOST && parts[s] == parts[tree.home];
-    !has_terminals(tree.home) && !(0..parts.len()).any(|s| has_terminals(s) && lost(s))
+    !has_hosts(tree.home) && !(0..parts.len()).any(|s| has_hosts(s) && lost(s))
 }
 
 /// Says why the route to `d` ends at switch `s`.

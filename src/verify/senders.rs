@@ -14,7 +14,7 @@ pub(super) struct Senders<'a> {
     fixed: u16,
     /// Whether switches send too.
     management: bool,
-    /// Whether terminals are attached to each switch.
+    /// Whether hosts are attached to each switch. What aggregation nodes elsewhere send is not asked about.
     sources: Vec<bool>,
     /// `back[home * switches + s]`: layers, as bits, of routes from terminals of `home` to
     /// terminals of `s`: routes from `s` to terminals of `home` may use those too. Empty unless
@@ -42,7 +42,7 @@ impl<'a> Senders<'a> {
             fabric,
             fixed,
             management: promise.any || promise.untold,
-            sources: fabric.switch_ids().map(|s| !fabric.attached(s).is_empty()).collect(),
+            sources: fabric.switch_ids().map(|s| fabric.has_hosts(s)).collect(),
             back: if promise.reply && !promise.any { back(fabric, &told) } else { Vec::new() },
             told: if promise.any { Vec::new() } else { told },
         }
@@ -51,14 +51,18 @@ impl<'a> Senders<'a> {
     /// What starts at a switch towards a destination at `home`.
     #[inline]
     pub(super) fn start(&self, d: DestId, home: usize, s: usize) -> Start {
-        let is_terminal = self.fabric.dest_terminal(d).is_some();
-        let own = if self.management && is_terminal { self.fixed } else { 0 };
+        let is_host = self.is_host(d);
+        let own = if self.management && is_host { self.fixed } else { 0 };
         if !self.sources[s] {
             return Start { hosts: 0, own };
         }
         let told = self.told.iter().fold(0, |all, t| all | bit(t.layers_to(d)[s]));
-        let back = is_terminal.then(|| self.back.get(home * self.sources.len() + s)).flatten();
+        let back = is_host.then(|| self.back.get(home * self.sources.len() + s)).flatten();
         Start { hosts: self.fixed | told | back.copied().unwrap_or(0), own }
+    }
+
+    fn is_host(&self, d: DestId) -> bool {
+        self.fabric.dest_terminal(d).is_some_and(|t| self.fabric.is_host(t))
     }
 
     /// SLs that any packet may have, as bits.
@@ -80,8 +84,9 @@ impl<'a> Senders<'a> {
                 continue;
             }
             let is_route = self.sources[s] && s != tree.home && tree.depth[s] != LOST;
-            // Nothing but management goes to a switch; where no host is near, its routes may go without.
-            if is_route && (self.fabric.dest_terminal(d).is_some() || self.sources[tree.home]) {
+            // Nothing but management goes to a switch or an aggregation node; where no host is near, its
+            // routes may go without.
+            if is_route && (self.is_host(d) || self.sources[tree.home]) {
                 findings.add(Kind::MissingLayer, || Finding::MissingLayer {
                     switch: switch_name(self.fabric, s),
                     destination: destination_name(self.fabric, d),

@@ -58,15 +58,15 @@ fn walk(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Walked {
     for source in fabric.switch_ids() {
         let hosts: Vec<_> =
             fabric.attached(source).iter().filter(|t| fabric.terminal(**t).role == Role::Host).collect();
-        for dest in fabric.dest_ids().filter(|_| !fabric.attached(source).is_empty()) {
+        for dest in fabric.dest_ids().filter(|_| !hosts.is_empty()) {
             let Some(route) = follow(fabric, tables, source, dest) else {
                 walked.unreached += 1;
                 continue;
             };
             match tables.layer(source, dest) {
                 Some(layer) => edges[usize::from(layer.get())].extend(route.windows(2).map(|w| (w[0], w[1]))),
-                // Allowed for switches without terminals only.
-                None => assert!(fabric.attached(fabric.home(dest)).is_empty()),
+                // Allowed for switches without hosts only.
+                None => assert!(!fabric.has_hosts(fabric.home(dest))),
             }
             let Some(terminal) = fabric.dest_terminal(dest) else { continue };
             walked.hops += route.len();
@@ -92,7 +92,7 @@ fn run(engine: &str, fabric: &Fabric, demand: &Demand, budget: u64) -> Result<Ta
 /// Sum over sources and terminals of breadth-first distances.
 fn shortest(fabric: &Fabric) -> usize {
     let mut sum = 0;
-    for source in fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()) {
+    for source in fabric.switch_ids().filter(|s| fabric.has_hosts(*s)) {
         let mut distance = vec![None; fabric.switches().len()];
         distance[source.index()] = Some(0);
         let mut queue = std::collections::VecDeque::from([source]);

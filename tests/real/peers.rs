@@ -117,7 +117,8 @@ fn minimal_hop_engines_are_rejected_on_tori() {
 /// GUIDs are neighbours and those of their ports.
 fn modern_tree() -> Fabric {
     let mut text = String::new();
-    let port = |far: &str, kind: &str, guid: u64, port: usize| format!("[{port}]\t\"{kind}-{guid:016x}\"{far}\n");
+    let port =
+        |far: &str, kind: &str, guid: u64, port: usize| format!("[{port}]\t\"{kind}-{guid:016x}\"{far}\n");
     let mut adapters = String::new();
     for s in 0..6u64 {
         text += &format!("\nswitchguid=0x{0:x}({0:x})\nSwitch\t8 \"S-{0:016x}\" # \"S{s}\"\n", 0x9000 + s);
