@@ -64,7 +64,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
         Format::Text => print!("{}", table(&rows)),
     }
-    Ok(Answer::Yes)
+    Ok(input.answer(Answer::Yes))
 }
 
 /// A heat map: title and loads by channel.

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::common::{print, write_file};
+use super::fabric_nodes;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::generate;
 use crate::lab::generate::faults::{Amount, Faults};
@@ -51,6 +52,12 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         node_map: Option<PathBuf>,
     },
+    /// List which adapters are which Slurm node, and what fits none
+    #[command(after_help = "Example:
+  sinfo -h -o %N | sarouter fabric nodes site.ibnetdiscover --node-map site.map --nodes -
+
+The exit status is 1 if a node that is asked about has no adapter.")]
+    Nodes(fabric_nodes::Args),
     /// Cut cables and take out switches
     #[command(
         after_help = "Example: sarouter fabric degrade site.net --cut 'S0000[19]' --faults 1% --out worse.net"
@@ -129,6 +136,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
                 Format::Json => print(&serde_json::to_string_pretty(&inventory)?)?,
             }
         }
+        Command::Nodes(args) => return fabric_nodes::run(&args, context),
         Command::Degrade { fabric, damage, output } => {
             let Discovered { fabric, unrouted } = discover(&fabric)?;
             output.write(&Discovered { fabric: damage.apply(&fabric)?, unrouted }, context)?;

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Failure;
-use super::common::write_file_with;
+use super::common::{complain, write_file_with};
+use super::{Answer, Failure};
 use crate::measure::measure;
-use crate::model::{Demand, Fabric, JobId, LayerBudget, NodeMap, Promise, SwitchId, Tables, TerminalId};
+use crate::model::{
+    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, Promise, SwitchId, Tables, TerminalId,
+};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::publish::Epoch;
@@ -49,20 +51,50 @@ pub struct Input {
     pub jobs: JobsSummary,
     /// Each job with its terminals.
     pub placed: Vec<(JobId, Vec<TerminalId>)>,
+    /// Jobs that are on none of the fabric's nodes.
+    pub strangers: Vec<JobId>,
     /// Allowed layers.
     pub budget: LayerBudget,
 }
 
+impl Input {
+    /// The answer of a command that has done what it could: no, if it could do nothing for some jobs.
+    pub fn answer(&self, answer: Answer) -> Answer {
+        if self.strangers.is_empty() {
+            return answer;
+        }
+        complain_of_strangers(&self.strangers);
+        Answer::No
+    }
+}
+
+/// Says on stderr which jobs run on no node of the fabric.
+pub fn complain_of_strangers(jobs: &[JobId]) {
+    let some: Vec<&str> = jobs.iter().take(8).map(JobId::as_str).collect();
+    let more = if jobs.len() > some.len() {
+        format!(" and {} more", jobs.len() - some.len())
+    } else {
+        String::new()
+    };
+    complain(format_args!(
+        "sarouter: none of the nodes of {} {}{more} is in the fabric; `sarouter fabric nodes` lists what fits",
+        if jobs.len() == 1 { "job" } else { "jobs" },
+        some.join(", ")
+    ));
+}
+
 impl Source {
-    /// Loads what the arguments name. Nodes of jobs that no host matches are listed on stderr.
+    /// Loads what the arguments name. Nodes of jobs that no host matches are listed on stderr; where a
+    /// job has no others, see [`Input::answer`].
     pub fn load(&self) -> Result<Input, Failure> {
         let fabric = fabric::load(&self.fabric)?;
         let nodes = self.nodes(&fabric)?;
         let (demand, jobs, placed) = match &self.jobs {
             Some(source) => demand(&fabric, &nodes, source)?,
-            None => (Demand::oblivious(), JobsSummary::default(), Vec::new()),
+            None => (Demand::oblivious(), JobsSummary::default(), Placed::default()),
         };
-        Ok(Input { fabric, demand, jobs, placed, budget: self.layers })
+        let Placed { jobs: placed, strangers, .. } = placed;
+        Ok(Input { fabric, demand, jobs, placed, strangers, budget: self.layers })
     }
 
     /// Which host is which node.
@@ -82,7 +114,7 @@ impl Source {
 }
 
 /// A demand, in numbers, and each job with its terminals.
-type Asked = (Demand, JobsSummary, Vec<(JobId, Vec<TerminalId>)>);
+type Asked = (Demand, JobsSummary, Placed);
 
 fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<Asked, Failure> {
     let jobs = jobs::load(source)?;
@@ -93,7 +125,7 @@ fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<Asked, Failu
     }
     let demand = placed.demand(fabric, Vec::new());
     let summary = JobsSummary { running: jobs.jobs.len(), multi_switch: demand.groups.len() };
-    Ok((demand, summary, placed.jobs))
+    Ok((demand, summary, placed))
 }
 
 /// One computation and what it cost.

@@ -23,6 +23,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod fabric;
+mod fabric_nodes;
 #[cfg(test)]
 mod golden;
 mod history;

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::ProgressBar;
 
 use super::common::{print, write_file};
-use super::input::Given;
+use super::input::{Given, complain_of_strangers};
 use super::{Answer, Context, Failure, Format};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::lab::replay::history::{GENERATED_START, History, Nodes};
@@ -16,7 +16,7 @@ use crate::lab::replay::run::{Engines, Results, Setup, replay};
 use crate::lab::replay::summary::{cost_table, grid};
 use crate::lab::replay::trace::{self, Content, Fault, Trace, TraceError};
 use crate::lab::workload::placement::Placement;
-use crate::model::{Fabric, LayerBudget};
+use crate::model::{Fabric, JobId, LayerBudget};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::report::{FabricSummary, align};
@@ -216,7 +216,13 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
     if let Some(html) = &args.html {
         write_file(html, page(&outcome).html(&fabric).as_bytes())?;
     }
-    show(&outcome, context)
+    show(&outcome, context)?;
+    let strangers: Vec<JobId> = histories.iter().flat_map(|h| h.strangers.iter().cloned()).collect();
+    if strangers.is_empty() {
+        return Ok(Answer::Yes);
+    }
+    complain_of_strangers(&strangers);
+    Ok(Answer::No)
 }
 
 /// Replays this part of the run, with a progress bar.

@@ -78,7 +78,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         args.source.in_pool(|| JobTimes::with_jobs(&input.fabric, &tables, &input.demand, &input.placed))?;
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
-    Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+    Ok(input.answer(if verdict.accepted { Answer::Yes } else { Answer::No }))
 }
 
 /// The lanes that a promise needs, if the engine reads them and the fabric is no tree.

@@ -5,10 +5,23 @@ use std::collections::BTreeMap;
 use super::{Demand, Fabric, Group, JobId, JobMap, NodeName, TerminalId, without_repetition};
 
 /// Which terminals belong to which Slurm node. A node has one terminal per adapter port.
+///
+/// A name that no adapter has stands for the one that differs from it in case, in a domain that only
+/// one of them has, or in an ending such as `-ib0`: `n1` is `N1-IB.cluster.example`. Where hosts of
+/// two domains have one name, only the whole name tells them apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeMap {
     by_name: BTreeMap<NodeName, Vec<TerminalId>>,
+    /// By the plain name; `None`: hosts of several domains have it.
+    by_host: BTreeMap<String, Option<Host>>,
     unnamed: Vec<TerminalId>,
+}
+
+/// All adapters with one plain name, and their domain, if any has one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Host {
+    domain: String,
+    terminals: Vec<TerminalId>,
 }
 
 /// Jobs as terminals, with what could not be matched.
@@ -18,16 +31,51 @@ pub struct Placed {
     pub jobs: Vec<(JobId, Vec<TerminalId>)>,
     /// Node names of jobs that no terminal matches, sorted, without repetition. Never guessed.
     pub unknown: Vec<NodeName>,
+    /// Jobs with nodes of which none is known, in the order of the job map.
+    pub strangers: Vec<JobId>,
+}
+
+/// A node name without what sites write differently in Slurm and in descriptions: the plain name and
+/// the domain, in lower case. The ending `-ib`, `_ib0` and so on of the plain name goes.
+fn plain(name: &str) -> (String, String) {
+    let name = name.to_ascii_lowercase();
+    let is_address = name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b == b'.' || b.is_ascii_digit());
+    let (host, domain) =
+        if is_address { (name.as_str(), "") } else { name.split_once('.').unwrap_or((&name, "")) };
+    let short = host.trim_end_matches(|c: char| c.is_ascii_digit());
+    let short = ["-ib", "_ib"].iter().find_map(|ending| short.strip_suffix(ending)).filter(|s| !s.is_empty());
+    (short.unwrap_or(host).to_string(), domain.to_string())
 }
 
 impl NodeMap {
     /// From pairs. `unnamed` lists the hosts that no node name belongs to.
     pub fn new(by_name: BTreeMap<NodeName, Vec<TerminalId>>, unnamed: Vec<TerminalId>) -> Self {
-        Self { by_name, unnamed }
+        let mut by_host: BTreeMap<String, Option<Host>> = BTreeMap::new();
+        for (name, terminals) in &by_name {
+            let (host, domain) = plain(name.as_str());
+            let entry = by_host.entry(host).or_insert_with(|| Some(Host::default()));
+            let Some(host) = entry else { continue };
+            if !domain.is_empty() && !host.domain.is_empty() && host.domain != domain {
+                *entry = None;
+                continue;
+            }
+            if host.domain.is_empty() {
+                host.domain = domain;
+            }
+            host.terminals.extend_from_slice(terminals);
+        }
+        Self { by_name, by_host, unnamed }
     }
-    /// Terminals of a node; empty if unknown.
+    /// Terminals of a node; empty if unknown. O(log nodes).
     pub fn terminals(&self, node: &NodeName) -> &[TerminalId] {
-        self.by_name.get(node).map_or(&[], Vec::as_slice)
+        if let Some(found) = self.by_name.get(node) {
+            return found;
+        }
+        let (host, domain) = plain(node.as_str());
+        let found = self.by_host.get(&host).and_then(Option::as_ref);
+        let found = found.filter(|h| domain.is_empty() || h.domain.is_empty() || h.domain == domain);
+        found.map_or(&[], |h| h.terminals.as_slice())
     }
     /// All known nodes.
     pub fn names(&self) -> impl Iterator<Item = &NodeName> {
@@ -43,10 +91,13 @@ impl NodeMap {
         for job in &jobs.jobs {
             let mut terminals = Vec::new();
             for node in &job.nodes {
-                match self.by_name.get(node) {
-                    Some(found) => terminals.extend_from_slice(found),
-                    None => placed.unknown.push(node.clone()),
+                match self.terminals(node) {
+                    [] => placed.unknown.push(node.clone()),
+                    found => terminals.extend_from_slice(found),
                 }
+            }
+            if terminals.is_empty() && !job.nodes.is_empty() {
+                placed.strangers.push(job.id.clone());
             }
             placed.jobs.push((job.id.clone(), without_repetition(terminals)));
         }
@@ -66,5 +117,57 @@ impl Placed {
     pub fn demand(&self, fabric: &Fabric, storage: Vec<TerminalId>) -> Demand {
         let multi = self.jobs.iter().filter(|(_, t)| Self::is_multi_switch(fabric, t));
         Demand::new(multi.map(|(_, t)| Group::new(t.clone())).collect(), storage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Job, JobState};
+
+    fn map(names: &[&str]) -> NodeMap {
+        let of = |(i, name): (usize, &&str)| (NodeName::new(name).unwrap(), vec![TerminalId::at(i)]);
+        NodeMap::new(names.iter().enumerate().map(of).collect(), Vec::new())
+    }
+
+    fn found(map: &NodeMap, name: &str) -> Vec<usize> {
+        map.terminals(&NodeName::new(name).unwrap()).iter().map(|t| t.index()).collect()
+    }
+
+    #[test]
+    fn names_match_in_spite_of_case_domain_and_ending() {
+        let map = map(&["N1-IB0.hpc.example", "n1-ib1", "n2.hpc.example", "n3", "n3-ib", "n10"]);
+        assert_eq!(found(&map, "n1"), [0, 1], "adapters of one node");
+        assert_eq!(found(&map, "N1.hpc.example"), [0, 1]);
+        assert_eq!(found(&map, "n2"), [2]);
+        assert_eq!(found(&map, "n2.other.example"), [0; 0], "another domain");
+        assert_eq!(found(&map, "n3"), [3], "the very name wins");
+        assert_eq!(found(&map, "n10.hpc.example"), [5]);
+        assert_eq!(found(&map, "n"), [0; 0]);
+        assert_eq!(found(&map, "n4"), [0; 0]);
+    }
+
+    #[test]
+    fn hosts_of_two_domains_are_never_guessed() {
+        let map = map(&["n1.a.example", "n1.b.example", "10.0.0.1", "10.0.0.2"]);
+        assert_eq!(found(&map, "n1"), [0; 0]);
+        assert_eq!(found(&map, "n1.b.example"), [1]);
+        assert_eq!(found(&map, "10.0.0.2"), [3]);
+        assert_eq!(found(&map, "10.0.0.3"), [0; 0]);
+    }
+
+    #[test]
+    fn jobs_on_unknown_nodes_alone_are_strangers() {
+        let job = |id: &str, nodes: &[&str]| {
+            let nodes = nodes.iter().map(|n| NodeName::new(n).unwrap()).collect();
+            Job::new(JobId::new(id).unwrap(), JobState::Running, nodes, None)
+        };
+        let jobs = JobMap::new(
+            chrono::DateTime::UNIX_EPOCH,
+            vec![job("1", &["n1", "x"]), job("2", &["x", "y"]), job("3", &[])],
+        );
+        let placed = map(&["n1"]).place(&jobs);
+        assert_eq!(placed.strangers, [JobId::new("2").unwrap()]);
+        assert_eq!(placed.unknown.iter().map(NodeName::as_str).collect::<Vec<_>>(), ["x", "y"]);
     }
 }

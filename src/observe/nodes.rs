@@ -1,8 +1,11 @@
 //! Slurm node names to terminals: by node description, or by a map file.
 
+mod pattern;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use self::pattern::Pattern;
 use crate::model::{Fabric, Guid, NodeMap, NodeName, Role, Terminal, TerminalId};
 
 /// A map file that is not understood.
@@ -32,12 +35,43 @@ pub enum NodeNamesError {
 ///
 /// One line per adapter or port, `KEY NAME`; `#` begins a comment. The key is a GUID of an adapter
 /// or of a port (`0x0002c90300080e84`, or `H-0002c90300080e84` as ibnetdiscover calls it) or a
-/// node description, in quotation marks if it looks like one of these. Lines about switches
+/// node description, in quotation marks if it looks like one of these. A description with `{node}`
+/// in it is a pattern for those that no other line names: `"{node}-ib mlx5_{rail}" {node}` (see
+/// `pattern`); of several the first that fits counts. Lines about switches
 /// (`S-…`) and about what is not in the fabric have no effect: one file may serve many tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeNames {
     by_guid: BTreeMap<Guid, NodeName>,
     by_description: BTreeMap<String, NodeName>,
+    /// With their lines.
+    patterns: Vec<(usize, Pattern)>,
+}
+
+/// What gave an adapter its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// A line of the map file with a GUID.
+    Guid,
+    /// A line with the description.
+    Description,
+    /// A line with a pattern.
+    Pattern {
+        /// Its number, from 1.
+        line: usize,
+    },
+    /// The description begins with it (see [`name_in`]).
+    Itself,
+}
+
+/// A name and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The node.
+    pub node: NodeName,
+    /// The place of the adapter among those of its node, where a pattern says it.
+    pub rail: Option<u32>,
+    /// The rule.
+    pub by: NamedBy,
 }
 
 /// What the first part of a line of a map file means.
@@ -64,7 +98,7 @@ impl NodeNames {
     pub fn parse(path: &Path, text: &str) -> Result<Self, NodeNamesError> {
         let mut names = Self::default();
         for (i, line) in text.lines().enumerate() {
-            names.line(line).map_err(|reason| NodeNamesError::Line {
+            names.line(i + 1, line).map_err(|reason| NodeNamesError::Line {
                 path: path.to_path_buf(),
                 line: i + 1,
                 reason,
@@ -73,13 +107,18 @@ impl NodeNames {
         Ok(names)
     }
 
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    fn line(&mut self, at: usize, line: &str) -> Result<(), String> {
         let line = without_comment(line).trim();
         if line.is_empty() {
             return Ok(());
         }
         let (key, name) =
             line.rsplit_once(char::is_whitespace).ok_or("wants a GUID or description and a name")?;
+        if key.contains("{node}") {
+            let pattern = Pattern::new(key.trim().trim_matches('"'), name.trim_matches('"'))?;
+            self.patterns.push((at, pattern));
+            return Ok(());
+        }
         let name = NodeName::new(name.trim_matches('"')).map_err(|e| e.to_string())?;
         let before = match parse_key(key.trim())? {
             Key::Guid(guid) => self.by_guid.insert(guid, name.clone()),
@@ -91,9 +130,21 @@ impl NodeNames {
         }
     }
 
-    fn name(&self, terminal: &Terminal) -> Option<&NodeName> {
+    /// The node of a host's adapter: by GUID, by description, by pattern, or else by what the
+    /// description begins with.
+    pub fn name(&self, terminal: &Terminal) -> Option<Named> {
+        let named = |node: &NodeName, by| Named { node: node.clone(), rail: None, by };
         let by_guid = self.by_guid.get(&terminal.port_guid).or_else(|| self.by_guid.get(&terminal.node_guid));
-        by_guid.or_else(|| self.by_description.get(&terminal.description))
+        let description = &terminal.description;
+        let by_pattern = || {
+            let mut found = self.patterns.iter().filter_map(|(line, p)| Some((*line, p.name(description)?)));
+            found.next().map(|(line, (node, rail))| Named { node, rail, by: NamedBy::Pattern { line } })
+        };
+        by_guid
+            .map(|node| named(node, NamedBy::Guid))
+            .or_else(|| self.by_description.get(description).map(|node| named(node, NamedBy::Description)))
+            .or_else(by_pattern)
+            .or_else(|| name_in(description).map(|node| named(&node, NamedBy::Itself)))
     }
 }
 
@@ -125,22 +176,27 @@ fn parse_key(key: &str) -> Result<Key, String> {
 }
 
 /// Names the hosts of a fabric: by the map file where it says something, else by description.
-/// All ports of all adapters of a node are the node's. What has no name is listed, never guessed;
-/// aggregation nodes are nobody's and not listed. O(terminals × log terminals).
+/// All ports of all adapters of a node are the node's, in the order of rails where a pattern says it. What
+/// has no name is listed, never guessed; aggregation nodes are nobody's and not listed.
+/// O(terminals × (log terminals + patterns)).
 pub fn name_hosts(fabric: &Fabric, names: &NodeNames) -> NodeMap {
-    let mut by_name: BTreeMap<NodeName, Vec<TerminalId>> = BTreeMap::new();
+    let mut by_name: BTreeMap<NodeName, Vec<(Option<u32>, TerminalId)>> = BTreeMap::new();
     let mut unnamed = Vec::new();
     for t in fabric.terminal_ids() {
         let terminal = fabric.terminal(t);
         if terminal.role == Role::Aggregation {
             continue;
         }
-        match names.name(terminal).cloned().or_else(|| name_in(&terminal.description)) {
-            Some(name) => by_name.entry(name).or_default().push(t),
+        match names.name(terminal) {
+            Some(named) => by_name.entry(named.node).or_default().push((named.rail, t)),
             None => unnamed.push(t),
         }
     }
-    NodeMap::new(by_name, unnamed)
+    let in_order = |(name, mut adapters): (NodeName, Vec<(Option<u32>, TerminalId)>)| {
+        adapters.sort_by_key(|(rail, _)| (rail.is_none(), *rail));
+        (name, adapters.into_iter().map(|(_, t)| t).collect())
+    };
+    NodeMap::new(by_name.into_iter().map(in_order).collect(), unnamed)
 }
 
 /// The node name in a node description: `n1`, `n1 HCA-2`, `n1 mlx5_0`. `None` for a product's name
@@ -235,8 +291,33 @@ mod tests {
     }
 
     #[test]
+    fn patterns_name_what_no_other_line_does() {
+        assert_eq!(named("\"n{node}\" host{node}"), [("host1".to_string(), 1), ("host2".to_string(), 1)]);
+        let both = named("n2 b\n\"{node}\" x-{node}\n\"n{node}\" y{node}");
+        assert_eq!(
+            both,
+            [("b".to_string(), 1), ("x-n1".to_string(), 1)],
+            "lines first, then patterns in order"
+        );
+    }
+
+    #[test]
     fn bad_lines_are_refused_with_their_number() {
-        for bad in ["0x100000", "H-xyz a", "0x a", "0x0x10 a", "H-0x10 a", "0x0 a", "n1 -a", "n1 b"] {
+        for bad in [
+            "\"{node} {nod}\" {node}",
+            "\"{node} {rail\" {node}",
+            "\"{node}{node}\" {node}",
+            "\"{node} x\" n1",
+            "\"{node} x\" -{node}",
+            "0x100000",
+            "H-xyz a",
+            "0x a",
+            "0x0x10 a",
+            "H-0x10 a",
+            "0x0 a",
+            "n1 -a",
+            "n1 b",
+        ] {
             let error = NodeNames::parse(Path::new("m"), &format!("# map\nn1 a\n{bad}\n")).unwrap_err();
             assert!(error.to_string().starts_with("m:3: "), "{bad}: {error}");
         }

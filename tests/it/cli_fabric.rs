@@ -134,3 +134,49 @@ fn a_failed_write_leaves_the_old_file() {
 fn specs_are_not_imported() {
     assert!(refusal(&["import", "torus:3x3", "--out", "-"]).contains("fabric generate"));
 }
+
+#[test]
+fn nodes_lists_matches_and_misses() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data("ibtopotool-1.topo")).unwrap();
+    let file = dir.path().join("f").to_str().unwrap().to_string();
+    // Adapters of two nodes with rails, and one that says nothing.
+    let mut numbered = 0;
+    let renamed: String = text
+        .lines()
+        .map(|line| match line.strip_prefix("Ca").and_then(|_| line.split_once('#')) {
+            Some((head, _)) => {
+                numbered += 1;
+                let names =
+                    ["rail1-n1", "rail0-N1", "n2.hpc.example HCA-1", "spare adapter x", "n3-ib0 mlx5_0"];
+                format!("{head}# \"{}\"\n", names[numbered - 1])
+            }
+            None => format!("{line}\n"),
+        })
+        .collect();
+    fs::write(&file, renamed).unwrap();
+    let map = dir.path().join("map").to_str().unwrap().to_string();
+    fs::write(&map, "# adapters\n\"rail{rail}-{node}\" {node}\n").unwrap();
+    let words = ["nodes", &file, "--node-map", &map, "--format", "json", "--nodes"];
+    let output = sarouter(&[&words[..], &["n[1-3]"]].concat());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{found}");
+    let descriptions: Vec<Vec<&str>> = found["matched"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| {
+            m["adapters"].as_array().unwrap().iter().map(|a| a["description"].as_str().unwrap()).collect()
+        })
+        .collect();
+    assert_eq!(descriptions, [vec!["rail1-n1"], vec!["n2.hpc.example HCA-1"], vec!["n3-ib0 mlx5_0"]]);
+    assert_eq!(found["matched"][0]["adapters"][0]["by"], "pattern of line 2");
+    assert_eq!(found["unnamed"][0]["description"], "spare adapter x");
+    assert_eq!(found["others"], serde_json::json!(["N1"]), "another node, or the same? it is listed");
+    let output = sarouter(&[&words[..], &["n[2-4]"]].concat());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{found}");
+    assert_eq!(found["missing"][0]["node"], "n4");
+    let text = printed(&["nodes", &file, "--node-map", &map]);
+    assert!(text.contains("nodes have adapters") && text.contains("1 adapters without a node"), "{text}");
+}

@@ -45,6 +45,40 @@ fn what_route_writes_verify_accepts_and_damage_is_rejected() {
     assert!(text.contains("wrong port: S0000 (0x0000000000200000) sends n1 (LID "), "{text}");
 }
 
+/// A job on no node of the fabric is no job that was routed for: the exit status says so.
+#[test]
+fn jobs_on_unknown_nodes_alone_give_exit_1() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("some.txt"), "17 n[1-6]\n18 rack[7-16]\n").unwrap();
+    std::fs::write(dir.path().join("spelt.txt"), "17 N[1-6].hpc.example\n18 n[7-16]-ib\n").unwrap();
+    std::fs::write(dir.path().join("twice.txt"), "17 n1\n18 n2\n17 n3\n").unwrap();
+    let swf = "; UnixStartTime: 1424044800\n1 0 0 3600 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1 {rack1,rack2} q\n\
+               2 0 0 3600 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1 {n1,n7} q\n";
+    std::fs::write(dir.path().join("t.swf"), swf).unwrap();
+    let route = ["route", "--engine", "updown", "--out", "t", "--fabric", TREE, "--jobs"];
+    let compare = ["compare", "--engines", "updown", "--fabric", TREE, "--jobs"];
+    for words in [&route[..], &compare[..]] {
+        let output = sarouter(dir.path(), &[words, &["some.txt"]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("none of the nodes of job 18 is in the fabric"), "{errors}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("updown"), "what could be done is done");
+        let output = sarouter(dir.path(), &[words, &["spelt.txt"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let output = sarouter(dir.path(), &[words, &["twice.txt"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("twice.txt: job 17 is there twice"),
+            "{output:?}"
+        );
+    }
+    let replay = ["replay", "--fabric", TREE, "--engines", "updown", "--trace", "t.swf"];
+    let output = sarouter(dir.path(), &replay);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("none of the nodes of job 1 is in the fabric"), "{errors}");
+}
+
 #[test]
 fn an_engine_out_of_layers_says_how_many_it_needs() {
     let dir = tempfile::tempdir().unwrap();

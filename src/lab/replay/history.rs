@@ -73,6 +73,8 @@ pub struct History {
     pub nodes: Nodes,
     /// What was noticed when the trace met the fabric.
     pub faults: Vec<Fault>,
+    /// Jobs of the trace that ran on none of the fabric's nodes.
+    pub strangers: BTreeSet<JobId>,
     past: Past,
 }
 
@@ -115,7 +117,7 @@ impl History {
             }
             (Content::Generated(..), _) => return Err(wrong("a generated trace has no nodes")),
         };
-        let mut history = Self { nodes, faults, past };
+        let mut history = Self { nodes, faults, strangers: BTreeSet::new(), past };
         if nodes == Nodes::InOrder {
             history.rename(&Site::new(fabric, map)).map_err(|m| wrong(&m))?;
         }
@@ -191,11 +193,14 @@ impl History {
             format!("job {id}: the fabric has no {}{more}", nodes[..nodes.len().min(3)].join(", "))
         };
         let kind = FaultKind::UnknownNodes;
+        let mut strangers = BTreeSet::new();
         match (&self.past, &trace.content, self.nodes) {
             (_, Content::Jobs(jobs), Nodes::Recorded) => {
                 for job in jobs {
-                    let nodes = unknown(job.nodes.as_deref().unwrap_or(&[]));
+                    let all = job.nodes.as_deref().unwrap_or(&[]);
+                    let nodes = unknown(all);
                     if !nodes.is_empty() {
+                        strangers.extend((nodes.len() == all.len()).then(|| job.id.clone()));
                         self.faults.push(Fault { line: job.line, kind, message: message(&job.id, nodes) });
                     }
                 }
@@ -206,12 +211,14 @@ impl History {
                 for job in maps.iter().flat_map(|m| &m.jobs) {
                     let nodes = unknown(&job.nodes);
                     if !nodes.is_empty() && seen.insert(&job.id) {
+                        strangers.extend((nodes.len() == job.nodes.len()).then(|| job.id.clone()));
                         self.faults.push(Fault { line: 0, kind, message: message(&job.id, nodes) });
                     }
                 }
             }
             _ => {}
         }
+        self.strangers = strangers;
     }
 
     /// Jobs that get a node which another one has not given back. O(sum of sizes × log nodes).
