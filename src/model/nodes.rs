@@ -126,7 +126,7 @@ mod tests {
     use crate::model::{Job, JobState};
 
     fn map(names: &[&str]) -> NodeMap {
-        let of = |(i, name): (usize, &&str)| (NodeName::new(name).unwrap(), vec![TerminalId::at(i)]);
+        let of = |(i, name): (usize, &&str)| (NodeName::new(*name).unwrap(), vec![TerminalId::at(i)]);
         NodeMap::new(names.iter().enumerate().map(of).collect(), Vec::new())
     }
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn jobs_on_unknown_nodes_alone_are_strangers() {
         let job = |id: &str, nodes: &[&str]| {
-            let nodes = nodes.iter().map(|n| NodeName::new(n).unwrap()).collect();
+            let nodes = nodes.iter().map(|n| NodeName::new(*n).unwrap()).collect();
             Job::new(JobId::new(id).unwrap(), JobState::Running, nodes, None)
         };
         let jobs = JobMap::new(

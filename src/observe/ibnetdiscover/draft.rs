@@ -197,20 +197,16 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Refuses cables that are listed at one end only where others are listed at both.
-    pub(super) fn listed_alike(&self) -> Result<(), Fault> {
-        let (mut at_both, mut at_one) = (false, None);
+    /// Refuses cables that are listed at one end only.
+    pub(super) fn listed_twice(&self) -> Result<(), Fault> {
         for (line, listing) in self.blocks.iter().flat_map(|block| &block.cables) {
             let far = self.by_id.get(listing.peer).and_then(|same| same.first());
-            match far.and_then(|far| self.blocks[*far].cable(listing.peer_port)) {
-                Some(_) => at_both = true,
-                None => at_one = at_one.max(Some((*line, listing.peer, listing.peer_port))),
+            if far.and_then(|far| self.blocks[*far].cable(listing.peer_port)).is_none() {
+                let (peer, port) = (listing.peer.to_string(), listing.peer_port);
+                return Err((*line, Problem::OneEnd { peer, port }));
             }
         }
-        match at_one.filter(|_| at_both) {
-            None => Ok(()),
-            Some((line, peer, port)) => Err((line, Problem::OneEnd { peer: peer.to_string(), port })),
-        }
+        Ok(())
     }
 
     /// The fabric that all of this is.

@@ -88,10 +88,8 @@ pub enum Problem {
         /// The name.
         peer: String,
     },
-    /// A cable that is listed at one end only, in a file that lists others at both.
-    #[error(
-        "leads to port {port} of {peer:?}, which does not list this cable as others are; was the file cut short?"
-    )]
+    /// A cable that is listed at one end only, in a file that lists all at both.
+    #[error("leads to port {port} of {peer:?}, which does not list this cable; was the file cut short?")]
     OneEnd {
         /// The other device.
         peer: String,

@@ -1,8 +1,8 @@
-//! `opensm-subnet.lst`, which OpenSM writes after a sweep, and `ibdiagnet.lst`: one line per end of
-//! a cable, `{ one end } { other end } PHY=… LOG=… SPD=…`. Numbers are hexadecimal.
+//! `opensm-subnet.lst`, which OpenSM writes after a sweep: one line per end of a cable,
+//! `{ one end } { other end } PHY=… LOG=… SPD=…`. Numbers are hexadecimal.
 //!
-//! Nothing ends such a file, and a device is in it only where a cable is. OpenSM lists each cable at
-//! both ends, so a file with some that are listed at one end only was cut short.
+//! Nothing ends such a file, and a device is in it only where a cable is. But OpenSM lists each cable at
+//! both ends, so a file with one that is listed at one end was cut short.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Result<Draft<'_>, Fault> {
         let peer = draft.blocks[there].id;
         draft.blocks[here].list(at, near.cable_to(&far, peer))?;
     }
-    draft.listed_alike()?;
+    draft.listed_twice()?;
     Ok(draft)
 }
 
