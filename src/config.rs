@@ -129,6 +129,8 @@ pub struct Slurm {
 pub struct Routing {
     /// Name of the engine.
     pub engine: String,
+    /// Engines that take its place, in turn, where it makes nothing that may be published.
+    pub then: Vec<String>,
     /// Virtual layers it may use.
     pub layers: LayerBudget,
     /// All routes inside one job on one layer.
@@ -137,6 +139,13 @@ pub struct Routing {
     pub promise: Option<Promise>,
     /// Host lists of storage servers.
     pub storage_nodes: Vec<String>,
+}
+
+impl Routing {
+    /// All engines that may route, in turn.
+    pub fn engines(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.engine).chain(&self.then).map(String::as_str)
+    }
 }
 
 /// The service's rhythm.

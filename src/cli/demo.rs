@@ -122,6 +122,7 @@ impl Demo {
         let budget = LayerBudget::new(8)?;
         let policy = Policy {
             engine: args.engine.clone(),
+            then: Vec::new(),
             budget,
             // No simulated job is too short to be worth an epoch.
             min_job_age: TimeDelta::zero(),

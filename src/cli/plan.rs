@@ -82,6 +82,7 @@ impl Args {
         }
         if let Some(engine) = &self.engine {
             settings.routing.engine.clone_from(engine);
+            settings.routing.then.clear();
         }
         if let Some(layers) = self.layers {
             settings.routing.layers = layers;

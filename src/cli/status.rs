@@ -13,6 +13,7 @@ use super::hold::held;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
 use crate::model::Promise;
+use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold};
 use crate::service::health::{Health, PATIENCE};
@@ -54,6 +55,8 @@ struct InForce {
     published: DateTime<Utc>,
     reason: String,
     engine: String,
+    /// Engines that were to route before it.
+    passed_over: Vec<PassedOver>,
     /// What the checker proved of it.
     promise: Promise,
     fabric: String,
@@ -155,6 +158,7 @@ impl InForce {
             published: plan.created,
             reason: reason(plan.reason).to_string(),
             engine: plan.engine.clone(),
+            passed_over: plan.passed_over.clone(),
             promise: plan.promise,
             fabric: plan.fabric.to_string(),
             layers_used: report.layers.used,
@@ -169,7 +173,7 @@ impl InForce {
     }
 
     fn text(&self) -> String {
-        format!(
+        let mut out = format!(
             "\nepoch       {}, published {}, {}\nroutes      {}, {} of {} layers, proved for {}\n\
              jobs        {}, on more than one switch {}\n\
              slow-down   mean {:.3}, worst {:.3}\neffective   max EFI {}, dark fiber {}",
@@ -186,7 +190,11 @@ impl InForce {
             self.slowdown_max,
             self.effective_max,
             percent(self.dark_fiber)
-        )
+        );
+        for PassedOver { engine, reason } in &self.passed_over {
+            let _ = write!(out, "\npassed over {engine}: {reason}");
+        }
+        out
     }
 }
 

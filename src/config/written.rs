@@ -63,10 +63,11 @@ struct WrittenSlurm {
     topology: Option<PathBuf>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WrittenRouting {
-    engine: String,
+    engine: Option<String>,
+    engines: Option<Spanned<Vec<String>>>,
     layers: Option<LayerBudget>,
     layer_per_job: bool,
     promise: Option<Spanned<Promise>>,
@@ -197,18 +198,6 @@ impl Default for WrittenSlurm {
     }
 }
 
-impl Default for WrittenRouting {
-    fn default() -> Self {
-        Self {
-            engine: "balanced".into(),
-            layers: None,
-            layer_per_job: false,
-            promise: None,
-            storage_nodes: Vec::new(),
-        }
-    }
-}
-
 impl Default for WrittenService {
     fn default() -> Self {
         Self {
@@ -238,6 +227,8 @@ fn line_at(text: &str, offset: usize) -> usize {
 
 /// Layers that 8 VLs, which nearly every switch has, can carry.
 const DEFAULT_LAYERS: u64 = 8;
+
+const DEFAULT_ENGINE: &str = "balanced";
 
 /// `fabric.source` that stands for the fabric as OpenSM sees it.
 const FROM_OPENSM: &str = "opensm";
@@ -360,6 +351,18 @@ impl WrittenSlurm {
 
 impl WrittenRouting {
     fn resolve(self) -> Result<Routing, (usize, String)> {
+        let mut engines = match (self.engine, self.engines) {
+            (Some(_), Some(engines)) => {
+                let message = "routing.engine and routing.engines exclude each other";
+                return Err((engines.span().start, message.into()));
+            }
+            (None, Some(engines)) if engines.get_ref().is_empty() => {
+                return Err((engines.span().start, "routing.engines is empty".into()));
+            }
+            (None, Some(engines)) => engines.into_inner().into_iter(),
+            (engine, None) => vec![engine.unwrap_or(DEFAULT_ENGINE.into())].into_iter(),
+        };
+        let engine = engines.next().unwrap_or_else(|| unreachable!("there is one at least"));
         let promise = self.promise.as_ref().map(|promise| *promise.get_ref());
         if let (Some(written), true) = (&self.promise, self.layer_per_job) {
             if !written.get_ref().is_told_only() {
@@ -370,7 +373,8 @@ impl WrittenRouting {
         }
         let layers = self.layers.or_else(|| LayerBudget::new(DEFAULT_LAYERS).ok());
         Ok(Routing {
-            engine: self.engine,
+            engine,
+            then: engines.collect(),
             layers: layers.unwrap_or_else(|| unreachable!("8 is a layer budget")),
             layer_per_job: self.layer_per_job,
             promise,

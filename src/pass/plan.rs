@@ -21,6 +21,8 @@ use crate::verify;
 pub struct Policy {
     /// Name of the routing engine.
     pub engine: String,
+    /// Engines that take its place, in turn, where it makes nothing that may be published.
+    pub then: Vec<String>,
     /// Virtual layers the fabric has for us.
     pub budget: LayerBudget,
     /// Jobs younger than this wait: most very short jobs never cause an epoch.
@@ -77,6 +79,8 @@ pub struct Plan {
     pub reason: Reason,
     /// Engine.
     pub engine: String,
+    /// Engines that were to route before it.
+    pub passed_over: Vec<PassedOver>,
     /// Allowed layers.
     pub budget: LayerBudget,
     /// For whom.
@@ -91,6 +95,15 @@ pub struct Plan {
     pub before: Option<Figures>,
     /// Figures of the new tables.
     pub after: Figures,
+}
+
+/// An engine that was to route before the one that did.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PassedOver {
+    /// Its name.
+    pub engine: String,
+    /// Why it made nothing that may be published.
+    pub reason: String,
 }
 
 impl AsRef<Tables> for Plan {
@@ -216,7 +229,9 @@ fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: 
     match published {
         None => Some(Reason::First),
         Some(p) if p.fabric != fabric.fingerprint() => Some(Reason::FabricChanged),
-        Some(p) if p.engine != policy.engine => Some(Reason::EngineChanged),
+        Some(p) if p.engine != policy.engine && !policy.then.contains(&p.engine) => {
+            Some(Reason::EngineChanged)
+        }
         // A change that is over needs no proof any more.
         Some(p) if !p.promise.covers(&Promise { mixed: false, ..policy.promise }) => {
             Some(Reason::PromiseChanged)
@@ -282,5 +297,16 @@ fn compute(
     let before = same_fabric.map(|p| measure::measure(fabric, &p.tables, &demand));
     let after = measure::measure(fabric, &tables, &demand);
     let engine = policy.engine.clone();
-    Ok(Plan { reason, engine, budget: policy.budget, demand, jobs, tables, lanes, before, after })
+    Ok(Plan {
+        reason,
+        engine,
+        passed_over: Vec::new(),
+        budget: policy.budget,
+        demand,
+        jobs,
+        tables,
+        lanes,
+        before,
+        after,
+    })
 }

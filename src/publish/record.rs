@@ -9,7 +9,7 @@ use serde_json::ser::Formatter;
 use super::EpochNumber;
 use crate::measure::Figures;
 use crate::model::{Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, Mix, Promise, TerminalId};
-use crate::pass::plan::{Plan, Reason};
+use crate::pass::plan::{PassedOver, Plan, Reason};
 
 /// Version of `plan.json`. Keys may be added without a new one.
 pub(super) const FORMAT: u32 = 1;
@@ -29,6 +29,9 @@ pub struct PlanRecord {
     pub reason: Reason,
     /// The routing engine.
     pub engine: String,
+    /// Engines that were to route before it, and why they did not; left out where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<PassedOver>,
     /// Layers it was allowed.
     pub layer_budget: LayerBudget,
     /// What the checker proved of it.
@@ -91,6 +94,7 @@ impl PlanRecord {
             created,
             reason: plan.reason,
             engine: plan.engine.clone(),
+            passed_over: plan.passed_over.clone(),
             layer_budget: plan.budget,
             promise,
             fabric: plan.tables.fabric(),

@@ -296,6 +296,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
     }
     let policy = Policy {
         engine: routing.engine.clone(),
+        then: routing.then.clone(),
         budget: routing.layers,
         min_job_age: settings.slurm.min_job_age,
         layer_per_job: routing.layer_per_job,

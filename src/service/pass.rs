@@ -12,7 +12,7 @@ use super::health::Stage;
 use super::record::Made;
 use crate::measure::Figures;
 use crate::model::{Demand, Group, JobId, Layer, NodeName, Placed, Promise, Sl, Tables};
-use crate::pass::plan::{self, Decision, Plan, Published, Reason};
+use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::View;
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
@@ -99,11 +99,32 @@ pub struct Checked {
     pub verifying: Duration,
 }
 
-/// Decides and checks.
+/// Decides and checks. Where an engine makes nothing that may be published, the next one is asked.
 ///
 /// # Errors
-/// If the engine makes no tables or the checker refuses them.
+/// Those of the last engine.
 pub fn decide(view: &View, published: Option<&Published>) -> Result<Decided, PassError> {
+    let mut passed_over: Vec<PassedOver> = Vec::new();
+    let engines = std::iter::once(&view.policy.engine).chain(&view.policy.then);
+    let mut engines = engines.peekable();
+    while let Some(engine) = engines.next() {
+        let policy = Policy { engine: engine.clone(), ..view.policy.clone() };
+        let view = View { policy, ..view.clone() };
+        match decide_by(&view, published, &passed_over) {
+            Err(error @ (PassError::Route(_) | PassError::Rejected { .. })) if engines.peek().is_some() => {
+                passed_over.push(PassedOver { engine: engine.clone(), reason: chain(&error) });
+            }
+            done => return done,
+        }
+    }
+    unreachable!("the last engine's answer is the answer")
+}
+
+fn decide_by(
+    view: &View,
+    published: Option<&Published>,
+    passed_over: &[PassedOver],
+) -> Result<Decided, PassError> {
     let (begun, cpu_before) = (Instant::now(), cpu_seconds());
     let outcome = plan::plan(&view.fabric, &view.nodes, &view.jobs, published, &view.policy)?;
     let routing = begun.elapsed();
@@ -112,7 +133,8 @@ pub fn decide(view: &View, published: Option<&Published>) -> Result<Decided, Pas
         Decision::Keep => None,
         Decision::Publish(plan) => {
             let begun = Instant::now();
-            let plan = accepted(view, *plan, published)?;
+            let plan = Plan { passed_over: passed_over.to_vec(), ..*plan };
+            let plan = accepted(view, plan, published)?;
             Some(checked(view, plan, routing, begun.elapsed(), cpu))
         }
     };
@@ -262,6 +284,9 @@ pub fn pass_as(
     let mut made = None;
     if let Some(checked) = &decided.plan {
         let plan = checked.plan.get();
+        for PassedOver { engine, reason } in &plan.passed_over {
+            warnings.push(format!("{} routes, because {engine} does not: {reason}", plan.engine));
+        }
         if !verify::is_safe_with(&view.fabric, &plan.tables, plan.budget, &told) {
             // Where the fabric is another, the old routes are no choice.
             if plan.reason != Reason::FabricChanged {

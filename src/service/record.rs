@@ -59,6 +59,8 @@ pub struct Made {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyLine {
     engine: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    then: Vec<String>,
     layers: LayerBudget,
     min_job_age_ms: i64,
     layer_per_job: bool,
@@ -395,9 +397,10 @@ fn guids(view: &View, terminals: &[TerminalId]) -> Vec<Guid> {
 impl PolicyLine {
     fn of(view: &View) -> Self {
         // Named one by one: a new field must not be forgotten here.
-        let Policy { engine, budget, min_job_age, layer_per_job, promise, storage } = &view.policy;
+        let Policy { engine, then, budget, min_job_age, layer_per_job, promise, storage } = &view.policy;
         Self {
             engine: engine.clone(),
+            then: then.clone(),
             layers: *budget,
             min_job_age_ms: min_job_age.num_milliseconds(),
             layer_per_job: *layer_per_job,

@@ -180,7 +180,9 @@ impl Service {
     /// With a settings file it serves, without it is for one pass.
     fn start(settings: Settings, config: Option<&Path>) -> Result<Self, ServeError> {
         let serving = config.is_some();
-        route::engine(&settings.routing.engine, &EngineOptions::default())?;
+        for engine in settings.routing.engines() {
+            route::engine(engine, &EngineOptions::default())?;
+        }
         let store = EpochStore::open(&settings.state.directory)?;
         // Creates the directory. Anything else that is wrong is reported by the pass.
         if let Err(error) = store.lock() {

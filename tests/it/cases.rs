@@ -54,6 +54,7 @@ impl Case {
         let storage = policy.get("storage").map_or(Vec::new(), |list| hostlist::expand(list).unwrap());
         let policy = Policy {
             engine: "dfsssp".into(),
+            then: Vec::new(),
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(policy.get("min_job_age").map_or(0, |s| s.parse().unwrap())),
             layer_per_job: false,

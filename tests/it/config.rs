@@ -77,7 +77,7 @@ fn the_example_loads_and_shows_the_defaults() {
 fn what_is_commented_out_loads_too() {
     let text: String = EXAMPLE
         .lines()
-        .filter(|line| !line.starts_with("source ="))
+        .filter(|line| !line.starts_with("source =") && !line.starts_with("engine ="))
         .map(|line| match line.strip_prefix('#') {
             Some(rest) if !rest.starts_with(' ') && rest.contains(" = ") => format!("{rest}\n"),
             _ => format!("{line}\n"),
@@ -106,6 +106,10 @@ fn bad_settings_are_refused_with_their_line() {
         ("[slurm]\nsqueue_format = \"xml\"\n", 2, "xml"),
         ("[fabric]\nsource = \"a\"\n# and\ncommand = [\"b\"]\n", 4, "exclude"),
         ("[fabric]\ncommand = []\n", 2, "empty"),
+        ("[routing]\nengine = \"sar\"\nengines = [\"nue\"]\n", 3, "exclude"),
+        ("[routing]\nengines = []\n", 2, "empty"),
+        ("[routing]\nlayer_per_job = true\npromise = \"any\"\n", 3, "layer_per_job"),
+        ("[routing]\npromise = \"everything\"\n", 2, "told, untold"),
         ("[fabric\n", 1, ""),
     ];
     for (text, wanted_line, word) in cases {

@@ -30,6 +30,7 @@ impl Site {
         let store = EpochStore::open(&directory.path().join("state")).unwrap();
         let policy = Policy {
             engine: engine.into(),
+            then: Vec::new(),
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::zero(),
             layer_per_job: false,
@@ -187,4 +188,28 @@ fn the_closure_is_in_the_hand_off() {
     let left = handoff.lanes_on(&cut).unwrap();
     assert!(*left.closure == lanes.closure.on(&fabric, &cut));
     assert!(left.closure.len() < lanes.closure.len());
+}
+
+/// An engine that cannot route is passed over, with its reason, until it can.
+#[test]
+fn the_next_engine_routes_where_the_first_cannot() {
+    let fabric = Arc::new(generate("torus:5x5,hosts=2").unwrap());
+    let mut site = Site::new("sar", Promise::TOLD, 4);
+    site.policy.budget = LayerBudget::new(1).unwrap();
+    assert!(matches!(site.pass(&fabric).unwrap_err(), PassError::Route(_)));
+    site.policy.then = vec!["nue".into()];
+    for reason in [Reason::First, Reason::JobsChanged] {
+        let passed = site.pass(&fabric).unwrap();
+        let line = passed.epoch.unwrap();
+        assert_eq!((line.engine.as_str(), line.reason), ("nue", reason));
+        assert!(passed.warnings.iter().any(|w| w.starts_with("nue routes, because sar does not")));
+        let (number, ..) = site.in_force(&fabric);
+        let passed_over = site.store.epoch(number).unwrap().plan().passed_over.clone();
+        assert_eq!(passed_over.len(), 1);
+        assert!(passed_over[0].engine == "sar" && passed_over[0].reason.contains("layer"), "{passed_over:?}");
+    }
+    site.policy.budget = LayerBudget::new(8).unwrap();
+    let passed = site.pass(&fabric).unwrap();
+    assert_eq!(passed.epoch.unwrap().engine, "sar");
+    assert_eq!(passed.warnings, [""; 0]);
 }

@@ -44,6 +44,7 @@ impl World {
         };
         let policy = Policy {
             engine: "sssp".into(),
+            then: Vec::new(),
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(min_job_age),
             layer_per_job: false,

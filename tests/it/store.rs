@@ -26,6 +26,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         .collect();
     let policy = Policy {
         engine: engine.to_string(),
+        then: Vec::new(),
         budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::zero(),
         layer_per_job: false,

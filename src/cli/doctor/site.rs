@@ -165,8 +165,13 @@ fn fallback(settings: &Settings, named: &Named) -> Option<Check> {
 }
 
 fn engine(settings: &Settings) -> Check {
-    match route::engine(&settings.routing.engine, &EngineOptions::default()) {
-        Ok(engine) => Check::good("engine", format!("{}, {} layers", engine.name(), settings.routing.layers)),
+    let routing = &settings.routing;
+    let made = routing.engines().map(|name| route::engine(name, &EngineOptions::default()));
+    match made.collect::<Result<Vec<_>, _>>() {
+        Ok(engines) => {
+            let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+            Check::good("engine", format!("{}, {} layers", names.join(", then "), routing.layers))
+        }
         Err(error) => Check::fix("engine", chain(&error), "correct routing.engine"),
     }
 }

@@ -79,6 +79,7 @@ impl Setup {
     fn policy(&self, engine: &str) -> Policy {
         Policy {
             engine: engine.to_string(),
+            then: Vec::new(),
             budget: self.budget,
             // A snapshot stands for the whole time until the next one.
             min_job_age: TimeDelta::zero(),

@@ -84,6 +84,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
     Plan {
         reason: Reason::JobsChanged,
         engine: "sssp".to_string(),
+        passed_over: Vec::new(),
         budget: LayerBudget::new(8).unwrap(),
         jobs: JobMap::new(at(-5), jobs.iter().enumerate().map(job).collect()),
         before: Some(Figures { effective: Effective { max: 96, dark_fiber: 0.5, ..effective }, ..after }),

@@ -42,6 +42,7 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
     };
     let policy = Policy {
         engine: "sssp".into(),
+        then: Vec::new(),
         budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::hours(1),
         layer_per_job: false,

@@ -386,6 +386,7 @@ impl PolicyLine {
     pub(super) fn on(self, fabric: &Fabric) -> Policy {
         Policy {
             engine: self.engine,
+            then: self.then,
             budget: self.layers,
             min_job_age: TimeDelta::try_milliseconds(self.min_job_age_ms).unwrap_or(TimeDelta::MAX),
             layer_per_job: self.layer_per_job,

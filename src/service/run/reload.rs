@@ -117,7 +117,9 @@ impl Service {
 
     /// Puts new settings in force. What can fail comes first; then nothing has changed.
     fn adopt(&mut self, new: Settings) -> Result<(), Unusable> {
-        route::engine(&new.routing.engine, &EngineOptions::default())?;
+        for engine in new.routing.engines() {
+            route::engine(engine, &EngineOptions::default())?;
+        }
         let looker = Looker::new(new.clone())?;
         let rhythm = rhythm(&new);
         let opened = self.servers.prepare(&new)?;

@@ -64,6 +64,7 @@ pub(super) fn publish(
     let plan = Plan {
         reason: record.reason,
         engine: record.engine.clone(),
+        passed_over: record.passed_over.clone(),
         budget: record.layer_budget,
         demand: record.demand.on(old),
         jobs: JobMap::new(record.jobs.time, jobs),
