@@ -131,6 +131,12 @@ impl LaneMap {
         classes
     }
 
+    /// The same lanes for a fabric with the same switches and cables, where other terminals are attached.
+    #[must_use]
+    pub fn beside_other_terminals(&self, fabric: &Fabric) -> Self {
+        Self { fabric: fabric.fingerprint(), ..self.clone() }
+    }
+
     /// The same lanes on another fabric, found by switch and port: `row` says those of turns that
     /// only the other one has. O(sum over switches of ports²).
     pub fn on(
@@ -238,6 +244,13 @@ impl Closure {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.slots.iter().all(|w| *w == 0)
+    }
+
+    /// The same next hops for a fabric with the same switches and cables, where other terminals are
+    /// attached.
+    #[must_use]
+    pub fn beside_other_terminals(&self, fabric: &Fabric) -> Self {
+        Self { fabric: fabric.fingerprint(), ..self.clone() }
     }
 
     /// The next hops that another fabric has too, found by switch and port. O(switches² × ports).

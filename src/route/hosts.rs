@@ -46,7 +46,7 @@ impl Engine for HostsOnly {
             served: self.options.served.as_ref().map(|served| ids.demand(served)),
             layer_per_job: self.options.layer_per_job,
             promise: self.options.promise,
-            lanes: lanes.map(|lanes| Arc::new(on_hosts(lanes, fabric, &hosts))),
+            lanes: lanes.map(|lanes| Arc::new(on_hosts(lanes, &hosts))),
         };
         let tables = (self.make)(&options).route(&hosts, &ids.demand(demand), budget)?;
         let map = match (tables.lanes(), lanes) {
@@ -61,11 +61,12 @@ impl Engine for HostsOnly {
     }
 }
 
-/// Lanes of a fabric on the same one without some terminals.
-fn on_hosts(lanes: &FabricLanes, fabric: &Fabric, hosts: &Fabric) -> FabricLanes {
-    // Every turn of the smaller fabric is one of the larger.
-    let map = lanes.map.on(fabric, hosts, |s, from, to| *lanes.map.row(s, from, to));
-    FabricLanes { map: Arc::new(map), closure: Arc::new(lanes.closure.on(fabric, hosts)) }
+/// Lanes of a fabric for the same one without some terminals.
+fn on_hosts(lanes: &FabricLanes, hosts: &Fabric) -> FabricLanes {
+    FabricLanes {
+        map: Arc::new(lanes.map.beside_other_terminals(hosts)),
+        closure: Arc::new(lanes.closure.beside_other_terminals(hosts)),
+    }
 }
 
 /// Terminals of a fabric among its hosts. Both are in the order of port GUIDs.
@@ -119,7 +120,7 @@ impl Ids {
             ports.extend_from_slice(tables.ports_to(d));
             layers.extend_from_slice(tables.layers_to(d));
         }
-        let lanes = tables.lanes().map(|map| Arc::new(map.on(fabric, hosts, |s, a, b| *map.row(s, a, b))));
+        let lanes = tables.lanes().map(|map| Arc::new(map.beside_other_terminals(hosts)));
         let kept = Tables::new(hosts, tables.engine(), ports, layers).ok()?;
         Some(Arc::new(kept.with_lanes(lanes)))
     }

@@ -223,7 +223,10 @@ fn director(id: fn(u64) -> u64) -> String {
         [&[(1, 1, 7), (2, 2, 7), (3, 1, 8)], &[(7, 0, 1), (8, 0, 3)], &[(7, 0, 2)]];
     for (s, cables) in cables.iter().enumerate() {
         let (port0, lid) = (0xf100 + s as u64, s + 1);
-        text += &format!("\n# {}\nvendid=0x2c9\ndevid=0xd2f0\nsysimgguid=0xf000\t\t# Chassis 1\n", names[s]);
+        text += &format!(
+            "\nHostname: dir\n# {}\nvendid=0x2c9\ndevid=0xd2f0\nsysimgguid=0xf000\t\t# Chassis 1\n",
+            names[s]
+        );
         text += &format!("switchguid=0xf000({port0:x})\t# ISR9288 Line {s} Chip 1\n");
         text += &format!(
             "Switch\t40 \"S-{:016x}\"\t\t# \"MF0;dir:CS8500/L{s}/U1\" enhanced port 0 lid {lid} lmc 0\n",

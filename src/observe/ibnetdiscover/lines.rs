@@ -144,7 +144,7 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, Problem> {
             None => Ok(Line::Nothing),
         };
     }
-    let ignored = ["Chassis ", "Non-Chassis Nodes", "width=", "speed=", "extspeed=", "pdebug"];
+    let ignored = ["Chassis ", "Non-Chassis Nodes", "Hostname:", "width=", "speed=", "extspeed=", "pdebug"];
     if line.is_empty() || is_message(line) || ignored.iter().any(|start| line.starts_with(start)) {
         return Ok(Line::Nothing);
     }
