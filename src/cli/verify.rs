@@ -43,7 +43,7 @@ pub struct Args {
     /// Connection managers answer on the layer on which they were called: the same as --promise reply
     #[arg(long)]
     reverse_on_same_layer: bool,
-    /// Judge only routes to hosts, not those to the management ports of switches
+    /// Judge only routes to hosts, not those to the management ports of switches and to aggregation nodes
     #[arg(long)]
     hosts_only: bool,
     /// Also reject tables that have routes inside a job (--jobs) on several layers
