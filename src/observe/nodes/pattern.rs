@@ -42,7 +42,7 @@ impl Pattern {
         let wanted = || format!("the name for {pattern:?} wants {{node}} in it, once: {name:?}");
         let (before, behind) = name.split_once("{node}").ok_or_else(wanted)?;
         // With any node, the whole must be a name.
-        NodeName::new(&format!("{before}n{behind}")).map_err(|e| e.to_string())?;
+        NodeName::new(format!("{before}n{behind}")).map_err(|e| e.to_string())?;
         Ok(Self { parts, around: (before.to_string(), behind.to_string()) })
     }
 
@@ -50,7 +50,7 @@ impl Pattern {
     pub(super) fn name(&self, description: &str) -> Option<(NodeName, Option<u32>)> {
         let found = fits(&self.parts, description, Found::default())?;
         let (before, behind) = &self.around;
-        let node = NodeName::new(&format!("{before}{}{behind}", found.node)).ok()?;
+        let node = NodeName::new(format!("{before}{}{behind}", found.node)).ok()?;
         Some((node, found.rail))
     }
 }
