@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::changes::{self, Changes, Plan};
+use sarouter::lab::simulate::changes::{self, Changes, Epoch, Plan};
 use sarouter::lab::simulate::run::Outcome;
 use sarouter::lab::simulate::traffic::open::Destinations;
 use sarouter::lab::simulate::traffic::script::Script;
 use sarouter::lab::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use sarouter::model::rng::Rng;
 use sarouter::model::{Demand, Fabric, FabricLanes, Group, LaneMap, LayerBudget, Tables, TerminalId, Vl};
-use sarouter::route::lanes::fabric_lanes;
+use sarouter::route::lanes::{fabric_lanes, mended};
 use sarouter::route::{EngineOptions, engine};
 use serde_json::Value;
 
@@ -55,7 +55,8 @@ fn run(spec: &str, changes: u32, tables: impl FnMut(&Fabric, u32) -> Result<Tabl
     let fabric = generate(spec).unwrap();
     let mut tables = tables;
     let net = Net::of_fabric(&fabric);
-    changes::run(&fabric, &net, tight(), &plan(&net, changes), |n| tables(&fabric, n)).unwrap()
+    let epoch = |tables| Epoch { tables, dies: None };
+    changes::run(&fabric, &net, tight(), &plan(&net, changes), |n| tables(&fabric, n).map(epoch)).unwrap()
 }
 
 fn of(outcome: &Outcome) -> &Changes {
@@ -152,6 +153,33 @@ fn switches_get_another_lane_map_as_well() {
     assert!(of(&outcome).is_whole());
 }
 
+/// A cable dies during the third change; the fourth leads around it, or none does.
+#[test]
+fn a_dead_cable_takes_what_is_on_it_and_no_more() {
+    for spec in ["torus:4x4,hosts=2", "kary:3,3"] {
+        let fabric = generate(spec).unwrap();
+        let (net, vls) = (Net::of_fabric(&fabric), LayerBudget::new(8).unwrap());
+        let dies = fabric.channels()[0];
+        let left = fabric.without(|c| *fabric.channel(c) == dies, |_| false).unwrap();
+        let before = fabric_lanes(&fabric, vls).lanes;
+        let after = Arc::new(mended(&before, &fabric, &left, vls).lanes);
+        let before = Arc::new(before);
+        for leads_around in [true, false] {
+            let epochs = |n: u32| {
+                let knows = leads_around && n > 3;
+                let (fabric, lanes) = if knows { (&left, &after) } else { (&fabric, &before) };
+                let dies = (n == 3).then_some((dies.from, dies.from_port));
+                epoch(fabric, Some(Arc::clone(lanes)), n).map(|tables| Epoch { tables, dies })
+            };
+            let outcome = changes::run(&fabric, &net, tight(), &plan(&net, 8), epochs).unwrap();
+            let (changes, counts) = (of(&outcome), of(&outcome).counts);
+            assert_eq!((outcome.ended, changes.cables_lost, counts.lost), (Ended::Finished, 1, 0));
+            assert!(counts.lost_on_cable > 0, "{spec}: {counts:?}");
+            assert_eq!((changes.is_whole(), changes.lost_later == 0), (leads_around, leads_around), "{spec}");
+        }
+    }
+}
+
 /// A ring that stands still for ever, beside a flow that goes on.
 #[test]
 fn a_circle_is_found_while_others_move() {
@@ -206,6 +234,12 @@ fn the_command_says_what_came_of_it() {
     );
     assert_eq!(changes["requests"], changes["requests_arrived"]);
     assert!(changes["on_own_sl"].as_u64().unwrap() > 0, "{changes}");
+    let losing = ["--changes", "6", "--every", "5000", "--lose", "2", "--format", "json"];
+    let out = sarouter(&[&call[..], &losing].concat());
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let changes = &value["runs"][0]["changes"];
+    assert_eq!((&changes["cables_lost"], &changes["lost_later"]), (&2.into(), &0.into()), "{changes}");
+    assert!(changes["lost_on_cable"].as_u64().unwrap() > 0, "{changes}");
     let text = sarouter(&[&call[..], &["--changes", "5", "--untold", "0"]].concat());
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("5 changes, ") && text.contains(" 0 on SL 0, 0 on an own SL"), "{text}");
@@ -214,6 +248,7 @@ fn the_command_says_what_came_of_it() {
         (&["--changes", "5", "--engine", "minhop"], "the same for all jobs"),
         (&["--changes", "5", "--engine", "sar"], "only balanced"),
         (&["--changes", "5", "--every", "0"], "above 0"),
+        (&["--changes", "5", "--lose", "5"], "fewer than changes"),
         (&["--changes", "5", "--hardware", "caminos"], "random arbiter"),
         (&["--untold", "0.5"], "--changes"),
         (&["--changes", "5", "--tables", "t"], "cannot be used"),

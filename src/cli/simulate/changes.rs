@@ -1,16 +1,18 @@
 //! `sarouter simulate --changes`: tables that change while packets fly.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Args, Case, Failure, Kind};
 use crate::cli::input::Input;
 use crate::lab::board::mix;
-use crate::lab::simulate::changes::{self, Changes, Plan};
+use crate::lab::generate::faults::{Amount, Faults};
+use crate::lab::simulate::changes::{self, Changes, Epoch, Plan};
 use crate::lab::simulate::run::Outcome;
 use crate::lab::simulate::traffic::open::Destinations;
 use crate::lab::simulate::{Ended, Net};
-use crate::model::{Demand, FabricLanes, Promise, Tables};
-use crate::route::lanes::fabric_lanes;
+use crate::model::{Demand, Fabric, FabricLanes, LayerBudget, PortNum, PortPeer, Promise, SwitchId};
+use crate::route::lanes::{fabric_lanes, mended};
 use crate::route::{EngineOptions, engine, serves_jobs};
 
 /// Sizes of the jobs for which each epoch is routed.
@@ -33,6 +35,10 @@ pub struct ChangesArgs {
     /// Share of messages that are answered, on the SL of the caller
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "changes")]
     answers: f64,
+    /// Cables that die, spread over the changes, none that would split the fabric; each time the next change
+    /// leads around it
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "changes")]
+    lose: u32,
     /// What tables are routed for: any+mixed (the default of the service: lanes that no program has to know,
     /// and next hops that may be mixed) or told (free layers, VL = SL: what may deadlock here)
     #[arg(long, value_name = "PROMISE", default_value = "any+mixed", requires = "changes")]
@@ -54,7 +60,18 @@ impl ChangesArgs {
         if !(self.every.is_finite() && self.every > 0.0) {
             return Err(format!("--every {}: above 0", self.every).into());
         }
+        if self.changes.is_some_and(|changes| self.lose > 0 && self.lose >= changes) {
+            return Err(format!("--lose {}: fewer than changes", self.lose).into());
+        }
         Ok(())
+    }
+
+    /// Whether a cable dies during a change.
+    fn dies(&self, n: u32) -> bool {
+        // The last of `lose + 1` equal parts has none, so that one change at least is left.
+        let (all, parts) = (u64::from(self.changes.unwrap_or(0)), u64::from(self.lose) + 1);
+        let part = |n: u64| n * parts / all.max(1);
+        n > 0 && part(n.into()) > part(u64::from(n) - 1) && u64::from(n) < all
     }
 }
 
@@ -76,7 +93,7 @@ pub fn run(args: &Args, case: &Case, input: &Input, net: &Net) -> Result<Vec<Out
             return Err("an exchange has an end: --changes needs traffic without one, such as uniform".into());
         }
     };
-    let found = args.source.in_pool(|| lanes(own.promise, input))?;
+    let found = args.source.in_pool(|| lanes(own.promise, &input.fabric, input.budget))?;
     let runs = super::shares(args)?.into_iter().map(|offered| {
         let plan = Plan {
             changes: own.changes.unwrap_or(0),
@@ -97,39 +114,64 @@ pub fn run(args: &Args, case: &Case, input: &Input, net: &Net) -> Result<Vec<Out
 }
 
 /// The lanes that a promise needs, if the fabric is no tree.
-fn lanes(promise: Promise, input: &Input) -> Option<Arc<FabricLanes>> {
+fn lanes(promise: Promise, fabric: &Fabric, vls: LayerBudget) -> Option<Arc<FabricLanes>> {
     if promise.is_told_only() {
         return None;
     }
-    let found = fabric_lanes(&input.fabric, input.budget);
+    let found = fabric_lanes(fabric, vls);
     tracing::info!("lanes: {}", found.way);
     found.needs_map().then(|| Arc::new(found.lanes))
 }
 
-/// The tables of one epoch after the other, each for a mix of jobs of its own, as the service computes them.
+/// The tables of one epoch after the other, each for a mix of jobs of its own. Inside lanes each is routed anew: more
+/// changes than where the service keeps the routes of jobs that go on.
 struct Epochs<'a> {
     args: &'a Args,
-    input: &'a Input,
+    vls: LayerBudget,
+    /// What is left of it.
+    fabric: Cow<'a, Fabric>,
     options: EngineOptions,
 }
 
 impl<'a> Epochs<'a> {
     fn new(args: &'a Args, input: &'a Input, lanes: Option<Arc<FabricLanes>>) -> Self {
         let options = EngineOptions { promise: args.changes.promise, lanes, ..EngineOptions::default() };
-        Self { args, input, options }
+        Self { args, vls: input.budget, fabric: Cow::Borrowed(&input.fabric), options }
     }
 
-    fn next(&mut self, n: u32) -> Result<Tables, Failure> {
-        let fabric = &self.input.fabric;
+    fn next(&mut self, n: u32) -> Result<Epoch, Failure> {
         let seed = self.args.seed.wrapping_mul(1 << 32).wrapping_add(n.into());
-        let demand = Demand::new(mix(fabric, seed, &SIZES), Vec::new());
+        let demand = Demand::new(mix(&self.fabric, seed, &SIZES), Vec::new());
         let engine = engine(&self.args.engine, &self.options)?;
-        let tables = engine.route(fabric, &demand, self.input.budget)?;
+        let tables = engine.route(&self.fabric, &demand, self.vls)?;
         if self.options.lanes.is_none() {
             self.options.previous = Some(Arc::new(tables.clone()));
             self.options.served = Some(demand);
         }
-        Ok(tables)
+        let dies = if self.args.changes.dies(n) { self.lose(seed)? } else { None };
+        Ok(Epoch { tables, dies })
+    }
+
+    /// Loses a cable: one of its ports.
+    fn lose(&mut self, seed: u64) -> Result<Option<(SwitchId, PortNum)>, Failure> {
+        let now = Faults { cables: Amount::Count(1), dead_switches: 0, seed }.apply(&self.fabric)?;
+        let gone = self
+            .fabric
+            .channels()
+            .iter()
+            .find(|c| !matches!(now.peer(c.from, c.from_port), Some(PortPeer::Channel(_))));
+        let port = gone.map(|c| (c.from, c.from_port));
+        self.options.lanes = match &self.options.lanes {
+            Some(lanes) => {
+                let mended = mended(lanes, &self.fabric, &now, self.vls);
+                let what = if mended.is_new { "a new map" } else { "the same map" };
+                tracing::info!("a cable lost: {what}, {} homes searched again", mended.replaced);
+                Some(Arc::new(mended.lanes))
+            }
+            None => lanes(self.args.changes.promise, &now, self.vls),
+        };
+        self.fabric = Cow::Owned(now);
+        Ok(port)
     }
 }
 
@@ -142,11 +184,17 @@ pub fn is_whole(outcome: &Outcome) -> bool {
 pub fn text(outcome: &Outcome) -> String {
     let Some(changes) = &outcome.changes else { return String::new() };
     let c = &changes.counts;
-    let stuck = changes.deadlock_in.map_or(String::new(), |n| format!("deadlock during change {n}\n"));
+    let mut more = changes.deadlock_in.map_or(String::new(), |n| format!("deadlock during change {n}\n"));
+    if changes.cables_lost > 0 {
+        more += &format!(
+            "{} cables lost, and {} packets with them; {} when all switches led around them\n",
+            changes.cables_lost, c.lost_on_cable, changes.lost_later
+        );
+    }
     format!(
         "{} changes, {} forwarding and {} SL2VL entries\n{} connections: {} requests, {} answers; {} not \
-         arrived, {} packets lost, {} out of order\nmessages: {} on a told SL ({} on one of an earlier epoch), \
-         {} on SL 0, {} on an own SL\n{stuck}",
+         arrived, {} packets without an entry, {} out of order\nmessages: {} on a told SL ({} on one of an earlier epoch), \
+         {} on SL 0, {} on an own SL\n{more}",
         changes.made,
         changes.entries,
         changes.sl2vl_entries,

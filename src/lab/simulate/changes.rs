@@ -6,6 +6,8 @@
 //! switch gets its SL2VL table, if that is another one. Times are spread over the whole time to the next epoch,
 //! so that switches of two epochs stand side by side nearly always. A packet keeps its SL; a switch looks it up
 //! when it is first in its input buffer, and the packet keeps that out port and VL until it is on the cable.
+//! A cable may die while an epoch is written: what is in its output buffers, waits for them or is on it is lost,
+//! and so is all that switches send to it until they have an epoch that leads around it.
 //! Not modelled: time limits after which switches drop packets that wait (they would end a deadlock by losses),
 //! and the management packets themselves.
 
@@ -20,7 +22,7 @@ use super::settings::Settings;
 use super::traffic::calls::{Calling, Calls, Counts};
 use super::traffic::open::Destinations;
 use crate::model::rng::Rng;
-use crate::model::{Fabric, LayerBudget, SwitchId, Tables};
+use crate::model::{Fabric, LayerBudget, PortNum, SwitchId, Tables};
 
 /// What is simulated.
 #[derive(Debug, Clone)]
@@ -47,6 +49,15 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// What each switch is given in its turn.
+#[derive(Debug, Clone)]
+pub struct Epoch {
+    /// Of a fabric with the same switches and terminals, in the same order.
+    pub tables: Tables,
+    /// A port of a cable that dies while switches are written.
+    pub dies: Option<(SwitchId, PortNum)>,
+}
+
 /// What was changed, and what it did to connections.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Changes {
@@ -56,6 +67,10 @@ pub struct Changes {
     pub entries: u64,
     /// The same of SL2VL.
     pub sl2vl_entries: u64,
+    /// Cables that died.
+    pub cables_lost: u32,
+    /// Packets lost on dead cables when all switches had tables that lead around them.
+    pub lost_later: u64,
     /// Change during which packets were found to wait in a circle; 1 for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadlock_in: Option<u32>,
@@ -65,18 +80,36 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Whether everything arrived that was sent.
+    /// Whether everything arrived that was sent, but for what was on a cable that died.
     pub fn is_whole(&self) -> bool {
-        let Counts { requests, requests_arrived, answers, answers_arrived, lost, .. } = self.counts;
-        lost == 0 && requests == requests_arrived && answers == answers_arrived
+        let Counts { requests, requests_arrived, answers, answers_arrived, .. } = self.counts;
+        let missing = requests + answers - requests_arrived - answers_arrived;
+        self.counts.lost == 0 && self.lost_later == 0 && missing <= self.counts.lost_on_cable
     }
 }
 
-/// A write to a switch.
+/// Tells losses that tables explain from others.
+#[derive(Default)]
+struct Losses {
+    /// Lost on cables when all switches knew of all that had died; `None` while some do not.
+    known: Option<u64>,
+}
+
+impl Losses {
+    /// So many are lost until now, when a cable dies, or something else is about to happen.
+    fn settle(&mut self, lost: u64, changes: &mut Changes, all_know: bool) {
+        changes.lost_later += self.known.map_or(0, |known| lost - known);
+        self.known = all_know.then_some(lost);
+    }
+}
+
+/// What happens to a switch.
 #[derive(Clone, Copy)]
 enum Write {
     Forwarding(SwitchId),
     Lanes(SwitchId),
+    /// None: the cable behind a port dies.
+    Death(SwitchId, PortNum),
 }
 
 type Flying<'a> = Simulator<'a, LiveRouter<'a>, Calls>;
@@ -85,43 +118,50 @@ type Flying<'a> = Simulator<'a, LiveRouter<'a>, Calls>;
 /// arrive and all answers that are owed be sent. The outcome's rates are those while tables changed.
 ///
 /// # Errors
-/// See [`Simulator::new`]; a random arbiter; what `tables` says.
+/// See [`Simulator::new`]; a random arbiter; what `epochs` says.
 pub fn run<E: From<String>>(
     fabric: &Fabric,
     net: &Net,
     settings: Settings,
     plan: &Plan,
-    mut tables: impl FnMut(u32) -> Result<Tables, E>,
+    mut epochs: impl FnMut(u32) -> Result<Epoch, E>,
 ) -> Result<Outcome, E> {
     if settings.random_arbiter {
         return Err("tables cannot change under a random arbiter: use other hardware".to_string().into());
     }
     let per_message = per_message(&settings, plan.bytes);
-    let mut force = tables(0)?;
+    let mut force = epochs(0)?.tables;
     let router = LiveRouter::new(fabric, net, plan.vls, &force);
     let mut calls = Calls::new(plan.calling(per_message, settings.source_queue), &net.home, net.switches());
     calls.tell(&force);
     let mut simulator = Simulator::new(net, settings, &router, calls, plan.seed.wrapping_add(1))?;
     let interval = ((plan.every_ns / settings.nanoseconds(1)).round() as u64).max(1);
     let mut rng = Rng::new(plan.seed.wrapping_add(2));
-    let mut changes = Changes::default();
+    let (mut changes, mut losses) = (Changes::default(), Losses { known: Some(0) });
     let mut ended = simulator.run(interval);
     let mut circle = Vec::new();
     while ended != Ended::Deadlock && changes.made < plan.changes {
-        let next = tables(changes.made + 1)?;
+        let next = epochs(changes.made + 1)?;
         changes.made += 1;
         let begin = simulator.now().max(u64::from(changes.made) * interval);
-        simulator.traffic.tell(&next);
+        simulator.traffic.tell(&next.tables);
         for (at, write) in writes(fabric, &force, &next, interval, &mut rng) {
             ended = simulator.run(begin + at);
+            let lost = simulator.traffic.counts.lost_on_cable;
             match write {
-                Write::Forwarding(s) => changes.entries += router.write_forwarding(s, &next) as u64,
-                Write::Lanes(s) => changes.sl2vl_entries += router.write_lanes(s, &next) as u64,
+                Write::Forwarding(s) => changes.entries += router.write_forwarding(s, &next.tables) as u64,
+                Write::Lanes(s) => changes.sl2vl_entries += router.write_lanes(s, &next.tables) as u64,
+                Write::Death(s, port) => {
+                    losses.settle(lost, &mut changes, false);
+                    changes.cables_lost += 1;
+                    cut(&mut simulator, s, port);
+                }
             }
         }
-        force = next;
+        losses.settle(simulator.traffic.counts.lost_on_cable, &mut changes, next.dies.is_none());
+        force = next.tables;
         circle = simulator.standing_cycle();
-        if ended == Ended::Deadlock || !circle.is_empty() {
+        if !circle.is_empty() {
             ended = Ended::Deadlock;
         }
     }
@@ -137,8 +177,17 @@ pub fn run<E: From<String>>(
         outcome.deadlock = simulator.named(circle);
     }
     changes.counts = simulator.traffic.counts;
+    losses.settle(changes.counts.lost_on_cable, &mut changes, true);
     outcome.changes = Some(changes);
     Ok(outcome)
+}
+
+/// Both directions of a cable die.
+fn cut(simulator: &mut Flying<'_>, s: SwitchId, port: PortNum) {
+    let there = simulator.net.behind(s.index() as u32, port.get());
+    let back = simulator.net.behind(simulator.net.to(there), simulator.net.ports(there)[1]);
+    [there, back].iter().for_each(|link| simulator.router.cut(*link));
+    [there, back].iter().for_each(|link| simulator.cut(*link));
 }
 
 /// No new requests; what is on its way arrives, or waits in a circle.
@@ -149,24 +198,23 @@ fn run_out(simulator: &mut Flying<'_>) -> (Ended, Vec<Wait>) {
     (ended, circle)
 }
 
-/// When which switch is written, from the beginning of a change.
-fn writes(
-    fabric: &Fabric,
-    before: &Tables,
-    next: &Tables,
-    interval: u64,
-    rng: &mut Rng,
-) -> Vec<(u64, Write)> {
+/// What happens when, from the beginning of a change.
+fn writes(fabric: &Fabric, before: &Tables, next: &Epoch, interval: u64, rng: &mut Rng) -> Vec<(u64, Write)> {
     let mut order: Vec<SwitchId> = fabric.switch_ids().collect();
     rng.shuffle(&mut order);
     let mut writes: Vec<Write> = order.iter().map(|s| Write::Forwarding(*s)).collect();
-    if before.lanes() != next.lanes() {
+    if before.lanes() != next.tables.lanes() {
         rng.shuffle(&mut order);
         writes.extend(order.iter().map(|s| Write::Lanes(*s)));
     }
     let mut times: Vec<u64> = writes.iter().map(|_| rng.below(interval as usize) as u64).collect();
     times.sort_unstable();
-    times.into_iter().zip(writes).collect()
+    let mut all: Vec<(u64, Write)> = times.into_iter().zip(writes).collect();
+    if let Some((s, port)) = next.dies {
+        let time = rng.below(interval as usize) as u64;
+        all.insert(all.partition_point(|(at, _)| *at <= time), (time, Write::Death(s, port)));
+    }
+    all
 }
 
 impl Plan {
@@ -198,11 +246,14 @@ mod tests {
         let plain = minhop.route(&fabric, &Demand::oblivious(), LayerBudget::new(1).unwrap()).unwrap();
         let map = LaneMap::uniform(&fabric, |_, _, _| Vl::ZERO);
         let mapped = plain.clone().with_lanes(Some(std::sync::Arc::new(map)));
+        let epoch = |tables: &Tables, dies| Epoch { tables: tables.clone(), dies };
+        let port = (SwitchId(3), PortNum::at(1));
         let mut orders = Vec::new();
         for seed in 0..5 {
             let mut rng = Rng::new(seed);
-            assert_eq!(writes(&fabric, &plain, &plain, 1000, &mut rng).len(), 16);
-            let all = writes(&fabric, &plain, &mapped, 1000, &mut rng);
+            let dying = writes(&fabric, &plain, &epoch(&plain, Some(port)), 1000, &mut rng);
+            assert!(dying.len() == 17 && dying.is_sorted_by_key(|(at, _)| *at));
+            let all = writes(&fabric, &plain, &epoch(&mapped, None), 1000, &mut rng);
             assert!(all.is_sorted_by_key(|(at, _)| *at) && all[31].0 < 1000);
             let mut forwarding: Vec<SwitchId> = all[..16]
                 .iter()

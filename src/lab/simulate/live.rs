@@ -1,6 +1,6 @@
 //! Tables that change while packets fly: each switch has forwarding entries and SL2VL of its own.
 
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 use super::fetch::prefetch;
 use super::net::{NO_LINK, Net};
@@ -27,6 +27,8 @@ pub struct LiveRouter<'a> {
     vl: Vec<AtomicU8>,
     start: Vec<u32>,
     width: Vec<u32>,
+    /// Channels that are dead.
+    cut: Vec<AtomicBool>,
 }
 
 /// No channel.
@@ -50,6 +52,7 @@ impl<'a> LiveRouter<'a> {
             vl: (0..end).map(|_| AtomicU8::new(0)).collect(),
             start,
             width,
+            cut: (0..net.channels()).map(|_| AtomicBool::new(false)).collect(),
         };
         for s in fabric.switch_ids() {
             router.write_forwarding(s, tables);
@@ -70,13 +73,21 @@ impl<'a> LiveRouter<'a> {
         changed
     }
 
+    /// A channel is dead from now on: [`Simulator::cut`](super::Simulator::cut) does the rest.
+    pub fn cut(&self, link: u32) {
+        self.cut[link as usize].store(true, Relaxed);
+    }
+
     /// A switch gets the SL2VL table that belongs to these tables: that of their lane map, or without one VL =
-    /// SL modulo the number of VLs. How many entries are others than before.
+    /// SL modulo the number of VLs. Entries of dead ports stay: OpenSM writes none to a port that is down. How many
+    /// entries are others than before.
     pub fn write_lanes(&self, s: SwitchId, tables: &Tables) -> usize {
         let mut changed = 0;
         let ports = || (0..=self.fabric.switch(s).ports).map(PortNum::at);
         let turns = ports().flat_map(|from| ports().map(move |to| (from, to)));
-        for (turn, (from, to)) in turns.enumerate() {
+        let is_down = |port: PortNum| self.is_cut(self.net.behind(s.index() as u32, port.get()));
+        for (turn, (from, to)) in turns.enumerate().filter(|(_, (from, to))| !is_down(*from) && !is_down(*to))
+        {
             let at = self.start[s.index()] as usize + turn * SLS;
             for (sl, entry) in self.vl[at..at + SLS].iter().enumerate() {
                 let vl = match tables.lanes() {
@@ -117,6 +128,10 @@ impl Router for LiveRouter<'_> {
     #[inline]
     fn taken(&self, header: &mut Header, hop: Hop) {
         header.state = self.net.ports(hop.link)[1].into();
+    }
+    #[inline]
+    fn is_cut(&self, link: u32) -> bool {
+        self.cut.get(link as usize).is_some_and(|cut| cut.load(Relaxed))
     }
     #[inline]
     fn fetch(&self, at: u32, header: &Header) {

@@ -13,6 +13,7 @@ mod any;
 mod arbiter;
 mod audit;
 pub mod changes;
+mod cut;
 pub mod deadlock;
 pub mod engine;
 mod fetch;

@@ -55,7 +55,8 @@ impl Hop {
 /// A routing. The simulator calls it once per packet at its terminal and once per switch; it
 /// must lead every packet to its terminal.
 pub trait Router: Sync {
-    /// Whether a switch may have no way for a packet, which is then lost: [`Router::hop`] says [`NO_LINK`].
+    /// Whether a switch may have no way for a packet, which is then lost: [`Router::hop`] says [`NO_LINK`],
+    /// or a link that [`Router::is_cut`].
     const LOSES: bool = false;
     /// Lanes it uses, 1 to 16.
     fn lanes(&self) -> u8;
@@ -73,6 +74,11 @@ pub trait Router: Sync {
     /// A packet is first in its buffer at switch `at`: where to. At the home switch that is
     /// usually the terminal's link. Must not change the header: it may be called again for the same hop.
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop;
+    /// Whether a link is dead; asked only where packets may be lost.
+    #[inline]
+    fn is_cut(&self, _link: u32) -> bool {
+        false
+    }
     /// Has brought near what [`Router::hop`] is going to read; called some events ahead.
     #[inline]
     fn fetch(&self, _at: u32, _header: &Header) {}

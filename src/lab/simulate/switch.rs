@@ -3,7 +3,6 @@
 //! What is on the way of every packet is inlined by order: the calls cost a seventh of all instructions.
 
 use super::engine::{ARRIVE, CREDIT, READ, RECONSIDER, SENT, Simulator, THROUGH};
-use super::net::NO_LINK;
 use super::router::{Hop, Router};
 use super::state::{FILLING, Link, NONE, Packet, SENDING, Space, in_turn, is_filling, is_full, view};
 use super::traffic::Traffic;
@@ -55,6 +54,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     #[inline(always)]
     pub(super) fn arrive(&mut self, p: u32, q: u32) {
+        if R::LOSES && self.router.is_cut(q >> self.shift) {
+            return self.lose_arriving(p, q);
+        }
         self.packets[p as usize].next = NONE;
         let own = &mut self.ins[q as usize];
         let last = std::mem::replace(&mut own.tail, p);
@@ -123,11 +125,14 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn choose(&mut self, q: u32) {
         let p = self.ins[q as usize].head;
         let at = self.links[(q >> self.shift) as usize].to;
-        let packet = &mut self.packets[p as usize];
-        let hop = self.router.hop(at, &packet.header, &view!(self), &mut self.rng);
-        if R::LOSES && hop.link == NO_LINK {
-            return self.discard(q);
+        let header = &self.packets[p as usize].header;
+        let hop = self.router.hop(at, header, &view!(self), &mut self.rng);
+        if R::LOSES {
+            if let Some(why) = self.loss_on(hop.link) {
+                return self.discard(q, why);
+            }
         }
+        let packet = &mut self.packets[p as usize];
         packet.take_hop(hop);
         let need = u32::from(packet.header.flits) << u32::from(hop.bubble);
         let buffered = self.settings.output_flits > 0;

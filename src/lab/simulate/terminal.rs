@@ -45,25 +45,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
     }
 
-    /// The first packet of an input lane is lost: its switch has no way for it. Its buffer is free when the
-    /// last byte has come.
-    #[cold]
-    pub(super) fn discard(&mut self, q: u32) {
-        let p = self.ins[q as usize].head;
-        let packet = &mut self.packets[p as usize];
-        let Packet { header, bytes, next, tail, .. } = *packet;
-        packet.next = std::mem::replace(&mut self.free, p);
-        self.ins[q as usize].head = next;
-        self.live -= 1;
-        let gone = self.now.max(tail);
-        self.wheel.at(gone + self.link_delay, CREDIT, q, u32::from(header.flits));
-        let Content { tag, last, born } = self.contents[p as usize];
-        self.traffic.lost(&Delivery { src: header.src, dst: header.dst, bytes, tag, last, born });
-        if next != NONE {
-            self.todo.push(q);
-        }
-    }
-
     pub(super) fn wake_hosts(&mut self) {
         let mut wake = std::mem::take(&mut self.wake);
         wake.drain(..).for_each(|host| self.inject(host));

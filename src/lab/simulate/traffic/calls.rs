@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::open::{Destinations, exponential};
-use super::{Delivery, Message, Next, Traffic};
+use super::{Delivery, Loss, Message, Next, Traffic};
 use crate::model::rng::Rng;
 use crate::model::{DestId, Tables};
 
@@ -67,6 +67,8 @@ pub struct Counts {
     pub out_of_order: u64,
     /// Packets that a switch had no entry for.
     pub lost: u64,
+    /// Packets lost on a cable that died, or on their way onto it.
+    pub lost_on_cable: u64,
 }
 
 /// A message on its way.
@@ -298,8 +300,11 @@ impl Traffic for Calls {
         }
     }
 
-    fn lost(&mut self, delivery: &Delivery) {
-        self.counts.lost += 1;
+    fn lost(&mut self, delivery: &Delivery, why: Loss) {
+        match why {
+            Loss::NoEntry => self.counts.lost += 1,
+            Loss::Cable => self.counts.lost_on_cable += 1,
+        }
         self.flights[delivery.tag as usize].is_broken = true;
         self.end(delivery.tag, delivery.bytes);
     }
@@ -363,7 +368,7 @@ mod tests {
             assert_eq!(calls.counts.out_of_order, late);
         }
         calls.delivered(&part(messages[3], 0, 60, true), 0, &mut wake);
-        calls.lost(&part(messages[3], 0, 40, false));
+        calls.lost(&part(messages[3], 0, 40, false), Loss::NoEntry);
         assert_eq!((calls.counts.lost, calls.counts.requests_arrived, wake.len()), (1, 3, 3));
         assert_eq!(calls.free.len(), 4);
     }

@@ -47,6 +47,15 @@ pub struct Delivery {
     pub born: u64,
 }
 
+/// Why a packet was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// A switch had no entry for it.
+    NoEntry,
+    /// It was on a cable that died, or on its way onto it.
+    Cable,
+}
+
 /// A source of messages.
 pub trait Traffic {
     /// The terminal is free to send: what?
@@ -54,7 +63,7 @@ pub trait Traffic {
     /// A packet was consumed; terminals pushed to `wake` are asked again.
     fn delivered(&mut self, _delivery: &Delivery, _now: u64, _wake: &mut Vec<u32>) {}
     /// A packet was lost.
-    fn lost(&mut self, _delivery: &Delivery) {}
+    fn lost(&mut self, _delivery: &Delivery, _why: Loss) {}
     /// Service level of a message, for routings that do not choose it themselves.
     #[inline]
     fn sl(&self, _message: &Message) -> u8 {
@@ -69,8 +78,8 @@ impl<T: Traffic + ?Sized> Traffic for Box<T> {
     fn delivered(&mut self, delivery: &Delivery, now: u64, wake: &mut Vec<u32>) {
         (**self).delivered(delivery, now, wake);
     }
-    fn lost(&mut self, delivery: &Delivery) {
-        (**self).lost(delivery);
+    fn lost(&mut self, delivery: &Delivery, why: Loss) {
+        (**self).lost(delivery, why);
     }
     fn sl(&self, message: &Message) -> u8 {
         (**self).sl(message)
