@@ -12,9 +12,44 @@ use super::routing::Routing;
 use super::traffic::Traffic;
 use super::{Aim, Balanced};
 use crate::measure::slowdown::{Time, slowdowns};
-use crate::model::{Demand, Fabric, FabricLanes, Tables, TerminalId};
-use crate::route::lanes::{Kept, is_inside, safe_tables};
+use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
+use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
+use crate::route::spread::Turn;
 use crate::route::{Engine, RouteError};
+
+/// Where next hops are chosen, and what keeps waiting packets apart.
+struct Room<'a> {
+    closure: &'a Closure,
+    /// The map that the closure is safe with; without one it is safe on one layer, and so on any part of it.
+    map: Option<&'a Arc<LaneMap>>,
+    /// Layers that routes are spread over without a map.
+    layers: LayerBudget,
+}
+
+impl Room<'_> {
+    fn tables(
+        &self,
+        fabric: &Fabric,
+        demand: &Demand,
+        kept: Option<Kept<'_>>,
+        engine: &str,
+    ) -> Result<Tables, RouteError> {
+        let tables = choose(fabric, demand, self.closure, kept, engine)?;
+        if self.map.is_some() {
+            return Ok(tables.with_lanes(self.map.cloned()));
+        }
+        let (turn, switches) = (Turn::new(fabric), fabric.switches().len());
+        Ok(tables.edited(|_, layers| {
+            for d in fabric.dest_ids() {
+                let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
+                let row = layers[d.index() * switches..(d.index() + 1) * switches].iter_mut().enumerate();
+                for (s, layer) in row.filter(|(s, layer)| *s != home && **layer != Tables::NO_LAYER) {
+                    *layer = turn.of(s, home, port, self.layers.get().into()) as u8;
+                }
+            }
+        }))
+    }
+}
 
 /// What is in force inside the closure.
 struct InForce<'a> {
@@ -26,45 +61,85 @@ struct InForce<'a> {
 }
 
 impl Balanced {
-    /// Tables inside a closure, with its map. With jobs never predicted worse than tables without jobs, or
-    /// than those in force. O(terminals × next hops × hops × sweeps).
+    /// Tables inside the closure of a lane map, with the map.
     pub(super) fn route_inside(
         &self,
         fabric: &Fabric,
         demand: &Demand,
         lanes: &FabricLanes,
+        budget: LayerBudget,
     ) -> Result<Tables, RouteError> {
+        let room = Room { closure: &lanes.closure, map: Some(&lanes.map), layers: budget };
         let traffic = Traffic::new(fabric, demand);
-        let in_force = self.in_force_inside(fabric, &traffic, lanes);
-        let kept = in_force.as_ref().map(|f| Kept { tables: f.tables, stays: &f.stays });
-        let light = safe_tables(fabric, demand, lanes, kept, self.name())?;
+        let has_map =
+            |t: &&Tables| t.lanes().is_some_and(|map| Arc::ptr_eq(map, &lanes.map) || **map == *lanes.map);
+        let in_force = self.in_force_inside(fabric, &traffic, &lanes.closure, has_map);
+        self.choose_inside(fabric, demand, &traffic, &room, in_force.as_ref())
+    }
+
+    /// Tables inside a closure that needs no lanes, spread over the layers; `None` if others are in force.
+    ///
+    /// # Errors
+    /// As [`Engine::route`].
+    pub(super) fn route_inside_one(
+        &self,
+        fabric: &Fabric,
+        demand: &Demand,
+        budget: LayerBudget,
+    ) -> Result<Option<Tables>, RouteError> {
+        let Ok(one) = LayerBudget::new(1) else { return Ok(None) };
+        let closure = fabric_lanes(fabric, one).lanes.closure;
+        let room = Room { closure: &closure, map: None, layers: budget };
+        let traffic = Traffic::new(fabric, demand);
+        let in_force = self.in_force_inside(fabric, &traffic, &closure, |t| t.lanes().is_none());
+        let is_other = match &in_force {
+            Some(in_force) => !in_force.is_inside.iter().all(|is| *is),
+            None => self.in_force(fabric).0.is_some(),
+        };
+        if is_other {
+            return Ok(None);
+        }
+        self.choose_inside(fabric, demand, &traffic, &room, in_force.as_ref()).map(Some)
+    }
+
+    /// Tables inside a closure. With jobs never predicted worse than tables without jobs, or than those in
+    /// force. O(terminals × next hops × hops × sweeps).
+    fn choose_inside(
+        &self,
+        fabric: &Fabric,
+        demand: &Demand,
+        traffic: &Traffic<'_>,
+        room: &Room<'_>,
+        in_force: Option<&InForce<'_>>,
+    ) -> Result<Tables, RouteError> {
+        let kept = in_force.map(|f| Kept { tables: f.tables, stays: &f.stays });
+        let light = room.tables(fabric, demand, kept, self.name())?;
         let all_stay = kept.is_some_and(|kept| kept.stays.iter().all(|stays| *stays));
         if all_stay || self.aim == Aim::Counts || demand.is_oblivious() {
             return Ok(light);
         }
-        let timed = Self::timed_inside(fabric, demand, &traffic, lanes, light, in_force.as_ref());
-        let all = in_force.as_ref().map(|f| Kept { tables: f.tables, stays: &f.is_inside });
-        let other = safe_tables(fabric, &Demand::oblivious(), lanes, all, self.name())?;
+        let timed = Self::timed_inside(fabric, demand, traffic, room.closure, light, in_force);
+        let all = in_force.map(|f| Kept { tables: f.tables, stays: &f.is_inside });
+        let other = room.tables(fabric, &Demand::oblivious(), all, self.name())?;
         let cost = |tables| Time::of(&slowdowns(fabric, tables, demand)).slowdown_mean;
         Ok(if cost(&timed) <= cost(&other) { timed } else { other })
     }
 
-    /// The tables in force, if they have the same lanes.
+    /// The tables in force that fit.
     fn in_force_inside<'a>(
         &'a self,
         fabric: &Fabric,
         traffic: &Traffic<'_>,
-        lanes: &FabricLanes,
+        closure: &Closure,
+        fits: impl Fn(&&Tables) -> bool,
     ) -> Option<InForce<'a>> {
         let (previous, served) = self.in_force(fabric);
-        let same_map =
-            |t: &&Tables| t.lanes().is_some_and(|map| Arc::ptr_eq(map, &lanes.map) || **map == *lanes.map);
-        let tables = previous.filter(same_map)?;
-        let settled = traffic.settled(served);
+        let tables = previous.filter(fits)?;
         let is_inside: Vec<bool> = fabric
             .terminal_ids()
-            .map(|t| is_inside(fabric, &lanes.closure, tables, fabric.dest_of_terminal(t)))
+            .map(|t| is_inside(fabric, closure, tables, fabric.dest_of_terminal(t)))
             .collect();
+        let settled = traffic.settled(served);
         let stays = is_inside.iter().zip(settled).map(|(is, settled)| *is && settled).collect();
         Some(InForce { tables, is_inside, stays })
     }
@@ -74,7 +149,7 @@ impl Balanced {
         fabric: &Fabric,
         demand: &Demand,
         traffic: &Traffic<'_>,
-        lanes: &FabricLanes,
+        closure: &Closure,
         light: Tables,
         in_force: Option<&InForce<'_>>,
     ) -> Tables {
@@ -89,7 +164,7 @@ impl Balanced {
         }
         routing.read(fabric, &light);
         let settled = in_force.map_or_else(|| vec![false; fabric.terminals().len()], |f| f.stays.clone());
-        routing.save_time(demand, &settled, Some(&lanes.closure));
+        routing.save_time(demand, &settled, Some(closure));
         routing.restore(&before);
         let switches = net.switches();
         light.edited(|ports, _| {

@@ -103,7 +103,7 @@ impl Engine for Balanced {
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let fits = |lanes: &&Arc<FabricLanes>| lanes.map.fabric() == fabric.fingerprint();
         if let Some(lanes) = self.options.lanes.as_ref().filter(fits) {
-            return self.route_inside(fabric, demand, lanes);
+            return self.route_inside(fabric, demand, lanes, budget);
         }
         let net = Net::new(fabric);
         if self.aim == Aim::Time && !demand.is_oblivious() {
