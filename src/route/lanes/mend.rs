@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::grow::Grower;
 use super::space::{Space, Use};
 use super::terrain::Terrain;
-use super::{STEPS, fabric_lanes};
+use super::{LOOKS, STEPS, fabric_lanes};
 use crate::model::lanes::SLS;
+use crate::model::rng::Rng;
 use crate::model::{Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Vl};
 use crate::route::graph::Graph;
 use crate::route::ways::bits;
@@ -153,6 +154,36 @@ impl<'a> Repair<'a> {
             }
         }))
     }
+}
+
+/// More next hops beside those of a closure: where a lane is several VLs, there are more nodes to tell
+/// dependencies apart by. Each is added only if all walks through it leave the graph without a cycle.
+/// Deterministic. O(homes × next hops × VLs).
+pub(super) fn regrown(fabric: &Fabric, terrain: &Terrain<'_>, map: &LaneMap, sets: Closure) -> Closure {
+    let n = terrain.graph.switches();
+    let mut homes: Vec<usize> = (0..n).filter(|h| terrain.is_home(*h)).collect();
+    if homes.len() * terrain.graph.channels() > LOOKS {
+        return sets;
+    }
+    let known = vec![false; terrain.graph.channels()];
+    let (mut more, mut uses) = (sets.clone(), vec![Use::default(); n]);
+    let mut space = frozen(terrain, fabric, map, &known);
+    space.is_unordered = true;
+    space.steps = STEPS;
+    let mut grower = Grower::new(terrain, &mut space);
+    uses.iter_mut().enumerate().for_each(|(home, of)| grower.begin(home, &more, of));
+    if !grower.space.sort() {
+        return sets;
+    }
+    Rng::new(1).shuffle(&mut homes);
+    for longer in 0..=1 {
+        for home in &homes {
+            let of = &mut uses[*home];
+            grower.begin(*home, &more, of);
+            grower.grow(longer, &mut more, of);
+        }
+    }
+    more
 }
 
 /// The graph in which every turn between known channels has the lane of a map for good, without

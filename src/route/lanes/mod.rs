@@ -12,7 +12,7 @@
 //!    possible, on all lanes that they can have, leave the graph without a cycle. Tables that choose
 //!    inside the result need no other check (`choose`).
 //! 4. VLs that are left keep waiting packets apart: a lane becomes several VLs, by in port. That only
-//!    splits nodes of the graph, so no cycle can come of it.
+//!    splits nodes of the graph, so no cycle can come of it, and more next hops fit (`mend::regrown`).
 
 mod choose;
 mod grow;
@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 pub use self::choose::{Kept, choose, is_inside};
 use self::grow::Grower;
+use self::mend::regrown;
 pub use self::mend::{Mended, mend, mended};
 use self::search::Search;
 use self::terrain::{NONE, Terrain};
@@ -36,10 +37,9 @@ use crate::model::{
     Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables, Vl,
 };
 
-/// Lanes that searches use in turn; more gain nothing. With four the fullest channel of random and regular
-/// graphs is up to a tenth lighter than with two. On large tori two leave fewer on the escape tree, so
-/// fabrics with time for one search begin with two.
-const LANES: [u8; 2] = [4, 2];
+/// Lanes that searches use. With four the fullest channel of random and regular graphs is a little lighter, but
+/// jobs take longer: the VLs that are left keep waiting packets apart.
+const LANES: u8 = 2;
 /// Searches, at most, and channels that they look at together. A search that leaves someone on the
 /// escape tree is followed by another one in any case, up to [`LEAST`].
 const SEEDS: u64 = 16;
@@ -109,7 +109,8 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
     let terrain = Terrain::new(fabric, &graph);
     if let Some(rule) = rules::find(fabric, &terrain, vls.get()) {
         let map = Spread::new(vls, rule.behind + 1).map(fabric, &graph, |_, _| rule.behind);
-        let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(rule.sets) };
+        let sets = if rule.behind == 0 { rule.sets } else { regrown(fabric, &terrain, &map, rule.sets) };
+        let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(sets) };
         let way = if rule.behind == 0 { Way::Tree } else { Way::Rule };
         return Found { lanes, way };
     }
@@ -120,7 +121,7 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
         if best.as_ref().is_some_and(|best| best.escaped == 0 && (seed > seeds || best.is_light)) {
             break;
         }
-        let lanes = vls.get().min(LANES[(seed - u64::from(seeds > 1)) as usize % LANES.len()]);
+        let lanes = vls.get().min(LANES);
         let attempt = Attempt::new(fabric, &terrain, lanes, seed, seeds > 1);
         if best.as_ref().is_none_or(|best| attempt.is_better(best)) {
             best = Some(attempt);
@@ -131,6 +132,8 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
     };
     let turns = Dependencies::new(&graph);
     let map = Spread::new(vls, lanes).map(fabric, &graph, |from, to| behind[turns.id(from, to)]);
+    // Where each lane is one VL, there are no more nodes than before.
+    let sets = if vls.get() < 2 * lanes { sets } else { regrown(fabric, &terrain, &map, sets) };
     let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(sets) };
     Found { lanes, way: Way::Search { escaped } }
 }
