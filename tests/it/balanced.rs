@@ -79,6 +79,16 @@ proptest! {
     }
 }
 
+/// One leaf of the tree is cut off, and a job runs on both sides.
+#[test]
+fn a_job_across_a_tree_that_fell_apart_is_no_trouble() {
+    let fabric = damaged(&generate("kary:2,2").unwrap(), 0.19429498776953835, 4_113_584_871_500_305_584);
+    let demand = jobs(&fabric, &[2], 4_113_584_871_500_305_584);
+    for name in BOTH {
+        check(&fabric, &route_by(name, &fabric, &demand, 1, &EngineOptions::default()), 1);
+    }
+}
+
 #[test]
 fn two_threads_make_the_same_bytes_as_one() {
     for (spec, name) in

@@ -156,7 +156,7 @@ fn jobs_are_never_slower_than_without_being_known() {
         assert!(told <= untold, "{spec}: {told}, {untold}");
         gained += usize::from(told < 0.97 * untold.min(counts));
     }
-    assert!(gained >= 4, "{gained} of {} gained", SPECS.len());
+    assert!(gained >= 3, "{gained} of {} gained", SPECS.len());
 }
 
 /// A next hop outside the closure in the tables in force: the tree is not kept, though its job goes on.

@@ -42,18 +42,20 @@ pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudg
 pub fn mend(lanes: &FabricLanes, now: &Fabric, vls: LayerBudget) -> Mended {
     let graph = Graph::new(now);
     let terrain = Terrain::new(now, &graph);
-    let mut repair = Repair::new(&terrain, now, lanes);
-    match repair.run() {
-        Some(replaced) => {
+    // A wide closure leaves little room for what must be added. So shortest ways alone are tried next.
+    for is_thin in [false, true] {
+        let mut repair = Repair::new(&terrain, now, lanes);
+        if is_thin {
+            repair.thin();
+        }
+        if let Some(replaced) = repair.run() {
             let map = repair.map(now, &lanes.map);
             let lanes = FabricLanes { map, closure: Arc::new(repair.sets) };
-            Mended { lanes, replaced, is_new: false }
-        }
-        None => {
-            let lanes = fabric_lanes(now, vls).lanes;
-            Mended { lanes, replaced: graph.switches(), is_new: true }
+            let replaced = if is_thin { graph.switches() } else { replaced };
+            return Mended { lanes, replaced, is_new: false };
         }
     }
+    Mended { lanes: fabric_lanes(now, vls).lanes, replaced: graph.switches(), is_new: true }
 }
 
 /// Lanes while they are mended.
@@ -80,6 +82,22 @@ impl<'a> Repair<'a> {
         let space = frozen(terrain, fabric, &lanes.map, &is_unknown);
         let uses = vec![Use::default(); graph.switches()];
         Self { terrain, space, sets: Closure::clone(&lanes.closure), uses, is_unknown }
+    }
+
+    /// Drops the next hops that are no shortest way, where a switch has one that is.
+    fn thin(&mut self) {
+        let graph = self.terrain.graph;
+        for (home, s) in (0..graph.switches()).flat_map(|home| (0..graph.switches()).map(move |s| (home, s)))
+        {
+            let hops = |at: usize| self.terrain.hops(home, at);
+            let is_long = |slot: &usize| hops(graph.to(graph.out(s).start + slot)) >= hops(s);
+            let (of, at) = (SwitchId::at(s), SwitchId::at(home));
+            let slots = (0..graph.out(s).len()).filter(|slot| self.sets.allows(of, at, *slot));
+            let (long, short): (Vec<usize>, Vec<usize>) = slots.partition(is_long);
+            if !short.is_empty() {
+                long.into_iter().for_each(|slot| self.sets.set(of, at, slot, false));
+            }
+        }
     }
 
     /// Mends the sets; how many homes got all new ones. `None` if someone stays without a way.

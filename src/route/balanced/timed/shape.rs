@@ -110,7 +110,8 @@ impl Shape {
             return None;
         }
         shape.find_ways(net);
-        Some(shape)
+        // A leaf that is cut off has hosts to route for, and no way.
+        (!shape.ways_of.iter().any(Vec::is_empty)).then_some(shape)
     }
 
     /// Whether there are tops.
