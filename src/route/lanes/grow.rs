@@ -22,6 +22,8 @@ pub(super) struct Grower<'a, 's> {
     /// What the trial at hand put on channels.
     trial: Vec<(usize, u8)>,
     queue: VecDeque<(usize, u8)>,
+    /// Next hops that may still be tried while closures grow.
+    pub(super) tries: usize,
 }
 
 impl<'a, 's> Grower<'a, 's> {
@@ -35,6 +37,7 @@ impl<'a, 's> Grower<'a, 's> {
             ways: vec![0; terrain.graph.switches()],
             trial: Vec::new(),
             queue: VecDeque::new(),
+            tries: usize::MAX,
         }
     }
 
@@ -88,6 +91,10 @@ impl<'a, 's> Grower<'a, 's> {
     pub(super) fn grow(&mut self, longer: u16, sets: &mut Closure, of: &mut Use) -> usize {
         let mut added = 0;
         for c in self.candidates(longer) {
+            if self.tries == 0 {
+                break;
+            }
+            self.tries -= 1;
             if self.try_way(c, of) {
                 self.set(sets, c, true);
                 added += 1;

@@ -174,6 +174,9 @@ impl<'a> Repair<'a> {
     }
 }
 
+/// Next hops that are tried to widen a closure, at most: some ten seconds.
+const TRIES: usize = 200_000;
+
 /// More next hops beside those of a closure: where a lane is several VLs, there are more nodes to tell
 /// dependencies apart by. Each is added only if all walks through it leave the graph without a cycle.
 /// Deterministic. O(homes × next hops × VLs).
@@ -189,6 +192,7 @@ pub(super) fn regrown(fabric: &Fabric, terrain: &Terrain<'_>, map: &LaneMap, set
     space.is_unordered = true;
     space.steps = STEPS;
     let mut grower = Grower::new(terrain, &mut space);
+    grower.tries = TRIES;
     uses.iter_mut().enumerate().for_each(|(home, of)| grower.begin(home, &more, of));
     if !grower.space.sort() {
         return sets;
