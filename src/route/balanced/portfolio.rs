@@ -11,6 +11,8 @@ use crate::route::{Engine, RouteError, nue, torus, updown};
 const MOST_ENTRIES: usize = 1 << 21;
 /// With fewer layers than this, engines that are made for one may be ahead.
 const FEW_LAYERS: u8 = 4;
+/// Switches × channels above which the search of a closure takes more than a second.
+const MOST_LOOKS: usize = 300_000;
 /// In force, other tables stay unless ours are better by more than this.
 const PAYS: f64 = 1.05;
 
@@ -44,7 +46,8 @@ impl Balanced {
         let mut others: Vec<Tables> = others.filter(is_answer).collect();
         // On one layer of a grid the prediction is off: twice to three times the time, predicted as less.
         let is_misjudged = is_grid && budget.get() == 1;
-        if !demand.is_oblivious() && !is_misjudged {
+        let is_wide = fabric.switches().len() * fabric.channels().len() > MOST_LOOKS;
+        if !demand.is_oblivious() && !is_misjudged && !is_wide {
             others.extend(self.route_inside_one(fabric, demand, budget)?);
         }
         if others.is_empty() {

@@ -174,8 +174,8 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// Next hops that are tried to widen a closure, at most: some ten seconds.
-const TRIES: usize = 200_000;
+/// Next hops that are tried to widen a closure, at most: some seconds.
+const TRIES: usize = 500_000;
 
 /// More next hops beside those of a closure: where a lane is several VLs, there are more nodes to tell
 /// dependencies apart by. Each is added only if all walks through it leave the graph without a cycle.
