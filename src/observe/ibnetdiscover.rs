@@ -1,6 +1,6 @@
 //! Fabric files: the output of `ibnetdiscover` and the `.net` files of the simulator ibsim, which
-//! are the same language (ibsim reads the former); and what OpenSM ([`subnet_lst`]) and ibdiagnet
-//! ([`db_csv`]) write down of the same devices and cables.
+//! are the same language (ibsim reads the former); and what OpenSM (`subnet_lst`) and ibdiagnet
+//! (`db_csv`) write down of the same devices and cables.
 //!
 //! A file is believed only if it is whole. Every device that a cable leads to must be described,
 //! and the listings of the two ends of a cable must agree; so a file that was cut short is
