@@ -124,9 +124,8 @@ impl<'a> Parties<'a> {
     fn ingress(&self, s: usize) -> Vec<u64> {
         let mut items: BTreeMap<(TerminalId, usize), u64> = BTreeMap::new();
         let mut sizes = Vec::new();
-        let overlapping = self.at[s].iter().map(|(_, n)| n).sum::<u64>()
-            > self.fabric.attached(SwitchId::at(s)).iter().filter(|t| self.fabric.is_host(**t)).count()
-                as u64;
+        let overlapping =
+            self.at[s].iter().map(|(_, n)| n).sum::<u64>() > self.fabric.host_count(SwitchId::at(s)) as u64;
         for (p, here) in &self.at[s] {
             let party = &self.parties[*p];
             let elsewhere = party.at.iter().filter(|(other, _)| *other != s);

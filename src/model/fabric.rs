@@ -203,11 +203,19 @@ impl Fabric {
     }
     /// Ids of the terminals that are hosts, ascending.
     pub fn host_ids(&self) -> impl Iterator<Item = TerminalId> + '_ {
-        self.terminal_ids().filter(|t| self.terminal(*t).role == Role::Host)
+        self.terminal_ids().filter(|t| self.is_host(*t))
     }
     /// Whether a terminal is a host.
     pub fn is_host(&self, t: TerminalId) -> bool {
         self.terminal(t).role == Role::Host
+    }
+    /// Whether a destination is a host.
+    pub fn is_host_dest(&self, d: DestId) -> bool {
+        self.dest_terminal(d).is_some_and(|t| self.is_host(t))
+    }
+    /// Hosts that are attached to a switch.
+    pub fn host_count(&self, s: SwitchId) -> usize {
+        self.attached(s).iter().filter(|t| self.is_host(**t)).count()
     }
     /// Whether some host is attached to a switch.
     pub fn has_hosts(&self, s: SwitchId) -> bool {
@@ -337,16 +345,7 @@ impl Fabric {
         for t in self.terminal_ids().filter(|t| !gone(*t)) {
             let t = self.terminal(t);
             if let Some(s) = kept[t.switch.index()] {
-                builder.terminal(NewTerminal {
-                    node_guid: t.node_guid,
-                    port_guid: t.port_guid,
-                    adapter_port: t.adapter_port,
-                    lid: Some(t.lid),
-                    description: t.description.clone(),
-                    role: t.role,
-                    switch: s,
-                    port: t.port,
-                })?;
+                builder.terminal(NewTerminal::like(t, s))?;
             }
         }
         for c in self.channel_ids().step_by(2).filter(|c| !cut(*c) && !cut(c.reverse())) {

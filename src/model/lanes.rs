@@ -4,6 +4,8 @@
 //! not by the VL on which the packet came. One static map per fabric, the same for every SL, keeps
 //! all traffic free of cycles whatever SL it carries, if next hops stay inside a [`Closure`].
 
+use std::sync::Arc;
+
 use super::{ChannelId, Fabric, Fingerprint, PortNum, Sl, SwitchId, Vl};
 
 /// Number of service levels: entries of a row of a [`LaneMap`].
@@ -131,9 +133,10 @@ impl LaneMap {
         classes
     }
 
-    /// The same lanes for a fabric with the same switches and cables, where other terminals are attached.
+    /// The same lanes for a fabric with the same switches and cables: other terminals may be attached, and
+    /// devices may have other names.
     #[must_use]
-    pub fn beside_other_terminals(&self, fabric: &Fabric) -> Self {
+    pub fn for_same_cables(&self, fabric: &Fabric) -> Self {
         Self { fabric: fabric.fingerprint(), ..self.clone() }
     }
 
@@ -246,31 +249,50 @@ impl Closure {
         self.slots.iter().all(|w| *w == 0)
     }
 
-    /// The same next hops for a fabric with the same switches and cables, where other terminals are
-    /// attached.
-    #[must_use]
-    pub fn beside_other_terminals(&self, fabric: &Fabric) -> Self {
-        Self { fabric: fabric.fingerprint(), ..self.clone() }
+    /// Whether a next hop leads over each channel. O(switches² × ports).
+    pub fn used(&self, fabric: &Fabric) -> Vec<bool> {
+        let mut used = vec![false; fabric.channels().len()];
+        for (s, home) in fabric.switch_ids().flat_map(|s| fabric.switch_ids().map(move |home| (s, home))) {
+            self.ways(fabric, s, home).for_each(|c| used[c.index()] = true);
+        }
+        used
     }
 
     /// The next hops that another fabric has too, found by switch and port. O(switches² × ports).
     pub fn on(&self, from: &Fabric, to: &Fabric) -> Self {
-        let mut moved = Self::empty(to);
-        let before: Vec<Option<SwitchId>> =
-            to.switches().iter().map(|s| from.switch_by_guid(s.guid)).collect();
+        let before = |s: SwitchId| from.switch_by_guid(to.switch(s).guid);
+        Self::translated(
+            to,
+            before,
+            |s, c| same_cable(from, to, s, c),
+            |s, home, slot| self.allows(s, home, slot),
+        )
+    }
+
+    /// What another form of a closure allows on a fabric: `before` is a switch there, `cable` what a
+    /// channel out of a switch is there, `allows` whether it leads from a switch to a home there. What is not
+    /// there is not allowed. O(switches² × ports).
+    pub fn translated<S: Copy, C: Copy>(
+        to: &Fabric,
+        before: impl Fn(SwitchId) -> Option<S>,
+        cable: impl Fn(S, ChannelId) -> Option<C>,
+        allows: impl Fn(S, S, C) -> bool,
+    ) -> Self {
+        let mut closure = Self::empty(to);
+        let before: Vec<Option<S>> = to.switch_ids().map(before).collect();
         for s in to.switch_ids() {
             let Some(old) = before[s.index()] else { continue };
-            let slots: Vec<Option<usize>> = to.out(s).iter().map(|c| same_cable(from, to, old, *c)).collect();
+            let cables: Vec<Option<C>> = to.out(s).iter().map(|c| cable(old, *c)).collect();
             for home in to.switch_ids() {
                 let Some(old_home) = before[home.index()] else { continue };
-                for (slot, before) in slots.iter().enumerate() {
-                    if before.is_some_and(|b| self.allows(old, old_home, b)) {
-                        moved.set(s, home, slot, true);
+                for (slot, cable) in cables.iter().enumerate() {
+                    if cable.is_some_and(|cable| allows(old, old_home, cable)) {
+                        closure.set(s, home, slot, true);
                     }
                 }
             }
         }
-        moved
+        closure
     }
 }
 
@@ -289,7 +311,16 @@ fn same_cable(from: &Fabric, to: &Fabric, s: SwitchId, c: ChannelId) -> Option<u
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FabricLanes {
     /// VL by in port and out port.
-    pub map: std::sync::Arc<LaneMap>,
+    pub map: Arc<LaneMap>,
     /// Next hops among which every epoch chooses.
-    pub closure: std::sync::Arc<Closure>,
+    pub closure: Arc<Closure>,
+}
+
+impl FabricLanes {
+    /// See [`LaneMap::for_same_cables`].
+    #[must_use]
+    pub fn for_same_cables(&self, fabric: &Fabric) -> Self {
+        let closure = Closure { fabric: fabric.fingerprint(), ..Closure::clone(&self.closure) };
+        Self { map: Arc::new(self.map.for_same_cables(fabric)), closure: Arc::new(closure) }
+    }
 }

@@ -40,6 +40,11 @@ impl Promise {
     pub const NOTHING: Self =
         Self { told: false, untold: false, any: false, reply: false, since: false, mixed: false };
 
+    /// [`Promise::TOLD`]: what files promise that were written when there was no other.
+    pub(crate) fn told() -> Self {
+        Self::TOLD
+    }
+
     /// Name and part, in the order in which they are printed.
     fn parts(&mut self) -> [(&'static str, &mut bool); 6] {
         [

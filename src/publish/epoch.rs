@@ -182,6 +182,11 @@ impl Epoch {
     /// # Errors
     /// If the stored arrays contradict the stored GUIDs.
     pub fn tables(&self, fabric: &Fabric) -> Result<Tables, StoreError> {
+        Ok(self.routes(fabric)?.with_lanes(self.handoff.map_on(fabric)))
+    }
+
+    /// The tables without their lane map.
+    fn routes(&self, fabric: &Fabric) -> Result<Tables, StoreError> {
         let stored = &self.handoff;
         let width = stored.switches.len();
         let entries = (stored.terminals.len() + width) * width;
@@ -203,9 +208,7 @@ impl Epoch {
                 layers.push(entry.map_or(Tables::NO_LAYER, |e| stored.layers[e]));
             }
         }
-        let tables = Tables::new(fabric, &self.plan.engine, ports, layers).map_err(HandoffError::from)?;
-        let lanes = stored.lanes.as_ref().map(|lanes| Arc::new(lanes.on(fabric, &stored.switches)));
-        Ok(tables.with_lanes(lanes))
+        Ok(Tables::new(fabric, &self.plan.engine, ports, layers).map_err(HandoffError::from)?)
     }
 
     /// What this epoch puts in force, on the fabric of now. It keeps the fingerprint of the fabric
@@ -214,14 +217,17 @@ impl Epoch {
     /// # Errors
     /// See [`Epoch::tables`].
     pub fn published(&self, fabric: &Fabric) -> Result<Published, StoreError> {
+        let lanes = self.handoff.lanes_on(fabric).map(Arc::new);
+        let of_lanes = lanes.as_ref().map(|lanes| Arc::clone(&lanes.map));
+        let map = of_lanes.or_else(|| self.handoff.map_on(fabric));
         Ok(Published {
             fabric: self.plan.fabric,
             engine: self.plan.engine.clone(),
             demand: self.plan.demand.on(fabric),
-            tables: Arc::new(self.tables(fabric)?),
+            tables: Arc::new(self.routes(fabric)?.with_lanes(map)),
             told: Vec::new(),
             promise: self.plan.promise,
-            lanes: self.handoff.lanes_on(fabric).map(Arc::new),
+            lanes,
         })
     }
 }

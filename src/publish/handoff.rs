@@ -14,7 +14,9 @@ use std::sync::Arc;
 pub use self::lanes::Lanes;
 pub use self::next_hops::NextHops;
 use self::sections::{Kind, Sections};
-use crate::model::{Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, SwitchId, Tables, TablesError};
+use crate::model::{
+    Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, SwitchId, Tables, TablesError,
+};
 
 const MAGIC: &[u8; 8] = b"\x89SARLFT\n";
 const VERSION: u32 = 2;
@@ -111,9 +113,13 @@ impl Handoff {
     /// Lane map and closure on a fabric, found by GUID: without the next hops over cables that it does not
     /// have. `None` if the file lacks either. O(switches² × ports).
     pub fn lanes_on(&self, fabric: &Fabric) -> Option<FabricLanes> {
-        let map = self.lanes.as_ref()?.on(fabric, &self.switches);
-        let closure = self.next_hops.as_ref()?.on(fabric, &self.switches);
-        Some(FabricLanes { map: Arc::new(map), closure: Arc::new(closure) })
+        let closure = Arc::new(self.next_hops.as_ref()?.on(fabric, &self.switches));
+        Some(FabricLanes { map: self.map_on(fabric)?, closure })
+    }
+
+    /// The lane map on a fabric, found by GUID. O(sum over switches of ports²).
+    pub fn map_on(&self, fabric: &Fabric) -> Option<Arc<LaneMap>> {
+        self.lanes.as_ref().map(|lanes| Arc::new(lanes.on(fabric, &self.switches)))
     }
 
     /// The tables, for the very fabric they were made for. O(1) beside a comparison.
@@ -125,8 +131,8 @@ impl Handoff {
         if wanted != self.fabric {
             return Err(HandoffError::OtherFabric { wanted, found: self.fabric });
         }
-        let lanes = self.lanes.map(|lanes| Arc::new(lanes.on(fabric, &self.switches)));
-        Ok(Tables::new(fabric, &self.engine, self.ports, self.layers)?.with_lanes(lanes))
+        let map = self.map_on(fabric);
+        Ok(Tables::new(fabric, &self.engine, self.ports, self.layers)?.with_lanes(map))
     }
 }
 

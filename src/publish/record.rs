@@ -35,7 +35,7 @@ pub struct PlanRecord {
     /// Layers it was allowed.
     pub layer_budget: LayerBudget,
     /// What the checker proved of it.
-    #[serde(default = "told")]
+    #[serde(default = "Promise::told")]
     pub promise: Promise,
     /// The fabric it is for.
     pub fabric: Fingerprint,
@@ -71,11 +71,6 @@ pub struct GroupRecord {
     /// See [`Group::mix`]; left out where it is the default.
     #[serde(default, skip_serializing_if = "Mix::is_default")]
     pub mix: Mix,
-}
-
-/// What epochs promise that do not say it.
-fn told() -> Promise {
-    Promise::TOLD
 }
 
 impl PlanRecord {

@@ -80,7 +80,7 @@ fn draw_switches(svg: &mut String, fabric: &Fabric, layout: &Layout) {
     for s in fabric.switch_ids() {
         let (x, y) = layout.place[s.index()];
         let name = escape(&fabric.switch(s).description);
-        let hosts = fabric.attached(s).iter().filter(|t| fabric.is_host(**t)).count();
+        let hosts = fabric.host_count(s);
         let r = layout.radius;
         let _ = write!(
             svg,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::lab::generate::faults::components;
-use crate::model::{Fabric, Fingerprint, Guid, NodeMap, NodeName, Role, SwitchId, TerminalId};
+use crate::model::{Fabric, Fingerprint, Guid, NodeMap, NodeName, SwitchId, TerminalId};
 use crate::observe::ibnetdiscover::Unrouted;
 
 /// How many of something -> how often that occurs.
@@ -187,7 +187,7 @@ fn histogram(values: impl Iterator<Item = usize>) -> Histogram {
 
 fn line(fabric: &Fabric, s: SwitchId) -> SwitchLine {
     let switch = fabric.switch(s);
-    let hosts = fabric.attached(s).iter().filter(|t| fabric.terminal(**t).role == Role::Host).count();
+    let hosts = fabric.host_count(s);
     SwitchLine {
         description: switch.description.clone(),
         guid: switch.guid,

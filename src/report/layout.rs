@@ -1,6 +1,6 @@
 //! Where the switches of a fabric stand in a picture.
 
-use crate::model::{Fabric, Role, Shape, SwitchId};
+use crate::model::{Fabric, Shape, SwitchId};
 
 /// What the places follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -47,9 +47,8 @@ pub fn layout(fabric: &Fabric) -> Layout {
 /// Switches by distance from the nearest leaf (a switch with hosts), farthest row first. Switches
 /// that no leaf reaches are in none.
 pub(super) fn rows(fabric: &Fabric) -> Vec<Vec<SwitchId>> {
-    let has_hosts = |s: &SwitchId| fabric.attached(*s).iter().any(|t| fabric.terminal(*t).role == Role::Host);
     let mut level = vec![usize::MAX; fabric.switches().len()];
-    let mut row: Vec<SwitchId> = fabric.switch_ids().filter(has_hosts).collect();
+    let mut row: Vec<SwitchId> = fabric.switch_ids().filter(|s| fabric.has_hosts(*s)).collect();
     if row.is_empty() {
         row = fabric.switch_ids().collect();
     }

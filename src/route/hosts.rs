@@ -7,9 +7,7 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineOptions, Make, RouteError};
-use crate::model::{
-    Demand, DestId, Fabric, FabricLanes, Group, LayerBudget, PortNum, Role, Tables, TerminalId,
-};
+use crate::model::{Demand, DestId, Fabric, Group, LayerBudget, PortNum, Tables, TerminalId};
 
 /// An engine that is shown hosts only.
 pub(super) struct HostsOnly {
@@ -31,11 +29,11 @@ impl Engine for HostsOnly {
     }
 
     fn route(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
-        if fabric.terminals().iter().all(|t| t.role == Role::Host) {
+        if fabric.terminal_ids().all(|t| fabric.is_host(t)) {
             return self.plain.route(fabric, demand, budget);
         }
         // Leaving out terminals contradicts nothing.
-        let Ok(hosts) = fabric.without_terminals(|t| fabric.terminal(t).role != Role::Host) else {
+        let Ok(hosts) = fabric.without_terminals(|t| !fabric.is_host(t)) else {
             return self.plain.route(fabric, demand, budget);
         };
         let ids = Ids::new(fabric);
@@ -46,7 +44,7 @@ impl Engine for HostsOnly {
             served: self.options.served.as_ref().map(|served| ids.demand(served)),
             layer_per_job: self.options.layer_per_job,
             promise: self.options.promise,
-            lanes: lanes.map(|lanes| Arc::new(on_hosts(lanes, &hosts))),
+            lanes: lanes.map(|lanes| Arc::new(lanes.for_same_cables(&hosts))),
         };
         let tables = (self.make)(&options).route(&hosts, &ids.demand(demand), budget)?;
         let map = match (tables.lanes(), lanes) {
@@ -58,14 +56,6 @@ impl Engine for HostsOnly {
             (None, _) => None,
         };
         Ok(ids.whole(fabric, &hosts, &tables)?.with_lanes(map))
-    }
-}
-
-/// Lanes of a fabric for the same one without some terminals.
-fn on_hosts(lanes: &FabricLanes, hosts: &Fabric) -> FabricLanes {
-    FabricLanes {
-        map: Arc::new(lanes.map.beside_other_terminals(hosts)),
-        closure: Arc::new(lanes.closure.beside_other_terminals(hosts)),
     }
 }
 
@@ -120,7 +110,7 @@ impl Ids {
             ports.extend_from_slice(tables.ports_to(d));
             layers.extend_from_slice(tables.layers_to(d));
         }
-        let lanes = tables.lanes().map(|map| Arc::new(map.beside_other_terminals(hosts)));
+        let lanes = tables.lanes().map(|map| Arc::new(map.for_same_cables(hosts)));
         let kept = Tables::new(hosts, tables.engine(), ports, layers).ok()?;
         Some(Arc::new(kept.with_lanes(lanes)))
     }

@@ -64,14 +64,9 @@ pub struct PolicyLine {
     layers: LayerBudget,
     min_job_age_ms: i64,
     layer_per_job: bool,
-    /// Lines of before know of one promise only.
-    #[serde(default = "told")]
+    #[serde(default = "Promise::told")]
     promise: Promise,
     storage: Vec<Guid>,
-}
-
-fn told() -> Promise {
-    Promise::TOLD
 }
 
 /// One line.

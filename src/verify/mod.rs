@@ -229,8 +229,7 @@ fn sweep(
         let (mut findings, mut dependencies) = nothing();
         let mut room = flight.room();
         for d in dests {
-            let is_host = trees.fabric.dest_terminal(*d).is_some_and(|t| trees.fabric.is_host(t));
-            if checks.hosts_only && !is_host {
+            if checks.hosts_only && !trees.fabric.is_host_dest(*d) {
                 continue;
             }
             flight.trace(*d, &mut room);

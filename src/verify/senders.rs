@@ -51,7 +51,7 @@ impl<'a> Senders<'a> {
     /// What starts at a switch towards a destination at `home`.
     #[inline]
     pub(super) fn start(&self, d: DestId, home: usize, s: usize) -> Start {
-        let is_host = self.is_host(d);
+        let is_host = self.fabric.is_host_dest(d);
         let own = if self.management && is_host { self.fixed } else { 0 };
         if !self.sources[s] {
             return Start { hosts: 0, own };
@@ -59,10 +59,6 @@ impl<'a> Senders<'a> {
         let told = self.told.iter().fold(0, |all, t| all | bit(t.layers_to(d)[s]));
         let back = is_host.then(|| self.back.get(home * self.sources.len() + s)).flatten();
         Start { hosts: self.fixed | told | back.copied().unwrap_or(0), own }
-    }
-
-    fn is_host(&self, d: DestId) -> bool {
-        self.fabric.dest_terminal(d).is_some_and(|t| self.fabric.is_host(t))
     }
 
     /// SLs that any packet may have, as bits.
@@ -86,7 +82,7 @@ impl<'a> Senders<'a> {
             let is_route = self.sources[s] && s != tree.home && tree.depth[s] != LOST;
             // Nothing but management goes to a switch or an aggregation node; where no host is near, its
             // routes may go without.
-            if is_route && (self.is_host(d) || self.sources[tree.home]) {
+            if is_route && (self.fabric.is_host_dest(d) || self.sources[tree.home]) {
                 findings.add(Kind::MissingLayer, || Finding::MissingLayer {
                     switch: switch_name(self.fabric, s),
                     destination: destination_name(self.fabric, d),

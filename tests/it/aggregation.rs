@@ -18,18 +18,7 @@ pub fn with_aggregation(fabric: &Fabric, guid: u64) -> Fabric {
         builder.switch(s.guid, s.ports + 1, Some(s.lid), &s.description).unwrap();
     }
     for t in fabric.terminals() {
-        builder
-            .terminal(NewTerminal {
-                node_guid: t.node_guid,
-                port_guid: t.port_guid,
-                adapter_port: t.adapter_port,
-                lid: Some(t.lid),
-                description: t.description.clone(),
-                role: t.role,
-                switch: t.switch,
-                port: t.port,
-            })
-            .unwrap();
+        builder.terminal(NewTerminal::like(t, t.switch)).unwrap();
     }
     for (i, s) in fabric.switch_ids().enumerate() {
         let guid = Guid::new(guid + i as u64).unwrap();

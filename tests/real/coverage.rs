@@ -24,12 +24,7 @@ fn elsewhere(fabric: &Fabric) -> Fabric {
         let t = NewTerminal {
             node_guid: other(t.node_guid),
             port_guid: other(t.port_guid),
-            adapter_port: t.adapter_port,
-            lid: Some(t.lid),
-            description: t.description.clone(),
-            role: t.role,
-            switch: switches[t.switch.index()],
-            port: t.port,
+            ..NewTerminal::like(t, switches[t.switch.index()])
         };
         builder.terminal(t).unwrap();
     }

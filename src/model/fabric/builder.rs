@@ -63,6 +63,22 @@ pub struct NewTerminal {
     pub port: PortNum,
 }
 
+impl NewTerminal {
+    /// The same as one of another fabric, at this switch.
+    pub fn like(terminal: &Terminal, switch: SwitchId) -> Self {
+        Self {
+            node_guid: terminal.node_guid,
+            port_guid: terminal.port_guid,
+            adapter_port: terminal.adapter_port,
+            lid: Some(terminal.lid),
+            description: terminal.description.clone(),
+            role: terminal.role,
+            switch,
+            port: terminal.port,
+        }
+    }
+}
+
 /// Collects and checks a fabric. The only place that mints dense ids.
 #[derive(Debug, Default)]
 pub struct FabricBuilder {

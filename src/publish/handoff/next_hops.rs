@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::sections::Kind;
 use super::{HandoffError, RECORD, little_endian};
-use crate::model::{Closure, Fabric, Guid, PortNum, SwitchId};
+use crate::model::{ChannelId, Closure, Fabric, Guid, SwitchId};
 
 /// A decoded closure, by the switches, ports and cables of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,30 +70,11 @@ impl NextHops {
     /// found by the GUIDs of the file's switches. O(switches² × ports).
     pub fn on(&self, fabric: &Fabric, switches: &[Guid]) -> Closure {
         let find = |s: SwitchId| switches.binary_search(&fabric.switch(s).guid).ok();
-        let before: Vec<Option<usize>> = fabric.switch_ids().map(find).collect();
-        let mut closure = Closure::empty(fabric);
-        for s in fabric.switch_ids() {
-            let Some(old) = before[s.index()] else { continue };
-            let port_of = |port: PortNum| port.get();
-            let slots: Vec<Option<u8>> = fabric
-                .out(s)
-                .iter()
-                .map(|c| fabric.channel(*c))
-                .map(|c| {
-                    let far = before[c.to.index()].map(|to| (to, port_of(c.to_port)));
-                    let known = self.cables.get(&(old, port_of(c.from_port)));
-                    (known.is_some() && known == far.as_ref()).then(|| port_of(c.from_port))
-                })
-                .collect();
-            for home in fabric.switch_ids() {
-                let Some(old_home) = before[home.index()] else { continue };
-                for (slot, port) in slots.iter().enumerate() {
-                    if port.is_some_and(|port| self.allows(old_home, old, port)) {
-                        closure.set(s, home, slot, true);
-                    }
-                }
-            }
-        }
-        closure
+        let cable = |old: usize, c: ChannelId| {
+            let c = fabric.channel(c);
+            let (near, far) = ((old, c.from_port.get()), (find(c.to)?, c.to_port.get()));
+            (self.cables.get(&near) == Some(&far)).then_some(near.1)
+        };
+        Closure::translated(fabric, find, cable, |s, home, port| self.allows(home, s, port))
     }
 }

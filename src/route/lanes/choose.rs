@@ -251,8 +251,7 @@ impl<'a> Chooser<'a> {
 
     /// Fills in what starts at each switch towards a terminal.
     fn fill(&mut self, terminal: usize) {
-        let is_host = self.fabric.terminals()[terminal].role == crate::model::Role::Host;
-        let all = if is_host { 1.0 } else { 0.0 };
+        let all = if self.fabric.is_host(TerminalId::at(terminal)) { 1.0 } else { 0.0 };
         self.flow.iter_mut().zip(&self.hosts).for_each(|(flow, hosts)| *flow = [0.0, all * hosts]);
         for g in &self.groups[terminal] {
             let weight = f64::from(self.demand.groups[*g as usize].weight);

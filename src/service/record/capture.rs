@@ -183,12 +183,8 @@ impl Names {
             new.terminal(NewTerminal {
                 node_guid: self.guid(t.node_guid),
                 port_guid: self.guid(t.port_guid),
-                adapter_port: t.adapter_port,
-                lid: Some(t.lid),
                 description: format!("host {}", i + 1),
-                role: t.role,
-                switch: ids[t.switch.index()],
-                port: t.port,
+                ..NewTerminal::like(t, ids[t.switch.index()])
             })?;
         }
         for c in old.channels().iter().step_by(2) {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Names;
-use crate::model::{Closure, Fabric, FabricLanes, Job, JobMap, LaneMap, Promise, Tables};
-use crate::pass::plan::Plan;
+use crate::model::{Fabric, Job, JobMap, Promise, Tables};
+use crate::pass::plan::{Plan, Published};
 use crate::publish::{Epoch, EpochStore};
 use crate::report::{Compute, Report, VerdictSummary};
 use crate::service::record::replay::{ReplayError, each_line};
@@ -50,14 +50,14 @@ pub(super) fn publish(
     let record = epoch.plan();
     // GUIDs keep their order, so ids stay the same.
     let (mut ports, mut layers) = (Vec::new(), Vec::new());
-    let tables = epoch.tables(old)?;
+    let Published { tables, lanes, .. } = epoch.published(old)?;
     for dest in old.dest_ids() {
         for switch in old.switch_ids() {
             ports.push(tables.port(switch, dest).map_or(Tables::UNREACHABLE, |p| p.get()));
             layers.push(tables.layer(switch, dest).map_or(Tables::NO_LAYER, |l| l.get()));
         }
     }
-    let lanes = epoch.published(old)?.lanes.map(|lanes| Arc::new(renamed(&lanes, old, &fabric)));
+    let lanes = lanes.map(|lanes| Arc::new(lanes.for_same_cables(&fabric)));
     let tables = Tables::new(&fabric, &record.engine, ports, layers).map_err(|e| wrong(e.to_string()))?;
     let tables = tables.with_lanes(lanes.as_ref().map(|lanes| Arc::clone(&lanes.map)));
     let jobs = record.jobs.jobs.iter().map(|job| names.job_of(job)).collect::<Vec<Job>>();
@@ -84,15 +84,4 @@ pub(super) fn publish(
     report.compute = Compute::default();
     let mut writer = into.lock()?.from_epoch(record.epoch);
     Ok(Made::of(into, writer.publish(&fabric, &plan, &report, record.created)?))
-}
-
-/// Lanes on a fabric with other names, whose ids and ports are the same.
-fn renamed(lanes: &FabricLanes, old: &Fabric, fabric: &Fabric) -> FabricLanes {
-    let map = LaneMap::fill(fabric, |s, from, to| *lanes.map.row(s, from, to));
-    let mut closure = Closure::empty(fabric);
-    for (home, s) in old.switch_ids().flat_map(|home| old.switch_ids().map(move |s| (home, s))) {
-        let slots = (0..old.out(s).len()).filter(|slot| lanes.closure.allows(s, home, *slot));
-        slots.for_each(|slot| closure.set(s, home, slot, true));
-    }
-    FabricLanes { map: Arc::new(map), closure: Arc::new(closure) }
 }
