@@ -16,7 +16,7 @@ use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
 use crate::report::Compute;
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
-use crate::route::angara::{ENGINES, Limits, TorusRouteError, engine};
+use crate::route::angara::{Limits, TorusRouteError, engine};
 use crate::verify::angara::{TorusVerdict, accept, judge};
 
 pub use crate::observe::torus_toml::is_torus;
@@ -199,7 +199,7 @@ pub fn route(
     context: &Context,
 ) -> Result<Answer, Failure> {
     let site = Site::load(fabric, jobs, &search.torus)?;
-    let name = engine_of(engine_name);
+    let engine = engine(engine_name)?;
     let bar = progress(search.rounds, context);
     let (wall, cpu) = (Instant::now(), cpu_seconds());
     let deadline = search.time_limit.map(|s| wall + Duration::from_secs_f64(s.clamp(0.0, 1e6)));
@@ -208,7 +208,7 @@ pub fn route(
         deadline.is_none_or(|d| Instant::now() < d)
     };
     let limits = Limits { seed: search.seed, rounds: search.rounds, go_on: &go_on };
-    let routed = engine(&name)?.route(&site.torus, &site.demand, &limits);
+    let routed = engine.route(&site.torus, &site.demand, &limits);
     bar.finish_and_clear();
     let compute = Compute {
         cpu_seconds: cpu_seconds() - cpu,
@@ -240,15 +240,6 @@ pub fn route(
             Ok(Answer::Yes)
         }
         Err(verdict) => show(&verdict, context),
-    }
-}
-
-/// The default of switched fabrics stands for ours.
-pub fn engine_of(name: &str) -> String {
-    match name {
-        "balanced" | "sar" => ENGINES[0].to_string(),
-        _ if name.starts_with("angara-") => name.to_string(),
-        _ => format!("angara-{name}"),
     }
 }
 

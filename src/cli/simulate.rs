@@ -285,10 +285,7 @@ fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
             let routes = read_routes(&file, &torus, demand.jobs[0].nodes())?;
             tables_of_files(&torus, demand, vec![routes])
         }
-        None => {
-            let name = super::route_angara::engine_of(&args.engine);
-            engine(&name)?.route(&torus, &demand, &Limits::default())?
-        }
+        None => engine(&args.engine)?.route(&torus, &demand, &Limits::default())?,
     };
     let router = AnyRouter::Torus(TorusRouter::new(&net, &tables)?);
     simulate(args, &case, &net, &router, &tables.engine, context)

@@ -16,7 +16,7 @@ use crate::model::Promise;
 use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold};
-use crate::service::health::{Health, PATIENCE};
+use crate::service::health::{Health, PATIENCE, TorusHealth};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -44,6 +44,8 @@ pub(super) struct Status {
     epoch: Option<InForce>,
     opensm: Option<Value>,
     service: Option<Value>,
+    /// Instead of epochs, on a direct torus.
+    torus: Option<TorusHealth>,
     /// What is in force stays until `sarouter resume`.
     held: Option<Hold>,
 }
@@ -93,10 +95,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 impl Status {
     pub(super) fn read(store: &EpochStore, watch: &Watch) -> Self {
         let mut problems = Vec::new();
+        let torus = Health::read(store.path()).ok().flatten().and_then(|health| health.torus);
         let epoch = match store.current().and_then(|n| n.map(|n| store.epoch(n)).transpose()) {
             Ok(Some(epoch)) => Some(epoch),
             Ok(None) => {
-                problems.push("no epoch has been published".to_string());
+                problems.extend(torus.is_none().then(|| "no epoch has been published".to_string()));
                 None
             }
             Err(e) => {
@@ -120,6 +123,7 @@ impl Status {
             epoch: epoch.as_ref().map(InForce::of),
             opensm,
             service,
+            torus,
             held,
         }
     }
@@ -132,6 +136,10 @@ impl Status {
         let _ = write!(out, "\nstate       {}", self.state.display());
         if let Some(epoch) = &self.epoch {
             out.push_str(&epoch.text());
+        }
+        if let Some(TorusHealth { sizes, jobs, load_max, .. }) = &self.torus {
+            let _ = write!(out, "\ntorus       {sizes}\njobs        {jobs} with tables");
+            let _ = write!(out, ", at most {load_max} of their routes on a link");
         }
         if let Some(hold) = &self.held {
             let _ = write!(out, "\nHELD        {}; `sarouter resume` ends it", held(hold));

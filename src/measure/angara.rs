@@ -109,7 +109,7 @@ fn alternatives(torus: &Torus, demand: &TorusDemand, mut each: impl FnMut(NodeId
 /// `BOUND_ROUNDS` weightings counts. For large demands fewer weightings are tried.
 /// O(rounds × pairs × alternatives × hops).
 pub fn lower_bound(torus: &Torus, demand: &TorusDemand) -> u32 {
-    let turns = Turns::new(torus, &demand.usable(torus, None));
+    let turns = Turns::of(torus, demand);
     let mut settled = Vec::new();
     let choice = |job| Choice::new(torus, demand, job, &turns, &mut settled).ok();
     let Some(choices) = (0..demand.jobs.len()).map(choice).collect::<Option<Vec<_>>>() else { return 0 };

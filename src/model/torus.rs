@@ -191,6 +191,19 @@ impl Torus {
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
+    /// Whether the same nodes and channels work.
+    pub fn works_like(&self, other: &Self) -> bool {
+        (&self.sizes, &self.healthy, &self.exits) == (&other.sizes, &other.healthy, &other.exits)
+    }
+    /// The same torus without the channels that do not work in another state of it. Its fingerprint stays.
+    #[must_use]
+    pub fn without_failures_of(&self, other: &Self) -> Self {
+        let mut narrowed = self.clone();
+        if self.sizes == other.sizes {
+            narrowed.exits.iter_mut().zip(&other.exits).for_each(|(exits, others)| *exits &= others);
+        }
+        narrowed
+    }
     /// `4x2x2x2`
     pub fn size_text(&self) -> String {
         self.sizes.iter().map(u8::to_string).collect::<Vec<_>>().join("x")

@@ -3,3 +3,4 @@
 mod lanes;
 pub mod plan;
 pub mod step;
+pub mod torus;

@@ -4,11 +4,12 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
 
 use super::StoreError;
 use super::job::{self, JobEnvironment, JobWriter};
-use crate::model::{JobId, NodeId, Routes, Step, Torus, TorusDemand, TorusTables};
+use crate::model::{JobId, NodeId, NodeName, Routes, Step, Torus, TorusDemand, TorusJob, TorusTables};
 use crate::verify::Verified;
 
 /// File of all routes.
@@ -114,17 +115,56 @@ pub fn write_job(dir: &Path, torus: &Torus, tables: &TorusTables, job: usize) ->
 /// # Errors
 /// What the system says; what was published before stays.
 pub fn publish(root: &Path, torus: &Torus, tables: &Verified<TorusTables>) -> Result<(), StoreError> {
+    (0..tables.get().demand.jobs.len()).try_for_each(|number| publish_job(root, torus, tables, number))
+}
+
+/// Publishes the tables of one job, by its number, as [`publish`] does; nothing if it has no id.
+///
+/// # Errors
+/// What the system says; what was published before stays.
+pub fn publish_job(
+    root: &Path,
+    torus: &Torus,
+    tables: &Verified<TorusTables>,
+    number: usize,
+) -> Result<(), StoreError> {
     let tables = tables.get();
-    for (number, the_job) in tables.demand.jobs.iter().enumerate() {
-        let Some(id) = &the_job.id else { continue };
-        let mut writer = JobWriter::begin(root, id)?;
-        let tables_count = the_job.nodes().len();
-        let environment = JobEnvironment { routed: true, tables: tables_count, ..JobEnvironment::default() };
-        writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
-        files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
-        writer.publish()?;
+    let the_job = &tables.demand.jobs[number];
+    let Some(id) = &the_job.id else { return Ok(()) };
+    let mut writer = JobWriter::begin(root, id)?;
+    let tables_count = the_job.nodes().len();
+    let environment = JobEnvironment { routed: true, tables: tables_count, ..JobEnvironment::default() };
+    writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
+    files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
+    writer.publish()
+}
+
+/// Reads what was published of a job: its nodes, in the order of the torus, and its routes, which stay.
+/// `None` if it has no tables.
+///
+/// # Errors
+/// With file and line, as [`read_routes`]; nodes that are not in the torus.
+pub fn read_job(root: &Path, id: &JobId, torus: &Torus) -> Result<Option<TorusJob>, TorusFilesError> {
+    let path = root.join(id.as_str()).join(NODES_FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(io_at(&path)(e)),
+    };
+    let mut nodes = Vec::new();
+    for (line, content) in (1..).zip(text.lines()) {
+        let name = content.split(' ').next().and_then(|name| NodeName::new(name).ok());
+        let node = name.and_then(|name| torus.node_named(&name));
+        let reason = || format!("{content:?} names no node of the torus");
+        nodes.push(node.ok_or_else(|| TorusFilesError::Line {
+            path: path.clone(),
+            line,
+            reason: reason(),
+        })?);
     }
-    Ok(())
+    let job = TorusJob::new(Some(id.clone()), nodes);
+    let routes = read_routes(&path.with_file_name(ROUTES_FILE), torus, job.nodes())?;
+    Ok(Some(job.keeping(Arc::new(routes))))
 }
 
 /// Reads `routes.txt` for a job's nodes. Pairs that are not in the file have no route: the checker

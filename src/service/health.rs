@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{self, FileError};
 use super::handoff::Counters;
-use crate::model::NodeName;
+use crate::model::{JobId, NodeName};
 use crate::publish::Hold;
 
 /// Name of the file in the state directory.
@@ -102,6 +102,8 @@ pub enum Kind {
     Unrecorded,
     /// Nodes of jobs are not in the fabric.
     UnknownNodes,
+    /// Jobs of a direct torus run over links that have failed.
+    JobsCut,
     /// An administrator holds what is in force.
     Held,
     /// The service does not begin its passes.
@@ -126,6 +128,19 @@ pub struct Trouble {
     pub since: DateTime<Utc>,
     /// A sentence.
     pub text: String,
+}
+
+/// How a direct torus is served.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TorusHealth {
+    /// Its sizes, as `4x2x2`.
+    pub sizes: String,
+    /// Jobs that run with tables of ours.
+    pub jobs: usize,
+    /// Largest number of their routes on a link, in one direction.
+    pub load_max: u32,
+    /// Jobs that failures touched while they ran.
+    pub cut: BTreeMap<JobId, Trouble>,
 }
 
 /// The content of `health.json`.
@@ -178,6 +193,9 @@ pub struct Health {
     /// What is wrong with OpenSM, as its plugin says.
     #[serde(default)]
     pub opensm: Vec<Trouble>,
+    /// What is served, where it is a direct torus.
+    #[serde(default)]
+    pub torus: Option<TorusHealth>,
     /// The oldest epoch since OpenSM's last acknowledgement was published then.
     #[serde(default)]
     pub unanswered_since: Option<DateTime<Utc>>,
@@ -214,6 +232,7 @@ impl Health {
             settings_refused: None,
             unrecorded: None,
             opensm: Vec::new(),
+            torus: None,
             unanswered_since: None,
             unknown_since: None,
             ended: None,
@@ -287,6 +306,8 @@ impl Health {
                 format!("jobs run on nodes that are not in the fabric: {names}{more}; see fabric.node_map");
             add(Kind::UnknownNodes, since, text);
         }
+        found.extend(self.torus.iter().flat_map(|torus| torus.cut.values().cloned()));
+        let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(hold) = &self.held {
             let text = "an administrator holds what is in force: `sarouter resume` ends it";
             add(Kind::Held, hold.since, text.to_string());

@@ -37,6 +37,7 @@ use crate::config::Settings;
 use crate::pass::step::{Event, Step};
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::publish::{EpochStore, Serving, StoreError};
+use crate::route::angara::TorusRouteError;
 use crate::route::{self, EngineOptions, RouteError};
 
 /// What the service has to say.
@@ -59,6 +60,9 @@ pub enum ServeError {
     /// The settings name an engine that does not exist.
     #[error(transparent)]
     Engine(#[from] RouteError),
+    /// The settings name an engine that does not exist for a direct torus.
+    #[error(transparent)]
+    TorusEngine(#[from] TorusRouteError),
     /// The settings name no fabric.
     #[error(transparent)]
     Look(#[from] LookError),

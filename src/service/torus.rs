@@ -1,23 +1,27 @@
 //! The service of a direct torus: tables for each job before it starts, removed when it is over.
 //!
-//! No epochs and no OpenSM: each job's tables are its own. They are computed and checked when the
-//! job is announced, and published as the job's directory; those of jobs that the batch system does
-//! not know any more are removed.
+//! No epochs and no OpenSM: each job's tables are its own. They are computed around those of the jobs that
+//! run, checked together with them, and published as the job's directory; those of jobs that the batch
+//! system does not know any more are removed. Where a failed link or node touches a job that runs, the pairs
+//! that lost their route get another.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod work;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+use self::work::{Computed, Running, Tables, Work, found};
 use super::api::servers::Servers;
 use super::chain;
 use super::clock::{by_the_wall, steadily, steady};
 use super::command::{Command, Commands, Handle};
 use super::handoff::{Outcome, Released, StartId};
-use super::health::{Failure, Health, Stage};
+use super::health::{Failure, Health, Kind, Stage, TorusHealth, Trouble};
 use super::look::job_source;
 use super::placing::Placing;
 use super::run::reload::{ConfigFile, Unusable, changed, refuse};
@@ -25,14 +29,13 @@ use super::run::waiting::{Waiting, answer};
 use super::run::{Listener, Note, ServeError, Signals, delta};
 use super::systemd::Systemd;
 use crate::config::{self, FabricSource, Settings};
-use crate::model::{JobId, JobMap, Torus, TorusDemand, TorusJob, TorusTables};
+use crate::model::{JobId, JobMap, TorusJob};
 use crate::observe::slurm::{JobSource, PollError};
 use crate::observe::torus_toml;
+use crate::pass::torus::{Cut, Site};
 use crate::publish::job::{self, JOBS_DIRECTORY, JobEnvironment};
-use crate::publish::{EpochStore, Serving, angara};
-use crate::route::angara::{ENGINES, Limits, engine};
-use crate::verify::Verified;
-use crate::verify::angara::accept;
+use crate::publish::{EpochStore, Serving};
+use crate::route::angara::{TorusRouteError, named};
 
 /// The description of the torus, if the settings name one and no switched fabric.
 pub fn source(settings: &Settings) -> Option<String> {
@@ -42,20 +45,28 @@ pub fn source(settings: &Settings) -> Option<String> {
     }
 }
 
-/// What a computation came to: checked tables, then the same on the disk.
-enum Made {
-    Tables(Box<(Torus, Verified<TorusTables>)>),
-    Published,
+/// The engines of the settings, by their names on a direct torus.
+///
+/// # Errors
+/// The first that there is not.
+pub fn engines(settings: &Settings) -> Result<Vec<String>, TorusRouteError> {
+    settings.routing.engines().map(|name| named(name).map(String::from)).collect()
 }
 
-/// A computation that ended.
-type Done = (StartId, Result<Made, String>);
+/// What ended beside the loop.
+enum Done {
+    Computed(Option<Box<Computed>>),
+    /// Who started, what was written, whose tables could not be.
+    Published(Vec<StartId>, Vec<TorusJob>, Vec<(JobId, String)>),
+}
+
 type Polled = (Box<dyn JobSource>, Result<JobMap, PollError>);
 
-/// The loop. Unlike that of a switched fabric it has nothing to decide: every job gets tables.
+/// The loop. Unlike that of a switched fabric it decides nothing of its own: every job gets tables.
 pub(super) struct TorusService {
     settings: Settings,
     source: String,
+    store: EpochStore,
     jobs_root: PathBuf,
     health: Health,
     commands: Commands,
@@ -64,10 +75,15 @@ pub(super) struct TorusService {
     /// `None` for one pass.
     config: Option<ConfigFile>,
     waiting: Waiting,
-    /// At most one at a time for each job, so that the newest start's tables come last.
+    /// One computation or publication at a time, so that each knows all others' routes.
     working: JoinSet<Done>,
-    busy: BTreeSet<JobId>,
-    next: BTreeMap<JobId, StartId>,
+    /// Who starts and is in no computation yet.
+    starts: Vec<StartId>,
+    running: Running,
+    /// The torus of the last computation; `None` before the first.
+    site: Option<Site>,
+    /// The torus is to be looked at.
+    look: bool,
     /// Not here while it asks.
     batch: Option<Box<dyn JobSource>>,
     /// Settings changed while it asked.
@@ -89,8 +105,9 @@ impl TorusService {
         let store = EpochStore::open(&settings.state.directory)?;
         drop(store.lock()?);
         let serving = config.is_some().then(|| store.serve()).transpose()?;
+        engines(&settings)?;
         let (handle, commands) = Handle::new();
-        let mut servers = Servers::new(handle, store);
+        let mut servers = Servers::new(handle, store.clone());
         let mut placing = Placing::default();
         if config.is_some() {
             let opened = servers.prepare(&settings)?;
@@ -98,17 +115,25 @@ impl TorusService {
             servers.follow(opened);
         }
         let now = Utc::now();
+        let jobs_root = settings.state.directory.join(JOBS_DIRECTORY);
+        let mut health = Health::new(now, config.is_some());
+        // Whom failures touched before is on the nodes still.
+        let before = Health::read(&settings.state.directory).ok().flatten().and_then(|before| before.torus);
+        health.torus = Some(before.unwrap_or_default());
         Ok(Self {
-            jobs_root: settings.state.directory.join(JOBS_DIRECTORY),
-            health: Health::new(now, config.is_some()),
+            running: found(&jobs_root, &source),
+            site: None,
+            look: true,
+            starts: Vec::new(),
+            store,
+            jobs_root,
+            health,
             commands,
             servers,
             placing,
             config: config.map(|path| ConfigFile::new(path, &settings)),
             waiting: Waiting::new(&rules(&settings)),
             working: JoinSet::new(),
-            busy: BTreeSet::new(),
-            next: BTreeMap::new(),
             batch: Some(job_source(&settings)),
             other_batch: false,
             _serving: serving,
@@ -185,6 +210,7 @@ impl TorusService {
 
     /// Puts new settings in force. What can fail comes first; then nothing has changed.
     fn adopt(&mut self, new: Settings) -> Result<(), Unusable> {
+        engines(&new)?;
         let opened = self.servers.prepare(&new)?;
         self.placing.follow(&new).map_err(Unusable::Placing)?;
         self.servers.follow(opened);
@@ -204,11 +230,17 @@ impl TorusService {
         Ok(())
     }
 
-    /// One look: removes what jobs left that are over.
+    /// One look: removes what jobs left that are over, and mends what failures cut.
     pub(super) async fn once(mut self) -> Option<Failure> {
         self.poll();
         if let Some(Ok((_, jobs))) = self.polling.join_next().await {
             self.polled(jobs);
+        }
+        if !self.look_at_hold() {
+            self.compute();
+        }
+        while let Some(Ok(done)) = self.working.join_next().await {
+            self.done(done);
         }
         self.health.next_pass = None;
         self.write_health();
@@ -228,10 +260,13 @@ impl TorusService {
                 let _ = reply.send(());
                 self.next_poll = now;
             }
-            Command::Start(said, reply) => self.waiting.announce(now, said, reply),
+            Command::Start(said, reply) => {
+                self.look_at_hold();
+                self.waiting.announce(now, said, reply);
+            }
             Command::End(job, reply) => {
                 self.waiting.ended(now, &job);
-                self.next.remove(&job);
+                self.forget(|id| *id == job);
                 // Nobody waits long for this: a rename, and files of one job.
                 self.warn_of(job::remove(&self.jobs_root, &job).err());
                 let _ = reply.send(());
@@ -239,15 +274,27 @@ impl TorusService {
         }
     }
 
+    /// An administrator's hold: no table is made or changed. A hold that cannot be read is one.
+    fn look_at_hold(&mut self) -> bool {
+        let held = self.store.hold();
+        let is_held = !matches!(held, Ok(None));
+        match held {
+            Ok(held) => self.health.held = held,
+            Err(error) => warn!("{}", chain(&error)),
+        }
+        self.waiting.handoff.hold(steady(), is_held);
+        is_held
+    }
+
     /// Begins what is due, and lets go who may start.
     fn attend(&mut self) {
         let now = steady();
+        let held = self.look_at_hold();
         self.waiting.handoff.tick(now);
-        for start in self.waiting.handoff.take_new() {
-            match self.busy.contains(&start.job) {
-                true => drop(self.next.insert(start.job.clone(), start)),
-                false => self.compute(start),
-            }
+        self.starts.extend(self.waiting.handoff.take_new());
+        self.starts.retain(|start| self.waiting.handoff.is_waiting(start));
+        if self.working.is_empty() && (!self.starts.is_empty() || (self.look && !held)) {
+            self.compute();
         }
         if now >= self.next_poll {
             self.poll();
@@ -277,52 +324,145 @@ impl TorusService {
         self.warn_of(told.err());
     }
 
-    fn compute(&mut self, start: StartId) {
-        self.busy.insert(start.job.clone());
-        let (source, half) = (self.source.clone(), self.settings.handoff.deadline / 2);
-        let engine = self.settings.routing.engine.clone();
+    fn compute(&mut self) {
+        self.look = false;
+        let work = Work {
+            source: self.source.clone(),
+            engines: engines(&self.settings).unwrap_or_default(),
+            site: self.site.clone(),
+            running: self.running.clone(),
+            starts: std::mem::take(&mut self.starts),
+            // A job that comes meanwhile waits for this computation and for its own.
+            limit: self.settings.handoff.deadline / 4,
+        };
+        self.working.spawn_blocking(move || Done::Computed(work.run().map(Box::new)));
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Computed(None) => {}
+            Done::Computed(Some(computed)) => match computed.result {
+                Ok(tables) => self.computed(computed.starts, tables),
+                Err(message) => {
+                    for start in &computed.starts {
+                        self.unrouted(start, &message);
+                    }
+                    if computed.starts.is_empty() {
+                        warn!("{message}");
+                    }
+                    self.health.failed(Failure { time: Utc::now(), stage: Stage::Route, message });
+                }
+            },
+            Done::Published(starts, written, failed) => self.published(&starts, written, &failed),
+        }
+        self.write_health();
+    }
+
+    /// Has written what is still wanted.
+    fn computed(&mut self, starts: Vec<StartId>, tables: Tables) {
+        if tables.reshaped {
+            self.forget(|_| true);
+        }
+        self.note_cuts(&tables.plan.cut);
+        for (id, why) in &tables.plan.refused {
+            starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
+        }
+        let jobs = &tables.plan.tables.get().demand.jobs;
+        let wanted = |number: &usize| {
+            // What nobody waits for any more is not put under a running job.
+            let Some(id) = &jobs[*number].id else { return false };
+            match starts.iter().find(|start| start.job == *id) {
+                Some(start) => self.waiting.handoff.is_waiting(start),
+                None => self.health.held.is_none() && self.running.contains_key(id),
+            }
+        };
+        let wanted: Vec<usize> = tables.plan.changed.iter().copied().filter(wanted).collect();
+        let sizes = tables.site.torus.size_text();
+        let (cut, jobs) =
+            (std::mem::take(&mut self.health.torus).unwrap_or_default().cut, self.running.len());
+        self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, cut });
+        self.site = Some(tables.site.clone());
+        let root = self.jobs_root.clone();
         self.working.spawn_blocking(move || {
-            let made = tables(&source, &engine, &start, half);
-            (start, made.map(|made| Made::Tables(Box::new(made))))
+            let (written, failed) = tables.publish(&root, &wanted);
+            Done::Published(starts, written, failed)
         });
     }
 
-    fn done(&mut self, (start, made): Done) {
-        let now = Utc::now();
-        let waits = self.waiting.handoff.is_waiting(&start);
-        match made {
-            // What nobody waits for any more is not put under a running job.
-            Ok(Made::Tables(made)) if waits => {
-                let root = self.jobs_root.clone();
-                self.working.spawn_blocking(move || {
-                    let published = angara::publish(&root, &made.0, &made.1);
-                    (start, published.map(|()| Made::Published).map_err(|e| chain(&e)))
-                });
-                return;
-            }
-            Ok(_) => {
-                self.health.published += u64::from(waits);
-                self.waiting.handoff.served(steady(), &start, Outcome::InForce);
-                self.health.succeeded(now);
-            }
-            Err(message) => {
-                warn!(job = %start.job, "no tables: {message}");
-                self.health.failed(Failure { time: now, stage: Stage::Route, message: message.clone() });
-                let environment = JobEnvironment { note: message, ..JobEnvironment::default() };
-                if waits {
-                    self.warn_of(job::publish(&self.jobs_root, &start.job, &environment).err());
+    fn published(&mut self, starts: &[StartId], written: Vec<TorusJob>, failed: &[(JobId, String)]) {
+        let wrote = !written.is_empty();
+        for job in written {
+            let Some(id) = job.id.clone() else { continue };
+            match starts.iter().find(|start| start.job == id) {
+                Some(start) if self.waiting.handoff.is_waiting(start) => {
+                    self.waiting.handoff.served(steady(), start, Outcome::InForce);
+                    self.health.published += 1;
                 }
-                self.waiting.handoff.served(steady(), &start, Outcome::Unrouted);
+                None if self.running.contains_key(&id) => {}
+                // It ended meanwhile.
+                _ => {
+                    self.warn_of(job::remove(&self.jobs_root, &id).err());
+                    continue;
+                }
+            }
+            self.running.insert(id, job);
+        }
+        for (id, why) in failed {
+            starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
+        }
+        if wrote && failed.is_empty() {
+            self.health.succeeded(Utc::now());
+        }
+        if let Some(torus) = &mut self.health.torus {
+            torus.jobs = self.running.len();
+        }
+    }
+
+    /// A job that starts cannot have tables.
+    fn unrouted(&mut self, start: &StartId, why: &str) {
+        if !self.waiting.handoff.is_waiting(start) {
+            return;
+        }
+        warn!(job = %start.job, "no tables: {why}");
+        let environment = JobEnvironment { note: why.to_string(), ..JobEnvironment::default() };
+        self.warn_of(job::publish(&self.jobs_root, &start.job, &environment).err());
+        let message = format!("job {}: {why}", start.job);
+        self.health.failed(Failure { time: Utc::now(), stage: Stage::Route, message });
+        self.waiting.handoff.served(steady(), start, Outcome::Unrouted);
+    }
+
+    /// Tells whom failures touched. Nodes have their tables since the job's start: new ones are for a person,
+    /// or a command of the site, to bring there.
+    fn note_cuts(&mut self, cuts: &[Cut]) {
+        let torus = self.health.torus.get_or_insert_default();
+        for Cut { job, routes, lost } in cuts {
+            let text = match lost {
+                Some(why) => format!("job {job} cannot go on, requeue it: {why}"),
+                None => format!(
+                    "{routes} routes of job {job} led over what has failed: install its new tables, {}, on its \
+                     nodes, or requeue it",
+                    self.jobs_root.join(job.as_str()).display()
+                ),
+            };
+            if torus.cut.get(job).is_none_or(|known| known.text != text) {
+                warn!("{text}");
+                torus.cut.insert(job.clone(), Trouble { kind: Kind::JobsCut, since: Utc::now(), text });
             }
         }
-        self.busy.remove(&start.job);
-        if let Some(next) = self.next.remove(&start.job) {
-            self.compute(next);
+    }
+
+    /// Forgets running jobs that are over.
+    fn forget(&mut self, over: impl Fn(&JobId) -> bool) {
+        self.running.retain(|id, _| !over(id));
+        if let Some(torus) = &mut self.health.torus {
+            torus.cut.retain(|id, _| !over(id));
+            torus.jobs = self.running.len();
         }
     }
 
     fn poll(&mut self) {
         let now = Utc::now();
+        self.look = true;
         self.next_poll = steady() + delta(self.settings.service.interval);
         self.health.next_pass = Some(by_the_wall(self.next_poll));
         if let Some(mut batch) = self.batch.take() {
@@ -343,6 +483,7 @@ impl TorusService {
                 let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
                 live.extend(self.waiting.handoff.jobs().cloned());
                 let gone = |found: Vec<JobId>| found.into_iter().filter(|id| !live.contains(id)).collect();
+                self.forget(|id| !live.contains(id));
                 let orphans = job::published(&self.jobs_root).map(gone).unwrap_or_else(|e| {
                     warn!("{}", chain(&e));
                     Vec::new()
@@ -381,31 +522,4 @@ impl TorusService {
 fn rules(settings: &Settings) -> config::HandOff {
     let zero = delta(Duration::ZERO);
     config::HandOff { min_nodes: 1, min_length: zero, reroute_interval: zero, ..settings.handoff.clone() }
-}
-
-/// Computes and checks the tables of a job; searches no longer than `limit` once there are some.
-fn tables(
-    source: &str,
-    name: &str,
-    start: &StartId,
-    limit: Duration,
-) -> Result<(Torus, Verified<TorusTables>), String> {
-    let until = Instant::now() + limit;
-    // Read for each job: what has failed meanwhile is known then.
-    let found = torus_toml::load(source).map_err(|e| chain(&e))?;
-    let torus = found.torus;
-    let node = |name| torus.node_named(name).ok_or_else(|| format!("the torus has no node {name}"));
-    let nodes: Result<Vec<_>, String> = start.nodes.iter().map(node).collect();
-    let job = TorusJob::new(Some(start.job.clone()), nodes?);
-    let demand = TorusDemand { jobs: vec![job], transit: found.transit.unwrap_or_default() };
-    demand.check(&torus).map_err(|e| chain(&e))?;
-    // The settings may name an engine of switched fabrics, such as the default.
-    let name = if ENGINES.contains(&name) { name } else { ENGINES[0] };
-    let limits = Limits { go_on: &|_| Instant::now() < until, ..Limits::default() };
-    let engine = engine(name).map_err(|e| chain(&e))?;
-    let tables = engine.route(&torus, &demand, &limits).map_err(|e| chain(&e))?;
-    match accept(&torus, tables, false) {
-        Ok(verified) => Ok((torus, verified)),
-        Err(verdict) => Err(format!("the tables were rejected: {:?}", verdict.findings.first())),
-    }
 }

@@ -49,5 +49,6 @@ mod step;
 mod store;
 mod survive;
 mod timed;
+mod torus_pass;
 mod units;
 mod verify;

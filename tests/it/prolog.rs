@@ -197,7 +197,7 @@ fn a_rollback_that_is_held_stays_until_resumed() {
 fn torus(handoff: &str) -> Site {
     let site = site(handoff);
     let text = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
-    site.replace("sarouter.toml", &text.replace("fabric.net", "torus.toml"));
+    site.replace("sarouter.toml", &text.replace("fabric.net", "torus.toml").replace("dfsssp", "angara-sar"));
     site.replace("torus.toml", "sizes = [4, 2, 2]\n");
     site
 }
@@ -245,6 +245,77 @@ fn on_a_direct_torus_each_job_gets_tables_that_go_with_it() {
     site.jobs("");
     assert_eq!(site.run(&["tick"]).0, 0);
     assert!(told(&site, "9").is_none());
+}
+
+#[test]
+fn a_hold_keeps_a_direct_torus_as_it_is() {
+    let site = torus("deadline_seconds = 100");
+    site.jobs("7|RUNNING|n[1-4]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(prolog(&site, &["--job", "7", "--nodes", "n[1-4]"]).1["outcome"], "in_force");
+    assert_eq!(site.run(&["hold", "--reason", "links are measured"]).0, 0);
+    assert_eq!(prolog(&site, &["--job", "8", "--nodes", "n[5-8]"]).1["outcome"], "held");
+    assert!(told(&site, "8").unwrap().contains("SAROUTER_ROUTED=no"));
+    assert_eq!(site.run(&["resume"]).0, 0);
+    assert_eq!(prolog(&site, &["--job", "9", "--nodes", "n[5-8]"]).1["outcome"], "in_force");
+    assert_eq!(serving.stop(), 0);
+}
+
+/// A link fails under a job that runs, and heals.
+#[test]
+fn a_failed_link_of_a_direct_torus_is_routed_around_and_told() {
+    let site = torus("deadline_seconds = 100");
+    site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\n");
+    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[9-12]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    for (job, nodes) in [("7", "n[1-4]"), ("8", "n[9-12]")] {
+        assert_eq!(prolog(&site, &["--job", job, "--nodes", nodes]).1["outcome"], "in_force");
+    }
+    let (_, text) = site.run(&["status"]);
+    let status = json(&text);
+    assert_eq!((&status["healthy"], &status["torus"]["jobs"]), (&true.into(), &2.into()), "{text}");
+    let routes =
+        |job: &str| std::fs::read_to_string(site.path(&format!("state/jobs/{job}/routes.txt"))).unwrap();
+    let before = (routes("7"), routes("8"));
+    // Between the first two nodes of job 7.
+    site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\nfailed = [\"0.0+Y\"]\n");
+    serving.until(|| routes("7") != before.0);
+    assert!(!routes("7").contains("0.0 0.1 +Y\n"), "{}", routes("7"));
+    assert_eq!(routes("8"), before.1, "nothing failed there");
+    let (code, text) = site.run(&["status"]);
+    assert!(code == 1 && text.contains("routes of job 7 led over what has failed"), "{text}");
+    // A service that starts again knows both jobs, and whom the failure touched.
+    assert_eq!(serving.stop(), 0);
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    serving.until(|| site.health()["torus"]["load_max"].as_u64().is_some_and(|max| max > 0));
+    assert_eq!(site.health()["torus"]["jobs"], 2);
+    assert!(site.run(&["status"]).1.contains("of job 7"));
+    assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
+    site.jobs("8|RUNNING|n[9-12]|100\n");
+    serving.until(|| site.health()["torus"]["jobs"] == 1);
+    assert_eq!(site.run(&["status"]).0, 0);
+    assert_eq!(serving.stop(), 0);
+}
+
+#[test]
+fn an_engine_that_a_direct_torus_has_not_is_refused() {
+    let site = torus("");
+    let text = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
+    for (name, says) in [
+        ("nonsense", "no engine \"nonsense\""),
+        ("dfsssp", "for a direct torus"),
+        ("angara-ssp", "did you mean angara-sssp?"),
+    ] {
+        site.replace("sarouter.toml", &text.replace("angara-sar", name));
+        let output = site.command(&["serve"]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(says), "{:?} {error}", output.status);
+        let output = site.command(&["doctor"]).output().unwrap();
+        assert!(String::from_utf8(output.stdout).unwrap().contains(says));
+    }
 }
 
 /// Routes spread over all layers, and the next ones may be spread otherwise.

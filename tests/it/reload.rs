@@ -290,6 +290,7 @@ fn node_selection_follows_its_settings_without_a_restart() {
 fn the_service_of_a_direct_torus_follows_its_settings_too() {
     let site = quiet();
     site.alter("fabric.net", "torus.toml");
+    site.alter("dfsssp", "angara-sar");
     site.replace("torus.toml", "sizes = [4, 2, 2]\n");
     let serving = Serving::start(&site);
     serving.ready(&site);

@@ -7,7 +7,7 @@ use chrono::Utc;
 use super::installation::keys;
 use super::{Check, Failure, chain, some};
 use crate::config::Settings;
-use crate::model::NodeName;
+use crate::model::{NodeName, Torus};
 use crate::observe::child::BoundedCommand;
 use crate::observe::hostlist;
 use crate::observe::slurm::{JobSource, Squeue};
@@ -20,10 +20,18 @@ use crate::service::torus;
 pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut checks = Vec::new();
-    let named = runtime.block_on(fabric(settings, &mut checks));
+    let torus = torus::source(settings).map(|source| direct(&source, &mut checks));
+    let named = match torus {
+        None => runtime.block_on(fabric(settings, &mut checks)),
+        Some(_) => None,
+    };
     let slurm_nodes = runtime.block_on(slurm(settings, &mut checks));
+    if let (Some(Some(torus)), Some(nodes)) = (&torus, &slurm_nodes) {
+        checks.push(nodes_match(|node| torus.node_named(node).is_some(), nodes));
+    }
     if let Some(named) = &named {
-        checks.extend(slurm_nodes.map(|nodes| nodes_match(named, &nodes)));
+        let has = |node: &NodeName| !named.nodes.terminals(node).is_empty();
+        checks.extend(slurm_nodes.map(|nodes| nodes_match(has, &nodes)));
         checks.extend(topology(settings, named));
         checks.extend(storage(settings, named));
         checks.extend(fallback(settings, named));
@@ -32,18 +40,27 @@ pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
+fn direct(source: &str, checks: &mut Vec<Check>) -> Option<Torus> {
+    match torus_toml::load(source) {
+        Ok(found) => {
+            let torus = found.torus;
+            let found =
+                format!("direct torus {}, {} nodes work", torus.size_text(), torus.healthy_nodes().len());
+            checks.push(Check::good("fabric", found));
+            Some(torus)
+        }
+        Err(error) => {
+            checks.push(Check::fix("fabric", chain(&error), "correct the description of the torus"));
+            None
+        }
+    }
+}
+
 async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
     let Some(source) = settings.fabric.clone() else {
         checks.push(Check::fix("fabric", "none in the settings", "set fabric.source or fabric.command"));
         return None;
     };
-    if let Some(torus) = torus::source(settings) {
-        checks.push(match torus_toml::load(&torus) {
-            Ok(found) => Check::good("fabric", format!("direct torus {}", found.torus.size_text())),
-            Err(error) => Check::fix("fabric", chain(&error), "correct the description of the torus"),
-        });
-        return None;
-    }
     match FabricReader::new(source, settings.node_map.clone()).read().await {
         Ok(named) => {
             let fabric = &named.fabric;
@@ -97,8 +114,8 @@ async fn slurm(settings: &Settings, checks: &mut Vec<Check>) -> Option<BTreeSet<
     Some(nodes)
 }
 
-fn nodes_match(named: &Named, slurm: &BTreeSet<NodeName>) -> Check {
-    let unmatched: Vec<&NodeName> = slurm.iter().filter(|n| named.nodes.terminals(n).is_empty()).collect();
+fn nodes_match(has: impl Fn(&NodeName) -> bool, slurm: &BTreeSet<NodeName>) -> Check {
+    let unmatched: Vec<&NodeName> = slurm.iter().filter(|n| !has(n)).collect();
     if unmatched.is_empty() {
         return Check::good("node names", format!("all {} nodes of Slurm are in the fabric", slurm.len()));
     }
@@ -166,6 +183,12 @@ fn fallback(settings: &Settings, named: &Named) -> Option<Check> {
 
 fn engine(settings: &Settings) -> Check {
     let routing = &settings.routing;
+    if torus::source(settings).is_some() {
+        return match torus::engines(settings) {
+            Ok(engines) => Check::good("engine", engines.join(", then ")),
+            Err(error) => Check::fix("engine", chain(&error), "correct routing.engine"),
+        };
+    }
     let made = routing.engines().map(|name| route::engine(name, &EngineOptions::default()));
     match made.collect::<Result<Vec<_>, _>>() {
         Ok(engines) => {

@@ -1,8 +1,10 @@
 //! Which jobs run on a direct torus, and over which nodes their routes may lead.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Torus, TorusError};
+use super::{Routes, Torus, TorusError};
 use crate::model::{JobId, Mix, NodeId, without_repetition};
 
 /// Which nodes may forward a job's packets.
@@ -25,6 +27,7 @@ pub struct TorusJob {
     ranks: Vec<NodeId>,
     /// What its ranks exchange.
     pub mix: Mix,
+    kept: Option<Arc<Routes>>,
 }
 
 impl TorusJob {
@@ -33,7 +36,17 @@ impl TorusJob {
         let ranks = without_repetition(ranks);
         let mut nodes = ranks.clone();
         nodes.sort_unstable();
-        Self { id, nodes, ranks, mix: Mix::default() }
+        Self { id, nodes, ranks, mix: Mix::default(), kept: None }
+    }
+    /// The same job with routes of its nodes that stay, because it runs with them. A pair without one gets a
+    /// route from the engine. Routes of other nodes are not taken.
+    #[must_use]
+    pub fn keeping(self, routes: Arc<Routes>) -> Self {
+        Self { kept: Some(routes).filter(|r| r.nodes() == self.nodes), ..self }
+    }
+    /// Routes that stay.
+    pub fn kept(&self) -> Option<&Routes> {
+        self.kept.as_deref()
     }
     /// Its nodes, ascending.
     pub fn nodes(&self) -> &[NodeId] {

@@ -14,8 +14,9 @@
 //! - Channels are visited by node index, then direction; the order decides between turns that
 //!   exclude each other.
 //! - All jobs of a demand share one graph, so the union of their routes is free of deadlock.
+//! - The turns of routes that stay are there first, so that new ones exclude themselves.
 
-use crate::model::{Direction, NodeId, Torus};
+use crate::model::{Direction, NodeId, Torus, TorusDemand};
 
 /// Turns against the direction order that cannot close a cycle.
 #[derive(Debug, Clone)]
@@ -26,20 +27,43 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// Those that the routes of a demand share: see [`Turns::new`]. The turns of routes that stay are among
+    /// them, whether Theorem 2 would allow them now or not: that is for the checker to say.
+    /// O(channels × directions² + hops of routes that stay).
+    pub fn of(torus: &Torus, demand: &TorusDemand) -> Self {
+        let usable = demand.usable(torus, None);
+        let mut graph = Dependencies::new(torus, &usable);
+        for (source, _, steps) in demand.jobs.iter().filter_map(|j| j.kept()).flat_map(|kept| kept.pairs()) {
+            let mut at = source;
+            for turn in steps.windows(2) {
+                let (from, to) = (turn[0].direction(), turn[1].direction());
+                let Some(head) = torus.cabled(at, from) else { break };
+                if to < from {
+                    graph.add_turn(torus.channel(at, from), torus.channel(head, to), to);
+                }
+                at = head;
+            }
+        }
+        Self::complete(graph)
+    }
+
     /// Builds the used-direction sets and adds every turn that Theorem 2 allows.
     ///
     /// `usable[node]` has bit `d` set where the channel in direction `d` may be used.
     /// O(channels × directions²): a set grows at most eight times.
     pub fn new(torus: &Torus, usable: &[u8]) -> Self {
-        let mut graph = Dependencies::new(torus, usable);
+        Self::complete(Dependencies::new(torus, usable))
+    }
+
+    fn complete(mut graph: Dependencies<'_>) -> Self {
+        let (torus, usable) = (graph.torus, graph.usable);
         for node in torus.nodes() {
             for from in Direction::all().filter(|d| usable[node.index()] & d.bit() != 0) {
                 let Some(at) = torus.cabled(node, from) else { continue };
                 let same_sign = Direction::all().filter(|to| to.is_negative() == from.is_negative());
                 for to in same_sign.filter(|to| *to < from && usable[at.index()] & to.bit() != 0) {
                     if graph.used[torus.channel(at, to)] & from.bit() == 0 {
-                        graph.extra[torus.channel(node, from)] |= to.bit();
-                        graph.grow(torus.channel(node, from), graph.used[torus.channel(at, to)]);
+                        graph.add_turn(torus.channel(node, from), torus.channel(at, to), to);
                     }
                 }
             }
@@ -94,6 +118,14 @@ impl<'a> Dependencies<'a> {
             }
         }
         graph
+    }
+
+    /// Allows the turn from a channel into the next one, of direction `to`.
+    fn add_turn(&mut self, channel: usize, next: usize, to: Direction) {
+        if self.extra[channel] & to.bit() == 0 {
+            self.extra[channel] |= to.bit();
+            self.grow(channel, self.used[next]);
+        }
     }
 
     /// Adds directions to a channel's set and to the sets of all channels that lead to it.

@@ -37,7 +37,7 @@ impl TorusEngine for Bfs {
             let graph = RoutingGraph::new(torus, &usable, &turns);
             let found = Search::new(torus, &graph).run(job.nodes());
             let found = found.map_err(|(from, to)| choice::unroutable(torus, job, from, to))?;
-            routes.push(found);
+            routes.push(choice::keeping(job, found));
         }
         Ok(choice::tables(torus, demand, self.name(), routes))
     }

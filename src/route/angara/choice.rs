@@ -37,10 +37,12 @@ pub struct Choice<'a> {
     pub flexible: Vec<Flexible>,
     /// Alternatives of all flexible pairs.
     pub shapes: Vec<Shape>,
+    /// Routes that stay. Their pairs are neither in `flexible` nor have they a shape.
+    kept: Option<&'a Routes>,
 }
 
 impl<'a> Choice<'a> {
-    /// Enumerates every pair's routes and adds those of settled pairs to the channel loads
+    /// Enumerates every pair's routes and adds those of settled pairs, and those that stay, to the channel loads
     /// (in [`super::lanes::Lanes`]; an empty vector is sized).
     /// O(pairs × alternatives × dimensions + hops).
     ///
@@ -48,7 +50,7 @@ impl<'a> Choice<'a> {
     /// The first pair without a route; a job that is too large.
     pub fn new(
         torus: &'a Torus,
-        demand: &TorusDemand,
+        demand: &'a TorusDemand,
         job: usize,
         turns: &'a Turns,
         load: &mut Vec<u32>,
@@ -59,10 +61,13 @@ impl<'a> Choice<'a> {
         let legal = Legal::new(torus, &demand.usable(torus, Some(job)), turns);
         let chosen = vec![Shape::default(); nodes.len() * nodes.len()];
         load.resize(legal.lanes.slots(), 0);
-        let mut choice = Self { legal, nodes, chosen, flexible: Vec::new(), shapes: Vec::new() };
+        let kept = the_job.kept();
+        let mut choice = Self { legal, nodes, chosen, flexible: Vec::new(), shapes: Vec::new(), kept };
+        choice.add_kept(torus, load);
         let mut found = Vec::new();
         for source in choice.source_order(torus) {
-            for destination in (0..choice.nodes.len()).rev().filter(|d| *d != source) {
+            let stays = |d: usize| kept.is_some_and(|kept| !kept.route(source, d).is_empty());
+            for destination in (0..choice.nodes.len()).rev().filter(|d| *d != source && !stays(*d)) {
                 choice.legal.minimal(choice.nodes[source], choice.nodes[destination], &mut found);
                 if found.is_empty() {
                     return Err(choice.first_unroutable(torus, the_job));
@@ -122,11 +127,16 @@ impl<'a> Choice<'a> {
         &self.shapes[flexible.start as usize..flexible.start as usize + usize::from(flexible.count)]
     }
 
-    /// Adds the chosen routes of all pairs to channel loads in lanes. O(routes × hops).
-    pub fn add_all(&self, load: &mut [u32]) {
-        let width = self.nodes.len().max(1);
-        for (pair, shape) in self.chosen.iter().enumerate() {
-            self.legal.spans(self.nodes[pair / width], shape, |s| s.each(|c| load[c] += 1));
+    /// Adds the routes that stay to channel loads. O(routes × hops).
+    fn add_kept(&self, torus: &Torus, load: &mut [u32]) {
+        for (source, _, steps) in self.kept.iter().flat_map(|kept| kept.pairs()) {
+            let mut at = source;
+            for direction in steps.iter().map(|s| s.direction()) {
+                let c = torus.coords(at).all()[direction.dim()];
+                self.legal.lanes.span(at.0, c, direction, 1).each(|slot| load[slot] += 1);
+                let Some(head) = torus.cabled(at, direction) else { break };
+                at = head;
+            }
         }
     }
 
@@ -135,19 +145,35 @@ impl<'a> Choice<'a> {
         self.nodes.len() * self.nodes.len().saturating_sub(1)
     }
 
-    /// The table of the chosen routes. O(routes × hops).
+    /// The table of the chosen routes and those that stay. O(routes × hops).
     pub fn into_routes(self) -> Routes {
-        let Self { nodes, chosen, flexible, shapes, .. } = self;
+        let Self { nodes, chosen, flexible, shapes, kept, .. } = self;
         // The table is as large as these: they go first.
         drop((flexible, shapes));
         let mut routes = Routes::new(nodes);
         routes.reserve(chosen.iter().map(Shape::len).sum());
         let mut steps = [Step::plain(Direction::at(0)); MAX_HOPS];
-        for shape in &chosen {
-            routes.push(shape.steps(&mut steps).iter().copied());
+        let width = routes.nodes().len().max(1);
+        for (pair, shape) in chosen.iter().enumerate() {
+            let kept = kept.map_or(&[][..], |kept| kept.route(pair / width, pair % width));
+            let steps = if kept.is_empty() { shape.steps(&mut steps) } else { kept };
+            routes.push(steps.iter().copied());
         }
         routes
     }
+}
+
+/// The routes of a job, with those that stay in place of what an engine found.
+pub(super) fn keeping(job: &TorusJob, found: Routes) -> Routes {
+    let Some(kept) = job.kept() else { return found };
+    let mut routes = Routes::new(found.nodes().to_vec());
+    let places = 0..found.nodes().len();
+    for (s, d) in places.clone().flat_map(|s| places.clone().map(move |d| (s, d))) {
+        let stays = kept.route(s, d);
+        let steps = if stays.is_empty() { found.route(s, d) } else { stays };
+        routes.push(steps.iter().copied());
+    }
+    routes
 }
 
 /// Refuses jobs above [`MAX_JOB_NODES`].
@@ -176,7 +202,7 @@ fn label(job: &TorusJob) -> String {
 /// The turns all jobs of a demand share, after checking the demand.
 pub(super) fn turns(torus: &Torus, demand: &TorusDemand) -> Result<Turns, TorusRouteError> {
     demand.check(torus)?;
-    Ok(Turns::new(torus, &demand.usable(torus, None)))
+    Ok(Turns::of(torus, demand))
 }
 
 /// Wraps the routes of all jobs.

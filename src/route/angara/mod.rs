@@ -17,6 +17,7 @@ pub mod sar;
 pub mod sssp;
 
 use crate::model::{Torus, TorusDemand, TorusError, TorusTables};
+use crate::route::meant;
 
 /// The most nodes one job may have: its table has a route for every ordered pair.
 pub const MAX_JOB_NODES: usize = 8192;
@@ -52,8 +53,19 @@ pub enum TorusRouteError {
     #[error(transparent)]
     Demand(#[from] TorusError),
     /// An engine of that name does not exist.
-    #[error("there is no engine {0:?} for a direct torus; engines are {list}", list = ENGINES.join(", "))]
+    #[error("there is no engine {0:?} for a direct torus{near}; engines are {list}", near = meant(.0, ENGINES), list = ENGINES.join(", "))]
     UnknownEngine(String),
+}
+
+impl TorusRouteError {
+    /// The job that cannot be routed.
+    pub fn job(&self) -> Option<&str> {
+        match self {
+            Self::Unroutable { job, .. } | Self::TooLarge { job, .. } => Some(job),
+            Self::Demand(TorusError::JobOnFailedNode { job, .. }) => Some(job),
+            Self::Demand(_) | Self::UnknownEngine(_) => None,
+        }
+    }
 }
 
 /// How long engines that search may search. Engines read no clock: `go_on` may.
@@ -77,7 +89,8 @@ impl Default for Limits<'_> {
 pub trait TorusEngine: Send + Sync {
     /// Name on the command line.
     fn name(&self) -> &'static str;
-    /// Makes a route of minimal legal length for every ordered pair of nodes of each job.
+    /// Makes a route of minimal legal length for every ordered pair of nodes of each job. Routes that stay
+    /// ([`TorusJob::kept`](crate::model::TorusJob::kept)) do.
     ///
     /// # Errors
     /// [`TorusRouteError`] with the first pair that cannot be routed.
@@ -92,16 +105,27 @@ pub trait TorusEngine: Send + Sync {
 /// Names of all engines, the default first.
 pub const ENGINES: [&str; 4] = ["angara-sar", "angara-sssp", "angara-bfs", "angara-genetic"];
 
+/// The name of an engine, with or without `angara-`. That of the best engine of switched fabrics stands for
+/// ours, so that the settings' default is one here too.
+///
+/// # Errors
+/// [`TorusRouteError::UnknownEngine`].
+pub fn named(name: &str) -> Result<&'static str, TorusRouteError> {
+    let bare = name.strip_prefix("angara-").unwrap_or(name);
+    let bare = if bare == "balanced" { "sar" } else { bare };
+    let found = ENGINES.iter().find(|e| e.strip_prefix("angara-") == Some(bare));
+    found.copied().ok_or_else(|| TorusRouteError::UnknownEngine(name.to_string()))
+}
+
 /// The engine of that name.
 ///
 /// # Errors
 /// [`TorusRouteError::UnknownEngine`].
 pub fn engine(name: &str) -> Result<Box<dyn TorusEngine>, TorusRouteError> {
-    match name {
+    match named(name)? {
         "angara-sar" => Ok(Box::new(sar::Sar)),
         "angara-sssp" => Ok(Box::new(sssp::Sssp)),
         "angara-bfs" => Ok(Box::new(bfs::Bfs)),
-        "angara-genetic" => Ok(Box::new(genetic::Genetic)),
-        _ => Err(TorusRouteError::UnknownEngine(name.to_string())),
+        _ => Ok(Box::new(genetic::Genetic)),
     }
 }

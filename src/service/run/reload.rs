@@ -8,6 +8,7 @@ use tracing::{error, info};
 use super::{Listener, Note, Service, delta};
 use crate::config::{ConfigError, Settings};
 use crate::pass::step::Rhythm;
+use crate::route::angara::TorusRouteError;
 use crate::route::{self, EngineOptions, RouteError};
 use crate::service::api::listen::ListenError;
 use crate::service::health::{Failure, Health, Stage};
@@ -167,6 +168,8 @@ pub(in crate::service) enum Unusable {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Engine(#[from] RouteError),
+    #[error(transparent)]
+    TorusEngine(#[from] TorusRouteError),
     #[error(transparent)]
     Look(#[from] LookError),
     #[error(transparent)]
