@@ -1,18 +1,19 @@
 //! What `balanced` costs and reaches, on one thread.
 //!
-//! `cargo bench --bench balanced [loads] [bounds] [incremental] [scale]`: all unless named. CPU seconds are
-//! those of the process. `incremental SPEC`, alone, is on another fabric.
+//! `cargo bench --bench balanced [loads] [bounds] [incremental] [scale] [jobs]`: all unless named. CPU seconds
+//! are those of the process. `incremental SPEC` and `jobs SPEC`, alone, are on another fabric.
 
 use std::error::Error;
 use std::process::Command;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use sarouter::lab::board::mix;
 use sarouter::lab::generate::generate;
 use sarouter::measure::{lower_bound, measure};
 use sarouter::model::rng::Rng;
 use sarouter::model::{
-    Demand, Fabric, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Tables, TerminalId,
+    Demand, Fabric, Group, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Tables, TerminalId,
 };
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::report::align;
@@ -40,6 +41,17 @@ const SCALES: &[&[&str]] = &[
     &["dragonfly:8,4,4,33", "dragonfly:10,5,5,51", "dragonfly:14,7,7,75", "dragonfly:18,9,9,124"],
 ];
 
+/// Where computing times with jobs are promised.
+const WITH_JOBS: &[&str] = &[
+    "kary:10,3,hosts=20",
+    "kary:20,3",
+    "kary:27,3",
+    "dragonfly:10,5,5,51",
+    "torus:8x8x8,hosts=4",
+];
+/// Sizes of those jobs.
+const SIZES: [usize; 4] = [16, 32, 64, 128];
+
 /// What one fabric took, in a process of its own.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 struct Point {
@@ -64,6 +76,9 @@ fn main() -> Result<(), Failure> {
         if command == "incremental" {
             return pool.install(|| incremental(spec));
         }
+        if command == "jobs" {
+            return pool.install(|| with_jobs(&[spec]));
+        }
     }
     let is_wanted = |part: &str| args.is_empty() || args.iter().any(|a| a == part);
     if is_wanted("loads") {
@@ -77,6 +92,9 @@ fn main() -> Result<(), Failure> {
     }
     if is_wanted("scale") {
         SCALES.iter().try_for_each(|specs| scale(specs))?;
+    }
+    if is_wanted("jobs") {
+        pool.install(|| with_jobs(WITH_JOBS))?;
     }
     Ok(())
 }
@@ -296,4 +314,71 @@ fn job_map(fabric: &Fabric, placed: &[Vec<TerminalId>]) -> Result<JobMap, Failur
         ));
     }
     Ok(JobMap::new(DateTime::<Utc>::UNIX_EPOCH, jobs))
+}
+
+/// Jobs on 95 % of the hosts, routed anew, and when one of them starts beside all others: seconds for tables,
+/// and for what a pass does with them.
+fn with_jobs(specs: &[&str]) -> Result<(), Failure> {
+    let head = ["fabric", "jobs", "", "tables s", "verified s", "measured s", "EFI max", "bound", "slow-down"];
+    let mut rows = vec![[&head[..], &["blocks", "digest"]].concat().iter().map(ToString::to_string).collect()];
+    for spec in specs {
+        let fabric = generate(spec)?;
+        let groups = mix(&fabric, 101, &SIZES);
+        let wanted = Demand::new(groups.clone(), Vec::new());
+        // Of middle size.
+        let served = Demand::new(without(&groups, 64), Vec::new());
+        let (fresh, figures) = costs(&fabric, &wanted, None)?;
+        rows.push([&[spec.to_string(), groups.len().to_string(), "fresh".into()], &figures[..]].concat());
+        drop(fresh);
+        let before = Arc::new(route(&fabric, &served, None)?);
+        let (_, figures) = costs(&fabric, &wanted, Some((&before, &served)))?;
+        rows.push([&[String::new(), String::new(), "one more".into()], &figures[..]].concat());
+    }
+    println!("{}", align(&rows));
+    Ok(())
+}
+
+fn without(groups: &[Group], size: usize) -> Vec<Group> {
+    let one = groups.iter().position(|g| g.ranks.len() == size).unwrap_or(0);
+    let rest = groups.iter().enumerate().filter(|(i, _)| *i != one);
+    rest.map(|(_, group)| group.clone()).collect()
+}
+
+/// Tables, and what they cost and are worth.
+fn costs(
+    fabric: &Fabric,
+    demand: &Demand,
+    since: Option<(&Arc<Tables>, &Demand)>,
+) -> Result<(Tables, Vec<String>), Failure> {
+    let start = cpu_seconds();
+    let tables = route(fabric, demand, since)?;
+    let routed = cpu_seconds();
+    let verdict = judge(fabric, &tables, LayerBudget::new(LAYERS)?);
+    let verified = cpu_seconds();
+    let figures = measure(fabric, &tables, demand);
+    let measured = cpu_seconds();
+    if !verdict.accepted {
+        return Err(format!("rejected: {:?}", verdict.findings).into());
+    }
+    let blocks = since.and_then(|(before, _)| before.changed_blocks(fabric, &tables));
+    let row = vec![
+        format!("{:.3}", routed - start),
+        format!("{:.3}", verified - routed),
+        format!("{:.3}", measured - verified),
+        figures.load.max.to_string(),
+        figures.load.lower_bound.to_string(),
+        format!("{:.4}", figures.time.slowdown_mean),
+        blocks.map_or(String::new(), |n| n.to_string()),
+        digest(fabric, &tables),
+    ];
+    Ok((tables, row))
+}
+
+/// To see whether tables are the same (Fowler, Noll and Vo's hash).
+fn digest(fabric: &Fabric, tables: &Tables) -> String {
+    let bytes = fabric.dest_ids().flat_map(|d| tables.ports_to(d).iter().chain(tables.layers_to(d)));
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3_u64)
+    });
+    format!("{hash:016x}")
 }
