@@ -42,13 +42,8 @@ const SCALES: &[&[&str]] = &[
 ];
 
 /// Where computing times with jobs are promised.
-const WITH_JOBS: &[&str] = &[
-    "kary:10,3,hosts=20",
-    "kary:20,3",
-    "kary:27,3",
-    "dragonfly:10,5,5,51",
-    "torus:8x8x8,hosts=4",
-];
+const WITH_JOBS: &[&str] =
+    &["kary:10,3,hosts=20", "kary:20,3", "kary:27,3", "dragonfly:10,5,5,51", "torus:8x8x8,hosts=4"];
 /// Sizes of those jobs.
 const SIZES: [usize; 4] = [16, 32, 64, 128];
 
@@ -319,8 +314,10 @@ fn job_map(fabric: &Fabric, placed: &[Vec<TerminalId>]) -> Result<JobMap, Failur
 /// Jobs on 95 % of the hosts, routed anew, and when one of them starts beside all others: seconds for tables,
 /// and for what a pass does with them.
 fn with_jobs(specs: &[&str]) -> Result<(), Failure> {
-    let head = ["fabric", "jobs", "", "tables s", "verified s", "measured s", "EFI max", "bound", "slow-down"];
-    let mut rows = vec![[&head[..], &["blocks", "digest"]].concat().iter().map(ToString::to_string).collect()];
+    let head =
+        ["fabric", "jobs", "", "tables s", "verified s", "measured s", "EFI max", "bound", "slow-down"];
+    let mut rows =
+        vec![[&head[..], &["blocks", "digest"]].concat().iter().map(ToString::to_string).collect()];
     for spec in specs {
         let fabric = generate(spec)?;
         let groups = mix(&fabric, 101, &SIZES);

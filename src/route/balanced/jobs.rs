@@ -15,6 +15,11 @@ pub(super) struct JobLayers {
 }
 
 impl JobLayers {
+    /// Whether no job has a layer of its own.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
     /// The switches whose routes to a terminal are of one job, and their layer.
     pub(super) fn of(&self, terminal: usize) -> Option<&(u8, Vec<u32>)> {
         let set = self.set.get(terminal).copied().flatten()?;

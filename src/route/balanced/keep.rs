@@ -2,7 +2,7 @@
 
 use super::net::{NONE, Net};
 use super::routing::{Routing, covers};
-use super::traffic::Traffic;
+use super::traffic::{Class, Traffic};
 use crate::model::{Demand, Fabric, Tables, TerminalId};
 
 /// What was taken over from tables in force.
@@ -41,7 +41,7 @@ impl Slots {
 
 impl<'a> Routing<'a> {
     /// Starts from tables in force, if there are some: `served` is the demand that they serve, and `everyone`
-    /// the traffic between all hosts. O(terminals × channels).
+    /// the traffic between all hosts. O(terminals × switches).
     pub(super) fn start_from(
         &mut self,
         fabric: &Fabric,
@@ -49,40 +49,49 @@ impl<'a> Routing<'a> {
         served: Option<&Demand>,
         everyone: &'a Traffic<'a>,
     ) -> InForce {
+        let own = std::mem::replace(&mut self.traffic, everyone);
+        self.clear_load();
         let kept = match previous {
             Some(previous) => self.keep(fabric, previous),
             None => vec![false; self.home.len()],
         };
-        let fullest = previous.map(|_| self.fullest_in_force(everyone, &kept));
+        self.traffic = own;
+        let fullest = previous.map(|_| self.fullest());
         let settled = self.traffic.settled(served);
         let settled: Vec<bool> = kept.iter().zip(settled).map(|(k, s)| *k && s).collect();
         let before = self.rows_of(&kept, &settled);
         InForce { fullest, settled, before }
     }
 
-    /// Takes over the routes to each terminal if some layer allows each of them. The orders of the
-    /// layers depend on the fabric, the budget and whether there are jobs, so tables of this engine stay as they
-    /// are until the first job starts or the last one ends.
-    /// Says which were taken over. O(terminals × channels).
+    /// Takes over the routes to each terminal if some layer allows each of them, and adds their load. The orders
+    /// of the layers depend on the fabric, the budget and whether there are jobs, so tables of this engine stay
+    /// as they are until the first job starts or the last one ends.
+    /// Says which were taken over. O(terminals × switches).
     fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
-        let (net, slots) = (self.net, Slots::new(self.net));
-        let switches = net.switches();
-        let keep_one = |t: usize| {
-            let home = self.home[t] as usize;
-            let row = &mut self.rows[t * switches..(t + 1) * switches];
-            slots.read(fabric, previous, t, row);
-            self.search.follow(net, &self.layers.fit, self.layers.all, home, row);
-            let is_kept = covers(net, &self.search, home);
-            if is_kept {
-                // Broken routes are left only where nothing starts: any way there will do.
-                for s in (0..switches).filter(|s| self.search.hops[*s] == u16::MAX) {
-                    row[s] = NONE;
-                }
-                self.search.attach_rest(net, row);
-            }
-            is_kept
-        };
-        (0..self.home.len()).map(keep_one).collect()
+        let slots = Slots::new(self.net);
+        (0..self.home.len()).map(|t| self.keep_one(fabric, previous, &slots, t)).collect()
+    }
+
+    fn keep_one(&mut self, fabric: &Fabric, previous: &Tables, slots: &Slots, terminal: usize) -> bool {
+        let (net, home) = (self.net, self.home[terminal] as usize);
+        let span = terminal * net.switches()..(terminal + 1) * net.switches();
+        let row = &mut self.rows[span.clone()];
+        slots.read(fabric, previous, terminal, row);
+        self.search.follow(net, &self.layers.fit, self.layers.all, home, row);
+        if !covers(net, &self.search, home) {
+            return false;
+        }
+        if self.traffic.class(terminal) == Class::Job {
+            self.gather(terminal);
+            self.count(terminal, u32::wrapping_add);
+        }
+        // Broken routes are left only where nothing starts: any way there will do.
+        let row = &mut self.rows[span];
+        for s in (0..net.switches()).filter(|s| self.search.hops[*s] == u16::MAX) {
+            row[s] = NONE;
+        }
+        self.search.attach_rest(net, row);
+        true
     }
 
     /// Takes over all routes to terminals, whatever they are. O(terminals × switches).

@@ -29,6 +29,8 @@ pub(super) struct Layers {
     pub(super) is_hot_first: bool,
     /// Whether the orders were learnt, of a fabric without switches that have no hosts.
     is_learnt_flat: bool,
+    /// Whether all layers allow any route that climbs and then descends, and no other.
+    pub(super) is_climbing: bool,
 }
 
 impl Layers {
@@ -58,14 +60,16 @@ impl Layers {
             }
         }
         let (refuge_layer, refuge) = (1 << (budget - 1), vec![false; net.channels()]);
-        Self { fit, all, refuge_layer, refuge, is_hot_first: false, is_learnt_flat: false }
+        let (is_hot_first, is_learnt_flat, is_climbing) = (false, false, true);
+        Self { fit, all, refuge_layer, refuge, is_hot_first, is_learnt_flat, is_climbing }
     }
 
     /// One layer that allows any turn: something else keeps cycles away. O(turns).
     pub(super) fn any(net: &Net) -> Self {
         let refuge = vec![false; net.channels()];
         let fit = vec![1; net.turns()];
-        Self { fit, all: 1, refuge_layer: 1, refuge, is_hot_first: false, is_learnt_flat: false }
+        let (all, is_hot_first, is_learnt_flat, is_climbing) = (1, false, false, false);
+        Self { fit, all, refuge_layer: 1, refuge, is_hot_first, is_learnt_flat, is_climbing }
     }
 
     /// Others in which routes start with full channels ([`hot`]), if there are any and shortest routes over
@@ -107,7 +111,8 @@ impl Layers {
         if let Some(only) = only {
             fit.iter_mut().zip(only).for_each(|(fit, only)| *fit &= only);
         }
-        Self { fit, all, refuge_layer, refuge, is_hot_first: only.is_some(), is_learnt_flat: false }
+        let (is_hot_first, is_learnt_flat, is_climbing) = (only.is_some(), false, false);
+        Self { fit, all, refuge_layer, refuge, is_hot_first, is_learnt_flat, is_climbing }
     }
 
     /// Fills `row` with the routes along the spanning tree. O(channels).

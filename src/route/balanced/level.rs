@@ -54,16 +54,6 @@ impl<'a> Routing<'a> {
         self.rows
     }
 
-    /// Load of the fullest channel with the routes between all hosts, as far as they were `kept`.
-    /// O(terminals × switches).
-    pub(super) fn fullest_in_force(&mut self, everyone: &'a Traffic<'a>, kept: &[bool]) -> u32 {
-        let own = std::mem::replace(&mut self.traffic, everyone);
-        let hosts: Vec<usize> = everyone.destinations(Class::Job).into_iter().filter(|t| kept[*t]).collect();
-        self.sum_up(&hosts);
-        self.traffic = own;
-        self.fullest()
-    }
-
     /// Loads of the routes to these terminals alone. O(terminals × switches).
     pub(super) fn sum_up(&mut self, terminals: &[usize]) {
         self.clear_load();

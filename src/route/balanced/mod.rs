@@ -226,18 +226,27 @@ fn finish(
         let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
         let at = d.index() * switches..(d.index() + 1) * switches;
         let (row, layer) = (&mut ports[at.clone()], &mut layer_of[at]);
-        search.trace(net, &layers.fit, layers.all, home, row);
-        for s in 0..switches {
-            if net.is_source[s] && search.layers[s] != 0 {
-                let allowed = search.layers[s];
+        // Trees of terminals only have routes that climb and then descend, which all such layers allow.
+        let is_free =
+            layers.is_climbing && job_layers.is_empty() && !fabric.attached(fabric.home(d)).is_empty();
+        if !is_free {
+            search.trace(net, &layers.fit, layers.all, home, row);
+        }
+        for s in (0..switches).filter(|s| net.is_source[*s]) {
+            let allowed = match is_free {
+                true if row[s] == NONE && s != home => 0,
+                true => layers.all,
+                false => search.layers[s],
+            };
+            if allowed != 0 {
                 layer[s] = match turn {
                     Some(turn) => turn.pick(s, home, port, allowed),
                     None => allowed.trailing_zeros() as u8,
                 };
             }
-            if row[s] != NONE {
-                row[s] = net.port(net.channel(s, row[s]));
-            }
+        }
+        for (s, slot) in row.iter_mut().enumerate().filter(|(_, slot)| **slot != NONE) {
+            *slot = net.port(net.channel(s, *slot));
         }
         if let Some((of_job, switches)) = job_layers.of(d.index()) {
             let starts = switches.iter().map(|s| *s as usize).filter(|s| search.layers[*s] != 0);

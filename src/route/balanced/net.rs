@@ -27,6 +27,7 @@ pub(super) struct Net {
 
 impl std::ops::Deref for Net {
     type Target = Graph;
+    #[inline]
     fn deref(&self) -> &Graph {
         &self.graph
     }

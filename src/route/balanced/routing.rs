@@ -78,6 +78,7 @@ impl<'a> Routing<'a> {
     }
 
     /// The tree of a terminal.
+    #[inline]
     pub(super) fn row(&self, terminal: usize) -> &[u8] {
         let switches = self.net.switches();
         &self.rows[terminal * switches..(terminal + 1) * switches]
@@ -180,6 +181,14 @@ impl<'a> Routing<'a> {
         let row = &self.rows[terminal * switches..(terminal + 1) * switches];
         let home = self.home[terminal] as usize;
         self.search.trace(self.net, &self.layers.fit, self.layers.all, home, row);
+    }
+
+    /// Makes `search`, which began lazily, know of a switch on its way to a terminal. O(hops).
+    #[inline]
+    pub(super) fn look(&mut self, terminal: usize, switch: usize) {
+        let switches = self.net.switches();
+        let row = &self.rows[terminal * switches..(terminal + 1) * switches];
+        self.search.look(self.net, &self.layers.fit, self.home[terminal] as usize, switch, row);
     }
 
     /// Sums the flows of the tree that `search` describes. O(switches).

@@ -226,25 +226,62 @@ impl Search {
         self.hops[home] = 0;
         self.layers[home] = layers;
         for first in 0..row.len() {
-            let mut v = first;
-            self.chain.clear();
-            while self.hops[v] == u16::MAX && row[v] != NONE {
-                self.chain.push(v as u32);
-                v = net.to(net.channel(v, row[v]));
-            }
-            if self.hops[v] == u16::MAX {
-                continue;
-            }
-            while let Some(w) = self.chain.pop() {
-                let w = w as usize;
-                let c = net.channel(w, row[w]);
-                let turn = if v == home { u16::MAX } else { fit[net.turn(v, net.back_slot[c], row[v])] };
-                self.hops[w] = self.hops[v] + 1;
-                self.layers[w] = self.layers[v] & turn;
-                v = w;
+            if self.hops[first] == u16::MAX {
+                self.climb(net, fit, home, first, row, false);
             }
         }
         self.sort();
+    }
+
+    /// Begins to find hops and layers of switches one by one, as [`Search::look`] is asked for them; `reached`
+    /// then lists those that are known. O(1) after another such beginning, else O(switches).
+    pub(super) fn start_lazily(&mut self, home: usize, layers: u16, is_again: bool) {
+        if is_again {
+            for v in self.reached.drain(..) {
+                self.hops[v as usize] = u16::MAX;
+                self.layers[v as usize] = 0;
+            }
+        } else {
+            self.hops.fill(u16::MAX);
+            self.layers.fill(0);
+            self.reached.clear();
+        }
+        self.reached.push(home as u32);
+        self.hops[home] = 0;
+        self.layers[home] = layers;
+    }
+
+    /// Finds hops and layers of the route in `row` from a switch, and of all on its way. O(its hops).
+    #[inline]
+    pub(super) fn look(&mut self, net: &Net, fit: &[u16], home: usize, first: usize, row: &[u8]) {
+        if self.hops[first] == u16::MAX {
+            self.climb(net, fit, home, first, row, true);
+        }
+    }
+
+    /// Follows the route from a switch to one that is known, and back.
+    #[inline]
+    fn climb(&mut self, net: &Net, fit: &[u16], home: usize, first: usize, row: &[u8], is_listed: bool) {
+        let mut v = first;
+        self.chain.clear();
+        while self.hops[v] == u16::MAX && row[v] != NONE {
+            self.chain.push(v as u32);
+            v = net.to(net.channel(v, row[v]));
+        }
+        if self.hops[v] == u16::MAX {
+            return;
+        }
+        while let Some(w) = self.chain.pop() {
+            let w = w as usize;
+            let c = net.channel(w, row[w]);
+            let turn = if v == home { u16::MAX } else { fit[net.turn(v, net.back_slot[c], row[v])] };
+            self.hops[w] = self.hops[v] + 1;
+            self.layers[w] = self.layers[v] & turn;
+            if is_listed {
+                self.reached.push(w as u32);
+            }
+            v = w;
+        }
     }
 
     /// Fills `reached` by counting switches per number of hops.
@@ -269,35 +306,32 @@ impl Search {
         }
     }
 
-    /// Recomputes everything but costs from the routes in `row`, whatever they are. Switches whose
-    /// route is broken or in a loop count as not reached. O(channels).
+    /// Like [`Search::trace`], whatever the routes are: switches whose route is broken or in a loop count as
+    /// not reached. O(switches × longest route at worst, else as [`Search::trace`]).
     pub(super) fn follow(&mut self, net: &Net, fit: &[u16], layers: u16, home: usize, row: &[u8]) {
         self.hops.fill(u16::MAX);
         self.layers.fill(0);
-        self.reached.clear();
-        self.reached.push(home as u32);
         self.hops[home] = 0;
         self.layers[home] = layers;
-        let mut head = 0;
-        while let Some(&u) = self.reached.get(head) {
-            head += 1;
-            let u = u as usize;
-            for (i, c) in net.out(u).enumerate() {
-                let w = net.to(c);
-                if w == home || row[w] != net.back_slot[c] {
-                    continue;
-                }
-                let fit = if u == home { u16::MAX } else { fit[net.turn(u, i as u8, row[u])] };
-                self.hops[w] = self.hops[u] + 1;
-                self.layers[w] = self.layers[u] & fit;
-                self.reached.push(w as u32);
+        for first in 0..row.len() {
+            let (mut v, mut left) = (first, row.len());
+            while self.hops[v] == u16::MAX && row[v] != NONE && left > 0 {
+                v = net.to(net.channel(v, row[v]));
+                left -= 1;
+            }
+            if self.hops[v] != u16::MAX && v != first {
+                self.climb(net, fit, home, first, row, false);
             }
         }
+        self.sort();
     }
 
     /// Gives switches without a route one over any neighbour that has one; such routes are allowed
-    /// in no layer. O(channels).
+    /// in no layer. O(channels), or O(1) if there are none.
     pub(super) fn attach_rest(&mut self, net: &Net, row: &mut [u8]) {
+        if self.reached.len() == row.len() {
+            return;
+        }
         let mut head = 0;
         while let Some(&u) = self.reached.get(head) {
             head += 1;

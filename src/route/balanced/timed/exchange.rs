@@ -44,6 +44,19 @@ impl Job {
         let steps = sample(steps, (MESSAGES / ranks.len().max(1)).max(FEWEST_STEPS));
         Self { ranks, homes, steps }
     }
+
+    /// Adds what a rank receives from other switches: from which, and in which step, `first` being the job's
+    /// first.
+    fn receive(&self, rank: u32, first: u32, messages: &mut Vec<(u32, u32)>) {
+        let home = self.homes[rank as usize];
+        for (step, (_, partners)) in (first..).zip(&self.steps) {
+            if let Some(from) = partners.from(rank).map(|from| self.homes[from as usize]) {
+                if from != home {
+                    messages.push((from, step));
+                }
+            }
+        }
+    }
 }
 
 /// So many of the steps at most, that stand for all: those that weigh much, and of the others each n-th.
@@ -87,55 +100,63 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// O(messages × log messages).
+    /// O(messages × log steps).
     fn new(jobs: &[&Job]) -> Self {
         let mut dests: Vec<u32> = jobs.iter().flat_map(|j| j.ranks.iter().copied()).collect();
         dests.sort_unstable();
         dests.dedup();
-        let (mut weight, mut messages) = (Vec::new(), Vec::new());
-        for job in jobs {
-            let place: Vec<u32> =
-                job.ranks.iter().map(|t| dests.binary_search(t).unwrap_or(0) as u32).collect();
-            for (share, partners) in &job.steps {
-                let step = weight.len() as u32;
-                weight.push(*share);
-                let pairs = partners.pairs().map(|(from, to)| (from as usize, to as usize));
-                let apart = pairs.filter(|(from, to)| job.homes[*from] != job.homes[*to]);
-                messages.extend(apart.map(|(from, to)| (place[to], job.homes[from], step)));
+        // Ranks by destination, and switches by rank, of each job.
+        let mut roles: Vec<Vec<(usize, u32)>> = vec![Vec::new(); dests.len()];
+        for (j, job) in jobs.iter().enumerate() {
+            for (rank, t) in job.ranks.iter().enumerate() {
+                let place = dests.binary_search(t).unwrap_or(0);
+                roles[place].push((j, rank as u32));
             }
         }
-        messages.sort_unstable();
-        let (mut first, mut senders) = (vec![0], Vec::new());
-        let mut steps: Vec<u32> = Vec::with_capacity(messages.len());
-        for same in messages.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            while first.len() <= same[0].0 as usize {
-                first.push(senders.len() as u32);
+        let mut first_step = vec![0];
+        jobs.iter()
+            .for_each(|job| first_step.push(first_step[first_step.len() - 1] + job.steps.len() as u32));
+        let weight: Vec<f32> =
+            jobs.iter().flat_map(|job| job.steps.iter().map(|(share, _)| *share)).collect();
+        let (mut first, mut senders, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+        let mut messages: Vec<(u32, u32)> = Vec::new();
+        for roles in &roles {
+            first.push(senders.len() as u32);
+            messages.clear();
+            for (j, rank) in roles {
+                jobs[*j].receive(*rank, first_step[*j], &mut messages);
             }
-            let start = steps.len() as u32;
-            steps.extend(same.iter().map(|m| m.2));
-            let share = same.iter().map(|m| weight[m.2 as usize]).sum();
-            senders.push(Sender { switch: same[0].1, start, share });
+            messages.sort_unstable();
+            for same in messages.chunk_by(|a, b| a.0 == b.0) {
+                let start = steps.len() as u32;
+                steps.extend(same.iter().map(|m| m.1));
+                let share = same.iter().map(|m| weight[m.1 as usize]).sum();
+                senders.push(Sender { switch: same[0].0, start, share });
+            }
         }
-        first.resize(dests.len() + 1, senders.len() as u32);
+        first.push(senders.len() as u32);
         senders.push(Sender { switch: u32::MAX, start: steps.len() as u32, share: 0.0 });
         Self { dests, weight, first, senders, steps }
     }
 
     /// Senders to a destination, as places to ask with.
+    #[inline]
     pub(super) fn senders(&self, dest: usize) -> std::ops::Range<usize> {
         self.first[dest] as usize..self.first[dest + 1] as usize
     }
 
+    #[inline]
     pub(super) fn sender(&self, at: usize) -> Sender {
         self.senders[at]
     }
 
+    #[inline]
     pub(super) fn steps(&self, sender: usize) -> &[u32] {
         &self.steps[self.senders[sender].start as usize..self.senders[sender + 1].start as usize]
     }
 }
 
-/// The jobs of a demand, and which share terminals. O(messages × log messages).
+/// The jobs of a demand, and which share terminals. O(messages × log steps).
 pub(super) fn units(demand: &Demand, home: &[u32]) -> (Vec<Job>, Vec<Unit>) {
     let jobs: Vec<Job> = demand.groups.iter().map(|group| Job::new(group, home)).collect();
     let mut union = UnionFind::<usize>::new(jobs.len());

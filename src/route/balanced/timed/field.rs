@@ -46,13 +46,15 @@ struct Rows {
 }
 
 impl Field {
-    /// `group_of` says which group a switch is in. O(steps × ranks × ranks per group).
+    /// `group_of` says which group a switch is in; terminals with one of the `choices` keep it.
+    /// O(steps × ranks × ranks per group) for jobs that have others.
     pub(super) fn new(
         jobs: &[Job],
         terminals: usize,
         groups: usize,
         options: usize,
         group_of: &[u32],
+        choices: &[u32],
     ) -> Self {
         let mut field = Self {
             group: vec![NOWHERE; terminals],
@@ -71,31 +73,48 @@ impl Field {
         for (j, job) in jobs.iter().enumerate() {
             let group: Vec<u32> = job.homes.iter().map(|s| group_of[*s as usize]).collect();
             let members = field.join(j, job, &group, groups);
+            if job.ranks.iter().any(|t| choices[*t as usize] == NOWHERE) {
+                field.pair(job, &group, &members);
+            }
             let others = (job.ranks.len() - 1) as f32;
             for (g, members) in members.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
                 inside[g].push((j as u32, members.len() as f32 / others));
             }
         }
         field.beside = meet(&inside, jobs.len());
+        for (t, choice) in choices.iter().enumerate().filter(|(_, c)| **c != NOWHERE) {
+            if field.has(t) {
+                field.choose(t as u32, *choice);
+                field.is_fixed[t] = true;
+            }
+        }
         field
     }
 
-    /// Adds a job: what its destinations cost beside each other. Returns its ranks by group.
+    /// Adds a job. Returns its ranks by group.
     fn join(&mut self, j: usize, job: &Job, group: &[u32], groups: usize) -> Vec<Vec<u32>> {
         let n = job.ranks.len();
         let mut members = vec![Vec::new(); groups];
         group.iter().enumerate().for_each(|(r, g)| members[*g as usize].push(r as u32));
+        for (terminal, own) in job.ranks.iter().map(|t| *t as usize).zip(group) {
+            if self.job[terminal] == NOWHERE {
+                self.job[terminal] = j as u32;
+                self.group[terminal] = *own;
+            }
+            self.share[terminal] += (n - members[*own as usize].len()) as f32 / (n - 1) as f32;
+        }
+        members
+    }
+
+    /// Finds what destinations of a job cost beside each other.
+    fn pair(&mut self, job: &Job, group: &[u32], members: &[Vec<u32>]) {
+        let n = job.ranks.len();
         let look: usize = members.iter().map(|m| 2 * m.len() * m.len()).sum();
         let steps = sample(job.steps.clone(), (PAIRS / look.max(1)).max(16));
         let mut sum = vec![0.0f32; n];
         for d in 0..n {
             let (terminal, own) = (job.ranks[d] as usize, group[d]);
-            if self.job[terminal] == NOWHERE {
-                self.job[terminal] = j as u32;
-                self.group[terminal] = own;
-            }
             let inside = &members[own as usize];
-            self.share[terminal] += (n - inside.len()) as f32 / (n - 1) as f32;
             for (weight, partners) in &steps {
                 let from = partners.from(d as u32).map(|s| (s, group[s as usize])).filter(|(_, g)| *g != own);
                 let Some((source, out_of)) = from else { continue };
@@ -110,11 +129,9 @@ impl Field {
                     }
                 }
             }
-            for (e, sum) in sum.iter_mut().enumerate().filter(|(_, sum)| **sum > 0.0) {
-                self.pairs[terminal].push((job.ranks[e], std::mem::take(sum)));
-            }
+            let some = sum.iter_mut().enumerate().filter(|(_, sum)| **sum > 0.0);
+            self.pairs[terminal].extend(some.map(|(e, sum)| (job.ranks[e], std::mem::take(sum))));
         }
-        members
     }
 
     /// What a choice costs beside those of all others but one.

@@ -36,6 +36,7 @@ impl Meetings {
     }
 
     /// Adds to what all units use.
+    #[inline]
     pub(super) fn share(&mut self, channel: usize, share: f32) {
         self.all[channel] += share;
     }
@@ -69,11 +70,13 @@ impl Meetings {
         steps.iter().for_each(|s| count[*s as usize] -= 1);
     }
 
+    #[inline]
     fn beside(&self, channel: usize) -> f32 {
         (self.all[channel] - self.own[channel]).max(0.0)
     }
 
     /// What it would cost to add messages of these steps.
+    #[inline]
     pub(super) fn to_join(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
         let beside = share * self.beside(channel);
         if self.at[channel] == NONE {
@@ -89,6 +92,7 @@ impl Meetings {
     }
 
     /// What is gained by taking messages of these steps away.
+    #[inline]
     pub(super) fn to_leave(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
         let from = self.at[channel] as usize * unit.weight.len();
         let count = &self.count[from..from + unit.weight.len()];

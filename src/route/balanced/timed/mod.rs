@@ -18,7 +18,7 @@ use super::Balanced;
 use super::jobs::JobLayers;
 use super::keep::InForce;
 use super::layers::Layers;
-use super::net::Net;
+use super::net::{NONE, Net};
 use super::routing::Routing;
 use super::traffic::{Class, Traffic};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
@@ -101,9 +101,11 @@ impl Balanced {
         let room = Room::Tree { levels: &shape.levels };
         routing.polish(&units, &free, &room, &[0.0; TREE_SWEEPS]);
         for t in (0..home.len()).filter(|t| !settled[*t]) {
-            routing.follow(t);
             let row = t * switches..(t + 1) * switches;
-            routing.search.attach_rest(net, &mut routing.rows[row]);
+            if routing.rows[row.clone()].iter().filter(|slot| **slot == NONE).count() > 1 {
+                routing.follow(t);
+                routing.search.attach_rest(net, &mut routing.rows[row]);
+            }
         }
         routing.restore(&before);
         let mut job_layers = JobLayers::default();

@@ -52,18 +52,27 @@ impl Room<'_> {
         !matches!(self, Room::Layered { .. })
     }
 
-    /// Whether `v` may go over a slot, layers apart.
-    fn allows(&self, routing: &Routing<'_>, home: usize, v: usize, now: u8, slot: u8) -> bool {
-        let (net, search) = (routing.net, &routing.search);
+    /// Whether hops are known only where they were asked for.
+    fn is_lazy(&self) -> bool {
+        matches!(self, Room::Tree { .. })
+    }
+
+    /// Whether `v` may go over a slot on its way to a terminal, layers apart.
+    fn allows(&self, routing: &mut Routing<'_>, terminal: usize, v: usize, now: u8, slot: u8) -> bool {
+        let (net, home) = (routing.net, routing.home[terminal] as usize);
         let u = net.to(net.channel(v, slot));
+        if let Room::Tree { levels } = self {
+            if levels[u] != levels[net.to(net.channel(v, now))] {
+                return false;
+            }
+            routing.look(terminal, u);
+        }
+        let search = &routing.search;
         if search.layers[u] == 0 {
             return false;
         }
         match self {
-            Room::Tree { levels } => {
-                let was = net.to(net.channel(v, now));
-                search.hops[u] < search.hops[v] && levels[u] == levels[was]
-            }
+            Room::Tree { .. } => search.hops[u] < search.hops[v],
             Room::Layered { reach } => reach.allows(v, home, search.hops[v], search.hops[u]),
             Room::Closed { closure, reach } => {
                 closure.allows(SwitchId::at(v), SwitchId::at(home), usize::from(slot))
@@ -88,6 +97,8 @@ struct Work {
     /// What leaving each channel of its present way would gain.
     gains: Vec<f32>,
     stack: Vec<u32>,
+    /// Hops to the destination before are known only where they were asked for.
+    is_lazy: bool,
     rng: Rng,
 }
 
@@ -102,6 +113,7 @@ impl Work {
             share: 0.0,
             gains: Vec::new(),
             stack: Vec::new(),
+            is_lazy: false,
             rng: Rng::new(1),
         }
     }
@@ -185,7 +197,11 @@ impl Routing<'_> {
     ) -> usize {
         let terminal = unit.dests[dest] as usize;
         let home = self.home[terminal] as usize;
-        self.follow(terminal);
+        if room.is_lazy() {
+            self.search.start_lazily(home, self.layers.all, std::mem::replace(&mut work.is_lazy, true));
+        } else {
+            self.follow(terminal);
+        }
         self.mark_ways(unit, dest, work);
         let mut moved = 0;
         for i in 0..work.on_way.len() {
@@ -215,11 +231,14 @@ impl Routing<'_> {
     }
 
     /// Notes which switches the messages to a destination pass.
-    fn mark_ways(&self, unit: &Unit, dest: usize, work: &mut Work) {
+    fn mark_ways(&mut self, unit: &Unit, dest: usize, work: &mut Work) {
         let terminal = unit.dests[dest] as usize;
-        let (row, home) = (self.row(terminal), self.home[terminal] as usize);
         work.stamp += 1;
         work.on_way.clear();
+        if work.is_lazy {
+            unit.senders(dest).for_each(|at| self.look(terminal, unit.sender(at).switch as usize));
+        }
+        let (row, home) = (self.row(terminal), self.home[terminal] as usize);
         for at in unit.senders(dest) {
             let mut v = unit.sender(at).switch as usize;
             if self.search.hops[v] == u16::MAX {
@@ -285,7 +304,7 @@ impl Routing<'_> {
             || if heat > 0.0 { heat * (-(work.rng.unit().max(1e-12).ln())).ln() as f32 } else { 0.0 };
         let mut best = (if heat > 0.0 { noise() } else { -LEAST_GAIN }, None);
         for slot in 0..net.degree(v) as u8 {
-            if slot == now || !room.allows(self, home, v, now, slot) {
+            if slot == now || !room.allows(self, terminal, v, now, slot) {
                 continue;
             }
             let (mut joins, mut leaves, mut gains) = (noise(), 0.0, work.gains.iter());

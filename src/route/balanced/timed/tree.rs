@@ -39,9 +39,9 @@ fn heats() -> impl Iterator<Item = f32> {
 /// are left as they are.
 pub(super) fn choose(shape: &Shape, jobs: &[Job], home: &[u32], choices: &mut Choices) {
     let mut rng = Rng::new(1);
-    let mut ways = Field::new(jobs, home.len(), shape.leaves.len(), shape.ways.len(), &shape.leaf_of);
+    let (leaves, options) = (shape.leaves.len(), shape.ways.len());
+    let mut ways = Field::new(jobs, home.len(), leaves, options, &shape.leaf_of, &choices.ways);
     let leaf = |t: usize| shape.leaf_of[home[t] as usize] as usize;
-    settle(&mut ways, &choices.ways);
     for (rank, t) in jobs.iter().flat_map(|job| job.ranks.iter().enumerate()) {
         if ways.choice[*t as usize] == NOWHERE {
             ways.choose_best(*t, &shape.ways_of[leaf(*t as usize)], rank);
@@ -67,8 +67,8 @@ fn choose_tops(
     choices: &mut Choices,
     rng: &mut Rng,
 ) {
-    let mut tops = Field::new(jobs, home.len(), shape.pods, shape.tops.len(), &shape.pod_of);
-    settle(&mut tops, &choices.tops);
+    let options = shape.tops.len();
+    let mut tops = Field::new(jobs, home.len(), shape.pods, options, &shape.pod_of, &choices.tops);
     let plane_of = |t: usize| shape.ways[ways.choice[t] as usize].plane;
     let middle = |t: usize| shape.middle_at(shape.pod_of[home[t] as usize], plane_of(t));
     let planes = shape.ways.len().max(1);
@@ -85,16 +85,6 @@ fn choose_tops(
     }
     anneal(&mut tops, &mut blocks, rng);
     choices.tops = tops.choice;
-}
-
-/// Takes over the choices there are.
-fn settle(field: &mut Field, choices: &[u32]) {
-    for (t, choice) in choices.iter().enumerate().filter(|(_, c)| **c != NOWHERE) {
-        if field.has(t) {
-            field.choose(t as u32, *choice);
-            field.is_fixed[t] = true;
-        }
-    }
 }
 
 fn anneal(field: &mut Field, blocks: &mut [(Vec<u32>, &[u32])], rng: &mut Rng) {
@@ -142,6 +132,10 @@ pub(super) struct Filler<'a> {
     shape: &'a Shape,
     /// Switches above leaves that are no tops.
     middles: Vec<usize>,
+    /// Their slots towards each top: `slots_up[middle * tops + top]`.
+    slots_up: Vec<u8>,
+    /// All their slots upwards.
+    ups: Vec<Vec<u8>>,
     /// Hops to the destination's switch at hand.
     hops: Vec<u8>,
 }
@@ -151,8 +145,19 @@ const FAR: u8 = u8::MAX;
 
 impl<'a> Filler<'a> {
     pub(super) fn new(net: &'a Net, shape: &'a Shape) -> Self {
-        let middles = (0..net.switches()).filter(|s| shape.levels[*s] == 1).collect();
-        Self { net, shape, middles, hops: vec![FAR; net.switches()] }
+        let middles: Vec<usize> = (0..net.switches()).filter(|s| shape.levels[*s] == 1).collect();
+        let tops = shape.tops.len();
+        let mut slots_up = vec![NONE; middles.len() * tops];
+        let is_up = |c: &usize| shape.levels[net.to(*c)] == 2;
+        let ups: Vec<Vec<u8>> =
+            middles.iter().map(|m| net.out(*m).filter(is_up).map(|c| net.slot_at(*m, c)).collect()).collect();
+        for (i, m) in middles.iter().enumerate() {
+            // Of several the first.
+            for slot in ups[i].iter().rev() {
+                slots_up[i * tops + shape.top_of[net.to(net.channel(*m, *slot))] as usize] = *slot;
+            }
+        }
+        Self { net, shape, middles, slots_up, ups, hops: vec![FAR; net.switches()] }
     }
 
     /// The slots towards a terminal's switch by a way and a top: up to them, then down. False if some leaf
@@ -163,11 +168,13 @@ impl<'a> Filler<'a> {
         self.hops[home] = 0;
         self.lead_down(home, way, row);
         if self.shape.is_high() {
+            // Then those above a middle switch are all its ways, and need no look.
+            let all_lead = self.shape.tops.iter().all(|t| self.hops[*t as usize] == 2);
             for i in 0..self.middles.len() {
                 let m = self.middles[i];
                 if self.hops[m] == FAR {
-                    let to = |u: usize| self.shape.top_of[u] == top;
-                    self.lead_up(m, self.net.out(m).find(|c| to(self.net.to(*c))), &[2], turn, row);
+                    let wanted = self.slot_up(i, top, all_lead.then_some(turn));
+                    self.lead_up(m, wanted.map(|slot| self.net.channel(m, slot)), &[2], turn, row);
                 }
             }
         }
@@ -180,6 +187,17 @@ impl<'a> Filler<'a> {
             all &= self.lead_up(s, wanted, nearest, turn, row);
         }
         all
+    }
+
+    /// The slot of a middle switch towards a top; where it has none, in turn one of those towards any.
+    fn slot_up(&self, middle: usize, top: u32, turn: Option<usize>) -> Option<u8> {
+        let slot = match top {
+            NOWHERE => NONE,
+            _ => self.slots_up[middle * self.shape.tops.len() + top as usize],
+        };
+        let ups = &self.ups[middle];
+        let any = || turn.filter(|_| !ups.is_empty()).map(|turn| ups[turn % ups.len()]);
+        if slot == NONE { any() } else { Some(slot) }
     }
 
     /// From all above a leaf, over the way's cable where there are several.
