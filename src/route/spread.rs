@@ -59,7 +59,12 @@ impl Turn {
     /// The layer of such routes among those of a mask, which must not be empty.
     #[inline]
     pub fn pick(self, source: usize, home: usize, port: PortNum, mut layers: u16) -> u8 {
-        for _ in 0..self.of(source, home, port, layers.count_ones() as usize) {
+        let place = self.of(source, home, port, layers.count_ones() as usize);
+        if layers & layers.wrapping_add(1) == 0 {
+            // All up to the last one.
+            return place as u8;
+        }
+        for _ in 0..place {
             layers &= layers - 1;
         }
         layers.trailing_zeros() as u8

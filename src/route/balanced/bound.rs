@@ -11,13 +11,14 @@ pub(super) fn floor(routing: &Routing, terminals: &[usize]) -> u32 {
     let switches = net.switches();
     let (mut coming, mut leaving) = (vec![0u64; switches], vec![Branches::default(); switches]);
     let mut flow = vec![0; switches];
-    for &t in terminals {
-        traffic.fill(net, t, &mut flow);
-        let home = routing.home[t] as usize;
+    let is_same = |a: &usize, b: &usize| traffic.is_oblivious() && routing.home[*a] == routing.home[*b];
+    for same in terminals.chunk_by(is_same) {
+        traffic.fill(net, same[0], &mut flow);
+        let (home, times) = (routing.home[same[0]] as usize, same.len() as u64);
         for s in (0..switches).filter(|s| *s != home && net.part[*s] == net.part[home]) {
             if flow[s] > 0 {
-                coming[home] += u64::from(flow[s]);
-                leaving[s].add(flow[s]);
+                coming[home] += times * u64::from(flow[s]);
+                leaving[s].add(flow[s], times);
             }
         }
     }
@@ -38,11 +39,11 @@ struct Branches {
 }
 
 impl Branches {
-    fn add(&mut self, flow: u32) {
+    fn add(&mut self, flow: u32, times: u64) {
         self.smallest = if self.count == 0 { flow } else { self.smallest.min(flow) };
         self.largest = self.largest.max(flow);
-        self.total += u64::from(flow);
-        self.count += 1;
+        self.total += times * u64::from(flow);
+        self.count += times;
     }
 
     /// Some channel takes as many branches as the mean, rounded up, and none is smaller than the

@@ -77,11 +77,16 @@ impl<'a> Routing<'a> {
         let span = terminal * net.switches()..(terminal + 1) * net.switches();
         let row = &mut self.rows[span.clone()];
         slots.read(fabric, previous, terminal, row);
+        let is_counted = self.traffic.class(terminal) == Class::Job;
+        if is_counted && self.weigh_climb(terminal, u32::wrapping_add) {
+            return true;
+        }
+        let row = &mut self.rows[span.clone()];
         self.search.follow(net, &self.layers.fit, self.layers.all, home, row);
         if !covers(net, &self.search, home) {
             return false;
         }
-        if self.traffic.class(terminal) == Class::Job {
+        if is_counted {
             self.gather(terminal);
             self.count(terminal, u32::wrapping_add);
         }

@@ -37,6 +37,7 @@
 mod apart;
 mod bound;
 mod chain;
+mod climb;
 mod grid;
 mod hot;
 mod inside;
@@ -212,6 +213,7 @@ fn finish(
     let mut search = Search::new(switches);
     let price = vec![0.0; net.channels()];
     let terminals = fabric.terminals().len();
+    let sources: Vec<usize> = (0..switches).filter(|s| net.is_source[*s]).collect();
     for s in 0..switches {
         let (before, row) = ports.split_at_mut((terminals + s) * switches);
         match fabric.attached(fabric.home(DestId::at(terminals + s))).first() {
@@ -232,7 +234,7 @@ fn finish(
         if !is_free {
             search.trace(net, &layers.fit, layers.all, home, row);
         }
-        for s in (0..switches).filter(|s| net.is_source[*s]) {
+        for &s in &sources {
             let allowed = match is_free {
                 true if row[s] == NONE && s != home => 0,
                 true => layers.all,

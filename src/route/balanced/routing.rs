@@ -1,6 +1,7 @@
 //! One tree of routes per destination terminal, and what the trees put on the channels.
 
 use super::bound;
+use super::climb::Climb;
 use super::layers::Layers;
 use super::level::Hold;
 use super::net::{NONE, Net};
@@ -48,6 +49,8 @@ pub(super) struct Routing<'a> {
     pub(super) is_lost: bool,
     /// Settled routes stay even where channels are too full.
     pub(super) keeps_settled: bool,
+    /// The switches by level, in a tree where all routes climb and then descend.
+    pub(super) climb: Option<Climb>,
 }
 
 impl<'a> Routing<'a> {
@@ -71,6 +74,7 @@ impl<'a> Routing<'a> {
             own_groups: Vec::new(),
             is_lost: false,
             keeps_settled: false,
+            climb: None,
             net,
             layers,
             traffic,
@@ -135,6 +139,23 @@ impl<'a> Routing<'a> {
     pub(super) fn clear_load(&mut self) {
         self.load.fill(0);
         self.price_back.fill(0.0);
+    }
+
+    /// Adds the load of a tree, or takes it away; `search` need not describe it. O(switches).
+    pub(super) fn weigh(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
+        if !self.weigh_climb(terminal, change) {
+            self.follow(terminal);
+            self.gather(terminal);
+            self.count(terminal, change);
+        }
+    }
+
+    /// The same of a tree whose routes climb and then descend; false, and no change, for others.
+    pub(super) fn weigh_climb(&mut self, terminal: usize, change: fn(u32, u32) -> u32) -> bool {
+        let Some(climb) = &self.climb else { return false };
+        let (net, home) = (self.net, self.home[terminal] as usize);
+        let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
+        climb.count(net, home, row, &mut self.flow, &mut self.load, change)
     }
 
     /// Routes a terminal anew and adds its load. O(channels).

@@ -4,6 +4,7 @@
 //! In a tree, routes are chosen from the ground up ([`tree`]); elsewhere they begin as those that are good for
 //! counts. Then single next hops are moved ([`polish`]) until the cost falls no more ([`meetings`]).
 
+mod even;
 mod exchange;
 mod field;
 mod meetings;
@@ -15,6 +16,7 @@ use self::polish::{Reach, Room};
 use self::shape::Shape;
 use self::tree::{Choices, Filler};
 use super::Balanced;
+use super::climb::Climb;
 use super::jobs::JobLayers;
 use super::keep::InForce;
 use super::layers::Layers;
@@ -77,11 +79,13 @@ impl Balanced {
         let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let (jobs, units) = exchange::units(demand, &home);
         let mut routing = Routing::new(net, &layers, &traffic, home.clone());
+        routing.climb = Some(Climb::new(&shape.levels));
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
         let (previous, served) = self.in_force(fabric);
         let InForce { fullest: in_force, settled, before } =
             routing.start_from(fabric, previous, served, &everyone);
+        routing.weigh_all(before.iter().map(|(t, _)| *t), &everyone, u32::wrapping_sub);
         let mut choices = Choices::none(home.len());
         for t in (0..home.len()).filter(|t| settled[*t]) {
             if let Some((way, top)) = tree::read(net, &shape, home[t] as usize, routing.row(t)) {
@@ -113,11 +117,8 @@ impl Balanced {
             job_layers = routing.one_layer_per_job(fabric, demand);
         }
         let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
-        // Larger trees have one way down per destination everywhere, which is level enough.
-        let rows = match routing.is_large(home.len()) {
-            true => routing.rows,
-            false => routing.level(&everyone, &job_layers, in_force),
-        };
+        routing.weigh_all((0..home.len()).filter(|t| !settled[*t]), &everyone, u32::wrapping_add);
+        let rows = routing.level_tree(&everyone, &job_layers, in_force);
         Some(self.write(fabric, net, &layers, rows, &job_layers, turn))
     }
 }
