@@ -8,7 +8,7 @@ use super::common::{complain, write_file_with};
 use super::{Answer, Failure};
 use crate::measure::measure;
 use crate::model::{
-    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, Promise, SwitchId, Tables, TerminalId,
+    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, SwitchId, Tables,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
@@ -50,7 +50,7 @@ pub struct Input {
     /// The same in numbers.
     pub jobs: JobsSummary,
     /// Each job with its terminals.
-    pub placed: Vec<(JobId, Vec<TerminalId>)>,
+    pub placed: Vec<PlacedJob>,
     /// Jobs that are on none of the fabric's nodes.
     pub strangers: Vec<JobId>,
     /// Allowed layers.

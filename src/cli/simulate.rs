@@ -258,8 +258,8 @@ fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<PlacedJob>, 
     let nodes = source.nodes(&input.fabric)?;
     let placed = nodes.place(&job_files::load(jobs)?);
     let terminals = |t: &Vec<crate::model::TerminalId>| t.iter().map(|t| t.index() as u32).collect();
-    let jobs = placed.jobs.iter().filter(|(_, t)| t.len() > 1);
-    Ok(jobs.map(|(id, t)| (Some(id.clone()), terminals(t))).collect())
+    let jobs = placed.jobs.iter().filter(|job| job.ranks.terminals.len() > 1);
+    Ok(jobs.map(|job| (Some(job.id.clone()), terminals(&job.ranks.terminals))).collect())
 }
 
 fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
@@ -361,8 +361,7 @@ fn outcomes(
     }
     let scripts: Result<Vec<Script>, Failure> =
         (0..case.jobs.len()).map(|j| case.script(net, j, seed)).collect();
-    let jobs = Jobs::new(scripts?, net.terminals())
-        .map_err(|t| format!("terminal {t} is in two jobs: only one may use it"))?;
+    let jobs = Jobs::new(scripts?, net.terminals());
     let (outcome, finished) = run::jobs(net, settings, router, jobs, seed)?;
     let rows: Vec<Value> = case
         .jobs

@@ -1,6 +1,7 @@
 //! Which job runs on which nodes, as the batch system says it.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,19 @@ pub enum JobState {
     Configuring,
     /// The job runs.
     Running,
+    /// The job is stopped on its nodes and will run on: gang scheduling, preemption, an administrator.
+    Suspended,
     /// The job is over and its nodes are being cleaned.
     Completing,
+}
+
+/// Which part of a heterogeneous job a job of the batch system is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Component {
+    /// Id of the heterogeneous job: that of its first component.
+    pub of: JobId,
+    /// Place among the components, from 0.
+    pub offset: u32,
 }
 
 /// One job that owns nodes.
@@ -35,6 +47,9 @@ pub struct Job {
     /// When it ends at the latest, if it has a time limit and the source says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<DateTime<Utc>>,
+    /// Set for a part of a heterogeneous job, whose parts compute together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<Component>,
 }
 
 /// Whether two lists hold the same nodes, in whatever order and however often. O(nodes × log nodes).
@@ -54,7 +69,7 @@ pub struct JobMap {
 impl Job {
     /// A job on nodes in rank order; repetitions are left out.
     pub fn new(id: JobId, state: JobState, nodes: Vec<NodeName>, start: Option<DateTime<Utc>>) -> Self {
-        Self { id, state, nodes: without_repetition(nodes), start, end: None }
+        Self { id, state, nodes: without_repetition(nodes), start, end: None, component: None }
     }
 
     /// Whether it has just these nodes, in whatever order. O(nodes × log nodes).
@@ -69,6 +84,13 @@ impl Job {
         self
     }
 
+    /// The same as a part of a heterogeneous job.
+    #[must_use]
+    pub fn part_of(mut self, component: Option<Component>) -> Self {
+        self.component = component;
+        self
+    }
+
     /// How long it may run, if that is known.
     pub fn length(&self) -> Option<TimeDelta> {
         self.end.zip(self.start).map(|(end, start)| end - start)
@@ -80,5 +102,25 @@ impl JobMap {
     pub fn new(time: DateTime<Utc>, mut jobs: Vec<Job>) -> Self {
         jobs.sort_by(|a, b| a.id.cmp(&b.id));
         Self { time, jobs }
+    }
+
+    /// Jobs as they compute, by index: one each, the components of a heterogeneous job together and in their
+    /// order. In the order of their first. O(jobs × log jobs).
+    pub fn whole(&self) -> Vec<Vec<usize>> {
+        let mut of: BTreeMap<&JobId, usize> = BTreeMap::new();
+        let mut whole: Vec<Vec<usize>> = Vec::with_capacity(self.jobs.len());
+        for (i, job) in self.jobs.iter().enumerate() {
+            match job.component.as_ref().map(|c| of.entry(&c.of)) {
+                Some(Entry::Occupied(at)) => whole[*at.get()].push(i),
+                Some(Entry::Vacant(new)) => {
+                    new.insert(whole.len());
+                    whole.push(vec![i]);
+                }
+                None => whole.push(vec![i]),
+            }
+        }
+        let offset = |i: &usize| self.jobs[*i].component.as_ref().map_or(0, |c| c.offset);
+        whole.iter_mut().for_each(|parts| parts.sort_by_key(offset));
+        whole
     }
 }

@@ -24,10 +24,10 @@ pub use ids::{
     SwitchId, TerminalId, Vl,
 };
 pub(crate) use jobs::same_nodes;
-pub use jobs::{Job, JobMap, JobState};
+pub use jobs::{Component, Job, JobMap, JobState};
 pub use lanes::{Closure, FabricLanes, LaneMap, LaneRow};
 pub use nearest::nearest;
-pub use nodes::{NodeMap, Placed};
+pub use nodes::{NodeMap, Placed, PlacedJob, Ranks};
 pub use pattern::{Grid, Mix, PATTERNS, Partners, Pattern, Phase};
 pub use promise::{Promise, PromiseError};
 pub use shown::{shown, shown_lines};

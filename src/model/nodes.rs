@@ -27,12 +27,46 @@ struct Host {
 /// Jobs as terminals, with what could not be matched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placed {
-    /// Terminals of each job in rank order, in the order of the job map; jobs on unknown nodes keep the known ones.
-    pub jobs: Vec<(JobId, Vec<TerminalId>)>,
+    /// In the order of [`JobMap::whole`]; jobs on unknown nodes keep the known ones.
+    pub jobs: Vec<PlacedJob>,
     /// Node names of jobs that no terminal matches, sorted, without repetition. Never guessed.
     pub unknown: Vec<NodeName>,
     /// Jobs with nodes of which none is known, in the order of the job map.
     pub strangers: Vec<JobId>,
+}
+
+/// A job on its terminals. The components of a heterogeneous job are one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedJob {
+    /// The batch system's id; of a heterogeneous job, that of its first component.
+    pub id: JobId,
+    /// Its entries in the job map, by index.
+    pub parts: Vec<usize>,
+    /// Where it is.
+    pub ranks: Ranks,
+}
+
+/// Where the ranks of a job are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ranks {
+    /// Terminals in rank order, all of a node in a row, without repetition.
+    pub terminals: Vec<TerminalId>,
+    /// Nodes that they are in.
+    pub nodes: usize,
+}
+
+impl Ranks {
+    /// Whether they send over cables between switches: they are in at least two nodes, and on at least two
+    /// switches (thesis section 5.1). What the adapters of one node tell each other stays inside it.
+    pub fn is_multi_switch(&self, fabric: &Fabric) -> bool {
+        let mut switches = self.terminals.iter().map(|t| fabric.terminal(*t).switch);
+        self.nodes > 1 && switches.next().is_some_and(|first| switches.any(|s| s != first))
+    }
+
+    /// As a group with the default mix.
+    pub fn group(&self) -> Group {
+        Group::new(self.terminals.clone())
+    }
 }
 
 /// A node name without what sites write differently in Slurm and in descriptions: the plain name and
@@ -85,38 +119,45 @@ impl NodeMap {
     pub fn unnamed(&self) -> &[TerminalId] {
         &self.unnamed
     }
+    /// The terminals of nodes in rank order; unknown nodes have none. O(nodes × log nodes).
+    pub fn ranks<'a>(&self, nodes: impl IntoIterator<Item = &'a NodeName>) -> Ranks {
+        let (mut terminals, mut firsts) = (Vec::new(), Vec::new());
+        for found in nodes.into_iter().map(|node| self.terminals(node)).filter(|found| !found.is_empty()) {
+            firsts.push(found[0]);
+            terminals.extend_from_slice(found);
+        }
+        Ranks { terminals: without_repetition(terminals), nodes: without_repetition(firsts).len() }
+    }
+
     /// Puts jobs on terminals. O(sum of job sizes × log nodes).
     pub fn place(&self, jobs: &JobMap) -> Placed {
         let mut placed = Placed::default();
         for job in &jobs.jobs {
-            let mut terminals = Vec::new();
-            for node in &job.nodes {
-                match self.terminals(node) {
-                    [] => placed.unknown.push(node.clone()),
-                    found => terminals.extend_from_slice(found),
-                }
-            }
-            if terminals.is_empty() && !job.nodes.is_empty() {
+            let mut unknown = job.nodes.iter().filter(|n| self.terminals(n).is_empty()).cloned().peekable();
+            let has_unknown = unknown.peek().is_some();
+            placed.unknown.extend(unknown);
+            if has_unknown && job.nodes.iter().all(|n| self.terminals(n).is_empty()) {
                 placed.strangers.push(job.id.clone());
             }
-            placed.jobs.push((job.id.clone(), without_repetition(terminals)));
         }
         placed.unknown.sort_unstable();
         placed.unknown.dedup();
+        let of = |parts: Vec<usize>| {
+            let first = &jobs.jobs[parts[0]];
+            let id = first.component.as_ref().map_or(&first.id, |c| &c.of).clone();
+            let ranks = self.ranks(parts.iter().flat_map(|i| &jobs.jobs[*i].nodes));
+            PlacedJob { id, parts, ranks }
+        };
+        placed.jobs = jobs.whole().into_iter().map(of).collect();
         placed
     }
 }
 
 impl Placed {
-    /// Whether a job has terminals on at least two switches (thesis section 5.1).
-    pub fn is_multi_switch(fabric: &Fabric, terminals: &[TerminalId]) -> bool {
-        let mut switches = terminals.iter().map(|t| fabric.terminal(*t).switch);
-        switches.next().is_some_and(|first| switches.any(|s| s != first))
-    }
     /// The demand: multi-switch jobs only, ids and order forgotten.
     pub fn demand(&self, fabric: &Fabric, storage: Vec<TerminalId>) -> Demand {
-        let multi = self.jobs.iter().filter(|(_, t)| Self::is_multi_switch(fabric, t));
-        Demand::new(multi.map(|(_, t)| Group::new(t.clone())).collect(), storage)
+        let multi = self.jobs.iter().filter(|job| job.ranks.is_multi_switch(fabric));
+        Demand::new(multi.map(|job| job.ranks.group()).collect(), storage)
     }
 }
 
@@ -154,6 +195,24 @@ mod tests {
         assert_eq!(found(&map, "n1.b.example"), [1]);
         assert_eq!(found(&map, "10.0.0.2"), [3]);
         assert_eq!(found(&map, "10.0.0.3"), [0; 0]);
+    }
+
+    #[test]
+    fn what_adapters_of_one_node_exchange_crosses_no_switch() {
+        // Leaf 1 has terminals 0 and 1, leaf 2 has 2 and 3; each node has an adapter on either.
+        let fabric = crate::lab::generate::generate("fattree:2x2,1").unwrap();
+        let name = |n: &str| NodeName::new(n).unwrap();
+        let adapters = |ids: [usize; 2]| ids.map(TerminalId::at).to_vec();
+        let of = [(name("a"), adapters([0, 2])), (name("b"), adapters([1, 3]))];
+        let map = NodeMap::new(of.into_iter().collect(), Vec::new());
+        let is_multi_switch = |nodes: &[&str]| {
+            let nodes: Vec<NodeName> = nodes.iter().map(|n| name(n)).collect();
+            map.ranks(&nodes).is_multi_switch(&fabric)
+        };
+        assert!(!is_multi_switch(&["a"]));
+        assert!(!is_multi_switch(&["b", "unknown"]));
+        assert!(!is_multi_switch(&["a", "A"]), "one node under two names");
+        assert!(is_multi_switch(&["a", "b"]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::hostlist::{self, Budget};
-use crate::model::{Job, JobId, JobMap, JobState};
+use crate::model::{Component, Job, JobId, JobMap, JobState};
 
 /// Why there are no jobs. `name` is a path, a command, or `standard input`.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +53,8 @@ pub enum JobsError {
 
 /// Loads jobs from a file, or from standard input for `-`.
 ///
-/// Text without a time of its own was taken now. Only jobs that own nodes (running, configuring,
-/// completing) are kept.
+/// Text without a time of its own was taken now. Only jobs that own nodes (running, suspended,
+/// configuring, completing) are kept.
 ///
 /// # Errors
 /// With file and line.
@@ -114,9 +114,11 @@ fn any(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<Job
             line: 1,
             message,
         })?;
-        let jobs =
-            map.jobs.into_iter().map(|j| Job::new(j.id, j.state, j.nodes, j.start).ending(j.end)).collect();
-        return Ok(JobMap::new(map.time, jobs));
+        let jobs = map
+            .jobs
+            .into_iter()
+            .map(|j| Job::new(j.id, j.state, j.nodes, j.start).ending(j.end).part_of(j.component));
+        return Ok(JobMap::new(map.time, jobs.collect()));
     }
     slurm_json::parse(text, name, now, budget)
 }
@@ -167,7 +169,7 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Resu
     Ok(JobMap::new(now, jobs))
 }
 
-/// `squeue -o '%A|%T|%N|%S|%e'` with times as seconds since 1970; the last field may be left out.
+/// `squeue -o '%A|%T|%N|%S|%e|%i'` with times as seconds since 1970; the last fields may be left out.
 ///
 /// # Errors
 /// With `name` and line.
@@ -176,10 +178,11 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
     for (line, content) in text.lines().enumerate().filter(|(_, content)| !content.is_empty()) {
         let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
         let fields: Vec<&str> = content.split('|').collect();
-        let (id, state, nodes, start, end) = match fields[..] {
-            [id, state, nodes, start] => (id, state, nodes, start, ""),
-            [id, state, nodes, start, end] => (id, state, nodes, start, end),
-            _ => return Err(wrong(format!("expected `ID|STATE|NODES|START|END`, found {content:?}"))),
+        let (id, state, nodes, start, end, shown) = match fields[..] {
+            [id, state, nodes, start] => (id, state, nodes, start, "", ""),
+            [id, state, nodes, start, end] => (id, state, nodes, start, end, ""),
+            [id, state, nodes, start, end, shown] => (id, state, nodes, start, end, shown),
+            _ => return Err(wrong(format!("expected `ID|STATE|NODES|START|END|SHOWN`, found {content:?}"))),
         };
         let Some(state) = owning_state(&[state]) else { continue };
         if nodes.is_empty() {
@@ -196,9 +199,18 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
                 .map(Some)
                 .ok_or_else(|| wrong(format!("{seconds:?} is not a time in seconds"))),
         };
-        jobs.push(Job::new(id, state, nodes, time(start)?).ending(time(end)?));
+        let job = Job::new(id, state, nodes, time(start)?).ending(time(end)?);
+        jobs.push(job.part_of(component(shown).map_err(wrong)?));
     }
     once(JobMap::new(now, jobs), name)
+}
+
+/// What `100+2` says: component 2 of heterogeneous job 100. Other ids are of no such job.
+fn component(shown: &str) -> Result<Option<Component>, String> {
+    let Some((of, offset)) = shown.split_once('+') else { return Ok(None) };
+    let of = JobId::new(of).map_err(|e| e.to_string())?;
+    let offset = offset.parse().map_err(|_| format!("{shown:?} is no component of a heterogeneous job"))?;
+    Ok(Some(Component { of, offset }))
 }
 
 /// The state among Slurm's base state and flags in which the job owns nodes, if it does.
@@ -211,7 +223,10 @@ fn owning_state(words: &[&str]) -> Option<JobState> {
         Some(JobState::Completing)
     } else if has("CONFIGURING") {
         Some(JobState::Configuring)
-    } else if has("RUNNING") {
+    } else if has("SUSPENDED") || has("STOPPED") {
+        Some(JobState::Suspended)
+    } else if ["RUNNING", "SIGNALING", "RESIZING"].iter().any(|word| has(word)) {
+        // Old versions say what is done with a job that runs in place of that it runs.
         Some(JobState::Running)
     } else {
         None

@@ -44,6 +44,10 @@ pub trait JobSource: Send {
     }
 }
 
+/// The states in which a job owns nodes: running, configuring, completing, suspended, stopped, being
+/// signalled or resized.
+const OWNING: &str = "R,CF,CG,S,ST,SI,RS";
+
 /// `squeue` as a child process.
 #[derive(Debug, Clone)]
 pub struct Squeue {
@@ -59,8 +63,8 @@ impl Squeue {
         // clusters of a federation are not on this fabric.
         let arguments: &[&str] = match format {
             // Slurm 22.05 ignores the filter with --json: the reader filters again.
-            SqueueFormat::Json => &["-a", "--local", "--json", "-t", "R,CF,CG"],
-            SqueueFormat::Text => &["-a", "--local", "-h", "-r", "-t", "R,CF,CG", "-o", "%A|%T|%N|%S|%e"],
+            SqueueFormat::Json => &["-a", "--local", "--json", "-t", OWNING],
+            SqueueFormat::Text => &["-a", "--local", "-h", "-r", "-t", OWNING, "-o", "%A|%T|%N|%S|%e|%i"],
         };
         let argv = std::iter::once(&program).chain(arguments).map(|s| (*s).to_string()).collect();
         // Times as seconds since 1970: independent of time zone and locale.

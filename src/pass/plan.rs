@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::lanes;
 use crate::measure::{self, Figures};
 use crate::model::{
-    Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName, Placed,
-    Promise, Tables, TerminalId,
+    Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName,
+    PlacedJob, Promise, Tables, TerminalId,
 };
 use crate::route::{self, EngineOptions, RouteError};
 use crate::verify;
@@ -187,8 +187,9 @@ pub fn wanted(
     policy: &Policy,
 ) -> Wanted {
     let placed = nodes.place(jobs);
-    let ripens: Vec<Option<DateTime<Utc>>> =
-        jobs.jobs.iter().map(|j| ripens(j.start, jobs, policy)).collect();
+    // A whole job is as old as its oldest part.
+    let oldest = |job: &PlacedJob| job.parts.iter().map(|i| ripens(jobs.jobs[*i].start, jobs, policy)).min();
+    let ripens: Vec<Option<DateTime<Utc>>> = placed.jobs.iter().map(|job| oldest(job).flatten()).collect();
     let mut served: BTreeMap<&Group, usize> = BTreeMap::new();
     for group in in_force.iter().flat_map(|d| &d.groups) {
         *served.entry(group).or_default() += 1;
@@ -200,17 +201,21 @@ pub fn wanted(
         }
         _ => false,
     };
-    let groups: Vec<Group> = placed.jobs.iter().map(|(_, t)| Group::new(t.clone())).collect();
+    let groups: Vec<Group> = placed.jobs.iter().map(|job| job.ranks.group()).collect();
     // The old ones first: what they use of the demand in force cannot excuse a young one.
     for (group, _) in groups.iter().zip(&ripens).filter(|(_, ripens)| ripens.is_none()) {
         take(group);
     }
     let counts: Vec<bool> =
         groups.iter().zip(&ripens).map(|(group, ripens)| ripens.is_none() || take(group)).collect();
-    let is_waiting = |i: &usize| !counts[*i] && Placed::is_multi_switch(fabric, &groups[*i].terminals);
+    let is_waiting = |i: &usize| !counts[*i] && placed.jobs[*i].ranks.is_multi_switch(fabric);
     let waiting: Vec<usize> = (0..groups.len()).filter(is_waiting).collect();
     let ripe = waiting.iter().filter_map(|i| ripens[*i]).min();
-    let mut flags = counts.iter();
+    let mut counted = vec![false; jobs.jobs.len()];
+    for (job, counts) in placed.jobs.iter().zip(&counts) {
+        job.parts.iter().for_each(|i| counted[*i] = *counts);
+    }
+    let mut flags = counted.iter();
     let mut kept = jobs.clone();
     kept.jobs.retain(|_| flags.next() == Some(&true));
     let demand = nodes.place(&kept).demand(fabric, policy.storage.clone());

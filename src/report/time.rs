@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Time, slowdowns};
-use crate::model::{Demand, Fabric, Group, JobId, Tables, TerminalId};
+use crate::model::{Demand, Fabric, JobId, PlacedJob, Tables};
 
 /// A job's predicted time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,20 +31,20 @@ pub struct JobTimes {
 
 impl JobTimes {
     /// Of all jobs that the demand serves, and of each of them. O(twice that of [`slowdowns`] + jobs²).
-    pub fn with_jobs(
-        fabric: &Fabric,
-        tables: &Tables,
-        demand: &Demand,
-        placed: &[(JobId, Vec<TerminalId>)],
-    ) -> Self {
+    pub fn with_jobs(fabric: &Fabric, tables: &Tables, demand: &Demand, placed: &[PlacedJob]) -> Self {
         let together = slowdowns(fabric, tables, demand);
-        let of = |(id, terminals): &(JobId, Vec<TerminalId>)| {
-            let wanted = Group::new(terminals.clone()).terminals;
+        let of = |job: &PlacedJob| {
+            let wanted = job.ranks.group().terminals;
             let at = demand.groups.iter().position(|g| g.terminals == wanted)?;
             let group = &demand.groups[at];
             let lonely = Demand::new(vec![group.clone()], Vec::new());
             let alone = slowdowns(fabric, tables, &lonely)[0];
-            Some(JobTime { id: id.clone(), pattern: group.mix.to_string(), slowdown: together[at], alone })
+            Some(JobTime {
+                id: job.id.clone(),
+                pattern: group.mix.to_string(),
+                slowdown: together[at],
+                alone,
+            })
         };
         Self { all: Time::of(&together), jobs: placed.iter().filter_map(of).collect() }
     }

@@ -91,7 +91,7 @@ impl DryRun {
         let placed = view.nodes.place(&plan.jobs).jobs;
         let multi: Vec<(JobId, Group)> = placed
             .into_iter()
-            .map(|(id, t)| (id, Group::new(t)))
+            .map(|job| (job.id, job.ranks.group()))
             .filter(|(_, g)| plan.demand.groups.contains(g))
             .collect();
         let groups: Vec<Group> = multi.iter().map(|(_, group)| group.clone()).collect();

@@ -11,7 +11,7 @@ use super::chain;
 use super::health::Stage;
 use super::record::Made;
 use crate::measure::Figures;
-use crate::model::{Demand, Group, JobId, Layer, NodeName, Placed, Promise, Sl, Tables};
+use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, Tables};
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::View;
 use crate::publish::job::{self, JOBS_DIRECTORY};
@@ -331,10 +331,9 @@ fn told(store: &EpochStore, view: &View, warnings: &mut Vec<String>) -> Vec<(Gro
     });
     let group = |(id, level): (JobId, Sl)| {
         let job = &view.jobs.jobs[view.jobs.jobs.binary_search_by(|j| j.id.cmp(&id)).ok()?];
-        let terminals = job.nodes.iter().flat_map(|n| view.nodes.terminals(n)).copied().collect();
-        let group = Group::new(terminals);
+        let ranks = view.nodes.ranks(&job.nodes);
         let layer = Layer::new(u64::from(level.get())).ok()?;
-        Placed::is_multi_switch(&view.fabric, &group.terminals).then_some((group, layer))
+        ranks.is_multi_switch(&view.fabric).then(|| (ranks.group(), layer))
     };
     levels.into_iter().filter_map(group).collect()
 }

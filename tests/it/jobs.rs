@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
-use sarouter::model::{Job, JobId, JobMap, JobState, NodeName};
+use sarouter::model::{Component, Job, JobId, JobMap, JobState, NodeName};
 use sarouter::observe::jobs::{self, JobsError};
 use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
 
@@ -66,6 +66,34 @@ fn both_forms_of_a_real_squeue_say_the_same() {
 }
 
 #[test]
+fn components_are_one_job_and_a_suspended_job_keeps_its_nodes() {
+    let json = jobs::parse(&data("squeue-22.05-heterogeneous.json"), "squeue", at(NOW)).unwrap();
+    let text = jobs::squeue_lines(&data("squeue-22.05-heterogeneous.txt"), "squeue", at(NOW)).unwrap();
+    assert_eq!(json, text);
+    let part = |offset| Some(Component { of: JobId::new("1").unwrap(), offset });
+    let begun = Some(1_795_383_696);
+    let wanted = vec![
+        job("1", JobState::Running, &["n1", "n2"], begun).part_of(part(0)),
+        job("2", JobState::Running, &["n5", "n6"], begun).part_of(part(1)),
+        job("3", JobState::Suspended, &["n3", "n7"], begun).ending(Some(at(1_795_387_296))),
+    ];
+    assert_eq!(json, JobMap::new(at(NOW), wanted));
+    assert_eq!(json.whole(), [vec![0, 1], vec![2]]);
+    assert_eq!(jobs::parse(&serde_json::to_string(&json).unwrap(), "x", at(NOW)).unwrap(), json);
+    let error = jobs::squeue_lines("7|RUNNING|n1|N/A|N/A|6+x\n", "squeue", at(NOW)).unwrap_err();
+    assert_eq!(error.to_string(), "squeue:1: \"6+x\" is no component of a heterogeneous job");
+}
+
+/// Ids are ordered as words, components by their offsets.
+#[test]
+fn components_are_in_their_order_whatever_their_ids() {
+    let text = "9|RUNNING|n5|N/A|N/A|9+0\n10|RUNNING|n3|N/A|N/A|9+1\n11|RUNNING|n4|N/A|N/A|9+2\n8|RUNNING|n1|N/A|N/A|8_4\n";
+    let map = jobs::squeue_lines(text, "squeue", at(NOW)).unwrap();
+    let ids = |parts: &Vec<usize>| parts.iter().map(|i| map.jobs[*i].id.to_string()).collect::<Vec<_>>();
+    assert_eq!(map.whole().iter().map(ids).collect::<Vec<_>>(), [vec!["9", "10", "11"], vec!["8"]]);
+}
+
+#[test]
 fn an_unreachable_controller_is_no_empty_cluster() {
     let error = jobs::parse(&data("squeue-22.05-no-controller.json"), "squeue", at(NOW)).unwrap_err();
     assert!(matches!(error, JobsError::Slurm { .. }), "{error}");
@@ -87,6 +115,7 @@ fn newer_versions_write_states_numbers_and_nodes_differently() {
         job("1", JobState::Running, &["n1", "n2"], Some(50)),
         job("2", JobState::Configuring, &["n3", "n4"], None),
         job("3", JobState::Completing, &["n5", "n6"], Some(60)),
+        job("6", JobState::Suspended, &["n8"], None),
     ];
     assert_eq!(jobs::parse(text, "x", at(NOW)).unwrap(), JobMap::new(at(NOW), wanted));
 }
@@ -182,7 +211,7 @@ fn a_hanging_squeue_is_killed_at_its_deadline() {
 #[test]
 fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
     let dir = tempfile::tempdir().unwrap();
-    let script = r#"[ "$*" = "-a --local -h -r -t R,CF,CG -o %A|%T|%N|%S|%e" ] || exit 9
+    let script = r#"[ "$*" = "-a --local -h -r -t R,CF,CG,S,ST,SI,RS -o %A|%T|%N|%S|%e|%i" ] || exit 9
         [ "$SLURM_TIME_FORMAT" = %s ] || exit 8
         echo "5|RUNNING|$SLURM_CONF|100|160""#;
     let squeue =

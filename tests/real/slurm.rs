@@ -89,6 +89,34 @@ fn both_forms_of_squeue_give_the_same_jobs_and_a_dead_controller_is_noticed() {
 
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
+fn a_heterogeneous_job_is_one_and_a_suspended_one_is_served() {
+    let fabric = generate("fattree:2x4,2").unwrap();
+    // Heterogeneous jobs are started by the backfill scheduler alone.
+    let often = "SchedulerParameters=defer_batch,sched_min_interval=0,bf_interval=1";
+    let bed = Testbed::with(&fabric, &["--no-opensm", "--slurm-line", often], Vec::new());
+    let words = "--parsable -o /dev/null -N2 -w n[1-2] : -N2 -w n[5-6] -o /dev/null --wrap".split(' ');
+    let words: Vec<&str> = words.chain(["sleep 600"]).collect();
+    let whole = slurm(&bed, "sbatch", &words).trim().to_string();
+    let suspended = submit(&bed, "n[3,7]");
+    for (id, count) in [(&whole, 2), (&suspended, 1)] {
+        await_some("running jobs", || {
+            let states = slurm(&bed, "squeue", &["-h", "-j", id, "-o", "%T"]);
+            (states.lines().filter(|state| *state == "RUNNING").count() == count).then_some(())
+        });
+    }
+    slurm(&bed, "scontrol", &["suspend", &suspended]);
+    let json = ask(&bed, SqueueFormat::Json, LONG).unwrap();
+    assert_eq!(json, ask(&bed, SqueueFormat::Text, LONG).unwrap());
+    let states: Vec<JobState> = json.jobs.iter().map(|j| j.state).collect();
+    assert_eq!(states, [JobState::Running, JobState::Running, JobState::Suspended]);
+    let nodes = observe::nodes::name_hosts(&fabric, &observe::nodes::NodeNames::default());
+    let demand = nodes.place(&json).demand(&fabric, Vec::new());
+    let sizes: Vec<usize> = demand.groups.iter().map(|g| g.terminals.len()).collect();
+    assert_eq!(sizes, [4, 2], "the components together, and the suspended job");
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
 fn a_user_without_rights_sees_jobs_of_hidden_and_of_closed_partitions() {
     let fabric = generate("fattree:2x4,2").unwrap();
     let directory = tempfile::tempdir().unwrap();

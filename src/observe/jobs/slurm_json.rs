@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 
 use super::{JobsError, owning_state, wrong};
-use crate::model::{Job, JobId, JobMap, JobState, shown};
+use crate::model::{Component, Job, JobId, JobMap, JobState, shown};
 use crate::observe::hostlist::{self, Budget};
 
 /// The answer as a whole.
@@ -103,6 +103,10 @@ struct Written {
     end_time: Option<Number>,
     #[serde(default)]
     time_limit: Option<Number>,
+    #[serde(default)]
+    het_job_id: Option<Number>,
+    #[serde(default)]
+    het_job_offset: Option<Number>,
 }
 
 /// Reads the list of jobs one by one, so that what is wrong is reported with its line, and so that
@@ -179,7 +183,15 @@ impl Written {
         let limited = self.time_limit.is_some_and(|limit| limit.value().is_some());
         let end = self.end_time.filter(|_| limited).and_then(Number::time);
         let start = self.start_time.and_then(Number::time);
-        Ok(Some(Job::new(id, state, nodes, start).ending(end)))
+        let component = match self.het_job_id.and_then(Number::value) {
+            None => None,
+            Some(of) => {
+                let offset = self.het_job_offset.and_then(Number::value).unwrap_or(0);
+                let offset = u32::try_from(offset).map_err(|e| explain(&e))?;
+                Some(Component { of: JobId::new(of.to_string()).map_err(|e| explain(&e))?, offset })
+            }
+        };
+        Ok(Some(Job::new(id, state, nodes, start).ending(end).part_of(component)))
     }
 }
 

@@ -11,7 +11,6 @@ use chrono::{DateTime, Utc};
 
 use super::answer::ApiError;
 use super::{Api, Ask};
-use crate::model::Placed;
 use crate::pass::step::View;
 use crate::service::command::Command;
 use crate::service::health::{Health, PATIENCE};
@@ -127,7 +126,7 @@ fn of_handoff(text: &mut Text, health: &Health) {
 
 fn of_view(text: &mut Text, view: &View) {
     let placed = view.nodes.place(&view.jobs).jobs;
-    let multi = placed.iter().filter(|(_, t)| Placed::is_multi_switch(&view.fabric, t)).count();
+    let multi = placed.iter().filter(|job| job.ranks.is_multi_switch(&view.fabric)).count();
     text.gauge("sarouter_jobs", "Jobs that own nodes.", view.jobs.jobs.len());
     text.gauge("sarouter_jobs_multi_switch", "Jobs on at least two switches.", multi);
     text.gauge("sarouter_snapshot_timestamp_seconds", "When jobs were last seen.", seconds(view.jobs.time));

@@ -15,7 +15,7 @@ use super::heavy::Question;
 use super::peer::Caller;
 use super::{Api, Ask, json, written};
 use crate::measure::{JobFigures, effective_loads, per_job};
-use crate::model::{Group, JobId, JobMap, JobState, Placed};
+use crate::model::{Group, JobId, JobMap, JobState, PlacedJob};
 use crate::observe::hostlist;
 use crate::pass::plan::Reason;
 use crate::pass::step::View;
@@ -290,9 +290,10 @@ pub(super) fn measured(
         None => epoch.plan().demand.on(fabric).groups,
         Some(id) => {
             let jobs = jobs_of(view, &epoch, store);
-            let placed = view.nodes.place(&jobs).jobs.into_iter().find(|(job, _)| job == id);
+            let is_it = |job: &PlacedJob| job.id == *id || job.parts.iter().any(|i| jobs.jobs[*i].id == *id);
+            let placed = view.nodes.place(&jobs).jobs.into_iter().find(is_it);
             let missing = || ApiError::missing(format!("there is no job {id} in this epoch"));
-            vec![Group::new(placed.ok_or_else(missing)?.1)]
+            vec![placed.ok_or_else(missing)?.ranks.group()]
         }
     };
     let loads = |epoch: &Epoch| {
@@ -346,16 +347,21 @@ pub(super) fn served(
     let jobs = epoch.as_ref().map_or_else(|| view.jobs.clone(), |epoch| jobs_of(view, epoch, store));
     let fabric = &view.fabric;
     let placed = view.nodes.place(&jobs).jobs;
-    let multi: Vec<bool> = placed.iter().map(|(_, t)| Placed::is_multi_switch(fabric, t)).collect();
-    let groups: Vec<Group> =
-        placed.iter().zip(&multi).filter(|(_, m)| **m).map(|((_, t), _)| Group::new(t.clone())).collect();
+    let multi: Vec<&PlacedJob> = placed.iter().filter(|job| job.ranks.is_multi_switch(fabric)).collect();
+    let groups: Vec<Group> = multi.iter().map(|job| job.ranks.group()).collect();
+    // By job: the components of a heterogeneous job get what the whole gets.
+    let mut group_of = vec![None; jobs.jobs.len()];
+    for (g, job) in multi.iter().enumerate() {
+        job.parts.iter().for_each(|i| group_of[*i] = Some(g));
+    }
     let gets = |epoch: Option<&Epoch>| match epoch {
         Some(epoch) => gets(view, epoch, &groups).map(|g| g.into_iter().map(Some).collect::<Vec<_>>()),
         None => Ok(vec![None; groups.len()]),
     };
-    let mut now = gets(epoch.as_ref())?.into_iter();
-    let mut before = gets(previous.as_ref()).unwrap_or_else(|_| vec![None; groups.len()]).into_iter();
-    let answers = jobs.jobs.iter().zip(&placed).zip(&multi).map(|((job, (_, terminals)), multi)| {
+    let now = gets(epoch.as_ref())?;
+    let before = gets(previous.as_ref()).unwrap_or_else(|_| vec![None; groups.len()]);
+    let answers = jobs.jobs.iter().zip(group_of).map(|(job, group)| {
+        let terminals = view.nodes.ranks(&job.nodes).terminals;
         let mut switches: Vec<_> = terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
         switches.sort_unstable();
         switches.dedup();
@@ -366,8 +372,8 @@ pub(super) fn served(
             node_count: job.nodes.len(),
             switches: switches.len(),
             start: job.start,
-            now: if *multi { now.next().flatten() } else { None },
-            before: if *multi { before.next().flatten() } else { None },
+            now: group.and_then(|g: usize| now[g]),
+            before: group.and_then(|g: usize| before[g]),
         }
     });
     Ok(JobsAnswer { epoch: number, time: jobs.time, jobs: answers.collect() })

@@ -25,9 +25,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    Demand, Fabric, Group, JobId, NodeMap, NodeName, Placed, TerminalId, same_nodes, without_repetition,
-};
+use crate::model::{Demand, Fabric, JobId, NodeMap, NodeName, same_nodes, without_repetition};
 
 /// What an administrator decided of the hand-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -340,11 +338,11 @@ impl HandOff {
             return Some(Outcome::Held);
         }
         let (fabric, nodes) = self.site.as_ref()?;
-        let terminals = terminals(nodes, &id.nodes);
-        if !Placed::is_multi_switch(fabric, &terminals) {
+        let ranks = nodes.ranks(&id.nodes);
+        if !ranks.is_multi_switch(fabric) {
             return Some(Outcome::OneSwitch);
         }
-        let group = Group::new(terminals);
+        let group = ranks.group();
         let serves = |f: &&InForce| f.acknowledged && f.demand.groups.contains(&group);
         self.in_force.as_ref().filter(serves).map(|_| Outcome::InForce)
     }
@@ -431,9 +429,4 @@ impl HandOff {
         *self.counters.started.entry(outcome).or_default() += 1;
         self.counters.waited_ms += waited.num_milliseconds().unsigned_abs();
     }
-}
-
-/// Terminals of nodes, sorted; unknown nodes have none.
-fn terminals(map: &NodeMap, nodes: &[NodeName]) -> Vec<TerminalId> {
-    nodes.iter().flat_map(|n| map.terminals(n)).copied().collect()
 }

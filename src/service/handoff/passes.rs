@@ -36,7 +36,9 @@ impl HandOff {
             match listed(&jobs, &start.id.job) {
                 Some(at) => {
                     start.listed |= jobs.jobs[at].is_on(&start.id.nodes);
-                    jobs.jobs[at] = announced(jobs.jobs[at].state);
+                    let component = jobs.jobs[at].component.take();
+                    jobs.jobs[at] =
+                        announced(jobs.jobs[at].state).ending(jobs.jobs[at].end).part_of(component);
                 }
                 None => jobs.jobs.push(announced(JobState::Configuring)),
             }
@@ -48,7 +50,10 @@ impl HandOff {
 
     /// Lets jobs go of which the look shows that they are too short, or need no other routes.
     fn decide_new(&mut self, now: DateTime<Utc>, jobs: &JobMap) {
-        let new = self.starts.values().filter(|s| s.phase == Phase::New);
+        // What a component of a heterogeneous job needs is not to be seen from its own nodes.
+        let is_component =
+            |s: &&Start| listed(jobs, &s.id.job).is_some_and(|at| jobs.jobs[at].component.is_some());
+        let new = self.starts.values().filter(|s| s.phase == Phase::New && !is_component(s));
         let decided: BTreeMap<JobId, Outcome> = new
             .filter_map(|s| {
                 let length = listed(jobs, &s.id.job).and_then(|at| jobs.jobs[at].length());

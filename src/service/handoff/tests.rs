@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lab::generate::generate;
-use crate::model::{Job, JobMap, JobState, LayerBudget};
+use crate::model::{Component, Job, JobMap, JobState, LayerBudget};
 use crate::observe::hostlist;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::pass::plan::{self, Policy};
@@ -63,6 +63,24 @@ fn look(handoff: &mut HandOff, time: i64, jobs: &[(u32, &str, Option<i64>)]) -> 
 fn outcomes(handoff: &mut HandOff) -> Vec<(String, Outcome, i64)> {
     let released = handoff.take_released();
     released.into_iter().map(|r| (r.start.job.to_string(), r.outcome, r.waited.num_milliseconds())).collect()
+}
+
+#[test]
+fn a_component_under_one_switch_waits_for_the_routes_of_the_whole_job() {
+    let mut handoff = HandOff::new(rules());
+    // No look yet: nothing tells that it is under one switch.
+    assert_eq!(handoff.announce(at(0), said(8, 0, "n[5-6]")), Answer::Wait);
+    let mut view = view(1, &[(7, "n[1-2]", None), (8, "n[5-6]", None)]);
+    let of = JobId::new("7").unwrap();
+    for (job, offset) in view.jobs.jobs.iter_mut().zip(0..) {
+        job.component = Some(Component { of: of.clone(), offset });
+    }
+    let merged = handoff.merge(at(1), &view);
+    assert_eq!(outcomes(&mut handoff), []);
+    let demand = plan::wanted(&view.fabric, &view.nodes, &merged, None, &view.policy).demand;
+    assert_eq!(demand.groups.iter().map(|g| g.terminals.len()).collect::<Vec<_>>(), [4]);
+    handoff.published(at(2), 1, &demand, false);
+    assert_eq!(outcomes(&mut handoff), [("8".into(), Outcome::InForce, 2)]);
 }
 
 #[test]
@@ -346,7 +364,7 @@ proptest! {
                 prop_assert!(released.waited <= rules().deadline, "{released:?}");
                 if released.outcome == Outcome::InForce {
                     let view = view(now, &[]);
-                    let group = Group::new(terminals(&view.nodes, &released.start.nodes));
+                    let group = view.nodes.ranks(&released.start.nodes).group();
                     let serves = epochs[acknowledged as usize].groups.contains(&group);
                     prop_assert!(serves, "{released:?}");
                 }

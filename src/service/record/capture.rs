@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::replay::{Replay, ReplayError, each_line, recorded};
 use super::{DIRECTORY, Line, file_path, keep_base};
-use crate::model::{Fabric, FabricBuilder, FabricError, Guid, Job, JobId, NewTerminal, NodeName};
+use crate::model::{Component, Fabric, FabricBuilder, FabricError, Guid, Job, JobId, NewTerminal, NodeName};
 use crate::observe::ibnetdiscover::{self, to_ibnetdiscover};
 use crate::publish::{Epoch, EpochStore};
 
@@ -128,6 +128,10 @@ impl Names {
             nodes.extend(job.nodes.iter().cloned());
             let new = JobId::new(next).map_err(|e| e.to_string())?;
             self.jobs.entry(job.id.clone()).or_insert(new);
+            if let Some(component) = &job.component {
+                let next = JobId::new((self.jobs.len() + 1).to_string()).map_err(|e| e.to_string())?;
+                self.jobs.entry(component.of.clone()).or_insert(next);
+            }
         }
         Ok(())
     }
@@ -160,7 +164,8 @@ impl Names {
 
     fn job_of(&self, old: &Job) -> Job {
         let nodes = old.nodes.iter().map(|n| self.node(n)).collect();
-        Job::new(self.job(&old.id), old.state, nodes, old.start)
+        let part = old.component.as_ref().map(|c| Component { of: self.job(&c.of), ..*c });
+        Job::new(self.job(&old.id), old.state, nodes, old.start).ending(old.end).part_of(part)
     }
 
     fn guid(&self, old: Guid) -> Guid {

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use super::waiting::answer;
-use crate::model::{Fabric, Group, JobId, Layer, LayerBudget, NodeMap, NodeName, Placed, Sl, Tables};
+use crate::model::{Fabric, JobId, Layer, LayerBudget, NodeMap, NodeName, Sl, Tables};
 use crate::publish::job::{self, JobEnvironment};
 use crate::service::chain;
 use crate::service::command::Reply;
@@ -134,11 +134,11 @@ fn environment(nodes: &[NodeName], outcome: Outcome, in_force: Option<&InForce>)
         return None;
     }
     let InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job } = in_force?;
-    let group = Group::new(nodes.iter().flat_map(|n| map.terminals(n)).copied().collect());
+    let ranks = map.ranks(nodes);
     let routed = matches!(outcome, Outcome::InForce | Outcome::OneSwitch);
     let epoch = Some(*epoch);
     let level = |layer: Layer| Sl::new(u64::from(layer.get())).ok();
-    if !Placed::is_multi_switch(fabric, &group.terminals) {
+    if !ranks.is_multi_switch(fabric) {
         return Some(JobEnvironment {
             service_level: Sl::new(0).ok(),
             routed,
@@ -146,6 +146,7 @@ fn environment(nodes: &[NodeName], outcome: Outcome, in_force: Option<&InForce>)
             ..JobEnvironment::default()
         });
     }
+    let group = ranks.group();
     let own = verify::layers_of_group(fabric, tables, &group);
     let (layer, mut note) = match own[..] {
         [one] if *layer_per_job || tables.layers_used() <= 1 => (Some(one), String::new()),
