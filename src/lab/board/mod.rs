@@ -271,8 +271,7 @@ impl Board {
             let members: Vec<u32> = g.ranks.iter().map(|t| t.index() as u32).collect();
             Script::exchange(&members, net.terminals(), pattern, self.bytes, 1)
         };
-        let jobs = Jobs::new(groups.iter().map(script).collect(), net.terminals())
-            .map_err(|t| failed(name, engine, &format!("terminal {t} is in two jobs")))?;
+        let jobs = Jobs::new(groups.iter().map(script).collect(), net.terminals());
         let router = match way {
             Way::Tables(tables) => TableRouter::new(fabric, net, tables).map(AnyRouter::Table),
             Way::Adaptive(far) => AnyRouter::adaptive("minimal", net, far, 1, 1),
