@@ -93,8 +93,17 @@ impl Site {
         std::fs::read_link(self.path("state/current")).ok()
     }
 
+    /// What a service that may just be starting says of itself.
     pub fn health(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.path("state/health.json")).unwrap()).unwrap()
+        let begun = Instant::now();
+        let text = loop {
+            match std::fs::read_to_string(self.path("state/health.json")) {
+                Ok(text) => break text,
+                Err(error) => assert!(begun.elapsed() < LONG, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        serde_json::from_str(&text).unwrap()
     }
 }
 
