@@ -192,12 +192,15 @@ pub fn write_tables(fabric: &Fabric, tables: &Tables, out: &Path) -> Result<(), 
     match tables.lanes() {
         Some(map) => write_file_with(&lanes, |to| write_lanes(fabric, map, to)),
         // One of earlier tables would be read with these.
-        None => match std::fs::remove_file(&lanes) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("{}: {e}", lanes.display()).into())
-            }
-            _ => Ok(()),
-        },
+        None => remove_if_there(&lanes),
+    }
+}
+
+/// Removes a file that would say something else than those written beside it.
+pub fn remove_if_there(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {e}", path.display()).into()),
+        _ => Ok(()),
     }
 }
 

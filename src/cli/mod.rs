@@ -32,6 +32,7 @@ mod input;
 mod lists;
 mod man;
 mod notes;
+mod order;
 mod place;
 mod plan;
 mod prolog;
@@ -95,6 +96,8 @@ enum Command {
     Plan(plan::Args),
     /// Which nodes route best for a job
     Place(place::Args),
+    /// Which rank goes to which node: the order with the least predicted time
+    Order(order::Args),
     /// Release held jobs whose deadline has passed
     ReleaseHeld(release_held::Args),
     /// One pass: poll, diff, recompute if due, publish
@@ -155,6 +158,7 @@ impl Command {
             Self::Compare(args) => compare::run(args, context),
             Self::Plan(args) => plan::run(args, context),
             Self::Place(args) => place::run(args, context),
+            Self::Order(args) => order::run(args, context),
             Self::ReleaseHeld(args) => release_held::run(args, context),
             Self::Tick(args) => tick::run(args, context),
             Self::Serve(args) => serve::run(args, context),

@@ -19,10 +19,13 @@
 //! ways, and what indivisible routes need at each switch of the job. `balanced-efi` comes close
 //! to both; `docs/results.md` compares prediction and routes.
 //!
+//! Which rank goes to which of the nodes once they are known is another question: [`order`].
+//!
 //! Same question, same answer: work is bounded by counted steps, never by time.
 
 pub mod direct;
 mod flow;
+pub mod order;
 mod sets;
 pub mod switched;
 pub mod usual;

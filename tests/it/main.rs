@@ -33,6 +33,7 @@ mod mutation;
 mod names;
 mod node_names;
 mod nue;
+mod order;
 mod placement;
 mod prolog;
 mod promise;

@@ -6,11 +6,13 @@
 //! packet simulator does (docs/results.md has the shares of pairs in order), and a power of it fits the
 //! simulated times: that is the slow-down.
 
+mod predictor;
 mod step;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+pub use self::predictor::Predictor;
 use self::step::{Flows, Law, Room};
 use crate::model::{Demand, Fabric, Group, Pattern, Phase, PortNum, PortPeer, SwitchId, Tables, TerminalId};
 
@@ -57,19 +59,11 @@ impl Time {
 ///
 /// O(patterns × steps × hosts of jobs × hops), with at most 64 steps per pattern, fewer with thousands of hosts.
 pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> {
-    let mut patterns: Vec<Pattern> =
-        demand.groups.iter().flat_map(|g| g.mix.parts().iter().map(|p| p.0)).collect();
-    patterns.sort_unstable();
-    patterns.dedup();
+    let patterns = patterns(&demand.groups);
     let mut time = vec![0.0; demand.groups.len()];
     let network = Network { fabric, tables };
     for pattern in patterns {
-        let share = |g: &Group| {
-            let parts = g.mix.parts();
-            let all: f64 = parts.iter().map(|p| f64::from(p.1)).sum();
-            parts.iter().filter(|p| p.0 == pattern).map(|p| f64::from(p.1)).sum::<f64>() / all
-        };
-        let shares: Vec<f64> = demand.groups.iter().map(share).collect();
+        let shares: Vec<f64> = demand.groups.iter().map(|g| share(g, pattern)).collect();
         let own = network.exchange(&demand.groups, pattern, |j| shares[j] > 0.0);
         time.iter_mut().zip(shares.iter().zip(own)).for_each(|(sum, (share, own))| {
             if *share > 0.0 {
@@ -78,6 +72,21 @@ pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> 
         });
     }
     time
+}
+
+/// All patterns of the groups, ascending.
+fn patterns(groups: &[Group]) -> Vec<Pattern> {
+    let mut patterns: Vec<Pattern> = groups.iter().flat_map(|g| g.mix.parts().iter().map(|p| p.0)).collect();
+    patterns.sort_unstable();
+    patterns.dedup();
+    patterns
+}
+
+/// A pattern's part of a group's traffic.
+fn share(group: &Group, pattern: Pattern) -> f64 {
+    let parts = group.mix.parts();
+    let all: f64 = parts.iter().map(|p| f64::from(p.1)).sum();
+    parts.iter().filter(|p| p.0 == pattern).map(|p| f64::from(p.1)).sum::<f64>() / all
 }
 
 /// Slow-down of each group if all of them exchange in this pattern at once, whatever their mixes say.
@@ -92,6 +101,38 @@ struct Network<'a> {
     tables: &'a Tables,
 }
 
+/// Mean number of flows on each channel over the steps of all groups.
+struct Average {
+    /// By channel, of those that flows used last.
+    sums: Vec<f64>,
+    /// By channel; what is said of channels without flows means nothing.
+    mean: Vec<f32>,
+}
+
+impl Average {
+    fn new(fabric: &Fabric) -> Self {
+        let channels = fabric.channels().len();
+        Self { sums: vec![0.0; channels], mean: vec![0.0; channels] }
+    }
+
+    /// Of flows by step.
+    fn take(&mut self, flows: &[Flows], steps: &[Steps]) {
+        let Self { sums, mean } = self;
+        each_hop(flows, |_, _, c| sums[c] = 0.0);
+        each_hop(flows, |flows, flow, c| sums[c] += 1.0 / steps[flows.job(flow)].phases.len() as f64);
+        each_hop(flows, |_, _, c| mean[c] = sums[c] as f32);
+    }
+}
+
+/// Every channel of every flow.
+fn each_hop(flows: &[Flows], mut see: impl FnMut(&Flows, usize, usize)) {
+    for flows in flows {
+        for flow in 0..flows.len() {
+            flows.hops(flow).iter().for_each(|c| see(flows, flow, *c as usize));
+        }
+    }
+}
+
 /// The steps of one group that are looked at.
 struct Steps {
     /// Phase by step.
@@ -101,6 +142,14 @@ struct Steps {
 }
 
 impl Steps {
+    /// Of all groups, none of those that do not take part.
+    fn all(groups: &[Group], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<Self> {
+        let hosts: usize = groups.iter().map(|g| g.ranks.len()).sum();
+        let most = (MOST_FLOWS / hosts.max(1)).clamp(LEAST_STEPS, MOST_STEPS);
+        let ranks = |j: usize| if takes_part(j) { groups[j].ranks.len() } else { 0 };
+        (0..groups.len()).map(|j| Self::of(pattern, ranks(j), most)).collect()
+    }
+
     /// At most so many.
     fn of(pattern: Pattern, ranks: usize, most: usize) -> Self {
         let phases = pattern.phases(ranks);
@@ -117,26 +166,21 @@ impl Steps {
 impl Network<'_> {
     /// The slow-down of each group that takes part, 1 for the others.
     fn exchange(&self, groups: &[Group], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<f64> {
-        let hosts: usize = groups.iter().map(|g| g.ranks.len()).sum();
-        let most = (MOST_FLOWS / hosts.max(1)).clamp(LEAST_STEPS, MOST_STEPS);
-        let steps: Vec<Steps> = groups
-            .iter()
-            .enumerate()
-            .map(|(j, g)| Steps::of(pattern, if takes_part(j) { g.ranks.len() } else { 0 }, most))
-            .collect();
+        let steps = Steps::all(groups, pattern, takes_part);
         let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
         let collect = |s| self.collect(groups, &steps, s);
         let Some(flows) = (0..longest).into_par_iter().map(collect).collect::<Option<Vec<Flows>>>() else {
             return vec![f64::INFINITY; groups.len()];
         };
-        let average = self.average(&flows, &steps);
+        let mut average = Average::new(self.fabric);
+        average.take(&flows, &steps);
         let law = Law::of(pattern);
         // By step and group.
         let delays: Vec<Vec<f64>> = flows
             .par_iter()
             .map_init(
                 || Room::new(self.fabric),
-                |room, flows| room.delays(flows, law, groups.len(), &average),
+                |room, flows| room.delays(flows, law, groups.len(), &average.mean),
             )
             .collect();
         let time = |j: usize| {
@@ -149,32 +193,37 @@ impl Network<'_> {
         (0..groups.len()).map(time).collect()
     }
 
-    /// Mean number of flows on each channel over the steps of all groups.
-    fn average(&self, flows: &[Flows], steps: &[Steps]) -> Vec<f32> {
-        let mut sums = vec![0.0f64; self.fabric.channels().len()];
-        for flows in flows {
-            for flow in 0..flows.len() {
-                let share = 1.0 / steps[flows.job(flow)].phases.len() as f64;
-                flows.hops(flow).iter().for_each(|c| sums[*c as usize] += share);
-            }
-        }
-        sums.into_iter().map(|sum| sum as f32).collect()
-    }
-
     /// The flows of a step, of all groups that have so many steps; `None` if one does not arrive.
     fn collect(&self, groups: &[Group], steps: &[Steps], s: usize) -> Option<Flows> {
         let mut flows = Flows::default();
         for (j, (group, steps)) in groups.iter().zip(steps).enumerate() {
-            let Some(phase) = steps.phases.get(s) else { continue };
-            for (from, to) in phase.partners.pairs() {
-                self.walk(group.ranks[from as usize], group.ranks[to as usize], j, &mut flows)?;
-            }
+            self.collect_of(j, &group.ranks, steps, s, &mut flows)?;
         }
         Some(flows)
     }
 
+    /// Adds the flows of a step of one group; `None` if one does not arrive.
+    fn collect_of(
+        &self,
+        j: usize,
+        ranks: &[TerminalId],
+        steps: &Steps,
+        s: usize,
+        flows: &mut Flows,
+    ) -> Option<()> {
+        let Some(phase) = steps.phases.get(s) else { return Some(()) };
+        for (from, to) in phase.partners.pairs() {
+            self.walk(ranks[from as usize], ranks[to as usize], j, flows)?;
+        }
+        Some(())
+    }
+
     /// Adds the flow from one terminal to another; `None` if it does not arrive.
     fn walk(&self, from: TerminalId, to: TerminalId, job: usize, flows: &mut Flows) -> Option<()> {
+        if from == to {
+            flows.stay(job);
+            return Some(());
+        }
         let d = self.fabric.dest_of_terminal(to);
         let (home, source) = (self.fabric.home(d), self.fabric.terminal(from));
         let layer = self.tables.layers_to(d)[source.switch.index()];

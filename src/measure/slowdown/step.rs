@@ -18,9 +18,25 @@ pub(super) struct Flows {
     /// Receiving terminal and group by flow.
     sinks: Vec<u32>,
     jobs: Vec<u32>,
+    /// Group of each message that stays on its terminal: it takes no time on the fabric.
+    stays: Vec<u32>,
 }
 
 impl Flows {
+    /// Takes off all flows but the first `n`, and all messages that stay.
+    pub(super) fn truncate(&mut self, n: usize) {
+        let hops = if n == 0 { 0 } else { self.ends[n - 1] as usize };
+        self.hops.truncate(hops);
+        self.lanes.truncate(hops);
+        [&mut self.ends, &mut self.sinks, &mut self.jobs].into_iter().for_each(|v| v.truncate(n));
+        self.stays.clear();
+    }
+
+    /// A message from a terminal to itself: between ranks of one node.
+    pub(super) fn stay(&mut self, job: usize) {
+        self.stays.push(job as u32);
+    }
+
     #[inline]
     pub(super) fn hop(&mut self, channel: u32, lane: u8) {
         self.hops.push(channel);
@@ -36,6 +52,11 @@ impl Flows {
 
     pub(super) fn len(&self) -> usize {
         self.sinks.len()
+    }
+
+    /// Hops of all flows together.
+    pub(super) fn all_hops(&self) -> u64 {
+        self.hops.len() as u64
     }
 
     pub(super) fn job(&self, flow: usize) -> usize {
@@ -132,9 +153,19 @@ impl Room {
             slowest[job] = slowest[job].max(delay);
             flows[job] += 1;
         }
+        step.stays.iter().for_each(|job| flows[*job as usize] += 1);
         self.add(step, u32::MAX);
         let mean = |job: usize| sum[job] / f64::from(flows[job].max(1));
         (0..jobs).map(|job| mean(job) * (1.0 - law.slowest) + slowest[job] * law.slowest).collect()
+    }
+
+    /// Most flows of the step on a channel that a group uses.
+    pub(super) fn crowd(&mut self, step: &Flows, job: usize) -> u32 {
+        self.add(step, 1);
+        let own = (0..step.len()).filter(|flow| step.job(*flow) == job);
+        let most = own.flat_map(|flow| step.hops(flow)).map(|c| self.count[*c as usize]).max();
+        self.add(step, u32::MAX);
+        most.unwrap_or(0)
     }
 
     /// Counts the flows, or takes them off again and clears the lanes.

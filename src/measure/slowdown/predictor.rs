@@ -1,0 +1,166 @@
+//! One job, many orders of its ranks: the prediction of [`super::slowdowns`], where what stays the same
+//! from one order to the next is collected once.
+
+use super::step::{Flows, Law, Room};
+use super::{Average, Network, Steps, patterns, share};
+use crate::model::{Fabric, Group, Phase, Tables, TerminalId};
+
+/// Predicts the time of one job for any order of its ranks, others at work beside it.
+///
+/// Unlike in a [`Group`], several ranks may be on one terminal: what they send each other takes no time, and
+/// what others send them shares their cable.
+pub struct Predictor<'a> {
+    network: Network<'a>,
+    /// All groups; the job's ranks are not read.
+    groups: Vec<Group>,
+    /// The job's place among them, and how many ranks it has.
+    job: usize,
+    ranks: usize,
+    parts: Vec<Part>,
+    average: Average,
+    room: Room,
+    /// Messages out of and into each terminal in a step; all 0 between steps.
+    cables: Vec<[u32; 2]>,
+    /// Whether several ranks are on one terminal.
+    shared: bool,
+    /// Predicted time by group, of the last order.
+    times: Vec<f64>,
+    work: u64,
+}
+
+/// A pattern of some of the groups.
+struct Part {
+    law: Law,
+    /// Its part of each group's traffic.
+    shares: Vec<f64>,
+    /// By group.
+    steps: Vec<Steps>,
+    /// By step: the flows of the others, then those of the job.
+    flows: Vec<Flows>,
+    /// How many are those of the others.
+    others: Vec<usize>,
+}
+
+impl<'a> Predictor<'a> {
+    /// For a job that exchanges as `groups[job]` says, with as many ranks as that has. `None` if a route of
+    /// the others does not arrive. O(patterns × steps × ranks × hops).
+    pub fn new(fabric: &'a Fabric, tables: &'a Tables, groups: &[Group], job: usize) -> Option<Self> {
+        let network = Network { fabric, tables };
+        let part = |pattern| {
+            let shares: Vec<f64> = groups.iter().map(|g| share(g, pattern)).collect();
+            let steps = Steps::all(groups, pattern, |j| shares[j] > 0.0);
+            let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
+            let of_others = |s: usize| {
+                let mut flows = Flows::default();
+                for (j, group) in groups.iter().enumerate().filter(|(j, _)| *j != job) {
+                    network.collect_of(j, &group.ranks, &steps[j], s, &mut flows)?;
+                }
+                Some(flows)
+            };
+            let flows = (0..longest).map(of_others).collect::<Option<Vec<Flows>>>()?;
+            let others = flows.iter().map(Flows::len).collect();
+            Some(Part { law: Law::of(pattern), shares, steps, flows, others })
+        };
+        let parts = patterns(groups).into_iter().map(part).collect::<Option<Vec<Part>>>()?;
+        Some(Self {
+            parts,
+            ranks: groups[job].ranks.len(),
+            groups: groups.to_vec(),
+            job,
+            average: Average::new(fabric),
+            room: Room::new(fabric),
+            cables: vec![[0; 2]; fabric.terminals().len()],
+            shared: false,
+            times: vec![1.0; groups.len()],
+            work: 0,
+            network,
+        })
+    }
+
+    /// Predicted time with these ranks: that of the job, over what it would take if each rank had a cable
+    /// of its own and met nobody. Infinite if a route does not arrive. O(patterns × steps × ranks of all × hops).
+    ///
+    /// # Panics
+    /// If there are not as many ranks as the job has.
+    pub fn time(&mut self, ranks: &[TerminalId]) -> f64 {
+        assert_eq!(ranks.len(), self.ranks, "ranks of the job");
+        ranks.iter().for_each(|t| self.cables[t.index()][0] += 1);
+        self.shared = ranks.iter().any(|t| self.cables[t.index()][0] > 1);
+        ranks.iter().for_each(|t| self.cables[t.index()] = [0; 2]);
+        let mut times = std::mem::take(&mut self.times);
+        times.fill(0.0);
+        let arrives = (0..self.parts.len()).all(|p| self.part(p, ranks, &mut times).is_some());
+        self.times = times;
+        if arrives { self.times[self.job] } else { f64::INFINITY }
+    }
+
+    /// Geometric mean over all groups of what [`Self::time`] found last.
+    pub fn mean(&self) -> f64 {
+        let sum: f64 = self.times.iter().map(|t| t.max(f64::MIN_POSITIVE).ln()).sum();
+        (sum / self.times.len().max(1) as f64).exp()
+    }
+
+    /// Hops looked at so far: the work done, whatever the machine.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Most messages of one step on a channel between switches that the job uses, with these ranks: the
+    /// worst contention. 0 if it uses none or a route does not arrive. As [`Self::time`].
+    pub fn contention(&mut self, ranks: &[TerminalId]) -> u32 {
+        if self.time(ranks).is_infinite() {
+            return 0;
+        }
+        let (room, job) = (&mut self.room, self.job);
+        let steps = self.parts.iter().filter(|p| p.shares[job] > 0.0).flat_map(|p| &p.flows);
+        steps.map(|flows| room.crowd(flows, job)).max().unwrap_or(0)
+    }
+
+    /// Adds a pattern's part of all groups' times; `None` if a route does not arrive.
+    fn part(&mut self, p: usize, ranks: &[TerminalId], times: &mut [f64]) -> Option<()> {
+        let (job, part) = (self.job, &mut self.parts[p]);
+        for (s, flows) in part.flows.iter_mut().enumerate() {
+            flows.truncate(part.others[s]);
+            self.network.collect_of(job, ranks, &part.steps[job], s, flows)?;
+            self.work += flows.all_hops() + flows.len() as u64;
+        }
+        self.average.take(&part.flows, &part.steps);
+        let mut scores = vec![0.0; self.groups.len()];
+        for (s, flows) in part.flows.iter().enumerate() {
+            let delays = self.room.delays(flows, part.law, self.groups.len(), &self.average.mean);
+            for (j, delay) in delays.into_iter().enumerate() {
+                scores[j] += part.steps[j].weight.get(s).map_or(0.0, |w| w * delay);
+            }
+        }
+        let own = &part.steps[job];
+        let mut cable = 1.0;
+        if self.shared {
+            let busy = own.phases.iter().map(|phase| f64::from(busiest(&mut self.cables, phase, ranks)));
+            cable = busy.zip(&own.weight).map(|(busy, w)| busy * w).sum();
+        }
+        for (j, score) in scores.into_iter().enumerate().filter(|(j, _)| part.shares[*j] > 0.0) {
+            let own = match part.steps[j].phases.is_empty() {
+                true => 1.0,
+                // What shares a cable on its way out takes its turns, whatever the fabric does.
+                false if j == job && cable > 0.0 => cable * part.law.slowdown(score / cable),
+                false if j == job => 0.0,
+                false => part.law.slowdown(score),
+            };
+            times[j] += part.shares[j] * own;
+        }
+        Some(())
+    }
+}
+
+/// Most messages of a step out of or into one terminal; those that stay on it do not count.
+fn busiest(cables: &mut [[u32; 2]], phase: &Phase, ranks: &[TerminalId]) -> u32 {
+    let ends = |(from, to): (u32, u32)| (ranks[from as usize].index(), ranks[to as usize].index());
+    let mut most = 0;
+    for (from, to) in phase.partners.pairs().map(ends).filter(|(from, to)| from != to) {
+        cables[from][0] += 1;
+        cables[to][1] += 1;
+        most = most.max(cables[from][0]).max(cables[to][1]);
+    }
+    ranks.iter().for_each(|t| cables[t.index()] = [0; 2]);
+    most
+}
