@@ -26,7 +26,7 @@ const HOUSE: &str = "
     publish      : model config verify measure report pass
     service      : model config route verify measure lab/generate observe placement pass report publish
     lab/peers    : model observe
-    lab/board    : model route verify measure lab/generate lab/simulate report
+    lab/board    : model route verify measure lab/generate placement lab/simulate report
     lab/replay   : model route measure lab/workload observe placement pass report service
     cli          : model config route verify measure lab/generate lab/workload observe placement lab/simulate pass report publish service lab/peers lab/replay lab/board
 ";

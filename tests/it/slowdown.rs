@@ -76,6 +76,7 @@ fn slow_down_orders_tables_as_the_simulator_does() {
         promise: Promise::TOLD,
         bytes: 8192,
         adaptive: false,
+        orders: false,
     };
     let mut cells = Vec::new();
     for spec in ["kary:4,3", "fattree:8x8,8"] {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::{Answer, Context, Failure, Format};
-use crate::lab::board::{Board, Summary};
+use crate::lab::board::{Board, Summary, WITH_PATTERN};
 use crate::lab::peers;
 use crate::model::{Fabric, LayerBudget, Pattern, Promise, Tables};
 use crate::observe::fabric;
@@ -52,6 +52,9 @@ pub struct TimeArgs {
     /// Leave out minimal adaptive routing
     #[arg(long)]
     no_adaptive: bool,
+    /// Also jobs that say their pattern: routes for it alone, orders of ranks alone, and both together
+    #[arg(long)]
+    order: bool,
     /// File for the cells as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -87,6 +90,7 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
         promise: args.promise,
         bytes: args.bytes,
         adaptive: !args.no_adaptive,
+        orders: args.order,
     };
     let default = || FABRICS.iter().map(ToString::to_string).collect();
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
@@ -97,7 +101,9 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
         let given = if args.opensm { opensm(&fabric, args.deadline)? } else { Vec::new() };
         cells.extend(board.fabric(spec, &fabric, &given)?);
     }
-    let summary = Summary::new(cells, &args.engines);
+    let more = WITH_PATTERN.iter().filter(|_| args.order).map(ToString::to_string);
+    let engines: Vec<String> = args.engines.iter().cloned().chain(more).collect();
+    let summary = Summary::new(cells, &engines);
     let json = serde_json::to_string_pretty(&summary)?;
     if let Some(path) = &args.out {
         std::fs::write(path, format!("{json}\n")).map_err(|e| format!("{}: {e}", path.display()))?;

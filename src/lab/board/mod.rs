@@ -4,6 +4,7 @@
 
 mod mix;
 mod order;
+mod ranks;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ use crate::verify::{Checks, judge_with};
 pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];
 /// What stands behind the name of an engine that could know jobs and was told of none.
 const WITHOUT_JOBS: &str = "/nojobs";
+/// Routes for jobs that say their pattern; orders of ranks with the routes of nobody; both found together.
+pub const WITH_PATTERN: [&str; 3] = ["routes", "order", "both"];
 /// Minimal adaptive routing.
 const ADAPTIVE: &str = "adaptive";
 
@@ -54,6 +57,8 @@ pub struct Board {
     pub bytes: u32,
     /// Whether minimal adaptive routing is simulated too.
     pub adaptive: bool,
+    /// Whether jobs say their pattern too: [`WITH_PATTERN`], by the first of the engines.
+    pub orders: bool,
 }
 
 /// One engine in one pattern with one mix of jobs.
@@ -94,6 +99,17 @@ struct Contender<'a> {
     knows_jobs: bool,
     efi_max: u64,
     way: Way<'a>,
+}
+
+/// Where and when: what all cells of a mix have in common.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    name: &'a str,
+    fabric: &'a Fabric,
+    net: &'a Net,
+    seed: u64,
+    /// Time on one switch by pattern, ns.
+    alone: &'a BTreeMap<Pattern, f64>,
 }
 
 /// Failures of the board.
@@ -171,37 +187,46 @@ impl Board {
                 way,
             }));
             let alone = self.alone(&groups)?;
+            let scene = Scene { name, fabric, net: &net, seed: *seed, alone: &alone };
             let tasks: Vec<(Pattern, &Contender<'_>)> =
                 self.patterns.iter().flat_map(|p| contenders.iter().map(move |c| (*p, c))).collect();
-            let of = |(pattern, contender): &(Pattern, &Contender<'_>)| {
-                let slowdown = match contender.way {
-                    Way::Tables(t) => Time::of(&slowdowns_of(fabric, t, &groups, *pattern)).slowdown_mean,
-                    Way::Adaptive(_) => 0.0,
-                };
-                Ok(Cell {
-                    fabric: name.to_string(),
-                    pattern: *pattern,
-                    engine: contender.engine.to_string(),
-                    knows_jobs: contender.knows_jobs,
-                    layers: self.layers.get(),
-                    seed: *seed,
-                    time_ns: self.time(
-                        name,
-                        fabric,
-                        &net,
-                        (contender.engine, &contender.way),
-                        &groups,
-                        *pattern,
-                    )?,
-                    alone_ns: alone[pattern],
-                    slowdown,
-                    efi_max: contender.efi_max,
-                })
-            };
-            let found: Result<Vec<Cell>, BoardError> = tasks.par_iter().map(of).collect();
+            let found: Result<Vec<Cell>, BoardError> =
+                tasks.par_iter().map(|(p, c)| self.cell(scene, *p, c, &groups)).collect();
             cells.extend(found?);
+            if self.orders {
+                let of = |p: &Pattern| self.with_pattern(scene, &oblivious, &lanes, &groups, *p);
+                let found: Result<Vec<Vec<Cell>>, BoardError> = self.patterns.par_iter().map(of).collect();
+                cells.extend(found?.into_iter().flatten());
+            }
         }
         Ok(cells)
+    }
+
+    /// Simulates and predicts.
+    fn cell(
+        &self,
+        scene: Scene<'_>,
+        pattern: Pattern,
+        contender: &Contender<'_>,
+        groups: &[Group],
+    ) -> Result<Cell, BoardError> {
+        let Scene { name, fabric, net, seed, alone } = scene;
+        let slowdown = match contender.way {
+            Way::Tables(t) => Time::of(&slowdowns_of(fabric, t, groups, pattern)).slowdown_mean,
+            Way::Adaptive(_) => 0.0,
+        };
+        Ok(Cell {
+            fabric: name.to_string(),
+            pattern,
+            engine: contender.engine.to_string(),
+            knows_jobs: contender.knows_jobs,
+            layers: self.layers.get(),
+            seed,
+            time_ns: self.time(name, fabric, net, (contender.engine, &contender.way), groups, pattern)?,
+            alone_ns: alone[&pattern],
+            slowdown,
+            efi_max: contender.efi_max,
+        })
     }
 
     /// The lanes of a fabric, if the promise asks for some.
