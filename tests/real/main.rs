@@ -8,6 +8,7 @@ mod fabric_files;
 mod handoff;
 mod lanes;
 mod machine;
+mod mpi;
 mod package;
 mod page;
 mod peers;
