@@ -200,7 +200,7 @@ impl Args {
             if !placed.strangers.is_empty() {
                 input::complain_of_strangers(&placed.strangers);
             }
-            groups.extend(placed.jobs.into_iter().map(|(_, t)| Group::new(t)).filter(|g| g.ranks.len() > 1));
+            groups.extend(placed.jobs.iter().map(|job| job.ranks.group()).filter(|g| g.ranks.len() > 1));
         }
         let unit = if self.scatter { 1 } else { per_node };
         Ok(Site { fabric, nodes, seats, groups, movable: Movable { job: 0, unit } })

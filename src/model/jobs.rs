@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{JobId, NodeName, without_repetition};
+use super::{JobId, Mix, NodeName, without_repetition};
 
 /// The states of Slurm in which a job owns nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,6 +50,9 @@ pub struct Job {
     /// Set for a part of a heterogeneous job, whose parts compute together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Component>,
+    /// What it says that it exchanges, see [`super::hint`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
 }
 
 /// Whether two lists hold the same nodes, in whatever order and however often. O(nodes × log nodes).
@@ -69,7 +72,7 @@ pub struct JobMap {
 impl Job {
     /// A job on nodes in rank order; repetitions are left out.
     pub fn new(id: JobId, state: JobState, nodes: Vec<NodeName>, start: Option<DateTime<Utc>>) -> Self {
-        Self { id, state, nodes: without_repetition(nodes), start, end: None, component: None }
+        Self { id, state, nodes: without_repetition(nodes), start, end: None, component: None, mix: None }
     }
 
     /// Whether it has just these nodes, in whatever order. O(nodes × log nodes).
@@ -88,6 +91,13 @@ impl Job {
     #[must_use]
     pub fn part_of(mut self, component: Option<Component>) -> Self {
         self.component = component;
+        self
+    }
+
+    /// The same with what it says that it exchanges.
+    #[must_use]
+    pub fn exchanging(mut self, mix: Option<Mix>) -> Self {
+        self.mix = mix;
         self
     }
 

@@ -2,6 +2,7 @@
 
 pub mod demand;
 pub mod fabric;
+mod hint;
 pub mod ids;
 pub mod jobs;
 pub mod lanes;
@@ -19,6 +20,7 @@ pub use fabric::{
     Channel, Fabric, FabricBuilder, FabricError, Fingerprint, NewTerminal, PortPeer, Role, Shape, Switch,
     Terminal,
 };
+pub use hint::{HintError, hint};
 pub use ids::{
     ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeId, NodeName, PortNum, Sl,
     SwitchId, TerminalId, Vl,

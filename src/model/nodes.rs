@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Demand, Fabric, Group, JobId, JobMap, NodeName, TerminalId, without_repetition};
+use super::{Demand, Fabric, Group, JobId, JobMap, Mix, NodeName, TerminalId, without_repetition};
 
 /// Which terminals belong to which Slurm node. A node has one terminal per adapter port.
 ///
@@ -53,6 +53,8 @@ pub struct Ranks {
     pub terminals: Vec<TerminalId>,
     /// Nodes that they are in.
     pub nodes: usize,
+    /// What they exchange.
+    pub mix: Mix,
 }
 
 impl Ranks {
@@ -63,9 +65,9 @@ impl Ranks {
         self.nodes > 1 && switches.next().is_some_and(|first| switches.any(|s| s != first))
     }
 
-    /// As a group with the default mix.
+    /// As a group.
     pub fn group(&self) -> Group {
-        Group::new(self.terminals.clone())
+        Group::new(self.terminals.clone()).exchanging(self.mix.clone())
     }
 }
 
@@ -119,14 +121,18 @@ impl NodeMap {
     pub fn unnamed(&self) -> &[TerminalId] {
         &self.unnamed
     }
-    /// The terminals of nodes in rank order; unknown nodes have none. O(nodes × log nodes).
+    /// The terminals of nodes in rank order, with the default mix; unknown nodes have none. O(nodes × log nodes).
     pub fn ranks<'a>(&self, nodes: impl IntoIterator<Item = &'a NodeName>) -> Ranks {
         let (mut terminals, mut firsts) = (Vec::new(), Vec::new());
         for found in nodes.into_iter().map(|node| self.terminals(node)).filter(|found| !found.is_empty()) {
             firsts.push(found[0]);
             terminals.extend_from_slice(found);
         }
-        Ranks { terminals: without_repetition(terminals), nodes: without_repetition(firsts).len() }
+        Ranks {
+            terminals: without_repetition(terminals),
+            nodes: without_repetition(firsts).len(),
+            mix: Mix::default(),
+        }
     }
 
     /// Puts jobs on terminals. O(sum of job sizes × log nodes).
@@ -145,7 +151,10 @@ impl NodeMap {
         let of = |parts: Vec<usize>| {
             let first = &jobs.jobs[parts[0]];
             let id = first.component.as_ref().map_or(&first.id, |c| &c.of).clone();
-            let ranks = self.ranks(parts.iter().flat_map(|i| &jobs.jobs[*i].nodes));
+            let mut ranks = self.ranks(parts.iter().flat_map(|i| &jobs.jobs[*i].nodes));
+            // Of a heterogeneous job the first part that says something speaks for all.
+            let said = parts.iter().find_map(|i| jobs.jobs[*i].mix.clone());
+            ranks.mix = said.unwrap_or_default();
             PlacedJob { id, parts, ranks }
         };
         placed.jobs = jobs.whole().into_iter().map(of).collect();

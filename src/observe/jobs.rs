@@ -1,5 +1,6 @@
-//! `--jobs`: squeue or slurmrestd JSON, a snapshot of ours, or lines `ID HOSTLIST`; recognised by
-//! content.
+//! `--jobs`: squeue or slurmrestd JSON, a snapshot of ours, or lines `ID HOSTLIST [PATTERN]`; recognised by
+//! content. Hints in comments are read from JSON alone: `squeue -o` prints a comment as it is, so that one with
+//! a new line in it would be a job of its own.
 
 mod slurm_json;
 
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::hostlist::{self, Budget};
-use crate::model::{Component, Job, JobId, JobMap, JobState};
+use crate::model::{Component, Job, JobId, JobMap, JobState, Mix};
 
 /// Why there are no jobs. `name` is a path, a command, or `standard input`.
 #[derive(Debug, thiserror::Error)]
@@ -114,10 +115,9 @@ fn any(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<Job
             line: 1,
             message,
         })?;
-        let jobs = map
-            .jobs
-            .into_iter()
-            .map(|j| Job::new(j.id, j.state, j.nodes, j.start).ending(j.end).part_of(j.component));
+        let jobs = map.jobs.into_iter().map(|j| {
+            Job::new(j.id, j.state, j.nodes, j.start).ending(j.end).part_of(j.component).exchanging(j.mix)
+        });
         return Ok(JobMap::new(map.time, jobs.collect()));
     }
     slurm_json::parse(text, name, now, budget)
@@ -149,7 +149,7 @@ fn wrong(name: &str, error: &serde_json::Error) -> JobsError {
     JobsError::Line { name: name.to_string(), line: error.line(), message }
 }
 
-/// `ID HOSTLIST` lines; `#` begins a comment.
+/// `ID HOSTLIST [PATTERN]` lines; `#` begins a comment.
 fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Result<JobMap, JobsError> {
     let mut jobs = Vec::new();
     for (line, content) in text.lines().enumerate() {
@@ -159,12 +159,15 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Resu
         }
         let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
         let mut words = content.split_whitespace();
-        let (Some(id), Some(list), None) = (words.next(), words.next(), words.next()) else {
-            return Err(wrong(format!("expected `ID HOSTLIST`, found {content:?}")));
+        let (Some(id), Some(list), mix, None) = (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(wrong(format!("expected `ID HOSTLIST` or `ID HOSTLIST PATTERN`, found {content:?}")));
         };
+        let mix = mix.map(str::parse::<Mix>).transpose();
+        let mix = mix.map_err(|e| wrong(format!("{e}; a line is `ID HOSTLIST` or `ID HOSTLIST PATTERN`")))?;
         let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
         let nodes = hostlist::expand_within(list, &mut budget).map_err(|e| wrong(e.to_string()))?;
-        jobs.push(Job::new(id, JobState::Running, nodes, None));
+        jobs.push(Job::new(id, JobState::Running, nodes, None).exchanging(mix));
     }
     Ok(JobMap::new(now, jobs))
 }

@@ -234,3 +234,44 @@ fn nodes_stay_in_list_order_which_is_the_order_of_ranks() {
     let slurm = r#"{"jobs": [{"job_id": 7, "job_state": "RUNNING", "nodes": "n[9-11,2]"}]}"#;
     assert_eq!(names(&jobs::parse(slurm, "slurm", now).unwrap()), want);
 }
+
+/// What a job says in its comment arrives in the demand, in every way that Slurm writes comments; what cannot be
+/// understood says nothing, and breaks nothing.
+#[test]
+fn hints_in_comments_arrive_in_the_demand() {
+    use sarouter::model::{Mix, Pattern};
+    let fabric = sarouter::lab::generate::generate("fattree:2x4,2").unwrap();
+    let nodes =
+        sarouter::observe::nodes::name_hosts(&fabric, &sarouter::observe::nodes::NodeNames::default());
+    let mix = |comment: &str| {
+        let text = format!(
+            r#"{{"errors": [], "jobs": [{{"job_id": 7, "job_state": "RUNNING", "nodes": "n[1-8]"{comment}}}]}}"#
+        );
+        let map = jobs::parse(&text, "x", Utc::now()).unwrap();
+        // As the service keeps it.
+        let kept = serde_json::to_string(&map).unwrap();
+        let map = jobs::parse(&kept, "x", Utc::now()).unwrap();
+        nodes.place(&map).demand(&fabric, Vec::new()).groups[0].mix.clone()
+    };
+    let ring = Mix::from(Pattern::Ring);
+    assert_eq!(mix(r#", "comment": "sarouter:pattern=ring""#), ring);
+    let parts = r#", "comment": {"administrator": "a", "job": "night; sarouter:pattern=ring", "system": ""}"#;
+    assert_eq!(mix(parts), ring);
+    for nothing in [
+        "",
+        r#", "comment": """#,
+        r#", "comment": null"#,
+        r#", "comment": 17"#,
+        r#", "comment": {"administrator": "sarouter:pattern=ring"}"#,
+        r#", "comment": "sarouter:pattern=rings""#,
+        r#", "comment": ["sarouter:pattern=ring"]"#,
+    ] {
+        assert_eq!(mix(nothing), Mix::default(), "{nothing}");
+    }
+
+    let lines = jobs::parse("7 n[1-4,5] halo:2x2\n8 n[5-8]\n", "x", Utc::now()).unwrap();
+    assert_eq!(lines.jobs[0].mix, Some("halo:2x2".parse().unwrap()));
+    assert_eq!(lines.jobs[1].mix, None);
+    let wrong = jobs::parse("7 n[1-4]\n8 n[5-8] rnig\n", "x", Utc::now()).unwrap_err().to_string();
+    assert!(wrong.starts_with("x:2: there is no pattern \"rnig\"; did you mean ring?"), "{wrong}");
+}

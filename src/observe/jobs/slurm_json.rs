@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 
 use super::{JobsError, owning_state, wrong};
-use crate::model::{Component, Job, JobId, JobMap, JobState, shown};
+use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, hint, shown};
 use crate::observe::hostlist::{self, Budget};
 
 /// The answer as a whole.
@@ -88,6 +88,30 @@ struct Resources {
     nodes: Option<ResourceNodes>,
 }
 
+/// The user's comment.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Comment {
+    Text(String),
+    /// Slurm 23.02 and later.
+    Object {
+        #[serde(default)]
+        job: String,
+    },
+    /// Nothing that a hint could be in.
+    Other(IgnoredAny),
+}
+
+impl Comment {
+    /// What it says that the job exchanges. What is wrong was refused at submission or is nobody's: it says nothing.
+    fn mix(&self) -> Option<Mix> {
+        match self {
+            Self::Text(text) | Self::Object { job: text } => hint(text).ok().flatten(),
+            Self::Other(_) => None,
+        }
+    }
+}
+
 /// A job as written. Unknown keys are skipped: there are a hundred.
 #[derive(Deserialize)]
 struct Written {
@@ -107,6 +131,8 @@ struct Written {
     het_job_id: Option<Number>,
     #[serde(default)]
     het_job_offset: Option<Number>,
+    #[serde(default)]
+    comment: Option<Comment>,
 }
 
 /// Reads the list of jobs one by one, so that what is wrong is reported with its line, and so that
@@ -191,7 +217,8 @@ impl Written {
                 Some(Component { of: JobId::new(of.to_string()).map_err(|e| explain(&e))?, offset })
             }
         };
-        Ok(Some(Job::new(id, state, nodes, start).ending(end).part_of(component)))
+        let mix = self.comment.as_ref().and_then(Comment::mix);
+        Ok(Some(Job::new(id, state, nodes, start).ending(end).part_of(component).exchanging(mix)))
     }
 }
 

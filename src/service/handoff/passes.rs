@@ -36,9 +36,9 @@ impl HandOff {
             match listed(&jobs, &start.id.job) {
                 Some(at) => {
                     start.listed |= jobs.jobs[at].is_on(&start.id.nodes);
-                    let component = jobs.jobs[at].component.take();
+                    let was = jobs.jobs[at].clone();
                     jobs.jobs[at] =
-                        announced(jobs.jobs[at].state).ending(jobs.jobs[at].end).part_of(component);
+                        announced(was.state).ending(was.end).part_of(was.component).exchanging(was.mix);
                 }
                 None => jobs.jobs.push(announced(JobState::Configuring)),
             }
