@@ -18,12 +18,17 @@ pub(super) struct Meetings {
     own: Vec<f32>,
     /// The same of all units.
     all: Vec<f32>,
+    /// The time at which messages of any unit were last added to each channel.
+    joined: Vec<u32>,
+    /// Goes on with each destination that is looked at.
+    pub(super) time: u32,
 }
 
 impl Meetings {
     pub(super) fn new(channels: usize) -> Self {
         let (at, own, all) = (vec![NONE; channels], vec![0.0; channels], vec![0.0; channels]);
-        Self { at, used: Vec::new(), count: Vec::new(), own, all }
+        let joined = vec![0; channels];
+        Self { at, used: Vec::new(), count: Vec::new(), own, all, joined, time: 0 }
     }
 
     /// Forgets the counters of a unit. O(channels it used).
@@ -59,6 +64,13 @@ impl Meetings {
     pub(super) fn join(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
         self.count(unit, channel, steps, share);
         self.all[channel] += share;
+        self.joined[channel] = self.time;
+    }
+
+    /// Whether messages were added to a channel after a time.
+    #[inline]
+    pub(super) fn is_fuller(&self, channel: usize, since: u32) -> bool {
+        self.joined[channel] > since
     }
 
     /// Takes such messages away.

@@ -10,6 +10,9 @@ use crate::model::{Closure, SwitchId};
 /// A move must be worth more: less is a rounding error.
 const LEAST_GAIN: f32 = 1e-4;
 
+/// Sweeps over a tree that look at all routes; later ones only look at those that others have joined since.
+const FULL_SWEEPS: usize = 3;
+
 /// Where a switch may be led.
 pub(super) enum Room<'a> {
     /// In a tree without layers to heed: up where it went up, down where it went down, never longer.
@@ -97,14 +100,20 @@ struct Work {
     /// What leaving each channel of its present way would gain.
     gains: Vec<f32>,
     stack: Vec<u32>,
+    /// When each terminal's routes were last looked at.
+    looked: Vec<u32>,
+    /// The present sweep.
+    sweep: usize,
     /// Hops to the destination before are known only where they were asked for.
     is_lazy: bool,
     rng: Rng,
 }
 
 impl Work {
-    fn new(switches: usize) -> Self {
+    fn new(switches: usize, terminals: usize) -> Self {
         Self {
+            looked: vec![0; terminals],
+            sweep: 0,
             mark: vec![0; switches],
             stamp: 0,
             sender: vec![NONE_SENDER; switches],
@@ -137,13 +146,14 @@ impl Routing<'_> {
     /// O(sweeps × (routes of jobs × ports × hops × messages per route)).
     pub(super) fn polish(&mut self, units: &[Unit], free: &[bool], room: &Room<'_>, heats: &[f32]) {
         let mut meetings = Meetings::new(self.net.channels());
-        let mut work = Work::new(self.net.switches());
+        let mut work = Work::new(self.net.switches(), self.home.len());
         for unit in units {
             self.each_way(unit, |c, at| meetings.share(c, unit.sender(at).share));
         }
         let mut order: Vec<usize> = Vec::new();
-        for heat in heats {
+        for (sweep, heat) in heats.iter().enumerate() {
             let mut moved = 0;
+            work.sweep = sweep;
             for unit in units {
                 order.clear();
                 order.extend((0..unit.dests.len()).filter(|d| free[unit.dests[*d] as usize]));
@@ -204,8 +214,16 @@ impl Routing<'_> {
         }
         self.mark_ways(unit, dest, work);
         let mut moved = 0;
+        meetings.time += 1;
+        let since = std::mem::replace(&mut work.looked[terminal], meetings.time);
+        let is_picky = room.is_lazy() && work.sweep >= FULL_SWEEPS;
         for i in 0..work.on_way.len() {
             let v = work.on_way[i] as usize;
+            let mut is_fuller = false;
+            self.each_hop(terminal, v, home, |c| is_fuller |= meetings.is_fuller(c, since));
+            if is_picky && !is_fuller {
+                continue;
+            }
             self.take_over(unit, terminal, v, work);
             if work.steps.is_empty() {
                 continue;
