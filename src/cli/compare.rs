@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::input::{self, Given, Input, Source};
+use super::route_angara::{self, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::measure::{self, Effective};
 use crate::model::{Promise, Tables};
@@ -14,6 +15,7 @@ use crate::route::{self, EngineOptions};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   sarouter compare --fabric fattree:10x18,5 --jobs jobs.txt --engines dfsssp,sar,balanced
+  sarouter compare --fabric angara:6x6x5 --engines angara-sssp,angara-sar
   sarouter compare --fabric site.ibnetdiscover --tables now=opensm-lfts.dump --engines updown,balanced")]
 pub struct Args {
     #[command(flatten)]
@@ -37,6 +39,14 @@ enum Row {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    if is_torus(&args.source.fabric) {
+        return route_angara::compare(
+            &args.source.fabric,
+            args.source.jobs.as_deref(),
+            &args.engines,
+            context,
+        );
+    }
     let input = args.source.load()?;
     let all = || route::names().into_iter().map(String::from).collect();
     let engines: Vec<String> = if args.engines.is_empty() { all() } else { args.engines.clone() };

@@ -15,9 +15,10 @@ use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::pass::step::View;
 use crate::service::dry_run::DryRun;
-use crate::service::look::{FabricReader, LookError, Looker, Sight, view};
+use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
 use crate::service::pass::decide;
 use crate::service::placing::{Outlook, outlook};
+use crate::service::torus::{self, TorusDryRun};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,9 @@ struct Answered {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let settings = args.settings(context)?;
+    if torus::source(&settings).is_some() {
+        return args.on_a_torus(&settings, context);
+    }
     let view = args.look(&settings)?;
     let store = args.state.store(context)?;
     let published = store.published(&view.fabric)?;
@@ -100,6 +104,25 @@ impl Args {
         Ok(runtime.block_on(outlook(settings, view))?)
     }
 
+    /// What would change on a direct torus.
+    fn on_a_torus(&self, settings: &Settings, context: &Context) -> Result<Answer, Failure> {
+        let jobs = match &self.jobs {
+            Some(source) => jobs::load(source)?,
+            None => {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(job_source(settings).poll(Utc::now()))?
+            }
+        };
+        let mut settings = settings.clone();
+        settings.state.directory = self.state.store(context)?.path().to_path_buf();
+        let dry = torus::dry_run(&settings, &jobs, settings.handoff.deadline)?;
+        match context.format {
+            Format::Text => print(&torus_text(&dry))?,
+            Format::Json => print(&serde_json::to_string_pretty(&dry)?)?,
+        }
+        Ok(if dry.due { Answer::No } else { Answer::Yes })
+    }
+
     fn look(&self, settings: &Settings) -> Result<Arc<View>, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if let Some(source) = &self.jobs {
@@ -113,6 +136,23 @@ impl Args {
         let sight: Sight = runtime.block_on(looker.look(Utc::now()))?;
         Ok(sight.view)
     }
+}
+
+fn torus_text(dry: &TorusDryRun) -> String {
+    let due = if dry.due { "a change is due" } else { "nothing to do" };
+    let mut out = format!("{due}\ntorus         {}\njobs          {} with tables", dry.torus, dry.running);
+    let mut line = |name: &str, text: String| {
+        let _ = write!(out, "\n{name:14}{text}");
+    };
+    dry.starting.iter().for_each(|job| line("new tables", format!("job {job}")));
+    dry.over.iter().for_each(|job| line("over", format!("job {job}: its tables go")));
+    dry.refused.iter().for_each(|(job, why)| line("no tables", format!("job {job}: {why}")));
+    for (job, routes, lost) in &dry.cut {
+        let then = lost.as_ref().map_or("others are found".to_string(), |why| format!("requeue it, {why}"));
+        line("cut", format!("job {job}: {routes} routes lead over what has failed: {then}"));
+    }
+    line("largest load", format!("{} -> {}", dry.load_before, dry.load_after));
+    out
 }
 
 fn to_be_placed(jobs: &[Outlook]) -> String {

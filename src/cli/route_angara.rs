@@ -14,9 +14,9 @@ use crate::measure::angara::{TorusFigures, lower_bound, measure, unique_share};
 use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
-use crate::report::Compute;
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
-use crate::route::angara::{Limits, TorusRouteError, engine};
+use crate::report::{Compute, align};
+use crate::route::angara::{ENGINES, Limits, TorusRouteError, engine};
 use crate::verify::angara::{TorusVerdict, accept, judge};
 
 pub use crate::observe::torus_toml::is_torus;
@@ -162,6 +162,22 @@ impl Report {
         }
     }
 
+    /// A row of a comparison.
+    fn cells(&self) -> Vec<String> {
+        let load = |key: &str| self.load[key].as_f64().unwrap_or_default();
+        vec![
+            self.engine.clone(),
+            format!("{:.3}", self.compute.cpu_seconds),
+            if self.verdict.accepted { "accepted" } else { "rejected" }.to_string(),
+            self.load["max"].to_string(),
+            self.lower_bound.to_string(),
+            format!("{:.2}", load("mean")),
+            format!("{:.2}", load("sd")),
+            format!("{:.2}", self.sigma4),
+            format!("{:.2}", self.paths["mean_hops"].as_f64().unwrap_or_default()),
+        ]
+    }
+
     fn text(&self) -> String {
         format!(
             "engine        {}\ntorus         {}, {} healthy nodes, {} channels\ncompute       {:.3} s CPU\n\
@@ -241,6 +257,42 @@ pub fn route(
         }
         Err(verdict) => show(&verdict, context),
     }
+}
+
+/// Several engines on a direct torus, a row each. Without names, all but the slow genetic one.
+pub fn compare(
+    fabric: &str,
+    jobs: Option<&str>,
+    engines: &[String],
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let args = TorusArgs { transit: None, allow_detours: false };
+    let site = Site::load(fabric, jobs, &args)?;
+    let quick = || ENGINES.iter().filter(|name| **name != "angara-genetic").map(|name| name.to_string());
+    let names: Vec<String> = if engines.is_empty() { quick().collect() } else { engines.to_vec() };
+    let makers: Vec<_> = names.iter().map(|name| engine(name)).collect::<Result<_, _>>()?;
+    let mut reports = Vec::new();
+    for maker in makers {
+        let (wall, cpu) = (Instant::now(), cpu_seconds());
+        let tables = maker.route(&site.torus, &site.demand, &Limits::default())?;
+        let compute = Compute {
+            cpu_seconds: cpu_seconds() - cpu,
+            wall_seconds: wall.elapsed().as_secs_f64(),
+            peak_rss_bytes: peak_rss_bytes(),
+        };
+        let verdict = judge(&site.torus, &tables, false);
+        reports.push(Report::new(&site, &tables, compute, verdict));
+    }
+    match context.format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&reports)?),
+        Format::Text => {
+            let head = ["engine", "CPU s", "verdict", "max", "bound", "mean", "sd", "σ(4)", "hops"];
+            let mut lines = vec![head.map(String::from).to_vec()];
+            lines.extend(reports.iter().map(Report::cells));
+            print!("{}", align(&lines));
+        }
+    }
+    Ok(if reports.iter().all(|report| report.verdict.accepted) { Answer::Yes } else { Answer::No })
 }
 
 fn progress(rounds: u32, context: &Context) -> ProgressBar {

@@ -184,7 +184,7 @@ pub struct Sight {
 }
 
 /// Who is asked for the jobs.
-pub(super) fn job_source(settings: &Settings) -> Box<dyn JobSource> {
+pub(crate) fn job_source(settings: &Settings) -> Box<dyn JobSource> {
     let slurm = &settings.slurm;
     match (slurm.source, &settings.rest, &settings.spool) {
         (JobsFrom::Slurmrestd, Some(rest), _) => Box::new(Slurmrestd::new(

@@ -182,3 +182,19 @@ fn a_small_sweep_is_accepted_and_drawn() {
     assert!(fs::read_to_string(dir.path().join("sweep.svg")).unwrap().contains("<circle"));
     assert_eq!(fs::read_to_string(dir.path().join("sweep.csv")).unwrap().lines().count(), rows.len() + 1);
 }
+
+#[test]
+fn engines_of_a_direct_torus_are_compared() {
+    let run = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(["compare", "--fabric", "angara:4x2x2x2", "--format", "json"]).args(words);
+        command.output().unwrap()
+    };
+    let output = run(&["--engines", "angara-sssp,sar"]);
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |row: usize, key: &str| rows[row]["load"][key].as_f64().unwrap();
+    assert_eq!((output.status.code(), &rows[1]["engine"]), (Some(0), &"angara-sar".into()), "{rows}");
+    assert!(of(1, "max") < of(0, "max") && rows[1]["lower_bound"] == 26, "{rows}");
+    let output = run(&["--engines", "nonsense"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}

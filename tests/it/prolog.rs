@@ -279,6 +279,18 @@ fn a_failed_link_of_a_direct_torus_is_routed_around_and_told() {
     let routes =
         |job: &str| std::fs::read_to_string(site.path(&format!("state/jobs/{job}/routes.txt"))).unwrap();
     let before = (routes("7"), routes("8"));
+    let (code, text) = site.run(&["plan"]);
+    assert_eq!((code, &json(&text)["running"]), (0, &2.into()), "{text}");
+    site.replace("more", "7 n[1-4]\n9 n[5-8],n13\n10 n[16-17]\n");
+    let (code, text) = site.run(&["plan", "--jobs", site.path("more").to_str().unwrap()]);
+    let dry = json(&text);
+    assert_eq!(
+        (code, &dry["due"], dry["starting"].to_string()),
+        (1, &true.into(), "[\"9\"]".into()),
+        "{text}"
+    );
+    assert_eq!((dry["over"].to_string(), &dry["refused"][0][0]), ("[\"8\"]".into(), &"10".into()), "{text}");
+    assert!(dry["load_after"].as_u64() > dry["load_before"].as_u64(), "{text}");
     // Between the first two nodes of job 7.
     site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\nfailed = [\"0.0+Y\"]\n");
     serving.until(|| routes("7") != before.0);

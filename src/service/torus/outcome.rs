@@ -1,0 +1,122 @@
+//! What the service of a direct torus does with tables that were computed.
+
+use chrono::Utc;
+use tracing::warn;
+
+use super::work::Tables;
+use super::{Done, TorusService};
+use crate::model::{JobId, TorusJob};
+use crate::pass::torus::Cut;
+use crate::publish::job::{self, JobEnvironment};
+use crate::service::clock::steady;
+use crate::service::handoff::{Outcome, StartId};
+use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
+
+impl TorusService {
+    /// Has written what is still wanted.
+    pub(super) fn computed(&mut self, starts: Vec<StartId>, tables: Tables) {
+        if tables.reshaped {
+            self.forget(|_| true);
+        }
+        self.note_cuts(&tables.plan.cut);
+        for (id, why) in &tables.plan.refused {
+            starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
+        }
+        let jobs = &tables.plan.tables.get().demand.jobs;
+        let wanted = |number: &usize| {
+            // What nobody waits for any more is not put under a running job.
+            let Some(id) = &jobs[*number].id else { return false };
+            match starts.iter().find(|start| start.job == *id) {
+                Some(start) => self.waiting.handoff.is_waiting(start),
+                None => self.health.held.is_none() && self.running.contains_key(id),
+            }
+        };
+        let wanted: Vec<usize> = tables.plan.changed.iter().copied().filter(wanted).collect();
+        let sizes = tables.site.torus.size_text();
+        let (cut, jobs) =
+            (std::mem::take(&mut self.health.torus).unwrap_or_default().cut, self.running.len());
+        self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, cut });
+        self.site = Some(tables.site.clone());
+        let root = self.jobs_root.clone();
+        self.working.spawn_blocking(move || {
+            let (written, failed) = tables.publish(&root, &wanted);
+            Done::Published(starts, written, failed)
+        });
+    }
+
+    pub(super) fn published(
+        &mut self,
+        starts: &[StartId],
+        written: Vec<TorusJob>,
+        failed: &[(JobId, String)],
+    ) {
+        let wrote = !written.is_empty();
+        for job in written {
+            let Some(id) = job.id.clone() else { continue };
+            match starts.iter().find(|start| start.job == id) {
+                Some(start) if self.waiting.handoff.is_waiting(start) => {
+                    self.waiting.handoff.served(steady(), start, Outcome::InForce);
+                    self.health.published += 1;
+                }
+                None if self.running.contains_key(&id) => {}
+                // It ended meanwhile.
+                _ => {
+                    self.warn_of(job::remove(&self.jobs_root, &id).err());
+                    continue;
+                }
+            }
+            self.running.insert(id, job);
+        }
+        for (id, why) in failed {
+            starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
+        }
+        if wrote && failed.is_empty() {
+            self.health.succeeded(Utc::now());
+        }
+        if let Some(torus) = &mut self.health.torus {
+            torus.jobs = self.running.len();
+        }
+    }
+
+    /// A job that starts cannot have tables.
+    pub(super) fn unrouted(&mut self, start: &StartId, why: &str) {
+        if !self.waiting.handoff.is_waiting(start) {
+            return;
+        }
+        warn!(job = %start.job, "no tables: {why}");
+        let environment = JobEnvironment { note: why.to_string(), ..JobEnvironment::default() };
+        self.warn_of(job::publish(&self.jobs_root, &start.job, &environment).err());
+        let message = format!("job {}: {why}", start.job);
+        self.health.failed(Failure { time: Utc::now(), stage: Stage::Route, message });
+        self.waiting.handoff.served(steady(), start, Outcome::Unrouted);
+    }
+
+    /// Tells whom failures touched. Nodes have their tables since the job's start: new ones are for a person,
+    /// or a command of the site, to bring there.
+    pub(super) fn note_cuts(&mut self, cuts: &[Cut]) {
+        let torus = self.health.torus.get_or_insert_default();
+        for Cut { job, routes, lost } in cuts {
+            let text = match lost {
+                Some(why) => format!("job {job} cannot go on, requeue it: {why}"),
+                None => format!(
+                    "{routes} routes of job {job} led over what has failed: install its new tables, {}, on its \
+                     nodes, or requeue it",
+                    self.jobs_root.join(job.as_str()).display()
+                ),
+            };
+            if torus.cut.get(job).is_none_or(|known| known.text != text) {
+                warn!("{text}");
+                torus.cut.insert(job.clone(), Trouble { kind: Kind::JobsCut, since: Utc::now(), text });
+            }
+        }
+    }
+
+    /// Forgets running jobs that are over.
+    pub(super) fn forget(&mut self, over: impl Fn(&JobId) -> bool) {
+        self.running.retain(|id, _| !over(id));
+        if let Some(torus) = &mut self.health.torus {
+            torus.cut.retain(|id, _| !over(id));
+            torus.jobs = self.running.len();
+        }
+    }
+}
