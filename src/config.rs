@@ -139,6 +139,12 @@ pub struct Routing {
     pub promise: Option<Promise>,
     /// Host lists of storage servers.
     pub storage_nodes: Vec<String>,
+    /// What a change of routes for jobs alone must save: so much time of the whole machine.
+    pub min_gain: TimeDelta,
+    /// Least time between two such changes.
+    pub min_pause: TimeDelta,
+    /// Percent of its time that a job communicates.
+    pub communication: u8,
 }
 
 impl Routing {

@@ -14,6 +14,7 @@ use crate::observe;
 use crate::observe::nodes::NodeNames;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
+use crate::pass::worth::Price;
 use crate::publish::EpochStore;
 use crate::report::demo_page::{Moment, PublishedEpoch, Sample, demo_page};
 use crate::route::{self, EngineOptions};
@@ -129,6 +130,7 @@ impl Demo {
             layer_per_job: false,
             promise: route::default_promise(&args.engine, false),
             storage: Vec::new(),
+            price: Price::NONE,
         };
         let oblivious = route::engine("dfsssp", &EngineOptions::default())?;
         let oblivious = oblivious.route(&fabric, &Demand::oblivious(), budget)?;

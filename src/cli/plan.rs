@@ -14,6 +14,7 @@ use crate::measure::{Figures, JobFigures};
 use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::pass::step::View;
+use crate::pass::worth::Worth;
 use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
 use crate::service::pass::decide;
@@ -174,6 +175,9 @@ fn to_be_placed(jobs: &[Outlook]) -> String {
 fn text(dry: &DryRun) -> String {
     let mut out = match (dry.reason, dry.epoch) {
         (Some(why), _) => format!("a change is due: {}", reason(why)),
+        (None, Some(epoch)) if dry.worth.is_some() => {
+            format!("nothing to do: epoch {epoch} stays, other routes are not worth the change")
+        }
         (None, Some(epoch)) => format!("nothing to do: epoch {epoch} serves the jobs of now"),
         (None, None) => "nothing to do".to_string(),
     };
@@ -184,6 +188,13 @@ fn text(dry: &DryRun) -> String {
     if !dry.unknown_nodes.is_empty() {
         let names: Vec<&str> = dry.unknown_nodes.iter().map(NodeName::as_str).collect();
         let _ = write!(out, "\nunknown nodes {}", names.join(","));
+    }
+    if let Some(Worth { gain, at_most, price, not_before, .. }) = &dry.worth {
+        let gain = gain.map_or(format!("at most {at_most:.3}"), |gain| format!("{gain:.3}"));
+        let _ = write!(out, "\ngain          {gain} node-hours, price {price:.3}");
+        if let Some(not_before) = not_before {
+            let _ = write!(out, "; not before {}", not_before.format("%Y-%m-%dT%H:%M:%SZ"));
+        }
     }
     let Some(after) = &dry.after else { return out };
     let _ = write!(out, "\nengine        {}, {} layers", dry.engine, after.layers_used);

@@ -216,6 +216,7 @@ fn words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::InForce => "its routes are in force",
         Outcome::OneSwitch => "it is on one switch",
+        Outcome::GoodEnough => "the routes in force serve it: others would gain too little",
         Outcome::NextPass => "the next pass serves it",
         Outcome::Deadline => "at its deadline, on the last verified routes",
         Outcome::Held => "an administrator holds the routes as they are",

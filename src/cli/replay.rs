@@ -19,6 +19,7 @@ use crate::lab::workload::placement::Placement;
 use crate::model::{Fabric, JobId, LayerBudget};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
+use crate::pass::worth::Price;
 use crate::report::{FabricSummary, align};
 
 /// Arguments.
@@ -71,7 +72,7 @@ struct Replay {
     /// Job history
     #[arg(long, value_name = "FILE|DIR|SPEC", required = true)]
     trace: Option<String>,
-    /// Engines, separated by commas; NAME:static for a job-aware one that is asked once, for everybody
+    /// Engines, separated by commas; NAME:static for a job-aware one that is asked once, for everybody; NAME:gain=SECONDS for one that changes its routes if that saves so much time of the whole machine
     #[arg(
         long,
         value_name = "A,B,…",
@@ -111,6 +112,16 @@ struct Replay {
     /// All routes inside one job on one layer
     #[arg(long)]
     layer_per_job: bool,
+    /// What a change for jobs alone must save: seconds of the whole machine; 0 publishes every difference.
+    /// NAME:gain=SECONDS among the engines says it for one of them
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    min_gain: u32,
+    /// Least seconds between two changes for jobs alone, where a gain is asked for
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    min_pause: u32,
+    /// Percent of its time that a job communicates where no other traffic is in its way
+    #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = clap::value_parser!(u8).range(1..=100))]
+    communication: u8,
     /// Seed of random placement
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -129,6 +140,16 @@ struct Replay {
     /// One self-contained report
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     html: Option<PathBuf>,
+}
+
+impl Replay {
+    fn price(&self) -> Price {
+        Price {
+            min_gain: TimeDelta::seconds(self.min_gain.into()),
+            min_pause: TimeDelta::seconds(self.min_pause.into()),
+            communication: self.communication,
+        }
+    }
 }
 
 /// `600`, `600s`, `10min`, `1h`, in seconds.
@@ -195,6 +216,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
         given: args.given.read(&fabric)?.into_iter().map(|(name, tables)| (name, Arc::new(tables))).collect(),
         budget: args.layers,
         layer_per_job: args.layer_per_job,
+        price: args.price(),
         from,
         every: args.every,
         samples,

@@ -153,6 +153,7 @@ impl Status {
             let last = service["last_success"].as_str().unwrap_or("never");
             let _ = write!(out, "\nservice     last good pass {last}");
             out.push_str(&handoff(&service["handoff"]));
+            out.push_str(&not_worth(service));
         }
         out
     }
@@ -241,6 +242,21 @@ fn handoff(counters: &Value) -> String {
         started.iter().map(|(why, n)| format!("{} {}", number(n), why.replace('_', " "))).collect();
     let waiting = number(&counters["waiting"]);
     format!("\nhand-off    {} wait; started: {}", waiting, reasons.join(", "))
+}
+
+/// Changes of routes that were not made, if there were any.
+fn not_worth(service: &Value) -> String {
+    let (count, newest) = (service["not_worth_count"].as_u64().unwrap_or(0), &service["not_worth"]);
+    if count == 0 {
+        return String::new();
+    }
+    let hours = |key: &str| newest[key].as_f64();
+    let gain = match (hours("gain"), hours("at_most")) {
+        (Some(gain), _) => format!("{gain:.3}"),
+        (None, at_most) => format!("at most {:.3}", at_most.unwrap_or(0.0)),
+    };
+    let price = hours("price").unwrap_or(0.0);
+    format!("\nnot worth   {count} changes for jobs; the newest {gain} node-hours, price {price:.3}")
 }
 
 /// Looks at what the service wrote of itself; adds what is wrong.

@@ -63,7 +63,7 @@ struct WrittenSlurm {
     topology: Option<PathBuf>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WrittenRouting {
     engine: Option<String>,
@@ -72,6 +72,9 @@ struct WrittenRouting {
     layer_per_job: bool,
     promise: Option<Spanned<Promise>>,
     storage_nodes: Vec<String>,
+    min_gain_seconds: SecondsOrZero,
+    min_pause_seconds: SecondsOrZero,
+    communication_percent: Percent,
 }
 
 #[derive(Debug, Deserialize)]
@@ -112,6 +115,11 @@ pub(super) struct SecondsOrZero(pub(super) Duration);
 #[serde(try_from = "u64")]
 pub(super) struct Mebibytes(pub(super) u64);
 
+/// 1 to 100.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct Percent(u8);
+
 /// How many epochs: the one in force and at least one to go back to.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "u64")]
@@ -151,6 +159,16 @@ impl TryFrom<u64> for Kibibytes {
         match usize::try_from(kib) {
             Ok(kib) if (1..=1 << 20).contains(&kib) => Ok(Self(kib << 10)),
             _ => Err("must be 1 to 1048576 KiB".into()),
+        }
+    }
+}
+
+impl TryFrom<u64> for Percent {
+    type Error = String;
+    fn try_from(percent: u64) -> Result<Self, String> {
+        match u8::try_from(percent) {
+            Ok(percent @ 1..=100) => Ok(Self(percent)),
+            _ => Err("must be 1 to 100 percent".into()),
         }
     }
 }
@@ -198,6 +216,22 @@ impl Default for WrittenSlurm {
     }
 }
 
+impl Default for WrittenRouting {
+    fn default() -> Self {
+        Self {
+            engine: None,
+            engines: None,
+            layers: None,
+            layer_per_job: false,
+            promise: None,
+            storage_nodes: Vec::new(),
+            min_gain_seconds: SecondsOrZero(Duration::from_secs(DEFAULT_MIN_GAIN)),
+            min_pause_seconds: SecondsOrZero(Duration::from_secs(DEFAULT_MIN_PAUSE)),
+            communication_percent: Percent(30),
+        }
+    }
+}
+
 impl Default for WrittenService {
     fn default() -> Self {
         Self {
@@ -227,6 +261,12 @@ fn line_at(text: &str, offset: usize) -> usize {
 
 /// Layers that 8 VLs, which nearly every switch has, can carry.
 const DEFAULT_LAYERS: u64 = 8;
+
+/// Routes follow every difference unless the site has said what a change must save.
+const DEFAULT_MIN_GAIN: u64 = 0;
+
+/// Seconds between two changes for jobs alone.
+const DEFAULT_MIN_PAUSE: u64 = 60;
 
 const DEFAULT_ENGINE: &str = "balanced";
 
@@ -379,6 +419,10 @@ impl WrittenRouting {
             layer_per_job: self.layer_per_job,
             promise,
             storage_nodes: self.storage_nodes,
+            // At most a year: always fits.
+            min_gain: TimeDelta::from_std(self.min_gain_seconds.0).unwrap_or(TimeDelta::MAX),
+            min_pause: TimeDelta::from_std(self.min_pause_seconds.0).unwrap_or(TimeDelta::MAX),
+            communication: self.communication_percent.0,
         })
     }
 }

@@ -10,7 +10,7 @@ pub mod slowdown;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bound::packing;
-pub use self::changes::changed_routes;
+pub use self::changes::{changed_routes, moved_share};
 pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 pub use self::lost::lost_pairs;

@@ -4,3 +4,4 @@ mod lanes;
 pub mod plan;
 pub mod step;
 pub mod torus;
+pub mod worth;

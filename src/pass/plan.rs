@@ -8,6 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::lanes;
+use super::worth::{Price, Question, Worth};
 use crate::measure::{self, Figures};
 use crate::model::{
     Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName,
@@ -33,6 +34,8 @@ pub struct Policy {
     pub promise: Promise,
     /// Terminals of storage servers.
     pub storage: Vec<TerminalId>,
+    /// What a change for jobs alone must be worth.
+    pub price: Price,
 }
 
 /// What is in force.
@@ -42,6 +45,8 @@ pub struct Published {
     pub fabric: Fingerprint,
     /// Engine that made it.
     pub engine: String,
+    /// When it was made; `None`: not known, long ago.
+    pub since: Option<DateTime<Utc>>,
     /// Demand it was made for.
     pub demand: Demand,
     /// Its tables.
@@ -95,6 +100,8 @@ pub struct Plan {
     pub before: Option<Figures>,
     /// Figures of the new tables.
     pub after: Figures,
+    /// What the change is worth, where that was the question.
+    pub worth: Option<Worth>,
 }
 
 /// An engine that was to route before the one that did.
@@ -117,6 +124,8 @@ impl AsRef<Tables> for Plan {
 pub enum Decision {
     /// What is in force stays: it serves the demand, and perhaps jobs that are over.
     Keep,
+    /// What is in force stays: other routes are not worth the change.
+    NotWorth(Worth),
     /// New routes.
     Publish(Box<Plan>),
 }
@@ -153,7 +162,8 @@ pub struct Wanted {
 ///
 /// Jobs on one switch, job ids and the order of jobs do not matter (thesis Figure 5.6): a job
 /// replaced by another on the same nodes is no change. Nor is a job's end: the others' routes are as
-/// good as before, and moving them gains nothing but packets out of order.
+/// good as before, and moving them gains nothing but packets out of order. Other jobs get other routes if
+/// those are worth their price ([`Price`]); small gains gather, as all jobs are judged together.
 ///
 /// # Errors
 /// If the engine makes no tables.
@@ -168,12 +178,36 @@ pub fn plan(
     let Wanted { jobs, demand, unknown_nodes, waiting, .. } = wanted(fabric, nodes, jobs, in_force, policy);
     let decision = match due(fabric, &demand, published, policy) {
         None => Decision::Keep,
+        Some(Reason::JobsChanged) => {
+            let question = Question::new((fabric, nodes), &jobs, &demand, published, policy);
+            for_jobs(fabric, jobs, &demand, published, policy, question)?
+        }
         Some(reason) => {
             let plan = compute(fabric, jobs, demand.clone(), published, policy, reason)?;
             Decision::Publish(Box::new(plan))
         }
     };
     Ok(Outcome { decision, demand, unknown_nodes, waiting })
+}
+
+/// Routes for other jobs, if they are worth it.
+fn for_jobs(
+    fabric: &Fabric,
+    jobs: JobMap,
+    demand: &Demand,
+    published: Option<&Published>,
+    policy: &Policy,
+    question: Option<Question<'_>>,
+) -> Result<Decision, RouteError> {
+    if let Some(worth) = question.as_ref().and_then(Question::refused) {
+        return Ok(Decision::NotWorth(worth));
+    }
+    let plan = compute(fabric, jobs, demand.clone(), published, policy, Reason::JobsChanged)?;
+    let worth = question.map(|question| question.judged(&plan.tables));
+    Ok(match worth {
+        Some(worth) if !worth.is_paid() => Decision::NotWorth(worth),
+        _ => Decision::Publish(Box::new(Plan { worth, ..plan })),
+    })
 }
 
 /// What a snapshot asks for. Jobs younger than [`Policy::min_job_age`] do not count, except those
@@ -313,5 +347,6 @@ fn compute(
         lanes,
         before,
         after,
+        worth: None,
     })
 }

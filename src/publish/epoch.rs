@@ -221,6 +221,7 @@ impl Epoch {
         let of_lanes = lanes.as_ref().map(|lanes| Arc::clone(&lanes.map));
         let map = of_lanes.or_else(|| self.handoff.map_on(fabric));
         Ok(Published {
+            since: Some(self.plan().created),
             fabric: self.plan.fabric,
             engine: self.plan.engine.clone(),
             demand: self.plan.demand.on(fabric),

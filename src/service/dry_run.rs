@@ -7,6 +7,7 @@ use crate::measure::{self, Figures, JobFigures};
 use crate::model::{Fabric, Group, JobId, NodeName};
 use crate::pass::plan::{Published, Reason};
 use crate::pass::step::View;
+use crate::pass::worth::Worth;
 use crate::verify::{self, Transition};
 
 /// The answer.
@@ -18,6 +19,8 @@ pub struct DryRun {
     pub reason: Option<Reason>,
     /// Engine of the settings.
     pub engine: String,
+    /// What a change would be worth, where that is the question; `due` is the answer.
+    pub worth: Option<Worth>,
     /// Epoch in force.
     pub epoch: Option<u64>,
     /// Jobs that own nodes.
@@ -65,6 +68,7 @@ impl DryRun {
             due: false,
             reason: None,
             engine: view.policy.engine.clone(),
+            worth: decided.not_worth,
             epoch,
             jobs: view.jobs.jobs.len(),
             multi_switch: decided.demand.groups.len(),
@@ -110,6 +114,7 @@ impl DryRun {
             .collect();
         self.due = true;
         self.reason = Some(plan.reason);
+        self.worth = plan.worth;
         self.changed_blocks = in_force.and_then(|p| plan.tables.changed_blocks(fabric, &p.tables));
         self.transition = in_force.and_then(|p| verify::transition(fabric, &p.tables, &plan.tables));
         self.before = plan.before;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::file::{self, FileError};
 use super::handoff::Counters;
 use crate::model::{JobId, NodeName};
+use crate::pass::worth::Worth;
 use crate::publish::Hold;
 
 /// Name of the file in the state directory.
@@ -143,8 +144,18 @@ pub struct TorusHealth {
     pub cut: BTreeMap<JobId, Trouble>,
 }
 
+/// A change of routes that was not made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotWorth {
+    /// When the jobs were seen that it was for.
+    pub time: DateTime<Utc>,
+    /// What it would have been worth.
+    #[serde(flatten)]
+    pub worth: Worth,
+}
+
 /// The content of `health.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Health {
     /// When this was written.
     pub time: DateTime<Utc>,
@@ -202,6 +213,12 @@ pub struct Health {
     /// Nodes of jobs have been unknown since then.
     #[serde(default)]
     pub unknown_since: Option<DateTime<Utc>>,
+    /// The newest change for jobs that was not worth its price.
+    #[serde(default)]
+    pub not_worth: Option<NotWorth>,
+    /// How many were not, since `started`.
+    #[serde(default)]
+    pub not_worth_count: u64,
     /// When the service was ended in order.
     #[serde(default)]
     pub ended: Option<DateTime<Utc>>,
@@ -235,6 +252,8 @@ impl Health {
             torus: None,
             unanswered_since: None,
             unknown_since: None,
+            not_worth: None,
+            not_worth_count: 0,
             ended: None,
         }
     }

@@ -21,6 +21,7 @@ use crate::observe::slurmrestd::Slurmrestd;
 use crate::observe::spool::SpooledJobs;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
+use crate::pass::worth::Price;
 use crate::publish::opensm::{PluginStatus, StatusError};
 use crate::route;
 
@@ -304,6 +305,11 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
             .promise
             .unwrap_or_else(|| route::default_promise(&routing.engine, routing.layer_per_job)),
         storage,
+        price: Price {
+            min_gain: routing.min_gain,
+            min_pause: routing.min_pause,
+            communication: routing.communication,
+        },
     };
     Ok((View { fabric: named.fabric, nodes: named.nodes, jobs, policy }, unknown))
 }

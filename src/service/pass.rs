@@ -14,6 +14,7 @@ use crate::measure::Figures;
 use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, Tables};
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::View;
+use crate::pass::worth::Worth;
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
@@ -78,6 +79,8 @@ fn findings(verdict: &Verdict) -> String {
 pub struct Decided {
     /// Checked tables, if new ones are due.
     pub plan: Option<Checked>,
+    /// Why other jobs get no routes of their own.
+    pub not_worth: Option<Worth>,
     /// What the routes in force are to serve, now or once the plan is published.
     pub demand: Demand,
     /// Nodes of jobs that no terminal matches.
@@ -129,8 +132,13 @@ fn decide_by(
     let outcome = plan::plan(&view.fabric, &view.nodes, &view.jobs, published, &view.policy)?;
     let routing = begun.elapsed();
     let cpu = cpu_seconds() - cpu_before;
+    let mut not_worth = None;
     let plan = match outcome.decision {
         Decision::Keep => None,
+        Decision::NotWorth(worth) => {
+            not_worth = Some(worth);
+            None
+        }
         Decision::Publish(plan) => {
             let begun = Instant::now();
             let plan = Plan { passed_over: passed_over.to_vec(), ..*plan };
@@ -140,6 +148,7 @@ fn decide_by(
     };
     Ok(Decided {
         plan,
+        not_worth,
         demand: outcome.demand,
         unknown_nodes: outcome.unknown_nodes,
         waiting: outcome.waiting,
@@ -216,6 +225,9 @@ pub struct EpochLine {
     pub before: Option<Figures>,
     /// What is in force now.
     pub after: Figures,
+    /// What the change is worth, where that was the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worth: Option<Worth>,
     /// Asking Slurm.
     pub ask_ms: f64,
     /// Reading the fabric.
@@ -235,8 +247,12 @@ pub struct Passed {
     pub epoch: Option<EpochLine>,
     /// The same for the recording.
     pub made: Option<Made>,
-    /// What the routes in force serve.
+    /// What need not be looked at again: what the routes in force serve, or would gain too little by others.
     pub demand: Demand,
+    /// What the routes in force were made for.
+    pub served: Demand,
+    /// Why other jobs get no routes of their own.
+    pub not_worth: Option<Worth>,
     /// Nodes of jobs that no terminal matches.
     pub unknown_nodes: Vec<NodeName>,
     /// Multi-switch jobs that are too young to count.
@@ -296,6 +312,7 @@ pub fn pass_as(
         }
     }
     let mut tables = published.as_ref().map(|p| Arc::clone(&p.tables));
+    let mut served = published.as_ref().map_or_else(Demand::default, |p| p.demand.clone());
     let epoch = match decided.plan {
         None => None,
         Some(mut checked) => {
@@ -312,14 +329,18 @@ pub fn pass_as(
             let time = switched_at(store).unwrap_or(created);
             made = Made::of(store, epoch);
             let line = line(view, published.as_ref(), &checked, epoch, time, publishing);
-            tables = Some(Arc::new(checked.plan.into_inner().tables));
+            let plan = checked.plan.into_inner();
+            (tables, served) = (Some(Arc::new(plan.tables)), plan.demand);
             Some(line)
         }
     };
     let in_force = store.current().ok().flatten().zip(switched_at(store));
     let in_force = in_force.map(|(epoch, since)| (epoch.get(), since));
-    let (demand, unknown_nodes, waiting) = (decided.demand, decided.unknown_nodes, decided.waiting);
-    Ok(Passed { epoch, made, demand, unknown_nodes, waiting, in_force, tables, warnings })
+    let Decided { unknown_nodes, waiting, not_worth, .. } = decided;
+    // When the pause is over the same jobs may be worth a change.
+    let is_later = not_worth.is_some_and(|worth| worth.not_before.is_some());
+    let demand = if is_later { served.clone() } else { decided.demand };
+    Ok(Passed { epoch, made, demand, served, not_worth, unknown_nodes, waiting, in_force, tables, warnings })
 }
 
 /// The jobs of the view that run with a service level they were told.
@@ -370,6 +391,7 @@ fn line(
         transition: same_fabric.and_then(|p| verify::transition(&view.fabric, &p.tables, &plan.tables)),
         before: plan.before,
         after: plan.after,
+        worth: plan.worth,
         ask_ms: 0.0,
         parse_ms: 0.0,
         route_ms: milliseconds(checked.routing),

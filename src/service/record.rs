@@ -67,6 +67,12 @@ pub struct PolicyLine {
     #[serde(default = "Promise::told")]
     promise: Promise,
     storage: Vec<Guid>,
+    #[serde(default)]
+    min_gain_ms: i64,
+    #[serde(default)]
+    min_pause_ms: i64,
+    #[serde(default)]
+    communication_percent: u8,
 }
 
 /// One line.
@@ -392,7 +398,8 @@ fn guids(view: &View, terminals: &[TerminalId]) -> Vec<Guid> {
 impl PolicyLine {
     fn of(view: &View) -> Self {
         // Named one by one: a new field must not be forgotten here.
-        let Policy { engine, then, budget, min_job_age, layer_per_job, promise, storage } = &view.policy;
+        let Policy { engine, then, budget, min_job_age, layer_per_job, promise, storage, price } =
+            &view.policy;
         Self {
             engine: engine.clone(),
             then: then.clone(),
@@ -401,6 +408,9 @@ impl PolicyLine {
             layer_per_job: *layer_per_job,
             promise: *promise,
             storage: guids(view, storage),
+            min_gain_ms: price.min_gain.num_milliseconds(),
+            min_pause_ms: price.min_pause.num_milliseconds(),
+            communication_percent: price.communication,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `about.md` says what it is about; `fabric` is a fabric file or a generated spec, `jobs` any
 //! format of `--jobs`; `before-jobs` and `before-fabric` are those that the routes in force were made for
 //! (without the first nothing is in force, without the second it is the same fabric); `policy`
-//! holds lines `min_job_age SECONDS` and `storage HOSTLIST`. `SAROUTER_BLESS=1` writes `expected`.
+//! holds lines `min_job_age SECONDS`, `min_gain SECONDS`, `min_pause SECONDS`, and `storage HOSTLIST`. `SAROUTER_BLESS=1` writes `expected`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,6 +17,7 @@ use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::observe::{self, hostlist};
 use sarouter::pass::plan::{self, Policy, Published};
 use sarouter::pass::step::View;
+use sarouter::pass::worth::{Price, Worth};
 use sarouter::service::pass::{Checked, decide};
 
 /// When the snapshots of text files were taken.
@@ -60,6 +61,11 @@ impl Case {
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect(),
+            price: Price {
+                min_gain: TimeDelta::seconds(policy.get("min_gain").map_or(0, |s| s.parse().unwrap())),
+                min_pause: TimeDelta::seconds(policy.get("min_pause").map_or(0, |s| s.parse().unwrap())),
+                ..Price::NONE
+            },
         };
         View { fabric: Arc::new(fabric), nodes: Arc::new(nodes), jobs, policy }
     }
@@ -72,6 +78,7 @@ impl Case {
         let plan = plan.into_inner();
         let (engine, demand) = (plan.engine, plan.demand);
         let published = Published {
+            since: Some(view.jobs.time),
             fabric: fabric.fingerprint(),
             engine,
             demand,
@@ -94,7 +101,10 @@ impl Case {
         let wanted = plan::wanted(&view.fabric, &view.nodes, &view.jobs, demand, &view.policy);
         let mut out = String::new();
         match &decided.plan {
-            None => out.push_str("keep what is in force\n"),
+            None => match decided.not_worth {
+                None => out.push_str("keep what is in force\n"),
+                Some(worth) => out.push_str(&not_worth(&worth, view.jobs.time)),
+            },
             Some(checked) => {
                 let reason = serde_json::to_value(checked.plan.get().reason).unwrap();
                 let _ = writeln!(out, "publish new routes: {}", reason.as_str().unwrap());
@@ -119,6 +129,14 @@ impl Case {
         }
         out
     }
+}
+
+/// A refused change, for people. Node-hours.
+fn not_worth(worth: &Worth, now: DateTime<Utc>) -> String {
+    let Worth { gain, at_most, price, not_before, .. } = worth;
+    let gain = gain.map_or("not routed".to_string(), |gain| format!("{gain:.2} gained"));
+    let wait = not_before.map_or(String::new(), |t| format!(", too soon by {} s", (t - now).num_seconds()));
+    format!("keep what is in force: {gain}, at most {at_most:.2}, price {price:.2}{wait}\n")
 }
 
 fn names(nodes: &NodeMap) -> BTreeMap<TerminalId, NodeName> {

@@ -36,6 +36,7 @@ impl Site {
             layer_per_job: false,
             promise,
             storage: Vec::new(),
+            price: sarouter::pass::worth::Price::NONE,
         };
         Self { store, policy, rng: Rng::new(seed), _directory: directory }
     }

@@ -56,6 +56,25 @@ fn a_job_is_served_before_it_starts_though_slurm_does_not_list_it() {
 }
 
 #[test]
+fn a_job_whose_routes_are_not_worth_their_price_does_not_wait() {
+    let site = site("deadline_seconds = 100");
+    site.alter("min_gain_seconds = 0", "min_gain_seconds = 86400");
+    let serving = Serving::start(&site);
+    serving.line();
+    let (code, answer, _) = prolog(&site, &JOB);
+    assert_eq!((code, &answer["outcome"]), (0, &"good_enough".into()), "{answer}");
+    assert_eq!(serving.stop(), 0);
+    let health = site.health();
+    assert_eq!((&health["published"], &health["not_worth_count"]), (&1.into(), &1.into()), "{health}");
+    // A day of 16 nodes, and nothing was routed to see that.
+    let worth = &health["not_worth"];
+    assert_eq!((&worth["price"], &worth["gain"]), (&384.0.into(), &serde_json::Value::Null), "{worth}");
+    let output = site.command(&["status"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(json(&text)["service"]["not_worth_count"] == 1, "{text}");
+}
+
+#[test]
 fn what_slurm_sets_in_the_environment_is_enough() {
     let site = site("deadline_seconds = 100");
     let serving = Serving::start(&site);

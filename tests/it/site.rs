@@ -22,7 +22,7 @@ impl Site {
         site.jobs("1|RUNNING|n[1,5,9]|100\n");
         let text = format!(
             "[state]\ndirectory = \"state\"\n[fabric]\nsource = \"fabric.net\"\n\
-             [slurm]\nsqueue = \"{}\"\n[routing]\nengine = \"dfsssp\"\n[opensm]\nwatch = false\n[service]\n{service}\n",
+             [slurm]\nsqueue = \"{}\"\n[routing]\nengine = \"dfsssp\"\nmin_gain_seconds = 0\n[opensm]\nwatch = false\n[service]\n{service}\n",
             site.path("squeue").display()
         );
         std::fs::write(site.path("sarouter.toml"), text).unwrap();

@@ -50,6 +50,7 @@ impl World {
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: Vec::new(),
+            price: sarouter::pass::worth::Price::NONE,
         };
         Self { fabrics: BTreeMap::from([("whole", with_nodes(whole)), ("cut", with_nodes(cut))]), policy }
     }

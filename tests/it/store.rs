@@ -32,11 +32,12 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         layer_per_job: false,
         promise: Promise::TOLD,
         storage: vec![],
+        price: sarouter::pass::worth::Price::NONE,
     };
     let published = store.published(fabric).unwrap();
     let nodes = NodeMap::new(by_name, vec![]);
     match plan(fabric, &nodes, &jobs, published.as_ref(), &policy).unwrap().decision {
-        Decision::Keep => false,
+        Decision::Keep | Decision::NotWorth(_) => false,
         Decision::Publish(plan) => {
             let summary =
                 JobsSummary { running: plan.jobs.jobs.len(), multi_switch: plan.demand.groups.len() };

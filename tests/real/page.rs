@@ -26,7 +26,7 @@ impl Site {
         fs::set_permissions(path("squeue"), fs::Permissions::from_mode(0o755)).unwrap();
         let settings = format!(
             "[state]\ndirectory = {:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {:?}\nmin_job_age_seconds = 0\n\
-             [routing]\nengine = {engine:?}\n[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n",
+             [routing]\nengine = {engine:?}\nmin_gain_seconds = 0\n[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n",
             path("state"),
             path("squeue")
         );

@@ -86,7 +86,7 @@ impl Cluster {
             "[state]\ndirectory = \"{bed}/state\"\nkeep_epochs = 100000\n[fabric]\nsource = \"{bed}/fabric.net\"\n\
              [slurm]\nmin_job_age_seconds = 86400\n[service]\ninterval_seconds = 5\nbackoff_max_seconds = 1\n\
              [handoff]\ndeadline_seconds = {deadline}\naway_seconds = {away}\nmin_length_seconds = 0\n\
-             reroute_interval_seconds = 0.2\n"
+             reroute_interval_seconds = 0.2\n[routing]\nmin_gain_seconds = 0\n"
         );
         fs::write(self.path("sarouter.toml"), text).unwrap();
     }
@@ -343,7 +343,7 @@ fn torus_with_the_nodes_plugin() -> Cluster {
     let cluster = Cluster { bed, fabric, service: None };
     cluster.settings(DEADLINE, DEADLINE);
     let mut text = fs::read_to_string(cluster.path("sarouter.toml")).unwrap();
-    text.push_str("[routing]\nlayers = 4\nlayer_per_job = true\n");
+    text.push_str("layers = 4\nlayer_per_job = true\n");
     fs::write(cluster.path("sarouter.toml"), text).unwrap();
     cluster
 }

@@ -32,7 +32,8 @@ impl Service {
         let settings = format!(
             "[state]\ndirectory = \"state\"\n[fabric]\nsource = \"fattree:4x4,2\"\n[slurm]\nsource = \"spool\"\n\
              [spool]\ndirectory = \"spool\"\n[opensm]\nwatch = false\n[api]\ntcp = \"127.0.0.1:{port}\"\n\
-             token_file = \"tokens\"\ntls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\n"
+             token_file = \"tokens\"\ntls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\n\
+             [routing]\nmin_gain_seconds = 0\n"
         );
         fs::write(path("sarouter.toml"), settings).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_sarouter"))

@@ -205,7 +205,7 @@ fn write_settings(bed: &Testbed) -> PathBuf {
     let text = format!(
         "[state]\ndirectory = \"{}\"\n[fabric]\ncommand = [\"{}\", \"ib\", \"ibnetdiscover\"]\n\
          [slurm]\nmin_job_age_seconds = 0\ndeadline_seconds = 15\n\
-         [routing]\nengine = \"dfsssp\"\n[service]\ninterval_seconds = 3600\n[opensm]\nacknowledge_seconds = 5\n",
+         [routing]\nengine = \"dfsssp\"\nmin_gain_seconds = 0\n[service]\ninterval_seconds = 3600\n[opensm]\nacknowledge_seconds = 5\n",
         bed.state().display(),
         root().join("scripts/testbed").display()
     );

@@ -18,6 +18,7 @@ use crate::measure::{self, Effective};
 use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Promise, Tables};
 use crate::pass::plan::{Plan, Policy, Published, wanted};
 use crate::pass::step::View;
+use crate::pass::worth::{Price, Running};
 use crate::route;
 use crate::service::pass::{Checked, PassError, decide};
 
@@ -28,7 +29,8 @@ pub struct Setup {
     pub fabric: Arc<Fabric>,
     /// Its nodes.
     pub nodes: Arc<NodeMap>,
-    /// Engines as named: `NAME`, or `NAME:static` for one that is asked once, for everybody.
+    /// Engines as named: `NAME`; `NAME:static` for one that is asked once, for everybody; `NAME:gain=SECONDS` for
+    /// one that asks more of a change than `price` does.
     pub engines: Vec<String>,
     /// Names and tables of others, such as those in force at a site; they stay as they are, and
     /// need not pass the checker.
@@ -37,6 +39,8 @@ pub struct Setup {
     pub budget: LayerBudget,
     /// All routes inside one job on one layer.
     pub layer_per_job: bool,
+    /// What a change for jobs alone must be worth.
+    pub price: Price,
     /// First snapshot, seconds since 1970.
     pub from: i64,
     /// Seconds between snapshots.
@@ -86,6 +90,7 @@ impl Setup {
             layer_per_job: self.layer_per_job,
             promise: Promise::TOLD,
             storage: Vec::new(),
+            price: self.price,
         }
     }
 }
@@ -147,8 +152,8 @@ struct Runner {
     /// `None` for an engine that is asked once.
     policy: Option<Policy>,
     in_force: Option<Published>,
-    /// Figures of what is in force for `demand`.
-    known: Option<(Demand, Effective)>,
+    /// Figures of what is in force for `demand`, and node-hours that its jobs lose in an hour.
+    known: Option<(Demand, Effective, f64)>,
 }
 
 /// Engines that can route the fabric at all, with their tables if they are asked once.
@@ -166,14 +171,20 @@ impl Engines {
     /// Unknown names, and tables that the checker rejects.
     pub fn new(setup: &Setup) -> Result<Self, PassError> {
         let given = setup.given.iter().map(|(name, tables)| {
-            let in_force = published(name.clone(), Demand::oblivious(), Arc::clone(tables));
+            let in_force = published(name.clone(), Demand::oblivious(), Arc::clone(tables), None);
             (name.clone(), None, Some(in_force))
         });
         let (mut ready, mut refused) = (given.collect::<Vec<_>>(), Vec::new());
         for name in &setup.engines {
-            let plain = name.strip_suffix(":static").unwrap_or(name);
-            let is_static = plain != name || !route::serves_jobs(plain);
-            let policy = setup.policy(plain);
+            let (plain, how) = name.split_once(':').unwrap_or((name, ""));
+            let mut policy = setup.policy(plain);
+            match how.strip_prefix("gain=").map(str::parse::<u32>) {
+                Some(Ok(seconds)) => policy.price.min_gain = TimeDelta::seconds(seconds.into()),
+                None if how.is_empty() || how == "static" => {}
+                // Never an engine.
+                _ => policy.engine = name.clone(),
+            }
+            let is_static = how == "static" || !route::serves_jobs(plain);
             let nobody = JobMap::new(DateTime::<Utc>::UNIX_EPOCH, Vec::new());
             match decide(&view(setup, nobody, policy.clone()), None) {
                 Ok(decided) => {
@@ -214,10 +225,11 @@ fn view(setup: &Setup, jobs: JobMap, policy: Policy) -> View {
     View { fabric: Arc::clone(&setup.fabric), nodes: Arc::clone(&setup.nodes), jobs, policy }
 }
 
-fn published(engine: String, demand: Demand, tables: Arc<Tables>) -> Published {
+fn published(engine: String, demand: Demand, tables: Arc<Tables>, since: Option<DateTime<Utc>>) -> Published {
     Published {
         fabric: tables.fabric(),
         engine,
+        since,
         demand,
         tables,
         told: Vec::new(),
@@ -227,7 +239,7 @@ fn published(engine: String, demand: Demand, tables: Arc<Tables>) -> Published {
 }
 
 fn planned(plan: Plan) -> Published {
-    published(plan.engine, plan.demand, Arc::new(plan.tables))
+    published(plan.engine, plan.demand, Arc::new(plan.tables), Some(plan.jobs.time))
 }
 
 /// Replays chunks with so many threads; `tick` is told of each snapshot done.
@@ -322,13 +334,15 @@ fn one_chunk(
 struct Snapshot {
     jobs: JobMap,
     demand: Demand,
+    running: Running,
 }
 
 impl Snapshot {
     fn new(setup: &Setup, window: &Window<'_>, sample: usize) -> Self {
         let jobs = window.at(setup.time(sample));
         let demand = wanted(&setup.fabric, &setup.nodes, &jobs, None, &setup.policy("")).demand;
-        Self { jobs, demand }
+        let running = Running::of(&setup.fabric, &setup.nodes, &jobs);
+        Self { jobs, demand, running }
     }
 }
 
@@ -355,6 +369,7 @@ impl Runner {
             refused: 0,
             routes_changed: None,
             blocks_changed: None,
+            lost_node_hours: 0.0,
         };
         let mut cost = None;
         if let Some(policy) = &self.policy {
@@ -373,14 +388,18 @@ impl Runner {
                 Err(error) => return Err(error),
             }
         }
-        let is_known = self.known.as_ref().is_some_and(|(demand, _)| *demand == snapshot.demand);
+        let is_known = self.known.as_ref().is_some_and(|(demand, ..)| *demand == snapshot.demand);
         if !is_known {
             let tables = self.in_force.as_ref().map(|p| Arc::clone(&p.tables));
-            let effective = tables.map(|t| measure::effective(&setup.fabric, &t, &snapshot.demand));
-            self.known = effective.map(|e| (snapshot.demand.clone(), e));
+            self.known = tables.map(|tables| {
+                let effective = measure::effective(&setup.fabric, &tables, &snapshot.demand);
+                let lost = snapshot.running.lost(&setup.fabric, &tables, setup.price);
+                (snapshot.demand.clone(), effective, lost)
+            });
         }
-        if let Some((_, effective)) = &self.known {
+        if let Some((_, effective, lost)) = &self.known {
             row.set(effective);
+            row.lost_node_hours = lost * setup.every as f64 / 3600.0;
         }
         Ok((row, cost))
     }
@@ -396,7 +415,7 @@ impl Runner {
             row.blocks_changed = blocks.map(|n| n as u64);
             row.routes_changed = Some(measure::changed_routes(&setup.fabric, &before.tables, &plan.tables));
         }
-        self.known = Some((plan.demand.clone(), plan.after.effective));
+        self.known = None;
         self.in_force = Some(planned(plan));
         Cost {
             placement: row.placement.clone(),

@@ -38,6 +38,9 @@ pub struct Row {
     pub routes_changed: Option<u64>,
     /// Blocks of 64 LFT entries that became others; empty as above.
     pub blocks_changed: Option<u64>,
+    /// Node-hours that the jobs lose to contention until the next snapshot, as predicted.
+    #[serde(default)]
+    pub lost_node_hours: f64,
 }
 
 impl Row {
@@ -102,6 +105,7 @@ pub const ROW: &[&str] = &[
     "refused",
     "routes_changed",
     "blocks_changed",
+    "lost_node_hours",
 ];
 
 /// Columns of [`Cost`].

@@ -103,6 +103,9 @@ pub struct EngineSummary {
     pub blocks_changed: f64,
     /// Snapshots at which other routes were due and none were to be had.
     pub refused: usize,
+    /// Node-hours a day that jobs lose to contention, as predicted.
+    #[serde(default)]
+    pub lost_per_day: f64,
 }
 
 /// All of one placement.
@@ -176,6 +179,11 @@ fn engine_summary(engine: &str, rows: &[&Row], days: f64) -> EngineSummary {
         routes_changed: mean(rows.iter().filter_map(|r| r.routes_changed).map(|n| n as f64)),
         blocks_changed: mean(rows.iter().filter_map(|r| r.blocks_changed).map(|n| n as f64)),
         refused: rows.iter().filter(|r| r.refused > 0).count(),
+        lost_per_day: if days > 0.0 {
+            rows.iter().map(|r| r.lost_node_hours).sum::<f64>() / days
+        } else {
+            0.0
+        },
     }
 }
 
@@ -223,7 +231,15 @@ impl Summary {
         let mut head: Vec<String> = vec!["mean over snapshots".into()];
         head.extend(METRICS.iter().map(|m| m.title.to_string()));
         head.extend(
-            ["lower bound", "epochs/day", "routes/epoch", "LFT blocks/epoch", "refused"].map(String::from),
+            [
+                "lower bound",
+                "epochs/day",
+                "routes/epoch",
+                "LFT blocks/epoch",
+                "refused",
+                "node-hours lost/day",
+            ]
+            .map(String::from),
         );
         let rows = self.engines.iter().map(|e| {
             let mut row = vec![e.engine.clone()];
@@ -233,6 +249,7 @@ impl Summary {
             row.push(format!("{:.0}", e.routes_changed));
             row.push(format!("{:.0}", e.blocks_changed));
             row.push(e.refused.to_string());
+            row.push(format!("{:.1}", e.lost_per_day));
             row
         });
         std::iter::once(head).chain(rows).collect()

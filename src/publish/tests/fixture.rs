@@ -82,6 +82,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
         layers_used: 1,
     };
     Plan {
+        worth: None,
         reason: Reason::JobsChanged,
         engine: "sssp".to_string(),
         passed_over: Vec::new(),

@@ -109,6 +109,8 @@ fn of_health(text: &mut Text, health: &Health, now: DateTime<Utc>) {
 }
 
 fn of_handoff(text: &mut Text, health: &Health) {
+    let help = "Changes of routes for jobs that were not worth their price.";
+    text.counter("sarouter_not_worth_total", help, health.not_worth_count);
     let counters = &health.handoff;
     text.counter("sarouter_handoff_announced_total", "Jobs announced by prologs.", counters.announced);
     text.counter("sarouter_handoff_ended_total", "Ends told by epilogs.", counters.ended);

@@ -87,6 +87,8 @@ pub enum Outcome {
     InForce,
     /// It is on one switch: routes do not matter to it.
     OneSwitch,
+    /// Other routes would gain it too little: those in force serve it.
+    GoodEnough,
     /// It is too small, too short, or too close to the last computation: the next pass serves it.
     NextPass,
     /// Its deadline has passed; it starts on the last verified routes.

@@ -133,10 +133,25 @@ impl HandOff {
         }
     }
 
-    /// What is in force serves what was seen.
+    /// Other routes are not worth the change, or it is too soon for one: those covered start at once. `served`
+    /// is what the routes of this epoch were made for.
+    pub fn not_worth(&mut self, now: DateTime<Utc>, epoch: u64, served: &Demand, why: Outcome) {
+        self.under_way = false;
+        let acknowledged = self.in_force.as_ref().is_some_and(|f| f.epoch == epoch && f.acknowledged);
+        self.in_force = Some(InForce { epoch, demand: served.clone(), acknowledged });
+        self.start_all(now, |s| (s.phase == Phase::Covered).then_some(why));
+    }
+
+    /// What is in force serves what was seen, or serves it well enough.
     pub fn kept(&mut self, now: DateTime<Utc>) {
         match self.in_force.clone() {
             Some(InForce { epoch, demand, acknowledged }) => {
+                if let Some((_, nodes)) = self.site.clone() {
+                    let is_served = |s: &Start| demand.groups.contains(&nodes.ranks(&s.id.nodes).group());
+                    self.start_all(now, |s| {
+                        (s.phase == Phase::Covered && !is_served(s)).then_some(Outcome::GoodEnough)
+                    });
+                }
                 self.found(now, epoch, &demand, !acknowledged);
             }
             None => self.failed(now),

@@ -48,6 +48,7 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
         layer_per_job: false,
         promise: crate::model::Promise::TOLD,
         storage: Vec::new(),
+        price: crate::pass::worth::Price::NONE,
     };
     let jobs = JobMap::new(at(time), jobs.iter().map(job).collect());
     View { fabric: Arc::new(fabric), nodes: Arc::new(nodes), jobs, policy }

@@ -15,6 +15,7 @@ use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
 use crate::observe::ibnetdiscover;
 use crate::pass::plan::Policy;
 use crate::pass::step::{Action, Event, Rhythm, Step, View};
+use crate::pass::worth::Price;
 use crate::publish::{EpochNumber, EpochStore, StoreError};
 use crate::report::Compute;
 use crate::service::pass::{self, PassError};
@@ -384,14 +385,20 @@ impl<'a> Replay<'a> {
 
 impl PolicyLine {
     pub(super) fn on(self, fabric: &Fabric) -> Policy {
+        let milliseconds = |ms| TimeDelta::try_milliseconds(ms).unwrap_or(TimeDelta::MAX);
         Policy {
             engine: self.engine,
             then: self.then,
             budget: self.layers,
-            min_job_age: TimeDelta::try_milliseconds(self.min_job_age_ms).unwrap_or(TimeDelta::MAX),
+            min_job_age: milliseconds(self.min_job_age_ms),
             layer_per_job: self.layer_per_job,
             promise: self.promise,
             storage: terminals(fabric, &self.storage),
+            price: Price {
+                min_gain: milliseconds(self.min_gain_ms),
+                min_pause: milliseconds(self.min_pause_ms),
+                communication: self.communication_percent,
+            },
         }
     }
 }

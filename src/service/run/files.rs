@@ -135,7 +135,7 @@ fn environment(nodes: &[NodeName], outcome: Outcome, in_force: Option<&InForce>)
     }
     let InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job } = in_force?;
     let ranks = map.ranks(nodes);
-    let routed = matches!(outcome, Outcome::InForce | Outcome::OneSwitch);
+    let routed = matches!(outcome, Outcome::InForce | Outcome::OneSwitch | Outcome::GoodEnough);
     let epoch = Some(*epoch);
     let level = |layer: Layer| Sl::new(u64::from(layer.get())).ok();
     if !ranks.is_multi_switch(fabric) {

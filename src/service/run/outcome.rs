@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use chrono::Utc;
-use tracing::{error, info, info_span, warn};
+use chrono::{DateTime, Utc};
+use tracing::{debug, error, info, info_span, warn};
 
 use super::files::InForce;
 use super::{Answer, Listener, Note, Service};
 use crate::model::{JobMap, NodeName};
 use crate::pass::step::{Event, View};
+use crate::pass::worth::Worth;
 use crate::service::acknowledge::acknowledgement;
 use crate::service::chain;
 use crate::service::clock::{steadily, steady};
-use crate::service::health::{Failure, Stage};
+use crate::service::handoff::Outcome;
+use crate::service::health::{Failure, NotWorth, Stage};
 use crate::service::look::{LookError, Sight};
 use crate::service::pass::{EpochLine, PassError, Passed, milliseconds};
 
@@ -82,6 +84,9 @@ impl Service {
                     self.published = found;
                     self.await_acknowledgement();
                 }
+                if let Some(worth) = passed.not_worth {
+                    self.not_worth(worth, sight_view.jobs.time);
+                }
                 if let Some(((epoch, _), tables)) = self.published.zip(passed.tables) {
                     let view = &sight_view;
                     let (fabric, nodes) = (Arc::clone(&view.fabric), Arc::clone(&view.nodes));
@@ -92,9 +97,14 @@ impl Service {
                 if let Some((epoch, _)) = self.published {
                     let watched = self.settings.opensm.is_some();
                     let handoff = &mut self.waiting.handoff;
-                    match is_new {
-                        true => handoff.published(steady(), epoch, &passed.demand, watched),
-                        false => handoff.found(steady(), epoch, &passed.demand, watched),
+                    match passed.not_worth {
+                        _ if is_new => handoff.published(steady(), epoch, &passed.demand, watched),
+                        None => handoff.found(steady(), epoch, &passed.demand, watched),
+                        Some(worth) => {
+                            let soon = worth.not_before.is_some();
+                            let why = if soon { Outcome::NextPass } else { Outcome::GoodEnough };
+                            handoff.not_worth(steady(), epoch, &passed.served, why);
+                        }
                     }
                 }
                 self.succeeded(passed.unknown_nodes, passed.waiting);
@@ -112,6 +122,18 @@ impl Service {
             // Nothing is routed that was not seen.
             (Ok(_), None) => Event::RouteFailed,
         }
+    }
+
+    /// Jobs get no routes of their own: says so, and looks again when the pause is over.
+    fn not_worth(&mut self, worth: Worth, time: DateTime<Utc>) {
+        if let Some(not_before) = worth.not_before {
+            debug!(%not_before, "too soon after the last change");
+            return self.step.look_by(steadily(not_before));
+        }
+        let Worth { gain, at_most, price, slowdown, slowdown_after, .. } = worth;
+        info!(gain, at_most, price, slowdown, slowdown_after, "other routes are not worth the change");
+        self.health.not_worth = Some(NotWorth { time, worth });
+        self.health.not_worth_count += 1;
     }
 
     pub(super) fn published(&mut self, line: EpochLine, listener: Listener<'_>) {

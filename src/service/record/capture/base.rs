@@ -62,6 +62,7 @@ pub(super) fn publish(
     let tables = tables.with_lanes(lanes.as_ref().map(|lanes| Arc::clone(&lanes.map)));
     let jobs = record.jobs.jobs.iter().map(|job| names.job_of(job)).collect::<Vec<Job>>();
     let plan = Plan {
+        worth: None,
         reason: record.reason,
         engine: record.engine.clone(),
         passed_over: record.passed_over.clone(),

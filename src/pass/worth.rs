@@ -1,0 +1,253 @@
+//! Whether other routes for other jobs are worth their price.
+//!
+//! Gain: what running jobs save until they end, in node-hours: the time a job has left, times its nodes,
+//! times the share that the predicted slow-downs of old and new tables let it save. Price: a stretch of time
+//! of the whole machine, and the more of it the more running connections move to other ways.
+//!
+//! Predicting is cheap, routing is dear: as no tables let a job communicate faster than its terminals' own
+//! cables, the most that could be gained is known before anything is routed.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Policy, Published};
+use crate::measure::{self, Time};
+use crate::model::{Demand, Fabric, Group, Job, JobMap, JobState, NodeMap, Tables};
+use crate::verify;
+
+/// What an administrator asks of a change of routes that jobs alone cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// What it must save: so much time of the whole machine. Zero: nothing, every difference is published.
+    pub min_gain: TimeDelta,
+    /// Least time since the epoch before.
+    pub min_pause: TimeDelta,
+    /// Percent of its time that a job communicates where no other traffic is in its way.
+    pub communication: u8,
+}
+
+impl Price {
+    /// Every difference is published, at once.
+    pub const NONE: Self =
+        Self { min_gain: TimeDelta::zero(), min_pause: TimeDelta::zero(), communication: 30 };
+
+    /// Share of its time that a job at this slow-down loses to contention. 0 at slow-down 1.
+    pub fn lost(self, slowdown: f64) -> f64 {
+        self.saved(slowdown, 1.0)
+    }
+
+    /// Share of its time that a job saves if its slow-down becomes another; negative if it loses. A slow-down
+    /// that is not finite, of routes that do not arrive, stands for no progress at all.
+    fn saved(self, before: f64, after: f64) -> f64 {
+        let share = f64::from(self.communication) / 100.0;
+        match (before.is_finite(), after.is_finite()) {
+            (true, true) => share * (before - after) / (1.0 - share + share * before),
+            (false, true) => 1.0,
+            (true, false) => -1.0,
+            (false, false) => 0.0,
+        }
+    }
+}
+
+/// What a change is worth, in node-hours, and what it would have to be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Worth {
+    /// What the running jobs save by the new routes until they end; `None`: they were not computed.
+    pub gain: Option<f64>,
+    /// The most that any routes could save.
+    pub at_most: f64,
+    /// What a change must save.
+    pub price: f64,
+    /// Geometric mean of the running jobs' slow-downs with the tables in force.
+    pub slowdown: f64,
+    /// The same with the new tables.
+    pub slowdown_after: Option<f64>,
+    /// Share of the connections inside jobs served before that the new tables lead another way, 0..=1.
+    pub moved: Option<f64>,
+    /// LFT blocks of 64 entries that differ.
+    pub changed_blocks: Option<usize>,
+    /// The epoch before is too young: no change for jobs alone before then.
+    pub not_before: Option<DateTime<Utc>>,
+}
+
+impl Worth {
+    /// Whether the change pays.
+    pub fn is_paid(&self) -> bool {
+        self.not_before.is_none() && self.gain.is_some_and(|gain| gain >= self.price)
+    }
+}
+
+/// Jobs that send over cables between switches now.
+#[derive(Debug, Clone)]
+pub struct Running {
+    /// One group each.
+    demand: Demand,
+    /// Nodes of each.
+    nodes: Vec<f64>,
+    /// Hours that each has left.
+    hours: Vec<f64>,
+}
+
+impl Running {
+    /// Those of a snapshot that are on several switches, and neither over nor suspended. O(sum of job sizes ×
+    /// log nodes).
+    pub fn of(fabric: &Fabric, nodes: &NodeMap, jobs: &JobMap) -> Self {
+        let mut running = Self { demand: Demand::default(), nodes: Vec::new(), hours: Vec::new() };
+        for job in nodes.place(jobs).jobs.iter().filter(|job| job.ranks.is_multi_switch(fabric)) {
+            let left = job.parts.iter().map(|i| hours_left(&jobs.jobs[*i], jobs.time)).fold(0.0, f64::max);
+            if left > 0.0 {
+                running.demand.groups.push(job.ranks.group());
+                running.nodes.push(job.ranks.nodes as f64);
+                running.hours.push(left);
+            }
+        }
+        running
+    }
+
+    /// Slow-down of each. As [`measure::slowdowns`].
+    fn slowdowns(&self, fabric: &Fabric, tables: &Tables) -> Vec<f64> {
+        measure::slowdowns(fabric, tables, &self.demand)
+    }
+
+    /// Node-hours that all of them lose to contention in an hour. As [`measure::slowdowns`].
+    pub fn lost(&self, fabric: &Fabric, tables: &Tables, price: Price) -> f64 {
+        let slowdowns = self.slowdowns(fabric, tables);
+        slowdowns.iter().zip(&self.nodes).map(|(slowdown, nodes)| price.lost(*slowdown) * nodes).sum()
+    }
+}
+
+/// A change for jobs alone that is to be judged.
+pub(super) struct Question<'a> {
+    fabric: &'a Fabric,
+    in_force: &'a Published,
+    demand: &'a Demand,
+    price: Price,
+    running: Running,
+    /// Nodes of the machine.
+    nodes: f64,
+    now: DateTime<Utc>,
+    /// Slow-downs of the running jobs with the tables in force.
+    before: Vec<f64>,
+}
+
+impl<'a> Question<'a> {
+    /// `None` if there is no question: the settings want every difference, or a promise is at stake.
+    /// `demand` is what `jobs` ask for. As [`measure::slowdowns`].
+    pub(super) fn new(
+        (fabric, nodes): (&'a Fabric, &NodeMap),
+        jobs: &JobMap,
+        demand: &'a Demand,
+        in_force: Option<&'a Published>,
+        policy: &Policy,
+    ) -> Option<Self> {
+        let in_force = in_force?;
+        let price = policy.price;
+        let is_whole = |g: &Group| verify::layers_of_group(fabric, &in_force.tables, g).len() <= 1;
+        if price.min_gain <= TimeDelta::zero()
+            || in_force.tables.layers_used() > policy.budget.get()
+            || (policy.layer_per_job && !demand.groups.iter().all(is_whole))
+        {
+            return None;
+        }
+        let running = Running::of(fabric, nodes, jobs);
+        let before = running.slowdowns(fabric, &in_force.tables);
+        let nodes = (nodes.names().count() + nodes.unnamed().len()) as f64;
+        Some(Self { fabric, in_force, demand, price, running, nodes, now: jobs.time, before })
+    }
+
+    /// Node-hours saved by tables with these slow-downs.
+    fn gain(&self, after: impl Iterator<Item = f64>) -> f64 {
+        let saved = self.before.iter().zip(after).map(|(before, after)| self.price.saved(*before, after));
+        let jobs = self.running.nodes.iter().zip(&self.running.hours);
+        saved.zip(jobs).map(|(saved, (nodes, hours))| saved * nodes * hours).sum()
+    }
+
+    /// As far as it is known without new tables.
+    fn unrouted(&self) -> Worth {
+        let earliest = self.in_force.since.map(|since| since + self.price.min_pause);
+        Worth {
+            gain: None,
+            at_most: self.gain(std::iter::repeat(1.0)),
+            price: self.price.min_gain.as_seconds_f64() / 3600.0 * self.nodes,
+            slowdown: Time::of(&self.before).slowdown_mean,
+            slowdown_after: None,
+            moved: None,
+            changed_blocks: None,
+            not_before: earliest.filter(|earliest| self.now < *earliest),
+        }
+    }
+
+    /// The answer, if it is no whatever the new tables are.
+    pub(super) fn refused(&self) -> Option<Worth> {
+        let worth = self.unrouted();
+        (worth.not_before.is_some() || worth.at_most < worth.price).then_some(worth)
+    }
+
+    /// The answer for new tables. As [`measure::slowdowns`] and [`measure::moved_share`].
+    pub(super) fn judged(&self, tables: &Tables) -> Worth {
+        let after = self.running.slowdowns(self.fabric, tables);
+        // Both are in one order.
+        let mut rest = self.demand.groups.iter();
+        let is_served = |group: &&Group| rest.any(|wanted| wanted == *group);
+        let served: Vec<&Group> = self.in_force.demand.groups.iter().filter(is_served).collect();
+        let moved = measure::moved_share(self.fabric, &self.in_force.tables, tables, &served);
+        let known = self.unrouted();
+        Worth {
+            gain: Some(self.gain(after.iter().copied())),
+            price: known.price * (1.0 + moved),
+            slowdown_after: Some(Time::of(&after).slowdown_mean),
+            moved: Some(moved),
+            changed_blocks: tables.changed_blocks(self.fabric, &self.in_force.tables),
+            ..known
+        }
+    }
+}
+
+/// Hours until a job ends: its time limit tells. Without one it is taken to run as long again as it has run, an
+/// hour at least. None for a job that does not compute now.
+fn hours_left(job: &Job, now: DateTime<Utc>) -> f64 {
+    if matches!(job.state, JobState::Completing | JobState::Suspended) {
+        return 0.0;
+    }
+    let hour = TimeDelta::hours(1);
+    let left = match job.end {
+        Some(end) => end - now,
+        None => job.start.map_or(hour, |start| (now - start).max(hour)),
+    };
+    left.as_seconds_f64().max(0.0) / 3600.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::JobId;
+
+    #[test]
+    fn what_is_saved_is_a_share_of_the_time_that_communicates() {
+        let price = Price { communication: 50, ..Price::NONE };
+        // Half computes, half communicates twice as long: 1.5 becomes 1.25, or 1.
+        assert!((price.saved(2.0, 1.5) - 0.25 / 1.5).abs() < 1e-12);
+        assert!((price.lost(2.0) - 0.5 / 1.5).abs() < 1e-12);
+        assert!(price.saved(1.5, 2.0) < 0.0);
+        assert_eq!((price.saved(f64::INFINITY, 1.0), price.saved(1.0, f64::INFINITY)), (1.0, -1.0));
+        assert_eq!(price.saved(f64::INFINITY, f64::INFINITY), 0.0);
+        assert_eq!(Price { communication: 100, ..price }.saved(4.0, 1.0), 0.75);
+    }
+
+    #[test]
+    fn a_time_limit_says_how_long_a_job_goes_on_else_its_age() {
+        let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(1);
+        let job = |state, start: Option<i64>, end: Option<i64>| {
+            let at = |hours: i64| now + TimeDelta::hours(hours);
+            let job =
+                Job::new(JobId::new("1").unwrap(), state, Vec::new(), start.map(at)).ending(end.map(at));
+            hours_left(&job, now)
+        };
+        assert_eq!(job(JobState::Running, Some(-1), Some(5)), 5.0);
+        assert_eq!(job(JobState::Running, Some(-7), None), 7.0);
+        assert_eq!(job(JobState::Configuring, None, None), 1.0);
+        assert_eq!(job(JobState::Running, Some(-7), Some(-1)), 0.0);
+        assert_eq!(job(JobState::Suspended, Some(-1), Some(5)), 0.0);
+        assert_eq!(job(JobState::Completing, Some(-1), Some(5)), 0.0);
+    }
+}
