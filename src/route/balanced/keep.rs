@@ -3,7 +3,7 @@
 use super::net::{NONE, Net};
 use super::routing::{Routing, covers};
 use super::traffic::{Class, Traffic};
-use crate::model::{Demand, Fabric, Tables, TerminalId};
+use crate::model::{Demand, DestId, Fabric, Tables, TerminalId};
 
 /// What was taken over from tables in force.
 pub(super) struct InForce {
@@ -16,25 +16,31 @@ pub(super) struct InForce {
     pub(super) before: Vec<(usize, Vec<u8>)>,
 }
 
-/// Slot of each port of each switch.
-struct Slots(Vec<[u8; 256]>);
+/// Slot of each port of each switch: `of[switch * stride + port]`.
+pub(super) struct Slots {
+    of: Vec<u8>,
+    stride: usize,
+}
 
 impl Slots {
-    fn new(net: &Net) -> Self {
-        let mut slot_of = vec![[NONE; 256]; net.switches()];
-        for (s, slots) in slot_of.iter_mut().enumerate() {
+    pub(super) fn new(net: &Net) -> Self {
+        let most = (0..net.channels()).map(|c| usize::from(net.port(c))).max().unwrap_or(0);
+        let stride = most + 1;
+        let mut of = vec![NONE; net.switches() * stride];
+        for (s, slots) in of.chunks_mut(stride).enumerate() {
             for (slot, c) in net.out(s).enumerate() {
                 slots[usize::from(net.port(c))] = slot as u8;
             }
         }
-        Self(slot_of)
+        Self { of, stride }
     }
 
-    /// The routes to a terminal. O(switches).
-    fn read(&self, fabric: &Fabric, tables: &Tables, terminal: usize, row: &mut [u8]) {
-        let d = fabric.dest_of_terminal(TerminalId::at(terminal));
-        let ports = tables.ports_to(d);
-        row.iter_mut().zip(&self.0).zip(ports).for_each(|((slot, of), port)| *slot = of[usize::from(*port)]);
+    /// The routes to a destination. O(switches).
+    pub(super) fn read(&self, fabric: &Fabric, tables: &Tables, d: DestId, row: &mut [u8]) {
+        let ports = tables.ports_to(d).iter().map(|port| usize::from(*port));
+        for ((slot, of), port) in row.iter_mut().zip(self.of.chunks(self.stride)).zip(ports) {
+            *slot = of.get(port).copied().unwrap_or(NONE);
+        }
         row[fabric.home(d).index()] = NONE;
     }
 }
@@ -76,7 +82,7 @@ impl<'a> Routing<'a> {
         let (net, home) = (self.net, self.home[terminal] as usize);
         let span = terminal * net.switches()..(terminal + 1) * net.switches();
         let row = &mut self.rows[span.clone()];
-        slots.read(fabric, previous, terminal, row);
+        slots.read(fabric, previous, fabric.dest_of_terminal(TerminalId::at(terminal)), row);
         let is_counted = self.traffic.class(terminal) == Class::Job;
         if is_counted && self.weigh_climb(terminal, u32::wrapping_add) {
             return true;
@@ -103,7 +109,8 @@ impl<'a> Routing<'a> {
     pub(super) fn read(&mut self, fabric: &Fabric, tables: &Tables) {
         let slots = Slots::new(self.net);
         let rows = self.rows.chunks_mut(self.net.switches()).enumerate();
-        rows.for_each(|(t, row)| slots.read(fabric, tables, t, row));
+        let dest = |t| fabric.dest_of_terminal(TerminalId::at(t));
+        rows.for_each(|(t, row)| slots.read(fabric, tables, dest(t), row));
     }
 
     /// The routes to terminals that were taken over but are to be found anew.

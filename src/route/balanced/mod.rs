@@ -58,10 +58,10 @@ mod widen;
 use std::sync::Arc;
 
 use self::jobs::JobLayers;
-use self::keep::InForce;
+use self::keep::{InForce, Slots};
 use self::layers::Layers;
 use self::net::{NONE, Net};
-use self::routing::Routing;
+use self::routing::{Routing, covers};
 use self::search::Search;
 use self::traffic::{Class, Traffic};
 use super::spread::Turn;
@@ -191,13 +191,15 @@ impl Balanced {
         job_layers: &JobLayers,
         turn: Option<Turn>,
     ) -> Result<Tables, RouteError> {
-        let (ports, layer_of) = finish(fabric, net, layers, rows, job_layers, turn);
+        let is_ours = |tables: &&Tables| layers.is_climbing && tables.engine() == self.name();
+        let kept = self.in_force(fabric).0.filter(is_ours);
+        let (ports, layer_of) = finish(fabric, net, layers, rows, job_layers, turn, kept);
         Ok(Tables::new(fabric, self.name(), ports, layer_of)?)
     }
 }
 
 /// Tables of the trees, raw: ports for slots, a layer per source (the first that allows the route, or by
-/// `turn`), and the trees of the switches.
+/// `turn`), and the trees of the switches, those without terminals as they were `kept`.
 fn finish(
     fabric: &Fabric,
     net: &Net,
@@ -205,6 +207,7 @@ fn finish(
     rows: Vec<u8>,
     job_layers: &JobLayers,
     turn: Option<Turn>,
+    kept: Option<&Tables>,
 ) -> (Vec<u8>, Vec<u8>) {
     let switches = net.switches();
     let mut ports = rows;
@@ -213,14 +216,23 @@ fn finish(
     let mut search = Search::new(switches);
     let price = vec![0.0; net.channels()];
     let terminals = fabric.terminals().len();
+    let kept = kept.map(|kept| (Slots::new(net), kept));
     let sources: Vec<usize> = (0..switches).filter(|s| net.is_source[*s]).collect();
     for s in 0..switches {
         let (before, row) = ports.split_at_mut((terminals + s) * switches);
         match fabric.attached(fabric.home(DestId::at(terminals + s))).first() {
             Some(t) => row[..switches].copy_from_slice(&before[t.index() * switches..][..switches]),
             None => {
-                search.run(net, &layers.fit, layers.all, s, &price, &mut row[..switches]);
-                search.attach_rest(net, &mut row[..switches]);
+                let (row, d) = (&mut row[..switches], DestId::at(terminals + s));
+                if let Some((slots, kept)) = &kept {
+                    slots.read(fabric, kept, d, row);
+                    search.follow(net, &layers.fit, layers.all, s, row);
+                    if covers(net, &search, s) && search.reached.len() == switches {
+                        continue;
+                    }
+                }
+                search.run(net, &layers.fit, layers.all, s, &price, row);
+                search.attach_rest(net, row);
             }
         }
     }
