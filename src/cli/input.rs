@@ -27,7 +27,7 @@ pub struct Source {
     /// Fabric: ibnetdiscover output, ibsim .net file, or a spec such as torus:8x8x8,hosts=4
     #[arg(long, value_name = "FILE|SPEC")]
     pub fabric: String,
-    /// Jobs: squeue --json, a snapshot, or lines "ID HOSTLIST"; - is standard input
+    /// Jobs: squeue --json, a snapshot, or lines "ID HOSTLIST [PATTERN]"; - is standard input
     #[arg(long, value_name = "FILE")]
     pub jobs: Option<String>,
     /// Node names of adapters: lines "GUID NAME"

@@ -57,7 +57,7 @@ pub struct Args {
     /// Virtual layers that new routes may use, 1 to 15
     #[arg(long, value_name = "1..15", default_value = "8")]
     layers: LayerBudget,
-    /// Jobs beside it: squeue --json, a snapshot, or lines "ID HOSTLIST"; - is standard input
+    /// Jobs beside it: squeue --json, a snapshot, or lines "ID HOSTLIST [PATTERN]"; - is standard input
     #[arg(long, value_name = "FILE")]
     jobs: Option<String>,
     /// Ranks on each node [default: one per adapter port]

@@ -30,7 +30,7 @@ pub struct Args {
     /// Fabric instead of that of the settings: file or generated spec
     #[arg(long, value_name = "FABRIC")]
     fabric: Option<String>,
-    /// Jobs instead of asking Slurm: squeue --json, a snapshot, or lines `ID HOSTLIST`; - is
+    /// Jobs instead of asking Slurm: squeue --json, a snapshot, or lines `ID HOSTLIST [PATTERN]`; - is
     /// standard input
     #[arg(long, value_name = "FILE")]
     jobs: Option<String>,

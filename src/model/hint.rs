@@ -22,6 +22,9 @@ pub enum HintError {
         /// The nearest.
         meant: Option<&'static str>,
     },
+    /// A hint with something that it does not take, or without what it does.
+    #[error("sarouter: there is no hint {0:?}: expected pattern=PATTERN, prefer or require")]
+    Form(String),
     /// What it exchanges is not understood.
     #[error("sarouter: {0}")]
     Mix(#[from] MixError),
@@ -63,6 +66,9 @@ pub fn hint(comment: &str) -> Result<Option<Mix>, HintError> {
                 None if WORDS[1..].contains(&hint) => {}
                 _ => {
                     let word = hint.split('=').next().unwrap_or(hint);
+                    if WORDS.contains(&word) {
+                        return Err(HintError::Form(hint.to_string()));
+                    }
                     return Err(HintError::Unknown { word: word.to_string(), meant: nearest(word, WORDS) });
                 }
             }
@@ -93,11 +99,11 @@ mod tests {
         let long = format!("sarouter:pattern={}ring", "ring+".repeat(30));
         for (wrong, want) in [
             ("sarouter:", "there is no hint \"\""),
-            ("sarouter:pattern", "there is no hint \"pattern\""),
+            ("sarouter:pattern", "\"pattern\": expected pattern=PATTERN"),
             ("sarouter:patern=ring", "did you mean pattern?"),
             ("sarouter:Pattern=ring", "did you mean pattern?"),
             ("sarouter:prefre", "did you mean prefer?"),
-            ("sarouter:prefer=1", "there is no hint \"prefer\""),
+            ("sarouter:prefer=1", "\"prefer=1\": expected pattern=PATTERN"),
             ("sarouter:weight=9", "there is no hint \"weight\""),
             ("sarouter:pattern=rings", "did you mean ring?"),
             ("sarouter:pattern=allotall", "did you mean alltoall?"),

@@ -275,3 +275,18 @@ fn hints_in_comments_arrive_in_the_demand() {
     let wrong = jobs::parse("7 n[1-4]\n8 n[5-8] rnig\n", "x", Utc::now()).unwrap_err().to_string();
     assert!(wrong.starts_with("x:2: there is no pattern \"rnig\"; did you mean ring?"), "{wrong}");
 }
+
+/// The rule that refuses wrong hints at submission knows the patterns that there are.
+#[test]
+fn the_submission_rule_knows_every_pattern() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("config/job_submit.lua");
+    let rule = std::fs::read_to_string(path).unwrap();
+    let list = rule.split("local patterns = {").nth(1).unwrap().split('}').next().unwrap();
+    let mut known: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    let mut wanted: Vec<&str> =
+        sarouter::model::PATTERNS.iter().map(|row| row.form).filter(|form| !form.contains(':')).collect();
+    wanted.push("default");
+    known.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(known, wanted);
+}
