@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use sarouter::lab::board::mix;
 use sarouter::lab::generate::generate;
+use sarouter::measure::measure;
 use sarouter::model::rng::Rng;
 use sarouter::model::{Demand, Fabric, Group, LayerBudget, Partners, Pattern, SwitchId, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;
+
+/// A tree with failed cables.
+const FAILED: &str = "kary:6,3,faults=3%,seed=5";
 
 fn route(fabric: &Fabric, demand: &Demand, options: &EngineOptions) -> Tables {
     let budget = LayerBudget::new(8).unwrap();
@@ -119,6 +124,23 @@ fn keep_when_others_come_and_go(fabric: &Fabric) {
     }
     assert_ne!(old, new, "the sixth job got routes of its own");
     assert_eq!(route(fabric, &before, &options), old, "nothing is due");
+}
+
+/// A job that starts before its routes are there finds level channels in trees of any size, with failed cables
+/// too, though routes of jobs stay where they are.
+#[test]
+fn routes_that_no_job_uses_are_level() {
+    for (spec, most) in [("kary:8,3", 1.07), ("kary:14,3", 1.07), (FAILED, 1.07)] {
+        let fabric = generate(spec).unwrap();
+        let demand = Demand::new(mix(&fabric, 101, &[16, 32, 64, 128]), Vec::new());
+        let load = measure(&fabric, &route(&fabric, &demand, &EngineOptions::default()), &demand).load;
+        assert!(
+            load.max as f64 <= load.lower_bound as f64 * most,
+            "{spec}: {} of {}",
+            load.max,
+            load.lower_bound
+        );
+    }
 }
 
 /// Messages of one step beyond the first, squared, over all steps of all jobs and channels: what waits.

@@ -23,37 +23,60 @@ impl Climb {
     }
 
     /// Adds to the flow of each switch that of all behind it; false if not all routes in `row` climb and then
-    /// descend. O(switches).
-    pub(super) fn gather(&self, net: &Net, home: usize, row: &[u8], flow: &mut [u32]) -> bool {
+    /// descend: where something passes, or everywhere if it `is_strict`. O(switches).
+    pub(super) fn gather(
+        &self,
+        net: &Net,
+        home: usize,
+        row: &[u8],
+        flow: &mut [u32],
+        is_strict: bool,
+    ) -> bool {
         let next = |v: usize| net.to(net.channel(v, row[v]));
         for s in self.leaves.iter().map(|s| *s as usize).filter(|s| *s != home) {
-            if row[s] == NONE {
+            if row[s] != NONE {
+                flow[next(s)] += flow[s];
+            } else if is_strict || flow[s] > 0 {
                 return false;
             }
-            flow[next(s)] += flow[s];
         }
         for m in self.middles.iter().map(|m| *m as usize) {
-            if row[m] == NONE {
-                return false;
-            }
-            let above = next(m);
-            if self.is_top(above) {
-                flow[above] += flow[m];
-            } else if above != home {
+            if row[m] != NONE && self.is_top(next(m)) {
+                flow[next(m)] += flow[m];
+            } else if (is_strict || flow[m] > 0) && (row[m] == NONE || next(m) != home) {
                 return false;
             }
         }
         for t in self.tops.iter().map(|t| *t as usize) {
-            if row[t] == NONE || next(next(t)) != home {
+            if self.descends(net, home, row, t) {
+                flow[next(t)] += flow[t];
+            } else if is_strict || flow[t] > 0 {
                 return false;
             }
-            flow[next(t)] += flow[t];
         }
         true
     }
 
+    /// Whether the route of a top leads down to a switch.
+    #[inline]
+    fn descends(&self, net: &Net, home: usize, row: &[u8], top: usize) -> bool {
+        let next = |v: usize| (row[v] != NONE).then(|| net.to(net.channel(v, row[v])));
+        next(top).and_then(next) == Some(home)
+    }
+
+    /// Whether the route of a switch that is no leaf leads to one, down or up and down.
+    #[inline]
+    pub(super) fn arrives(&self, net: &Net, home: usize, row: &[u8], switch: usize) -> bool {
+        if self.is_top(switch) || row[switch] == NONE {
+            return self.descends(net, home, row, switch);
+        }
+        let above = net.to(net.channel(switch, row[switch]));
+        above == home || (self.is_top(above) && self.descends(net, home, row, above))
+    }
+
     /// Changes the loads by the routes of all hosts to a switch, whose sums are left in `flow`; false, and no
-    /// change, if they do not climb and then descend. O(switches).
+    /// change, if [`Climb::gather`] says so. O(switches).
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn count(
         &self,
         net: &Net,
@@ -62,9 +85,10 @@ impl Climb {
         flow: &mut [u32],
         load: &mut [u32],
         change: fn(u32, u32) -> u32,
+        is_strict: bool,
     ) -> bool {
         flow.copy_from_slice(&net.hosts);
-        if !self.gather(net, home, row, flow) {
+        if !self.gather(net, home, row, flow, is_strict) {
             return false;
         }
         for (v, flow) in flow.iter().enumerate().filter(|(v, flow)| *v != home && **flow > 0) {

@@ -84,7 +84,7 @@ impl<'a> Routing<'a> {
         let row = &mut self.rows[span.clone()];
         slots.read(fabric, previous, fabric.dest_of_terminal(TerminalId::at(terminal)), row);
         let is_counted = self.traffic.class(terminal) == Class::Job;
-        if is_counted && self.weigh_climb(terminal, u32::wrapping_add) {
+        if is_counted && self.weigh_climb(terminal, u32::wrapping_add, true) {
             return true;
         }
         let row = &mut self.rows[span.clone()];

@@ -143,19 +143,25 @@ impl<'a> Routing<'a> {
 
     /// Adds the load of a tree, or takes it away; `search` need not describe it. O(switches).
     pub(super) fn weigh(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
-        if !self.weigh_climb(terminal, change) {
+        if !self.weigh_climb(terminal, change, false) {
             self.follow(terminal);
             self.gather(terminal);
             self.count(terminal, change);
         }
     }
 
-    /// The same of a tree whose routes climb and then descend; false, and no change, for others.
-    pub(super) fn weigh_climb(&mut self, terminal: usize, change: fn(u32, u32) -> u32) -> bool {
+    /// The same of a tree whose routes climb and then descend, where hosts use them or, if it `is_strict`,
+    /// everywhere; false, and no change, for others.
+    pub(super) fn weigh_climb(
+        &mut self,
+        terminal: usize,
+        change: fn(u32, u32) -> u32,
+        is_strict: bool,
+    ) -> bool {
         let Some(climb) = &self.climb else { return false };
         let (net, home) = (self.net, self.home[terminal] as usize);
         let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
-        climb.count(net, home, row, &mut self.flow, &mut self.load, change)
+        climb.count(net, home, row, &mut self.flow, &mut self.load, change, is_strict)
     }
 
     /// Routes a terminal anew and adds its load. O(channels).

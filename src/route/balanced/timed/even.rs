@@ -40,13 +40,16 @@ impl Relief<'_> {
 
     /// Leads middle switches over other tops where that makes the fuller of the two channels less full, up to a
     /// limit. Returns the number of moves. O(middle switches × ports).
-    fn change_tops(&mut self, row: &mut [u8], load: &mut [u32], limit: u32) -> usize {
+    fn change_tops(&mut self, home: usize, row: &mut [u8], load: &mut [u32], limit: u32) -> usize {
         let mut moved = 0;
         for i in 0..self.climb.middles.len() {
             let m = self.climb.middles[i] as usize;
-            let (up, top) = self.next(row, m);
             let flow = self.flow[m];
-            if flow == 0 || self.held[m] > 0 || !self.climb.is_top(top) {
+            if flow == 0 || self.held[m] > 0 {
+                continue;
+            }
+            let (up, top) = self.next(row, m);
+            if !self.climb.is_top(top) {
                 continue;
             }
             let (down, below) = self.next(row, top);
@@ -55,6 +58,9 @@ impl Relief<'_> {
                 continue;
             }
             for c in self.net.out(m).filter(|c| *c != up && self.climb.is_top(self.net.to(*c))) {
+                if !self.climb.arrives(self.net, home, row, self.net.to(c)) {
+                    continue;
+                }
                 let (then, middle) = self.next(row, self.net.to(c));
                 let most = load[c].max(load[then]) + flow;
                 if middle == below && self.net.to(c) != top && most < best.0 {
@@ -91,6 +97,9 @@ impl Relief<'_> {
             let turn = (home + i) % out.len();
             for c in (out.start + turn..out.end).chain(out.start..out.start + turn).filter(|c| *c != up) {
                 let u = self.net.to(c);
+                if !self.climb.arrives(self.net, home, row, u) {
+                    continue;
+                }
                 let behind = self.most(home, row, load, u) + if u == now { 0 } else { flow };
                 let most = (load[c] + flow).max(behind);
                 if most < best.0 {
@@ -192,7 +201,7 @@ impl<'a> Routing<'a> {
         let (net, home) = (self.net, self.home[terminal] as usize);
         let row = &mut self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
         relief.flow.copy_from_slice(&net.hosts);
-        let is_tree = relief.climb.gather(net, home, row, &mut relief.flow);
+        let is_tree = relief.climb.gather(net, home, row, &mut relief.flow, false);
         if !is_tree || !relief.is_full(home, row, &self.load, limit) {
             return 0;
         }
@@ -201,8 +210,9 @@ impl<'a> Routing<'a> {
             jobs.fill(net, terminal, &mut relief.held);
             let in_layer = job_layers.of(terminal).map_or(&[][..], |(_, switches)| switches);
             in_layer.iter().for_each(|s| relief.held[*s as usize] += 1);
-            relief.climb.gather(net, home, row, &mut relief.held);
+            relief.climb.gather(net, home, row, &mut relief.held, false);
         }
-        relief.change_tops(row, &mut self.load, limit) + relief.change_ways(home, row, &mut self.load, limit)
+        relief.change_tops(home, row, &mut self.load, limit)
+            + relief.change_ways(home, row, &mut self.load, limit)
     }
 }
