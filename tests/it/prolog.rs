@@ -58,7 +58,7 @@ fn a_job_is_served_before_it_starts_though_slurm_does_not_list_it() {
 #[test]
 fn a_job_whose_routes_are_not_worth_their_price_does_not_wait() {
     let site = site("deadline_seconds = 100");
-    site.alter("min_gain_seconds = 0", "min_gain_seconds = 86400");
+    site.alter("min_gain_seconds = 0", "min_gain_seconds = 86400\nmin_pause_seconds = 0");
     let serving = Serving::start(&site);
     serving.line();
     let (code, answer, _) = prolog(&site, &JOB);

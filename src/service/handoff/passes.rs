@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     DateTime, Demand, HandOff, InForce, Outcome, Phase, REMEMBERED, RETRY, Start, TimeDelta, UNLISTED, Utc,
 };
-use crate::model::{Job, JobId, JobMap, JobState};
+use crate::model::{Group, Job, JobId, JobMap, JobState};
 use crate::pass::step::View;
 
 impl HandOff {
@@ -147,7 +147,12 @@ impl HandOff {
         match self.in_force.clone() {
             Some(InForce { epoch, demand, acknowledged }) => {
                 if let Some((_, nodes)) = self.site.clone() {
-                    let is_served = |s: &Start| demand.groups.contains(&nodes.ranks(&s.id.nodes).group());
+                    // A component, or a job that says what it exchanges, is inside a group of more than its own.
+                    let is_inside = |s: &Start, group: &Group| {
+                        let terminals = nodes.ranks(&s.id.nodes).terminals;
+                        terminals.iter().all(|t| group.terminals.binary_search(t).is_ok())
+                    };
+                    let is_served = |s: &Start| demand.groups.iter().any(|group| is_inside(s, group));
                     self.start_all(now, |s| {
                         (s.phase == Phase::Covered && !is_served(s)).then_some(Outcome::GoodEnough)
                     });
