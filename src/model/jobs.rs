@@ -50,7 +50,7 @@ pub struct Job {
     /// Set for a part of a heterogeneous job, whose parts compute together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Component>,
-    /// What it says that it exchanges, see [`super::hint`].
+    /// What it says that it exchanges, see [`super::hint()`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
 }
