@@ -66,9 +66,10 @@ fn a_job_whose_routes_are_not_worth_their_price_does_not_wait() {
     assert_eq!(serving.stop(), 0);
     let health = site.health();
     assert_eq!((&health["published"], &health["not_worth_count"]), (&1.into(), &1.into()), "{health}");
-    // A day of 16 nodes, and nothing was routed to see that.
+    // A day of 16 nodes.
     let worth = &health["not_worth"];
-    assert_eq!((&worth["price"], &worth["gain"]), (&384.0.into(), &serde_json::Value::Null), "{worth}");
+    assert_eq!(worth["price"], 384.0, "{worth}");
+    assert!(worth["gain"].as_f64().unwrap() < 384.0, "{worth}");
     let output = site.command(&["status"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(json(&text)["service"]["not_worth_count"] == 1, "{text}");
