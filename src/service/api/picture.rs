@@ -64,7 +64,7 @@ impl FabricAnswer {
             layout: drawn.kind,
             aspect: drawn.aspect,
             names: fabric.switches().iter().map(|s| s.description.clone()).collect(),
-            hosts: fabric.switch_ids().map(|s| fabric.attached(s).len()).collect(),
+            hosts: fabric.switch_ids().map(|s| fabric.host_count(s)).collect(),
             places: drawn.places.iter().map(|p| p.map(round)).collect(),
             cables: fabric.channels().iter().step_by(2).map(|c| [c.from.index(), c.to.index()]).collect(),
             wraps: (0..drawn.wraps.len()).filter(|i| drawn.wraps[*i]).collect(),
