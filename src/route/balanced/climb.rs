@@ -73,28 +73,4 @@ impl Climb {
         let above = net.to(net.channel(switch, row[switch]));
         above == home || (self.is_top(above) && self.descends(net, home, row, above))
     }
-
-    /// Changes the loads by the routes of all hosts to a switch, whose sums are left in `flow`; false, and no
-    /// change, if [`Climb::gather`] says so. O(switches).
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn count(
-        &self,
-        net: &Net,
-        home: usize,
-        row: &[u8],
-        flow: &mut [u32],
-        load: &mut [u32],
-        change: fn(u32, u32) -> u32,
-        is_strict: bool,
-    ) -> bool {
-        flow.copy_from_slice(&net.hosts);
-        if !self.gather(net, home, row, flow, is_strict) {
-            return false;
-        }
-        for (v, flow) in flow.iter().enumerate().filter(|(v, flow)| *v != home && **flow > 0) {
-            let c = net.channel(v, row[v]);
-            load[c] = change(load[c], *flow);
-        }
-        true
-    }
 }

@@ -151,7 +151,7 @@ impl<'a> Routing<'a> {
     }
 
     /// The same of a tree whose routes climb and then descend, where hosts use them or, if it `is_strict`,
-    /// everywhere; false, and no change, for others.
+    /// everywhere; false, and no change, for others. Leaves the sums of all hosts' routes in `flow`.
     pub(super) fn weigh_climb(
         &mut self,
         terminal: usize,
@@ -161,7 +161,15 @@ impl<'a> Routing<'a> {
         let Some(climb) = &self.climb else { return false };
         let (net, home) = (self.net, self.home[terminal] as usize);
         let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
-        climb.count(net, home, row, &mut self.flow, &mut self.load, change, is_strict)
+        self.flow.copy_from_slice(&net.hosts);
+        if !climb.gather(net, home, row, &mut self.flow, is_strict) {
+            return false;
+        }
+        for (v, flow) in self.flow.iter().enumerate().filter(|(v, flow)| *v != home && **flow > 0) {
+            let c = net.channel(v, row[v]);
+            self.load[c] = change(self.load[c], *flow);
+        }
+        true
     }
 
     /// Routes a terminal anew and adds its load. O(channels).

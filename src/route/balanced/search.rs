@@ -49,13 +49,23 @@ impl Search {
 
     fn start(&mut self, home: usize, layers: u16, row: &mut [u8]) {
         row.fill(NONE);
+        self.forget();
+        self.begin(home, layers);
+        self.cost[home] = 0.0;
+    }
+
+    /// Knows no switch any more.
+    fn forget(&mut self) {
         self.hops.fill(u16::MAX);
         self.layers.fill(0);
         self.reached.clear();
+    }
+
+    /// Knows the destination's switch.
+    fn begin(&mut self, home: usize, layers: u16) {
         self.reached.push(home as u32);
         self.hops[home] = 0;
         self.layers[home] = layers;
-        self.cost[home] = 0.0;
     }
 
     /// Fills `row` (slot per switch) with the routes to `home` that are shortest under `fit` (the
@@ -221,10 +231,8 @@ impl Search {
     /// Recomputes everything but costs from the routes in `row`, which must have no loop. Routes that
     /// no layer allows count as reached, in no layer. O(switches + longest route).
     pub(super) fn trace(&mut self, net: &Net, fit: &[u16], layers: u16, home: usize, row: &[u8]) {
-        self.hops.fill(u16::MAX);
-        self.layers.fill(0);
-        self.hops[home] = 0;
-        self.layers[home] = layers;
+        self.forget();
+        self.begin(home, layers);
         for first in 0..row.len() {
             if self.hops[first] == u16::MAX {
                 self.climb(net, fit, home, first, row, false);
@@ -242,13 +250,9 @@ impl Search {
                 self.layers[v as usize] = 0;
             }
         } else {
-            self.hops.fill(u16::MAX);
-            self.layers.fill(0);
-            self.reached.clear();
+            self.forget();
         }
-        self.reached.push(home as u32);
-        self.hops[home] = 0;
-        self.layers[home] = layers;
+        self.begin(home, layers);
     }
 
     /// Finds hops and layers of the route in `row` from a switch, and of all on its way. O(its hops).
@@ -309,10 +313,8 @@ impl Search {
     /// Like [`Search::trace`], whatever the routes are: switches whose route is broken or in a loop count as
     /// not reached. O(switches × longest route at worst, else as [`Search::trace`]).
     pub(super) fn follow(&mut self, net: &Net, fit: &[u16], layers: u16, home: usize, row: &[u8]) {
-        self.hops.fill(u16::MAX);
-        self.layers.fill(0);
-        self.hops[home] = 0;
-        self.layers[home] = layers;
+        self.forget();
+        self.begin(home, layers);
         for first in 0..row.len() {
             let (mut v, mut left) = (first, row.len());
             while self.hops[v] == u16::MAX && row[v] != NONE && left > 0 {

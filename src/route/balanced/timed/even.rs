@@ -2,8 +2,8 @@
 //! before the next tables are there.
 //!
 //! Routes of a tree climb and then descend, so one pass over its levels finds what a destination puts on the
-//! channels, and a route that is moved meets the old one at the destination's switch or one above. That makes a
-//! round over all routes cheap enough for trees of any size.
+//! channels. A route that is moved meets the old one at the destination's switch or one above. So a round over all
+//! routes is cheap enough for trees of any size.
 
 use super::super::bound;
 use super::super::climb::Climb;

@@ -219,9 +219,7 @@ impl Routing<'_> {
         let is_picky = room.is_lazy() && work.sweep >= FULL_SWEEPS;
         for i in 0..work.on_way.len() {
             let v = work.on_way[i] as usize;
-            let mut is_fuller = false;
-            self.each_hop(terminal, v, home, |c| is_fuller |= meetings.is_fuller(c, since));
-            if is_picky && !is_fuller {
+            if is_picky && !self.is_joined(terminal, v, meetings, since) {
                 continue;
             }
             self.take_over(unit, terminal, v, work);
@@ -340,6 +338,14 @@ impl Routing<'_> {
             }
         }
         best.1
+    }
+
+    /// Whether messages were added after a time to what a switch uses on its way to a terminal.
+    fn is_joined(&self, terminal: usize, switch: usize, meetings: &Meetings, since: u32) -> bool {
+        let mut is_joined = false;
+        let home = self.home[terminal] as usize;
+        self.each_hop(terminal, switch, home, |c| is_joined |= meetings.is_fuller(c, since));
+        is_joined
     }
 
     /// Calls with each channel from one switch to another on its way to a terminal.
