@@ -12,7 +12,8 @@ use super::common::{print, write_file};
 use super::{Answer, Context, Failure, Format, input};
 use crate::measure::Predictor;
 use crate::model::{
-    Demand, Fabric, Group, LayerBudget, Mix, NodeMap, NodeName, Promise, Tables, TerminalId, nearest,
+    Demand, Fabric, Group, LayerBudget, Mix, NodeMap, NodeName, Promise, Tables, TerminalId, did_you_mean,
+    nearest,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, grid, hostlist, jobs, torus_toml};
@@ -301,8 +302,7 @@ fn terminals<'m>(map: &'m NodeMap, nodes: &[NodeName]) -> Result<Vec<&'m [Termin
     let mut seen = BTreeSet::new();
     let of = |node: &NodeName| match map.terminals(node) {
         [] => {
-            let meant = nearest(node.as_str(), map.names().map(NodeName::as_str));
-            let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
+            let meant = did_you_mean(nearest(node.as_str(), map.names().map(NodeName::as_str)));
             Err(format!("no host of the fabric is called {node}{meant}").into())
         }
         found if !seen.insert(found[0]) => Err(format!("--nodes names {node} twice").into()),

@@ -37,12 +37,7 @@ pub fn measure(torus: &Torus, tables: &TorusTables, job: Option<usize>) -> Torus
     let (mut pairs, mut hops, mut max_hops) = (0u64, 0u64, 0);
     for (_, routes) in tables.routes.iter().enumerate().filter(|(j, _)| job.is_none_or(|only| only == *j)) {
         for (source, _, steps) in routes.pairs() {
-            let mut at = source;
-            for step in steps {
-                load[torus.channel(at, step.direction())] += 1;
-                let Some(to) = torus.cabled(at, step.direction()) else { break };
-                at = to;
-            }
+            torus.walk(source, steps).for_each(|(at, direction)| load[torus.channel(at, direction)] += 1);
             pairs += 1;
             hops += steps.len() as u64;
             max_hops = max_hops.max(steps.len() as u32);
@@ -86,7 +81,7 @@ pub fn first_unroutable(torus: &Torus, demand: &TorusDemand) -> Option<(NodeId, 
 /// Calls `each` with every ordered pair of jobs' nodes and its number of legal minimal routes, until
 /// it returns false.
 fn alternatives(torus: &Torus, demand: &TorusDemand, mut each: impl FnMut(NodeId, NodeId, usize) -> bool) {
-    let turns = Turns::new(torus, &demand.usable(torus, None));
+    let turns = Turns::of(torus, demand);
     let mut found = Vec::new();
     for (number, job) in demand.jobs.iter().enumerate() {
         let legal = Legal::new(torus, &demand.usable(torus, Some(number)), &turns);

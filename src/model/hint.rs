@@ -1,7 +1,7 @@
 //! What a job says of its traffic in the comment of its submission: `sarouter:pattern=ring`.
 
 use super::pattern::MixError;
-use super::{Mix, nearest};
+use super::{Mix, did_you_mean, nearest};
 
 /// What all hints begin with, in comments of jobs that say other things too.
 const TAG: &str = "sarouter:";
@@ -15,7 +15,7 @@ const WORDS: [&str; 3] = ["pattern", "prefer", "require"];
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HintError {
     /// No hint is called so.
-    #[error("sarouter: there is no hint {word:?}{}", meant.map_or(String::new(), |m| format!("; did you mean {m}?")))]
+    #[error("sarouter: there is no hint {word:?}{}", did_you_mean(*meant))]
     Unknown {
         /// As written.
         word: String,

@@ -28,6 +28,7 @@ pub use ids::{
 pub(crate) use jobs::same_nodes;
 pub use jobs::{Component, Job, JobMap, JobState};
 pub use lanes::{Closure, FabricLanes, LaneMap, LaneRow};
+pub(crate) use nearest::did_you_mean;
 pub use nearest::nearest;
 pub use nodes::{NodeMap, Placed, PlacedJob, Ranks};
 pub use pattern::{Grid, Mix, PATTERNS, Partners, Pattern, Phase};

@@ -1,5 +1,10 @@
 //! The name that was probably meant.
 
+/// What a message of an unknown name ends with: the one that was probably meant.
+pub(crate) fn did_you_mean(near: Option<&str>) -> String {
+    near.map(|near| format!("; did you mean {near}?")).unwrap_or_default()
+}
+
 /// The candidate with the least edit distance (Damerau and Levenshtein) from `name`, the first of
 /// equals; `None` if none is within a third of its length, 2 at least.
 /// O(candidates × their length × length).

@@ -139,10 +139,10 @@ impl NodeMap {
     pub fn place(&self, jobs: &JobMap) -> Placed {
         let mut placed = Placed::default();
         for job in &jobs.jobs {
-            let mut unknown = job.nodes.iter().filter(|n| self.terminals(n).is_empty()).cloned().peekable();
-            let has_unknown = unknown.peek().is_some();
-            placed.unknown.extend(unknown);
-            if has_unknown && job.nodes.iter().all(|n| self.terminals(n).is_empty()) {
+            let before = placed.unknown.len();
+            placed.unknown.extend(job.nodes.iter().filter(|n| self.terminals(n).is_empty()).cloned());
+            let unknown = placed.unknown.len() - before;
+            if unknown > 0 && unknown == job.nodes.len() {
                 placed.strangers.push(job.id.clone());
             }
         }

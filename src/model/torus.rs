@@ -163,6 +163,19 @@ impl Torus {
     pub fn exits(&self, node: NodeId) -> u8 {
         self.exits[node.index()]
     }
+    /// The hops of a route, each by the node it leaves and its direction, as far as there are cables.
+    pub fn walk<'a>(
+        &'a self,
+        source: NodeId,
+        steps: &'a [Step],
+    ) -> impl Iterator<Item = (NodeId, Direction)> + use<'a> {
+        let mut at = Some(source);
+        steps.iter().map_while(move |step| {
+            let (node, direction) = (at?, step.direction());
+            at = self.cabled(node, direction);
+            Some((node, direction))
+        })
+    }
     /// Index of a channel, below [`Torus::channel_slots`]. Not every slot is a channel that exists.
     #[inline]
     pub fn channel(&self, node: NodeId, direction: Direction) -> usize {

@@ -64,7 +64,7 @@ impl Direct {
         let jobs: Vec<TorusJob> = jobs.iter().map(|j| TorusJob::new(None, self.ids(j))).collect();
         let mut traffic = Traffic { jobs: jobs.clone(), load: vec![0.0; self.torus.channel_slots()] };
         let demand = TorusDemand { jobs, transit: self.transit };
-        let turns = Turns::new(&self.torus, &demand.usable(&self.torus, None));
+        let turns = Turns::of(&self.torus, &demand);
         for j in 0..demand.jobs.len() {
             let usable = demand.usable(&self.torus, Some(j));
             add_routes(&self.torus, &usable, &turns, demand.jobs[j].nodes(), &mut traffic.load);
@@ -82,7 +82,7 @@ impl Direct {
         jobs.push(TorusJob::new(None, nodes.to_vec()));
         let number = jobs.len() - 1;
         let demand = TorusDemand { jobs, transit: self.transit };
-        let turns = Turns::new(&self.torus, &demand.usable(&self.torus, None));
+        let turns = Turns::of(&self.torus, &demand);
         let usable = demand.usable(&self.torus, Some(number));
         let mut own = vec![0.0; self.torus.channel_slots()];
         let hops = add_routes(&self.torus, &usable, &turns, nodes, &mut own)?;

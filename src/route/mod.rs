@@ -38,7 +38,7 @@ pub mod ways;
 use std::sync::Arc;
 
 use crate::model::{
-    Demand, Fabric, FabricLanes, LayerBudget, Promise, SwitchId, Tables, TablesError, nearest,
+    Demand, Fabric, FabricLanes, LayerBudget, Promise, SwitchId, Tables, TablesError, did_you_mean, nearest,
 };
 
 /// Why an engine made no tables.
@@ -63,7 +63,7 @@ pub enum RouteError {
         reason: String,
     },
     /// An engine of that name does not exist.
-    #[error("there is no engine {0:?}{near}; engines are {list}", near = meant(.0, names()), list = names().join(", "))]
+    #[error("there is no engine {0:?}{near}; engines are {list}", near = did_you_mean(nearest(.0, names())), list = names().join(", "))]
     UnknownEngine(String),
     /// A bug: the engine's arrays do not fit the fabric.
     #[error(transparent)]
@@ -130,11 +130,6 @@ pub(crate) const ENGINES: &[(&str, &str, Make)] = &[
 /// Names of all engines.
 pub fn names() -> Vec<&'static str> {
     ENGINES.iter().map(|row| row.0).collect()
-}
-
-/// What a message of an unknown engine adds: the one that was probably meant.
-fn meant<'a>(name: &str, engines: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, engines).map(|near| format!(", did you mean {near}?")).unwrap_or_default()
 }
 
 /// Whether the routes of the engine of that name depend on the jobs.

@@ -4,13 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Grid, PATTERNS, Pattern};
-use crate::model::nearest;
+use crate::model::{did_you_mean, nearest};
 
 /// Text that is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// No pattern is called so.
-    #[error("there is no pattern {name:?}{}", hint.as_ref().map_or(String::new(), |h| format!("; did you mean {h}?")))]
+    #[error("there is no pattern {name:?}{}", did_you_mean(hint.as_deref()))]
     Unknown {
         /// As written.
         name: String,

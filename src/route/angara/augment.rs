@@ -34,14 +34,11 @@ impl Turns {
         let usable = demand.usable(torus, None);
         let mut graph = Dependencies::new(torus, &usable);
         for (source, _, steps) in demand.jobs.iter().filter_map(|j| j.kept()).flat_map(|kept| kept.pairs()) {
-            let mut at = source;
-            for turn in steps.windows(2) {
-                let (from, to) = (turn[0].direction(), turn[1].direction());
-                let Some(head) = torus.cabled(at, from) else { break };
-                if to < from {
-                    graph.add_turn(torus.channel(at, from), torus.channel(head, to), to);
-                }
-                at = head;
+            let hops = || torus.walk(source, steps);
+            for ((at, from), (head, to)) in
+                hops().zip(hops().skip(1)).filter(|((_, from), (_, to))| to < from)
+            {
+                graph.add_turn(torus.channel(at, from), torus.channel(head, to), to);
             }
         }
         Self::complete(graph)

@@ -130,12 +130,9 @@ impl<'a> Choice<'a> {
     /// Adds the routes that stay to channel loads. O(routes × hops).
     fn add_kept(&self, torus: &Torus, load: &mut [u32]) {
         for (source, _, steps) in self.kept.iter().flat_map(|kept| kept.pairs()) {
-            let mut at = source;
-            for direction in steps.iter().map(|s| s.direction()) {
+            for (at, direction) in torus.walk(source, steps) {
                 let c = torus.coords(at).all()[direction.dim()];
                 self.legal.lanes.span(at.0, c, direction, 1).each(|slot| load[slot] += 1);
-                let Some(head) = torus.cabled(at, direction) else { break };
-                at = head;
             }
         }
     }

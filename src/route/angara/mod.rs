@@ -16,8 +16,7 @@ pub mod minimal;
 pub mod sar;
 pub mod sssp;
 
-use crate::model::{Torus, TorusDemand, TorusError, TorusTables};
-use crate::route::meant;
+use crate::model::{Torus, TorusDemand, TorusError, TorusTables, did_you_mean, nearest};
 
 /// The most nodes one job may have: its table has a route for every ordered pair.
 pub const MAX_JOB_NODES: usize = 8192;
@@ -53,7 +52,7 @@ pub enum TorusRouteError {
     #[error(transparent)]
     Demand(#[from] TorusError),
     /// An engine of that name does not exist.
-    #[error("there is no engine {0:?} for a direct torus{near}; engines are {list}", near = meant(.0, ENGINES), list = ENGINES.join(", "))]
+    #[error("there is no engine {0:?} for a direct torus{near}; engines are {list}", near = did_you_mean(nearest(.0, ENGINES)), list = ENGINES.join(", "))]
     UnknownEngine(String),
 }
 
