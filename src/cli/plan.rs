@@ -14,7 +14,6 @@ use crate::measure::{Figures, JobFigures};
 use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::pass::step::View;
-use crate::pass::worth::Worth;
 use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
 use crate::service::pass::decide;
@@ -189,10 +188,9 @@ fn text(dry: &DryRun) -> String {
         let names: Vec<&str> = dry.unknown_nodes.iter().map(NodeName::as_str).collect();
         let _ = write!(out, "\nunknown nodes {}", names.join(","));
     }
-    if let Some(Worth { gain, at_most, price, not_before, .. }) = &dry.worth {
-        let gain = gain.map_or(format!("at most {at_most:.3}"), |gain| format!("{gain:.3}"));
-        let _ = write!(out, "\ngain          {gain} node-hours, price {price:.3}");
-        if let Some(not_before) = not_before {
+    if let Some(worth) = &dry.worth {
+        let _ = write!(out, "\ngain          {worth}");
+        if let Some(not_before) = worth.not_before {
             let _ = write!(out, "; not before {}", not_before.format("%Y-%m-%dT%H:%M:%SZ"));
         }
     }

@@ -16,7 +16,7 @@ use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, align};
-use crate::route::angara::{ENGINES, Limits, TorusRouteError, engine};
+use crate::route::angara::{ENGINES, Limits, TorusEngine, TorusRouteError, engine};
 use crate::verify::angara::{TorusVerdict, accept, judge};
 
 pub use crate::observe::torus_toml::is_torus;
@@ -93,6 +93,22 @@ impl Site {
         Ok(Self { torus, demand })
     }
 
+    /// An engine's tables, and what they cost.
+    fn route(
+        &self,
+        engine: &dyn TorusEngine,
+        limits: &Limits<'_>,
+    ) -> (Result<TorusTables, TorusRouteError>, Compute) {
+        let (wall, cpu) = (Instant::now(), cpu_seconds());
+        let routed = engine.route(&self.torus, &self.demand, limits);
+        let compute = Compute {
+            cpu_seconds: cpu_seconds() - cpu,
+            wall_seconds: wall.elapsed().as_secs_f64(),
+            peak_rss_bytes: peak_rss_bytes(),
+        };
+        (routed, compute)
+    }
+
     /// Where a job's files are: the directory itself if there is one job only.
     fn dir(&self, out: &Path, job: usize) -> PathBuf {
         match &self.demand.jobs[job].id {
@@ -162,13 +178,17 @@ impl Report {
         }
     }
 
+    fn verdict_word(&self) -> &'static str {
+        if self.verdict.accepted { "accepted" } else { "rejected" }
+    }
+
     /// A row of a comparison.
     fn cells(&self) -> Vec<String> {
         let load = |key: &str| self.load[key].as_f64().unwrap_or_default();
         vec![
             self.engine.clone(),
             format!("{:.3}", self.compute.cpu_seconds),
-            if self.verdict.accepted { "accepted" } else { "rejected" }.to_string(),
+            self.verdict_word().to_string(),
             self.load["max"].to_string(),
             self.lower_bound.to_string(),
             format!("{:.2}", load("mean")),
@@ -188,7 +208,7 @@ impl Report {
             self.fabric["healthy_nodes"],
             self.fabric["channels"],
             self.compute.cpu_seconds,
-            if self.verdict.accepted { "accepted" } else { "rejected" },
+            self.verdict_word(),
             self.load["max"],
             self.load["min"],
             self.load["mean"].as_f64().unwrap_or_default(),
@@ -217,20 +237,14 @@ pub fn route(
     let site = Site::load(fabric, jobs, &search.torus)?;
     let engine = engine(engine_name)?;
     let bar = progress(search.rounds, context);
-    let (wall, cpu) = (Instant::now(), cpu_seconds());
-    let deadline = search.time_limit.map(|s| wall + Duration::from_secs_f64(s.clamp(0.0, 1e6)));
+    let deadline = search.time_limit.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e6)));
     let go_on = |round: u32| {
         bar.set_position(u64::from(round));
         deadline.is_none_or(|d| Instant::now() < d)
     };
     let limits = Limits { seed: search.seed, rounds: search.rounds, go_on: &go_on };
-    let routed = engine.route(&site.torus, &site.demand, &limits);
+    let (routed, compute) = site.route(engine.as_ref(), &limits);
     bar.finish_and_clear();
-    let compute = Compute {
-        cpu_seconds: cpu_seconds() - cpu,
-        wall_seconds: wall.elapsed().as_secs_f64(),
-        peak_rss_bytes: peak_rss_bytes(),
-    };
     // A job that failures split is bad input: nothing is written.
     let tables = routed.map_err(|e| match (&e, jobs) {
         (TorusRouteError::Unroutable { job, .. } | TorusRouteError::TooLarge { job, .. }, Some(jobs)) => {
@@ -273,13 +287,8 @@ pub fn compare(
     let makers: Vec<_> = names.iter().map(|name| engine(name)).collect::<Result<_, _>>()?;
     let mut reports = Vec::new();
     for maker in makers {
-        let (wall, cpu) = (Instant::now(), cpu_seconds());
-        let tables = maker.route(&site.torus, &site.demand, &Limits::default())?;
-        let compute = Compute {
-            cpu_seconds: cpu_seconds() - cpu,
-            wall_seconds: wall.elapsed().as_secs_f64(),
-            peak_rss_bytes: peak_rss_bytes(),
-        };
+        let (tables, compute) = site.route(maker.as_ref(), &Limits::default());
+        let tables = tables?;
         let verdict = judge(&site.torus, &tables, false);
         reports.push(Report::new(&site, &tables, compute, verdict));
     }

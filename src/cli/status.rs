@@ -16,7 +16,8 @@ use crate::model::Promise;
 use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold};
-use crate::service::health::{Health, PATIENCE, TorusHealth};
+use crate::service::file::FileError;
+use crate::service::health::{Health, NotWorth, PATIENCE, TorusHealth};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -95,7 +96,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 impl Status {
     pub(super) fn read(store: &EpochStore, watch: &Watch) -> Self {
         let mut problems = Vec::new();
-        let torus = Health::read(store.path()).ok().flatten().and_then(|health| health.torus);
+        let health = Health::read(store.path());
+        let torus = health.as_ref().ok().and_then(|health| health.as_ref()?.torus.clone());
         let epoch = match store.current().and_then(|n| n.map(|n| store.epoch(n)).transpose()) {
             Ok(Some(epoch)) => Some(epoch),
             Ok(None) => {
@@ -110,7 +112,7 @@ impl Status {
         let since = fs::symlink_metadata(store.current_path()).and_then(|link| link.modified()).ok();
         let since = since.map(DateTime::<Utc>::from);
         let opensm = opensm(store, watch, since, &mut problems);
-        let service = service(store, watch.now, &mut problems);
+        let service = service(health, watch.now, &mut problems);
         let held = store.hold().unwrap_or_else(|e| {
             problems.push(super::chain(&e));
             None
@@ -246,22 +248,19 @@ fn handoff(counters: &Value) -> String {
 
 /// Changes of routes that were not made, if there were any.
 fn not_worth(service: &Value) -> String {
-    let (count, newest) = (service["not_worth_count"].as_u64().unwrap_or(0), &service["not_worth"]);
-    if count == 0 {
-        return String::new();
-    }
-    let hours = |key: &str| newest[key].as_f64();
-    let gain = match (hours("gain"), hours("at_most")) {
-        (Some(gain), _) => format!("{gain:.3}"),
-        (None, at_most) => format!("at most {:.3}", at_most.unwrap_or(0.0)),
-    };
-    let price = hours("price").unwrap_or(0.0);
-    format!("\nnot worth   {count} changes for jobs; the newest {gain} node-hours, price {price:.3}")
+    let count = service["not_worth_count"].as_u64().unwrap_or(0);
+    let newest = serde_json::from_value::<Option<NotWorth>>(service["not_worth"].clone()).ok().flatten();
+    let Some(newest) = newest.filter(|_| count > 0) else { return String::new() };
+    format!("\nnot worth   {count} changes for jobs; the newest {}", newest.worth)
 }
 
 /// Looks at what the service wrote of itself; adds what is wrong.
-fn service(store: &EpochStore, now: DateTime<Utc>, problems: &mut Vec<String>) -> Option<Value> {
-    match Health::read(store.path()) {
+fn service(
+    health: Result<Option<Health>, FileError>,
+    now: DateTime<Utc>,
+    problems: &mut Vec<String>,
+) -> Option<Value> {
+    match health {
         Ok(health) => {
             let health = health?;
             // What the plugin says of OpenSM is read afresh: see above.

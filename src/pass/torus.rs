@@ -116,8 +116,7 @@ impl<'a> Attempt<'a> {
             }
         };
         // New routes are as short as the rules allow; those that stay may be longer since a repair.
-        let new = part(&tables, self.running..tables.routes.len());
-        let verdict = judge(self.torus, &new, false);
+        let verdict = judge(self.torus, &since(&tables, self.running), false);
         rejected(verdict.accepted, verdict)?;
         if !self.lost.is_empty() {
             let verdict = judge(self.torus, &with(&tables, &self.lost), true);
@@ -139,6 +138,10 @@ impl<'a> Attempt<'a> {
     /// with the others they make these leave room. Jobs that keep to their own nodes need none.
     fn to_come(&self, seed: u64) -> Vec<TorusJob> {
         let jobs = &self.demand.jobs;
+        if jobs.len() == self.running && self.cut.is_empty() {
+            // Every route stays.
+            return Vec::new();
+        }
         let nodes: usize = jobs.iter().map(|job| job.nodes().len()).sum();
         let size = nodes.div_ceil(jobs.len().max(1));
         if self.demand.transit == Transit::Job || size < 2 {
@@ -157,7 +160,11 @@ impl<'a> Attempt<'a> {
         let mut company = self.demand.clone();
         company.jobs.extend(self.to_come(limits.seed));
         match engine.route(self.torus, &company, limits) {
-            Ok(tables) => Ok(part(&tables, 0..self.demand.jobs.len())),
+            Ok(mut tables) => {
+                tables.demand.jobs.truncate(self.demand.jobs.len());
+                tables.routes.truncate(self.demand.jobs.len());
+                Ok(tables)
+            }
             Err(_) if company.jobs.len() > self.demand.jobs.len() => {
                 engine.route(self.torus, &self.demand, limits)
             }
@@ -168,10 +175,11 @@ impl<'a> Attempt<'a> {
     /// Goes on without the job that an engine cannot route.
     fn leave_out(&mut self, error: TorusRouteError) -> Result<(), PlanError> {
         let jobs = &mut self.demand.jobs;
-        let is_it = |job: &TorusJob| job.id.as_ref().is_some_and(|id| Some(id.as_str()) == error.job());
-        let Some(number) = jobs.iter().position(is_it) else { return Err(error.into()) };
+        let is_it = |id: &&JobId| error.job() == Some(id.as_str());
+        let found =
+            jobs.iter().enumerate().find_map(|(n, job)| Some((n, job.id.as_ref().filter(is_it)?.clone())));
+        let Some((number, id)) = found else { return Err(error.into()) };
         let job = jobs.remove(number);
-        let Some(id) = job.id.clone() else { return Err(error.into()) };
         if number >= self.running {
             self.refused.push((id, error.to_string()));
             return Ok(());
@@ -220,11 +228,11 @@ fn without_dead_routes(torus: &Torus, transit: Transit, job: &TorusJob) -> (Toru
     (job.clone().keeping(Arc::new(alive)), dead)
 }
 
-/// Some jobs' tables.
-fn part(tables: &TorusTables, jobs: std::ops::Range<usize>) -> TorusTables {
-    let demand = TorusDemand { jobs: tables.demand.jobs[jobs.clone()].to_vec(), ..tables.demand };
+/// The tables of all jobs from one on.
+fn since(tables: &TorusTables, first: usize) -> TorusTables {
+    let demand = TorusDemand { jobs: tables.demand.jobs[first..].to_vec(), ..tables.demand };
     let (torus, engine) = (tables.torus, tables.engine.clone());
-    TorusTables { torus, engine, demand, routes: tables.routes[jobs].to_vec() }
+    TorusTables { torus, engine, demand, routes: tables.routes[first..].to_vec() }
 }
 
 /// Tables beside the routes that other jobs have left.

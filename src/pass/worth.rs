@@ -7,6 +7,8 @@
 //! Predicting is cheap, routing is dear: as no tables let a job communicate faster than its terminals' own
 //! cables, the most that could be gained is known before anything is routed.
 
+use std::fmt;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +76,16 @@ impl Worth {
     /// Whether the change pays.
     pub fn is_paid(&self) -> bool {
         self.not_before.is_none() && self.gain.is_some_and(|gain| gain >= self.price)
+    }
+}
+
+impl fmt::Display for Worth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.gain {
+            Some(gain) => write!(f, "{gain:.3}")?,
+            None => write!(f, "at most {:.3}", self.at_most)?,
+        }
+        write!(f, " node-hours, price {:.3}", self.price)
     }
 }
 

@@ -109,20 +109,12 @@ pub fn write_job(dir: &Path, torus: &Torus, tables: &TorusTables, job: usize) ->
     })
 }
 
-/// Publishes every job's tables as `ROOT/<job id>/`, each complete or not at all, with the job's
-/// environment ([`job`]).
+/// Publishes the tables of a job, by its number, as `ROOT/<job id>/`, complete or not at all, with the job's
+/// environment ([`job`]); nothing if it has no id.
 ///
 /// # Errors
 /// What the system says; what was published before stays.
-pub fn publish(root: &Path, torus: &Torus, tables: &Verified<TorusTables>) -> Result<(), StoreError> {
-    (0..tables.get().demand.jobs.len()).try_for_each(|number| publish_job(root, torus, tables, number))
-}
-
-/// Publishes the tables of one job, by its number, as [`publish`] does; nothing if it has no id.
-///
-/// # Errors
-/// What the system says; what was published before stays.
-pub fn publish_job(
+pub fn publish(
     root: &Path,
     torus: &Torus,
     tables: &Verified<TorusTables>,

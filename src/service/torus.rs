@@ -28,7 +28,7 @@ use super::health::{Failure, Health, Stage};
 use super::look::job_source;
 use super::placing::Placing;
 use super::run::reload::{ConfigFile, Unusable, changed, refuse};
-use super::run::waiting::{Waiting, answer};
+use super::run::waiting::{Waiting, answer, look_at_hold};
 use super::run::{Listener, Note, ServeError, Signals, delta};
 use super::systemd::Systemd;
 use crate::config::{self, FabricSource, Settings};
@@ -123,8 +123,9 @@ impl TorusService {
         // Whom failures touched before is on the nodes still.
         let before = Health::read(&settings.state.directory).ok().flatten().and_then(|before| before.torus);
         health.torus = Some(before.unwrap_or_default());
+        let torus = torus_toml::load(&source);
         Ok(Self {
-            running: found(&jobs_root, &source),
+            running: torus.map(|source| found(&jobs_root, &source.torus)).unwrap_or_default(),
             site: None,
             look: true,
             starts: Vec::new(),
@@ -277,14 +278,9 @@ impl TorusService {
         }
     }
 
-    /// An administrator's hold: no table is made or changed. A hold that cannot be read is one.
+    /// An administrator's hold: no table is made or changed.
     fn look_at_hold(&mut self) -> bool {
-        let held = self.store.hold();
-        let is_held = !matches!(held, Ok(None));
-        match held {
-            Ok(held) => self.health.held = held,
-            Err(error) => warn!("{}", chain(&error)),
-        }
+        let is_held = look_at_hold(&self.store, &mut self.health);
         self.waiting.handoff.hold(steady(), is_held);
         is_held
     }
@@ -322,9 +318,13 @@ impl TorusService {
             Outcome::Held => "an administrator holds the routes as they are",
             _ => return,
         };
+        self.tell(&released.start.job, why);
+    }
+
+    /// Tells a job why it has no tables.
+    fn tell(&self, job: &JobId, why: &str) {
         let environment = JobEnvironment { note: why.to_string(), ..JobEnvironment::default() };
-        let told = job::publish(&self.jobs_root, &released.start.job, &environment);
-        self.warn_of(told.err());
+        self.warn_of(job::publish(&self.jobs_root, job, &environment).err());
     }
 
     fn compute(&mut self) {
@@ -346,15 +346,11 @@ impl TorusService {
             Done::Computed(None) => {}
             Done::Computed(Some(computed)) => match computed.result {
                 Ok(tables) => self.computed(computed.starts, tables),
-                Err(message) => {
-                    for start in &computed.starts {
-                        self.unrouted(start, &message);
-                    }
-                    if computed.starts.is_empty() {
-                        warn!("{message}");
-                    }
+                Err(message) if computed.starts.is_empty() => {
+                    warn!("{message}");
                     self.health.failed(Failure { time: Utc::now(), stage: Stage::Route, message });
                 }
+                Err(message) => computed.starts.iter().for_each(|start| self.unrouted(start, &message)),
             },
             Done::Published(starts, written, failed) => self.published(&starts, written, &failed),
         }

@@ -112,7 +112,8 @@ impl Bed {
         let the_job = TorusJob::new(Some(JobId::new(id).unwrap()), nodes);
         let demand = TorusDemand { jobs: vec![the_job], transit: Transit::Job };
         let tables = engine("angara-sar").unwrap().route(&self.torus, &demand, &Limits::default()).unwrap();
-        angara::publish(&self.jobs(), &self.torus, &accept(&self.torus, tables, false).unwrap()).unwrap();
+        let tables = accept(&self.torus, tables, false).unwrap();
+        angara::publish(&self.jobs(), &self.torus, &tables, 0).unwrap();
     }
 
     /// What each node should have, by its name.

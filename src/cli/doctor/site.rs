@@ -20,13 +20,12 @@ use crate::service::torus;
 pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut checks = Vec::new();
-    let torus = torus::source(settings).map(|source| direct(&source, &mut checks));
-    let named = match torus {
-        None => runtime.block_on(fabric(settings, &mut checks)),
-        Some(_) => None,
+    let (torus, named) = match torus::source(settings) {
+        Some(source) => (direct(&source, &mut checks), None),
+        None => (None, runtime.block_on(fabric(settings, &mut checks))),
     };
     let slurm_nodes = runtime.block_on(slurm(settings, &mut checks));
-    if let (Some(Some(torus)), Some(nodes)) = (&torus, &slurm_nodes) {
+    if let (Some(torus), Some(nodes)) = (&torus, &slurm_nodes) {
         checks.push(nodes_match(|node| torus.node_named(node).is_some(), nodes));
     }
     if let Some(named) = &named {

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, error, info, info_span, warn};
 
 use super::files::InForce;
+use super::waiting::look_at_hold;
 use super::{Answer, Listener, Note, Service};
 use crate::model::{JobMap, NodeName};
 use crate::pass::step::{Event, View};
@@ -47,21 +48,12 @@ impl Service {
         }
     }
 
-    /// Whether an administrator holds what is in force. A hold that cannot be read is one.
+    /// See [`look_at_hold`].
     pub(super) fn is_held(&mut self) -> bool {
-        let held = match self.store.hold() {
-            Ok(held) => held,
-            Err(error) => {
-                warn!("{error}");
-                return true;
-            }
-        };
-        if held.is_some() != self.health.held.is_some() {
-            info!(held = held.is_some(), "an administrator's hold");
-        }
-        self.health.held = held;
+        let is_held = look_at_hold(&self.store, &mut self.health);
+        // One that cannot be read lets nobody go: it may be over soon.
         self.waiting.handoff.hold(steady(), self.health.held.is_some());
-        self.health.held.is_some()
+        is_held
     }
 
     pub(super) fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {

@@ -6,8 +6,10 @@ use tracing::{info, warn};
 use super::delta;
 use crate::config;
 use crate::model::JobId;
+use crate::publish::EpochStore;
 use crate::service::command::Reply;
 use crate::service::handoff::{Announcement, Answer, HandOff, Outcome, Released, Rules, StartId};
+use crate::service::health::Health;
 
 /// [`HandOff`] with the prologs behind it.
 pub(in crate::service) struct Waiting {
@@ -76,6 +78,22 @@ fn rules(settings: &config::HandOff) -> Rules {
         reroute_interval: settings.reroute_interval,
         max_pending: settings.max_pending,
     }
+}
+
+/// Whether an administrator holds what is in force. A hold that cannot be read is one.
+pub(in crate::service) fn look_at_hold(store: &EpochStore, health: &mut Health) -> bool {
+    let held = match store.hold() {
+        Ok(held) => held,
+        Err(error) => {
+            warn!("{error}");
+            return true;
+        }
+    };
+    if held.is_some() != health.held.is_some() {
+        info!(held = held.is_some(), "an administrator's hold");
+    }
+    health.held = held;
+    health.held.is_some()
 }
 
 /// Tells those who wait for a start.

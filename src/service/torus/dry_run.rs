@@ -9,7 +9,7 @@ use super::work::{Work, found};
 use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::angara::measure;
-use crate::model::{JobId, JobMap, TorusDemand, TorusTables};
+use crate::model::{JobId, JobMap, TorusDemand, TorusTables, Transit};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
 use crate::publish::job::JOBS_DIRECTORY;
@@ -46,17 +46,15 @@ pub struct TorusDryRun {
 pub fn dry_run(settings: &Settings, jobs: &JobMap, limit: Duration) -> Result<TorusDryRun, String> {
     let source = source(settings).ok_or("the settings name no direct torus")?;
     let torus = torus_toml::load(&source).map_err(|e| chain(&e))?.torus;
-    let mut running = found(&settings.state.directory.join(JOBS_DIRECTORY), &source);
+    let mut running = found(&settings.state.directory.join(JOBS_DIRECTORY), &torus);
     let known: BTreeSet<&JobId> = jobs.jobs.iter().map(|job| &job.id).collect();
     let over: Vec<JobId> = running.keys().filter(|id| !known.contains(id)).cloned().collect();
     running.retain(|id, _| known.contains(id));
     let starts = jobs.jobs.iter().filter(|job| !running.contains_key(&job.id));
     let starts: Vec<StartId> = starts.map(|j| StartId::new(j.id.clone(), 0, j.nodes.clone())).collect();
-    let (jobs, routes) = running.values().map(|job| (job.clone(), job.kept().cloned())).unzip();
-    let demand = TorusDemand { jobs, ..TorusDemand::whole(&torus) };
-    let routes: Option<Vec<_>> = Vec::into_iter(routes).collect();
-    let (fingerprint, routes) = (torus.fingerprint(), routes.unwrap_or_default());
-    let before = TorusTables { torus: fingerprint, engine: String::new(), demand, routes };
+    let (jobs, routes) = running.values().filter_map(|job| Some((job.clone(), job.kept()?.clone()))).unzip();
+    let demand = TorusDemand { jobs, transit: Transit::Any };
+    let before = TorusTables { torus: torus.fingerprint(), engine: String::new(), demand, routes };
     let mut dry = TorusDryRun {
         due: !over.is_empty(),
         torus: torus.size_text(),

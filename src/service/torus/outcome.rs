@@ -7,7 +7,7 @@ use super::work::Tables;
 use super::{Done, TorusService};
 use crate::model::{JobId, TorusJob};
 use crate::pass::torus::Cut;
-use crate::publish::job::{self, JobEnvironment};
+use crate::publish::job;
 use crate::service::clock::steady;
 use crate::service::handoff::{Outcome, StartId};
 use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
@@ -32,10 +32,9 @@ impl TorusService {
             }
         };
         let wanted: Vec<usize> = tables.plan.changed.iter().copied().filter(wanted).collect();
-        let sizes = tables.site.torus.size_text();
-        let (cut, jobs) =
-            (std::mem::take(&mut self.health.torus).unwrap_or_default().cut, self.running.len());
-        self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, cut });
+        let known = self.health.torus.take().unwrap_or_default();
+        let (sizes, jobs) = (tables.site.torus.size_text(), self.running.len());
+        self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, ..known });
         self.site = Some(tables.site.clone());
         let root = self.jobs_root.clone();
         self.working.spawn_blocking(move || {
@@ -80,15 +79,13 @@ impl TorusService {
 
     /// A job that starts cannot have tables.
     pub(super) fn unrouted(&mut self, start: &StartId, why: &str) {
-        if !self.waiting.handoff.is_waiting(start) {
-            return;
-        }
         warn!(job = %start.job, "no tables: {why}");
-        let environment = JobEnvironment { note: why.to_string(), ..JobEnvironment::default() };
-        self.warn_of(job::publish(&self.jobs_root, &start.job, &environment).err());
         let message = format!("job {}: {why}", start.job);
         self.health.failed(Failure { time: Utc::now(), stage: Stage::Route, message });
-        self.waiting.handoff.served(steady(), start, Outcome::Unrouted);
+        if self.waiting.handoff.is_waiting(start) {
+            self.tell(&start.job, why);
+            self.waiting.handoff.served(steady(), start, Outcome::Unrouted);
+        }
     }
 
     /// Tells whom failures touched. Nodes have their tables since the job's start: new ones are for a person,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use crate::measure::angara::measure;
-use crate::model::{Fingerprint, JobId, TorusJob};
+use crate::model::{JobId, Torus, TorusJob};
 use crate::observe::torus_toml;
 use crate::pass::torus::{Plan, Site, plan};
 use crate::publish::angara;
@@ -53,19 +53,16 @@ pub(super) struct Tables {
 impl Work {
     /// `None`: nobody starts, and the torus is as it was.
     pub(super) fn run(self) -> Option<Computed> {
-        let known = self.site.as_ref().map(|site| site.torus.fingerprint());
-        match self.compute(known) {
-            Ok(None) => None,
-            Ok(Some(tables)) => Some(Computed { starts: self.starts, result: Ok(tables) }),
-            Err(message) => Some(Computed { starts: self.starts, result: Err(message) }),
-        }
+        let result = self.compute().transpose()?;
+        Some(Computed { starts: self.starts, result })
     }
 
-    fn compute(&self, known: Option<Fingerprint>) -> Result<Option<Tables>, String> {
+    fn compute(&self) -> Result<Option<Tables>, String> {
         let until = Instant::now() + self.limit;
         let found = torus_toml::load(&self.source).map_err(|e| chain(&e))?;
         let torus = found.torus;
-        if self.starts.is_empty() && known == Some(torus.fingerprint()) {
+        let is_known = |site: &Site| site.torus.fingerprint() == torus.fingerprint();
+        if self.starts.is_empty() && self.site.as_ref().is_some_and(is_known) {
             return Ok(None);
         }
         let reshaped = self.site.as_ref().is_some_and(|site| site.torus.sizes() != torus.sizes());
@@ -111,7 +108,7 @@ impl Tables {
         for number in jobs.iter().copied() {
             let job = &tables.demand.jobs[number];
             let Some(id) = job.id.clone() else { continue };
-            match angara::publish_job(root, &self.site.torus, &self.plan.tables, number) {
+            match angara::publish(root, &self.site.torus, &self.plan.tables, number) {
                 Ok(()) => written.push(job.clone().keeping(Arc::new(tables.routes[number].clone()))),
                 Err(error) => failed.push((id, chain(&error))),
             }
@@ -121,11 +118,10 @@ impl Tables {
 }
 
 /// The jobs that have tables on the disk, as a service before this one left them.
-pub(super) fn found(root: &Path, source: &str) -> Running {
+pub(super) fn found(root: &Path, torus: &Torus) -> Running {
     let mut running = Running::new();
-    let Ok(found) = torus_toml::load(source) else { return running };
     for id in job::published(root).unwrap_or_default() {
-        match angara::read_job(root, &id, &found.torus) {
+        match angara::read_job(root, &id, torus) {
             Ok(Some(job)) => drop(running.insert(id, job)),
             Ok(None) => {}
             Err(error) => warn!(job = %id, "its tables do not count: {}", chain(&error)),
