@@ -57,9 +57,9 @@ pub fn time(fabric: &Fabric, tables: &Tables, groups: &[Group], movable: &[Movab
     if own.is_finite() { predictor.mean() } else { own }
 }
 
-/// Orders for the routes, routes for the orders, and so on for a few rounds; the best pair of all is the answer,
-/// never worse than routes for the orders as given, nor than orders for the `usual` routes. `route` makes routes that
-/// are fit for use.
+/// Orders for the routes, routes for the orders, and so on for a few rounds. The best pair of all is the answer. It
+/// is never worse than routes for the orders as given, nor than orders for the `usual` routes. `route` makes routes
+/// that are fit for use.
 ///
 /// # Errors
 /// Those of `route` for the orders as given; later ones end the search.

@@ -7,7 +7,7 @@
 //! [`Predictor`] predicts. The list as given is among the orders, so that no answer is worse than it.
 //!
 //! Orders of nodes along the tree are Zahavi's (Fat-tree routing and node ordering providing contention free
-//! traffic for MPI global collectives, JPDC 2012); blocks of grids for blocks of nodes are those of recursive
+//! traffic for MPI global collectives, JPDC 2012). Blocks of grids for blocks of nodes are those of recursive
 //! bipartitioning (Pellegrini, Static mapping by dual recursive bipartitioning, SHPCC 1994).
 
 mod joint;
