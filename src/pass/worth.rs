@@ -117,13 +117,12 @@ impl Running {
     }
 
     /// Slow-down of each. As [`measure::slowdowns`].
-    fn slowdowns(&self, fabric: &Fabric, tables: &Tables) -> Vec<f64> {
+    pub fn slowdowns(&self, fabric: &Fabric, tables: &Tables) -> Vec<f64> {
         measure::slowdowns(fabric, tables, &self.demand)
     }
 
-    /// Node-hours that all of them lose to contention in an hour. As [`measure::slowdowns`].
-    pub fn lost(&self, fabric: &Fabric, tables: &Tables, price: Price) -> f64 {
-        let slowdowns = self.slowdowns(fabric, tables);
+    /// Node-hours that all of them lose to contention in an hour, at these slow-downs. O(jobs).
+    pub fn lost(&self, slowdowns: &[f64], price: Price) -> f64 {
         slowdowns.iter().zip(&self.nodes).map(|(slowdown, nodes)| price.lost(*slowdown) * nodes).sum()
     }
 }

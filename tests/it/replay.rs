@@ -23,7 +23,8 @@ fn text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).into_owned()
 }
 
-/// Means of an engine in the only placement, in the order of the metrics.
+/// Means of an engine in the only placement, in the order of the metrics: slow-down of jobs, of 95 % of them, max
+/// effective EFI, ….
 fn means(answer: &Value, engine: &str) -> Vec<f64> {
     let engines = answer["summaries"][0]["engines"].as_array().unwrap();
     let found = engines.iter().find(|e| e["engine"] == engine).unwrap();
@@ -57,11 +58,25 @@ fn the_example_of_the_thesis_has_its_figures_for_as_long_as_its_jobs_run() {
     assert_eq!(answer["summaries"][0]["snapshots"], 8);
     assert_eq!(answer["summaries"][0]["idle"], 2, "the last hour is empty");
     assert_eq!(answer["run"]["trace"]["passed_over"], 3);
-    let of = |engine| means(&answer, engine)[0];
+    let of = |engine| means(&answer, engine)[2];
     assert_eq!([of("dfsssp"), of("sar"), of("balanced-efi")], [102.0, 60.0, 54.0]);
+    // Slow-down leads, and is what `compare` says.
+    let jobs = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/figure-5.2.jobs");
+    let words =
+        ["compare", "--format", "json", "--fabric", "fattree:10x18,5", "--jobs", jobs, "--engines", "dfsssp"];
+    let compared: Value = serde_json::from_slice(&sarouter(dir.path(), &words).stdout).unwrap();
+    let time = &compared[0]["time"];
+    let close = |a: f64, b: &Value| (a - b.as_f64().unwrap()).abs() < 1e-9;
+    assert!(close(means(&answer, "dfsssp")[0], &time["slowdown_mean"]), "{time}");
+    assert!(close(means(&answer, "dfsssp")[1], &time["slowdown_p95"]), "{time}");
+    let verdict = answer["summaries"][0]["verdict"].as_str().unwrap();
+    assert!(
+        verdict.starts_with("With sar jobs' exchanges take ") && verdict.contains("than with dfsssp"),
+        "{verdict}"
+    );
     let comparison = &answer["summaries"][0]["comparisons"][0];
     assert_eq!((&comparison["engine"], &comparison["beside"]), (&"sar".into(), &"dfsssp".into()));
-    let largest = &comparison["improvements"][0];
+    let largest = &comparison["improvements"][2];
     assert_eq!((largest["max"].as_f64(), largest["mean"].as_f64()), (Some(42.0), Some(42.0)));
     // One epoch when they start, none when they end.
     assert_eq!(answer["summaries"][0]["engines"][1]["epochs"], 1);
@@ -219,6 +234,13 @@ fn traces_without_nodes_get_them_from_the_model_that_the_results_name() {
     let named: Vec<(&Value, &Value)> =
         summaries.iter().map(|s| (&s["placement"], &s["multi_switch_mean"])).collect();
     assert_eq!(named, [(&"interleaved".into(), &3.0.into()), (&"tree".into(), &0.0.into())]);
+    let verdict = |i: usize| summaries[i]["verdict"].as_str().unwrap();
+    assert!(
+        verdict(0).starts_with("Not for this place: dfsssp, which knows no jobs, has a slow-down of "),
+        "{}",
+        verdict(0)
+    );
+    assert_eq!(verdict(1), "No job is on several switches here: routes for jobs gain nothing.");
     assert_eq!(answer["run"]["trace"]["faults"]["too_large"], 2, "once per placement");
     let series = fs::read_to_string(dir.path().join("o/series.csv")).unwrap();
     assert!(series.lines().skip(1).all(|l| l.starts_with("interleaved,") || l.starts_with("tree,")));

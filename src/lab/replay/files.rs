@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::moment::{Moment, better};
 use super::pages::page;
-use super::run::{Moment, Results, better};
+use super::run::Results;
 use super::series::{self, Cost, Row};
 use super::summary::{Summary, summarise};
 use super::trace::FaultKind;

@@ -3,11 +3,13 @@
 //!
 //! In data-flow order: [`trace`] reads or generates jobs, [`history`] puts them on the fabric's
 //! nodes and says who runs when, [`run`] sends each snapshot through the engines, [`series`] holds
-//! the results as rows, [`summary`] puts them into the form of Tables 5.1 and 5.2, and [`files`]
-//! writes all of it and joins the parts of a run that was shared out, and [`pages`] shows it.
+//! the results as rows, [`moment`] the snapshot that is worth a picture, [`summary`] puts them into the form of
+//! Tables 5.1 and 5.2, and [`files`] writes all of it and joins the parts of a run that was shared out, and [`pages`]
+//! shows it.
 
 pub mod files;
 pub mod history;
+pub mod moment;
 pub mod pages;
 pub mod run;
 pub mod series;

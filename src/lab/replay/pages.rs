@@ -1,7 +1,7 @@
 //! What the report of a run shows.
 
 use super::files::{Outcome, Run};
-use super::run::{Loads, Moment};
+use super::moment::{Loads, Moment};
 use super::series::Row;
 use super::summary::{METRICS, Metric, Summary, grid};
 use crate::report::replay_page::{Cells, Picture, Plot, ReplayPage};
@@ -26,10 +26,12 @@ fn lead(run: &Run, summaries: &[Summary]) -> String {
     let faults: usize = trace.faults.values().sum();
     let snapshots = summaries.first().map_or(0, |s| s.snapshots);
     let jobs = summaries.first().map_or(0.0, |s| s.multi_switch_mean);
+    let verdicts: Vec<String> = summaries.iter().map(|s| format!("{} ", s.verdict)).collect();
     format!(
-        "{} ({}, {} entries, {faults} faults) on {}: {} switches, {} terminals. {snapshots} snapshots, one every {} s, with {jobs:.1} \
-         multi-switch jobs on average. Placement: {}. Counted are routes between terminals of the same job (effective \
-         EFI); dark fiber is the share of channels that no job uses. Engines that follow the jobs: {}; all others are asked once.",
+        "{}{} ({}, {} entries, {faults} faults) on {}: {} switches, {} terminals. {snapshots} snapshots, one every {} s, with {jobs:.1} \
+         multi-switch jobs on average. Placement: {}. Slow-down is the predicted time of jobs' exchanges beside what \
+         their hosts' cables need. Counted are routes between terminals of the same job (effective EFI); dark fiber is the share of channels that no job uses. Engines that follow the jobs: {}; all others are asked once.",
+        verdicts.concat(),
         trace.name,
         trace.format,
         trace.entries,

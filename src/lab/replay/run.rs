@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
 use super::history::{History, Window};
+use super::moment::{Moment, better};
 use super::series::{Cost, Row};
-use crate::measure::{self, Effective};
+use crate::measure::{self, Effective, Time};
 use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Promise, Tables};
 use crate::pass::plan::{Plan, Policy, Published, wanted};
 use crate::pass::step::View;
@@ -95,44 +95,6 @@ impl Setup {
     }
 }
 
-/// The moment at which job-aware routes gained most over the first static engine: what is worth a
-/// picture.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
-    /// As in [`Row`].
-    pub placement: String,
-    /// As in [`Row`].
-    pub time: DateTime<Utc>,
-    /// Largest effective EFI of the first static engine less that of the first job-aware one.
-    pub gain: i64,
-    /// Terminals of the largest job.
-    pub largest_job: usize,
-    /// Leaf switches it is on.
-    pub largest_job_leaves: usize,
-    /// Loads by channel, engine by engine.
-    pub loads: Vec<Loads>,
-}
-
-/// What an engine put on the channels.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Loads {
-    /// The engine.
-    pub engine: String,
-    /// Routes inside jobs, by channel.
-    pub all: Vec<u64>,
-    /// Routes inside the largest job, by channel.
-    pub largest_job: Vec<u64>,
-}
-
-/// The better of two moments; the first if they gain the same.
-pub fn better(a: Option<Moment>, b: Option<Moment>) -> Option<Moment> {
-    match (a, b) {
-        (Some(a), Some(b)) if b.gain > a.gain => Some(b),
-        (Some(a), _) => Some(a),
-        (None, b) => b,
-    }
-}
-
 /// What chunks gave.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
@@ -152,8 +114,17 @@ struct Runner {
     /// `None` for an engine that is asked once.
     policy: Option<Policy>,
     in_force: Option<Published>,
-    /// Figures of what is in force for `demand`, and node-hours that its jobs lose in an hour.
-    known: Option<(Demand, Effective, f64)>,
+    /// What is in force for a demand.
+    known: Option<Known>,
+}
+
+/// Figures of tables for a demand.
+struct Known {
+    demand: Demand,
+    effective: Effective,
+    time: Time,
+    /// Node-hours that its jobs lose in an hour.
+    lost: f64,
 }
 
 /// Engines that can route the fabric at all, with their tables if they are asked once.
@@ -322,7 +293,8 @@ fn one_chunk(
             }
         }
         if is_counted {
-            results.moment = moment(setup, results.moment.take(), &runners, &snapshot, &rows);
+            let seen = snapshot.moment(setup, &runners, &rows, results.moment.as_ref());
+            results.moment = better(results.moment.take(), seen);
             results.rows.append(&mut rows);
             tick();
         }
@@ -343,6 +315,33 @@ impl Snapshot {
         let demand = wanted(&setup.fabric, &setup.nodes, &jobs, None, &setup.policy("")).demand;
         let running = Running::of(&setup.fabric, &setup.nodes, &jobs);
         Self { jobs, demand, running }
+    }
+
+    fn measure(&self, setup: &Setup, tables: &Tables) -> Known {
+        let slowdowns = self.running.slowdowns(&setup.fabric, tables);
+        Known {
+            demand: self.demand.clone(),
+            effective: measure::effective(&setup.fabric, tables, &self.demand),
+            time: Time::of(&slowdowns),
+            lost: self.running.lost(&slowdowns, setup.price),
+        }
+    }
+
+    /// Its moment, if it gains more than the best so far.
+    fn moment(
+        &self,
+        setup: &Setup,
+        runners: &[Runner],
+        rows: &[Row],
+        best: Option<&Moment>,
+    ) -> Option<Moment> {
+        let follows: Vec<bool> = runners.iter().map(|r| r.policy.is_some()).collect();
+        let gain = Moment::gain(rows, &follows);
+        if best.is_some_and(|b| b.gain >= gain) {
+            return None;
+        }
+        let engines: Vec<_> = runners.iter().filter_map(|r| Some((r.name.as_str(), r.tables()?))).collect();
+        Moment::new(&setup.fabric, rows.first()?, gain, &self.demand.groups, &engines)
     }
 }
 
@@ -370,6 +369,8 @@ impl Runner {
             routes_changed: None,
             blocks_changed: None,
             lost_node_hours: 0.0,
+            slowdown_mean: 1.0,
+            slowdown_p95: 1.0,
         };
         let mut cost = None;
         if let Some(policy) = &self.policy {
@@ -388,18 +389,13 @@ impl Runner {
                 Err(error) => return Err(error),
             }
         }
-        let is_known = self.known.as_ref().is_some_and(|(demand, ..)| *demand == snapshot.demand);
+        let is_known = self.known.as_ref().is_some_and(|known| known.demand == snapshot.demand);
         if !is_known {
-            let tables = self.in_force.as_ref().map(|p| Arc::clone(&p.tables));
-            self.known = tables.map(|tables| {
-                let effective = measure::effective(&setup.fabric, &tables, &snapshot.demand);
-                let lost = snapshot.running.lost(&setup.fabric, &tables, setup.price);
-                (snapshot.demand.clone(), effective, lost)
-            });
+            self.known = self.tables().map(|tables| snapshot.measure(setup, tables));
         }
-        if let Some((_, effective, lost)) = &self.known {
-            row.set(effective);
-            row.lost_node_hours = lost * setup.every as f64 / 3600.0;
+        if let Some(known) = &self.known {
+            row.set(&known.effective, known.time);
+            row.lost_node_hours = known.lost * setup.every as f64 / 3600.0;
         }
         Ok((row, cost))
     }
@@ -429,41 +425,4 @@ impl Runner {
     fn tables(&self) -> Option<&Tables> {
         self.in_force.as_ref().map(|p| p.tables.as_ref())
     }
-}
-
-/// The moment of this snapshot if it gains more than the best so far.
-fn moment(
-    setup: &Setup,
-    best: Option<Moment>,
-    runners: &[Runner],
-    snapshot: &Snapshot,
-    rows: &[Row],
-) -> Option<Moment> {
-    let theirs = runners.iter().position(|r| r.policy.is_none());
-    let ours = runners.iter().position(|r| r.policy.is_some());
-    let max = |i: Option<usize>| i.map_or(0, |i| rows[i].max_effective as i64);
-    // Without one of the kinds, where there is most to see.
-    let gain = if theirs.and(ours).is_some() { max(theirs) - max(ours) } else { max(theirs.or(ours)) };
-    // Groups are sorted by size.
-    let Some((largest, first)) = snapshot.demand.groups.first().zip(rows.first()) else { return best };
-    if best.as_ref().is_some_and(|b| b.gain >= gain) {
-        return best;
-    }
-    let loads = runners.iter().filter_map(|r| {
-        let tables = r.tables()?;
-        let all = measure::effective_loads(&setup.fabric, tables, &snapshot.demand.groups);
-        let largest_job = measure::effective_loads(&setup.fabric, tables, std::slice::from_ref(largest));
-        Some(Loads { engine: r.name.clone(), all, largest_job })
-    });
-    let mut leaves: Vec<_> = largest.terminals.iter().map(|t| setup.fabric.terminal(*t).switch).collect();
-    leaves.sort_unstable();
-    leaves.dedup();
-    Some(Moment {
-        placement: first.placement.clone(),
-        time: snapshot.jobs.time,
-        gain,
-        largest_job: largest.terminals.len(),
-        largest_job_leaves: leaves.len(),
-        loads: loads.collect(),
-    })
 }

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::measure::Effective;
+use crate::measure::{Effective, Time};
 
 /// One engine at one snapshot. Nothing here depends on the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,16 +41,29 @@ pub struct Row {
     /// Node-hours that the jobs lose to contention until the next snapshot, as predicted.
     #[serde(default)]
     pub lost_node_hours: f64,
+    /// Geometric mean of the jobs' slow-downs.
+    #[serde(default = "nobody_waits")]
+    pub slowdown_mean: f64,
+    /// 95 of 100 jobs have at most this slow-down.
+    #[serde(default = "nobody_waits")]
+    pub slowdown_p95: f64,
+}
+
+/// The slow-down in a series of before there was one.
+fn nobody_waits() -> f64 {
+    Time::default().slowdown_mean
 }
 
 impl Row {
     /// The figures of a row.
-    pub fn set(&mut self, effective: &Effective) {
+    pub fn set(&mut self, effective: &Effective, time: Time) {
         self.max_effective = effective.max;
         self.lower_bound = effective.lower_bound;
         self.max_per_job_mean = effective.max_per_job_mean;
         self.dark_fiber = effective.dark_fiber;
         self.links_per_job_mean = effective.links_per_job_mean;
+        self.slowdown_mean = time.slowdown_mean;
+        self.slowdown_p95 = time.slowdown_p95;
     }
 }
 
@@ -106,6 +119,8 @@ pub const ROW: &[&str] = &[
     "routes_changed",
     "blocks_changed",
     "lost_node_hours",
+    "slowdown_mean",
+    "slowdown_p95",
 ];
 
 /// Columns of [`Cost`].
