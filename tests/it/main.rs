@@ -14,6 +14,7 @@ mod cli_fabric;
 mod commands;
 mod config;
 mod demo;
+mod documents;
 mod doors;
 mod dump;
 mod engines;

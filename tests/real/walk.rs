@@ -1,4 +1,5 @@
-//! The administrator's walk: every command of the README, in its order, on a clean machine.
+//! The administrator's walk: every command of the README and of the papers on names and on the service, on a clean
+//! machine.
 
 use std::fs;
 
@@ -6,12 +7,21 @@ use super::machine::Machine;
 use super::package::package;
 use super::testbed::root;
 
-/// The commands of the README's sections on installing and backing out, comments taken off.
+/// The commands: the README's on installing, those of `docs`, the README's on backing out; comments taken off.
 fn commands() -> Vec<String> {
-    let text = fs::read_to_string(root().join("README.md")).unwrap();
-    let begin = text.find("## Put it beside").expect("the section");
-    let text = &text[begin..];
-    let text = &text[..text.find("## When not").expect("the next section")];
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let readme = read("README.md");
+    let part = |from: &str, to: &str| {
+        let text = &readme[readme.find(from).expect("the section")..];
+        text[..text.find(to).expect("the next section")].to_string()
+    };
+    let text = [
+        part("## Put it beside", "## How to back out"),
+        read("docs/FABRICS.md"),
+        read("docs/SERVICE.md"),
+        part("## How to back out", "## When not"),
+    ]
+    .concat();
     let blocks = text.split("```sh\n").skip(1).map(|b| b.split("```").next().unwrap());
     let lines = blocks.flat_map(str::lines).map(|l| l.split("  # ").next().unwrap_or("").trim());
     lines.filter(|l| !l.is_empty()).map(str::to_string).collect()
