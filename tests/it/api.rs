@@ -58,6 +58,28 @@ fn health_is_told_and_a_look_can_be_asked_for() {
     assert!(matches!(get(&site, "/v1/health"), Err(ClientError::Connect { .. })));
 }
 
+#[test]
+fn jobs_are_told_with_their_slow_down_and_what_it_would_be_without_routes_for_them() {
+    let site = site();
+    // Two on four switches, one on one switch.
+    site.jobs("1|RUNNING|n[1,5,9,13]|100\n2|RUNNING|n[2,6,10,14]|100\n3|RUNNING|n[3-4]|100\n");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let jobs = get(&site, "/v1/jobs").unwrap();
+    let plan: Value =
+        serde_json::from_slice(&std::fs::read(site.path("state/epochs/000001/plan.json")).unwrap()).unwrap();
+    assert_eq!(jobs["now"], plan["after"]["time"]);
+    assert_eq!(jobs["before"], Value::Null, "nothing was in force before");
+    let engine = jobs["baseline"]["engine"].as_str().unwrap();
+    assert!(["fattree", "updown", "dfsssp"].contains(&engine), "{engine}");
+    let without = |i: usize| jobs["jobs"][i]["baseline"].as_f64().unwrap();
+    let mean = (without(0) * without(1)).sqrt();
+    assert!((mean - jobs["baseline"]["slowdown_mean"].as_f64().unwrap()).abs() < 1e-9, "{jobs}");
+    assert!(jobs["jobs"][0]["now"]["slowdown"].as_f64().unwrap() >= 1.0, "{jobs}");
+    assert_eq!((&jobs["jobs"][2]["now"], &jobs["jobs"][2]["baseline"]), (&Value::Null, &Value::Null));
+    assert_eq!(serving.stop(), 0);
+}
+
 const SOCKET: &str = "SAROUTER_TEST_SOCKET";
 
 /// What another user's process is told: prints the answers of two requests.

@@ -118,6 +118,22 @@ fn the_page_shows_epochs_jobs_and_load_and_asks_no_other_host() {
     let said = format!(": at most {} routes inside jobs on a channel, ", most("before"));
     assert!(text(&browser, "t-before").contains(&said), "{}", text(&browser, "t-before"));
     assert_eq!(shown_jobs(&browser), ["1", "2", "3"]);
+    // What it is worth, and for which job most.
+    let verdict = text(&browser, "verdict");
+    assert!(
+        verdict.starts_with("Jobs' exchanges take ")
+            && verdict.contains("the best engine that knows no jobs"),
+        "{verdict}"
+    );
+    browser.click("#columns th[data-key='gain']");
+    assert_eq!(browser.eval("document.querySelector('#columns th[data-key=gain]').ariaSort"), "descending");
+    let gains = browser
+        .eval("[...document.querySelectorAll('#jobs tr')].map((row) => Number(row.children[8].textContent))");
+    let gains: Vec<f64> = gains.as_array().unwrap().iter().map(|g| g.as_f64().unwrap()).collect();
+    assert!(gains.len() == 3 && gains.is_sorted_by(|a, b| a >= b) && gains[0] >= 1.0, "{gains:?}");
+    browser.click("#columns th[data-key='id']");
+    browser.click("#csv");
+    assert_eq!(shown_jobs(&browser), ["1", "2", "3"]);
     browser.screenshot("page");
     let picture = browser.eval(PIXELS);
 

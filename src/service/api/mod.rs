@@ -25,6 +25,7 @@
 //! [`with_deadline`] unless it waits on purpose.
 
 pub mod answer;
+mod baseline;
 mod cluster;
 mod epochs;
 pub mod gate;

@@ -11,11 +11,12 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
+use super::baseline::Baseline;
 use super::heavy::Question;
 use super::peer::Caller;
 use super::{Api, Ask, json, written};
-use crate::measure::{JobFigures, effective_loads, per_job};
-use crate::model::{Group, JobId, JobMap, JobState, PlacedJob};
+use crate::measure::{JobFigures, Time, effective_loads, per_job, slowdowns};
+use crate::model::{Demand, Group, JobId, JobMap, JobState, PlacedJob};
 use crate::observe::hostlist;
 use crate::pass::plan::Reason;
 use crate::pass::step::View;
@@ -113,6 +114,12 @@ pub struct JobsAnswer {
     pub epoch: Option<EpochNumber>,
     /// When Slurm was asked.
     pub time: DateTime<Utc>,
+    /// Slow-down of the jobs on several switches with the epoch's tables.
+    pub now: Option<Time>,
+    /// With the tables before.
+    pub before: Option<Time>,
+    /// With the best tables that know no jobs.
+    pub baseline: Option<Baseline>,
     /// By id.
     pub jobs: Vec<JobAnswer>,
 }
@@ -136,11 +143,15 @@ pub struct JobAnswer {
     pub now: Option<Gets>,
     /// With the tables before.
     pub before: Option<Gets>,
+    /// Its slow-down with the best tables that know no jobs.
+    pub baseline: Option<f64>,
 }
 
 /// What tables give a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gets {
+    /// Predicted time of its exchange over what its hosts' cables need.
+    pub slowdown: f64,
     /// Its own routes on the channel that carries most of them, and channels it uses.
     #[serde(flatten)]
     pub own: JobFigures,
@@ -360,6 +371,7 @@ pub(super) fn served(
     };
     let now = gets(epoch.as_ref())?;
     let before = gets(previous.as_ref()).unwrap_or_else(|_| vec![None; groups.len()]);
+    let baseline = Baseline::of(fabric, &groups);
     let answers = jobs.jobs.iter().zip(group_of).map(|(job, group)| {
         let terminals = view.nodes.ranks(&job.nodes).terminals;
         let mut switches: Vec<_> = terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
@@ -374,9 +386,24 @@ pub(super) fn served(
             start: job.start,
             now: group.and_then(|g: usize| now[g]),
             before: group.and_then(|g: usize| before[g]),
+            baseline: group.and_then(|g: usize| Some(baseline.as_ref()?.slowdowns[g])),
         }
     });
-    Ok(JobsAnswer { epoch: number, time: jobs.time, jobs: answers.collect() })
+    let answers = answers.collect();
+    Ok(JobsAnswer {
+        epoch: number,
+        time: jobs.time,
+        now: together(&now),
+        before: together(&before),
+        baseline,
+        jobs: answers,
+    })
+}
+
+/// Slow-down over the groups; `None` without any.
+fn together(gets: &[Option<Gets>]) -> Option<Time> {
+    let slowdowns: Vec<f64> = gets.iter().flatten().map(|g| g.slowdown).collect();
+    (!slowdowns.is_empty()).then(|| Time::of(&slowdowns))
 }
 
 /// What an epoch's tables give each group.
@@ -389,5 +416,8 @@ fn gets(view: &View, epoch: &Epoch, groups: &[Group]) -> Result<Vec<Gets>, ApiEr
         let own = effective_loads(fabric, &tables, std::slice::from_ref(group));
         own.iter().zip(&all).filter(|(own, _)| **own > 0).map(|(_, all)| *all).max().unwrap_or(0)
     };
-    Ok(groups.iter().zip(figures).map(|(group, own)| Gets { own, busiest: busiest(group) }).collect())
+    let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
+    let slowdowns = slowdowns(fabric, &tables, &demand);
+    let gets = groups.iter().zip(figures).zip(slowdowns);
+    Ok(gets.map(|((group, own), slowdown)| Gets { slowdown, own, busiest: busiest(group) }).collect())
 }

@@ -7,6 +7,7 @@ const shown = {
   fabric: null, pictures: null, epochs: [], current: null, load: null, jobs: [],
   epoch: null, // chosen; null follows the one in force
   job: null, // chosen; null shows all
+  sort: { key: "id", down: false },
 };
 
 class Refused extends Error {}
@@ -48,23 +49,40 @@ function showHealth(health) {
   $("problems").replaceChildren(...health.problems.map((p) => make("li", p)));
 }
 
+// What a bar shows of an epoch: how much longer than nobody in the way; of a torus without slow-downs, the largest load.
+function bars(e) {
+  const slow = (value) => (value === null ? 0 : value - 1);
+  if (typeof e.slowdown_after === "number") return { kind: "slow", before: slow(e.slowdown_before), now: slow(e.slowdown_after) };
+  return { kind: "load", before: e.effective_max_before || 0, now: e.effective_max_after };
+}
+
+// Figures of an epoch in words.
+function change(e) {
+  const arrow = (before, now) => (before === null ? now : `${before} → ${now}`);
+  const two = (value) => (value === null ? null : value.toFixed(2));
+  const loads = `largest load ${arrow(e.effective_max_before, e.effective_max_after)}`;
+  if (typeof e.slowdown_after !== "number") return loads;
+  return `slow-down ${arrow(two(e.slowdown_before), two(e.slowdown_after))}, ${loads}`;
+}
+
 function showEpochs() {
-  const most = Math.max(1, ...shown.epochs.map((e) => Math.max(e.effective_max_before || 0, e.effective_max_after)));
+  const most = { slow: 0.05, load: 1 };
+  for (const { kind, before, now } of shown.epochs.map(bars)) most[kind] = Math.max(most[kind], before, now);
   const chosen = shown.epoch === null ? shown.current : shown.epoch;
-  const bar = (kind, value) => {
+  const bar = (when, value, kind) => {
     const element = make("i", null);
-    element.className = "key " + kind;
-    element.style.height = (70 * value) / most + "px";
+    element.className = "key " + when;
+    element.style.height = (70 * value) / most[kind] + "px";
     return element;
   };
   const box = $("epochs");
   const atEnd = box.scrollLeft + box.clientWidth >= box.scrollWidth - 4;
   box.replaceChildren(...shown.epochs.map((e) => {
-    const button = make("button", null, bar("before", e.effective_max_before || 0), bar("now", e.effective_max_after));
-    const before = e.effective_max_before === null ? "" : `${e.effective_max_before} → `;
+    const { kind, before, now } = bars(e);
+    const button = make("button", null, bar("before", before, kind), bar("now", now, kind));
     button.type = "button";
     button.dataset.epoch = e.epoch;
-    button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${before}${e.effective_max_after}`;
+    button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${change(e)}`;
     button.setAttribute("aria-label", button.title);
     button.setAttribute("aria-pressed", e.epoch === chosen);
     button.addEventListener("click", () => choose(e.epoch === shown.current ? null : e.epoch, null));
@@ -73,7 +91,7 @@ function showEpochs() {
   if (atEnd) box.scrollLeft = box.scrollWidth;
   const e = shown.epochs.find((e) => e.epoch === chosen);
   $("epoch").textContent = e
-    ? `Epoch ${e.epoch}${e.epoch === shown.current ? " (in force)" : ""}, ${clock(e.created)}: ${words(e.reason)}, `
+    ? `Epoch ${e.epoch}${e.epoch === shown.current ? " (in force)" : ""}, ${clock(e.created)}: ${words(e.reason)}, ${change(e)}, `
       + `${e.multi_switch_jobs} multi-switch jobs, engine ${e.engine}, ${e.layers} virtual layer${e.layers === 1 ? "" : "s"}, `
       + `${(100 * e.dark_fiber).toFixed(0)} % of the channels unused, computed in ${e.milliseconds.toFixed(0)} ms`
     : "";
@@ -140,18 +158,69 @@ function holds(list, node) {
   });
 }
 
-function showJobs() {
+// The cells of a job, by column.
+function cellsOf(job) {
+  const gets = job.now || {};
+  const before = job.before || {};
+  const two = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
+  const isBoth = typeof gets.slowdown === "number" && typeof job.baseline === "number";
+  const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;
+  const or = (value) => (value === undefined ? "–" : value);
+  return {
+    id: job.id, state: job.state.toLowerCase(), nodes: job.nodes, node_count: job.node_count, switches: job.switches,
+    slowdown: two(gets.slowdown), slowdownBefore: two(before.slowdown), baseline: two(job.baseline),
+    gain: gain === null ? "–" : gain.toFixed(0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
+  };
+}
+
+const COLUMNS = ["id", "state", "nodes", "node_count", "switches", "slowdown", "slowdownBefore", "baseline", "gain",
+  "max", "busiest", "links"];
+
+// Numbers by size, text by letters with numbers in it, what is not there last.
+function inOrder(a, b) {
+  if (a === "–" || b === "–") return (a === "–") - (b === "–");
+  return String(a).localeCompare(String(b), "en", { numeric: true });
+}
+
+// Jobs that the filter lets through, as they are sorted.
+function listed() {
   const wanted = $("filter").value.trim();
   const fits = (job) => !wanted || job.id.includes(wanted) || job.nodes.includes(wanted)
     || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted);
-  const jobs = shown.jobs.filter(fits);
-  const cells = (job) => ["max", "busiest", "links"].flatMap((key) =>
-    [job.now, job.before].map((gets) => make("td", gets ? gets[key] : "–")));
-  $("jobs").replaceChildren(...jobs.map((job) => {
-    const nodes = make("td", job.nodes);
-    nodes.title = job.nodes;
-    const row = make("tr", null, make("td", job.id), make("td", job.state.toLowerCase()), nodes,
-      make("td", job.node_count), make("td", job.switches), ...cells(job));
+  const { key, down } = shown.sort;
+  const rows = shown.jobs.filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
+  const number = (row) => Number(row.cells[key]);
+  const compare = (a, b) => {
+    const [x, y] = [a.cells[key], b.cells[key]];
+    const order = x !== "–" && y !== "–" && !Number.isNaN(number(a)) && !Number.isNaN(number(b))
+      ? number(a) - number(b) : inOrder(x, y);
+    return x === "–" || y === "–" || !down ? order : -order;
+  };
+  return rows.sort(compare);
+}
+
+function showVerdict(answer) {
+  const [now, baseline] = [answer.now, answer.baseline];
+  const box = $("verdict");
+  if (!now || now.slowdown_mean === null) {
+    box.textContent = answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.";
+    return;
+  }
+  const time = `Jobs' exchanges take ${now.slowdown_mean.toFixed(2)} times what their own cables need.`;
+  if (!baseline || baseline.slowdown_mean === null) {
+    box.textContent = time;
+    return;
+  }
+  const gain = 100 * (1 - now.slowdown_mean / baseline.slowdown_mean);
+  const beside = `With ${baseline.engine}, the best engine that knows no jobs, it would be ${baseline.slowdown_mean.toFixed(2)}`;
+  box.textContent = `${time} ${beside}: ` + (gain >= 1 ? `${gain.toFixed(0)} % less time now.` : "routes for jobs gain nothing at present.");
+}
+
+function showJobs() {
+  const rows = listed();
+  $("jobs").replaceChildren(...rows.map(({ job, cells }) => {
+    const row = make("tr", null, ...COLUMNS.map((key) => make("td", cells[key])));
+    row.children[2].title = job.nodes;
     row.dataset.job = job.id;
     row.setAttribute("aria-selected", job.id === shown.job);
     row.tabIndex = 0;
@@ -160,8 +229,13 @@ function showJobs() {
     row.addEventListener("keydown", (event) => { if (event.key === "Enter") toggle(); });
     return row;
   }));
+  for (const head of $("columns").children) {
+    const isIt = head.dataset.key === shown.sort.key;
+    head.setAttribute("aria-sort", isIt ? (shown.sort.down ? "descending" : "ascending") : "none");
+  }
+  const wanted = $("filter").value.trim();
   const all = shown.jobs.length;
-  $("count").textContent = wanted ? `${jobs.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
+  $("count").textContent = wanted ? `${rows.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
   $("all").hidden = shown.job === null;
 }
 
@@ -185,7 +259,9 @@ async function fetchLoad() {
 }
 
 async function fetchJobs() {
-  shown.jobs = (await ask("v1/jobs" + query(null))).jobs;
+  const answer = await ask("v1/jobs" + query(null));
+  shown.jobs = answer.jobs;
+  showVerdict(answer);
   if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) shown.job = null;
   showJobs();
 }
@@ -259,6 +335,26 @@ systemDark.addEventListener("change", applyTheme);
 
 // --- the rest of what a person does ---
 $("filter").addEventListener("input", showJobs);
+for (const head of $("columns").children) {
+  const sort = () => {
+    const { key } = head.dataset;
+    shown.sort = { key, down: shown.sort.key === key ? !shown.sort.down : !["id", "state", "nodes"].includes(key) };
+    showJobs();
+  };
+  head.tabIndex = 0;
+  head.addEventListener("click", sort);
+  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+}
+$("csv").addEventListener("click", () => {
+  // A cell that begins like a formula is text.
+  const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
+  const lines = [COLUMNS, ...listed().map(({ cells }) => COLUMNS.map((key) => (cells[key] === "–" ? "" : cells[key])))];
+  const link = make("a", null);
+  link.href = URL.createObjectURL(new Blob([lines.map((line) => line.map(cell).join(",") + "\n").join("")], { type: "text/csv" }));
+  link.download = `jobs-epoch-${shown.epoch === null ? shown.current : shown.epoch}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+});
 $("all").addEventListener("click", () => choose(shown.epoch, null));
 $("login").addEventListener("submit", (event) => {
   event.preventDefault();
