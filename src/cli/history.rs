@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
-use crate::publish::{EpochNumber, EpochStore, HistoryRow};
+use crate::publish::{EpochNumber, EpochStore, HistoryRow, Turnover};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -52,6 +52,9 @@ impl Table {
             history.notes.push(e.to_string());
             None
         });
+        // On a direct torus what was written last is on the nodes.
+        let newest = history.rows.last().filter(|row| row.turnover.is_some()).map(|row| row.epoch);
+        let current = current.or(newest);
         let line = |row: HistoryRow| Line { stored: stored.contains(&row.epoch), row };
         Ok(Self { current, epochs: history.rows.into_iter().map(line).collect(), notes: history.notes })
     }
@@ -78,9 +81,14 @@ impl Table {
             let mark = match (self.current == Some(row.epoch), line.stored) {
                 (true, _) => '*',
                 (false, true) => ' ',
+                (false, false) if row.turnover.is_some() => ' ',
                 (false, false) => '-',
             };
-            let slowdown = row.slowdown_before.map_or("?".to_string(), |s| format!("{s:.3}"));
+            let slowdown = |figure: Option<f64>| figure.map_or("?".to_string(), |s| format!("{s:.3}"));
+            let slowdown = match row.turnover {
+                None => format!("{} -> {}", slowdown(row.slowdown_before), slowdown(row.slowdown_after)),
+                Some(_) => "-".to_string(),
+            };
             let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
             let _ = write!(
                 out,
@@ -90,16 +98,21 @@ impl Table {
                 reason(row.reason),
                 row.engine,
                 row.multi_switch_jobs,
-                format!("{slowdown} -> {:.3}", row.slowdown_after),
+                slowdown,
                 format!("{before} -> {}", row.effective_max_after),
                 percent(row.dark_fiber),
                 row.layers,
                 row.milliseconds
             );
+            if let Some(Turnover { jobs_in, jobs_out }) = &row.turnover {
+                jobs_in.iter().for_each(|job| out.push_str(&format!(" +{job}")));
+                jobs_out.iter().for_each(|job| out.push_str(&format!(" -{job}")));
+            }
         }
-        out.push_str(
-            "\n* in force, - deleted; jobs: those on more than one switch; ms: to compute the routes",
-        );
+        out.push_str(match self.epochs.iter().any(|line| line.row.turnover.is_some()) {
+            false => "\n* in force, - deleted; jobs: those on more than one switch; ms: to compute the routes",
+            true => "\n* in force; jobs: those that have tables; +JOB got tables, -JOB lost them; ms: to compute them",
+        });
         for note in &self.notes {
             let _ = write!(out, "\nnote: {note}");
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Direction, NodeId, Torus, TorusDemand, TorusTables};
+use crate::model::{Direction, NodeId, Routes, Torus, TorusDemand, TorusTables};
 use crate::route::angara::augment::Turns;
 use crate::route::angara::choice::{Choice, Flexible};
 use crate::route::angara::lanes::Lanes;
@@ -33,11 +33,11 @@ pub struct TorusFigures {
 /// use. O(routes × hops).
 pub fn measure(torus: &Torus, tables: &TorusTables, job: Option<usize>) -> TorusFigures {
     let usable = tables.demand.usable(torus, job);
-    let mut load = vec![0u32; torus.channel_slots()];
+    let of_jobs = || tables.routes.iter().enumerate().filter(|(j, _)| job.is_none_or(|only| only == *j));
+    let load = channel_loads(torus, of_jobs().map(|(_, routes)| routes));
     let (mut pairs, mut hops, mut max_hops) = (0u64, 0u64, 0);
-    for (_, routes) in tables.routes.iter().enumerate().filter(|(j, _)| job.is_none_or(|only| only == *j)) {
-        for (source, _, steps) in routes.pairs() {
-            torus.walk(source, steps).for_each(|(at, direction)| load[torus.channel(at, direction)] += 1);
+    for (_, routes) in of_jobs() {
+        for (_, _, steps) in routes.pairs() {
             pairs += 1;
             hops += steps.len() as u64;
             max_hops = max_hops.max(steps.len() as u32);
@@ -54,6 +54,25 @@ pub fn measure(torus: &Torus, tables: &TorusTables, job: Option<usize>) -> Torus
     figures.max_hops = max_hops;
     figures.mean_hops = if pairs == 0 { 0.0 } else { hops as f64 / pairs as f64 };
     figures
+}
+
+/// How many of these routes lead over each channel, by [`Torus::channel`]. O(routes × hops).
+pub fn channel_loads<'a>(torus: &Torus, tables: impl IntoIterator<Item = &'a Routes>) -> Vec<u32> {
+    let mut load = vec![0u32; torus.channel_slots()];
+    for (source, _, steps) in tables.into_iter().flat_map(Routes::pairs) {
+        torus.walk(source, steps).for_each(|(at, direction)| load[torus.channel(at, direction)] += 1);
+    }
+    load
+}
+
+/// Share of the channels that work, used by jobs or not, over which no route leads; 0..=1.
+pub fn dark_fiber(torus: &Torus, load: &[u32]) -> f64 {
+    let all = torus.nodes().flat_map(|n| Direction::all().map(move |d| (n, d)));
+    let works = all.filter(|(n, d)| torus.exits(*n) & d.bit() != 0);
+    let (channels, dark) = works.fold((0u32, 0u32), |(channels, dark), (n, d)| {
+        (channels + 1, dark + u32::from(load[torus.channel(n, d)] == 0))
+    });
+    f64::from(dark) / f64::from(channels.max(1))
 }
 
 /// Share of ordered pairs of jobs' nodes that have a single legal minimal route, 0..=1 (section

@@ -26,7 +26,7 @@ impl EpochNumber {
         self.0
     }
     /// The number after this one.
-    pub(super) const fn after(last: Option<Self>) -> Self {
+    pub const fn after(last: Option<Self>) -> Self {
         match last {
             Some(n) => Self(n.0 + 1),
             None => Self(1),

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
 use serde::Serialize;
 
 use super::{Epoch, EpochNumber, EpochStore, StoreError};
+use crate::model::JobId;
 use crate::pass::plan::Reason;
 
 /// How long a publication waits for somebody who reads the index.
@@ -33,8 +34,8 @@ pub struct HistoryRow {
     pub multi_switch_jobs: usize,
     /// Mean slow-down of the tables before, under this epoch's jobs.
     pub slowdown_before: Option<f64>,
-    /// Mean slow-down of this epoch's tables.
-    pub slowdown_after: f64,
+    /// Mean slow-down of this epoch's tables; `None` on a direct torus, where none is predicted.
+    pub slowdown_after: Option<f64>,
     /// Largest effective EFI of the tables before, under this epoch's jobs.
     pub effective_max_before: Option<u64>,
     /// Largest effective EFI of this epoch's tables.
@@ -45,6 +46,18 @@ pub struct HistoryRow {
     pub layers: u8,
     /// Time of the engine, wall clock.
     pub milliseconds: f64,
+    /// Whose tables came and went; `None` on a switched fabric, whose tables are everybody's.
+    #[serde(flatten)]
+    pub turnover: Option<Turnover>,
+}
+
+/// Whose tables came and went, on a direct torus.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Turnover {
+    /// Jobs that got tables.
+    pub jobs_in: Vec<JobId>,
+    /// Jobs whose tables were removed.
+    pub jobs_out: Vec<JobId>,
 }
 
 /// All epochs that are or were.
@@ -67,18 +80,19 @@ impl HistoryRow {
             fabric: plan.fabric.to_string(),
             multi_switch_jobs: report.jobs.multi_switch,
             slowdown_before: plan.before.map(|f| f.time.slowdown_mean),
-            slowdown_after: plan.after.time.slowdown_mean,
+            slowdown_after: Some(plan.after.time.slowdown_mean),
             effective_max_before: plan.before.map(|f| f.effective.max),
             effective_max_after: plan.after.effective.max,
             dark_fiber: plan.after.effective.dark_fiber,
             layers: report.layers.used,
             milliseconds: report.compute.wall_seconds * 1000.0,
+            turnover: None,
         }
     }
 }
 
 /// A new schema gets a new number here: an index of another version is made anew.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 const SCHEMA: &str = "CREATE TABLE epochs (
     epoch INTEGER PRIMARY KEY,
     created TEXT NOT NULL,
@@ -87,12 +101,14 @@ const SCHEMA: &str = "CREATE TABLE epochs (
     fabric TEXT NOT NULL,
     multi_switch_jobs INTEGER NOT NULL,
     slowdown_before REAL,
-    slowdown_after REAL NOT NULL,
+    slowdown_after REAL,
     effective_max_before INTEGER,
     effective_max_after INTEGER NOT NULL,
     dark_fiber REAL NOT NULL,
     layers INTEGER NOT NULL,
-    milliseconds REAL NOT NULL
+    milliseconds REAL NOT NULL,
+    jobs_in TEXT,
+    jobs_out TEXT
 )";
 
 /// Which epochs of the history.
@@ -152,7 +168,7 @@ fn read_index(path: &Path, page: Page) -> rusqlite::Result<BTreeMap<EpochNumber,
     let mut statement = connection.prepare(
         "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, slowdown_before,
                 slowdown_after, effective_max_before,
-                effective_max_after, dark_fiber, layers, milliseconds FROM epochs
+                effective_max_after, dark_fiber, layers, milliseconds, jobs_in, jobs_out FROM epochs
          WHERE epoch < ?1 ORDER BY epoch DESC LIMIT ?2",
     )?;
     let before = page.before.map_or(i64::MAX, |n| i64::try_from(n.get()).unwrap_or(i64::MAX));
@@ -177,7 +193,15 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         dark_fiber: row.get(10)?,
         layers: row.get(11)?,
         milliseconds: row.get(12)?,
+        turnover: match row.get_ref(13)?.data_type() {
+            rusqlite::types::Type::Null => None,
+            _ => Some(Turnover { jobs_in: parsed(row, 13, ids)?, jobs_out: parsed(row, 14, ids)? }),
+        },
     })
+}
+
+fn ids(text: String) -> Option<Vec<JobId>> {
+    serde_json::from_str(&text).ok()
 }
 
 fn parsed<S: rusqlite::types::FromSql, T>(
@@ -213,15 +237,7 @@ pub(super) fn index(store: &EpochStore, newest: EpochNumber) {
 
 fn add_missing(store: &EpochStore, path: &Path, newest: EpochNumber) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
-    connection.busy_timeout(BUSY)?;
-    connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
-    let transaction = connection.transaction()?;
-    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version != VERSION {
-        transaction.execute_batch(&format!(
-            "DROP TABLE IF EXISTS epochs; {SCHEMA}; PRAGMA user_version = {VERSION}"
-        ))?;
-    }
+    let transaction = begin(&mut connection)?;
     // A state directory that was emptied counts from 1 again: its rows of then are void.
     let stale = i64::try_from(newest.get()).unwrap_or(i64::MAX);
     transaction.execute("DELETE FROM epochs WHERE epoch >= ?1", [stale])?;
@@ -235,10 +251,34 @@ fn add_missing(store: &EpochStore, path: &Path, newest: EpochNumber) -> rusqlite
     transaction.commit()
 }
 
+/// A transaction in which the table is there.
+fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
+    let transaction = connection.transaction()?;
+    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version != VERSION {
+        transaction.execute_batch(&format!(
+            "DROP TABLE IF EXISTS epochs; {SCHEMA}; PRAGMA user_version = {VERSION}"
+        ))?;
+    }
+    Ok(transaction)
+}
+
+/// Adds changes that are no epochs on the disk: those of a direct torus.
+pub(super) fn add(store: &EpochStore, rows: &[HistoryRow]) -> rusqlite::Result<()> {
+    let mut connection = Connection::open(store.history_path())?;
+    let transaction = begin(&mut connection)?;
+    rows.iter().try_for_each(|row| insert(&transaction, row))?;
+    transaction.commit()
+}
+
 fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
     let reason = serde_json::to_value(row.reason).ok();
+    let ids = |jobs: &[JobId]| serde_json::to_string(jobs).unwrap_or_default();
     connection.execute(
-        "INSERT INTO epochs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        "INSERT OR REPLACE INTO epochs
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         params![
             i64::try_from(row.epoch.get()).unwrap_or(i64::MAX),
             row.created.to_rfc3339(),
@@ -253,6 +293,8 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
             row.dark_fiber,
             row.layers,
             row.milliseconds,
+            row.turnover.as_ref().map(|t| ids(&t.jobs_in)),
+            row.turnover.as_ref().map(|t| ids(&t.jobs_out)),
         ],
     )?;
     Ok(())

@@ -35,7 +35,7 @@ mod writer;
 
 pub use epoch::{Epoch, EpochNumber};
 pub use error::StoreError;
-pub use history::{History, HistoryRow, Page};
+pub use history::{History, HistoryRow, Page, Turnover};
 pub use hold::{HOLD_FILE, Hold};
 pub use record::{DemandRecord, GroupRecord, PlanRecord};
 pub use snapshots::Snapshot;

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::epoch::Files;
-use super::{Epoch, EpochNumber, History, StoreError, history};
+use super::{Epoch, EpochNumber, History, HistoryRow, StoreError, history};
 use crate::model::Fabric;
 use crate::pass::plan::Published;
 
@@ -121,6 +121,14 @@ impl EpochStore {
     /// If the directory of epochs cannot be read. A damaged index is only noted.
     pub fn history(&self) -> Result<History, StoreError> {
         self.history_page(history::Page::default())
+    }
+
+    /// Adds changes that are no epochs on the disk to the history: those of a direct torus.
+    ///
+    /// # Errors
+    /// If the file cannot be used. Nothing depends on it.
+    pub fn add_history(&self, rows: &[HistoryRow]) -> rusqlite::Result<()> {
+        history::add(self, rows)
     }
 
     /// As [`EpochStore::history`], a part of it; costs no more however long the history is.

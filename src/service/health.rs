@@ -6,6 +6,7 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::file::{self, FileError};
 use super::handoff::Counters;
@@ -332,6 +333,16 @@ impl Health {
             add(Kind::Held, hold.since, text.to_string());
         }
         found
+    }
+
+    /// Notes nodes of jobs that the network does not have, and keeps since when there are some.
+    pub fn note_unknown(&mut self, now: DateTime<Utc>, nodes: Vec<NodeName>) {
+        if !nodes.is_empty() && nodes != self.unknown_nodes {
+            warn!(?nodes, "nodes of jobs are not in the fabric");
+        }
+        let since = self.unknown_since.unwrap_or(now);
+        self.unknown_since = (!nodes.is_empty()).then_some(since);
+        self.unknown_nodes = nodes;
     }
 
     /// Notes what OpenSM's plugin says, and keeps since when each of it is so.

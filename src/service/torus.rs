@@ -6,11 +6,13 @@
 //! that lost their route get another.
 
 mod dry_run;
+mod history;
 mod outcome;
 mod work;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -18,6 +20,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 pub use self::dry_run::{TorusDryRun, dry_run};
+use self::history::Chronicle;
 use self::work::{Computed, Running, Work, found};
 use super::api::servers::Servers;
 use super::chain;
@@ -32,12 +35,12 @@ use super::run::waiting::{Waiting, answer, look_at_hold};
 use super::run::{Listener, Note, ServeError, Signals, delta};
 use super::systemd::Systemd;
 use crate::config::{self, FabricSource, Settings};
-use crate::model::{JobId, JobMap, TorusJob};
+use crate::model::{JobId, JobMap, NodeName, Torus, TorusJob};
 use crate::observe::slurm::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
 use crate::publish::job::{self, JOBS_DIRECTORY, JobEnvironment};
-use crate::publish::{EpochStore, Serving};
+use crate::publish::{EpochNumber, EpochStore, Serving};
 use crate::route::angara::{TorusRouteError, named};
 
 /// The description of the torus, if the settings name one and no switched fabric.
@@ -85,6 +88,13 @@ pub(super) struct TorusService {
     running: Running,
     /// The torus of the last computation; `None` before the first.
     site: Option<Site>,
+    /// The torus that the running jobs' routes are on; `None` while its description cannot be read.
+    torus: Option<Arc<Torus>>,
+    /// The engine of the newest tables.
+    engine: String,
+    /// Time that they took.
+    took: Duration,
+    chronicle: Chronicle,
     /// The torus is to be looked at.
     look: bool,
     /// Not here while it asks.
@@ -123,10 +133,16 @@ impl TorusService {
         // Whom failures touched before is on the nodes still.
         let before = Health::read(&settings.state.directory).ok().flatten().and_then(|before| before.torus);
         health.torus = Some(before.unwrap_or_default());
-        let torus = torus_toml::load(&source);
+        let torus = torus_toml::load(&source).ok().map(|source| Arc::new(source.torus));
+        let chronicle = Chronicle::open(&store);
+        health.epoch = chronicle.newest().map(EpochNumber::get);
         Ok(Self {
-            running: torus.map(|source| found(&jobs_root, &source.torus)).unwrap_or_default(),
+            running: torus.as_ref().map(|torus| found(&jobs_root, torus)).unwrap_or_default(),
             site: None,
+            torus,
+            engine: settings.routing.engine.clone(),
+            took: Duration::ZERO,
+            chronicle,
             look: true,
             starts: Vec::new(),
             store,
@@ -184,6 +200,7 @@ impl TorusService {
                     }
                 }
                 () = systemd.due() => {}
+                () = self.chronicle.written() => {}
                 Some(command) = self.commands.recv() => self.command(command),
             }
             self.attend();
@@ -191,8 +208,10 @@ impl TorusService {
         }
         systemd.stopping();
         self.servers.end();
+        self.chronicle.end(self.settings.history.keep).await;
         self.health.serving = false;
         self.health.next_pass = None;
+        self.health.ended = Some(Utc::now());
         self.write_health();
         Ok(())
     }
@@ -246,6 +265,7 @@ impl TorusService {
         while let Some(Ok(done)) = self.working.join_next().await {
             self.done(done);
         }
+        self.chronicle.end(self.settings.history.keep).await;
         self.health.next_pass = None;
         self.write_health();
         self.health.failing
@@ -298,6 +318,7 @@ impl TorusService {
         if now >= self.next_poll {
             self.poll();
         }
+        self.chronicle.write(self.settings.history.keep);
         for (released, replies) in self.waiting.let_go() {
             self.tell_unrouted(&released);
             answer(replies, released.outcome);
@@ -375,6 +396,9 @@ impl TorusService {
         let now = Utc::now();
         match jobs {
             Ok(jobs) => {
+                let unknown = self.torus.as_ref().map(|torus| strangers(torus, &jobs)).unwrap_or_default();
+                self.chronicle.look(jobs.time, jobs.jobs.len(), unknown.len());
+                self.health.note_unknown(now, unknown);
                 let jobs = JobMap { time: steadily(jobs.time), ..jobs };
                 self.waiting.handoff.forget(steady(), &jobs);
                 let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
@@ -413,6 +437,13 @@ impl TorusService {
             warn!("{error}");
         }
     }
+}
+
+/// Nodes of jobs that the torus does not have.
+fn strangers(torus: &Torus, jobs: &JobMap) -> Vec<NodeName> {
+    let nodes = jobs.jobs.iter().flat_map(|job| &job.nodes);
+    let unknown: BTreeSet<&NodeName> = nodes.filter(|name| torus.node_named(name).is_none()).collect();
+    unknown.into_iter().cloned().collect()
 }
 
 /// Without tables no job can speak, however small and short.

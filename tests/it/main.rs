@@ -52,5 +52,6 @@ mod store;
 mod survive;
 mod timed;
 mod torus_pass;
+mod torus_service;
 mod units;
 mod verify;

@@ -29,6 +29,24 @@ impl Site {
         site
     }
 
+    /// A direct torus of this description, whose service looks only when asked; jobs wait long for their
+    /// tables.
+    pub fn torus(description: &str) -> Self {
+        let site = Self::new("interval_seconds = 3600");
+        site.alter("fabric.net", "torus.toml");
+        site.alter("dfsssp", "angara-sar");
+        site.settings("[handoff]\ndeadline_seconds = 100\n");
+        site.replace("torus.toml", description);
+        site
+    }
+
+    /// The outcome of a prolog.
+    pub fn starts(&self, job: &str, nodes: &str) -> Value {
+        let mut command = self.command(&["prolog", "--job", job, "--nodes", nodes]);
+        let output = command.env_remove("SLURM_JOB_ID").output().unwrap();
+        json(&String::from_utf8(output.stdout).unwrap())["outcome"].take()
+    }
+
     /// Adds a section to the settings.
     pub fn settings(&self, section: &str) {
         let text = std::fs::read_to_string(self.path("sarouter.toml")).unwrap();

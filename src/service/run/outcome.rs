@@ -182,12 +182,7 @@ impl Service {
     }
 
     pub(super) fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
-        if !unknown_nodes.is_empty() && unknown_nodes != self.health.unknown_nodes {
-            warn!(nodes = ?unknown_nodes, "nodes of jobs are not in the fabric");
-        }
-        let since = self.health.unknown_since.unwrap_or_else(Utc::now);
-        self.health.unknown_since = (!unknown_nodes.is_empty()).then_some(since);
-        self.health.unknown_nodes = unknown_nodes;
+        self.health.note_unknown(Utc::now(), unknown_nodes);
         self.health.waiting_jobs = waiting;
         match self.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
             None => self.health.succeeded(Utc::now()),

@@ -1,16 +1,22 @@
 //! What the service of a direct torus does with tables that were computed.
 
+use std::sync::Arc;
+
 use chrono::Utc;
 use tracing::warn;
 
-use super::work::Tables;
+use super::history::Change;
+use super::work::{Running, Tables};
 use super::{Done, TorusService};
 use crate::model::{JobId, TorusJob};
+use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
+use crate::publish::Turnover;
 use crate::publish::job;
 use crate::service::clock::steady;
 use crate::service::handoff::{Outcome, StartId};
 use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
+use crate::service::pass::milliseconds;
 
 impl TorusService {
     /// Has written what is still wanted.
@@ -36,6 +42,9 @@ impl TorusService {
         let (sizes, jobs) = (tables.site.torus.size_text(), self.running.len());
         self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, ..known });
         self.site = Some(tables.site.clone());
+        self.torus = Some(Arc::new(tables.site.torus.clone()));
+        self.took = tables.took;
+        self.engine.clone_from(&tables.plan.tables.get().engine);
         let root = self.jobs_root.clone();
         self.working.spawn_blocking(move || {
             let (written, failed) = tables.publish(&root, &wanted);
@@ -50,14 +59,16 @@ impl TorusService {
         failed: &[(JobId, String)],
     ) {
         let wrote = !written.is_empty();
+        let before = self.running.clone();
+        let (mut jobs_in, mut mended) = (Vec::new(), false);
         for job in written {
             let Some(id) = job.id.clone() else { continue };
             match starts.iter().find(|start| start.job == id) {
                 Some(start) if self.waiting.handoff.is_waiting(start) => {
                     self.waiting.handoff.served(steady(), start, Outcome::InForce);
-                    self.health.published += 1;
+                    jobs_in.push(id.clone());
                 }
-                None if self.running.contains_key(&id) => {}
+                None if self.running.contains_key(&id) => mended = true,
                 // It ended meanwhile.
                 _ => {
                     self.warn_of(job::remove(&self.jobs_root, &id).err());
@@ -68,6 +79,12 @@ impl TorusService {
         }
         for (id, why) in failed {
             starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
+        }
+        if mended || !jobs_in.is_empty() {
+            let reason = if jobs_in.is_empty() { Reason::FabricChanged } else { Reason::JobsChanged };
+            let milliseconds = milliseconds(self.took);
+            self.health.published += 1;
+            self.changed(reason, before, Turnover { jobs_in, jobs_out: Vec::new() }, milliseconds);
         }
         if wrote && failed.is_empty() {
             self.health.succeeded(Utc::now());
@@ -110,10 +127,25 @@ impl TorusService {
 
     /// Forgets running jobs that are over.
     pub(super) fn forget(&mut self, over: impl Fn(&JobId) -> bool) {
+        let before = self.running.clone();
         self.running.retain(|id, _| !over(id));
+        let jobs_out: Vec<JobId> =
+            before.keys().filter(|id| !self.running.contains_key(*id)).cloned().collect();
+        if !jobs_out.is_empty() {
+            let turnover = Turnover { jobs_in: Vec::new(), jobs_out };
+            self.changed(Reason::JobsChanged, before, turnover, 0.0);
+        }
         if let Some(torus) = &mut self.health.torus {
             torus.cut.retain(|id, _| !over(id));
             torus.jobs = self.running.len();
         }
+    }
+
+    /// Notes a change of tables for the history.
+    fn changed(&mut self, reason: Reason, before: Running, turnover: Turnover, milliseconds: f64) {
+        let Some(torus) = self.torus.clone() else { return };
+        let (time, engine, after) = (Utc::now(), self.engine.clone(), self.running.clone());
+        let change = Change { time, reason, engine, torus, before, after, turnover, milliseconds };
+        self.health.epoch = Some(self.chronicle.change(change).get());
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Tables {
     pub max: u32,
     /// The torus has other sizes than before: nothing is left of the jobs that ran.
     pub reshaped: bool,
+    /// Time of engine and judge.
+    pub took: Duration,
 }
 
 impl Work {
@@ -58,7 +60,8 @@ impl Work {
     }
 
     fn compute(&self) -> Result<Option<Tables>, String> {
-        let until = Instant::now() + self.limit;
+        let begun = Instant::now();
+        let until = begun + self.limit;
         let found = torus_toml::load(&self.source).map_err(|e| chain(&e))?;
         let torus = found.torus;
         let is_known = |site: &Site| site.torus.fingerprint() == torus.fingerprint();
@@ -88,7 +91,7 @@ impl Work {
                 Ok(mut plan) => {
                     plan.refused.extend(strange);
                     let max = measure(&site.torus, plan.tables.get(), None).max;
-                    return Ok(Some(Tables { site, plan, max, reshaped }));
+                    return Ok(Some(Tables { site, plan, max, reshaped, took: begun.elapsed() }));
                 }
                 Err(error) => {
                     warn!(engine = name, "{}", chain(&error));
