@@ -1,6 +1,7 @@
 //! `sarouter bench`: OpenSM's engines and ours side by side, on the same fabrics, in one run; what jobs gain
-//! in time.
+//! in time; where the default engine is behind another.
 
+mod adversary;
 mod time;
 
 use std::io::Write;
@@ -35,6 +36,8 @@ enum What {
     Peers(PeersArgs),
     /// How long jobs' exchanges take, beside the best engine that knows no jobs
     Time(time::TimeArgs),
+    /// Where an engine is behind another: fabrics, layers and jobs drawn by lot
+    Adversary(adversary::AdversaryArgs),
 }
 
 /// Arguments of `bench peers`.
@@ -129,6 +132,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let args = match args.what {
         What::Peers(args) => args,
         What::Time(args) => return time::run(&args, context),
+        What::Adversary(args) => return adversary::run(&args, context),
     };
     let count = if args.quick { QUICK } else { FABRICS.len() };
     let default = || FABRICS[..count].iter().map(ToString::to_string).collect();

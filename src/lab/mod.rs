@@ -1,5 +1,6 @@
 //! Studies: what is found out about engines and clusters without serving one.
 
+pub mod adversary;
 pub mod board;
 pub mod generate;
 pub mod peers;

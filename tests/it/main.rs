@@ -1,6 +1,7 @@
 //! Fast tests of the whole crate, one file per subject.
 
 mod adaptive;
+mod adversary;
 mod aggregation;
 mod angara;
 mod angara_files;

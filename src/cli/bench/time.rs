@@ -113,7 +113,7 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
 }
 
 /// OpenSM's own tables, of the engines that route the fabric in time.
-fn opensm(fabric: &Fabric, deadline: u64) -> Result<Vec<(String, Tables)>, Failure> {
+pub(super) fn opensm(fabric: &Fabric, deadline: u64) -> Result<Vec<(String, Tables)>, Failure> {
     super::watch_signals()?;
     let mut found = Vec::new();
     for name in OPENSM {

@@ -2,17 +2,18 @@
 //! simulator, beside one switch that joins all hosts, the best engine that knows no jobs, and minimal
 //! adaptive routing.
 
+mod accepted;
 mod mix;
 mod order;
 mod ranks;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::Serialize;
 
+pub use self::accepted::Accepted;
 pub use self::mix::mix;
 pub use self::order::{Order, order};
 pub use self::summary::{Beside, Engine, Summary};
@@ -23,10 +24,7 @@ use crate::lab::simulate::traffic::jobs::Jobs;
 use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{AnyRouter, Ended, Net, Settings, TableRouter};
 use crate::measure::{Time, effective_loads, slowdowns_of};
-use crate::model::{Demand, Fabric, FabricLanes, Group, LayerBudget, Pattern, Promise, Tables};
-use crate::route::lanes::fabric_lanes;
-use crate::route::{EngineOptions, engine};
-use crate::verify::{Checks, judge_with};
+use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Promise, Tables};
 
 /// Engines that the others are held against: they know no jobs.
 pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];
@@ -146,21 +144,21 @@ impl Board {
     ) -> Result<Vec<Cell>, BoardError> {
         let net = Net::of_fabric(fabric);
         let far = if self.adaptive { Distances::new(&net).ok() } else { None };
-        let lanes = self.lanes(fabric);
-        let accepted = |t: &&(String, Tables)| self.is_accepted(fabric, &t.1);
-        let mut oblivious: Vec<(String, Tables)> = given.iter().filter(accepted).cloned().collect();
+        let accepted = Accepted::new(fabric, self.layers, self.promise);
+        let mut oblivious: Vec<(String, Tables)> =
+            given.iter().filter(|t| accepted.has(fabric, &t.1)).cloned().collect();
         for name in OBLIVIOUS {
             let told = self.engines.iter().any(|e| e == name);
             let label = if told { format!("{name}{WITHOUT_JOBS}") } else { name.to_string() };
             oblivious
-                .extend(self.route(name, fabric, &lanes, &Demand::oblivious()).map(|tables| (label, tables)));
+                .extend(accepted.route(name, fabric, &Demand::oblivious()).map(|tables| (label, tables)));
         }
         let mut cells = Vec::new();
         for seed in &self.seeds {
             let groups = mix(fabric, *seed, &self.sizes);
             let demand = Demand::new(groups.clone(), Vec::new());
             let told = self.engines.iter().filter_map(|name| {
-                self.route(name, fabric, &lanes, &demand).map(|tables| (name.clone(), tables))
+                accepted.route(name, fabric, &demand).map(|tables| (name.clone(), tables))
             });
             let told: Vec<(String, Tables)> = told.collect();
             let tables = |knows_jobs| {
@@ -194,7 +192,7 @@ impl Board {
                 tasks.par_iter().map(|(p, c)| self.cell(scene, *p, c, &groups)).collect();
             cells.extend(found?);
             if self.orders {
-                let of = |p: &Pattern| self.with_pattern(scene, &oblivious, &lanes, &groups, *p);
+                let of = |p: &Pattern| self.with_pattern(scene, &oblivious, &accepted, &groups, *p);
                 let found: Result<Vec<Vec<Cell>>, BoardError> = self.patterns.par_iter().map(of).collect();
                 cells.extend(found?.into_iter().flatten());
             }
@@ -229,33 +227,6 @@ impl Board {
         })
     }
 
-    /// The lanes of a fabric, if the promise asks for some.
-    fn lanes(&self, fabric: &Fabric) -> Option<Arc<FabricLanes>> {
-        let found = (!self.promise.is_told_only()).then(|| fabric_lanes(fabric, self.layers))?;
-        found.needs_map().then(|| Arc::new(found.lanes))
-    }
-
-    fn is_accepted(&self, fabric: &Fabric, tables: &Tables) -> bool {
-        let checks = Checks { promise: self.promise, hosts_only: false };
-        judge_with(fabric, tables, self.layers, checks).accepted
-    }
-
-    /// An engine's tables, if it has some that the checker accepts for the promise.
-    fn route(
-        &self,
-        name: &str,
-        fabric: &Fabric,
-        lanes: &Option<Arc<FabricLanes>>,
-        demand: &Demand,
-    ) -> Option<Tables> {
-        let options = EngineOptions { lanes: lanes.clone(), ..EngineOptions::default() };
-        let engine = engine(name, &options).ok()?;
-        let one = (!self.promise.is_told_only()).then(|| LayerBudget::new(1).ok()).flatten();
-        let budgets = std::iter::once(self.layers).chain(one);
-        let mut tables = budgets.filter_map(|budget| engine.route(fabric, demand, budget).ok());
-        tables.find(|tables| self.is_accepted(fabric, tables))
-    }
-
     /// By pattern, the geometric mean over jobs on one switch that joins all hosts: each job is alone there.
     fn alone(&self, groups: &[Group]) -> Result<BTreeMap<Pattern, f64>, BoardError> {
         let mut of_size = BTreeMap::new();
@@ -267,7 +238,8 @@ impl Board {
             let fabric = generate(&name)?;
             let (net, hosts) = (Net::of_fabric(&fabric), fabric.host_ids().collect::<Vec<_>>());
             // Its lanes keep waiting packets apart, as elsewhere.
-            let tables = self.route("balanced", &fabric, &None, &Demand::oblivious());
+            let told = Accepted::new(&fabric, self.layers, Promise::TOLD);
+            let tables = told.route("balanced", &fabric, &Demand::oblivious());
             let groups = [Group::new(hosts)];
             let mut times = BTreeMap::new();
             for pattern in &self.patterns {

@@ -1,10 +1,8 @@
 //! Jobs that say their pattern: what routes for it, orders of ranks, and both together are worth.
 
-use std::sync::Arc;
-
-use super::{Board, BoardError, Cell, Contender, Scene, WITH_PATTERN, Way};
+use super::{Accepted, Board, BoardError, Cell, Contender, Scene, WITH_PATTERN, Way};
 use crate::measure::{Time, effective_loads, slowdowns_of};
-use crate::model::{FabricLanes, Group, Mix, Pattern, Tables};
+use crate::model::{Group, Mix, Pattern, Tables};
 use crate::placement::order::{Movable, WORK, order_all, together};
 
 impl Board {
@@ -14,7 +12,7 @@ impl Board {
         &self,
         scene: Scene<'_>,
         oblivious: &[(String, Tables)],
-        lanes: &Option<Arc<FabricLanes>>,
+        accepted: &Accepted,
         groups: &[Group],
         pattern: Pattern,
     ) -> Result<Vec<Cell>, BoardError> {
@@ -36,7 +34,7 @@ impl Board {
         cells.push(cell(order, usual, &ordered)?);
         let mut first = None;
         let found = together(fabric, &groups, &movable, WORK, usual, |demand| {
-            let tables = self.route(self.engines.first().ok_or(())?, fabric, lanes, demand).ok_or(())?;
+            let tables = accepted.route(self.engines.first().ok_or(())?, fabric, demand).ok_or(())?;
             first.get_or_insert_with(|| tables.clone());
             Ok::<_, ()>(tables)
         });

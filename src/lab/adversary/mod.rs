@@ -1,0 +1,252 @@
+//! A search for cases in which an engine is behind another one: fabrics, layers and jobs drawn by lot, all
+//! engines on each.
+
+mod draw;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::lab::board::{Accepted, mix};
+use crate::lab::generate::{SpecError, generate};
+use crate::measure;
+use crate::model::rng::Rng;
+use crate::model::{Demand, Fabric, Group, LayerBudget, Promise, Tables, TerminalId};
+use crate::route;
+
+/// Sizes of jobs, of which those that are at most half of the hosts are drawn.
+const SIZES: [usize; 6] = [4, 8, 16, 32, 64, 128];
+/// Behind by more than this is a fault.
+pub const MUCH: f64 = 1.02;
+/// Behind by less than this is level: figures with decimals may differ in their last digits.
+const LEVEL: f64 = 1.0 + 1e-9;
+
+/// What all engines are asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Case {
+    /// The fabric.
+    pub fabric: String,
+    /// Layers that engines may use.
+    pub layers: LayerBudget,
+    /// Seed of the jobs; `None`: no jobs are known.
+    pub mix: Option<u64>,
+}
+
+/// The engine in question beside the best other one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What was asked.
+    #[serde(flatten)]
+    pub case: Case,
+    /// With jobs predicted slow-down, see [`measure::Time::slowdown_mean`]; without, most routes between hosts on
+    /// a channel. `None` if there were no accepted tables.
+    pub figure: Option<f64>,
+    /// Without jobs, what no tables are below.
+    pub bound: Option<u64>,
+    /// The best of the others; `None` if they all refuse.
+    pub best: Option<String>,
+    /// Its figure.
+    pub best_figure: Option<f64>,
+    /// `figure` over `best_figure`; 1 if there is nothing to beat.
+    pub ratio: Option<f64>,
+}
+
+impl Row {
+    /// Behind by more than 2 %, or without tables where others have some.
+    pub fn is_far_behind(&self) -> bool {
+        self.best_figure.is_some() && self.ratio.is_none_or(|ratio| ratio > MUCH)
+    }
+
+    /// Behind at all.
+    pub fn is_behind(&self) -> bool {
+        self.best_figure.is_some() && self.ratio.is_none_or(|ratio| ratio > LEVEL)
+    }
+}
+
+/// Who is compared.
+#[derive(Debug, Clone)]
+pub struct Contest {
+    /// The engine in question.
+    pub engine: String,
+    /// What tables must be proved for.
+    pub promise: Promise,
+}
+
+/// Draws cases: fabrics of at most so many hosts, budgets in turn, every second case with jobs. The same for a
+/// seed, and the first of more are those of fewer.
+pub fn cases(seed: u64, layers: &[LayerBudget], most_hosts: usize) -> impl Iterator<Item = Case> {
+    let mut rng = Rng::new(seed);
+    let layers = layers.to_vec();
+    let mut number = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let fabric = draw::spec(&mut rng, most_hosts)?;
+            // Damage may be more than the fabric has, and all hosts may be on one switch that is left.
+            if !generate(&fabric).is_ok_and(|fabric| fabric.host_ids().count() > 5) {
+                continue;
+            }
+            let turn = number / 2;
+            let with_jobs = number % 2 == 1;
+            number += 1;
+            let mix = with_jobs.then(|| 1 + rng.below(999) as u64);
+            return Some(Case { fabric, layers: *layers.get(turn % layers.len().max(1))?, mix });
+        }
+    })
+}
+
+/// The jobs of a case: a mix on 95 % of the hosts, of sizes up to half of them. Those on one switch are left out, as
+/// everywhere.
+pub fn jobs(fabric: &Fabric, seed: u64) -> Vec<Group> {
+    let half = fabric.host_ids().count() / 2;
+    let sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size <= half).collect();
+    let mut groups = mix(fabric, seed, if sizes.is_empty() { &[2] } else { &sizes });
+    let home = |t: &TerminalId| fabric.terminal(*t).switch;
+    groups.retain(|g| g.terminals.iter().any(|t| home(t) != home(&g.terminals[0])));
+    groups
+}
+
+/// Most routes between hosts on a channel, or with jobs the predicted slow-down.
+fn figure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> f64 {
+    match demand.is_oblivious() {
+        true => measure::channel_loads(fabric, tables).into_iter().max().unwrap_or(0) as f64,
+        false => measure::time(fabric, tables, demand).slowdown_mean,
+    }
+}
+
+impl Contest {
+    /// The engine beside all others that are accepted, and `given` tables of others; with jobs beside its own
+    /// tables for none too.
+    ///
+    /// # Errors
+    /// If the fabric is none.
+    pub fn row(&self, case: &Case, given: &[(String, Tables)]) -> Result<Row, SpecError> {
+        let fabric = generate(&case.fabric)?;
+        let accepted = Accepted::new(&fabric, case.layers, self.promise);
+        let groups = case.mix.map(|seed| jobs(&fabric, seed)).unwrap_or_default();
+        let demand = Demand::new(groups, Vec::new());
+        let nobody = Demand::oblivious();
+        // Without jobs these two are one.
+        let is_same = |a: &str, b: &str| {
+            a == b || demand.is_oblivious() && [a, b].iter().all(|e| e.starts_with("balanced"))
+        };
+        let others = route::names().into_iter().filter(|name| !is_same(name, &self.engine));
+        let mut asked: Vec<(String, &str, &Demand)> =
+            others.map(|name| (name.to_string(), name, &demand)).collect();
+        if !demand.is_oblivious() {
+            asked.push((format!("{} without jobs", self.engine), &self.engine, &nobody));
+        }
+        let found = asked.into_par_iter().filter_map(|(label, name, told)| {
+            let tables = accepted.route(name, &fabric, told)?;
+            Some((figure(&fabric, &tables, &demand), label))
+        });
+        let mut found: Vec<(f64, String)> = found.collect();
+        let given = given.iter().filter(|(_, tables)| accepted.has(&fabric, tables));
+        found.extend(given.map(|(label, tables)| (figure(&fabric, tables, &demand), label.clone())));
+        let best = found.into_iter().reduce(|best, next| if next.0 < best.0 { next } else { best });
+        let own = accepted.route(&self.engine, &fabric, &demand);
+        let figure = own.as_ref().map(|tables| figure(&fabric, tables, &demand));
+        let bound = own.filter(|_| demand.is_oblivious());
+        let bound = bound.map(|tables| measure::measure(&fabric, &tables, &demand).load.lower_bound);
+        let ratio = figure.map(|own| match &best {
+            Some((best, _)) if own > *best => own / best,
+            Some((best, _)) if *best > 0.0 => own / best,
+            _ => 1.0,
+        });
+        let (best_figure, best) = best.unzip();
+        Ok(Row { case: case.clone(), figure, bound, best, best_figure, ratio })
+    }
+}
+
+/// How often an engine is behind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Cases looked at.
+    pub specs: usize,
+    /// Behind by more than 2 %.
+    pub far_behind: usize,
+    /// Behind by at most that.
+    pub behind: usize,
+    /// Geometric mean of figure over best other figure, without jobs and with.
+    pub mean_ratio: [f64; 2],
+    /// Without jobs, geometric mean of figure over bound.
+    pub mean_to_bound: f64,
+    /// Rows that are behind, the worst first.
+    pub worst: Vec<Row>,
+    /// All rows, in the order of the draw.
+    pub rows: Vec<Row>,
+}
+
+impl Summary {
+    /// Of all rows.
+    pub fn new(rows: Vec<Row>) -> Self {
+        let far_behind = rows.iter().filter(|row| row.is_far_behind()).count();
+        let mut worst: Vec<Row> = rows.iter().filter(|row| row.is_behind()).cloned().collect();
+        let key = |row: &Row| row.ratio.unwrap_or(f64::INFINITY);
+        worst.sort_by(|a, b| key(b).total_cmp(&key(a)));
+        let with = |jobs: bool| {
+            let rows = rows.iter().filter(move |row| row.case.mix.is_some() == jobs);
+            geometric(rows.filter_map(|row| row.ratio))
+        };
+        let to_bound = |row: &Row| Some(row.figure? / row.bound.filter(|b| *b > 0)? as f64);
+        Self {
+            specs: rows.len(),
+            far_behind,
+            behind: worst.len() - far_behind,
+            mean_ratio: [with(false), with(true)],
+            mean_to_bound: geometric(rows.iter().filter_map(to_bound)),
+            worst,
+            rows,
+        }
+    }
+}
+
+/// The geometric mean of what is above 0; 1 of nothing.
+fn geometric(values: impl Iterator<Item = f64>) -> f64 {
+    let logs: Vec<f64> = values.filter(|v| *v > 0.0 && v.is_finite()).map(f64::ln).collect();
+    (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(figure: Option<f64>, best: Option<f64>) -> Row {
+        let case = Case { fabric: "kary:2,2".to_string(), layers: LayerBudget::new(1).unwrap(), mix: None };
+        let ratio = figure.map(|f| best.map_or(1.0, |b| f / b));
+        Row { case, figure, bound: Some(50), best: best.map(|_| "nue".to_string()), best_figure: best, ratio }
+    }
+
+    #[test]
+    fn what_is_behind_is_counted_and_the_worst_comes_first() {
+        let rows = [(Some(100.0), Some(99.0)), (Some(100.0), Some(100.0)), (Some(100.0), Some(50.0))];
+        let refused = [(None, Some(10.0)), (None, None), (Some(100.0), None)];
+        let rows = rows.into_iter().chain(refused).map(|(own, best)| row(own, best)).collect();
+        let summary = Summary::new(rows);
+        assert_eq!((summary.specs, summary.far_behind, summary.behind), (6, 2, 1));
+        let figures: Vec<_> = summary.worst.iter().map(|r| (r.figure, r.best_figure)).collect();
+        assert_eq!(figures, [(None, Some(10.0)), (Some(100.0), Some(50.0)), (Some(100.0), Some(99.0))]);
+        assert!((summary.mean_to_bound - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_worse_engine_is_named_with_the_better_one() {
+        let case =
+            Case { fabric: "torus:4x4,hosts=2".to_string(), layers: LayerBudget::new(8).unwrap(), mix: None };
+        let contest = |engine: &str| Contest { engine: engine.to_string(), promise: Promise::TOLD };
+        let worse = contest("updown").row(&case, &[]).unwrap();
+        assert!(worse.is_far_behind(), "{worse:?}");
+        assert_ne!(worse.best.as_deref(), Some("updown"));
+        let case = Case { mix: Some(3), ..case };
+        assert!(contest("updown").row(&case, &[]).unwrap().is_far_behind());
+        assert!(!contest("balanced").row(&case, &[]).unwrap().is_far_behind());
+    }
+
+    #[test]
+    fn the_first_cases_of_more_are_those_of_fewer() {
+        let budgets = [1, 8].map(|l| LayerBudget::new(l).unwrap());
+        let draw = |n: usize| cases(5, &budgets, 60).take(n).collect::<Vec<Case>>();
+        let all = draw(12);
+        assert_eq!(all[..5], draw(5));
+        assert_eq!(all.iter().filter(|c| c.mix.is_some()).count(), 6);
+        assert_eq!(all.iter().map(|c| c.layers.get()).collect::<Vec<_>>(), [1, 1, 8, 8].repeat(3));
+    }
+}
