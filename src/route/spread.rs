@@ -7,7 +7,7 @@
 
 use super::graph::{Graph, hosts_per_switch, is_indirect};
 use crate::model::rng::Rng;
-use crate::model::{DestId, Fabric, PortNum, Tables};
+use crate::model::{DestId, Fabric, LayerBudget, PortNum, Tables};
 
 /// Decides between layers that are equally good for a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +93,18 @@ pub fn split(fabric: &Fabric, graph: &Graph, layers: &mut [u8], used: usize, bud
             *layer = parts[turn.of(source, home, port, parts.len())];
         }
     }
+}
+
+/// Tables that use fewer layers than are allowed, split over all of them. O(entries).
+pub fn spread_over(fabric: &Fabric, graph: &Graph, tables: Tables, budget: LayerBudget) -> Tables {
+    let (used, switches) = (usize::from(tables.layers_used()), fabric.switches().len());
+    tables.edited(|_, layers| {
+        split(fabric, graph, layers, used, usize::from(budget.get()));
+        for d in fabric.dest_ids() {
+            let own = &mut layers[d.index() * switches + fabric.home(d).index()];
+            *own = if *own == Tables::NO_LAYER { Tables::NO_LAYER } else { 0 };
+        }
+    })
 }
 
 /// The layers, below `budget`, that the routes of each layer may be split over, itself first: each

@@ -27,8 +27,8 @@
 //! Inside the closure of a fabric's lanes, tables begin as those that are good for counts there, and next hops
 //! are exchanged for time (`inside`).
 //!
-//! On meshes and tori, and with few layers, another engine's tables are taken if they are better
-//! (`portfolio`).
+//! On small fabrics, on meshes and tori, and with few layers, another engine's tables are taken if they are
+//! better (`portfolio`).
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
@@ -109,17 +109,17 @@ impl Engine for Balanced {
         let net = Net::new(fabric);
         if self.aim == Aim::Time && !demand.is_oblivious() {
             if let Some(tables) = self.route_tree(fabric, &net, demand, budget) {
-                return tables;
+                return self.or_better(fabric, &net, demand, budget, tables?);
             }
         }
         let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
         let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
         // Few hosts, as in a job, would have few ways that start with full channels.
         let first = if demand.is_oblivious() { layers.hot_first(&net) } else { None };
-        let Some(first) = first else { return self.or_better(fabric, demand, budget, tables) };
+        let Some(first) = first else { return self.or_better(fabric, &net, demand, budget, tables) };
         let (fullest_first, tables_first) = self.route_over(fabric, &net, &first, demand)?;
         let tables = if fullest_first <= fullest { tables_first } else { tables };
-        self.or_better(fabric, demand, budget, tables)
+        self.or_better(fabric, &net, demand, budget, tables)
     }
 }
 
