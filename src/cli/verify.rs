@@ -1,8 +1,11 @@
 //! `sarouter verify`: a verdict on any tables.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::common::write_file_with;
 use super::input;
 use super::route_angara::{self, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
@@ -10,7 +13,8 @@ use crate::model::{Fabric, LayerBudget, Promise, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::publish::EpochNumber;
-use crate::verify::{Beside, Checks, Verdict, judge_jobs};
+use crate::publish::dump::{read_certificate, write_certificate};
+use crate::verify::{Beside, Certificate, Checks, Verdict, certify, judge_certified, judge_jobs};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -19,6 +23,9 @@ use crate::verify::{Beside, Checks, Verdict, judge_jobs};
 
   sarouter verify --fabric site.ibnetdiscover --tables /var/lib/sarouter/epochs/000124 \\
       --promise any,mixed:123
+
+  sarouter verify --fabric site.ibnetdiscover --tables t --write-certificate t/certificate.txt
+  sarouter verify --fabric site.ibnetdiscover --tables t --certificate t/certificate.txt
 
 The exit status is 1 when the tables are rejected; the findings say why.")]
 pub struct Args {
@@ -40,6 +47,12 @@ pub struct Args {
     /// --tables STATE/epochs/N, or a folder [default: any with a lane map, else told]
     #[arg(long, value_name = "PROMISE", value_delimiter = ',')]
     promise: Vec<Asked>,
+    /// Instead of searching for cycles, hold each route against the order in this file, in time linear in the tables
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["layer_per_job", "write_certificate"])]
+    certificate: Option<PathBuf>,
+    /// Where to write such an order if the tables are accepted
+    #[arg(long, value_name = "FILE")]
+    write_certificate: Option<PathBuf>,
     /// Connection managers answer on the layer on which they were called: the same as --promise reply
     #[arg(long)]
     reverse_on_same_layer: bool,
@@ -133,12 +146,33 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         }
         _ => Vec::new(),
     };
-    let verdict = judge_jobs(&fabric, &tables, args.layers, checks, beside, &groups);
+    let verdict = match &args.certificate {
+        Some(_) if promise.mixed => {
+            return Err(
+                "--certificate is held against one epoch's tables: it cannot be judged for mixed".into()
+            );
+        }
+        Some(path) => {
+            let certificate = read(&fabric, path)?;
+            judge_certified(&fabric, &tables, args.layers, checks, &since, &certificate)
+        }
+        None => judge_jobs(&fabric, &tables, args.layers, checks, beside, &groups),
+    };
+    if let (Some(path), true) = (&args.write_certificate, verdict.accepted) {
+        let certificate = certify(&fabric, &tables, args.layers, checks, beside);
+        let certificate = certificate.ok_or("accepted tables have an order")?;
+        write_file_with(path, |to| write_certificate(&fabric, &certificate, to))?;
+    }
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),
         Format::Text => print_text(&verdict, &tables),
     }
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}
+
+fn read(fabric: &Fabric, path: &Path) -> Result<Certificate, Failure> {
+    let file = File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(read_certificate(fabric, path, BufReader::new(file))?)
 }
 
 fn print_text(verdict: &Verdict, tables: &Tables) {

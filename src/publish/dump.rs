@@ -5,10 +5,12 @@
 //! `ibroute` of infiniband-diags print. `layers.txt` has one line per source switch:
 //! its GUID and one character per LID from 0, the layer in base 36 or `-`. `lanes.txt`, where a lane
 //! map is used, has one line per switch, in port and out port: the VLs of SL 0 to 15 in base 36.
+//! `certificate.txt` has one line per buffer in the order that all routes climb.
 //!
 //! Printing and then reading gives the same tables. A file cut short is refused: every switch must
 //! be there, with the line that closes its block.
 
+mod certificate;
 mod lanes;
 mod read;
 mod write;
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Fabric, Guid, LaneMap, Tables, TablesError};
 
+pub use certificate::{read_certificate, write_certificate};
 pub use lanes::{read_lanes, write_lanes};
 pub use read::{read_layers, read_lft};
 pub use write::{write_layers, write_lft};

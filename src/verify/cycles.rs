@@ -149,8 +149,34 @@ impl Graph<'_> {
         cycles
     }
 
+    /// All buffers of which any depends on another, each before those that its packets may wait for; `None` if
+    /// there is a cycle. Depth first. O(VLs × turns).
+    pub(super) fn order(&self) -> Option<Vec<Buffer>> {
+        let used = self.dependencies.vls();
+        let mut seen = vec![Seen::No; usize::from(u16::BITS as u8) * self.channels()];
+        let mut last_first = Vec::new();
+        for vl in (0..u16::BITS as u8).filter(|vl| used >> vl & 1 == 1) {
+            for c in 0..self.channels() {
+                let root = Buffer { channel: ChannelId::at(c), vl };
+                if self.after(root).next().is_none() {
+                    continue;
+                }
+                if self.search(root, &mut seen, |done| last_first.push(self.buffer(done))).is_some() {
+                    return None;
+                }
+            }
+        }
+        last_first.reverse();
+        Some(last_first)
+    }
+
     /// A buffer on a cycle that can be reached from `root` by ones not yet seen.
     fn cyclic(&self, root: Buffer, seen: &mut [Seen]) -> Option<Buffer> {
+        self.search(root, seen, |_| ())
+    }
+
+    /// The same; `done` gets all others, each after those that it depends on.
+    fn search(&self, root: Buffer, seen: &mut [Seen], mut done: impl FnMut(usize)) -> Option<Buffer> {
         let number = self.number(root);
         if seen[number] != Seen::No {
             return None;
@@ -161,6 +187,7 @@ impl Graph<'_> {
             match successors.next() {
                 None => {
                     seen[*at] = Seen::Done;
+                    done(*at);
                     stack.pop();
                 }
                 Some(next) if seen[next] == Seen::Open => return Some(self.buffer(next)),

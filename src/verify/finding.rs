@@ -157,6 +157,15 @@ pub enum Finding {
         /// The channels in order; a route goes from each to the next and from the last to the first.
         channels: Vec<CycleStep>,
     },
+    /// A certificate does not put the buffer that a packet waits for behind the one that it holds.
+    NotCertified {
+        /// What it holds: `description[port] -> description[port] VL n`.
+        buffer: String,
+        /// What it waits for; `None` if it never arrives.
+        next: Option<String>,
+        /// To whom it goes.
+        destination: DestinationName,
+    },
 }
 
 impl Finding {
@@ -175,6 +184,7 @@ impl Finding {
             Self::LaneOverBudget { .. } => Kind::LaneOverBudget,
             Self::JobOnSeveralLayers { .. } => Kind::JobOnSeveralLayers,
             Self::Cycle { .. } => Kind::Cycle,
+            Self::NotCertified { .. } => Kind::NotCertified,
         }
     }
 }
@@ -237,6 +247,15 @@ impl fmt::Display for Finding {
                     "several layers: the {hosts} hosts of a job, {first} to {last}, use layers {layers:?}"
                 )
             }
+            Self::NotCertified { buffer, next: Some(next), destination } => {
+                write!(
+                    f,
+                    "not certified: the route to {destination} goes from {buffer} to {next}, which is not later"
+                )
+            }
+            Self::NotCertified { buffer, next: None, destination } => {
+                write!(f, "not certified: the route to {destination} by {buffer} ends nowhere")
+            }
             Self::Cycle { layer, channels } => {
                 let is_layer = channels.iter().all(|step| step.vl == *layer && step.sl == *layer);
                 match is_layer {
@@ -270,13 +289,14 @@ pub(super) enum Kind {
     LaneOverBudget,
     JobOnSeveralLayers,
     Cycle,
+    NotCertified,
 }
 
 /// Findings, the first [`Findings::PER_KIND`] of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     kept: Vec<Finding>,
-    counts: [u64; Kind::Cycle as usize + 1],
+    counts: [u64; Kind::NotCertified as usize + 1],
 }
 
 impl Findings {

@@ -2,6 +2,7 @@
 //! not know which engine ran.
 
 pub mod angara;
+mod certificate;
 mod cycles;
 mod finding;
 mod flight;
@@ -15,6 +16,7 @@ pub(crate) mod trees;
 use rayon::prelude::*;
 use serde::Serialize;
 
+pub use self::certificate::{Certificate, certify, judge_certified};
 use self::cycles::{Buffer, Dependencies, Graph, Turns};
 pub use self::finding::{CycleStep, DestinationName, Finding, SwitchName};
 use self::finding::{Findings, Kind, switch_name};

@@ -10,6 +10,7 @@ mod architecture;
 mod balanced;
 mod caminos;
 mod cases;
+mod certificate;
 mod changes;
 mod cli_fabric;
 mod commands;
