@@ -18,7 +18,7 @@ use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
 use crate::service::pass::decide;
 use crate::service::placing::{Outlook, outlook};
-use crate::service::torus::{self, TorusDryRun};
+use crate::service::torus::{self, Gets, TorusDryRun, TorusPerJob};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -115,7 +115,7 @@ impl Args {
         };
         let mut settings = settings.clone();
         settings.state.directory = self.state.store(context)?.path().to_path_buf();
-        let dry = torus::dry_run(&settings, &jobs, settings.handoff.deadline)?;
+        let dry = torus::dry_run(&torus::Terms::of(&settings)?, &jobs)?;
         match context.format {
             Format::Text => print(&torus_text(&dry))?,
             Format::Json => print(&serde_json::to_string_pretty(&dry)?)?,
@@ -152,6 +152,17 @@ fn torus_text(dry: &TorusDryRun) -> String {
         line("cut", format!("job {job}: {routes} routes lead over what has failed: {then}"));
     }
     line("largest load", format!("{} -> {}", dry.load_before, dry.load_after));
+    if !dry.per_job.is_empty() {
+        out.push_str("\n\njob         nodes   routes on its fullest channel   channels");
+    }
+    for TorusPerJob { job, nodes, before, after } in &dry.per_job {
+        let pair = |pick: &dyn Fn(&Gets) -> u64| {
+            let before = before.as_ref().map_or("-".to_string(), |b| pick(b).to_string());
+            format!("{before} -> {}", pick(after))
+        };
+        let (max, links) = (pair(&|gets| gets.own.max), pair(&|gets| gets.own.links));
+        let _ = write!(out, "\n{:10}{nodes:>7}   {max:>29}   {links}", job.as_str());
+    }
     out
 }
 

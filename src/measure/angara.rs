@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::JobFigures;
 use crate::model::{Direction, NodeId, Routes, Torus, TorusDemand, TorusTables};
 use crate::route::angara::augment::Turns;
 use crate::route::angara::choice::{Choice, Flexible};
@@ -63,6 +64,21 @@ pub fn channel_loads<'a>(torus: &Torus, tables: impl IntoIterator<Item = &'a Rou
         torus.walk(source, steps).for_each(|(at, direction)| load[torus.channel(at, direction)] += 1);
     }
     load
+}
+
+/// What each job's routes are like beside all the others': its own on the channel that carries most of them,
+/// the channels it uses, and all jobs' routes on the busiest of those. O(routes × hops).
+pub fn per_job<'a>(torus: &Torus, tables: impl IntoIterator<Item = &'a Routes>) -> Vec<(JobFigures, u64)> {
+    let tables: Vec<&Routes> = tables.into_iter().collect();
+    let all = channel_loads(torus, tables.iter().copied());
+    let of_one = |routes: &&Routes| {
+        let own = channel_loads(torus, [*routes]);
+        let used = || own.iter().zip(&all).filter(|(own, _)| **own > 0);
+        let max = used().map(|(own, _)| u64::from(*own)).max().unwrap_or(0);
+        let busiest = used().map(|(_, all)| u64::from(*all)).max().unwrap_or(0);
+        (JobFigures { max, links: used().count() as u64 }, busiest)
+    };
+    tables.iter().map(of_one).collect()
 }
 
 /// Share of the channels that work, used by jobs or not, over which no route leads; 0..=1.

@@ -1,6 +1,6 @@
 //! Where the switches of a fabric stand in a picture.
 
-use crate::model::{Fabric, Shape, SwitchId};
+use crate::model::{Direction, Fabric, NodeId, Shape, SwitchId, Torus};
 
 /// What the places follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -33,7 +33,8 @@ pub fn layout(fabric: &Fabric) -> Layout {
     let cables = fabric.channels().len() / 2;
     if let Shape::Grid { sizes, wrap, coords } = fabric.shape() {
         if !sizes.is_empty() {
-            return grid(fabric, sizes, wrap, coords);
+            let cables = fabric.channels().iter().step_by(2).map(|c| [c.from.index(), c.to.index()]);
+            return grid(cables, sizes, wrap, coords);
         }
     }
     let rows = rows(fabric);
@@ -42,6 +43,22 @@ pub fn layout(fabric: &Fabric) -> Layout {
         n => (Kind::Levels, 5.0 / n as f64, levels(fabric, &rows)),
     };
     Layout { kind, aspect, places, wraps: vec![false; cables] }
+}
+
+/// A direct torus: nodes in the place of switches. The links that work, each from the node it leaves in a
+/// positive direction, and their places. O(nodes).
+pub fn torus(torus: &Torus) -> (Vec<(NodeId, Direction)>, Layout) {
+    let dims = torus.dims();
+    let positive = |node| (0..dims).map(move |dim| (node, Direction::positive(dim)));
+    let links: Vec<(NodeId, Direction)> =
+        torus.nodes().flat_map(positive).filter(|(n, d)| torus.neighbour(*n, *d).is_some()).collect();
+    let sizes: Vec<u16> = torus.sizes().iter().map(|size| u16::from(*size)).collect();
+    let wrap: Vec<bool> = (0..dims).map(|dim| torus.is_ring(dim)).collect();
+    let coords: Vec<u16> =
+        torus.nodes().flat_map(|n| torus.coords(n).as_slice().to_vec()).map(u16::from).collect();
+    let ends = links.iter().filter_map(|(n, d)| Some([n.index(), torus.neighbour(*n, *d)?.index()]));
+    let layout = grid(ends, &sizes, &wrap, &coords);
+    (links, layout)
 }
 
 /// Switches by distance from the nearest leaf (a switch with hosts), farthest row first. Switches
@@ -78,7 +95,7 @@ fn levels(fabric: &Fabric, rows: &[Vec<SwitchId>]) -> Vec<[f64; 2]> {
 
 /// The first two dimensions are columns and rows; each further one is a short diagonal inside the
 /// cell, so that its cables do not cross those of other cells.
-fn grid(fabric: &Fabric, sizes: &[u16], wrap: &[bool], coords: &[u16]) -> Layout {
+fn grid(cables: impl Iterator<Item = [usize; 2]>, sizes: &[u16], wrap: &[bool], coords: &[u16]) -> Layout {
     let size = |d: usize| f64::from(sizes.get(d).copied().unwrap_or(1));
     let (columns, rows) = (size(0), size(1));
     let place = |at: &[u16]| {
@@ -94,17 +111,17 @@ fn grid(fabric: &Fabric, sizes: &[u16], wrap: &[bool], coords: &[u16]) -> Layout
         let at = |d: usize| at.get(d).copied().map_or(0.0, f64::from);
         [(at(0) + cell[0]) / columns, (at(1) + cell[1]) / rows]
     };
-    let closes = |cable: &[crate::model::Channel]| {
+    let closes = |[from, to]: [usize; 2]| {
         let n = sizes.len();
-        let at = |s: SwitchId| &coords[s.index() * n..(s.index() + 1) * n];
-        let pairs = at(cable[0].from).iter().zip(at(cable[0].to)).enumerate();
+        let at = |s: usize| &coords[s * n..(s + 1) * n];
+        let pairs = at(from).iter().zip(at(to)).enumerate();
         pairs.into_iter().any(|(d, (a, b))| wrap[d] && a.abs_diff(*b) > 1)
     };
     Layout {
         kind: Kind::Grid,
         aspect: (columns / rows).clamp(0.5, 2.5),
         places: coords.chunks_exact(sizes.len()).map(place).collect(),
-        wraps: fabric.channels().chunks_exact(2).map(closes).collect(),
+        wraps: cables.map(closes).collect(),
     }
 }
 

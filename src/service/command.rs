@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::handoff::{Announcement, Outcome};
 use super::health::Health;
+use super::torus::Direct;
 use crate::model::JobId;
 use crate::pass::step::View;
 
@@ -28,11 +29,20 @@ pub enum Command {
     /// Look at Slurm and the fabric at once. The answer comes before the look.
     Look(Reply<()>),
     /// What was seen in the newest good look; `None` before the first.
-    View(Reply<Option<Arc<View>>>),
+    Seen(Reply<Option<Seen>>),
     /// A job is about to start. The answer comes when it may.
     Start(Announcement, Reply<Outcome>),
     /// A job is over.
     End(JobId, Reply<()>),
+}
+
+/// What is served, by the kind of network. Cheap to clone.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    /// Switches: the newest good look.
+    Switched(Arc<View>),
+    /// A direct torus: as it is now.
+    Direct(Arc<Direct>),
 }
 
 /// Why there is no answer.

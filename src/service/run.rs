@@ -8,7 +8,6 @@ mod outcome;
 pub(in crate::service) mod reload;
 pub(in crate::service) mod waiting;
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -25,7 +24,8 @@ use super::api::listen::{ListenError, allow_many_files};
 use super::api::servers::Servers;
 use super::clock::steady;
 use super::command::{Command, Commands, Handle};
-use super::health::{Acknowledged, Failure, Health, Kind};
+use super::health::teller::Teller;
+use super::health::{Acknowledged, Failure, Health};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed};
 use super::placing::Placing;
@@ -164,8 +164,7 @@ struct Service {
     /// What jobs are told of the epoch in force.
     in_force: Option<Arc<InForce>>,
     files: JobFiles,
-    /// Troubles that the log has.
-    told: BTreeMap<Kind, String>,
+    teller: Teller,
 }
 
 /// What the loop woke up for.
@@ -243,7 +242,7 @@ impl Service {
             acknowledging: None,
             sight: None,
             published: None,
-            told: BTreeMap::new(),
+            teller: Teller::default(),
             settings,
         })
     }

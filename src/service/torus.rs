@@ -7,10 +7,11 @@
 
 mod dry_run;
 mod history;
+mod look;
 mod outcome;
+mod seen;
 mod work;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +20,16 @@ use chrono::{DateTime, Utc};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-pub use self::dry_run::{TorusDryRun, dry_run};
+pub use self::dry_run::{Gets, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
 use self::history::Chronicle;
+pub use self::seen::{Direct, Newest};
 use self::work::{Computed, Running, Work, found};
 use super::api::servers::Servers;
 use super::chain;
-use super::clock::{by_the_wall, steadily, steady};
-use super::command::{Command, Commands, Handle};
+use super::clock::steady;
+use super::command::{Command, Commands, Handle, Seen};
 use super::handoff::{Outcome, Released, StartId};
+use super::health::teller::Teller;
 use super::health::{Failure, Health, Stage};
 use super::look::job_source;
 use super::placing::Placing;
@@ -35,12 +38,12 @@ use super::run::waiting::{Waiting, answer, look_at_hold};
 use super::run::{Listener, Note, ServeError, Signals, delta};
 use super::systemd::Systemd;
 use crate::config::{self, FabricSource, Settings};
-use crate::model::{JobId, JobMap, NodeName, Torus, TorusJob};
+use crate::model::{JobId, JobMap, Torus, TorusJob};
 use crate::observe::slurm::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
 use crate::publish::job::{self, JOBS_DIRECTORY, JobEnvironment};
-use crate::publish::{EpochNumber, EpochStore, Serving};
+use crate::publish::{EpochStore, Serving};
 use crate::route::angara::{TorusRouteError, named};
 
 /// The description of the torus, if the settings name one and no switched fabric.
@@ -78,6 +81,8 @@ pub(super) struct TorusService {
     commands: Commands,
     servers: Servers,
     placing: Placing,
+    systemd: Systemd,
+    teller: Teller,
     /// `None` for one pass.
     config: Option<ConfigFile>,
     waiting: Waiting,
@@ -95,6 +100,10 @@ pub(super) struct TorusService {
     /// Time that they took.
     took: Duration,
     chronicle: Chronicle,
+    /// The newest change of tables.
+    newest: Option<Newest>,
+    /// Those of the newest good look.
+    jobs: Option<JobMap>,
     /// The torus is to be looked at.
     look: bool,
     /// Not here while it asks.
@@ -134,15 +143,16 @@ impl TorusService {
         let before = Health::read(&settings.state.directory).ok().flatten().and_then(|before| before.torus);
         health.torus = Some(before.unwrap_or_default());
         let torus = torus_toml::load(&source).ok().map(|source| Arc::new(source.torus));
-        let chronicle = Chronicle::open(&store);
-        health.epoch = chronicle.newest().map(EpochNumber::get);
-        Ok(Self {
-            running: torus.as_ref().map(|torus| found(&jobs_root, torus)).unwrap_or_default(),
+        let running = torus.as_ref().map(|torus| found(&jobs_root, torus)).unwrap_or_default();
+        let mut service = Self {
+            running,
             site: None,
             torus,
             engine: settings.routing.engine.clone(),
             took: Duration::ZERO,
-            chronicle,
+            chronicle: Chronicle::open(&store),
+            newest: None,
+            jobs: None,
             look: true,
             starts: Vec::new(),
             store,
@@ -151,6 +161,8 @@ impl TorusService {
             commands,
             servers,
             placing,
+            systemd: Systemd::new(),
+            teller: Teller::default(),
             config: config.map(|path| ConfigFile::new(path, &settings)),
             waiting: Waiting::new(&rules(&settings)),
             working: JoinSet::new(),
@@ -161,7 +173,9 @@ impl TorusService {
             next_poll: steady(),
             source,
             settings,
-        })
+        };
+        service.go_on();
+        Ok(service)
     }
 
     pub(super) async fn run(
@@ -169,9 +183,8 @@ impl TorusService {
         mut signals: Signals,
         listener: Listener<'_>,
     ) -> Result<(), ServeError> {
-        let mut systemd = Systemd::new();
         info!(torus = self.source, state = %self.settings.state.directory.display(), "serving");
-        systemd.ready();
+        self.systemd.ready();
         loop {
             let now = steady();
             let due = self.waiting.handoff.due(false).into_iter().chain([self.next_poll]).min();
@@ -199,14 +212,14 @@ impl TorusService {
                         self.reload(listener);
                     }
                 }
-                () = systemd.due() => {}
-                () = self.chronicle.written() => {}
+                () = self.systemd.due() => {}
+                load = self.chronicle.written() => self.written(load),
                 Some(command) = self.commands.recv() => self.command(command),
             }
             self.attend();
-            systemd.alive();
+            self.systemd.alive();
         }
-        systemd.stopping();
+        self.systemd.stopping();
         self.servers.end();
         self.chronicle.end(self.settings.history.keep).await;
         self.health.serving = false;
@@ -279,7 +292,7 @@ impl TorusService {
                 let handoff = self.waiting.handoff.counters();
                 drop(reply.send(Health { handoff, ..self.health.clone() }));
             }
-            Command::View(reply) => drop(reply.send(None)),
+            Command::Seen(reply) => drop(reply.send(self.seen().map(Seen::Direct))),
             Command::Look(reply) => {
                 let _ = reply.send(());
                 self.next_poll = now;
@@ -378,52 +391,6 @@ impl TorusService {
         self.write_health();
     }
 
-    fn poll(&mut self) {
-        let now = Utc::now();
-        self.look = true;
-        self.next_poll = steady() + delta(self.settings.service.interval);
-        self.health.next_pass = Some(by_the_wall(self.next_poll));
-        if let Some(mut batch) = self.batch.take() {
-            self.polling.spawn(async move {
-                let jobs = batch.poll(now).await;
-                (batch, jobs)
-            });
-        }
-    }
-
-    /// Removes the tables of jobs that are over though nobody said so.
-    fn polled(&mut self, jobs: Result<JobMap, PollError>) {
-        let now = Utc::now();
-        match jobs {
-            Ok(jobs) => {
-                let unknown = self.torus.as_ref().map(|torus| strangers(torus, &jobs)).unwrap_or_default();
-                self.chronicle.look(jobs.time, jobs.jobs.len(), unknown.len());
-                self.health.note_unknown(now, unknown);
-                let jobs = JobMap { time: steadily(jobs.time), ..jobs };
-                self.waiting.handoff.forget(steady(), &jobs);
-                let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
-                live.extend(self.waiting.handoff.jobs().cloned());
-                let gone = |found: Vec<JobId>| found.into_iter().filter(|id| !live.contains(id)).collect();
-                self.forget(|id| !live.contains(id));
-                let orphans = job::published(&self.jobs_root).map(gone).unwrap_or_else(|e| {
-                    warn!("{}", chain(&e));
-                    Vec::new()
-                });
-                for id in orphans {
-                    info!(job = %id, "its end was not announced: its tables are removed");
-                    self.warn_of(job::remove(&self.jobs_root, &id).err());
-                }
-                self.health.succeeded(now);
-            }
-            Err(error) => {
-                let message = chain(&error);
-                warn!("{message}");
-                self.health.failed(Failure { time: now, stage: Stage::Jobs, message });
-            }
-        }
-        self.write_health();
-    }
-
     fn warn_of(&self, error: Option<crate::publish::StoreError>) {
         if let Some(error) = error {
             warn!("{}", chain(&error));
@@ -433,17 +400,12 @@ impl TorusService {
     fn write_health(&mut self) {
         self.health.time = Utc::now();
         self.health.handoff = self.waiting.handoff.counters();
+        self.teller.tell(&self.health);
+        self.systemd.status(self.health.line(self.health.time));
         if let Err(error) = self.health.write(&self.settings.state.directory) {
             warn!("{error}");
         }
     }
-}
-
-/// Nodes of jobs that the torus does not have.
-fn strangers(torus: &Torus, jobs: &JobMap) -> Vec<NodeName> {
-    let nodes = jobs.jobs.iter().flat_map(|job| &job.nodes);
-    let unknown: BTreeSet<&NodeName> = nodes.filter(|name| torus.node_named(name).is_none()).collect();
-    unknown.into_iter().cloned().collect()
 }
 
 /// Without tables no job can speak, however small and short.

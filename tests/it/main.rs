@@ -30,6 +30,7 @@ mod helpers;
 mod hostile;
 mod inside;
 mod jobs;
+mod kinds;
 mod live;
 mod measure;
 mod mutation;

@@ -10,10 +10,12 @@ use serde_json::json;
 use super::answer::ApiError;
 use super::heavy::Question;
 use super::peer::Caller;
-use super::{Api, Ask, json, written};
+use super::{Api, Ask, direct, json, written};
 use crate::model::{JobId, NodeName};
 use crate::publish::angara::NODES_FILE;
 use crate::publish::job::JOBS_DIRECTORY;
+use crate::service::command::Seen;
+use crate::service::torus::Terms;
 
 pub(super) fn read() -> Router<Api> {
     Router::new()
@@ -28,7 +30,10 @@ fn named(name: &str) -> Result<NodeName, ApiError> {
 
 async fn node(State(api): Ask, Path(name): Path<String>) -> Result<Response, ApiError> {
     let node = named(&name)?;
-    let view = api.view().await?;
+    let view = match api.seen().await? {
+        Seen::Switched(view) => view,
+        Seen::Direct(seen) => return Ok(json(direct::node(&seen, &node)?)),
+    };
     let terminals = view.nodes.terminals(&node);
     if terminals.is_empty() {
         return Err(ApiError::missing(format!("no terminal is known as node {node}")));
@@ -69,7 +74,15 @@ async fn plan(
     Extension(caller): Extension<Caller>,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    let view = api.view().await?;
+    let seen = api.seen().await?;
     let _place = api.places.enter(&caller).await?;
-    Ok(written(api.heavy(Question::Plan, view, body).await?))
+    let question = match &seen {
+        Seen::Switched(_) => Question::Plan,
+        Seen::Direct(seen) => {
+            // There is to be an answer before the deadline.
+            let limit = seen.terms.limit.min(api.settings.deadline / 2);
+            Question::DirectPlan(Terms { limit, ..seen.terms.clone() })
+        }
+    };
+    Ok(written(api.heavy(question, seen, body).await?))
 }

@@ -1,5 +1,7 @@
 //! One epoch, its tables by switch, and the looks of the past.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
@@ -11,10 +13,12 @@ use serde_json::{Value, json};
 use super::answer::ApiError;
 use super::heavy::Question;
 use super::peer::Caller;
-use super::{Api, Ask, json, written};
+use super::{Api, Ask, direct, json, written};
 use crate::model::{Fabric, Guid, Tables};
 use crate::pass::step::View;
-use crate::publish::{Epoch, EpochNumber, EpochStore, StoreError};
+use crate::publish::{Epoch, EpochNumber, EpochStore, Page, StoreError};
+use crate::service::command::{Command, Seen};
+use crate::service::torus::Direct;
 
 pub(super) fn read() -> Router<Api> {
     Router::new()
@@ -58,6 +62,9 @@ async fn snapshots(State(api): Ask, Query(range): Query<Range>) -> Result<Respon
 }
 
 async fn one(State(api): Ask, Path(name): Path<String>) -> Result<Response, ApiError> {
+    if let Some(Seen::Direct(seen)) = api.handle.ask(Command::Seen).await? {
+        return change(&api, &name, seen).await;
+    }
     let number = number(&api, &name)?;
     let read = move |api: &Api| {
         let epoch = epoch(&api.store, number)?;
@@ -65,6 +72,21 @@ async fn one(State(api): Ask, Path(name): Path<String>) -> Result<Response, ApiE
         Ok(json(json!({ "in_force": in_force, "plan": epoch.plan(), "report": epoch.report() })))
     };
     api.read(read).await
+}
+
+/// A change of a direct torus's tables: a number, or `current`.
+async fn change(api: &Api, name: &str, seen: Arc<Direct>) -> Result<Response, ApiError> {
+    let number = match (name, &seen.newest) {
+        ("current", None) => return Err(ApiError::missing("no job has got tables yet")),
+        ("current", Some(newest)) => newest.epoch,
+        (name, _) => name.parse().map_err(ApiError::bad)?,
+    };
+    let page = Page { before: Some(EpochNumber::after(Some(number))), limit: Some(1) };
+    api.read(move |api| {
+        let history = api.store.history_page(page).map_err(|e| ApiError::failed(&e))?;
+        Ok(json(direct::change(&history.rows, number, &seen)?))
+    })
+    .await
 }
 
 /// The view of now, whose fabric must be the one that the epoch was made for.
@@ -84,11 +106,14 @@ async fn switch_table(
     Extension(caller): Extension<Caller>,
     Path((name, guid)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
+    let Seen::Switched(view) = api.seen().await? else {
+        let instead = "a direct torus has no switches: see /v1/jobs/ID/nodes/NODE/table";
+        return Err(ApiError::missing(instead));
+    };
     let epoch = number(&api, &name)?;
     let guid = guid.parse().map_err(ApiError::bad)?;
-    let view = api.view().await?;
     let _place = api.places.enter(&caller).await?;
-    Ok(written(api.heavy(Question::Switch { epoch, guid }, view, Bytes::new()).await?))
+    Ok(written(api.heavy(Question::Switch { epoch, guid }, Seen::Switched(view), Bytes::new()).await?))
 }
 
 /// Port and layer of a switch for each destination.

@@ -11,9 +11,11 @@ use chrono::{DateTime, Utc};
 
 use super::answer::ApiError;
 use super::{Api, Ask};
+use crate::model::JobMap;
 use crate::pass::step::View;
-use crate::service::command::Command;
+use crate::service::command::{Command, Seen};
 use crate::service::health::{Health, PATIENCE};
+use crate::service::torus::Direct;
 
 pub(super) fn read() -> Router<Api> {
     Router::new().route("/metrics", get(metrics))
@@ -21,12 +23,14 @@ pub(super) fn read() -> Router<Api> {
 
 async fn metrics(State(api): Ask) -> Result<Response, ApiError> {
     let health = api.handle.ask(Command::Health).await?;
-    let view = api.handle.ask(Command::View).await?;
+    let seen = api.handle.ask(Command::Seen).await?;
     let mut text = Text::default();
     of_health(&mut text, &health, Utc::now());
     of_handoff(&mut text, &health);
-    if let Some(view) = view {
-        of_view(&mut text, &view);
+    match seen {
+        Some(Seen::Switched(view)) => of_view(&mut text, &view),
+        Some(Seen::Direct(seen)) => of_direct(&mut text, &seen, &health),
+        None => {}
     }
     of_process(&mut text);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text.0).into_response())
@@ -129,11 +133,31 @@ fn of_handoff(text: &mut Text, health: &Health) {
 fn of_view(text: &mut Text, view: &View) {
     let placed = view.nodes.place(&view.jobs).jobs;
     let multi = placed.iter().filter(|job| job.ranks.is_multi_switch(&view.fabric)).count();
-    text.gauge("sarouter_jobs", "Jobs that own nodes.", view.jobs.jobs.len());
+    of_jobs(text, Some(&view.jobs));
     text.gauge("sarouter_jobs_multi_switch", "Jobs on at least two switches.", multi);
-    text.gauge("sarouter_snapshot_timestamp_seconds", "When jobs were last seen.", seconds(view.jobs.time));
     text.gauge("sarouter_fabric_switches", "Switches of the fabric.", view.fabric.switches().len());
-    text.gauge("sarouter_fabric_cables", "Cables between switches.", view.fabric.channels().len() / 2);
+    of_cables(text, view.fabric.channels().len() / 2);
+}
+
+fn of_jobs(text: &mut Text, jobs: Option<&JobMap>) {
+    text.known("sarouter_jobs", "Jobs that own nodes.", jobs.map(|jobs| jobs.jobs.len()));
+    let time = jobs.map(|jobs| seconds(jobs.time));
+    text.known("sarouter_snapshot_timestamp_seconds", "When jobs were last seen.", time);
+}
+
+fn of_cables(text: &mut Text, cables: usize) {
+    text.gauge("sarouter_fabric_cables", "Cables between switches, or links of a direct torus.", cables);
+}
+
+fn of_direct(text: &mut Text, seen: &Direct, health: &Health) {
+    of_jobs(text, seen.jobs.as_ref());
+    text.gauge("sarouter_jobs_with_tables", "Jobs of a direct torus that have tables.", seen.running.len());
+    let torus = &seen.torus;
+    let exits: u32 = torus.nodes().map(|node| torus.exits(node).count_ones()).sum();
+    of_cables(text, exits as usize / 2);
+    text.gauge("sarouter_fabric_nodes", "Nodes of a direct torus that work.", torus.healthy_nodes().len());
+    let max = health.torus.as_ref().map(|torus| torus.load_max);
+    text.known("sarouter_load_max", "Routes of jobs on the fullest link of a direct torus.", max);
 }
 
 /// Under the names that all programs use.

@@ -20,6 +20,9 @@
 //! | `POST /v1/jobs/ID/start` | writers | [`jobs::StartAnswer`]: may this job start? |
 //! | `POST /v1/jobs/ID/end` | writers | `{}` |
 //!
+//! On a direct torus nodes stand in the place of switches and changes of tables in that of epochs: what is
+//! asked of the tables is answered for those of now ([`direct`]).
+//!
 //! Errors are `{"error": "…"}` with a fitting status. To add a path: make a router of it in a file
 //! of its own and merge it in [`router`], with [`peer::writers_only`] if it changes anything and
 //! [`with_deadline`] unless it waits on purpose.
@@ -27,6 +30,7 @@
 pub mod answer;
 mod baseline;
 mod cluster;
+mod direct;
 mod epochs;
 pub mod gate;
 pub mod heavy;
@@ -55,9 +59,8 @@ use tokio::sync::Semaphore;
 
 use self::answer::ApiError;
 use self::heavy::Places;
-use super::command::{Command, Handle};
+use super::command::{Command, Handle, Seen};
 use crate::config;
-use crate::pass::step::View;
 use crate::publish::EpochStore;
 
 /// What every handler has. Cheap to clone.
@@ -82,9 +85,9 @@ pub const READING: usize = 4;
 
 impl Api {
     /// What was seen in the newest good look.
-    async fn view(&self) -> Result<Arc<View>, ApiError> {
-        let view = self.handle.ask(Command::View).await?;
-        view.ok_or_else(|| {
+    async fn seen(&self) -> Result<Seen, ApiError> {
+        let seen = self.handle.ask(Command::Seen).await?;
+        seen.ok_or_else(|| {
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "nothing has been seen yet: see /v1/health")
         })
     }

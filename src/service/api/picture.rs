@@ -14,7 +14,7 @@ use super::answer::ApiError;
 use super::baseline::Baseline;
 use super::heavy::Question;
 use super::peer::Caller;
-use super::{Api, Ask, json, written};
+use super::{Api, Ask, direct, json, written};
 use crate::measure::{JobFigures, Time, effective_loads, per_job, slowdowns};
 use crate::model::{Demand, Group, JobId, JobMap, JobState, PlacedJob};
 use crate::observe::hostlist;
@@ -22,7 +22,7 @@ use crate::pass::plan::Reason;
 use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
-use crate::service::command::Command;
+use crate::service::command::{Command, Seen};
 
 pub(super) fn read() -> Router<Api> {
     Router::new()
@@ -38,6 +38,8 @@ pub(super) fn read() -> Router<Api> {
 pub struct FabricAnswer {
     /// Changes with the fabric.
     pub fingerprint: String,
+    /// A direct torus: what is a switch here is a node, and tables belong to jobs.
+    pub direct: bool,
     /// What the places follow.
     pub layout: layout::Kind,
     /// Width over height that suits it.
@@ -58,16 +60,27 @@ pub struct FabricAnswer {
 impl FabricAnswer {
     pub(super) fn of(view: &View) -> Self {
         let fabric = &view.fabric;
-        let drawn = layout(fabric);
-        let round = |v: f64| (v * 1e5).round() / 1e5;
         Self {
             fingerprint: fabric.fingerprint().to_string(),
-            layout: drawn.kind,
-            aspect: drawn.aspect,
             names: fabric.switches().iter().map(|s| s.description.clone()).collect(),
             hosts: fabric.switch_ids().map(|s| fabric.host_count(s)).collect(),
-            places: drawn.places.iter().map(|p| p.map(round)).collect(),
             cables: fabric.channels().iter().step_by(2).map(|c| [c.from.index(), c.to.index()]).collect(),
+            ..Self::drawn(&layout(fabric))
+        }
+    }
+
+    /// Places, and nothing at them yet.
+    pub(super) fn drawn(drawn: &layout::Layout) -> Self {
+        let round = |v: f64| (v * 1e5).round() / 1e5;
+        Self {
+            fingerprint: String::new(),
+            direct: false,
+            layout: drawn.kind,
+            aspect: drawn.aspect,
+            names: Vec::new(),
+            hosts: Vec::new(),
+            places: drawn.places.iter().map(|p| p.map(round)).collect(),
+            cables: Vec::new(),
             wraps: (0..drawn.wraps.len()).filter(|i| drawn.wraps[*i]).collect(),
         }
     }
@@ -150,8 +163,8 @@ pub struct JobAnswer {
 /// What tables give a job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gets {
-    /// Predicted time of its exchange over what its hosts' cables need.
-    pub slowdown: f64,
+    /// Predicted time of its exchange over what its hosts' cables need; `None` on a direct torus.
+    pub slowdown: Option<f64>,
     /// Its own routes on the channel that carries most of them, and channels it uses.
     #[serde(flatten)]
     pub own: JobFigures,
@@ -199,7 +212,7 @@ impl Computed {
         let body = match self.known(&key) {
             Some(body) => body,
             None => {
-                let body = api.heavy(key.1.clone(), view, Bytes::new()).await?;
+                let body = api.heavy(key.1.clone(), Seen::Switched(view), Bytes::new()).await?;
                 self.keep(key, body.clone());
                 body
             }
@@ -213,7 +226,10 @@ async fn fabric(
     Extension(computed): Extension<Arc<Computed>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, ApiError> {
-    let view = api.view().await?;
+    let view = match api.seen().await? {
+        Seen::Switched(view) => view,
+        Seen::Direct(seen) => return api.read(move |_| Ok(json(FabricAnswer::of_torus(&seen.torus)))).await,
+    };
     let key = (view.fabric.fingerprint().to_string(), Question::Fabric);
     computed.get(&api, &caller, key, view).await
 }
@@ -230,12 +246,18 @@ async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Respons
     const MOST: usize = 10_000;
     let before = newest.before.map(|n| n.parse()).transpose().map_err(|e: String| ApiError::bad(e))?;
     let page = Page { before, limit: Some(newest.limit.unwrap_or(USUAL).min(MOST)) };
-    let view = api.handle.ask(Command::View).await?;
+    let seen = api.handle.ask(Command::Seen).await?;
     let read = move |api: &Api| {
         let failed = |e| ApiError::failed(&e);
-        let current = api.store.current().map_err(failed)?;
         let history = api.store.history_page(page).map_err(failed)?;
-        let fabric = view.map(|view| view.fabric.fingerprint().to_string());
+        let current = match &seen {
+            Some(Seen::Direct(seen)) => seen.newest.as_ref().map(|newest| newest.epoch),
+            _ => api.store.current().map_err(failed)?,
+        };
+        let fabric = seen.map(|seen| match seen {
+            Seen::Switched(view) => view.fabric.fingerprint().to_string(),
+            Seen::Direct(seen) => seen.torus.fingerprint().to_string(),
+        });
         Ok(EpochsAnswer { current, fabric, epochs: history.rows, notes: history.notes })
     };
     Ok(json(api.read(read).await?))
@@ -249,11 +271,16 @@ struct Asked {
 }
 
 impl Asked {
+    /// The epoch asked for.
+    fn number(&self) -> Result<Option<EpochNumber>, ApiError> {
+        self.epoch.as_ref().map(|number| number.parse().map_err(|e: String| ApiError::bad(e))).transpose()
+    }
+
     /// The epoch asked for, else the one in force.
     fn epoch(&self, store: &EpochStore) -> Result<Option<EpochNumber>, ApiError> {
-        match &self.epoch {
-            Some(number) => Ok(Some(number.parse().map_err(|e: String| ApiError::bad(e))?)),
+        match self.number()? {
             None => store.current().map_err(|e| ApiError::failed(&e)),
+            number => Ok(number),
         }
     }
 }
@@ -276,10 +303,17 @@ async fn load(
     Extension(caller): Extension<Caller>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
-    let view = api.view().await?;
+    let seen = api.seen().await?;
+    let job = asked.job.clone().map(JobId::new).transpose().map_err(ApiError::bad)?;
+    let view = match seen {
+        Seen::Switched(view) => view,
+        Seen::Direct(seen) => {
+            let number = asked.number()?;
+            return api.read(move |_| Ok(json(direct::load(&seen, number, job.as_ref())?))).await;
+        }
+    };
     let nothing = || ApiError::missing("nothing is published");
     let epoch = asked.epoch(&api.store)?.ok_or_else(nothing)?;
-    let job = asked.job.map(JobId::new).transpose().map_err(ApiError::bad)?;
     // A job's nodes are those of the look.
     let look = match job {
         Some(_) => name(&view),
@@ -337,7 +371,13 @@ async fn jobs(
     Extension(caller): Extension<Caller>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
-    let view = api.view().await?;
+    let view = match api.seen().await? {
+        Seen::Switched(view) => view,
+        Seen::Direct(seen) => {
+            let number = asked.number()?;
+            return api.read(move |_| Ok(json(direct::jobs(&seen, number)?))).await;
+        }
+    };
     let epoch = asked.epoch(&api.store)?;
     computed.get(&api, &caller, (name(&view), Question::Jobs { epoch }), view).await
 }
@@ -402,7 +442,7 @@ pub(super) fn served(
 
 /// Slow-down over the groups; `None` without any.
 fn together(gets: &[Option<Gets>]) -> Option<Time> {
-    let slowdowns: Vec<f64> = gets.iter().flatten().map(|g| g.slowdown).collect();
+    let slowdowns: Vec<f64> = gets.iter().flatten().filter_map(|g| g.slowdown).collect();
     (!slowdowns.is_empty()).then(|| Time::of(&slowdowns))
 }
 
@@ -419,5 +459,5 @@ fn gets(view: &View, epoch: &Epoch, groups: &[Group]) -> Result<Vec<Gets>, ApiEr
     let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
     let slowdowns = slowdowns(fabric, &tables, &demand);
     let gets = groups.iter().zip(figures).zip(slowdowns);
-    Ok(gets.map(|((group, own), slowdown)| Gets { slowdown, own, busiest: busiest(group) }).collect())
+    Ok(gets.map(|((group, own), slowdown)| Gets { slowdown: Some(slowdown), own, busiest: busiest(group) }).collect())
 }

@@ -8,7 +8,7 @@ use tracing::debug;
 use super::{Listener, Service, Woken, delta};
 use crate::pass::step::{Action, Event};
 use crate::service::clock::{by_the_wall, steady};
-use crate::service::command::Command;
+use crate::service::command::{Command, Seen};
 use crate::service::health::Health;
 use crate::service::pass::{PassError, pass};
 
@@ -102,8 +102,9 @@ impl Service {
                 let handoff = self.waiting.handoff.counters();
                 let _ = reply.send(Health { handoff, ..self.health.clone() });
             }
-            Command::View(reply) => {
-                let _ = reply.send(self.sight.as_ref().map(|sight| Arc::clone(&sight.view)));
+            Command::Seen(reply) => {
+                let view = self.sight.as_ref().map(|sight| Arc::clone(&sight.view));
+                let _ = reply.send(view.map(Seen::Switched));
             }
             Command::Start(said, reply) => self.waiting.announce(steady(), said, reply),
             Command::End(job, reply) => {

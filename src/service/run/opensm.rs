@@ -1,14 +1,11 @@
-//! What OpenSM's plugin says, into the health; what is new there, into the log.
-
-use std::collections::BTreeMap;
+//! What OpenSM's plugin says, into the health.
 
 use chrono::Utc;
-use tracing::{info, warn};
 
 use super::{Service, delta};
 use crate::publish::opensm::{PluginStatus, StatusError, Trouble};
 use crate::service::chain;
-use crate::service::health::{Kind, PATIENCE};
+use crate::service::health::Kind;
 
 impl Service {
     /// Reads the plugin's status file, a small one.
@@ -37,19 +34,6 @@ impl Service {
             said.push((Kind::Lagging, text));
         }
         self.health.note_opensm(now, said);
-    }
-
-    /// Logs each trouble when it comes and when it goes.
-    pub(super) fn tell_troubles(&mut self) {
-        let found = self.health.found(Utc::now(), PATIENCE);
-        let now: BTreeMap<Kind, String> = found.into_iter().map(|t| (t.kind, t.text)).collect();
-        for (kind, text) in now.iter().filter(|(kind, _)| !self.told.contains_key(kind)) {
-            warn!(trouble = kind.name(), "{text}");
-        }
-        for (kind, text) in self.told.iter().filter(|(kind, _)| !now.contains_key(kind)) {
-            info!(trouble = kind.name(), "over: {text}");
-        }
-        self.told = now;
     }
 }
 

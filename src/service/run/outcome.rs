@@ -214,7 +214,7 @@ impl Service {
     pub(super) fn write_health(&mut self) {
         self.health.time = Utc::now();
         self.look_at_opensm();
-        self.tell_troubles();
+        self.teller.tell(&self.health);
         self.health.handoff = self.waiting.handoff.counters();
         self.systemd.status(self.health.line(self.health.time));
         if let Err(error) = self.health.write(&self.settings.state.directory) {

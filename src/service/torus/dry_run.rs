@@ -1,20 +1,73 @@
 //! What a pass on a direct torus would do now. Nothing is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::work::{Work, found};
+use super::work::{Running, Tables, Work, found};
 use super::{engines, source};
 use crate::config::Settings;
-use crate::measure::angara::measure;
-use crate::model::{JobId, JobMap, TorusDemand, TorusTables, Transit};
+use crate::measure::JobFigures;
+use crate::measure::angara::{measure, per_job};
+use crate::model::{JobId, JobMap, Torus, TorusDemand, TorusJob, TorusTables, Transit};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::service::chain;
 use crate::service::handoff::StartId;
+
+/// What a dry run goes by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Description of the torus.
+    pub source: String,
+    /// Tried in turn.
+    pub engines: Vec<String>,
+    /// State directory, with the tables of now.
+    pub state: PathBuf,
+    /// Search no longer, once there are tables.
+    pub limit: Duration,
+}
+
+impl Terms {
+    /// Those of the settings.
+    ///
+    /// # Errors
+    /// In a sentence: no torus, an engine there is not.
+    pub fn of(settings: &Settings) -> Result<Self, String> {
+        Ok(Self {
+            source: source(settings).ok_or("the settings name no direct torus")?,
+            engines: engines(settings).map_err(|e| chain(&e))?,
+            state: settings.state.directory.clone(),
+            limit: settings.handoff.deadline,
+        })
+    }
+}
+
+/// What a job gets beside all the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Gets {
+    /// Its own routes on the channel that carries most of them, and channels it uses.
+    #[serde(flatten)]
+    pub own: JobFigures,
+    /// Routes of all jobs on the busiest of those channels.
+    pub busiest: u64,
+}
+
+/// A job of a dry run.
+#[derive(Debug, Serialize)]
+pub struct TorusPerJob {
+    /// Its id.
+    pub job: JobId,
+    /// Its nodes.
+    pub nodes: usize,
+    /// Now; null if it has no tables.
+    pub before: Option<Gets>,
+    /// Beside the jobs of the dry run.
+    pub after: Gets,
+}
 
 /// See the module.
 #[derive(Debug, Serialize)]
@@ -37,24 +90,22 @@ pub struct TorusDryRun {
     pub load_before: u32,
     /// The same by those that there would be.
     pub load_after: u32,
+    /// What each job has and would get; nothing if no table would change.
+    pub per_job: Vec<TorusPerJob>,
 }
 
-/// Holds the jobs of now against the tables on the disk. `limit`: search no longer, once there are tables.
+/// Holds the jobs of now against the tables on the disk.
 ///
 /// # Errors
 /// In a sentence: no torus, an engine there is not, jobs that cannot be routed together.
-pub fn dry_run(settings: &Settings, jobs: &JobMap, limit: Duration) -> Result<TorusDryRun, String> {
-    let source = source(settings).ok_or("the settings name no direct torus")?;
-    let torus = torus_toml::load(&source).map_err(|e| chain(&e))?.torus;
-    let mut running = found(&settings.state.directory.join(JOBS_DIRECTORY), &torus);
+pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
+    let torus = torus_toml::load(&terms.source).map_err(|e| chain(&e))?.torus;
+    let mut running = found(&terms.state.join(JOBS_DIRECTORY), &torus);
     let known: BTreeSet<&JobId> = jobs.jobs.iter().map(|job| &job.id).collect();
     let over: Vec<JobId> = running.keys().filter(|id| !known.contains(id)).cloned().collect();
     running.retain(|id, _| known.contains(id));
     let starts = jobs.jobs.iter().filter(|job| !running.contains_key(&job.id));
     let starts: Vec<StartId> = starts.map(|j| StartId::new(j.id.clone(), 0, j.nodes.clone())).collect();
-    let (jobs, routes) = running.values().filter_map(|job| Some((job.clone(), job.kept()?.clone()))).unzip();
-    let demand = TorusDemand { jobs, transit: Transit::Any };
-    let before = TorusTables { torus: torus.fingerprint(), engine: String::new(), demand, routes };
     let mut dry = TorusDryRun {
         due: !over.is_empty(),
         torus: torus.size_text(),
@@ -63,13 +114,15 @@ pub fn dry_run(settings: &Settings, jobs: &JobMap, limit: Duration) -> Result<To
         refused: Vec::new(),
         over,
         cut: Vec::new(),
-        load_before: measure(&torus, &before, None).max,
+        load_before: measure(&torus, &tables_of(&torus, &running), None).max,
         load_after: 0,
+        per_job: Vec::new(),
     };
-    let engines = engines(settings).map_err(|e| chain(&e))?;
-    let work = Work { source, engines, site: None, running, starts, limit };
+    let Terms { source, engines, limit, .. } = terms.clone();
+    let work = Work { source, engines, site: None, running: running.clone(), starts, limit };
     let Some(computed) = work.run() else { return Ok(dry) };
     let tables = computed.result?;
+    dry.per_job = compared(&running, &tables);
     let is_refused = |id: &JobId| tables.plan.refused.iter().any(|(refused, _)| refused == id);
     dry.starting.retain(|id| !is_refused(id));
     dry.due |= !tables.plan.changed.is_empty();
@@ -78,4 +131,30 @@ pub fn dry_run(settings: &Settings, jobs: &JobMap, limit: Duration) -> Result<To
     let cut = tables.plan.cut.into_iter();
     dry.cut = cut.map(|Cut { job, routes, lost }| (job, routes, lost)).collect();
     Ok(dry)
+}
+
+fn tables_of(torus: &Torus, running: &Running) -> TorusTables {
+    let kept = running.values().filter_map(|job| Some((job.clone(), job.kept()?.clone())));
+    let (jobs, routes) = kept.unzip();
+    let demand = TorusDemand { jobs, transit: Transit::Any };
+    TorusTables { torus: torus.fingerprint(), engine: String::new(), demand, routes }
+}
+
+/// What the tables of jobs give each of them. O(routes × hops).
+pub fn gets(torus: &Torus, running: &Running) -> BTreeMap<JobId, Gets> {
+    let figures = per_job(torus, running.values().filter_map(TorusJob::kept));
+    let gets = figures.into_iter().map(|(own, busiest)| Gets { own, busiest });
+    running.iter().filter(|(_, job)| job.kept().is_some()).map(|(id, _)| id.clone()).zip(gets).collect()
+}
+
+/// What each job has and would get.
+fn compared(running: &Running, tables: &Tables) -> Vec<TorusPerJob> {
+    let (torus, new) = (&tables.site.torus, tables.plan.tables.get());
+    let before = gets(torus, running);
+    let after = per_job(torus, &new.routes).into_iter().map(|(own, busiest)| Gets { own, busiest });
+    let jobs = new.demand.jobs.iter().zip(after);
+    let named = jobs.filter_map(|(job, after)| Some((job.id.clone()?, job.nodes().len(), after)));
+    named
+        .map(|(job, nodes, after)| TorusPerJob { before: before.get(&job).copied(), job, nodes, after })
+        .collect()
 }

@@ -33,18 +33,32 @@ pub(super) struct Chronicle {
     store: EpochStore,
     /// The newest change.
     number: Option<EpochNumber>,
+    /// The newest of earlier processes.
+    last: Option<HistoryRow>,
     changes: Vec<(EpochNumber, Change)>,
     looks: Vec<Snapshot>,
-    writing: JoinSet<()>,
+    /// Says the largest load of a channel after the newest change.
+    writing: JoinSet<Option<u64>>,
 }
 
 impl Chronicle {
     /// Goes on with the history of the store.
     pub(super) fn open(store: &EpochStore) -> Self {
         let page = Page { before: None, limit: Some(1) };
-        let number = store.history_page(page).ok().and_then(|history| Some(history.rows.last()?.epoch));
-        let (changes, looks) = (Vec::new(), Vec::new());
-        Self { store: store.clone(), number, changes, looks, writing: JoinSet::new() }
+        let last = store.history_page(page).ok().and_then(|mut history| history.rows.pop());
+        Self {
+            store: store.clone(),
+            number: last.as_ref().map(|row| row.epoch),
+            last,
+            changes: Vec::new(),
+            looks: Vec::new(),
+            writing: JoinSet::new(),
+        }
+    }
+
+    /// The newest change of earlier processes.
+    pub(super) fn newest_row(&self) -> Option<HistoryRow> {
+        self.last.clone()
     }
 
     /// The newest change.
@@ -53,10 +67,7 @@ impl Chronicle {
     }
 
     /// Counts a change; its number.
-    pub(super) fn change(&mut self, mut change: Change) -> EpochNumber {
-        if self.number.is_none() {
-            change.reason = Reason::First;
-        }
+    pub(super) fn change(&mut self, change: Change) -> EpochNumber {
         let number = EpochNumber::after(self.number);
         self.number = Some(number);
         self.changes.push((number, change));
@@ -85,13 +96,15 @@ impl Chronicle {
                 // For people; the jobs' directories are what counts.
                 debug!(%error, "the history was not written");
             }
+            rows.last().map(|row| row.effective_max_after)
         });
     }
 
-    /// When a writer has ended; never without one.
-    pub(super) async fn written(&mut self) {
-        if self.writing.join_next().await.is_none() {
-            std::future::pending().await
+    /// When a writer has ended: the largest load of a channel, if tables changed. Never without a writer.
+    pub(super) async fn written(&mut self) -> Option<u64> {
+        match self.writing.join_next().await {
+            Some(load) => load.ok().flatten(),
+            None => std::future::pending().await,
         }
     }
 

@@ -7,12 +7,12 @@ use tracing::warn;
 
 use super::history::Change;
 use super::work::{Running, Tables};
-use super::{Done, TorusService};
+use super::{Done, Newest, TorusService};
 use crate::model::{JobId, TorusJob};
 use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
-use crate::publish::Turnover;
 use crate::publish::job;
+use crate::publish::{HistoryRow, Turnover};
 use crate::service::clock::steady;
 use crate::service::handoff::{Outcome, StartId};
 use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
@@ -141,11 +141,41 @@ impl TorusService {
         }
     }
 
-    /// Notes a change of tables for the history.
+    /// Notes a change of tables for the history, and for those who ask.
     fn changed(&mut self, reason: Reason, before: Running, turnover: Turnover, milliseconds: f64) {
         let Some(torus) = self.torus.clone() else { return };
         let (time, engine, after) = (Utc::now(), self.engine.clone(), self.running.clone());
-        let change = Change { time, reason, engine, torus, before, after, turnover, milliseconds };
-        self.health.epoch = Some(self.chronicle.change(change).get());
+        let first = self.chronicle.newest().is_none();
+        let reason = if first { Reason::First } else { reason };
+        let known = Some(before.clone());
+        let change =
+            Change { time, reason, engine: engine.clone(), torus, before, after, turnover, milliseconds };
+        let epoch = self.chronicle.change(change);
+        self.health.epoch = Some(epoch.get());
+        self.newest = Some(Newest { epoch, time, reason, engine, before: known });
+    }
+
+    /// The history was written.
+    pub(super) fn written(&mut self, load: Option<u64>) {
+        if let (Some(load), Some(torus)) = (load, &mut self.health.torus) {
+            torus.load_max = u32::try_from(load).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// Goes on where the history ends. Tables that were found and are not in it begin it.
+    pub(super) fn go_on(&mut self) {
+        match self.chronicle.newest_row() {
+            Some(row) => {
+                let HistoryRow { epoch, created, reason, engine, .. } = row;
+                self.health.epoch = Some(epoch.get());
+                self.newest = Some(Newest { epoch, time: created, reason, engine, before: None });
+            }
+            None if self.running.is_empty() => {}
+            None => {
+                let jobs_in = self.running.keys().cloned().collect();
+                let turnover = Turnover { jobs_in, jobs_out: Vec::new() };
+                self.changed(Reason::First, Running::new(), turnover, 0.0);
+            }
+        }
     }
 }

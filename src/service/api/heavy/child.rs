@@ -9,6 +9,7 @@ use rustix::process::{Resource, Rlimit, Signal, nice, set_parent_process_death_s
 use serde::{Deserialize, Serialize};
 
 use super::Question;
+use crate::model::JobMap;
 use crate::observe::hostlist::Budget;
 use crate::observe::{jobs, spool};
 use crate::pass::step::View;
@@ -18,6 +19,7 @@ use crate::service::api::{epochs, picture};
 use crate::service::dry_run::DryRun;
 use crate::service::pass::decide;
 use crate::service::record::whole;
+use crate::service::torus::dry_run;
 
 /// How much nicer than the service.
 const NICE: i32 = 10;
@@ -96,10 +98,18 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
     asked.read_exact(&mut body).map_err(|e| ApiError::failed(&e))?;
     // Refused before the fabric is read.
     let other_jobs = match head.question {
-        Question::Plan => planned_for(head, &body)?,
+        Question::Plan | Question::DirectPlan(_) => planned_for(head, &body)?,
         _ => None,
     };
     drop(body);
+    if let Question::DirectPlan(terms) = &head.question {
+        let seen: Option<JobMap> = serde_json::from_reader(asked).map_err(|e| ApiError::failed(&e))?;
+        let jobs = other_jobs.or(seen).ok_or_else(|| {
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no job has been seen yet: see /v1/health")
+        })?;
+        let refused = |e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e);
+        return written(&dry_run(terms, &jobs).map_err(refused)?);
+    }
     let mut view = whole::read(asked)
         .map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the look: {e}")))?;
     let store = EpochStore::open(&head.state).map_err(|e| ApiError::failed(&e))?;
@@ -112,6 +122,7 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
             view.jobs = other_jobs.unwrap_or(view.jobs);
             written(&plan(&store, &view)?)
         }
+        Question::DirectPlan(_) => unreachable!("answered above"),
     }
 }
 
@@ -120,7 +131,7 @@ fn written(answer: &impl Serialize) -> Result<Vec<u8>, ApiError> {
 }
 
 /// The jobs that a request names, if it names any.
-fn planned_for(head: &Head, body: &[u8]) -> Result<Option<crate::model::JobMap>, ApiError> {
+fn planned_for(head: &Head, body: &[u8]) -> Result<Option<JobMap>, ApiError> {
     let request: PlanRequest = match body.is_empty() {
         true => PlanRequest::default(),
         false => serde_json::from_slice(body).map_err(ApiError::bad)?,

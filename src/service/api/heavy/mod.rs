@@ -9,7 +9,6 @@ pub mod child;
 mod places;
 
 use std::process::Stdio;
-use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
@@ -23,9 +22,10 @@ pub use self::places::Places;
 use super::Api;
 use super::answer::{Answered, ApiError};
 use crate::model::{Guid, JobId};
-use crate::pass::step::View;
 use crate::publish::EpochNumber;
+use crate::service::command::Seen;
 use crate::service::record::whole;
+use crate::service::torus::Terms;
 
 /// The hidden command that answers.
 pub const COMMAND: &str = "answer";
@@ -63,23 +63,23 @@ pub enum Question {
     },
     /// A dry run; the request's body says for which jobs.
     Plan,
+    /// The same on a direct torus.
+    DirectPlan(Terms),
 }
 
 impl Api {
     /// Has a question answered; the caller has a place, see [`Places`].
-    pub(super) async fn heavy(
-        &self,
-        question: Question,
-        view: Arc<View>,
-        body: Bytes,
-    ) -> Result<Bytes, ApiError> {
+    pub(super) async fn heavy(&self, question: Question, seen: Seen, body: Bytes) -> Result<Bytes, ApiError> {
         let head = Head {
             question,
             state: self.store.path().to_path_buf(),
             spool: self.spool.clone(),
             body: body.len(),
             body_limit: self.settings.body_limit as u64,
-            nodes: view.nodes.names().count(),
+            nodes: match &seen {
+                Seen::Switched(view) => view.nodes.names().count(),
+                Seen::Direct(seen) => seen.torus.len(),
+            },
             memory: self.settings.question_memory,
             seconds: self.settings.deadline.as_secs() + 1,
         };
@@ -87,7 +87,10 @@ impl Api {
             let mut asked = serde_json::to_vec(&head)?;
             asked.push(b'\n');
             asked.extend_from_slice(&body);
-            whole::write(&view, &mut asked)?;
+            match &seen {
+                Seen::Switched(view) => whole::write(view, &mut asked)?,
+                Seen::Direct(seen) => serde_json::to_writer(&mut asked, &seen.jobs)?,
+            }
             Ok::<_, std::io::Error>(asked)
         });
         let asked = asked.await.map_err(|e| ApiError::failed(&e))?.map_err(|e| ApiError::failed(&e))?;

@@ -39,7 +39,7 @@ function showHealth(health) {
   box.className = health.healthy ? "" : "bad";
   const verdict = health.healthy ? "healthy" : `${health.problems.length} to look at`;
   const facts = [
-    shown.current === null ? "nothing published yet" : `epoch ${shown.current} in force`,
+    shown.current === null ? "nothing published yet" : health.torus ? `change ${shown.current} on the nodes` : `epoch ${shown.current} in force`,
     health.acknowledged ? `OpenSM took it in ${health.acknowledged.milliseconds} ms` : null,
     `last pass ${clock(health.last_success)}`,
     health.next_pass ? `next ${clock(health.next_pass)}` : null,
@@ -57,7 +57,7 @@ function bars(e) {
 }
 
 // Figures of an epoch in words.
-function change(e) {
+function figures(e) {
   const arrow = (before, now) => (before === null ? now : `${before} → ${now}`);
   const two = (value) => (value === null ? null : value.toFixed(2));
   const loads = `largest load ${arrow(e.effective_max_before, e.effective_max_after)}`;
@@ -82,7 +82,7 @@ function showEpochs() {
     const button = make("button", null, bar("before", before, kind), bar("now", now, kind));
     button.type = "button";
     button.dataset.epoch = e.epoch;
-    button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${change(e)}`;
+    button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${figures(e)}`;
     button.setAttribute("aria-label", button.title);
     button.setAttribute("aria-pressed", e.epoch === chosen);
     button.addEventListener("click", () => choose(e.epoch === shown.current ? null : e.epoch, null));
@@ -91,12 +91,21 @@ function showEpochs() {
   if (atEnd) box.scrollLeft = box.scrollWidth;
   const e = shown.epochs.find((e) => e.epoch === chosen);
   $("epoch").textContent = e
-    ? `Epoch ${e.epoch}${e.epoch === shown.current ? " (in force)" : ""}, ${clock(e.created)}: ${words(e.reason)}, ${change(e)}, `
+    ? e.jobs_in ? change(e) : `Epoch ${e.epoch}${e.epoch === shown.current ? " (in force)" : ""}, ${clock(e.created)}: ${words(e.reason)}, ${figures(e)}, `
       + `${e.multi_switch_jobs} multi-switch jobs, engine ${e.engine}, ${e.layers} virtual layer${e.layers === 1 ? "" : "s"}, `
       + `${(100 * e.dark_fiber).toFixed(0)} % of the channels unused, computed in ${e.milliseconds.toFixed(0)} ms`
     : "";
 }
 
+// A change of a direct torus's tables. Those of the newest alone can be drawn.
+function change(e) {
+  const jobs = [...e.jobs_in.map((id) => "+" + id), ...e.jobs_out.map((id) => "−" + id)];
+  return `Change ${e.epoch}${e.epoch === shown.current ? " (on the nodes)" : ", not drawn below"}, ${clock(e.created)}: `
+    + `${words(e.reason)}${jobs.length ? ", jobs " + jobs.join(" ") : ""}, ${e.multi_switch_jobs} jobs with tables, `
+    + `engine ${e.engine}, ${(100 * e.dark_fiber).toFixed(0)} % of the channels unused, computed in ${e.milliseconds.toFixed(0)} ms`;
+}
+
+const isDirect = () => shown.fabric !== null && shown.fabric.direct;
 const isDark = () => document.documentElement.classList.contains("dark");
 const largest = (loads) => loads.reduce((a, b) => Math.max(a, b), 0);
 
@@ -111,11 +120,11 @@ function showLoad() {
     $("t-" + id).textContent = text;
     $(id).setAttribute("aria-label", text);
   };
-  caption("now", title(`Epoch ${load.epoch}`, load.now) + (load.other_fabric ? " (made for another fabric)" : ""));
+  caption("now", title(`${isDirect() ? "Change" : "Epoch"} ${load.epoch}`, load.now) + (load.other_fabric ? " (made for another fabric)" : ""));
   pictures.now.draw(load.now, full, isDark());
   $("before").parentElement.hidden = !load.before;
   if (load.before) {
-    caption("before", title("Tables before, same jobs", load.before));
+    caption("before", title(isDirect() ? "Tables before" : "Tables before, same jobs", load.before));
     pictures.before.draw(load.before, full, isDark());
   }
   showScale(full);
@@ -203,7 +212,7 @@ function showVerdict(answer) {
   const [now, baseline] = [answer.now, answer.baseline];
   const box = $("verdict");
   if (!now || now.slowdown_mean === null) {
-    box.textContent = answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.";
+    box.textContent = isDirect() || answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.";
     return;
   }
   const time = `Jobs' exchanges take ${now.slowdown_mean.toFixed(2)} times what their own cables need.`;
@@ -242,7 +251,7 @@ function showJobs() {
 // What the addresses have in common.
 function query(job) {
   const parts = [];
-  if (shown.epoch !== null) parts.push("epoch=" + shown.epoch);
+  if (shown.epoch !== null && !isDirect()) parts.push("epoch=" + shown.epoch);
   if (job !== null) parts.push("job=" + encodeURIComponent(job));
   return parts.length ? "?" + parts.join("&") : "";
 }
@@ -250,7 +259,7 @@ function query(job) {
 let loadOf = null;
 
 async function fetchLoad() {
-  const key = [shown.fabric.fingerprint, shown.epoch === null ? shown.current : shown.epoch, shown.job].join(" ");
+  const key = [shown.fabric.fingerprint, shown.epoch === null || isDirect() ? shown.current : shown.epoch, shown.job].join(" ");
   if (key === loadOf) return;
   const load = await ask("v1/load" + query(shown.job));
   loadOf = key;

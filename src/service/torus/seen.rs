@@ -1,0 +1,52 @@
+//! What the service of a direct torus shows to those who ask.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::TorusService;
+use super::dry_run::Terms;
+use super::work::Running;
+use crate::model::{JobMap, Torus};
+use crate::pass::plan::Reason;
+use crate::publish::EpochNumber;
+
+/// The torus of now, its jobs, their tables. Cheap to make: routes are shared.
+#[derive(Debug, Clone)]
+pub struct Direct {
+    /// The torus.
+    pub torus: Arc<Torus>,
+    /// Jobs of the newest good look; `None` before the first.
+    pub jobs: Option<JobMap>,
+    /// Jobs that have tables, each with its routes.
+    pub running: Running,
+    /// The newest change of tables, if there was one.
+    pub newest: Option<Newest>,
+    /// What a dry run goes by.
+    pub terms: Terms,
+}
+
+/// The newest change of tables.
+#[derive(Debug, Clone)]
+pub struct Newest {
+    /// Its number.
+    pub epoch: EpochNumber,
+    /// When.
+    pub time: DateTime<Utc>,
+    /// Why.
+    pub reason: Reason,
+    /// Engine of the tables.
+    pub engine: String,
+    /// Tables before it; `None` if they are not known any more.
+    pub before: Option<Running>,
+}
+
+impl TorusService {
+    /// For those who ask; `None` while the torus is not known.
+    pub(super) fn seen(&self) -> Option<Arc<Direct>> {
+        let torus = Arc::clone(self.torus.as_ref()?);
+        let (jobs, running, newest) = (self.jobs.clone(), self.running.clone(), self.newest.clone());
+        let terms = Terms::of(&self.settings).ok()?;
+        Some(Arc::new(Direct { torus, jobs, running, newest, terms }))
+    }
+}
