@@ -19,7 +19,7 @@ impl<'a> Routing<'a> {
     /// of jobs or storage: what these put on the channels cannot change. Routes become no longer.
     ///
     /// Where tables were taken over, `in_force` is the load of their fullest channel: routes are
-    /// then moved only off channels that are fuller, and fuller than five fourths of the bound, and
+    /// then moved only off channels that are fuller, and an eighth fuller than the bound, and
     /// only routes to terminals in jobs.
     /// Returns the trees. O(terminals × channels), and what `refine` needs.
     pub(super) fn level(
@@ -37,7 +37,7 @@ impl<'a> Routing<'a> {
         let bound = bound::floor(&self, &hosts).max(mean);
         match in_force {
             Some(in_force) => {
-                let limit = in_force.max(bound + bound / 4);
+                let limit = in_force.max(bound + bound / 8);
                 let in_jobs: Vec<usize> =
                     hosts.iter().copied().filter(|t| jobs.class(*t) == Class::Job).collect();
                 self.refine(&in_jobs, limit, limit);

@@ -22,7 +22,7 @@
 //! uses; jobs that are new get new routes, and all that no job uses stays.
 //!
 //! That is what `balanced-efi` does, and `balanced` without jobs. With jobs, `balanced` aims at time
-//! instead: for few messages of one step of a job on one channel (`timed`).
+//! instead: for few messages of one step of a job on one channel (`timed`), and step 3 is left to that.
 //!
 //! Inside the closure of a fabric's lanes, tables begin as those that are good for counts there, and next hops
 //! are exchanged for time (`inside`).
@@ -148,7 +148,7 @@ impl Balanced {
         let InForce { fullest: in_force, settled, before } =
             routing.start_from(fabric, previous, served, &everyone);
         let is_timed = self.aim == Aim::Time && !demand.is_oblivious();
-        routing.keeps_settled = is_timed;
+        routing.is_start = is_timed;
         let (mut job_layers, mut fullest) = (JobLayers::default(), 0);
         for class in [Class::Job, Class::Storage, Class::Other] {
             routing.route(class, &settled, layers.all);

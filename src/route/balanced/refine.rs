@@ -9,6 +9,9 @@ const ROUNDS: usize = 40;
 const WANDERING: usize = 24_000_000;
 /// Moves per switch of a tree below which a pass is the last one.
 const PATIENCE: usize = 50_000;
+/// Of large fabrics: part of its load that the fullest channel loses in a pass over routes that no job uses, or the
+/// pass is the last one.
+const LEAST_FALL: u32 = 256;
 
 /// What bounds a move that need not be a gain.
 #[derive(Clone, Copy)]
@@ -84,6 +87,10 @@ impl Routing<'_> {
             if moved == 0 && !is_large {
                 moved = terminals.iter().map(|t| self.relieve(*t, limit, limit, None)).sum();
             }
+            let is_done = self.hold.is_some() && fullest - self.fullest() < fullest / LEAST_FALL;
+            if is_large && is_done {
+                return;
+            }
             if moved <= if is_large { size / PATIENCE } else { 0 } {
                 return;
             }
@@ -138,14 +145,14 @@ impl Routing<'_> {
         let mut moved = 0;
         for i in (1..self.search.reached.len()).rev() {
             let v = self.search.reached[i] as usize;
-            if self.flow[v] == 0
-                || self.held[v]
-                || !self.is_full[v]
-                || !self.is_still_full(terminal, v, limit)
-            {
+            if self.flow[v] == 0 || self.held[v] || !self.is_full[v] {
                 continue;
             }
-            if let Some(detour) = self.best_detour(terminal, v, sideways) {
+            let most = self.fullest_ahead(terminal, v);
+            if most <= limit {
+                continue;
+            }
+            if let Some(detour) = self.best_detour(terminal, v, most, sideways) {
                 self.lead_over(terminal, v, detour.slot, detour.meets);
                 moved += 1;
             }
@@ -163,31 +170,45 @@ impl Routing<'_> {
         }
     }
 
-    fn is_still_full(&self, terminal: usize, mut v: usize, limit: u32) -> bool {
-        let row = self.row(terminal);
+    /// Load of the fullest channel on the way of a switch. O(hops).
+    fn fullest_ahead(&self, terminal: usize, mut v: usize) -> u32 {
+        let (row, mut most) = (self.row(terminal), 0);
         while row[v] != NONE {
             let c = self.net.channel(v, row[v]);
-            if self.load[c] > limit {
-                return true;
-            }
+            most = most.max(self.load[c]);
             v = self.net.to(c);
         }
-        false
+        most
     }
 
-    fn best_detour(&mut self, terminal: usize, v: usize, sideways: Option<Sideways>) -> Option<Detour> {
+    /// The best other way for a switch, the fullest channel of whose present way has `most`.
+    fn best_detour(
+        &mut self,
+        terminal: usize,
+        v: usize,
+        most: u32,
+        sideways: Option<Sideways>,
+    ) -> Option<Detour> {
         let now = self.row(terminal)[v];
         let mut best: Option<Detour> = None;
+        // A gain leaves all channels that it joins below the fullest there is.
+        let mut below = if sideways.is_some() { u32::MAX } else { most.saturating_sub(self.flow[v]) };
         let degree = self.net.degree(v);
         let first = if sideways.is_some() { self.rng.below(degree) } else { 0 };
         for i in 0..degree {
-            let slot = ((first + i) % degree) as u8;
-            let u = self.net.to(self.net.channel(v, slot));
+            let i = first + i;
+            let slot = (if i < degree { i } else { i - degree }) as u8;
+            let c = self.net.channel(v, slot);
+            if self.load[c] >= below {
+                continue;
+            }
+            let u = self.net.to(c);
             let is_near = self.search.hops[u] < self.search.hops[v] + self.slack;
             if slot == now || !is_near || self.search.layers[u] == 0 {
                 continue;
             }
-            let detour = self.try_detour(terminal, v, slot, sideways.map_or(0, |s| s.target));
+            let target = sideways.map_or(0, |s| s.target);
+            let Some(detour) = self.try_detour(terminal, v, slot, target, below) else { continue };
             let (is_better, key) = match sideways {
                 Some(bounds) => (detour.spill <= 0 && detour.fullest <= bounds.most, detour.spill),
                 None => (detour.fullest < detour.fullest_now, i64::from(detour.fullest)),
@@ -196,20 +217,26 @@ impl Routing<'_> {
                 .as_ref()
                 .is_none_or(|b| key < if sideways.is_some() { b.spill } else { b.fullest.into() });
             if is_better && is_best && self.layers_behind(terminal, v, slot, false) {
+                if sideways.is_none() {
+                    below = detour.fullest - self.flow[v];
+                }
                 best = Some(detour);
             }
         }
         best
     }
 
-    /// What the way over another slot would be worth.
-    pub(super) fn try_detour(&self, terminal: usize, v: usize, slot: u8, limit: u32) -> Detour {
+    /// What the way over another slot would be worth; `None` if it joins a channel with no load `below`.
+    fn try_detour(&self, terminal: usize, v: usize, slot: u8, limit: u32, below: u32) -> Option<Detour> {
         let flow = self.flow[v];
         let above = |load: u32| i64::from(load.saturating_sub(limit));
         let mut detour = Detour { slot, meets: v, fullest: 0, fullest_now: 0, spill: 0 };
         let meets = self.each_change(terminal, v, slot, |c, joins| {
             let load = self.load[c];
             if joins {
+                if load >= below {
+                    return false;
+                }
                 detour.fullest = detour.fullest.max(load + flow);
                 detour.spill += above(load + flow) - above(load);
             } else {
@@ -217,8 +244,8 @@ impl Routing<'_> {
                 detour.spill -= above(load) - above(load - flow);
             }
             true
-        });
-        Detour { meets: meets.unwrap_or(v), ..detour }
+        })?;
+        Some(Detour { meets, ..detour })
     }
 
     /// Calls with each channel that the route of `v` would leave over another slot, or join (`true`),

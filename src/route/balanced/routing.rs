@@ -47,8 +47,8 @@ pub(super) struct Routing<'a> {
     pub(super) own_groups: Vec<u32>,
     /// A tree needed the last resort, whose turns layers that start with full channels lack.
     pub(super) is_lost: bool,
-    /// Settled routes stay even where channels are too full.
-    pub(super) keeps_settled: bool,
+    /// Routes of jobs are only what a search for time begins with: settled ones stay, and none is moved for counts.
+    pub(super) is_start: bool,
     /// The switches by level, in a tree where all routes climb and then descend.
     pub(super) climb: Option<Climb>,
 }
@@ -73,7 +73,7 @@ impl<'a> Routing<'a> {
             own: vec![0; net.channels()],
             own_groups: Vec::new(),
             is_lost: false,
-            keeps_settled: false,
+            is_start: false,
             climb: None,
             net,
             layers,
@@ -91,7 +91,7 @@ impl<'a> Routing<'a> {
     /// Routes these terminals and balances them among themselves, whatever was routed before.
     ///
     /// Those that are `settled` have routes, which only make room where a channel is too full with
-    /// the routes of jobs.
+    /// the routes of jobs, unless they are only a start.
     pub(super) fn route(&mut self, class: Class, settled: &[bool], within: u16) {
         let terminals = &self.traffic.destinations(class);
         let (old, new): (Vec<usize>, Vec<usize>) = terminals.iter().partition(|t| settled[**t]);
@@ -114,6 +114,9 @@ impl<'a> Routing<'a> {
                 self.grow(t, within);
             }
         }
+        if self.is_start && class == Class::Job {
+            return;
+        }
         let floor = bound::floor(self, terminals);
         if !new.is_empty() {
             self.balance(&new, floor);
@@ -122,7 +125,7 @@ impl<'a> Routing<'a> {
                 self.keep_apart(&new);
             }
         }
-        if !old.is_empty() && !self.keeps_settled {
+        if !old.is_empty() {
             self.make_room(terminals, floor);
         }
         if class == Class::Job {

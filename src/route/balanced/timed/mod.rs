@@ -1,8 +1,8 @@
 //! Routes that let jobs finish sooner: few messages of one step of a job on one channel, and few of
 //! different jobs.
 //!
-//! In a tree, routes are chosen from the ground up ([`tree`]); elsewhere they begin as those that are good for
-//! counts. Then single next hops are moved ([`polish`]) until the cost falls no more ([`meetings`]).
+//! In a tree, routes are chosen from the ground up ([`tree`]); elsewhere they begin one by one as shortest routes that
+//! avoid each other's channels, inside a closure as those that are good for counts. Then single next hops are moved ([`polish`]) until the cost falls no more ([`meetings`]).
 
 mod even;
 mod exchange;
@@ -31,12 +31,16 @@ use crate::route::spread::Turn;
 const TREE_SWEEPS: usize = 8;
 
 /// Temperatures of the sweeps over all routes of jobs in other fabrics, in units of the cost.
-const HEATS: [f32; 6] = [0.02, 0.01, 0.005, 0.0, 0.0, 0.0];
+const HEATS: [f32; 4] = [0.02, 0.01, 0.0, 0.0];
+/// The same inside a closure.
+const HEATS_CLOSED: [f32; 6] = [0.02, 0.01, 0.005, 0.0, 0.0, 0.0];
 /// Hops by which a route may be longer than the shortest.
 const SLACK: u16 = 1;
-/// What channels may carry in all, over what they carried before. Where longer routes fill them more than
-/// this, exchanges whose steps are in no order take longer (a HyperX: a quarter more, and 1.4 times as long).
-const MOST_CARRIED: f32 = 7.0 / 6.0;
+/// What channels may carry in all, over what they carry with shortest routes. Where longer ones fill them more than
+/// this, exchanges whose steps are in no order take longer (a HyperX: 1.3, and 1.4 times as long).
+const MOST_CARRIED: f32 = 5.0 / 4.0;
+/// The same inside a closure, over what they carried before.
+const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
 impl Routing<'_> {
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
@@ -44,7 +48,11 @@ impl Routing<'_> {
     pub(super) fn save_time(&mut self, demand: &Demand, settled: &[bool], closure: Option<&Closure>) {
         let (_, units) = exchange::units(demand, &self.home);
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
-        let (before, most) = (self.rows.clone(), self.carried(&units) * MOST_CARRIED);
+        let (heats, growth) = match closure {
+            Some(_) => (&HEATS_CLOSED[..], MOST_CARRIED_CLOSED),
+            None => (&HEATS[..], MOST_CARRIED),
+        };
+        let (before, most) = (self.rows.clone(), self.carried(&units) * growth);
         let mut reach = Reach::new(self.net);
         for slack in [SLACK, 0] {
             reach.slack = slack;
@@ -52,7 +60,7 @@ impl Routing<'_> {
                 Some(closure) => Room::Closed { closure, reach: &reach },
                 None => Room::Layered { reach: &reach },
             };
-            self.polish(&units, &free, &room, &HEATS);
+            self.polish(&units, &free, &room, heats);
             if slack == 0 || self.carried(&units) <= most {
                 break;
             }
