@@ -29,6 +29,7 @@ mod golden;
 mod history;
 mod hold;
 mod input;
+mod job;
 mod lists;
 mod man;
 mod notes;
@@ -98,6 +99,8 @@ enum Command {
     Place(place::Args),
     /// Which rank goes to which node: the order with the least predicted time
     Order(order::Args),
+    /// What a job gets: its nodes, routes and service level
+    Job(job::Args),
     /// Release held jobs whose deadline has passed
     ReleaseHeld(release_held::Args),
     /// One pass: poll, diff, recompute if due, publish
@@ -159,6 +162,7 @@ impl Command {
             Self::Plan(args) => plan::run(args, context),
             Self::Place(args) => place::run(args, context),
             Self::Order(args) => order::run(args, context),
+            Self::Job(args) => job::run(args, context),
             Self::ReleaseHeld(args) => release_held::run(args, context),
             Self::Tick(args) => tick::run(args, context),
             Self::Serve(args) => serve::run(args, context),

@@ -1,22 +1,18 @@
 //! `sarouter order`: which rank goes to which node.
 
 mod files;
+mod site;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use self::files::{Form, Seats};
+use self::site::Site;
 use super::common::{print, write_file};
 use super::{Answer, Context, Failure, Format, input};
 use crate::measure::Predictor;
-use crate::model::{
-    Demand, Fabric, Group, LayerBudget, Mix, NodeMap, NodeName, Promise, Tables, TerminalId, did_you_mean,
-    nearest,
-};
-use crate::observe::nodes::{NodeNames, name_hosts};
-use crate::observe::{fabric, grid, hostlist, jobs, torus_toml};
+use crate::model::{Demand, Fabric, Group, JobId, LayerBudget, Mix, NodeName, Promise, Tables, TerminalId};
 use crate::placement::order::{self, Movable, Question};
 use crate::report::align;
 use crate::route::{EngineOptions, engine};
@@ -33,18 +29,25 @@ const USUAL: &str = "balanced";
 Examples:
   sarouter order --fabric fattree:8x8,8 --nodes n[1-64] --pattern halo:8x8
   sarouter order --fabric site.ibnetdiscover --tables lfts.dump --nodes \"$SLURM_JOB_NODELIST\" \\
-      --pattern ring --as rankfile > ranks && mpirun --rankfile ranks ./program"
+      --pattern ring --as rankfile > ranks && mpirun --rankfile ranks ./program
+  sarouter order --job \"$SLURM_JOB_ID\" --as slurm > hosts &&
+      SLURM_HOSTFILE=hosts srun --distribution=arbitrary ./program"
 )]
 pub struct Args {
     /// Fabric: ibnetdiscover output, ibsim .net file, or a spec
-    #[arg(long, value_name = "FILE|SPEC")]
-    fabric: String,
+    #[arg(long, value_name = "FILE|SPEC", required_unless_present = "job")]
+    fabric: Option<String>,
     /// The job's nodes, in the order in which its ranks would go to them
-    #[arg(long, value_name = "HOSTLIST")]
-    nodes: String,
-    /// What the ranks exchange: a pattern (see `patterns`) or a sum such as 3*ring+alltoall
-    #[arg(long, value_name = "PATTERN", default_value = "default")]
-    pattern: Mix,
+    #[arg(long, value_name = "HOSTLIST", required_unless_present = "job")]
+    nodes: Option<String>,
+    /// A job that runs, instead of --fabric and --nodes: fabric and routes are those of the settings, and Slurm is
+    /// asked for its nodes, its pattern and the jobs beside it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["fabric", "nodes", "jobs", "node_map"])]
+    job: Option<JobId>,
+    /// What the ranks exchange: a pattern (see `patterns`) or a sum such as 3*ring+alltoall [default: what the job
+    /// says, else the default mix]
+    #[arg(long, value_name = "PATTERN")]
+    pattern: Option<Mix>,
     /// The fabric's routes: what `route --out` wrote, or a dump by OpenSM or infiniband-diags [default: what
     /// balanced makes for everybody]
     #[arg(long, value_name = "DIR|FILE")]
@@ -115,19 +118,9 @@ struct Both {
     tables: Tables,
 }
 
-/// The job and those beside it; the job is the first group.
-struct Site {
-    fabric: Fabric,
-    nodes: Vec<NodeName>,
-    /// By rank as given: the node's place in the list.
-    seats: Vec<u32>,
-    groups: Vec<Group>,
-    movable: Movable,
-}
-
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let site = args.site()?;
-    let (routes, tables) = args.tables(&site)?;
+    let mut site = args.site(context)?;
+    let (routes, tables) = args.tables(&mut site)?;
     let predictor = Predictor::new(&site.fabric, &tables, &site.groups, 0);
     let mut predictor = predictor.ok_or("a job beside it has a route that does not arrive")?;
     let Group { ranks, mix, .. } = &site.groups[0];
@@ -178,61 +171,15 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 impl Args {
-    fn site(&self) -> Result<Site, Failure> {
-        if torus_toml::is_torus(&self.fabric) {
-            return Err("order knows switched fabrics only, and this is a direct torus".into());
-        }
-        let fabric = grid::shaped(fabric::load(&self.fabric)?);
-        let names = self.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
-        let map = name_hosts(&fabric, &names);
-        let nodes = hostlist::expand(&self.nodes)?;
-        let terminals = terminals(&map, &nodes)?;
-        let per_node = self.per_node(&nodes, &terminals)?;
-        let ranks = terminals.iter().flat_map(|t| (0..per_node).map(|r| t[r % t.len()])).collect();
-        let seats = (0..nodes.len() as u32).flat_map(|n| vec![n; per_node]).collect();
-        let mut job = Group::new(terminals.concat()).exchanging(self.pattern.clone());
-        job.ranks = ranks;
-        if job.ranks.len() < 2 {
-            return Err("one rank exchanges nothing: --nodes has one node".into());
-        }
-        let mut groups = vec![job];
-        if let Some(source) = &self.jobs {
-            let placed = map.place(&jobs::load(source)?);
-            if !placed.strangers.is_empty() {
-                input::complain_of_strangers(&placed.strangers);
-            }
-            groups.extend(placed.jobs.iter().map(|job| job.ranks.group()).filter(|g| g.ranks.len() > 1));
-        }
-        let unit = if self.scatter { 1 } else { per_node };
-        Ok(Site { fabric, nodes, seats, groups, movable: Movable { job: 0, unit } })
-    }
-
-    /// Ranks per node, at least 1.
-    fn per_node(&self, nodes: &[NodeName], terminals: &[&[TerminalId]]) -> Result<usize, Failure> {
-        if let Some(n) = self.ranks_per_node {
-            return Ok(usize::from(n));
-        }
-        let first = terminals[0].len();
-        match terminals.iter().position(|t| t.len() != first) {
-            None => Ok(first),
-            Some(other) => Err(format!(
-                "{} has {first} adapter ports and {} has {}: say --ranks-per-node",
-                nodes[0],
-                nodes[other],
-                terminals[other].len()
-            )
-            .into()),
-        }
-    }
-
     /// The routes that are not changed, with their name.
-    fn tables(&self, site: &Site) -> Result<(String, Tables), Failure> {
-        match &self.tables {
-            Some(path) => {
+    fn tables(&self, site: &mut Site) -> Result<(String, Tables), Failure> {
+        match (&self.tables, site.in_force.take()) {
+            (Some(path), _) => {
                 let tables = input::read_tables(&site.fabric, path, self.layers_file.as_deref())?;
                 Ok((path.display().to_string(), tables))
             }
-            None => {
+            (None, Some(in_force)) => Ok(in_force),
+            (None, None) => {
                 let tables = self.route(USUAL, &site.fabric, &Demand::oblivious())?;
                 Ok((format!("{USUAL}, for everybody"), tables))
             }
@@ -286,29 +233,6 @@ impl Args {
         }
         print(&text)
     }
-}
-
-impl Site {
-    /// The seats of ranks that were put in another order: a terminal is one node's.
-    fn follow(&self, ranks: &[TerminalId]) -> Vec<u32> {
-        let of: std::collections::BTreeMap<TerminalId, u32> =
-            self.groups[0].ranks.iter().copied().zip(self.seats.iter().copied()).collect();
-        ranks.iter().map(|t| of[t]).collect()
-    }
-}
-
-/// Each node's terminals.
-fn terminals<'m>(map: &'m NodeMap, nodes: &[NodeName]) -> Result<Vec<&'m [TerminalId]>, Failure> {
-    let mut seen = BTreeSet::new();
-    let of = |node: &NodeName| match map.terminals(node) {
-        [] => {
-            let meant = did_you_mean(nearest(node.as_str(), map.names().map(NodeName::as_str)));
-            Err(format!("no host of the fabric is called {node}{meant}").into())
-        }
-        found if !seen.insert(found[0]) => Err(format!("--nodes names {node} twice").into()),
-        found => Ok(found),
-    };
-    nodes.iter().map(of).collect()
 }
 
 impl Answered {

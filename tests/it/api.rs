@@ -77,6 +77,21 @@ fn jobs_are_told_with_their_slow_down_and_what_it_would_be_without_routes_for_th
     assert!((mean - jobs["baseline"]["slowdown_mean"].as_f64().unwrap()).abs() < 1e-9, "{jobs}");
     assert!(jobs["jobs"][0]["now"]["slowdown"].as_f64().unwrap() >= 1.0, "{jobs}");
     assert_eq!((&jobs["jobs"][2]["now"], &jobs["jobs"][2]["baseline"]), (&Value::Null, &Value::Null));
+
+    // For its owner, in words.
+    let say = |id: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(["job", id, "--config"]).arg(site.path("sarouter.toml")).output().unwrap()
+    };
+    let text = |id: &str| String::from_utf8(say(id).stdout).unwrap();
+    let told = text("1");
+    assert!(told.starts_with("job         1, running, 4 nodes under 4 switches: n[1,5,9,13]"), "{told}");
+    let slow = format!("takes {:.2} times", jobs["jobs"][0]["now"]["slowdown"].as_f64().unwrap());
+    let beside = format!("{:.2} with {engine}, which knows no jobs", without(0));
+    assert!(told.contains(&slow) && told.contains(&beside), "{told}");
+    assert!(text("3").contains("under one switch: routes do not matter"), "{}", text("3"));
+    assert_eq!(say("99").status.code(), Some(1));
+    assert!(text("99").contains("has seen no job 99"), "{}", text("99"));
     assert_eq!(serving.stop(), 0);
 }
 

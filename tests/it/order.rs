@@ -12,6 +12,8 @@ use sarouter::model::{Demand, Fabric, Group, LayerBudget, Mix, Tables, TerminalI
 use sarouter::placement::order::{Movable, Order, Question, order, order_all, time, together};
 use sarouter::route::{EngineOptions, RouteError, engine};
 
+use crate::site::Site;
+
 /// Enough for the small fabrics here.
 const WORK: u64 = 1 << 21;
 
@@ -266,6 +268,26 @@ fn routes_are_taken_as_they_are_or_made_with_the_order() {
     }
     let again = [&TREE, &["--tables", "o", "--pattern", "ring"][..]].concat();
     assert!(!dir.path().join("o/lft.txt").exists() || sarouter(dir.path(), &again).status.success());
+}
+
+#[test]
+fn a_job_that_runs_is_put_in_order_for_the_routes_in_force() {
+    let site = Site::new("interval_seconds = 3600");
+    site.jobs("1|RUNNING|n[1,5,9,13,2,6,10,14]|100\n2|RUNNING|n[3,7,11]|100\n");
+    let of = |job: &str| site.command(&["order", "--pattern", "ring", "--job", job]).output().unwrap();
+    let told = |output: &Output| -> serde_json::Value { serde_json::from_str(&stdout(output)).unwrap() };
+    assert_eq!(told(&of("1"))["routes"], "balanced, for everybody", "nothing is published yet");
+    assert_eq!(site.run(&["tick"]).0, 0);
+    let order = told(&of("1"));
+    assert_eq!(order["routes"], "epoch 1");
+    let nodes: Vec<String> = serde_json::from_value(order["order"].clone()).unwrap();
+    let leaf = |n: &String| (n[1..].parse::<usize>().unwrap() - 1) / 4;
+    assert_eq!(nodes.chunk_by(|a, b| leaf(a) == leaf(b)).count(), 4, "{nodes:?}");
+    let stranger = of("99");
+    assert_eq!(stranger.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&stranger.stderr).contains("no job 99"), "{stranger:?}");
+    let both = site.command(&["order", "--job", "1", "--nodes", "n1"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&both.stderr).contains("cannot be used with"), "{both:?}");
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! `sarouter job`: what a job's owner wants to know of its routes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::common::print;
+use super::{Answer, Context, Failure, Format};
+use crate::config::Settings;
+use crate::model::JobId;
+use crate::service::client::{Client, ClientError};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Asks the service; nothing is changed. Exit 1 if the service has seen no such job.\n\n\
+                        Example: sarouter job 17"
+)]
+pub struct Args {
+    /// Job [default: $SLURM_JOB_ID]
+    #[arg(value_name = "ID")]
+    job: Option<JobId>,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Told {
+    /// The epoch in force.
+    epoch: Option<u64>,
+    /// As `GET /v1/jobs` has it.
+    job: Value,
+    /// The best engine that knows no jobs, over all of them.
+    baseline: Option<String>,
+    /// What the job was told at its start.
+    environment: BTreeMap<String, String>,
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let from_slurm = || JobId::new(std::env::var("SLURM_JOB_ID").ok()?).ok();
+    let id = args.job.or_else(from_slurm).ok_or("which job? Its id, or SLURM_JOB_ID in the environment")?;
+    let settings = Settings::load(context.config.as_deref())?;
+    let api = settings.api.as_ref().ok_or("the settings switch the service's socket off")?;
+    let client = Client::new(&api.socket, api.deadline);
+    let mut all: Value = client.wait(client.get("/v1/jobs"))?;
+    let jobs = all["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let Some(job) = jobs.into_iter().find(|job| job["id"] == id.as_str()) else {
+        print(&format!("the service has seen no job {id}: it may be over, or not be placed yet"))?;
+        return Ok(Answer::No);
+    };
+    let environment = match client.wait(client.get(&format!("/v1/jobs/{id}/environment"))) {
+        Err(ClientError::Refused { status: 404, .. }) => BTreeMap::new(),
+        told => told?,
+    };
+    let baseline = all["baseline"]["engine"].as_str().map(str::to_string);
+    let told = Told { epoch: all["epoch"].as_u64(), job, baseline, environment };
+    match context.format {
+        Format::Text => print(&told.text())?,
+        Format::Json => print(&serde_json::to_string_pretty(&told)?)?,
+    }
+    Ok(Answer::Yes)
+}
+
+impl Told {
+    fn text(&self) -> String {
+        let job = &self.job;
+        let word = |key: &str| job[key].as_str().unwrap_or_default();
+        let mut out = format!(
+            "job         {}, {}, {} nodes under {} switches: {}",
+            word("id"),
+            word("state").to_lowercase(),
+            job["node_count"],
+            job["switches"],
+            word("nodes")
+        );
+        let mut line = |name: &str, text: String| {
+            let _ = write!(out, "\n{name:12}{text}");
+        };
+        let slow = |gets: &Value| gets["slowdown"].as_f64();
+        match (slow(&job["now"]), self.epoch) {
+            (None, Some(_)) => {
+                line("routes", "all its nodes are under one switch: routes do not matter".into())
+            }
+            (None, None) => line("routes", "no epoch is in force: those of OpenSM".into()),
+            (Some(now), epoch) => {
+                let epoch = epoch.map_or(String::new(), |n| format!(" (epoch {n})"));
+                line("exchange", format!("takes {now:.2} times what its nodes' own cables need{epoch}"));
+                if let Some(before) = slow(&job["before"]) {
+                    line("", format!("{before:.2} with the routes before"));
+                }
+                if let (Some(without), Some(engine)) = (job["baseline"].as_f64(), &self.baseline) {
+                    let gain = 100.0 * (1.0 - now / without);
+                    let words = match gain.abs() < 0.5 {
+                        true => "as much".to_string(),
+                        false if gain > 0.0 => format!("{gain:.0} % less now"),
+                        false => format!("{:.0} % more now", -gain),
+                    };
+                    line("", format!("{without:.2} with {engine}, which knows no jobs: {words}"));
+                }
+                let gets = &job["now"];
+                line(
+                    "channels",
+                    format!(
+                        "{}, with at most {} of its own routes on one, and {} of all jobs",
+                        gets["links"], gets["max"], gets["busiest"]
+                    ),
+                );
+                line("ranks", format!("sarouter order --job {} finds the best order for them", word("id")));
+            }
+        }
+        self.environment.iter().for_each(|(name, value)| line("told", format!("{name}={value}")));
+        out
+    }
+}
