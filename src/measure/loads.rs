@@ -70,12 +70,12 @@ impl Room {
         self.path.clear();
         let mut at = s;
         while at != home {
-            let c = trees.channel(at, ports[at]);
+            let c = trees.wiring.channel(at, ports[at]);
             if c as usize >= loads.len() || self.path.len() >= ports.len() {
                 return;
             }
             self.path.push(c);
-            at = trees.to[c as usize] as usize;
+            at = trees.wiring.to[c as usize] as usize;
         }
         self.path.iter().for_each(|c| loads[*c as usize] += w);
     }
@@ -92,30 +92,48 @@ pub(super) fn sum(mut a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
 pub(super) struct AllPairs {
     /// Routes per channel.
     pub(super) loads: Vec<u64>,
-    /// Ordered pairs of hosts on different switches whose route arrives.
-    pub(super) pairs: u64,
-    /// Sum of their lengths.
-    pub(super) hops: u64,
+    /// Ordered pairs of hosts on different switches whose route arrives, by its channels.
+    pub(super) by_hops: Vec<u64>,
     /// Those of them that are as short as the fabric allows.
     pub(super) minimal: u64,
-    /// Longest.
-    pub(super) longest: u32,
 }
 
 impl AllPairs {
     fn and(mut self, other: Self) -> Self {
-        if self.loads.is_empty() {
-            return other;
-        }
-        if !other.loads.is_empty() {
-            self.loads = sum(self.loads, other.loads);
-        }
-        self.pairs += other.pairs;
-        self.hops += other.hops;
+        merge(&mut self.loads, &other.loads, |a, b| a + b);
+        merge(&mut self.by_hops, &other.by_hops, |a, b| a + b);
         self.minimal += other.minimal;
-        self.longest = self.longest.max(other.longest);
         self
     }
+
+    /// Without a part of it.
+    fn without(mut self, part: &Self) -> Self {
+        merge(&mut self.loads, &part.loads, |a, b| a - b);
+        merge(&mut self.by_hops, &part.by_hops, |a, b| a - b);
+        self.minimal -= part.minimal;
+        self
+    }
+
+    /// Number of routes.
+    pub(super) fn pairs(&self) -> u64 {
+        self.by_hops.iter().sum()
+    }
+
+    /// Sum of their lengths.
+    pub(super) fn hops(&self) -> u64 {
+        self.by_hops.iter().zip(0..).map(|(n, hops)| n * hops).sum()
+    }
+
+    /// Length of the longest.
+    pub(super) fn longest(&self) -> u32 {
+        self.by_hops.iter().rposition(|n| *n > 0).unwrap_or(0) as u32
+    }
+}
+
+/// Puts `b` into `a`, entry by entry.
+fn merge(a: &mut Vec<u64>, b: &[u64], put: impl Fn(u64, u64) -> u64) {
+    a.resize(a.len().max(b.len()), 0);
+    a.iter_mut().zip(b).for_each(|(a, b)| *a = put(*a, *b));
 }
 
 /// Channels of a shortest path from each switch to `home`; [`LOST`] where there is none.
@@ -138,9 +156,20 @@ pub(crate) fn distances(fabric: &Fabric, home: usize, distance: &mut Vec<u32>, q
     }
 }
 
-/// One sweep per host, one breadth-first search per switch with hosts.
+/// The same of other tables on the fabric: only trees that differ are looked at, unless most do. As
+/// [`all_pairs`] for these.
+pub(super) fn all_pairs_since(before: &Trees<'_>, known: &AllPairs, after: &Trees<'_>) -> AllPairs {
+    let differs = |d: DestId| before.tables.ports_to(d) != after.tables.ports_to(d);
+    let dests = || after.fabric.host_ids().map(|t| after.fabric.dest_of_terminal(t));
+    if 2 * dests().filter(|d| differs(*d)).count() > dests().count() {
+        return all_pairs(after, |_| true);
+    }
+    known.clone().without(&all_pairs(before, differs)).and(all_pairs(after, differs))
+}
+
+/// Of the routes to destinations that count: one sweep for each, one breadth-first search per switch of some.
 /// O(hosts × switches + switches × channels).
-pub(super) fn all_pairs(trees: &Trees<'_>) -> AllPairs {
+pub(super) fn all_pairs(trees: &Trees<'_>, counts: impl Fn(DestId) -> bool + Sync) -> AllPairs {
     let fabric = trees.fabric;
     let hosts = hosts_per_switch(fabric);
     let homes: Vec<_> = fabric.switch_ids().filter(|s| hosts[s.index()] > 0).collect();
@@ -149,12 +178,14 @@ pub(super) fn all_pairs(trees: &Trees<'_>) -> AllPairs {
         let mut part = AllPairs { loads: vec![0; fabric.channels().len()], ..AllPairs::default() };
         let (mut room, mut distance, mut queue) = (Room::new(trees), Vec::new(), Vec::new());
         for home in homes {
-            distances(fabric, home.index(), &mut distance, &mut queue);
-            for t in fabric.attached(*home) {
-                if fabric.terminal(*t).role != crate::model::Role::Host {
-                    continue;
-                }
-                trees.trace(fabric.dest_of_terminal(*t), &mut room.tree);
+            let is_host = |t: &&TerminalId| fabric.terminal(**t).role == crate::model::Role::Host;
+            let dests = fabric.attached(*home).iter().filter(is_host).map(|t| fabric.dest_of_terminal(*t));
+            let mut dests = dests.filter(|d| counts(*d)).peekable();
+            if dests.peek().is_some() {
+                distances(fabric, home.index(), &mut distance, &mut queue);
+            }
+            for d in dests {
+                trees.trace(d, &mut room.tree);
                 room.weight.copy_from_slice(&hosts);
                 add_tree(trees, &room.tree, &mut room.weight, &mut part.loads);
                 count_paths(&room.tree, &hosts, &distance, &mut part);
@@ -169,10 +200,12 @@ fn count_paths(tree: &Tree, hosts: &[u64], distance: &[u32], part: &mut AllPairs
     for (s, n) in hosts.iter().enumerate().filter(|(s, n)| **n > 0 && *s != tree.home) {
         let depth = tree.depth[s];
         if depth != LOST {
-            part.pairs += n;
-            part.hops += n * u64::from(depth);
+            let hops = depth as usize;
+            if part.by_hops.len() <= hops {
+                part.by_hops.resize(hops + 1, 0);
+            }
+            part.by_hops[hops] += n;
             part.minimal += n * u64::from(depth == distance[s]);
-            part.longest = part.longest.max(depth);
         }
     }
 }
@@ -203,7 +236,7 @@ pub(super) fn jobs(trees: &Trees<'_>, groups: &[Group]) -> (Vec<u64>, Vec<JobFig
 /// Host-to-host routes over each channel (Definition 3.12, edge forwarding index), indexed by
 /// channel. Routes that do not arrive are not counted. O(hosts × switches).
 pub fn channel_loads(fabric: &Fabric, tables: &Tables) -> Vec<u64> {
-    all_pairs(&Trees::new(fabric, tables)).loads
+    all_pairs(&Trees::new(fabric, tables), |_| true).loads
 }
 
 /// Routes inside the groups over each channel (Definition 5.1), indexed by channel: a route

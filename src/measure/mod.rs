@@ -84,27 +84,54 @@ pub struct Figures {
 /// O(hosts × switches + switches × channels + demand, see [`effective_loads`]).
 pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     let trees = Trees::new(fabric, tables);
-    let all = loads::all_pairs(&trees);
-    let (effective, per_job) = loads::jobs(&trees, &demand.groups);
-    let spread = Spread::of(&all.loads);
-    let parts = crate::verify::parts(fabric);
-    let hosts: Vec<_> = fabric.host_ids().collect();
+    figures(&trees, demand, &loads::all_pairs(&trees, |_| true), Bounds::of(fabric, demand))
+}
+
+/// [`measure`] of two tables for one demand, such as those in force and new ones: what they have in common is looked
+/// at once. As [`measure`] for the first, and for the destinations to which the second differ.
+pub fn measure_both(fabric: &Fabric, before: &Tables, after: &Tables, demand: &Demand) -> [Figures; 2] {
+    let (before, after) = (Trees::new(fabric, before), Trees::new(fabric, after));
+    let all = loads::all_pairs(&before, |_| true);
+    let then = loads::all_pairs_since(&before, &all, &after);
+    let bounds = Bounds::of(fabric, demand);
+    [figures(&before, demand, &all, bounds), figures(&after, demand, &then, bounds)]
+}
+
+/// What no tables can be below: between hosts, and inside jobs.
+#[derive(Clone, Copy)]
+struct Bounds {
+    all: u64,
+    effective: u64,
+}
+
+impl Bounds {
+    fn of(fabric: &Fabric, demand: &Demand) -> Self {
+        let hosts: Vec<_> = fabric.host_ids().collect();
+        let parts = crate::verify::parts(fabric);
+        let all = bound::lower_bound(fabric, &parts, &[&hosts], None);
+        Self { all, effective: effective_bound(fabric, demand) }
+    }
+}
+
+fn figures(trees: &Trees<'_>, demand: &Demand, all: &loads::AllPairs, bounds: Bounds) -> Figures {
+    let (effective, per_job) = loads::jobs(trees, &demand.groups);
+    let (spread, pairs) = (Spread::of(&all.loads), all.pairs());
     Figures {
-        time: time(fabric, tables, demand),
+        time: time(trees.fabric, trees.tables, demand),
         load: Load {
             max: spread.max,
             min: spread.min,
             mean: spread.mean,
             sd: spread.sd,
-            lower_bound: bound::lower_bound(fabric, &parts, &[&hosts], None),
+            lower_bound: bounds.all,
         },
-        effective: effective_figures(&effective, &per_job, effective_bound(fabric, demand)),
+        effective: effective_figures(&effective, &per_job, bounds.effective),
         paths: Paths {
-            max_hops: all.longest,
-            mean_hops: ratio(all.hops, all.pairs),
-            minimal_share: if all.pairs == 0 { 1.0 } else { ratio(all.minimal, all.pairs) },
+            max_hops: all.longest(),
+            mean_hops: ratio(all.hops(), pairs),
+            minimal_share: if pairs == 0 { 1.0 } else { ratio(all.minimal, pairs) },
         },
-        layers_used: tables.layers_used(),
+        layers_used: trees.tables.layers_used(),
     }
 }
 

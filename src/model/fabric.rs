@@ -1,6 +1,7 @@
 //! The fabric: switches, terminals and the cables between them. Immutable and validated.
 
 mod builder;
+mod wiring;
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::builder::{FabricBuilder, FabricError, NewTerminal};
+pub use self::wiring::Wiring;
 use super::{ChannelId, DestId, Guid, IdError, Lid, PortNum, SwitchId, TerminalId};
 
 /// A switch.
@@ -184,6 +186,11 @@ impl Fabric {
     pub fn terminal(&self, t: TerminalId) -> &Terminal {
         &self.terminals[t.index()]
     }
+    /// Channels by switch and port, for walks over all routes. O(ports of all switches).
+    pub fn wiring(&self) -> Wiring {
+        Wiring::new(self)
+    }
+
     /// One channel.
     #[inline]
     pub fn channel(&self, c: ChannelId) -> &Channel {

@@ -18,7 +18,7 @@ pub mod torus;
 pub use demand::{Demand, Group};
 pub use fabric::{
     Channel, Fabric, FabricBuilder, FabricError, Fingerprint, NewTerminal, PortPeer, Role, Shape, Switch,
-    Terminal,
+    Terminal, Wiring,
 };
 pub use hint::{HintError, hint};
 pub use ids::{

@@ -333,8 +333,13 @@ fn compute(
         Some(p) => keep_told(fabric, tables, p),
         None => tables,
     };
-    let before = same_fabric.map(|p| measure::measure(fabric, &p.tables, &demand));
-    let after = measure::measure(fabric, &tables, &demand);
+    let (before, after) = match same_fabric {
+        None => (None, measure::measure(fabric, &tables, &demand)),
+        Some(p) => {
+            let [before, after] = measure::measure_both(fabric, &p.tables, &tables, &demand);
+            (Some(before), after)
+        }
+    };
     let engine = policy.engine.clone();
     Ok(Plan {
         reason,

@@ -28,7 +28,8 @@ pub(super) struct Room {
     ways: Vec<u32>,
     /// Switches, those far from home first.
     order: Vec<u32>,
-    /// `state[channel * columns + column]`: VLs, as bits, on which packets may be.
+    /// `state[channel * columns + column]`: VLs, as bits, on which packets may be. Where each switch has one way,
+    /// `state[switch]`.
     state: Vec<u16>,
 }
 
@@ -40,20 +41,24 @@ impl Room {
 
 impl<'a> Flight<'a> {
     pub(super) fn room(&self) -> Room {
-        let columns = self.lanes.columns();
+        let (columns, switches) = (self.lanes.columns(), self.turns.fabric.switches().len());
         Room {
             trees: self.trees.iter().map(Trees::room).collect(),
             start: Vec::new(),
             ways: Vec::new(),
             order: Vec::new(),
-            state: vec![0; self.turns.fabric.channels().len() * columns],
+            state: vec![0; self.turns.fabric.channels().len().max(switches) * columns],
         }
     }
 
     /// Traces a destination in all tables.
     pub(super) fn trace(&self, d: DestId, room: &mut Room) {
+        self.trees.iter().zip(&mut room.trees).for_each(|(all, tree)| all.trace(d, tree));
+    }
+
+    /// Notes by which channels each switch may forward to a traced destination, and the order of switches.
+    fn lay_out(&self, room: &mut Room) {
         let Room { trees, start, ways, order, .. } = room;
-        self.trees.iter().zip(trees.iter_mut()).for_each(|(all, tree)| all.trace(d, tree));
         start.clear();
         ways.clear();
         for s in 0..self.turns.fabric.switches().len() {
@@ -72,10 +77,40 @@ impl<'a> Flight<'a> {
         order.extend(lost.chain(first.order.iter().rev().copied()));
     }
 
-    /// Marks what packets to a traced destination may depend on.
+    /// Marks what packets to a traced destination may depend on. O(switches × columns), where any of several tables
+    /// may be in force × ports × hops at worst.
     pub(super) fn mark(&self, d: DestId, room: &mut Room, dependencies: &mut Dependencies) {
+        if room.trees.len() == 1 && self.lanes.are_layers() {
+            return self.mark_tree(d, room, dependencies);
+        }
+        self.lay_out(room);
+        self.mark_ways(d, room, dependencies);
+    }
+
+    /// The same where each switch has one way, and packets stay on one VL.
+    fn mark_tree(&self, d: DestId, room: &mut Room, dependencies: &mut Dependencies) {
+        let (tree, to, state) = (&room.trees[0], &self.trees[0].wiring.to, &mut room.state);
+        let far = tree.order.iter().rev().map(|s| *s as usize);
+        let lost = (0..tree.depth.len()).filter(|s| tree.depth[*s] == LOST && tree.next[*s] != NO_CHANNEL);
+        let starts = |s: usize| {
+            let start = self.senders.start(d, tree.home, s);
+            start.hosts | start.own
+        };
+        lost.clone().for_each(|s| state[s] = starts(s));
+        far.clone().for_each(|s| state[s] = starts(s));
+        for s in lost.chain(far).filter(|s| *s != tree.home) {
+            let (c1, vls) = (tree.next[s], state[s]);
+            let next = to[c1 as usize] as usize;
+            if next != tree.home && tree.next[next] != NO_CHANNEL {
+                dependencies.mark(self.turns.of(c1, tree.next[next]), vls);
+                state[next] |= vls;
+            }
+        }
+    }
+
+    fn mark_ways(&self, d: DestId, room: &mut Room, dependencies: &mut Dependencies) {
         let columns = self.lanes.columns();
-        let (home, to) = (room.trees[0].home, &self.trees[0].to);
+        let (home, to) = (room.trees[0].home, &self.trees[0].wiring.to);
         for s in 0..room.start.len() - 1 {
             let starting = self.senders.start(d, home, s);
             for i in room.ways(s) {
@@ -131,13 +166,14 @@ impl<'a> Flight<'a> {
         let mut unused = Dependencies::none(self.turns, self.lanes);
         fabric.dest_ids().find_map(|d| {
             self.trace(d, room);
+            self.lay_out(room);
             let (from, next) =
                 (fabric.channel(b1.channel).from.index(), fabric.channel(b1.channel).to.index());
             let has = |s: usize, c: u32| room.ways[room.ways(s)].contains(&c);
             if next == room.trees[0].home || !has(from, c1) || !has(next, c2) {
                 return None;
             }
-            self.mark(d, room, &mut unused);
+            self.mark_ways(d, room, &mut unused);
             let column = (0..columns).find(|column| {
                 let on = room.state[c1 as usize * columns + column] >> b1.vl & 1 == 1;
                 let at = self.turns.of(c1, c2) * columns + column;

@@ -51,14 +51,14 @@ impl<'a> Senders<'a> {
     /// What starts at a switch towards a destination at `home`.
     #[inline]
     pub(super) fn start(&self, d: DestId, home: usize, s: usize) -> Start {
-        let is_host = self.fabric.is_host_dest(d);
-        let own = if self.management && is_host { self.fixed } else { 0 };
+        let own = if self.management && self.fabric.is_host_dest(d) { self.fixed } else { 0 };
         if !self.sources[s] {
             return Start { hosts: 0, own };
         }
         let told = self.told.iter().fold(0, |all, t| all | bit(t.layers_to(d)[s]));
-        let back = is_host.then(|| self.back.get(home * self.sources.len() + s)).flatten();
-        Start { hosts: self.fixed | told | back.copied().unwrap_or(0), own }
+        let has_back = !self.back.is_empty() && self.fabric.is_host_dest(d);
+        let back = if has_back { self.back[home * self.sources.len() + s] } else { 0 };
+        Start { hosts: self.fixed | told | back, own }
     }
 
     /// SLs that any packet may have, as bits.

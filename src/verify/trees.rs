@@ -1,9 +1,9 @@
 //! The in-tree of a destination, rebuilt from the tables alone. Shared with `measure`.
 
-use crate::model::{DestId, Fabric, PortPeer, Tables};
+use crate::model::{DestId, Fabric, PortPeer, Tables, Wiring};
 
 /// No channel: a hole, a fault or the home switch.
-pub(crate) const NO_CHANNEL: u32 = u32::MAX;
+pub(crate) const NO_CHANNEL: u32 = Wiring::NONE;
 /// Depth of a switch from which the destination is not reached.
 pub(crate) const LOST: u32 = u32::MAX;
 const UNSEEN: u32 = u32::MAX - 1;
@@ -15,11 +15,8 @@ pub(crate) struct Trees<'a> {
     pub(crate) fabric: &'a Fabric,
     /// The tables.
     pub(crate) tables: &'a Tables,
-    /// Receiving switch of each channel.
-    pub(crate) to: Vec<u32>,
-    /// `channels[switch * stride + port]`: the channel behind a port, or [`NO_CHANNEL`].
-    channels: Vec<u32>,
-    stride: usize,
+    /// Its channels by switch and port.
+    pub(crate) wiring: Wiring,
 }
 
 /// Routes of all switches to one destination. Reused from destination to destination.
@@ -40,13 +37,7 @@ pub(crate) struct Tree {
 impl<'a> Trees<'a> {
     /// O(ports of all switches).
     pub(crate) fn new(fabric: &'a Fabric, tables: &'a Tables) -> Self {
-        let stride = fabric.switches().iter().map(|s| usize::from(s.ports) + 1).max().unwrap_or(1);
-        let mut channels = vec![NO_CHANNEL; stride * fabric.switches().len()];
-        for (i, c) in fabric.channels().iter().enumerate() {
-            channels[c.from.index() * stride + usize::from(c.from_port.get())] = i as u32;
-        }
-        let to = fabric.channels().iter().map(|c| c.to.index() as u32).collect();
-        Self { fabric, tables, to, channels, stride }
+        Self { fabric, tables, wiring: fabric.wiring() }
     }
 
     /// Room for one tree.
@@ -62,20 +53,13 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// The channel behind a port; [`NO_CHANNEL`] if there is none.
-    #[inline]
-    pub(crate) fn channel(&self, switch: usize, port: u8) -> u32 {
-        let port = usize::from(port);
-        if port < self.stride { self.channels[switch * self.stride + port] } else { NO_CHANNEL }
-    }
-
     /// Fills `tree` for a destination. O(switches).
     pub(crate) fn trace(&self, d: DestId, tree: &mut Tree) {
         tree.home = self.fabric.home(d).index();
         tree.looping = None;
         tree.order.clear();
         for (s, port) in self.tables.ports_to(d).iter().enumerate() {
-            let c = self.channel(s, *port);
+            let c = self.wiring.channel(s, *port);
             tree.next[s] = c;
             tree.depth[s] = if c == NO_CHANNEL { LOST } else { UNSEEN };
         }
@@ -95,7 +79,7 @@ impl<'a> Trees<'a> {
         while tree.depth[at] == UNSEEN {
             tree.depth[at] = ON_STACK;
             tree.stack.push(at as u32);
-            at = self.to[tree.next[at] as usize] as usize;
+            at = self.wiring.to[tree.next[at] as usize] as usize;
         }
         let mut depth = tree.depth[at];
         if depth == ON_STACK {
@@ -122,6 +106,6 @@ impl Tree {
     /// The switch that `s` forwards to; only for switches with a channel.
     #[inline]
     pub(crate) fn parent(&self, trees: &Trees<'_>, s: usize) -> usize {
-        trees.to[self.next[s] as usize] as usize
+        trees.wiring.to[self.next[s] as usize] as usize
     }
 }

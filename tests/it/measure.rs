@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
-use sarouter::measure::{channel_loads, effective_loads, measure, per_job};
+use sarouter::measure::{channel_loads, effective_loads, measure, measure_both, per_job};
 use sarouter::model::{Demand, DestId, Fabric, Group, SwitchId, Tables, TerminalId};
 
 use crate::helpers::{random_tables, walk};
@@ -25,6 +25,25 @@ fn by_hand(fabric: &Fabric, tables: &Tables, terminals: &[TerminalId]) -> Vec<u6
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whether few trees or most differ.
+    #[test]
+    fn two_tables_together_have_the_figures_of_each(
+        switches in 2..30usize, seed in 0..10_000u64, wander: bool, every in 1..5usize,
+    ) {
+        let fabric = generate(&format!("random:{switches},{},{switches},seed={seed}", 2 * switches)).unwrap();
+        let (before, other) = (random_tables(&fabric, seed, 2, wander), random_tables(&fabric, seed + 1, 2, !wander));
+        let width = fabric.switches().len();
+        let after = before.clone().edited(|ports, _| {
+            for d in fabric.dest_ids().filter(|d| d.index() % every == 0) {
+                ports[d.index() * width..(d.index() + 1) * width].copy_from_slice(other.ports_to(d));
+            }
+        });
+        let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+        let demand = Demand::new(vec![Group::new(hosts[hosts.len() / 2..].to_vec())], Vec::new());
+        let each = [measure(&fabric, &before, &demand), measure(&fabric, &after, &demand)];
+        prop_assert_eq!(measure_both(&fabric, &before, &after, &demand), each);
+    }
 
     #[test]
     fn loads_are_those_of_walking_every_route(

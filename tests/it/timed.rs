@@ -183,3 +183,17 @@ fn messages_of_a_step_meet_less_often_on_any_fabric() {
         assert!(timed * 1.5 < counts.min(nobody), "{spec}: {timed}, {counts}, {nobody}");
     }
 }
+
+#[test]
+fn jobs_on_one_layer_of_a_grid_get_the_tables_of_nobody() {
+    let one = LayerBudget::new(1).unwrap();
+    let engine = engine("balanced", &EngineOptions::default()).unwrap();
+    for spec in ["torus:4x4x4,hosts=4", "mesh:6x6,hosts=4"] {
+        let fabric = generate(spec).unwrap();
+        let demand = Demand::new(mix(&fabric, 101, &[16, 32, 64]), Vec::new());
+        let tables = |demand: &Demand, budget| engine.route(&fabric, demand, budget).unwrap();
+        assert!(tables(&demand, one) == tables(&Demand::oblivious(), one), "{spec}");
+        let two = LayerBudget::new(2).unwrap();
+        assert!(tables(&demand, two) != tables(&Demand::oblivious(), two), "{spec}");
+    }
+}

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::predictor::Predictor;
 use self::step::{Flows, Law, Room};
-use crate::model::{Demand, Fabric, Group, Pattern, Phase, PortNum, PortPeer, SwitchId, Tables, TerminalId};
+use crate::model::{
+    ChannelId, Demand, Fabric, Group, Pattern, Phase, PortNum, SwitchId, Tables, TerminalId, Wiring,
+};
 
 /// Steps of an exchange that are looked at; of longer ones so many, evenly spaced.
 const MOST_STEPS: usize = 64;
@@ -61,7 +63,7 @@ impl Time {
 pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> {
     let patterns = patterns(&demand.groups);
     let mut time = vec![0.0; demand.groups.len()];
-    let network = Network { fabric, tables };
+    let network = Network::new(fabric, tables);
     for pattern in patterns {
         let shares: Vec<f64> = demand.groups.iter().map(|g| share(g, pattern)).collect();
         let own = network.exchange(&demand.groups, pattern, |j| shares[j] > 0.0);
@@ -92,13 +94,14 @@ fn share(group: &Group, pattern: Pattern) -> f64 {
 /// Slow-down of each group if all of them exchange in this pattern at once, whatever their mixes say.
 /// As [`slowdowns`].
 pub fn slowdowns_of(fabric: &Fabric, tables: &Tables, groups: &[Group], pattern: Pattern) -> Vec<f64> {
-    Network { fabric, tables }.exchange(groups, pattern, |_| true)
+    Network::new(fabric, tables).exchange(groups, pattern, |_| true)
 }
 
 /// Tables on their fabric.
 struct Network<'a> {
     fabric: &'a Fabric,
     tables: &'a Tables,
+    wiring: Wiring,
 }
 
 /// Mean number of flows on each channel over the steps of all groups.
@@ -163,7 +166,11 @@ impl Steps {
     }
 }
 
-impl Network<'_> {
+impl<'a> Network<'a> {
+    fn new(fabric: &'a Fabric, tables: &'a Tables) -> Self {
+        Self { fabric, tables, wiring: fabric.wiring() }
+    }
+
     /// The slow-down of each group that takes part, 1 for the others.
     fn exchange(&self, groups: &[Group], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<f64> {
         let steps = Steps::all(groups, pattern, takes_part);
@@ -224,17 +231,19 @@ impl Network<'_> {
             flows.stay(job);
             return Some(());
         }
-        let d = self.fabric.dest_of_terminal(to);
-        let (home, source) = (self.fabric.home(d), self.fabric.terminal(from));
-        let layer = self.tables.layers_to(d)[source.switch.index()];
-        let (mut at, mut came, mut left) = (source.switch, source.port, self.fabric.switches().len());
+        let Self { fabric, tables, wiring } = self;
+        let d = fabric.dest_of_terminal(to);
+        let (home, source, ports) = (fabric.home(d).index(), fabric.terminal(from), tables.ports_to(d));
+        let mut at = source.switch.index();
+        let (layer, mut came, mut left) = (tables.layers_to(d)[at], source.port, ports.len());
         while at != home {
             left = left.checked_sub(1)?;
-            let port = self.tables.port(at, d)?;
-            let Some(PortPeer::Channel(c)) = self.fabric.peer(at, port) else { return None };
-            flows.hop(c.index() as u32, self.lane(at, came, port, layer));
-            let channel = self.fabric.channel(c);
-            (at, came) = (channel.to, channel.to_port);
+            let c = wiring.channel(at, ports[at]);
+            if c == Wiring::NONE {
+                return None;
+            }
+            flows.hop(c, self.lane(at, &mut came, c, layer));
+            at = wiring.to[c as usize] as usize;
         }
         flows.end(job, to.index() as u32);
         Some(())
@@ -242,7 +251,11 @@ impl Network<'_> {
 
     /// The VL of the next channel: what the lane map says for the port a packet came by, or the layer.
     #[inline]
-    fn lane(&self, at: SwitchId, came: PortNum, goes: PortNum, layer: u8) -> u8 {
-        self.tables.lanes().map_or(layer & 15, |map| map.row(at, came, goes)[usize::from(layer & 15)].get())
+    fn lane(&self, at: usize, came: &mut PortNum, channel: u32, layer: u8) -> u8 {
+        let Some(map) = self.tables.lanes() else { return layer & 15 };
+        let channel = self.fabric.channel(ChannelId::at(channel as usize));
+        let row = map.row(SwitchId::at(at), *came, channel.from_port);
+        *came = channel.to_port;
+        row[usize::from(layer & 15)].get()
     }
 }

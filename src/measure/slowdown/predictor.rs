@@ -45,7 +45,7 @@ impl<'a> Predictor<'a> {
     /// For a job that exchanges as `groups[job]` says, with as many ranks as that has. `None` if a route of
     /// the others does not arrive. O(patterns × steps × ranks × hops).
     pub fn new(fabric: &'a Fabric, tables: &'a Tables, groups: &[Group], job: usize) -> Option<Self> {
-        let network = Network { fabric, tables };
+        let network = Network::new(fabric, tables);
         let part = |pattern| {
             let shares: Vec<f64> = groups.iter().map(|g| share(g, pattern)).collect();
             let steps = Steps::all(groups, pattern, |j| shares[j] > 0.0);

@@ -30,6 +30,8 @@
 //! On small fabrics, on meshes and tori, and with few layers, another engine's tables are taken if they are
 //! better (`portfolio`).
 //!
+//! On one layer of a mesh or torus jobs get the tables that are made without jobs.
+//!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
 //! are balanced, for a job that starts before the next tables are there (`level`).
@@ -66,7 +68,7 @@ use self::search::Search;
 use self::traffic::{Class, Traffic};
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
-use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Tables};
+use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
 
 /// The engine.
 pub(super) struct Balanced {
@@ -105,6 +107,12 @@ impl Engine for Balanced {
         let fits = |lanes: &&Arc<FabricLanes>| lanes.map.fabric() == fabric.fingerprint();
         if let Some(lanes) = self.options.lanes.as_ref().filter(fits) {
             return self.route_inside(fabric, demand, lanes, budget);
+        }
+        // There few ways are left and queues push far back: predictions are wrong by a factor, and fewest routes on a
+        // channel, jobs or not, are the better guess.
+        let is_narrow = budget.get() == 1 && matches!(fabric.shape(), Shape::Grid { .. });
+        if is_narrow && self.aim == Aim::Time && !demand.is_oblivious() {
+            return self.route(fabric, &Demand::new(Vec::new(), demand.storage.clone()), budget);
         }
         let net = Net::new(fabric);
         if self.aim == Aim::Time && !demand.is_oblivious() {
