@@ -50,7 +50,7 @@ impl Engine for Lash {
 
 /// One shortest-path tree per switch, the lowest port first: dimension order where there are
 /// dimensions, which needs few layers. O(switches × (switches + channels)).
-fn port_order_trees(graph: &Graph) -> Forest {
+pub fn port_order_trees(graph: &Graph) -> Forest {
     let n = graph.switches();
     let mut forest = Forest::with_trees(n, n);
     let mut ways = Ways::new(graph);

@@ -204,14 +204,21 @@ impl Distances {
 }
 
 /// OpenSM's statistical method: a root sees more than 90 % of the terminals at one distance and
-/// more than 5 % at no other.
+/// more than 5 % at no other. In wide trees a switch below the top may do so too, when the leaves under it are few:
+/// so of these only those count that see them nearest.
 pub fn histogram_roots(graph: &Graph, distances: &Distances) -> Vec<usize> {
     let total: u64 = graph.terminals().iter().map(|n| u64::from(*n)).sum();
     let is_root = |histogram: &Vec<u64>| {
         let above = |percent| histogram.iter().filter(|n| **n * 100 > total * percent).count();
         above(90) == 1 && above(5) == 1
     };
-    (0..graph.switches()).filter(|s| is_root(&distances.terminals[*s])).collect()
+    let main = |s: &usize| {
+        let far = distances.terminals[*s].iter().enumerate().max_by_key(|(_, terminals)| **terminals);
+        far.map_or(0, |(hops, _)| hops)
+    };
+    let found: Vec<usize> = (0..graph.switches()).filter(|s| is_root(&distances.terminals[*s])).collect();
+    let nearest = found.iter().map(main).min();
+    found.into_iter().filter(|s| Some(main(s)) == nearest).collect()
 }
 
 /// The switch with the least sum of hops to all terminals in the largest part of the fabric; the
@@ -252,5 +259,23 @@ impl Escape {
         let load = Load { sources: graph.terminals(), times: 1 };
         self.builder.grow(Join::Freely, &self.levels, load, &mut self.weights, tree);
         attach(graph, tree);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+
+    /// Of a middle switch two of whose eighteen leaves are gone hang less than a twentieth of the hosts.
+    #[test]
+    fn wide_trees_have_roots_at_the_top_only() {
+        for spec in ["kary:20,3,hosts=2", "kary:18,3,hosts=2,faults=60"] {
+            let fabric = generate(spec).unwrap();
+            let graph = Graph::new(&fabric);
+            let roots = histogram_roots(&graph, &Distances::new(&graph));
+            let top = graph.switches() / 3 * 2;
+            assert!(roots.len() > top / 4 && roots.iter().all(|s| *s >= top), "{spec}: {roots:?}");
+        }
     }
 }

@@ -395,8 +395,8 @@ fn large_fabrics_stay_balanced() {
     }
 }
 
-/// On meshes, tori and with one layer no other engine of ours is ahead, in the largest number of routes between
-/// hosts on a channel.
+/// On meshes, tori, HyperX and with one layer no other engine of ours is ahead, in the largest number of routes
+/// between hosts on a channel.
 #[test]
 fn nobody_is_ahead_on_grids_and_with_one_layer() {
     let cases = [
@@ -404,6 +404,10 @@ fn nobody_is_ahead_on_grids_and_with_one_layer() {
         ("torus:2x2x2x2x2,hosts=4", 8),
         ("torus:6x3x4,hosts=2", 1),
         ("slimfly:5,hosts=1", 1),
+        ("hyperx:5x4,hosts=3", 8),
+        ("hyperx:2x2x3x2,hosts=5,faults=5%,seed=928", 1),
+        // Known without a search.
+        ("torus:16x17,hosts=4", 8),
     ];
     for (spec, layers) in cases {
         let (fabric, budget) = (generate(spec).unwrap(), LayerBudget::new(layers).unwrap());
@@ -414,7 +418,7 @@ fn nobody_is_ahead_on_grids_and_with_one_layer() {
             accepted.then(|| measure(&fabric, &tables, &Demand::oblivious()).load.max)
         };
         let ours = fullest("balanced").unwrap();
-        for other in ["nue", "torus", "updown"] {
+        for other in ["nue", "torus", "updown", "dor", "lash", "dfsssp", "minhop"] {
             assert!(fullest(other).is_none_or(|other| ours <= other), "{other} on {spec}");
         }
     }

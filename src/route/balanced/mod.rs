@@ -117,17 +117,24 @@ impl Engine for Balanced {
         let net = Net::new(fabric);
         if self.aim == Aim::Time && !demand.is_oblivious() {
             if let Some(tables) = self.route_tree(fabric, &net, demand, budget) {
-                return self.or_better(fabric, &net, demand, budget, tables?);
+                return self.or_better(fabric, &net, demand, budget, (None, tables?));
             }
+        }
+        if let Some(tables) = self.known(fabric, &net, demand, budget)? {
+            return Ok(tables);
         }
         let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
         let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
         // Few hosts, as in a job, would have few ways that start with full channels.
         let first = if demand.is_oblivious() { layers.hot_first(&net) } else { None };
-        let Some(first) = first else { return self.or_better(fabric, &net, demand, budget, tables) };
-        let (fullest_first, tables_first) = self.route_over(fabric, &net, &first, demand)?;
-        let tables = if fullest_first <= fullest { tables_first } else { tables };
-        self.or_better(fabric, &net, demand, budget, tables)
+        let mut own = (Some(fullest), tables);
+        if let Some(first) = first {
+            let (fullest_first, tables_first) = self.route_over(fabric, &net, &first, demand)?;
+            if fullest_first <= fullest {
+                own = (Some(fullest_first), tables_first);
+            }
+        }
+        self.or_better(fabric, &net, demand, budget, own)
     }
 }
 

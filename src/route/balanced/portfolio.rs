@@ -5,12 +5,12 @@
 use rayon::prelude::*;
 
 use super::keep::Slots;
-use super::net::Net;
+use super::net::{NONE, Net};
 use super::{Aim, Balanced};
 use crate::measure::slowdown::{Time, slowdowns};
-use crate::model::{Demand, Fabric, LayerBudget, PortPeer, Shape, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, Shape, Tables};
 use crate::route::forest::Forest;
-use crate::route::graph::{hosts_per_switch, is_indirect};
+use crate::route::graph::is_indirect;
 use crate::route::minhop::{Eligible, locally_balanced};
 use crate::route::spread::spread_over;
 use crate::route::trees::Join;
@@ -18,6 +18,8 @@ use crate::route::{Engine, RouteError, dfsssp, fattree, lanes, lash, nue, sar, t
 
 /// Destinations × switches above which other engines would take longer than ours.
 const MOST_ENTRIES: usize = 1 << 21;
+/// As many above which not even what takes a tenth of our time is asked.
+const MOST_CHEAP_ENTRIES: usize = 1 << 24;
 /// As many up to which all engines are asked that take less than a tenth of our time.
 const FEW_ENTRIES: usize = 1 << 18;
 /// As many up to which all engines are asked, our own with another aim too. In trees ours has less to do.
@@ -38,6 +40,8 @@ struct Scene<'a> {
     net: &'a Net,
     demand: &'a Demand,
     budget: LayerBudget,
+    /// Without jobs, most routes on a channel of our own tables, if that is known.
+    fullest: Option<u32>,
 }
 
 impl Balanced {
@@ -50,7 +54,7 @@ impl Balanced {
         net: &Net,
         demand: &Demand,
         budget: LayerBudget,
-        own: Tables,
+        (fullest, own): (Option<u32>, Tables),
     ) -> Result<Tables, RouteError> {
         let counts_jobs = self.aim == Aim::Counts && !demand.is_oblivious();
         if fabric.dest_count() * fabric.switches().len() > MOST_ENTRIES
@@ -59,7 +63,7 @@ impl Balanced {
         {
             return Ok(own);
         }
-        let scene = Scene { fabric, net, demand, budget };
+        let scene = Scene { fabric, net, demand, budget, fullest };
         let rivals = self.rivals(&scene);
         // In a tree all tables that climb and descend alike may be mixed; those of others may not.
         if rivals.is_empty() || (!self.options.promise.is_told_only() && lanes::is_tree(fabric)) {
@@ -75,9 +79,9 @@ impl Balanced {
         }
         // What is in force already has the better of two that are much the same.
         let pays = if previous.is_some() { PAYS } else { 1.0 };
-        let mut best = (cost(fabric, &own, demand) * pays, own);
+        let mut best = (cost(&scene, &own) * pays, own);
         for tables in others {
-            let cost = cost(fabric, &tables, demand);
+            let cost = cost(&scene, &tables);
             if cost < best.0 {
                 let (ports, layers) = tables.into_raw();
                 best = (cost, Tables::new(fabric, self.name(), ports, layers)?);
@@ -89,27 +93,13 @@ impl Balanced {
     /// Who else is asked, in the order of preference. With tables in force, of which others are an answer only if
     /// they are the same, those that know jobs are left out.
     fn rivals<'a>(&'a self, scene: &'a Scene<'a>) -> Vec<Rival<'a>> {
-        let Scene { fabric, net, demand, budget } = *scene;
-        let entries = fabric.dest_count() * fabric.switches().len();
-        let is_tree = is_indirect(&net.hosts);
-        let is_small = entries <= if is_tree { FEWEST_ENTRIES } else { FEW_ENTRIES };
-        let is_weak = matches!(fabric.shape(), Shape::Grid { .. }) || budget.get() < FEW_LAYERS;
+        let Scene { fabric, demand, budget, .. } = *scene;
         let ask =
             |engine: Box<dyn Engine>| -> Rival<'a> { Box::new(move || engine.route(fabric, demand, budget)) };
-        let mut rivals = Vec::new();
-        if is_weak || is_small {
-            let updown = updown::UpDown { roots: self.options.roots.clone() };
-            rivals.push(ask(Box::new(torus::Torus)));
-            rivals.push(ask(Box::new(nue::Nue { job_aware: false })));
-            rivals.push(ask(Box::new(updown)));
-        }
-        if is_small || (demand.is_oblivious() && !is_tree) {
-            // The order of ports, which is that of dimensions in a HyperX.
-            rivals.push(ask(Box::new(lash::Lash)));
-        }
+        let mut rivals: Vec<Rival<'a>> = self.oblivious_rivals(scene).into_iter().map(ask).collect();
+        let entries = entries(fabric);
+        let is_small = is_small(scene);
         if is_small {
-            rivals.push(ask(Box::new(dfsssp::Dfsssp)));
-            rivals.push(ask(Box::new(fattree::FatTree)));
             for eligible in [Eligible::All, Eligible::Parallel] {
                 rivals.push(Box::new(move || self.layered(scene, eligible)));
             }
@@ -131,6 +121,62 @@ impl Balanced {
         rivals
     }
 
+    /// Those of them that know no jobs.
+    fn oblivious_rivals(&self, scene: &Scene<'_>) -> Vec<Box<dyn Engine>> {
+        let Scene { fabric, net, demand, budget, fullest } = *scene;
+        let (is_tree, is_small, entries) = (is_indirect(&net.hosts), is_small(scene), entries(fabric));
+        let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
+        let is_weak = (is_grid || budget.get() < FEW_LAYERS) && entries <= MOST_ENTRIES;
+        // Of what is no small fabric, where our own tables are known to be beaten, or could be.
+        let is_cheap = demand.is_oblivious() && entries <= MOST_CHEAP_ENTRIES;
+        let is_open = |bound: fn(&Net) -> u32| is_cheap && fullest.is_some_and(|own| bound(net) < own);
+        let mut rivals: Vec<Box<dyn Engine>> = Vec::new();
+        if is_weak || is_small || (is_grid && is_cheap) {
+            rivals.push(Box::new(torus::Torus));
+        }
+        if is_weak || is_small {
+            rivals.push(Box::new(nue::Nue { job_aware: false }));
+        }
+        if is_weak || is_small || (is_tree && is_open(least_at_leaves)) {
+            rivals.push(Box::new(updown::UpDown { roots: self.options.roots.clone() }));
+        }
+        if is_small || (!is_tree && is_open(fullest_by_port_order)) {
+            rivals.push(Box::new(lash::Lash));
+        }
+        if is_small {
+            rivals.push(Box::new(dfsssp::Dfsssp));
+            rivals.push(Box::new(fattree::FatTree));
+        }
+        rivals
+    }
+
+    /// Tables for no jobs that are known without a search: those of `torus` on a large grid that is whole, if no
+    /// tables have fewer routes on a channel. O(switches × channels).
+    ///
+    /// # Errors
+    /// As [`Engine::route`].
+    pub(super) fn known(
+        &self,
+        fabric: &Fabric,
+        net: &Net,
+        demand: &Demand,
+        budget: LayerBudget,
+    ) -> Result<Option<Tables>, RouteError> {
+        let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
+        if !is_grid || !demand.is_oblivious() || self.options.layer_per_job || entries(fabric) <= FEW_ENTRIES
+        {
+            return Ok(None);
+        }
+        let Ok(tables) = torus::Torus.route(fabric, demand, budget) else { return Ok(None) };
+        let scene = Scene { fabric, net, demand, budget, fullest: None };
+        let is_least = fullest(&scene, &tables).is_some_and(|found| found <= least_on_average(net));
+        if !is_least || !self.in_force(fabric).0.is_none_or(|p| same_ports(fabric, p, &tables)) {
+            return Ok(None);
+        }
+        let (ports, layers) = spread_over(fabric, net, tables, budget).into_raw();
+        Ok(Some(Tables::new(fabric, self.name(), ports, layers)?))
+    }
+
     /// Tables inside a closure for one layer.
     fn inside_one(&self, scene: &Scene<'_>) -> Result<Option<Tables>, RouteError> {
         let Scene { fabric, demand, budget, .. } = *scene;
@@ -139,7 +185,7 @@ impl Balanced {
         // On one layer of a grid the prediction is off: twice to three times the time, predicted as less.
         let is_misjudged = is_grid && budget.get() == 1;
         let is_wide = fabric.switches().len() * fabric.channels().len() > MOST_LOOKS;
-        if demand.is_oblivious() || !is_weak || is_misjudged || is_wide {
+        if demand.is_oblivious() || !is_weak || is_misjudged || is_wide || entries(fabric) > MOST_ENTRIES {
             return Ok(None);
         }
         self.route_inside_one(fabric, demand, budget)
@@ -159,33 +205,98 @@ impl Balanced {
     }
 }
 
+fn entries(fabric: &Fabric) -> usize {
+    fabric.dest_count() * fabric.switches().len()
+}
+
+/// Whether all engines are asked.
+fn is_small(scene: &Scene<'_>) -> bool {
+    let most = if is_indirect(&scene.net.hosts) { FEWEST_ENTRIES } else { FEW_ENTRIES };
+    entries(scene.fabric) <= most
+}
+
 fn same_ports(fabric: &Fabric, a: &Tables, b: &Tables) -> bool {
     fabric.dest_ids().all(|d| a.ports_to(d) == b.ports_to(d))
 }
 
 /// What tables are worth, less is better; infinite where a route does not arrive.
-fn cost(fabric: &Fabric, tables: &Tables, demand: &Demand) -> f64 {
+fn cost(scene: &Scene<'_>, tables: &Tables) -> f64 {
+    let Scene { fabric, demand, .. } = *scene;
     if demand.is_oblivious() {
-        return fullest(fabric, tables).map_or(f64::INFINITY, f64::from);
+        return fullest(scene, tables).map_or(f64::INFINITY, f64::from);
     }
     Time::of(&slowdowns(fabric, tables, demand)).slowdown_mean
 }
 
-/// Most routes between hosts on a channel; `None` if one does not arrive. O(hosts × switches × hops).
-fn fullest(fabric: &Fabric, tables: &Tables) -> Option<u32> {
-    let hosts = hosts_per_switch(fabric);
-    let mut loads = vec![0u32; fabric.channels().len()];
+/// Most routes between hosts on a channel; `None` if one does not arrive. O(hosts × switches).
+fn fullest(scene: &Scene<'_>, tables: &Tables) -> Option<u32> {
+    let Scene { fabric, net, .. } = *scene;
+    let (slots, mut loads) = (Slots::new(net), vec![0u32; net.channels()]);
+    let mut row = vec![NONE; net.switches()];
     for d in fabric.host_ids().map(|t| fabric.dest_of_terminal(t)) {
-        let home = fabric.home(d);
-        for s in fabric.switch_ids().filter(|s| hosts[s.index()] > 0) {
-            let (mut at, mut left) = (s, hosts.len());
-            while at != home {
-                let Some(PortPeer::Channel(c)) = fabric.peer(at, tables.port(at, d)?) else { return None };
-                left = left.checked_sub(1)?;
-                loads[c.index()] += hosts[s.index()];
-                at = fabric.channel(c).to;
+        slots.read(fabric, tables, d, &mut row);
+        add_tree(net, &row, fabric.home(d).index(), 1, &mut loads)?;
+    }
+    Some(loads.into_iter().max().unwrap_or(0))
+}
+
+/// Adds the routes of all hosts along a tree so many times; `None` if one does not arrive. O(switches).
+fn add_tree(net: &Net, row: &[u8], home: usize, times: u32, loads: &mut [u32]) -> Option<()> {
+    let mut flow = net.hosts.clone();
+    let mut coming = vec![0u32; net.switches()];
+    let channel = |s: usize| (s != home && row[s] != NONE).then(|| net.channel(s, row[s]));
+    (0..net.switches()).filter_map(channel).for_each(|c| coming[net.to(c)] += 1);
+    let mut ready: Vec<usize> = (0..net.switches()).filter(|s| coming[*s] == 0).collect();
+    let mut seen = 0;
+    while let Some(s) = ready.pop() {
+        seen += 1;
+        let Some(c) = channel(s) else {
+            if s != home && flow[s] > 0 && net.part[s] == net.part[home] {
+                return None;
             }
+            continue;
+        };
+        let to = net.to(c);
+        loads[c] += times * flow[s];
+        flow[to] += flow[s];
+        coming[to] -= 1;
+        if coming[to] == 0 {
+            ready.push(to);
         }
     }
-    loads.into_iter().max().or(Some(0))
+    // What is not seen goes round.
+    (seen == net.switches()).then_some(())
+}
+
+/// Most routes between hosts on a channel if all take the lowest of the ports that lead closer, which is the
+/// order of dimensions in a HyperX. O(switches × (switches + channels)).
+fn fullest_by_port_order(net: &Net) -> u32 {
+    let (trees, mut loads) = (lash::port_order_trees(net), vec![0u32; net.channels()]);
+    for home in (0..net.switches()).filter(|home| net.hosts[*home] > 0) {
+        let row: Vec<u8> =
+            trees.tree(home).iter().map(|slot| if *slot < Forest::HOME { *slot } else { NONE }).collect();
+        if add_tree(net, &row, home, net.hosts[home], &mut loads).is_none() {
+            return u32::MAX;
+        }
+    }
+    loads.into_iter().max().unwrap_or(0)
+}
+
+/// What the fullest channel carries at least: the mean if all routes are shortest ones, rounded up.
+/// O(switches × channels).
+fn least_on_average(net: &Net) -> u32 {
+    let hops = |home: usize| -> u64 {
+        let hops = net.hops_from([home]);
+        let to = hops.iter().zip(&net.hosts).filter(|(hops, _)| **hops != u32::MAX);
+        to.map(|(hops, hosts)| u64::from(*hops) * u64::from(*hosts)).sum::<u64>() * u64::from(net.hosts[home])
+    };
+    let all: u64 = (0..net.switches()).filter(|s| net.hosts[*s] > 0).map(hops).sum();
+    u32::try_from(all.div_ceil(net.channels().max(1) as u64)).unwrap_or(u32::MAX)
+}
+
+/// What the fullest channel out of a switch with hosts carries at least, where all are connected. O(switches).
+fn least_at_leaves(net: &Net) -> u32 {
+    let all: u32 = net.hosts.iter().sum();
+    let least = |s: usize| (net.hosts[s] * (all - net.hosts[s])).div_ceil(net.degree(s).max(1) as u32);
+    (0..net.switches()).map(least).max().unwrap_or(0)
 }
