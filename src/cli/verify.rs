@@ -1,7 +1,5 @@
 //! `sarouter verify`: a verdict on any tables.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -14,6 +12,7 @@ use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::publish::EpochNumber;
 use crate::publish::dump::{read_certificate, write_certificate};
+use crate::publish::handoff;
 use crate::verify::{Beside, Certificate, Checks, Verdict, certify, judge_certified, judge_jobs};
 
 /// Arguments.
@@ -47,7 +46,8 @@ pub struct Args {
     /// --tables STATE/epochs/N, or a folder [default: any with a lane map, else told]
     #[arg(long, value_name = "PROMISE", value_delimiter = ',')]
     promise: Vec<Asked>,
-    /// Instead of searching for cycles, hold each route against the order in this file, in time linear in the tables
+    /// Instead of searching for cycles, hold each route against the order in this file, which --write-certificate
+    /// wrote, or against that of an epoch's lft.bin, in time linear in the tables
     #[arg(long, value_name = "FILE", conflicts_with_all = ["layer_per_job", "write_certificate"])]
     certificate: Option<PathBuf>,
     /// Where to write such an order if the tables are accepted
@@ -171,8 +171,13 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 fn read(fabric: &Fabric, path: &Path) -> Result<Certificate, Failure> {
-    let file = File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok(read_certificate(fabric, path, BufReader::new(file))?)
+    let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    if !handoff::is_handoff(&bytes) {
+        return Ok(read_certificate(fabric, path, &bytes[..])?);
+    }
+    let epoch = handoff::decode(&bytes).map_err(|e| format!("{}: {e}", path.display()))?;
+    let certificate = epoch.certificate(fabric);
+    Ok(certificate.ok_or_else(|| format!("{}: there is no certificate of this fabric", path.display()))?)
 }
 
 fn print_text(verdict: &Verdict, tables: &Tables) {

@@ -7,6 +7,7 @@
 mod crc;
 mod lanes;
 mod next_hops;
+mod order;
 mod sections;
 
 use std::sync::Arc;
@@ -15,8 +16,10 @@ pub use self::lanes::Lanes;
 pub use self::next_hops::NextHops;
 use self::sections::{Kind, Sections};
 use crate::model::{
-    Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, SwitchId, Tables, TablesError,
+    ChannelId, Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, SwitchId, Tables,
+    TablesError, Vl,
 };
+use crate::verify::Certificate;
 
 const MAGIC: &[u8; 8] = b"\x89SARLFT\n";
 const VERSION: u32 = 2;
@@ -107,6 +110,8 @@ pub struct Handoff {
     pub lanes: Option<Lanes>,
     /// Next hops among which epochs with these lanes choose, if it says so.
     pub next_hops: Option<NextHops>,
+    /// The order of buffers that all routes climb, if it says so.
+    pub order: Option<Vec<(ChannelId, Vl)>>,
 }
 
 impl Handoff {
@@ -120,6 +125,13 @@ impl Handoff {
     /// The lane map on a fabric, found by GUID. O(sum over switches of ports²).
     pub fn map_on(&self, fabric: &Fabric) -> Option<Arc<LaneMap>> {
         self.lanes.as_ref().map(|lanes| Arc::new(lanes.on(fabric, &self.switches)))
+    }
+
+    /// The certificate, for the very fabric that the tables were made for; `None` if the file lacks one or it is
+    /// none.
+    pub fn certificate(&self, fabric: &Fabric) -> Option<Certificate> {
+        let order = self.order.as_ref().filter(|_| fabric.fingerprint() == self.fabric)?;
+        Certificate::new(fabric, order.clone()).ok()
     }
 
     /// The tables, for the very fabric they were made for. O(1) beside a comparison.
@@ -136,13 +148,24 @@ impl Handoff {
     }
 }
 
-/// Tables as bytes, in version 2. An engine's name is cut after 32 bytes. O(entries).
-pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
-    encode_with(fabric, tables, None, epoch)
+/// Whether bytes begin like a hand-off file.
+pub fn is_handoff(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
 }
 
-/// As [`encode`], with the closure inside which the next epochs choose as well.
-pub fn encode_with(fabric: &Fabric, tables: &Tables, closure: Option<&Closure>, epoch: u64) -> Vec<u8> {
+/// Tables as bytes, in version 2. An engine's name is cut after 32 bytes. O(entries).
+pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
+    encode_with(fabric, tables, None, None, epoch)
+}
+
+/// As [`encode`], with the closure inside which the next epochs choose as well, and the certificate.
+pub fn encode_with(
+    fabric: &Fabric,
+    tables: &Tables,
+    closure: Option<&Closure>,
+    certificate: Option<&Certificate>,
+    epoch: u64,
+) -> Vec<u8> {
     let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
     let mut fixed = Vec::with_capacity(HEADER);
     fixed.extend(MAGIC);
@@ -170,6 +193,7 @@ pub fn encode_with(fabric: &Fabric, tables: &Tables, closure: Option<&Closure>, 
         parts.extend([(Kind::LaneRows, rows), (Kind::LaneIndex, index)]);
     }
     parts.extend(closure.map(|closure| (Kind::NextHops, next_hops::encode(fabric, closure))));
+    parts.extend(certificate.map(|certificate| (Kind::Order, order::encode(certificate))));
     sections::write(&fixed, &parts)
 }
 
@@ -184,7 +208,7 @@ pub fn encode_with(fabric: &Fabric, tables: &Tables, closure: Option<&Closure>, 
 /// that a reader may skip.
 pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
     let header = Header::parse(bytes)?;
-    let [s, t, _] = header.counts;
+    let [s, t, cables] = header.counts;
     let content = &bytes[..bytes.len() - 8];
     let sections = match header.version {
         1 => Sections::first(content, header.counts)?,
@@ -200,8 +224,10 @@ pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
         .get(Kind::NextHops)
         .map(|hops| next_hops::decode(part(Kind::Switches), part(Kind::Cables), hops))
         .transpose()?;
+    let order = sections.get(Kind::Order).map(|order| order::decode(order, cables)).transpose()?;
     Ok(Handoff {
         next_hops,
+        order,
         epoch: header.epoch,
         fabric: header.fabric,
         engine: header.engine,

@@ -188,7 +188,7 @@ impl Writer {
         let json = |e: serde_json::Error| StoreError::Unwritable(e.to_string());
         let tables = {
             let closure = plan.lanes.as_ref().map(|lanes| &*lanes.closure);
-            handoff::encode_with(fabric, &plan.tables, closure, epoch.get())
+            handoff::encode_with(fabric, &plan.tables, closure, verified.certificate(), epoch.get())
         };
         let files = Files::new(to_json(&record).map_err(json)?, tables, to_json(report).map_err(json)?);
         // What cannot be read back (a figure that is not a number, say) must not come into force.

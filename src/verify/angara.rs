@@ -150,7 +150,11 @@ pub fn accept(
     allow_detours: bool,
 ) -> Result<Verified<TorusTables>, TorusVerdict> {
     let verdict = judge(torus, &tables, allow_detours);
-    if verdict.accepted { Ok(Verified { value: tables, promise: Promise::TOLD }) } else { Err(verdict) }
+    if verdict.accepted {
+        Ok(Verified { value: tables, promise: Promise::TOLD, certificate: None })
+    } else {
+        Err(verdict)
+    }
 }
 
 /// Findings, bounded per kind.

@@ -8,7 +8,7 @@ use super::lanes::Lanes;
 use super::reach;
 use super::senders::Senders;
 use super::trees::{LOST, NO_CHANNEL, Tree, Trees};
-use super::{Beside, Case, Checks, Verdict, tasks, verdict};
+use super::{Beside, Case, Checks, Verdict, judge_ordered, tasks, verdict};
 use crate::model::{ChannelId, DestId, Fabric, Fingerprint, LayerBudget, Tables, Vl};
 
 /// Place of a buffer that the order does not have.
@@ -41,6 +41,12 @@ impl Certificate {
         Ok(Self { fabric: fabric.fingerprint(), order, place })
     }
 
+    /// Of what a search has found. No buffer comes twice there.
+    pub(super) fn of(fabric: &Fabric, order: &[Buffer]) -> Option<Self> {
+        let named = |b: &Buffer| Vl::new(u64::from(b.vl)).ok().map(|vl| (b.channel, vl));
+        Self::new(fabric, order.iter().map(named).collect::<Option<_>>()?).ok()
+    }
+
     /// The buffers, first to last.
     pub fn order(&self) -> &[(ChannelId, Vl)] {
         &self.order
@@ -63,17 +69,8 @@ pub fn certify(
     checks: Checks,
     beside: Beside<'_>,
 ) -> Option<Certificate> {
-    let is_of = |t: &Tables| {
-        t.fabric() == fabric.fingerprint() && t.lanes().is_none_or(|map| map.fabric() == fabric.fingerprint())
-    };
-    let mut all = std::iter::once(tables).chain(beside.since).chain(beside.mixed);
-    if !all.all(is_of) {
-        return None;
-    }
-    let case = Case { fabric, tables: std::slice::from_ref(tables), budget, checks, beside };
-    let order = case.examine(&reach::parts(fabric), |_, graph, _| graph.order())?;
-    let named = |b: Buffer| Vl::new(u64::from(b.vl)).ok().map(|vl| (b.channel, vl));
-    Certificate::new(fabric, order.into_iter().map(named).collect::<Option<_>>()?).ok()
+    let (_, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
+    Certificate::of(fabric, &order?)
 }
 
 /// Judges tables as [`super::judge_with`] does, but for cycles by a certificate alone: no graph is built, each entry
@@ -161,7 +158,7 @@ impl Reader<'_> {
 
     /// Whether packets on some VLs of a channel climb to those of the next.
     fn hop(&self, d: DestId, (c, vls): (u32, u16), (next, behind): (u32, u16), findings: &mut Findings) {
-        let channels = self.trees.to.len();
+        let channels = self.trees.wiring.to.len();
         for vl in bits(vls) {
             let onto = if self.lanes.are_layers() { 1 << vl } else { behind };
             for vl_next in bits(onto) {

@@ -49,6 +49,7 @@ pub struct Verdict {
 pub struct Verified<T> {
     value: T,
     promise: Promise,
+    certificate: Option<Certificate>,
 }
 
 impl<T> Verified<T> {
@@ -59,6 +60,10 @@ impl<T> Verified<T> {
     /// What is proved of it.
     pub fn promise(&self) -> Promise {
         self.promise
+    }
+    /// The order of buffers that showed that there is no cycle; `None` for what is not judged by one.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
     }
     /// The accepted value.
     pub fn into_inner(self) -> T {
@@ -136,6 +141,17 @@ pub fn judge_beside(
     checks: Checks,
     beside: Beside<'_>,
 ) -> Verdict {
+    judge_ordered(fabric, tables, budget, checks, beside).0
+}
+
+/// Like [`judge_beside`]; also, if there is no cycle, the order that shows it.
+fn judge_ordered(
+    fabric: &Fabric,
+    tables: &[Tables],
+    budget: LayerBudget,
+    checks: Checks,
+    beside: Beside<'_>,
+) -> (Verdict, Option<Vec<Buffer>>) {
     let mut findings = Findings::default();
     let verdict = |findings, pairs| verdict(findings, pairs, checks.promise);
     let everything = || tables.iter().chain(beside.since).chain(beside.mixed);
@@ -145,17 +161,19 @@ pub fn judge_beside(
             fabric: fabric.fingerprint().to_string(),
             tables: other.to_string(),
         });
-        return verdict(findings, 0);
+        return (verdict(findings, 0), None);
     }
     let parts = reach::parts(fabric);
     let case = Case { fabric, tables, budget, checks, beside };
-    let findings = case.examine(&parts, |flights, graph, mut findings| {
-        for cycle in graph.cycles() {
+    let (findings, order) = case.examine(&parts, |flights, graph, mut findings| {
+        let order = graph.order();
+        let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
+        for cycle in cycles {
             findings.add(Kind::Cycle, || explain(flights, &cycle));
         }
-        findings
+        (findings, order)
     });
-    verdict(findings, reach::unreachable_pairs(fabric, &parts))
+    (verdict(findings, reach::unreachable_pairs(fabric, &parts)), order)
 }
 
 /// Everything that is judged.
@@ -262,20 +280,32 @@ pub fn judge_jobs(
     beside: Beside<'_>,
     groups: &[Group],
 ) -> Verdict {
-    let all = judge_beside(fabric, std::slice::from_ref(tables), budget, checks, beside);
+    judge_jobs_ordered(fabric, tables, budget, checks, beside, groups).0
+}
+
+fn judge_jobs_ordered(
+    fabric: &Fabric,
+    tables: &Tables,
+    budget: LayerBudget,
+    checks: Checks,
+    beside: Beside<'_>,
+    groups: &[Group],
+) -> (Verdict, Option<Vec<Buffer>>) {
+    let (all, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
     if tables.fabric() != fabric.fingerprint() {
-        return all;
+        return (all, None);
     }
     let mut findings = Findings::default();
     jobs::check(fabric, tables, groups, &mut findings);
     let own = verdict(findings, 0, checks.promise);
-    Verdict {
+    let both = Verdict {
         accepted: all.accepted && own.accepted,
         promise: checks.promise,
         findings: [all.findings, own.findings].concat(),
         findings_total: all.findings_total + own.findings_total,
         unreachable_pairs: all.unreachable_pairs,
-    }
+    };
+    (both, order)
 }
 
 /// Judges what carries tables and, if accepted, marks it as such.
@@ -317,6 +347,10 @@ pub fn accept_promise<T: AsRef<Tables>>(
     groups: &[Group],
 ) -> Result<Verified<T>, Box<(T, Verdict)>> {
     let checks = Checks { promise, ..Checks::default() };
-    let verdict = judge_jobs(fabric, value.as_ref(), budget, checks, beside, groups);
-    if verdict.accepted { Ok(Verified { value, promise }) } else { Err(Box::new((value, verdict))) }
+    let (verdict, order) = judge_jobs_ordered(fabric, value.as_ref(), budget, checks, beside, groups);
+    if !verdict.accepted {
+        return Err(Box::new((value, verdict)));
+    }
+    let certificate = order.and_then(|order| Certificate::of(fabric, &order));
+    Ok(Verified { value, promise, certificate })
 }

@@ -32,6 +32,15 @@ fn the_same_seed_gives_the_same_rows_on_any_number_of_threads() {
     assert_eq!(one["worst"].as_array().unwrap().len() as u64, far);
 }
 
+/// Where another engine predicts better, its tables are the answer.
+#[test]
+fn the_default_engine_is_behind_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["--specs", "24", "--seed", "9", "--max-hosts", "40", "--format", "json"];
+    let found = json(&adversary(dir.path(), "2", &words));
+    assert_eq!((&found["specs"], &found["far_behind"], &found["behind"]), (&24.into(), &0.into(), &0.into()));
+}
+
 /// `updown` is behind on a torus: the row names who is better, and its command and its jobs show the same.
 #[test]
 fn an_engine_that_is_behind_is_named_with_what_shows_it_again() {

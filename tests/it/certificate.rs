@@ -8,6 +8,7 @@ use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
 use sarouter::model::{ChannelId, Demand, DestId, Fabric, LayerBudget, Promise, Sl, Tables, TerminalId, Vl};
 use sarouter::publish::dump::{read_certificate, write_certificate};
+use sarouter::publish::handoff;
 use sarouter::route::lanes::fabric_lanes;
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::{Beside, Certificate, Checks, Finding, certify, judge_certified, judge_with};
@@ -159,6 +160,18 @@ fn text_and_back_is_the_same() {
 fn sarouter(dir: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
     command.current_dir(dir).args(words).output().unwrap()
+}
+
+#[test]
+fn a_hand_off_file_brings_its_certificate() {
+    for (fabric, tables, checks, certificate) in cases() {
+        let bytes = handoff::encode_with(&fabric, &tables, None, Some(&certificate), 1);
+        let found = handoff::decode(&bytes).unwrap();
+        assert_eq!(found.certificate(&fabric).as_ref(), Some(&certificate));
+        let other = generate("kary:2,2").unwrap();
+        assert_eq!(found.certificate(&other), None);
+        assert!(judge_certified(&fabric, &tables, budget(), checks, &[], &certificate).accepted);
+    }
 }
 
 #[test]

@@ -21,10 +21,11 @@ pub(super) enum Kind {
     LaneRows,
     LaneIndex,
     NextHops,
+    Order,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Switches,
         Self::Terminals,
         Self::Cables,
@@ -33,11 +34,12 @@ impl Kind {
         Self::LaneRows,
         Self::LaneIndex,
         Self::NextHops,
+        Self::Order,
     ];
 
     /// Whether a reader that does not know it may go on without.
     fn flags(self) -> u64 {
-        if self == Self::NextHops { OPTIONAL } else { 0 }
+        if matches!(self, Self::NextHops | Self::Order) { OPTIONAL } else { 0 }
     }
 
     /// How long it must be; `None`: whatever it is, it may be missing.
@@ -47,7 +49,7 @@ impl Kind {
             Self::Terminals => Some(RECORD * terminals),
             Self::Cables => Some(RECORD * cables),
             Self::Ports | Self::Layers => Some(switches * (switches + terminals)),
-            Self::LaneRows | Self::LaneIndex | Self::NextHops => None,
+            Self::LaneRows | Self::LaneIndex | Self::NextHops | Self::Order => None,
         }
     }
 
@@ -58,7 +60,7 @@ impl Kind {
 
 /// The parts of a file by kind.
 #[derive(Debug, Default)]
-pub(super) struct Sections<'a>([Option<&'a [u8]>; 9]);
+pub(super) struct Sections<'a>([Option<&'a [u8]>; 10]);
 
 impl<'a> Sections<'a> {
     /// A part; nothing if it is not there.

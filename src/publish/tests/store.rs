@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use super::fixture::{at, ready, small, tables};
-use crate::publish::{EpochNumber, EpochStore, Page, StoreError};
+use crate::model::LayerBudget;
+use crate::publish::{EpochNumber, EpochStore, Page, StoreError, handoff};
+use crate::verify::{Certificate, Checks, judge_certified};
 
 fn number(n: u64) -> EpochNumber {
     n.to_string().parse().unwrap()
@@ -51,6 +53,25 @@ fn what_is_published_is_in_force() {
         assert_eq!(*stored.report(), report);
     }
     assert_eq!(fs::read_link(store.current_path()).unwrap(), Path::new("epochs/000003"));
+}
+
+/// What is told with the tables is all that it takes to see that they have no cycle.
+#[test]
+fn an_epoch_has_the_certificate_of_its_tables() {
+    let (_dir, store) = filled(1);
+    let fabric = small();
+    let (verified, _) = ready(&fabric, 0);
+    let bytes = fs::read(store.epoch_path(number(1)).join("lft.bin")).unwrap();
+    let handoff = handoff::decode(&bytes).unwrap();
+    let found = handoff.certificate(&fabric).unwrap();
+    assert_eq!(Some(&found), verified.certificate());
+    let tables = handoff.into_tables(&fabric).unwrap();
+    let judged = |c: &Certificate| {
+        judge_certified(&fabric, &tables, LayerBudget::MOST, Checks::default(), &[], c).accepted
+    };
+    assert!(judged(&found));
+    let backwards = found.order().iter().rev().copied().collect();
+    assert!(!judged(&Certificate::new(&fabric, backwards).unwrap()));
 }
 
 #[test]
