@@ -133,7 +133,7 @@ fn packets_that_meet_no_entry_are_lost_and_nobody_waits_for_them() {
 fn the_order_of_a_connection_is_kept_where_its_route_stays() {
     let same = run("random:12,36,30,seed=1", 10, |fabric, _| epoch(fabric, None, 1));
     assert_eq!((of(&same).counts.out_of_order, of(&same).entries), (0, 0));
-    let other = run("random:12,36,30,seed=1", 10, |fabric, n| epoch(fabric, None, n));
+    let other = run("random:12,36,30,seed=1", 40, |fabric, n| epoch(fabric, None, n));
     assert!(of(&other).counts.out_of_order > 0);
 }
 

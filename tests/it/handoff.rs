@@ -133,7 +133,7 @@ fn each_reason_to_refuse_has_a_name() {
     assert_eq!(section(entry(4) + 8, 1), (4, misplaced));
     assert_eq!(section(entry(4), 3), (3, misplaced));
     assert_eq!(section(entry(7) + 4, 2), (7, "it has flags of another version"));
-    assert_eq!(section(entry(6), 9), (9, "this program does not know it"));
+    assert_eq!(section(entry(6), 99), (99, "this program does not know it"));
     let rows = u64::from_le_bytes(good[entry(6) + 8..][..8].try_into().unwrap()) as usize;
     assert_eq!(section(rows, 15), (6, "a VL is above 14"));
     let index = u64::from_le_bytes(good[entry(7) + 8..][..8].try_into().unwrap()) as usize;

@@ -171,10 +171,7 @@ impl History {
             return Err(format!("the trace has {} nodes, the fabric {}", known.len(), site.nodes.len()));
         }
         let new: BTreeMap<NodeName, &NodeName> = known.into_iter().zip(&site.nodes).collect();
-        let change = |nodes: &mut Vec<NodeName>| {
-            nodes.iter_mut().for_each(|n| *n = new[n].clone());
-            nodes.sort_unstable();
-        };
+        let change = |nodes: &mut Vec<NodeName>| nodes.iter_mut().for_each(|n| *n = new[n].clone());
         match &mut self.past {
             Past::Jobs(jobs) => jobs.iter_mut().for_each(|j| change(&mut j.nodes)),
             Past::Snapshots(maps) => {

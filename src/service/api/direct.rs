@@ -84,7 +84,8 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     }
     let gets = |tables: &Tables| {
         let gets = torus::gets(&seen.torus, tables).into_iter();
-        gets.map(|(id, torus::Gets { own, busiest })| (id, Gets { slowdown: None, own, busiest })).collect::<BTreeMap<_, _>>()
+        gets.map(|(id, torus::Gets { own, busiest })| (id, Gets { slowdown: None, own, busiest }))
+            .collect::<BTreeMap<_, _>>()
     };
     let now = gets(&seen.running);
     let before = seen.newest.as_ref().and_then(|newest| newest.before.as_ref()).map(gets).unwrap_or_default();

@@ -459,5 +459,7 @@ fn gets(view: &View, epoch: &Epoch, groups: &[Group]) -> Result<Vec<Gets>, ApiEr
     let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
     let slowdowns = slowdowns(fabric, &tables, &demand);
     let gets = groups.iter().zip(figures).zip(slowdowns);
-    Ok(gets.map(|((group, own), slowdown)| Gets { slowdown: Some(slowdown), own, busiest: busiest(group) }).collect())
+    Ok(gets
+        .map(|((group, own), slowdown)| Gets { slowdown: Some(slowdown), own, busiest: busiest(group) })
+        .collect())
 }

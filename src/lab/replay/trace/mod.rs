@@ -57,7 +57,7 @@ pub struct TraceJob {
     pub end: Option<i64>,
     /// Nodes, or processors in SWF without node lists.
     pub size: usize,
-    /// Its nodes, sorted, without repetition; `None` if the trace does not say.
+    /// Its nodes in the order of ranks, without repetition; `None` if the trace does not say.
     pub nodes: Option<Vec<NodeName>>,
 }
 

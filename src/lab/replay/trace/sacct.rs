@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDateTime};
 
 use super::{FaultKind, Found, TraceJob};
-use crate::model::JobId;
+use crate::model::{JobId, without_repetition};
 use crate::observe::hostlist;
 
 /// The order in which XDMoD's shredder asks `sacct`: taken for dumps without a header that have
@@ -88,9 +88,8 @@ fn job(line: usize, text: &str, columns: &Columns) -> Result<Option<TraceJob>, (
         return Ok(None);
     }
     let id = JobId::new(id).map_err(|e| malformed(e.to_string()))?;
-    let mut nodes = hostlist::expand(list).map_err(|e| malformed(e.to_string()))?;
-    nodes.sort_unstable();
-    nodes.dedup();
+    let nodes = hostlist::expand(list).map_err(|e| malformed(e.to_string()))?;
+    let nodes = without_repetition(nodes);
     if let Some(end) = end.filter(|end| *end < start) {
         return Err((FaultKind::Backwards, format!("job {id} ends {} s before it starts", start - end)));
     }

@@ -2,7 +2,7 @@
 //! simulator Alea writes them: `{1241,1241,1242}`, a node once per processor.
 
 use super::{FaultKind, Found, TraceJob};
-use crate::model::{JobId, NodeName};
+use crate::model::{JobId, NodeName, without_repetition};
 
 /// Fields that every line has.
 const FIELDS: usize = 18;
@@ -98,7 +98,7 @@ fn job(line: usize, text: &str, header: &Header) -> Result<Option<TraceJob>, Wro
     Ok(Some(TraceJob { id, line, submit, start, end: Some(end), size, nodes }))
 }
 
-/// What stands in braces, sorted, each node once; `None` without braces or with empty ones.
+/// What stands in braces, in its order, each node once; `None` without braces or with empty ones.
 fn node_list(text: &str) -> Result<Option<Vec<NodeName>>, String> {
     let Some((_, rest)) = text.split_once('{') else { return Ok(None) };
     let Some((list, _)) = rest.split_once('}') else { return Err("the node list has no end".to_string()) };
@@ -106,8 +106,5 @@ fn node_list(text: &str) -> Result<Option<Vec<NodeName>>, String> {
         return Ok(None);
     }
     let nodes: Result<Vec<NodeName>, _> = list.split(',').map(|n| NodeName::new(n.trim())).collect();
-    let mut nodes = nodes.map_err(|e| e.to_string())?;
-    nodes.sort_unstable();
-    nodes.dedup();
-    Ok(Some(nodes))
+    Ok(Some(without_repetition(nodes.map_err(|e| e.to_string())?)))
 }
