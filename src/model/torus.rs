@@ -217,6 +217,15 @@ impl Torus {
         }
         narrowed
     }
+    /// The same torus without these channels, each by the node it leaves. Its fingerprint stays.
+    #[must_use]
+    pub fn without_channels(&self, channels: impl IntoIterator<Item = (NodeId, Direction)>) -> Self {
+        let mut narrowed = self.clone();
+        for (node, direction) in channels {
+            narrowed.exits[node.index()] &= !direction.bit();
+        }
+        narrowed
+    }
     /// `4x2x2x2`
     pub fn size_text(&self) -> String {
         self.sizes.iter().map(u8::to_string).collect::<Vec<_>>().join("x")

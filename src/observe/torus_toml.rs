@@ -42,6 +42,8 @@ pub struct TorusSource {
     pub torus: Torus,
     /// Transit rule, if the description has one.
     pub transit: Option<Transit>,
+    /// What it was read from: the spec, or the content of the file.
+    pub text: String,
 }
 
 #[derive(Deserialize)]
@@ -84,12 +86,23 @@ pub fn is_torus(source: &str) -> bool {
 /// # Errors
 /// With file and line, or the spec as typed.
 pub fn load(source: &str) -> Result<TorusSource, TorusSourceError> {
-    if angara::is_angara(source) {
-        return Ok(TorusSource { torus: angara::torus(source)?, transit: None });
-    }
     let path = Path::new(source);
+    if angara::is_angara(source) {
+        return of_text(path, source);
+    }
     let text = std::fs::read_to_string(path);
-    parse(path, &text.map_err(|e| TorusSourceError::Read { path: path.to_path_buf(), source: e })?)
+    of_text(path, &text.map_err(|e| TorusSourceError::Read { path: path.to_path_buf(), source: e })?)
+}
+
+/// The torus of a [`TorusSource::text`]; `path` is for messages.
+///
+/// # Errors
+/// As [`load`].
+pub fn of_text(path: &Path, text: &str) -> Result<TorusSource, TorusSourceError> {
+    match angara::is_angara(text) {
+        true => Ok(TorusSource { torus: angara::torus(text)?, transit: None, text: text.to_string() }),
+        false => parse(path, text),
+    }
 }
 
 /// Reads a description; `path` is for messages.
@@ -106,7 +119,7 @@ pub fn parse(path: &Path, text: &str) -> Result<TorusSource, TorusSourceError> {
         at(offset, e.message().to_string())
     })?;
     let build = Build { file: &file, at: &at };
-    Ok(TorusSource { torus: build.torus()?, transit: file.transit })
+    Ok(TorusSource { torus: build.torus()?, transit: file.transit, text: text.to_string() })
 }
 
 struct Build<'a> {

@@ -160,6 +160,12 @@ pub fn published(root: &Path) -> Result<Vec<JobId>, StoreError> {
     Ok(jobs)
 }
 
+/// SHA-256 of a job's [`SUMS_FILE`], and so of all its files; `None` if it has none.
+pub fn digest(root: &Path, job: &JobId) -> Option<String> {
+    let sums = fs::read(root.join(job.as_str()).join(SUMS_FILE)).ok()?;
+    Some(hex(&sums))
+}
+
 /// The service levels that jobs were told, in order of their ids; jobs without one are left out.
 ///
 /// # Errors

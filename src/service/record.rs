@@ -11,6 +11,8 @@
 //! last ones. A line that was cut short is dropped when the file is opened again.
 
 pub mod capture;
+pub mod direct;
+mod direct_replay;
 pub mod replay;
 pub mod whole;
 
@@ -24,7 +26,10 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tracing::warn;
 
+use self::direct::{SiteText, Standing, StartLine};
+use super::health::{Failure, Health, Stage};
 use crate::config::Record;
 use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeMap, NodeName, Promise, TerminalId};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
@@ -148,6 +153,43 @@ pub enum Line {
         /// When.
         time: DateTime<Utc>,
     },
+    /// On a direct torus, what a file or process begins with.
+    Standing {
+        /// The torus.
+        site: SiteText,
+        /// Jobs that have tables, with the digest of each job's directory.
+        jobs: BTreeMap<JobId, String>,
+    },
+    /// On a direct torus, tables are computed.
+    Compute {
+        /// When.
+        time: DateTime<Utc>,
+        /// Engines, tried in turn.
+        engines: Vec<String>,
+        /// Jobs that start; nobody does where links may have failed.
+        starts: Vec<StartLine>,
+    },
+    /// A computation read a torus that is another than before.
+    Torus {
+        /// A spec, or the content of a description.
+        text: String,
+    },
+    /// A computation came to its end, and tables were written.
+    Tables {
+        /// When.
+        time: DateTime<Utc>,
+        /// How often engines had asked whether to go on when they were not to; null if they came to their end.
+        searched: Option<u32>,
+        /// Jobs whose tables were written, with the digest of each job's directory.
+        made: BTreeMap<JobId, String>,
+    },
+    /// Jobs with tables are over.
+    Over {
+        /// When.
+        time: DateTime<Utc>,
+        /// The jobs.
+        jobs: Vec<JobId>,
+    },
 }
 
 impl Line {
@@ -201,6 +243,8 @@ pub struct Recorder {
     file: File,
     length: u64,
     known: Known,
+    /// Of a direct torus.
+    direct: Option<Standing>,
 }
 
 /// Numbers of the files of a recording, ascending.
@@ -242,17 +286,28 @@ impl Recorder {
         gap: bool,
         now: DateTime<Utc>,
     ) -> io::Result<Self> {
+        Self::open_as(store, bounds, rhythm, gap, now, None)
+    }
+
+    fn open_as(
+        store: &EpochStore,
+        bounds: Record,
+        rhythm: Rhythm,
+        gap: bool,
+        now: DateTime<Utc>,
+        direct: Option<Standing>,
+    ) -> io::Result<Self> {
         let directory = store.path().join(DIRECTORY);
         fs::create_dir_all(&directory)?;
         let newest = files(&directory)?.last().copied();
         let number = newest.map_or(1, |newest| newest + u64::from(gap));
         if newest.is_none() || gap {
-            keep_base(store, &directory, number)?;
+            keep_base(store, &directory, number, direct.as_ref())?;
         }
         let (file, length) = open_file(&file_path(&directory, number))?;
         let known = Known::default();
         let store = store.clone();
-        let mut recorder = Self { directory, bounds, store, rhythm, number, file, length, known };
+        let mut recorder = Self { directory, bounds, store, rhythm, number, file, length, known, direct };
         recorder.begin(now, false)?;
         Ok(recorder)
     }
@@ -324,11 +379,16 @@ impl Recorder {
             backoff_max_ms: self.rhythm.backoff_max.num_milliseconds(),
             goes_on,
             in_force: Made::current(&self.store),
-        })
+        })?;
+        let standing = self.direct.as_ref().map(Standing::line);
+        standing.map_or(Ok(()), |line| self.line(&line))
     }
 
     /// One write, so that a killed process leaves whole lines.
-    fn line(&mut self, line: &Line) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If it cannot be written; the file is then as before.
+    pub(in crate::service) fn line(&mut self, line: &Line) -> io::Result<()> {
         let mut text = serde_json::to_string(line)?;
         text.push('\n');
         if let Err(error) = self.file.write_all(text.as_bytes()) {
@@ -342,7 +402,7 @@ impl Recorder {
 
     fn rotate(&mut self, now: DateTime<Utc>) -> io::Result<()> {
         let number = self.number + 1;
-        keep_base(&self.store, &self.directory, number)?;
+        keep_base(&self.store, &self.directory, number, self.direct.as_ref())?;
         (self.file, self.length) = open_file(&file_path(&self.directory, number))?;
         self.number = number;
         self.known = Known::default();
@@ -374,21 +434,44 @@ fn open_file(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, length))
 }
 
-/// Keeps the epoch in force beside a file: links cost nothing, and its files never change.
-fn keep_base(store: &EpochStore, directory: &Path, number: u64) -> io::Result<()> {
-    let Some(epoch) = store.current().ok().flatten() else { return Ok(()) };
+/// Keeps the epoch in force beside a file, or the jobs' tables: links cost nothing, and the files never change.
+fn keep_base(store: &EpochStore, directory: &Path, number: u64, direct: Option<&Standing>) -> io::Result<()> {
     let base = base_path(directory, number);
+    if let Some(direct) = direct {
+        let _ = fs::remove_dir_all(&base);
+        return direct.keep(&base);
+    }
+    let Some(epoch) = store.current().ok().flatten() else { return Ok(()) };
     // Left by a crash before its file was begun.
     let _ = fs::remove_dir_all(&base);
-    fs::create_dir(&base)?;
-    for entry in fs::read_dir(store.epoch_path(epoch))? {
+    link_files(&store.epoch_path(epoch), &base)
+}
+
+/// Makes a directory with links to the files of another.
+fn link_files(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
         let from = entry?.path();
         if let Some(name) = from.file_name() {
-            let to = base.join(name);
+            let to = to.join(name);
             fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;
         }
     }
     Ok(())
+}
+
+/// Tells in the health whether events are recorded.
+pub(in crate::service) fn note(health: &mut Health, written: io::Result<()>) {
+    let Err(error) = written else {
+        health.unrecorded = None;
+        return;
+    };
+    let failure = Failure { time: Utc::now(), stage: Stage::Record, message: error.to_string() };
+    if health.unrecorded.is_none() {
+        warn!("events are not recorded: {error}");
+        *health.failures.entry(failure.stage).or_default() += 1;
+    }
+    health.unrecorded = Some(failure);
 }
 
 fn guids(view: &View, terminals: &[TerminalId]) -> Vec<Guid> {

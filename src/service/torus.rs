@@ -9,8 +9,9 @@ mod dry_run;
 mod history;
 mod look;
 mod outcome;
+mod record;
 mod seen;
-mod work;
+pub(in crate::service) mod work;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,22 +24,23 @@ use tracing::{info, warn};
 pub use self::dry_run::{Gets, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
 use self::history::Chronicle;
 pub use self::seen::{Direct, Newest};
-use self::work::{Computed, Running, Work, found};
+use self::work::{Computed, Limit, Running, Source, Work, Written, found};
 use super::api::servers::Servers;
 use super::chain;
 use super::clock::steady;
 use super::command::{Command, Commands, Handle, Seen};
 use super::handoff::{Outcome, Released, StartId};
 use super::health::teller::Teller;
-use super::health::{Failure, Health, Stage};
+use super::health::{Failure, Health};
 use super::look::job_source;
 use super::placing::Placing;
+use super::record::Recorder;
 use super::run::reload::{ConfigFile, Unusable, changed, refuse};
 use super::run::waiting::{Waiting, answer, look_at_hold};
 use super::run::{Listener, Note, ServeError, Signals, delta};
 use super::systemd::Systemd;
 use crate::config::{self, FabricSource, Settings};
-use crate::model::{JobId, JobMap, Torus, TorusJob};
+use crate::model::{JobId, JobMap, Torus};
 use crate::observe::slurm::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
@@ -66,7 +68,7 @@ pub fn engines(settings: &Settings) -> Result<Vec<String>, TorusRouteError> {
 enum Done {
     Computed(Option<Box<Computed>>),
     /// Who started, what was written, whose tables could not be.
-    Published(Vec<StartId>, Vec<TorusJob>, Vec<(JobId, String)>),
+    Published(Vec<StartId>, Option<u32>, Vec<Written>, Vec<(JobId, String)>),
 }
 
 type Polled = (Box<dyn JobSource>, Result<JobMap, PollError>);
@@ -83,6 +85,7 @@ pub(super) struct TorusService {
     placing: Placing,
     systemd: Systemd,
     teller: Teller,
+    recorder: Option<Recorder>,
     /// `None` for one pass.
     config: Option<ConfigFile>,
     waiting: Waiting,
@@ -95,6 +98,8 @@ pub(super) struct TorusService {
     site: Option<Site>,
     /// The torus that the running jobs' routes are on; `None` while its description cannot be read.
     torus: Option<Arc<Torus>>,
+    /// What the newest computation read it from.
+    torus_text: Option<String>,
     /// The engine of the newest tables.
     engine: String,
     /// Time that they took.
@@ -104,6 +109,10 @@ pub(super) struct TorusService {
     newest: Option<Newest>,
     /// Those of the newest good look.
     jobs: Option<JobMap>,
+    /// Whether the newest answer of the batch system was good.
+    jobs_well: bool,
+    /// Whether the newest computation was: it reads the torus.
+    torus_well: bool,
     /// The torus is to be looked at.
     look: bool,
     /// Not here while it asks.
@@ -148,11 +157,14 @@ impl TorusService {
             running,
             site: None,
             torus,
+            torus_text: None,
             engine: settings.routing.engine.clone(),
             took: Duration::ZERO,
             chronicle: Chronicle::open(&store),
             newest: None,
             jobs: None,
+            jobs_well: false,
+            torus_well: true,
             look: true,
             starts: Vec::new(),
             store,
@@ -161,6 +173,7 @@ impl TorusService {
             commands,
             servers,
             placing,
+            recorder: None,
             systemd: Systemd::new(),
             teller: Teller::default(),
             config: config.map(|path| ConfigFile::new(path, &settings)),
@@ -175,6 +188,9 @@ impl TorusService {
             settings,
         };
         service.go_on();
+        if service.config.is_some() {
+            service.follow_record(false).map_err(ServeError::Record)?;
+        }
         Ok(service)
     }
 
@@ -262,7 +278,11 @@ impl TorusService {
         if !self.other_batch {
             self.batch = Some(job_source(&new));
         }
+        let gap = self.recorder.is_none();
         self.settings = new;
+        if let Err(error) = self.follow_record(gap) {
+            self.record(|_| Err(error));
+        }
         Ok(())
     }
 
@@ -363,32 +383,17 @@ impl TorusService {
 
     fn compute(&mut self) {
         self.look = false;
+        self.record_compute();
         let work = Work {
-            source: self.source.clone(),
+            source: Source::Named(self.source.clone()),
             engines: engines(&self.settings).unwrap_or_default(),
             site: self.site.clone(),
             running: self.running.clone(),
             starts: std::mem::take(&mut self.starts),
             // A job that comes meanwhile waits for this computation and for its own.
-            limit: self.settings.handoff.deadline / 4,
+            limit: Limit::For(self.settings.handoff.deadline / 4),
         };
         self.working.spawn_blocking(move || Done::Computed(work.run().map(Box::new)));
-    }
-
-    fn done(&mut self, done: Done) {
-        match done {
-            Done::Computed(None) => {}
-            Done::Computed(Some(computed)) => match computed.result {
-                Ok(tables) => self.computed(computed.starts, tables),
-                Err(message) if computed.starts.is_empty() => {
-                    warn!("{message}");
-                    self.health.failed(Failure { time: Utc::now(), stage: Stage::Route, message });
-                }
-                Err(message) => computed.starts.iter().for_each(|start| self.unrouted(start, &message)),
-            },
-            Done::Published(starts, written, failed) => self.published(&starts, written, &failed),
-        }
-        self.write_health();
     }
 
     fn warn_of(&self, error: Option<crate::publish::StoreError>) {

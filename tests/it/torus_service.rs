@@ -1,5 +1,7 @@
 //! The service of a direct torus: what it keeps of what happened.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::site::{Serving, Site, json};
@@ -73,4 +75,85 @@ fn each_change_of_tables_is_in_the_history() {
     assert!(text.contains("+9") && text.contains("-7") && text.contains("*      6"), "{text}");
     let (_, text) = site.run(&["status"]);
     assert_eq!(json(&text)["service"]["epoch"], 6, "{text}");
+}
+
+/// Names and bytes of the tables of all jobs.
+fn tables(site: &Site, state: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for job in std::fs::read_dir(site.path(state).join("jobs")).unwrap() {
+        let job = job.unwrap().path();
+        for file in std::fs::read_dir(&job).unwrap() {
+            let file = file.unwrap().path();
+            let name = file.strip_prefix(site.path(state)).unwrap().display().to_string();
+            found.insert(name, std::fs::read(&file).unwrap());
+        }
+    }
+    found
+}
+
+fn replay(site: &Site, recording: &str, out: &str) -> (i32, Value) {
+    let (recording, out) = (site.path(recording), site.path(out));
+    let words = ["replay-events", recording.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let (code, text) = site.run(&words);
+    (code, json(&text))
+}
+
+/// Jobs come and go, a link fails and heals, the service is killed, the first file is full.
+#[test]
+fn a_recording_of_a_direct_torus_fed_back_makes_the_same_tables_byte_for_byte() {
+    let whole = "sizes = [4, 4]\ntransit = \"any\"\n";
+    let site = Site::torus(whole);
+    site.settings("[record]\nfile_mib = 1\nfiles = 10\n");
+    site.jobs("7|RUNNING|n[1-4]|9\n8|RUNNING|n[9-12]|9\n9|RUNNING|n[5-8]|9\n10|RUNNING|n[13-14]|9\n11|RUNNING|n[1-2]|9\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    for (job, nodes) in [("7", "n[1-4]"), ("8", "n[9-12]")] {
+        assert_eq!(site.starts(job, nodes), "in_force");
+    }
+    // Between the first two nodes of job 7; the description fills the file of the recording.
+    let long = format!("{whole}failed = [\"0.0+Y\"]\n# {}\n", "x".repeat(1_200_000));
+    site.replace("torus.toml", &long);
+    serving.until(|| history(&site).len() == 3);
+    assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
+    assert_eq!(site.starts("9", "n[5-8]"), "in_force");
+    assert!(
+        site.path("state/record/000002.jsonl").exists() && site.path("state/record/000002.epoch/8").is_dir()
+    );
+    // Killed, and half a line left behind.
+    drop(serving);
+    let file = site.path("state/record/000002.jsonl");
+    let mut text = std::fs::read(&file).unwrap();
+    text.extend_from_slice(b"{\"event\":\"comp");
+    std::fs::write(&file, text).unwrap();
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("10", "n[13-14]"), "in_force");
+    site.replace("torus.toml", whole);
+    assert_eq!(site.starts("11", "n[1-2]"), "in_force");
+    assert_eq!(serving.stop(), 0);
+
+    let (code, found) = replay(&site, "state/record", "again");
+    assert_eq!((code, &found["recorded"], &found["same"]), (0, &6.into(), &6.into()), "{found}");
+    let (ours, again) = (tables(&site, "state"), tables(&site, "again"));
+    assert_eq!(ours.keys().collect::<Vec<_>>(), again.keys().collect::<Vec<_>>());
+    assert!(ours == again && ours.len() > 20, "{} files", ours.len());
+    // Each file stands by itself.
+    let files = std::fs::read_dir(site.path("state/record")).unwrap().map(|e| e.unwrap().file_name());
+    let mut files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    files.retain(|name| name.ends_with(".jsonl"));
+    files.sort();
+    for name in &files {
+        let (code, found) = replay(&site, &format!("state/record/{name}"), &format!("alone-{name}"));
+        assert_eq!((code, &found["recorded"]), (0, &found["same"]), "{name}: {found}");
+    }
+    assert!(tables(&site, &format!("alone-{}", files[files.len() - 1])) == ours);
+    // What is recorded otherwise is noticed.
+    let text = |name: &String| std::fs::read_to_string(site.path("state/record").join(name)).unwrap();
+    let name = files.iter().find(|name| text(name).contains("\"n14\"")).unwrap();
+    let (file, lines) = (site.path("state/record").join(name), text(name));
+    let at = lines.find("\"n14\"").unwrap();
+    std::fs::write(&file, format!("{}\"n15\"{}", &lines[..at], &lines[at + 5..])).unwrap();
+    let (code, found) = replay(&site, "state/record", "changed");
+    assert_eq!(code, 1, "{found}");
+    assert!(found["different"][0].as_str().unwrap().contains("job 10"), "{found}");
 }

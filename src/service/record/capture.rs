@@ -58,7 +58,7 @@ pub fn capture(recording: &Path, into: &EpochStore) -> Result<Captured, ReplayEr
     drop(into.lock()?);
     fs::create_dir(&directory).map_err(failed)?;
     let mut base = base.map_or(Ok(None), |base| base::publish(&names, &base, into))?;
-    keep_base(into, &directory, 1).map_err(failed)?;
+    keep_base(into, &directory, 1, None).map_err(failed)?;
     let mut out = fs::File::create(file_path(&directory, 1)).map_err(failed)?;
     let mut replay = Replay::new(into);
     let mut captured = Captured {
@@ -158,6 +158,13 @@ impl Names {
                 Line::Seen { time, snapshot, whole, jobs, ended }
             }
             Line::InForce { .. } | Line::RouteFailed { .. } => return Ok(None),
+            Line::Standing { .. }
+            | Line::Compute { .. }
+            | Line::Torus { .. }
+            | Line::Tables { .. }
+            | Line::Over { .. } => {
+                return Err("a recording of a direct torus names its nodes: it is not captured".into());
+            }
             other => other,
         }))
     }

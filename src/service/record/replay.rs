@@ -10,6 +10,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
+use super::direct_replay::DirectReplay;
 use super::{FORMAT, LINE_LIMIT, Line, Made, PolicyLine, file_path, files};
 use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
 use crate::observe::ibnetdiscover;
@@ -56,12 +57,20 @@ pub struct Replayed {
     pub lines: u64,
     /// Good looks.
     pub looks: u64,
-    /// Epochs that the recording names.
+    /// Epochs that the recording names; on a direct torus, tables of jobs.
     pub recorded: u64,
     /// Of those, byte for byte the same.
     pub same: u64,
     /// What is different, one sentence each; at most [`NAMED`].
     pub different: Vec<String>,
+}
+
+impl Replayed {
+    pub(super) fn differs(&mut self, what: String) {
+        if self.different.len() < NAMED {
+            self.different.push(what);
+        }
+    }
 }
 
 /// Differences that are named.
@@ -80,7 +89,11 @@ pub(super) struct Replay<'a> {
     view: Option<Arc<View>>,
     /// When it was seen.
     seen: DateTime<Utc>,
-    found: Replayed,
+    /// Of a direct torus.
+    direct: DirectReplay,
+    /// Tables beside the file that just begins, if they count.
+    base: Option<PathBuf>,
+    pub(super) found: Replayed,
 }
 
 /// The files of a recording, a directory or one file of it.
@@ -126,13 +139,16 @@ pub fn replay(
     drop(into.lock()?);
     let mut replay = Replay::new(into);
     each_line(&paths, each, |line, path, number| {
+        // The first file that is left, or one begun after a time without recording.
+        let first = replay.found.lines == 0;
+        let base = path.with_extension("epoch");
         if let (1, Line::Begin { goes_on, in_force: Some(made), .. }) = (number, &line) {
-            // The first file that is left, or one begun after a time without recording.
-            let first = replay.found.lines == 0;
-            let base = path.with_extension("epoch");
             if first || (!goes_on && base.is_dir() && into.current()? != Some(made.epoch)) {
                 adopt(into, made.epoch, &base)?;
             }
+        }
+        if let Line::Begin { goes_on, .. } = &line {
+            replay.base = (number == 1 && (first || !goes_on) && base.is_dir()).then_some(base);
         }
         replay.found.lines += 1;
         let wrong = |message| ReplayError::Line { path: path.to_path_buf(), line: number, message };
@@ -211,6 +227,8 @@ impl<'a> Replay<'a> {
             many: None,
             view: None,
             seen: DateTime::UNIX_EPOCH,
+            direct: DirectReplay::new(store),
+            base: None,
             found: Replayed::default(),
         }
     }
@@ -275,6 +293,10 @@ impl<'a> Replay<'a> {
             Line::Held { time } => drop(self.step()?.handle(time, Event::Held)),
             Line::Asked { time } => drop(self.step()?.handle(time, Event::Asked)),
             Line::Tick { time } => drop(self.step()?.handle(time, Event::Tick)),
+            line => {
+                let base = self.base.take();
+                self.direct.handle(line, base.as_deref(), &mut self.found)?;
+            }
         }
         Ok(())
     }
@@ -377,9 +399,7 @@ impl<'a> Replay<'a> {
     }
 
     fn differs(&mut self, what: String) {
-        if self.found.different.len() < NAMED {
-            self.found.different.push(what);
-        }
+        self.found.differs(what);
     }
 }
 

@@ -1,15 +1,14 @@
 //! What the service keeps of what happened: the recording of events, the history of looks.
 
 use chrono::{DateTime, Utc};
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::Service;
 use crate::measure::Figures;
 use crate::pass::plan::Reason;
 use crate::pass::step::{Action, Event};
 use crate::publish::Snapshot;
-use crate::service::health::{Failure, Stage};
-use crate::service::record::Recorder;
+use crate::service::record::{Recorder, note};
 
 /// Why an epoch was made, and what it changed.
 pub(super) type EpochFigures = (Reason, Option<Figures>, Figures);
@@ -25,17 +24,8 @@ impl Service {
     /// What cannot be recorded is told, and handled all the same.
     pub(super) fn record(&mut self, write: impl FnOnce(&mut Recorder) -> std::io::Result<()>) {
         let Some(recorder) = &mut self.recorder else { return };
-        match write(recorder) {
-            Ok(()) => self.health.unrecorded = None,
-            Err(error) => {
-                let failure = Failure { time: Utc::now(), stage: Stage::Record, message: error.to_string() };
-                if self.health.unrecorded.is_none() {
-                    warn!("events are not recorded: {error}");
-                    *self.health.failures.entry(failure.stage).or_default() += 1;
-                }
-                self.health.unrecorded = Some(failure);
-            }
-        }
+        let written = write(recorder);
+        note(&mut self.health, written);
     }
 
     /// Writes a look into the history, beside the loop. While the disk is slow, looks are left

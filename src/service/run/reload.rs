@@ -157,7 +157,7 @@ impl Service {
     }
 }
 
-pub(super) fn rhythm(settings: &Settings) -> Rhythm {
+pub(in crate::service) fn rhythm(settings: &Settings) -> Rhythm {
     Rhythm { interval: delta(settings.service.interval), backoff_max: delta(settings.service.backoff_max) }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::work::{Running, Tables, Work, found};
+use super::work::{Limit, Running, Source, Tables, Work, found};
 use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::JobFigures;
@@ -119,6 +119,7 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
         per_job: Vec::new(),
     };
     let Terms { source, engines, limit, .. } = terms.clone();
+    let (source, limit) = (Source::Named(source), Limit::For(limit));
     let work = Work { source, engines, site: None, running: running.clone(), starts, limit };
     let Some(computed) = work.run() else { return Ok(dry) };
     let tables = computed.result?;

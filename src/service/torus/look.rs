@@ -29,6 +29,13 @@ impl TorusService {
         }
     }
 
+    /// All is well unless the other half of a look was not.
+    pub(super) fn well(&mut self) {
+        if self.jobs_well && self.torus_well {
+            self.health.succeeded(Utc::now());
+        }
+    }
+
     /// Removes the tables of jobs that are over though nobody said so.
     pub(super) fn polled(&mut self, jobs: Result<JobMap, PollError>) {
         let now = Utc::now();
@@ -52,9 +59,11 @@ impl TorusService {
                     info!(job = %id, "its end was not announced: its tables are removed");
                     self.warn_of(job::remove(&self.jobs_root, &id).err());
                 }
-                self.health.succeeded(now);
+                self.jobs_well = true;
+                self.well();
             }
             Err(error) => {
+                self.jobs_well = false;
                 let message = chain(&error);
                 warn!("{message}");
                 self.health.failed(Failure { time: now, stage: Stage::Jobs, message });

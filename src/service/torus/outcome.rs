@@ -1,14 +1,15 @@
 //! What the service of a direct torus does with tables that were computed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::Utc;
 use tracing::warn;
 
 use super::history::Change;
-use super::work::{Running, Tables};
+use super::work::{Computed, Running, Tables, Written};
 use super::{Done, Newest, TorusService};
-use crate::model::{JobId, TorusJob};
+use crate::model::JobId;
 use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
 use crate::publish::job;
@@ -19,6 +20,37 @@ use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
 use crate::service::pass::milliseconds;
 
 impl TorusService {
+    /// Something beside the loop ended.
+    pub(super) fn done(&mut self, done: Done) {
+        match done {
+            Done::Computed(computed) => {
+                let was_well = self.torus_well;
+                self.torus_well = !matches!(&computed, Some(computed) if computed.result.is_err());
+                if self.torus_well && !was_well {
+                    self.well();
+                }
+                if let Some(Computed { starts, result }) = computed.map(|computed| *computed) {
+                    self.came(starts, result);
+                }
+            }
+            Done::Published(starts, searched, written, failed) => {
+                self.published(&starts, searched, written, &failed);
+            }
+        }
+        self.write_health();
+    }
+
+    fn came(&mut self, starts: Vec<StartId>, result: Result<Tables, String>) {
+        match result {
+            Ok(tables) => self.computed(starts, tables),
+            Err(message) if starts.is_empty() => {
+                warn!("{message}");
+                self.health.failed(Failure { time: Utc::now(), stage: Stage::Route, message });
+            }
+            Err(message) => starts.iter().for_each(|start| self.unrouted(start, &message)),
+        }
+    }
+
     /// Has written what is still wanted.
     pub(super) fn computed(&mut self, starts: Vec<StartId>, tables: Tables) {
         if tables.reshaped {
@@ -44,25 +76,26 @@ impl TorusService {
         self.site = Some(tables.site.clone());
         self.torus = Some(Arc::new(tables.site.torus.clone()));
         self.took = tables.took;
+        self.record_torus(&tables.text);
         self.engine.clone_from(&tables.plan.tables.get().engine);
         let root = self.jobs_root.clone();
         self.working.spawn_blocking(move || {
             let (written, failed) = tables.publish(&root, &wanted);
-            Done::Published(starts, written, failed)
+            Done::Published(starts, tables.searched, written, failed)
         });
     }
 
     pub(super) fn published(
         &mut self,
         starts: &[StartId],
-        written: Vec<TorusJob>,
+        searched: Option<u32>,
+        written: Vec<Written>,
         failed: &[(JobId, String)],
     ) {
         let wrote = !written.is_empty();
         let before = self.running.clone();
-        let (mut jobs_in, mut mended) = (Vec::new(), false);
-        for job in written {
-            let Some(id) = job.id.clone() else { continue };
+        let (mut jobs_in, mut mended, mut made) = (Vec::new(), false, BTreeMap::new());
+        for Written { id, job, digest } in written {
             match starts.iter().find(|start| start.job == id) {
                 Some(start) if self.waiting.handoff.is_waiting(start) => {
                     self.waiting.handoff.served(steady(), start, Outcome::InForce);
@@ -75,8 +108,10 @@ impl TorusService {
                     continue;
                 }
             }
+            made.insert(id.clone(), digest);
             self.running.insert(id, job);
         }
+        self.record_tables(searched, made);
         for (id, why) in failed {
             starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
         }
@@ -87,7 +122,7 @@ impl TorusService {
             self.changed(reason, before, Turnover { jobs_in, jobs_out: Vec::new() }, milliseconds);
         }
         if wrote && failed.is_empty() {
-            self.health.succeeded(Utc::now());
+            self.well();
         }
         if let Some(torus) = &mut self.health.torus {
             torus.jobs = self.running.len();
@@ -132,6 +167,7 @@ impl TorusService {
         let jobs_out: Vec<JobId> =
             before.keys().filter(|id| !self.running.contains_key(*id)).cloned().collect();
         if !jobs_out.is_empty() {
+            self.record_over(&jobs_out);
             let turnover = Turnover { jobs_in: Vec::new(), jobs_out };
             self.changed(Reason::JobsChanged, before, turnover, 0.0);
         }

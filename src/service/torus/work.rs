@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tracing::warn;
 
 use crate::measure::angara::measure;
 use crate::model::{JobId, Torus, TorusJob};
-use crate::observe::torus_toml;
+use crate::observe::torus_toml::{self, TorusSource, TorusSourceError};
 use crate::pass::torus::{Plan, Site, plan};
 use crate::publish::angara;
 use crate::publish::job;
@@ -18,30 +19,78 @@ use crate::service::chain;
 use crate::service::handoff::StartId;
 
 /// Jobs that run with tables of ours, each with its routes.
-pub(super) type Running = BTreeMap<JobId, TorusJob>;
+pub(in crate::service) type Running = BTreeMap<JobId, TorusJob>;
 
 /// One computation.
-pub(super) struct Work {
-    /// Description of the torus. Read for each computation: what has failed meanwhile is known then.
-    pub source: String,
+pub(in crate::service) struct Work {
+    /// Read for each computation: what has failed meanwhile is known then.
+    pub source: Source,
     /// Tried in turn.
     pub engines: Vec<String>,
     /// The torus of the last computation, [`Site::steady`].
     pub site: Option<Site>,
     pub running: Running,
     pub starts: Vec<StartId>,
-    /// Search no longer, once there are tables.
-    pub limit: Duration,
+    pub limit: Limit,
+}
+
+/// Where the torus comes from.
+pub(in crate::service) enum Source {
+    /// A spec, or the path of a description.
+    Named(String),
+    /// As it was read once.
+    Text(String),
+}
+
+/// How long engines search once there are tables.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::service) enum Limit {
+    /// So long.
+    For(Duration),
+    /// Until they have asked so often, as another search of the same did; without a number to their end.
+    Asked(Option<u32>),
+}
+
+/// Tells engines whether to go on, and how often they had asked when they were not to.
+struct Search {
+    until: Option<Instant>,
+    most: u32,
+    asked: AtomicU32,
+    ended: AtomicU32,
+}
+
+impl Search {
+    fn new(limit: Limit) -> Self {
+        let (until, most) = match limit {
+            Limit::For(time) => (Some(Instant::now() + time), u32::MAX),
+            Limit::Asked(most) => (None, most.unwrap_or(u32::MAX)),
+        };
+        Self { until, most, asked: AtomicU32::new(0), ended: AtomicU32::new(u32::MAX) }
+    }
+
+    /// Engines ask one after the other, from one thread.
+    fn goes_on(&self) -> bool {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let goes_on = asked < self.most && self.until.is_none_or(|until| Instant::now() < until);
+        if !goes_on {
+            self.ended.fetch_min(asked, Ordering::Relaxed);
+        }
+        goes_on
+    }
+
+    fn ended(&self) -> Option<u32> {
+        Some(self.ended.load(Ordering::Relaxed)).filter(|asked| *asked < u32::MAX)
+    }
 }
 
 /// What came of it.
-pub(super) struct Computed {
+pub(in crate::service) struct Computed {
     pub starts: Vec<StartId>,
     pub result: Result<Tables, String>,
 }
 
 /// Checked tables.
-pub(super) struct Tables {
+pub(in crate::service) struct Tables {
     pub site: Site,
     pub plan: Plan,
     /// Largest load of a channel.
@@ -50,20 +99,24 @@ pub(super) struct Tables {
     pub reshaped: bool,
     /// Time of engine and judge.
     pub took: Duration,
+    /// What the torus was read from.
+    pub text: String,
+    /// How often engines had asked when they were to search no longer; `None`: they came to their end.
+    pub searched: Option<u32>,
 }
 
 impl Work {
     /// `None`: nobody starts, and the torus is as it was.
-    pub(super) fn run(self) -> Option<Computed> {
+    pub(in crate::service) fn run(self) -> Option<Computed> {
         let result = self.compute().transpose()?;
         Some(Computed { starts: self.starts, result })
     }
 
     fn compute(&self) -> Result<Option<Tables>, String> {
         let begun = Instant::now();
-        let until = begun + self.limit;
-        let found = torus_toml::load(&self.source).map_err(|e| chain(&e))?;
-        let torus = found.torus;
+        let search = Search::new(self.limit);
+        let found = self.source.read().map_err(|e| chain(&e))?;
+        let (torus, text) = (found.torus, found.text);
         let is_known = |site: &Site| site.torus.fingerprint() == torus.fingerprint();
         if self.starts.is_empty() && self.site.as_ref().is_some_and(is_known) {
             return Ok(None);
@@ -85,13 +138,14 @@ impl Work {
         }
         let mut failure = String::new();
         for name in &self.engines {
-            let limits = Limits { go_on: &|_| Instant::now() < until, ..Limits::default() };
+            let limits = Limits { go_on: &|_| search.goes_on(), ..Limits::default() };
             let engine = engine(name).map_err(|e| chain(&e))?;
             match plan(&site, &running, &jobs, engine.as_ref(), &limits) {
                 Ok(mut plan) => {
                     plan.refused.extend(strange);
                     let max = measure(&site.torus, plan.tables.get(), None).max;
-                    return Ok(Some(Tables { site, plan, max, reshaped, took: begun.elapsed() }));
+                    let (took, searched) = (begun.elapsed(), search.ended());
+                    return Ok(Some(Tables { site, plan, max, reshaped, took, text, searched }));
                 }
                 Err(error) => {
                     warn!(engine = name, "{}", chain(&error));
@@ -103,16 +157,33 @@ impl Work {
     }
 }
 
+impl Source {
+    fn read(&self) -> Result<TorusSource, TorusSourceError> {
+        match self {
+            Self::Named(source) => torus_toml::load(source),
+            Self::Text(text) => torus_toml::of_text(Path::new("the torus of the recording"), text),
+        }
+    }
+}
+
 impl Tables {
     /// Writes the tables of the jobs of these numbers; returns those that were written.
-    pub(super) fn publish(&self, root: &Path, jobs: &[usize]) -> (Vec<TorusJob>, Vec<(JobId, String)>) {
+    pub(in crate::service) fn publish(
+        &self,
+        root: &Path,
+        jobs: &[usize],
+    ) -> (Vec<Written>, Vec<(JobId, String)>) {
         let (mut written, mut failed) = (Vec::new(), Vec::new());
         let tables = self.plan.tables.get();
         for number in jobs.iter().copied() {
             let job = &tables.demand.jobs[number];
             let Some(id) = job.id.clone() else { continue };
             match angara::publish(root, &self.site.torus, &self.plan.tables, number) {
-                Ok(()) => written.push(job.clone().keeping(Arc::new(tables.routes[number].clone()))),
+                Ok(()) => {
+                    let digest = job::digest(root, &id).unwrap_or_default();
+                    let job = job.clone().keeping(Arc::new(tables.routes[number].clone()));
+                    written.push(Written { id, job, digest });
+                }
                 Err(error) => failed.push((id, chain(&error))),
             }
         }
@@ -120,8 +191,17 @@ impl Tables {
     }
 }
 
+/// A job whose tables are on the disk.
+pub(in crate::service) struct Written {
+    pub id: JobId,
+    /// With its routes.
+    pub job: TorusJob,
+    /// See [`job::digest`].
+    pub digest: String,
+}
+
 /// The jobs that have tables on the disk, as a service before this one left them.
-pub(super) fn found(root: &Path, torus: &Torus) -> Running {
+pub(in crate::service) fn found(root: &Path, torus: &Torus) -> Running {
     let mut running = Running::new();
     for id in job::published(root).unwrap_or_default() {
         match angara::read_job(root, &id, torus) {
