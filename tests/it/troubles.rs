@@ -1,0 +1,275 @@
+//! One health: a planted trouble is told in every place within a look, and in none when it is over.
+
+use std::os::unix::net::UnixDatagram;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use chrono::{TimeDelta, Utc};
+use sarouter::service::client::Client;
+use serde_json::{Value, json};
+
+use crate::site::{LONG, Serving, Site, json as parsed};
+
+/// A trouble: its kind, words that tell it, how it comes and how it goes.
+struct Trouble {
+    kind: &'static str,
+    words: &'static str,
+    plant: Box<dyn Fn(&Site)>,
+    heal: Box<dyn Fn(&Site)>,
+}
+
+fn trouble(
+    kind: &'static str,
+    words: &'static str,
+    plant: impl Fn(&Site) + 'static,
+    heal: impl Fn(&Site) + 'static,
+) -> Trouble {
+    Trouble { kind, words, plant: Box::new(plant), heal: Box::new(heal) }
+}
+
+const SQUEUE: &str = "cat \"$(dirname \"$0\")/jobs\"";
+const JOBS: &str = "1|RUNNING|n[1,5,9]|100\n";
+
+/// Those that every kind of network can have. `broken`: its description as nobody can read it.
+fn of_every_kind(source: &'static str, words: &'static str) -> Vec<Trouble> {
+    let text = |site: &Site| std::fs::read_to_string(site.path(source)).unwrap();
+    vec![
+        trouble(
+            "held",
+            "an administrator holds what is in force",
+            |site| assert_eq!(site.run(&["hold", "--reason", "a test"]).0, 0),
+            |site| assert_eq!(site.run(&["resume"]).0, 0),
+        ),
+        trouble(
+            "failing",
+            "asking Slurm failed",
+            |site| site.squeue("echo no controller >&2; exit 1"),
+            |site| site.squeue(SQUEUE),
+        ),
+        trouble(
+            "failing",
+            words,
+            move |site| {
+                site.replace("whole", &text(site));
+                site.replace(source, "no network\n");
+            },
+            move |site| site.replace(source, &std::fs::read_to_string(site.path("whole")).unwrap()),
+        ),
+        trouble(
+            "settings",
+            "the settings file is not in force",
+            |site| site.alter("[state]", "nonsense = 1\n[state]"),
+            |site| site.alter("nonsense = 1\n", ""),
+        ),
+        trouble(
+            "unknown_nodes",
+            "jobs run on nodes that are not in the fabric: n77",
+            |site| site.jobs(&format!("{JOBS}2|RUNNING|n77|100\n")),
+            |site| site.jobs(JOBS),
+        ),
+    ]
+}
+
+/// What the plugin in OpenSM says when all is well, and what it says else.
+fn opensm(site: &Site, edit: &[(&str, Value)]) {
+    let current = std::fs::read_link(site.path("state/current")).unwrap();
+    let epoch: u64 = current.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let mut status = json!({
+        "format": 1, "plugin": "0.1.0", "opensm": "OpenSM 3.3.23", "pid": 7, "running": true,
+        "written": Utc::now(), "heartbeat": 3600, "engine": "sarouter", "generation": epoch,
+        "fingerprint": "00", "layers": 1, "acknowledged": Utc::now(), "asked": null, "routings": 2,
+        "lost_entries": 0, "stranded_pairs": 0, "uncovered_lids": 0, "guest_lids": 0,
+        "refused_generation": null, "refused_reason": null, "warning": null
+    });
+    edit.iter().for_each(|(key, value)| status[*key] = value.clone());
+    site.replace("state/opensm-status.json", &status.to_string());
+}
+
+/// Those that the plugin in OpenSM tells.
+fn of_opensm() -> Vec<Trouble> {
+    let long_ago = || json!(Utc::now() - TimeDelta::seconds(100_000));
+    let row = |kind, words, edit: Vec<(&'static str, Value)>| {
+        trouble(kind, words, move |site| opensm(site, &edit), |site| opensm(site, &[]))
+    };
+    vec![
+        trouble(
+            "opensm_status",
+            "opensm-status.json",
+            |site| site.replace("state/opensm-status.json", "{\"format\": 1, "),
+            |site| opensm(site, &[]),
+        ),
+        row("opensm_silent", "OpenSM has not been heard of", vec![("written", long_ago())]),
+        row("opensm_ended", "OpenSM has ended", vec![("running", json!(false))]),
+        row("opensm_deaf", "OpenSM was asked to route", vec![("asked", long_ago())]),
+        row(
+            "opensm_not_routed",
+            "OpenSM has not routed the fabric yet",
+            vec![("engine", Value::Null), ("generation", Value::Null)],
+        ),
+        row(
+            "opensm_fell_back",
+            "OpenSM has fallen back to its engine updn",
+            vec![("engine", json!("updn")), ("generation", Value::Null)],
+        ),
+        row(
+            "opensm_refused",
+            "OpenSM refused epoch 2: a cycle",
+            vec![("refused_generation", json!(2)), ("refused_reason", json!("a cycle"))],
+        ),
+        row("opensm_behind", "OpenSM has epoch 77 in force", vec![("generation", json!(77))]),
+        row("opensm_lost", "12 table entries are dead", vec![("lost_entries", json!(12))]),
+        row("opensm_stranded", "3 pairs of a switch and a host", vec![("stranded_pairs", json!(3))]),
+        row("opensm_uncovered", "4 LIDs on switches", vec![("uncovered_lids", json!(4))]),
+        row(
+            "opensm_rival",
+            "another process writes it",
+            vec![("warning", json!("another process writes it"))],
+        ),
+    ]
+}
+
+/// What `systemctl status` would show.
+struct Line(Arc<Mutex<String>>);
+
+impl Line {
+    fn listen(site: &Site) -> Self {
+        let socket = UnixDatagram::bind(site.path("notify")).unwrap();
+        let line = Arc::new(Mutex::new(String::new()));
+        let said = Arc::clone(&line);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 65536];
+            while let Ok(length) = socket.recv(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+                if let Some(status) = text.lines().find_map(|line| line.strip_prefix("STATUS=")) {
+                    *said.lock().unwrap() = status.to_string();
+                }
+            }
+        });
+        Self(line)
+    }
+}
+
+fn get(site: &Site, path: &str) -> String {
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    match path {
+        "/metrics" => crate::kinds::text(site, path),
+        path => client.wait(client.get::<Value>(path)).unwrap().to_string(),
+    }
+}
+
+/// Places that do not say (or, when it is over, still say) this trouble. `log`: where its part of the log begins.
+fn behind(site: &Site, line: &Line, log: usize, trouble: &Trouble, is_there: bool) -> Vec<String> {
+    let Trouble { kind, words, .. } = trouble;
+    let problems = |answer: &Value| answer["problems"].to_string();
+    let api = parsed(&get(site, "/v1/health"));
+    let (code, text) = site.run(&["status"]);
+    let status = parsed(&text);
+    let metrics = get(site, "/metrics");
+    let log = &site.log()[log..];
+    let logged = |over: bool| {
+        let of_it = log.lines().filter(|line| line.contains(&format!("trouble=\"{kind}\"")));
+        of_it.filter(|line| line.contains("over: ") == over).count()
+    };
+    let says = |text: &str| text.contains(words);
+    let healthy = i32::from(is_there) == code && status["healthy"] == json!(!is_there);
+    let sample = format!("sarouter_trouble_since_seconds{{kind=\"{kind}\"}}");
+    let systemd = line.0.lock().unwrap().clone();
+    let places = [
+        ("status", says(&problems(&status)) == is_there && healthy, text),
+        // The page shows these, word for word.
+        (
+            "API and page",
+            says(&problems(&api)) == is_there && api["healthy"] == json!(!is_there),
+            api.to_string(),
+        ),
+        (
+            "metrics",
+            metrics.contains(&sample) == is_there
+                && metrics.contains(&format!("\nsarouter_healthy {}\n", u8::from(!is_there))),
+            metrics,
+        ),
+        ("systemd", says(&systemd) == is_there, systemd),
+        ("log", logged(false) == 1 && logged(true) == usize::from(!is_there), log.to_string()),
+    ];
+    let silent = places.into_iter().filter(|(_, well, _)| !well);
+    silent.map(|(place, _, said)| format!("{place}: {said}")).collect()
+}
+
+fn every_place_tells(site: &Site, line: &Line, troubles: &[Trouble]) {
+    for trouble in troubles {
+        let log = site.log().len();
+        for (is_there, act) in [(true, &trouble.plant), (false, &trouble.heal)] {
+            act(site);
+            let begun = Instant::now();
+            loop {
+                let behind = behind(site, line, log, trouble, is_there);
+                if behind.is_empty() {
+                    break;
+                }
+                let what = format!("{} ({}), there: {is_there}", trouble.kind, trouble.words);
+                assert!(begun.elapsed() < LONG, "{what}\n{}", behind.join("\n"));
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+}
+
+fn serve(site: &Site) -> (Serving, Line) {
+    let line = Line::listen(site);
+    let notify = site.path("notify");
+    let serving = Serving::with(site, |command| {
+        command.env("NOTIFY_SOCKET", &notify);
+    });
+    serving.ready(site);
+    (serving, line)
+}
+
+const RHYTHM: &str = "interval_seconds = 0.2\nbackoff_max_seconds = 0.2";
+
+#[test]
+fn each_trouble_of_a_switched_fabric_is_told_in_every_place_and_gone_after() {
+    let site = Site::new(RHYTHM);
+    site.alter("watch = false", "watch = true");
+    let (serving, line) = serve(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    opensm(&site, &[]);
+    assert_eq!(serving.line()["acknowledged"]["epoch"], 1);
+    let page = crate::kinds::text(&site, "/page.js");
+    assert!(page.contains("health.problems.map("), "the page shows what is wrong, word for word");
+    let mut troubles = of_every_kind("fabric.net", "reading the fabric failed");
+    troubles.extend(of_opensm());
+    assert_eq!(troubles.len(), 17);
+    every_place_tells(&site, &line, &troubles);
+    // A service that was ended says so where it still can.
+    assert_eq!(serving.stop(), 0);
+    let (code, text) = site.run(&["status"]);
+    assert!(code == 1 && text.contains("the service was ended at"), "{text}");
+}
+
+#[test]
+fn each_trouble_of_a_direct_torus_is_told_in_every_place_and_gone_after() {
+    let whole = "sizes = [4, 4]\ntransit = \"any\"\n";
+    let site = Site::torus(whole);
+    site.alter("interval_seconds = 3600", RHYTHM);
+    let (serving, line) = serve(&site);
+    assert_eq!(site.starts("1", "n[1,5,9]"), "in_force");
+    let mut troubles = of_every_kind("torus.toml", "torus.toml:1:");
+    troubles.push(trouble(
+        "jobs_cut",
+        "routes of job 3 led over what has failed",
+        move |site| {
+            site.jobs(&format!("{JOBS}3|RUNNING|n[2-3]|100\n"));
+            assert_eq!(site.starts("3", "n[2-3]"), "in_force");
+            site.replace("torus.toml", &format!("{whole}failed = [\"0.1+Y\"]\n"));
+        },
+        move |site| {
+            site.jobs(JOBS);
+            site.replace("torus.toml", whole);
+            assert_eq!(site.run(&["epilog", "--job", "3"]).0, 0);
+        },
+    ));
+    every_place_tells(&site, &line, &troubles);
+    assert_eq!(serving.stop(), 0);
+    let (code, text) = site.run(&["status"]);
+    assert!(code == 1 && text.contains("the service was ended at"), "{text}");
+}
