@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
-use crate::publish::{EpochNumber, EpochStore, HistoryRow, Turnover};
+use crate::publish::{EpochNumber, EpochStore, HistoryRow, Page, Turnover};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -36,15 +36,28 @@ struct Line {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let table = Table::read(&args.state.store(context)?)?;
-    match context.format {
-        Format::Text => print(&table.text())?,
-        Format::Json => print(&serde_json::to_string_pretty(&table)?)?,
-    }
-    Ok(Answer::Yes)
+    Table::read(&args.state.store(context)?)?.print(context)
+}
+
+/// Whether the history is that of a direct torus, whose changes are no epochs on the disk.
+pub(super) fn is_of_a_torus(store: &EpochStore) -> bool {
+    let page = Page { before: None, limit: Some(1) };
+    let rows = store.history_page(page).map(|history| history.rows).unwrap_or_default();
+    rows.iter().any(|row| row.turnover.is_some())
 }
 
 impl Table {
+    /// One change of a direct torus; the newest unless there is a number.
+    pub(super) fn of_change(store: &EpochStore, number: Option<EpochNumber>) -> Result<Self, Failure> {
+        let mut table = Self::read(store)?;
+        let wanted = number.or(table.current);
+        table.epochs.retain(|line| Some(line.row.epoch) == wanted);
+        match (table.epochs.is_empty(), wanted) {
+            (true, Some(wanted)) => Err(format!("there is no change {wanted} in the history").into()),
+            _ => Ok(table),
+        }
+    }
+
     pub(super) fn read(store: &EpochStore) -> Result<Self, Failure> {
         let stored = store.epochs()?;
         let mut history = store.history()?;
@@ -57,6 +70,14 @@ impl Table {
         let current = current.or(newest);
         let line = |row: HistoryRow| Line { stored: stored.contains(&row.epoch), row };
         Ok(Self { current, epochs: history.rows.into_iter().map(line).collect(), notes: history.notes })
+    }
+
+    pub(super) fn print(&self, context: &Context) -> Result<Answer, Failure> {
+        match context.format {
+            Format::Text => print(&self.text())?,
+            Format::Json => print(&serde_json::to_string_pretty(self)?)?,
+        }
+        Ok(Answer::Yes)
     }
 
     pub(super) fn text(&self) -> String {

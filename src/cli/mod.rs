@@ -39,6 +39,7 @@ mod plan;
 mod prolog;
 mod release_held;
 mod replay;
+mod replay_direct;
 mod replay_events;
 mod rollback;
 mod route;

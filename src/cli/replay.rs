@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 
 use super::common::{print, write_file};
 use super::input::{Given, complain_of_strangers};
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure, Format, replay_direct};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::lab::replay::history::{GENERATED_START, History, Nodes};
 use crate::lab::replay::pages::page;
@@ -19,6 +19,7 @@ use crate::lab::workload::placement::Placement;
 use crate::model::{Fabric, JobId, LayerBudget};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
+use crate::observe::torus_toml;
 use crate::pass::worth::Price;
 use crate::report::{FabricSummary, align};
 
@@ -35,6 +36,8 @@ use crate::report::{FabricSummary, align};
 
 Traces, recognised by content: sacct --parsable2 (with a header, or name the --fields), SWF with or without node
 lists in braces, snapshots (one JSON document a line, or a directory with a file each), generated:MIX[,days=][,seed=].
+On a direct torus (angara:6x6x5, or a description) the trace must say on which nodes jobs ran; --engines and --fields
+count there: each job is routed when it starts, around those that run.
 Improvements are positive where the job-aware engine is better; means are over snapshots with multi-switch jobs."
 )]
 pub struct Args {
@@ -64,6 +67,8 @@ struct Merge {
     out: PathBuf,
 }
 
+const DEFAULT_ENGINES: &str = "dfsssp,fattree,updown,sar,balanced";
+
 #[derive(Debug, clap::Args)]
 struct Replay {
     /// Fabric: ibnetdiscover output, ibsim .net file, or a spec such as tsubame2
@@ -77,7 +82,7 @@ struct Replay {
         long,
         value_name = "A,B,…",
         value_delimiter = ',',
-        default_value = "dfsssp,fattree,updown,sar,balanced"
+        default_value = DEFAULT_ENGINES
     )]
     engines: Vec<String>,
     #[command(flatten)]
@@ -197,6 +202,10 @@ fn given(value: &Option<String>) -> &str {
 
 fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
     let source = given(&args.fabric);
+    if torus_toml::is_torus(source) {
+        let engines: &[String] = if args.engines.join(",") == DEFAULT_ENGINES { &[] } else { &args.engines };
+        return replay_direct::run(source, given(&args.trace), args.fields.as_deref(), engines, context);
+    }
     let fabric = Arc::new(fabric::load(source)?);
     let names = args.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
     let nodes = Arc::new(name_hosts(&fabric, &names));

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::common::print;
 use super::state::StateArgs;
-use super::{Answer, Context, Failure, Format, hold};
+use super::{Answer, Context, Failure, Format, history, hold};
 use crate::model::{Fabric, Fingerprint};
 use crate::observe;
 use crate::publish::{Epoch, EpochNumber, EpochStore, Hold};
@@ -54,6 +54,13 @@ pub(super) struct Rollback {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let store = args.state.store(context)?;
+    if history::is_of_a_torus(&store) {
+        return Err(
+            "on a direct torus tables belong to jobs, and those of before are gone: nothing to go back to; \
+                    `sarouter hold` keeps what is there"
+                .into(),
+        );
+    }
     let fabric = args.fabric.as_deref().map(observe::fabric::load).transpose()?;
     let rollback = Rollback::attempt(&store, args.epoch, fabric.as_ref(), args.force, args.hold)?;
     if rollback.held {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure, Format, history};
 use crate::measure::Figures;
 use crate::publish::{EpochNumber, EpochStore, PlanRecord};
 use crate::report::Report;
@@ -48,7 +48,15 @@ pub(super) struct Details {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let details = Details::read(&args.state.store(context)?, args.epoch)?;
+    let store = args.state.store(context)?;
+    if history::is_of_a_torus(&store) {
+        let number = match args.epoch {
+            Which::Current => None,
+            Which::Number(number) => Some(number),
+        };
+        return history::Table::of_change(&store, number)?.print(context);
+    }
+    let details = Details::read(&store, args.epoch)?;
     match context.format {
         Format::Text => print(&details.text())?,
         Format::Json => print(&serde_json::to_string_pretty(&details)?)?,

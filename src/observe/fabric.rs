@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ibnetdiscover::{self, Discovered, FabricFileError};
+use super::torus_toml;
 use crate::lab::generate::{self, SpecError};
 use crate::model::Fabric;
 
@@ -29,6 +30,15 @@ pub enum FabricSourceError {
         /// As typed.
         text: String,
     },
+    /// A network without switches.
+    #[error(
+        "{text} is a direct torus, and this is for fabrics of switches; route, verify, compare, place, simulate, \
+         plan and the service take tori"
+    )]
+    Direct {
+        /// As typed.
+        text: String,
+    },
     /// A file of no kind that is known.
     #[error("{}: neither ibnetdiscover output nor an ibsim .net file, nor OpenSM's subnet.lst or ibdiagnet's db_csv", path.display())]
     UnknownKind {
@@ -52,6 +62,9 @@ pub fn load(source: &str) -> Result<Fabric, FabricSourceError> {
 pub fn discover(source: &str) -> Result<Discovered, FabricSourceError> {
     if generate::spec::is_spec(source) {
         return Ok(Discovered { fabric: generate::generate(source)?, unrouted: Vec::new() });
+    }
+    if torus_toml::is_torus(source) {
+        return Err(FabricSourceError::Direct { text: source.to_string() });
     }
     let path = Path::new(source);
     let bytes = std::fs::read(path).map_err(|error| match error.kind() {

@@ -324,3 +324,32 @@ fn tables_in_force_take_part_as_they_are() {
         assert!(text(&output.stderr).contains(says), "{output:?}");
     }
 }
+
+/// Two jobs on a ring of four each: 16 hops on 8 channels.
+#[test]
+fn on_a_direct_torus_each_job_is_routed_when_it_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let sacct = "JobID|Start|End|NodeList\n\
+                 1|2015-02-16T00:00:00|2015-02-16T03:00:00|n[1-4]\n\
+                 2|2015-02-16T01:00:00|2015-02-16T02:00:00|n[5-8]\n\
+                 3|2015-02-16T00:00:00|2015-02-16T09:00:00|n9\n";
+    fs::write(dir.path().join("a.sacct"), sacct).unwrap();
+    let words = ["--fabric", "angara:4x4", "--trace", "a.sacct"];
+    let found = replay(dir.path(), &words);
+    let engines: Vec<&str> =
+        found.as_array().unwrap().iter().map(|s| s["engine"].as_str().unwrap()).collect();
+    assert_eq!(engines, ["angara-sar", "angara-sssp", "angara-bfs"]);
+    for key in ["max_mean", "max_worst", "own_mean", "busiest_mean"] {
+        assert_eq!(found[0][key].as_f64(), Some(2.0), "{key}: {found}");
+    }
+    assert_eq!((&found[0]["routed"], found[0]["refused"].to_string()), (&2.into(), "{}".into()));
+    // A node that is not there is told, and the others are routed.
+    fs::write(
+        dir.path().join("a.sacct"),
+        format!("{sacct}4|2015-02-16T00:00:00|2015-02-16T03:00:00|n[16-17]\n"),
+    )
+    .unwrap();
+    let output = sarouter(dir.path(), &[&["replay"], &words[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stdout).contains("angara-sar") && text(&output.stderr).contains('4'), "{output:?}");
+}

@@ -1,0 +1,63 @@
+//! `sarouter replay` on a direct torus.
+
+use indicatif::ProgressBar;
+
+use super::common::print;
+use super::input::complain_of_strangers;
+use super::{Answer, Context, Failure, Format};
+use crate::lab::replay::direct::{DirectHistory, DirectSummary};
+use crate::lab::replay::trace;
+use crate::observe::torus_toml;
+use crate::report::align;
+use crate::route::angara::{ENGINES, TorusEngine, engine};
+
+/// Lets each engine route the jobs of a trace one by one. No engines: all but the slow one.
+pub fn run(
+    fabric: &str,
+    trace: &str,
+    fields: Option<&str>,
+    engines: &[String],
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let source = torus_toml::load(fabric)?;
+    let trace = trace::load(trace, fields)?;
+    let history = DirectHistory::new(&trace, &source.torus)?;
+    let quick = || ENGINES.iter().filter(|name| **name != "angara-genetic").map(|name| name.to_string());
+    let names: Vec<String> = if engines.is_empty() { quick().collect() } else { engines.to_vec() };
+    let makers: Vec<_> = names.iter().map(|name| engine(name)).collect::<Result<_, _>>()?;
+    let bar = match context.format {
+        Format::Text => ProgressBar::new((history.jobs() * makers.len()) as u64),
+        Format::Json => ProgressBar::hidden(),
+    };
+    let transit = source.transit.unwrap_or_default();
+    let replayed =
+        |maker: &Box<dyn TorusEngine>| history.replay(&source.torus, transit, maker.as_ref(), &|| bar.inc(1));
+    let summaries: Vec<DirectSummary> = makers.iter().map(replayed).collect();
+    bar.finish_and_clear();
+    match context.format {
+        Format::Json => print(&serde_json::to_string_pretty(&summaries)?)?,
+        Format::Text => print(text(&source.torus.size_text(), &summaries).trim_end())?,
+    }
+    complain_of_strangers(&history.strangers);
+    Ok(if history.strangers.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+fn text(sizes: &str, summaries: &[DirectSummary]) -> String {
+    let head =
+        ["engine", "jobs", "refused", "fullest link, mean", "worst", "own", "beside others", "ms a job"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    lines.extend(summaries.iter().map(|s| {
+        let ms = 1000.0 * s.seconds / (s.routed + s.refused.len()).max(1) as f64;
+        vec![
+            s.engine.clone(),
+            s.routed.to_string(),
+            s.refused.len().to_string(),
+            format!("{:.1}", s.max_mean),
+            s.max_worst.to_string(),
+            format!("{:.1}", s.own_mean),
+            format!("{:.1}", s.busiest_mean),
+            format!("{ms:.1}"),
+        ]
+    }));
+    format!("direct torus {sizes}, each job routed when it starts\n{}", align(&lines))
+}
