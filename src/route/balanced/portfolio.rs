@@ -57,10 +57,7 @@ impl Balanced {
         (fullest, own): (Option<u32>, Tables),
     ) -> Result<Tables, RouteError> {
         let counts_jobs = self.aim == Aim::Counts && !demand.is_oblivious();
-        if fabric.dest_count() * fabric.switches().len() > MOST_ENTRIES
-            || counts_jobs
-            || self.options.layer_per_job
-        {
+        if counts_jobs || self.options.layer_per_job {
             return Ok(own);
         }
         let scene = Scene { fabric, net, demand, budget, fullest };
@@ -151,7 +148,7 @@ impl Balanced {
     }
 
     /// Tables for no jobs that are known without a search: those of `torus` on a large grid that is whole, if no
-    /// tables have fewer routes on a channel. O(switches × channels).
+    /// tables have fewer routes on a channel.
     ///
     /// # Errors
     /// As [`Engine::route`].
@@ -169,7 +166,7 @@ impl Balanced {
         }
         let Ok(tables) = torus::Torus.route(fabric, demand, budget) else { return Ok(None) };
         let scene = Scene { fabric, net, demand, budget, fullest: None };
-        let is_least = fullest(&scene, &tables).is_some_and(|found| found <= least_on_average(net));
+        let is_least = fullest(&scene, &tables).is_some_and(|found| found <= least_on_grid(fabric, net));
         if !is_least || !self.in_force(fabric).0.is_none_or(|p| same_ports(fabric, p, &tables)) {
             return Ok(None);
         }
@@ -282,16 +279,38 @@ fn fullest_by_port_order(net: &Net) -> u32 {
     loads.into_iter().max().unwrap_or(0)
 }
 
-/// What the fullest channel carries at least: the mean if all routes are shortest ones, rounded up.
-/// O(switches × channels).
-fn least_on_average(net: &Net) -> u32 {
-    let hops = |home: usize| -> u64 {
-        let hops = net.hops_from([home]);
-        let to = hops.iter().zip(&net.hosts).filter(|(hops, _)| **hops != u32::MAX);
-        to.map(|(hops, hosts)| u64::from(*hops) * u64::from(*hosts)).sum::<u64>() * u64::from(net.hosts[home])
+/// What the fullest channel of a grid carries at least: dimension by dimension, each route needs as many hops as
+/// its ends are apart; where there are no rings all that crosses between two coordinates does so over the cables
+/// there. 0 for other fabrics. O(channels + sum of squared sizes).
+fn least_on_grid(fabric: &Fabric, net: &Net) -> u32 {
+    let Shape::Grid { sizes, wrap, coords } = fabric.shape() else { return 0 };
+    let dims = sizes.len();
+    let least = |d: usize| -> u64 {
+        let (at, size) = (|s: usize| usize::from(coords[s * dims + d]), usize::from(sizes[d]));
+        let (mut hosts, mut cables) = (vec![0u64; size], vec![0u64; size]);
+        (0..net.switches()).for_each(|s| hosts[at(s)] += u64::from(net.hosts[s]));
+        for (from, to) in (0..net.channels()).map(|c| (at(net.from(c)), at(net.to(c)))) {
+            if from != to {
+                // Behind the lower end, or around the ring.
+                cables[if from.abs_diff(to) == 1 { from.min(to) } else { size - 1 }] += 1;
+            }
+        }
+        if wrap[d] {
+            let apart = |a: usize, b: usize| a.abs_diff(b).min(size - a.abs_diff(b)) as u64;
+            let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
+            let hops: u64 = pairs.map(|(a, b)| hosts[a] * hosts[b] * apart(a, b)).sum();
+            return hops.div_ceil(cables.iter().sum::<u64>().max(1));
+        }
+        let all: u64 = hosts.iter().sum();
+        let mut below = 0;
+        let cut = |x: usize| {
+            below += hosts[x];
+            // Half of the channels lead each way.
+            (below * (all - below)).div_ceil((cables[x] / 2).max(1))
+        };
+        (0..size.saturating_sub(1)).map(cut).max().unwrap_or(0)
     };
-    let all: u64 = (0..net.switches()).filter(|s| net.hosts[*s] > 0).map(hops).sum();
-    u32::try_from(all.div_ceil(net.channels().max(1) as u64)).unwrap_or(u32::MAX)
+    u32::try_from((0..dims).map(least).max().unwrap_or(0)).unwrap_or(u32::MAX)
 }
 
 /// What the fullest channel out of a switch with hosts carries at least, where all are connected. O(switches).
@@ -299,4 +318,44 @@ fn least_at_leaves(net: &Net) -> u32 {
     let all: u32 = net.hosts.iter().sum();
     let least = |s: usize| (net.hosts[s] * (all - net.hosts[s])).div_ceil(net.degree(s).max(1) as u32);
     (0..net.switches()).map(least).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+
+    /// Those that `torus` reaches: dimensions of one size, a longer one, and lines.
+    #[test]
+    fn grids_have_a_least_load() {
+        let cases = [
+            ("torus:8x8x8,hosts=4", 8192),
+            ("torus:8x8x9,hosts=3", 5760),
+            ("torus:32x32,hosts=2", 16_384),
+            ("mesh:8x8,hosts=4", 2048),
+            ("kary:3,2", 0),
+        ];
+        for (spec, least) in cases {
+            let fabric = generate(spec).unwrap();
+            assert_eq!(least_on_grid(&fabric, &Net::new(&fabric)), least, "{spec}");
+        }
+    }
+
+    #[test]
+    fn loads_are_those_of_all_routes_and_a_circle_has_none() {
+        let fabric = generate("hyperx:3x4,hosts=2").unwrap();
+        let (net, demand, budget) = (Net::new(&fabric), Demand::oblivious(), LayerBudget::MOST);
+        let scene = Scene { fabric: &fabric, net: &net, demand: &demand, budget, fullest: None };
+        let tables = lash::Lash.route(&fabric, &demand, budget).unwrap();
+        assert_eq!(fullest(&scene, &tables), Some(16));
+        assert_eq!(fullest_by_port_order(&net), 16);
+        let looping = tables.edited(|ports, _| {
+            // What goes to the first host turns back between two other switches.
+            let home = fabric.home(crate::model::DestId::at(0)).index();
+            let [a, b] = [(home + 1) % 12, (home + 2) % 12];
+            let port = |from: usize, to: usize| net.port(net.out(from).find(|c| net.to(*c) == to).unwrap());
+            (ports[a], ports[b]) = (port(a, b), port(b, a));
+        });
+        assert_eq!(fullest(&scene, &looping), None);
+    }
 }
