@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sarouter::lab::board::mix;
 use sarouter::lab::generate::generate;
-use sarouter::measure::{lower_bound, measure};
+use sarouter::measure::{lower_bound, measure, measure_both};
 use sarouter::model::rng::Rng;
 use sarouter::model::{
     Demand, Fabric, Group, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Tables, TerminalId,
@@ -352,7 +352,11 @@ fn costs(
     let routed = cpu_seconds();
     let verdict = judge(fabric, &tables, LayerBudget::new(LAYERS)?);
     let verified = cpu_seconds();
-    let figures = measure(fabric, &tables, demand);
+    // As a pass does, which compares.
+    let figures = match since {
+        Some((before, _)) => measure_both(fabric, before, &tables, demand)[1],
+        None => measure(fabric, &tables, demand),
+    };
     let measured = cpu_seconds();
     if !verdict.accepted {
         return Err(format!("rejected: {:?}", verdict.findings).into());

@@ -180,7 +180,9 @@ impl<'a> Routing<'a> {
         let switches = self.net.switches();
         let home = self.home[terminal] as usize;
         let (net, layers) = (self.net, self.layers);
-        if self.hold.is_none() && self.spread(terminal, within, None) {
+        // In large fabrics the search for time moves routes of one tree apart soon enough.
+        let is_rough = self.is_start && self.is_large(self.home.len());
+        if self.hold.is_none() && !is_rough && self.spread(terminal, within, None) {
             return;
         }
         let span = terminal * switches..(terminal + 1) * switches;
