@@ -22,7 +22,7 @@ use super::keep::InForce;
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::routing::Routing;
-use super::traffic::Traffic;
+use super::traffic::{Class, Traffic};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
 use crate::route::spread::Turn;
@@ -44,7 +44,7 @@ const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
 impl Routing<'_> {
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
-    /// there is one. Loads stay those of before.
+    /// there is one.
     pub(super) fn save_time(&mut self, demand: &Demand, settled: &[bool], closure: Option<&Closure>) {
         let (_, units) = exchange::units(demand, &self.home);
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
@@ -66,6 +66,8 @@ impl Routing<'_> {
             }
             self.rows.copy_from_slice(&before);
         }
+        // Moves leave the loads as they were.
+        self.sum_up(&self.traffic.destinations(Class::Job));
     }
 }
 
