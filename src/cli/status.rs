@@ -96,7 +96,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 impl Status {
     pub(super) fn read(store: &EpochStore, watch: &Watch) -> Self {
         let mut problems = Vec::new();
-        let health = Health::read(store.path());
+        let mut health = Health::read(store.path());
         let torus = health.as_ref().ok().and_then(|health| health.as_ref()?.torus.clone());
         let epoch = match store.current().and_then(|n| n.map(|n| store.epoch(n)).transpose()) {
             Ok(Some(epoch)) => Some(epoch),
@@ -112,11 +112,15 @@ impl Status {
         let since = fs::symlink_metadata(store.current_path()).and_then(|link| link.modified()).ok();
         let since = since.map(DateTime::<Utc>::from);
         let opensm = opensm(store, watch, since, &mut problems);
-        let service = service(health, watch.now, &mut problems);
         let held = store.hold().unwrap_or_else(|e| {
             problems.push(super::chain(&e));
             None
         });
+        // A hold is there at once; the service notes it when it wakes.
+        if let Ok(Some(health)) = &mut health {
+            health.held.clone_from(&held);
+        }
+        let service = service(health, watch.now, &mut problems);
         Self {
             healthy: problems.is_empty(),
             problems,

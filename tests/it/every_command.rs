@@ -46,7 +46,7 @@ const NAMED: &[Row] = &[
     (
         "replay --fabric NET --trace generated:taurus,days=1 --every 12h --engines dfsssp",
         (0, "run"),
-        (2, "is a direct torus"),
+        (2, "a trace with node lists is wanted"),
     ),
     ("survive lost --fabric NET --faults 1", (0, ""), (2, "is a direct torus")),
 ];

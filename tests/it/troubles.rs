@@ -162,7 +162,8 @@ fn behind(site: &Site, line: &Line, log: usize, trouble: &Trouble, is_there: boo
     let Trouble { kind, words, .. } = trouble;
     let problems = |answer: &Value| answer["problems"].to_string();
     let api = parsed(&get(site, "/v1/health"));
-    let (code, text) = site.run(&["status"]);
+    // Also while the settings name no state directory because they cannot be read.
+    let (code, text) = site.run(&["status", "--state", &site.path("state").display().to_string()]);
     let status = parsed(&text);
     let metrics = get(site, "/metrics");
     let log = &site.log()[log..];
