@@ -30,9 +30,8 @@ pub fn run(
         Format::Json => ProgressBar::hidden(),
     };
     let transit = source.transit.unwrap_or_default();
-    let replayed =
-        |maker: &Box<dyn TorusEngine>| history.replay(&source.torus, transit, maker.as_ref(), &|| bar.inc(1));
-    let summaries: Vec<DirectSummary> = makers.iter().map(replayed).collect();
+    let replayed = |maker: &dyn TorusEngine| history.replay(&source.torus, transit, maker, &|| bar.inc(1));
+    let summaries: Vec<DirectSummary> = makers.iter().map(|maker| replayed(maker.as_ref())).collect();
     bar.finish_and_clear();
     match context.format {
         Format::Json => print(&serde_json::to_string_pretty(&summaries)?)?,

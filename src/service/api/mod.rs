@@ -21,7 +21,7 @@
 //! | `POST /v1/jobs/ID/end` | writers | `{}` |
 //!
 //! On a direct torus nodes stand in the place of switches and changes of tables in that of epochs: what is
-//! asked of the tables is answered for those of now ([`direct`]).
+//! asked of the tables is answered for those of now (`direct`).
 //!
 //! Errors are `{"error": "…"}` with a fitting status. To add a path: make a router of it in a file
 //! of its own and merge it in [`router`], with [`peer::writers_only`] if it changes anything and
