@@ -313,7 +313,7 @@ fn output(mut command: tokio::process::Command) -> Result<Output, Failure> {
     })
 }
 
-/// The rows of one fabric as a table of Markdown: what docs/results.md shows.
+/// The rows of one fabric as a table of Markdown: what docs/results/engines.md shows.
 fn table(spec: &str, rows: &[Row]) -> String {
     let bound = rows.iter().map(|r| r.lower_bound).max().unwrap_or(0);
     let mut text = format!("**`{spec}`**; no tables have a max EFI below {}:\n\n", thousands(bound));

@@ -10,14 +10,14 @@
 //!   channels with; among those the one that adds the least to channels in use. On a fabric with one
 //!   host per switch that is the prediction alone. (The prediction first, and switches last, spreads
 //!   small jobs over all leaves: best for the job that starts, worse for all that follow, see
-//!   `docs/results.md`.)
+//!   `docs/results/placement.md`.)
 //! - On a **direct torus** ([`direct`]) the set must be routable as a whole, should share few
 //!   channels with running jobs, then have a small largest load, then be compact.
 //!
 //! The prediction runs no engine: it would take too long for a scheduler that waits. It is the
 //! larger of two things (`flow`): the load if every route were spread evenly over all shortest
 //! ways, and what indivisible routes need at each switch of the job. `balanced-efi` comes close
-//! to both; `docs/results.md` compares prediction and routes.
+//! to both; `docs/results/placement.md` compares prediction and routes.
 //!
 //! Which rank goes to which of the nodes once they are known is another question: [`order`].
 //!

@@ -472,7 +472,7 @@ fn threads_that_share_large_tables_change_nothing() {
     }
 }
 
-/// What OpenSM 3.3.23's engines of the same names put on their fullest channel (docs/results.md); no
+/// What OpenSM 3.3.23's engines of the same names put on their fullest channel (docs/results/engines.md); no
 /// tables have less than 1,003, 1,037, 1,199 and 8,457. `sssp` and `dfsssp` stay as published on trees.
 #[test]
 fn the_fullest_channel_carries_less_than_with_opensm() {
