@@ -8,6 +8,7 @@ use super::{Answer, Context, Failure, Format};
 use crate::measure::{self, Effective};
 use crate::model::{Promise, Tables};
 use crate::report::heat_map::heat_sheet;
+use crate::report::time::JobTimes;
 use crate::report::{Compute, Refusal, Report};
 use crate::route::{self, EngineOptions};
 
@@ -92,7 +93,8 @@ fn row(name: &str, input: &Input, draw: bool) -> (Row, Option<Map>) {
 }
 
 fn measured(name: &str, input: &Input, tables: &Tables, compute: Compute, draw: bool) -> (Row, Option<Map>) {
-    let report = input::report(name, input, tables, compute, Promise::TOLD).0;
+    let mut report = input::report(name, input, tables, compute, Promise::TOLD).0;
+    report.time = JobTimes::with_jobs(&input.fabric, tables, &input.demand, &input.placed);
     let map = draw.then(|| map(name, input, tables, &report));
     (Row::Report(Box::new(report)), map)
 }

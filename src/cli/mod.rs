@@ -22,6 +22,7 @@ mod compare;
 mod completions;
 mod demo;
 mod doctor;
+mod explain;
 mod fabric;
 mod fabric_nodes;
 #[cfg(test)]
@@ -114,6 +115,8 @@ enum Command {
     History(history::Args),
     /// Show one epoch
     Show(show::Args),
+    /// Why an epoch was published, and what it gained
+    Explain(explain::Args),
     /// Make an earlier epoch current
     Rollback(rollback::Args),
     /// Publish nothing until resumed
@@ -170,6 +173,7 @@ impl Command {
             Self::Status(args) => status::run(args, context),
             Self::History(args) => history::run(args, context),
             Self::Show(args) => show::run(args, context),
+            Self::Explain(args) => explain::run(args, context),
             Self::Rollback(args) => rollback::run(args, context),
             Self::Hold(args) => hold::run(args, context),
             Self::Resume(args) => hold::resume(args, context),

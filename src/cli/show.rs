@@ -37,6 +37,24 @@ impl FromStr for Which {
     }
 }
 
+impl Which {
+    /// The number, if one was said.
+    pub(super) fn number(self) -> Option<EpochNumber> {
+        match self {
+            Self::Current => None,
+            Self::Number(number) => Some(number),
+        }
+    }
+
+    /// The number of an epoch.
+    pub(super) fn of(self, store: &EpochStore) -> Result<EpochNumber, Failure> {
+        match self.number() {
+            Some(number) => Ok(number),
+            None => Ok(store.current()?.ok_or("no epoch has been published")?),
+        }
+    }
+}
+
 /// What is printed.
 #[derive(Debug, Serialize)]
 pub(super) struct Details {
@@ -50,11 +68,7 @@ pub(super) struct Details {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let store = args.state.store(context)?;
     if history::is_of_a_torus(&store) {
-        let number = match args.epoch {
-            Which::Current => None,
-            Which::Number(number) => Some(number),
-        };
-        return history::Table::of_change(&store, number)?.print(context);
+        return history::Table::of_change(&store, args.epoch.number())?.print(context);
     }
     let details = Details::read(&store, args.epoch)?;
     match context.format {
@@ -69,10 +83,7 @@ const NAMED_NODES: usize = 8;
 
 impl Details {
     pub(super) fn read(store: &EpochStore, which: Which) -> Result<Self, Failure> {
-        let number = match which {
-            Which::Number(number) => number,
-            Which::Current => store.current()?.ok_or("no epoch has been published")?,
-        };
+        let number = which.of(store)?;
         let epoch = store.epoch(number)?;
         Ok(Self {
             path: store.epoch_path(number),

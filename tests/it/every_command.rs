@@ -18,6 +18,8 @@ const LIVE: &[Row] = &[
     ("history", (0, "\"reason\": \"first\""), (0, "\"jobs_in\": [")),
     ("show current", (0, "\"in_force\": true"), (0, "\"reason\": \"first\"")),
     ("show 1", (0, "\"engine\": \"dfsssp\""), (0, "\"engine\": \"angara-sar\"")),
+    ("explain 1", (0, "\"reason\": \"first\""), (0, "\"reason\": \"first\"")),
+    ("explain 9", (2, "no epoch 9"), (2, "no change 9")),
     ("show 9", (2, "no epoch 9"), (2, "no change 9")),
     ("plan", (0, "\"due\": false"), (0, "\"due\": false")),
     ("plan --jobs MORE", (1, "\"due\": true"), (1, "\"starting\": [\n    \"2\"")),

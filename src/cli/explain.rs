@@ -1,0 +1,136 @@
+//! `sarouter explain EPOCH`: why it was published, and what it gained.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::common::print;
+use super::show::Which;
+use super::state::{StateArgs, reason};
+use super::{Answer, Context, Failure, Format, history};
+use crate::measure::Time;
+use crate::model::{JobId, Promise};
+use crate::publish::{Epoch, EpochNumber, EpochStore};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: sarouter explain current --state /var/lib/sarouter")]
+pub struct Args {
+    /// Number of an epoch, or `current`
+    #[arg(value_name = "EPOCH")]
+    epoch: Which,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Explained {
+    epoch: EpochNumber,
+    published: String,
+    reason: String,
+    engine: String,
+    promise: Promise,
+    /// The epoch before.
+    previous: Option<EpochNumber>,
+    /// Jobs that it does not have, and those of it that are over or elsewhere; `None` if it is gone.
+    came: Option<Vec<Came>>,
+    went: Option<Vec<JobId>>,
+    /// Slow-down of the jobs with the routes before, and with these.
+    before: Option<Time>,
+    after: Time,
+    /// Routes inside jobs on the fullest channel, before and after.
+    largest_before: Option<u64>,
+    largest_after: u64,
+    /// Milliseconds that engine, checker and figures took.
+    computed_ms: f64,
+}
+
+/// A job that was not there before.
+#[derive(Debug, Serialize)]
+struct Came {
+    job: JobId,
+    nodes: usize,
+}
+
+pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    let store = args.state.store(context)?;
+    if history::is_of_a_torus(&store) {
+        return history::Table::of_change(&store, args.epoch.number())?.print(context);
+    }
+    let explained = Explained::read(&store, args.epoch)?;
+    match context.format {
+        Format::Text => print(&explained.text())?,
+        Format::Json => print(&serde_json::to_string_pretty(&explained)?)?,
+    }
+    Ok(Answer::Yes)
+}
+
+impl Explained {
+    fn read(store: &EpochStore, which: Which) -> Result<Self, Failure> {
+        let epoch = store.epoch(which.of(store)?)?;
+        let plan = epoch.plan();
+        let before = plan.previous.and_then(|number| store.epoch(number).ok());
+        // The first one has no jobs before it.
+        let is_known = before.is_some() || plan.previous.is_none();
+        let nodes = |epoch: &Epoch| -> BTreeMap<JobId, _> {
+            epoch.plan().jobs.jobs.iter().map(|job| (job.id.clone(), job.nodes.clone())).collect()
+        };
+        let (old, new) = (before.as_ref().map(nodes).unwrap_or_default(), nodes(&epoch));
+        let came = new.iter().filter(|(id, nodes)| old.get(id) != Some(nodes));
+        let came = came.map(|(id, nodes)| Came { job: id.clone(), nodes: nodes.len() }).collect();
+        let went = old.iter().filter(|(id, nodes)| new.get(id) != Some(nodes)).map(|(id, _)| id.clone());
+        Ok(Self {
+            epoch: plan.epoch,
+            published: plan.created.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            reason: reason(plan.reason).to_string(),
+            engine: plan.engine.clone(),
+            promise: plan.promise,
+            previous: plan.previous,
+            came: is_known.then_some(came),
+            went: is_known.then(|| went.collect()),
+            before: plan.before.map(|figures| figures.time),
+            after: plan.after.time,
+            largest_before: plan.before.map(|figures| figures.effective.max),
+            largest_after: plan.after.effective.max,
+            computed_ms: epoch.report().compute.wall_seconds * 1000.0,
+        })
+    }
+
+    fn text(&self) -> String {
+        let Self { epoch, published, reason, engine, promise, computed_ms, .. } = self;
+        let mut out = format!("epoch {epoch}, published at {published}: {reason}");
+        let mut line = |name: &str, text: String| {
+            let _ = write!(out, "\n{name:12}{text}");
+        };
+        match (&self.came, &self.went) {
+            (Some(came), Some(went)) => {
+                let came: Vec<String> =
+                    came.iter().map(|c| format!("{} ({} nodes)", c.job, c.nodes)).collect();
+                let went: Vec<&str> = went.iter().map(JobId::as_str).collect();
+                let all = |list: &[&str]| if list.is_empty() { "none".to_string() } else { list.join(", ") };
+                line("jobs came", all(&came.iter().map(String::as_str).collect::<Vec<_>>()));
+                line("jobs went", all(&went));
+            }
+            _ => line("jobs", "what ran before is not known: the epoch before is gone".to_string()),
+        }
+        let now = self.after.slowdown_mean;
+        line("exchange", format!("jobs' exchanges take {now:.3} times what their own cables need"));
+        if let (Some(before), Some(largest)) = (self.before, self.largest_before) {
+            let (before, gain) = (before.slowdown_mean, 100.0 * (1.0 - now / before.slowdown_mean));
+            let words = match (gain.abs() < 0.05, gain > 0.0) {
+                (true, _) => "as much".to_string(),
+                (_, true) => format!("{gain:.1} % less now"),
+                _ => format!("{:.1} % more now", -gain),
+            };
+            line("", format!("{before:.3} with the routes before: {words}"));
+            line(
+                "fullest",
+                format!("{largest} routes inside jobs on a channel before, {} now", self.largest_after),
+            );
+        }
+        line("made by", format!("{engine} in {computed_ms:.1} ms, proved for {promise}"));
+        out
+    }
+}
