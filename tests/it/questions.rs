@@ -87,9 +87,17 @@ fn caught(site: &Site, serving: &Serving) -> (UnixStream, i32) {
             while confined().is_none() {
                 assert!(begun.elapsed() < LONG, "it does not bound itself");
             }
+            // It may be over before the signal takes it.
+            let stands = || match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+                Ok(state) if state.contains(") T") => Some(true),
+                Ok(state) if !state.contains(") Z") => None,
+                _ => Some(false),
+            };
             if kill_process(Pid::from_raw(pid).unwrap(), Signal::STOP).is_ok() {
-                let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-                if !state.is_empty() && !state.contains(") Z") {
+                while stands().is_none() {
+                    assert!(begun.elapsed() < LONG, "it does not stand still");
+                }
+                if stands() == Some(true) {
                     stream.set_read_timeout(Some(LONG)).unwrap();
                     return (stream, pid);
                 }
