@@ -38,6 +38,16 @@ pub struct Context {
     pub config: Option<PathBuf>,
 }
 
+/// How much less of something there is now, in percent with so many digits after the point.
+pub fn less_now(before: f64, now: f64, digits: usize) -> String {
+    let gain = 100.0 * (1.0 - now / before);
+    match gain.abs() < 0.5 / 10f64.powi(digits as i32) {
+        true => "as much".to_string(),
+        false if gain > 0.0 => format!("{gain:.digits$} % less now"),
+        false => format!("{:.digits$} % more now", -gain),
+    }
+}
+
 /// Prints a text and ends the line. A reader that has seen enough (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
     match writeln!(io::stdout(), "{}", shown_lines(text)) {

@@ -55,15 +55,15 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         route::engine(name, &EngineOptions::default())?;
     }
     let (mut rows, mut maps) = (Vec::new(), Vec::new());
-    let draw = args.svg.is_some();
+    let detail = Detail { draw: args.svg.is_some(), each_job: context.format == Format::Json };
     for (name, tables) in args.given.read(&input.fabric)? {
         let (row, map) =
-            args.source.in_pool(|| measured(&name, &input, &tables, Compute::default(), draw))?;
+            args.source.in_pool(|| measured(&name, &input, &tables, Compute::default(), detail))?;
         rows.push(row);
         maps.extend(map);
     }
     for name in &engines {
-        let (row, map) = args.source.in_pool(|| row(name, &input, draw))?;
+        let (row, map) = args.source.in_pool(|| row(name, &input, detail))?;
         rows.push(row);
         maps.extend(map);
     }
@@ -78,24 +78,41 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     Ok(input.answer(Answer::Yes))
 }
 
+/// What is wanted of an engine beside its row.
+#[derive(Debug, Clone, Copy)]
+struct Detail {
+    /// A heat map.
+    draw: bool,
+    /// The slow-down of each job, which no text has.
+    each_job: bool,
+}
+
 /// A heat map: title and loads by channel.
 type Map = (String, Vec<u64>);
 
 /// An engine's row and, to draw, its heat map.
-fn row(name: &str, input: &Input, draw: bool) -> (Row, Option<Map>) {
+fn row(name: &str, input: &Input, detail: Detail) -> (Row, Option<Map>) {
     // What `measured` judges.
     let options = EngineOptions { promise: Promise::TOLD, ..EngineOptions::default() };
     let routed = input::route(name, &options, input);
     match routed.answer {
-        Ok(tables) => measured(name, input, &tables, routed.compute, draw),
+        Ok(tables) => measured(name, input, &tables, routed.compute, detail),
         Err(error) => (Row::Refused(Refusal::new(name, &error)), None),
     }
 }
 
-fn measured(name: &str, input: &Input, tables: &Tables, compute: Compute, draw: bool) -> (Row, Option<Map>) {
+fn measured(
+    name: &str,
+    input: &Input,
+    tables: &Tables,
+    compute: Compute,
+    detail: Detail,
+) -> (Row, Option<Map>) {
     let mut report = input::report(name, input, tables, compute, Promise::TOLD).0;
-    report.time = JobTimes::with_jobs(&input.fabric, tables, &input.demand, &input.placed);
-    let map = draw.then(|| map(name, input, tables, &report));
+    if detail.each_job {
+        report.time = JobTimes::with_jobs(&input.fabric, tables, &input.demand, &input.placed);
+    }
+    let map = detail.draw.then(|| map(name, input, tables, &report));
     (Row::Report(Box::new(report)), map)
 }
 

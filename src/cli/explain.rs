@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::common::print;
+use super::common::{less_now, print};
 use super::show::Which;
 use super::state::{StateArgs, reason};
 use super::{Answer, Context, Failure, Format, history};
@@ -118,12 +118,8 @@ impl Explained {
         let now = self.after.slowdown_mean;
         line("exchange", format!("jobs' exchanges take {now:.3} times what their own cables need"));
         if let (Some(before), Some(largest)) = (self.before, self.largest_before) {
-            let (before, gain) = (before.slowdown_mean, 100.0 * (1.0 - now / before.slowdown_mean));
-            let words = match (gain.abs() < 0.05, gain > 0.0) {
-                (true, _) => "as much".to_string(),
-                (_, true) => format!("{gain:.1} % less now"),
-                _ => format!("{:.1} % more now", -gain),
-            };
+            let before = before.slowdown_mean;
+            let words = less_now(before, now, 1);
             line("", format!("{before:.3} with the routes before: {words}"));
             line(
                 "fullest",

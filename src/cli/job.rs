@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::common::print;
+use super::common::{less_now, print};
 use super::{Answer, Context, Failure, Format};
 use crate::config::Settings;
 use crate::model::JobId;
@@ -90,12 +90,7 @@ impl Told {
                     line("", format!("{before:.2} with the routes before"));
                 }
                 if let (Some(without), Some(engine)) = (job["baseline"].as_f64(), &self.baseline) {
-                    let gain = 100.0 * (1.0 - now / without);
-                    let words = match gain.abs() < 0.5 {
-                        true => "as much".to_string(),
-                        false if gain > 0.0 => format!("{gain:.0} % less now"),
-                        false => format!("{:.0} % more now", -gain),
-                    };
+                    let words = less_now(without, now, 0);
                     line("", format!("{without:.2} with {engine}, which knows no jobs: {words}"));
                 }
                 let gets = &job["now"];
