@@ -108,7 +108,7 @@ pub(super) struct TorusService {
     /// The newest change of tables.
     newest: Option<Newest>,
     /// Those of the newest good look.
-    jobs: Option<JobMap>,
+    jobs: Option<Arc<JobMap>>,
     /// Whether the newest answer of the batch system was good.
     jobs_well: bool,
     /// Whether the newest computation was: it reads the torus.

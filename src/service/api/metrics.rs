@@ -150,7 +150,7 @@ fn of_cables(text: &mut Text, cables: usize) {
 }
 
 fn of_direct(text: &mut Text, seen: &Direct, health: &Health) {
-    of_jobs(text, seen.jobs.as_ref());
+    of_jobs(text, seen.jobs.as_deref());
     text.gauge("sarouter_jobs_with_tables", "Jobs of a direct torus that have tables.", seen.running.len());
     let torus = &seen.torus;
     let exits: u32 = torus.nodes().map(|node| torus.exits(node).count_ones()).sum();

@@ -1,6 +1,7 @@
 //! The batch system's answers: which jobs there are, and whose tables go.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use chrono::Utc;
 use tracing::{info, warn};
@@ -44,7 +45,7 @@ impl TorusService {
                 let unknown = self.torus.as_ref().map(|torus| strangers(torus, &jobs)).unwrap_or_default();
                 self.chronicle.look(jobs.time, jobs.jobs.len(), unknown.len());
                 self.health.note_unknown(now, unknown);
-                self.jobs = Some(jobs.clone());
+                self.jobs = Some(Arc::new(jobs.clone()));
                 let jobs = JobMap { time: steadily(jobs.time), ..jobs };
                 self.waiting.handoff.forget(steady(), &jobs);
                 let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();

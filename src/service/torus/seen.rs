@@ -11,13 +11,13 @@ use crate::model::{JobMap, Torus};
 use crate::pass::plan::Reason;
 use crate::publish::EpochNumber;
 
-/// The torus of now, its jobs, their tables. Cheap to make: routes are shared.
+/// The torus of now, its jobs, their tables. Cheap to make: jobs and routes are shared.
 #[derive(Debug, Clone)]
 pub struct Direct {
     /// The torus.
     pub torus: Arc<Torus>,
     /// Jobs of the newest good look; `None` before the first.
-    pub jobs: Option<JobMap>,
+    pub jobs: Option<Arc<JobMap>>,
     /// Jobs that have tables, each with its routes.
     pub running: Running,
     /// The newest change of tables, if there was one.

@@ -89,7 +89,7 @@ impl Api {
             asked.extend_from_slice(&body);
             match &seen {
                 Seen::Switched(view) => whole::write(view, &mut asked)?,
-                Seen::Direct(seen) => serde_json::to_writer(&mut asked, &seen.jobs)?,
+                Seen::Direct(seen) => serde_json::to_writer(&mut asked, &seen.jobs.as_deref())?,
             }
             Ok::<_, std::io::Error>(asked)
         });

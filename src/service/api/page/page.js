@@ -182,14 +182,7 @@ function cellsOf(job) {
   };
 }
 
-const COLUMNS = ["id", "state", "nodes", "node_count", "switches", "slowdown", "slowdownBefore", "baseline", "gain",
-  "max", "busiest", "links"];
-
-// Numbers by size, text by letters with numbers in it, what is not there last.
-function inOrder(a, b) {
-  if (a === "–" || b === "–") return (a === "–") - (b === "–");
-  return String(a).localeCompare(String(b), "en", { numeric: true });
-}
+const COLUMNS = [...$("columns").children].map((head) => head.dataset.key);
 
 // Jobs that the filter lets through, as they are sorted.
 function listed() {
@@ -198,12 +191,12 @@ function listed() {
     || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted);
   const { key, down } = shown.sort;
   const rows = shown.jobs.filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
-  const number = (row) => Number(row.cells[key]);
+  // Numbers by size, text by letters with numbers in it, what is not there last.
   const compare = (a, b) => {
     const [x, y] = [a.cells[key], b.cells[key]];
-    const order = x !== "–" && y !== "–" && !Number.isNaN(number(a)) && !Number.isNaN(number(b))
-      ? number(a) - number(b) : inOrder(x, y);
-    return x === "–" || y === "–" || !down ? order : -order;
+    if (x === "–" || y === "–") return (x === "–") - (y === "–");
+    const order = Number.isNaN(x - y) ? x.localeCompare(y, "en", { numeric: true }) : x - y;
+    return down ? -order : order;
   };
   return rows.sort(compare);
 }
