@@ -3,23 +3,36 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format, history};
+use crate::config::Settings;
 use crate::measure::Figures;
-use crate::publish::{EpochNumber, EpochStore, PlanRecord};
+use crate::observe::fabric;
+use crate::publish::{EpochNumber, EpochStore, PlanRecord, dump};
 use crate::report::Report;
+use crate::service::look::FabricReader;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: sarouter show current --state /var/lib/sarouter")]
+#[command(after_help = "Examples:
+  sarouter show current --state /var/lib/sarouter
+  sarouter show current --lft > epoch.fts; dump_fts > switches.fts
+  diff <(grep ^0x epoch.fts | sort) <(grep ^0x switches.fts | sort)")]
 pub struct Args {
     /// Number of an epoch, or `current`
     #[arg(value_name = "EPOCH")]
     epoch: Which,
+    /// Print its forwarding tables as `dump_fts` prints those of the switches
+    #[arg(long)]
+    lft: bool,
+    /// Fabric for the names and LIDs of --lft: a file or a spec [default: that of the settings]
+    #[arg(long, value_name = "FILE|SPEC", requires = "lft")]
+    fabric: Option<String>,
     #[command(flatten)]
     state: StateArgs,
 }
@@ -68,13 +81,42 @@ pub(super) struct Details {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let store = args.state.store(context)?;
     if history::is_of_a_torus(&store) {
+        if args.lft {
+            return Err(
+                "a direct torus has no forwarding tables: its nodes route by the tables of their jobs".into(),
+            );
+        }
         return history::Table::of_change(&store, args.epoch.number())?.print(context);
+    }
+    if args.lft {
+        return print_tables(&store, &args, context);
     }
     let details = Details::read(&store, args.epoch)?;
     match context.format {
         Format::Text => print(&details.text())?,
         Format::Json => print(&serde_json::to_string_pretty(&details)?)?,
     }
+    Ok(Answer::Yes)
+}
+
+fn print_tables(store: &EpochStore, args: &Args, context: &Context) -> Result<Answer, Failure> {
+    let epoch = store.epoch(args.epoch.of(store)?)?;
+    let fabric = match &args.fabric {
+        Some(source) => Arc::new(fabric::load(source)?),
+        None => {
+            let settings = Settings::load(context.config.as_deref())?;
+            let source = settings.fabric.ok_or("the settings name no fabric: say --fabric")?;
+            let mut reader = FabricReader::new(source, settings.node_map);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(reader.read())?.fabric
+        }
+    };
+    if epoch.plan().fabric != fabric.fingerprint() {
+        tracing::warn!("the epoch was made for another fabric: what it does not know has no lines");
+    }
+    let mut text = Vec::new();
+    dump::write_fts(&fabric, &epoch.tables(&fabric)?, &mut text)?;
+    print(String::from_utf8_lossy(&text).trim_end_matches('\n'))?;
     Ok(Answer::Yes)
 }
 

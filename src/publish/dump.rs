@@ -22,7 +22,7 @@ use crate::model::{Fabric, Guid, LaneMap, Tables, TablesError};
 pub use certificate::{read_certificate, write_certificate};
 pub use lanes::{read_lanes, write_lanes};
 pub use read::{read_layers, read_lft};
-pub use write::{write_layers, write_lft};
+pub use write::{write_fts, write_layers, write_lft};
 
 /// Text that is not a dump of tables for the fabric at hand.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::handoff::lanes_of;
 use crate::lanes::assert_lanes;
-use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, run, unreached};
+use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, read_fts, run, unreached};
 
 /// A bed with Slurm, and the service on it.
 pub struct Cluster {
@@ -193,6 +193,9 @@ fn jobs_get_their_routes() {
     let pairs = [A, B, C].map(inside).concat();
     assert_sls(&cluster.bed, &cluster.fabric, &tables, &pairs);
     cluster.await_healthy();
+    // What the administrator compares by hand.
+    let mut show = Cluster::sarouter(&cluster.bed, &cluster.config, &["show", "current", "--lft"]);
+    assert_eq!(read_fts(&run(show.stdout(Stdio::piped()))), cluster.bed.read_back());
 
     // A fourth job takes the place of the first one between two looks of the service.
     cluster.signal("-STOP");

@@ -153,21 +153,7 @@ impl Testbed {
 
     /// The forwarding tables read back from every switch, and the LIDs of port GUIDs.
     pub fn read_back(&self) -> (Lfts, BTreeMap<Guid, Lid>) {
-        let (mut lfts, mut lids) = (Lfts::new(), BTreeMap::new());
-        let mut switch = None;
-        for line in self.script(&["ib", "dump_fts"]).lines() {
-            let guid = |after: &str| line.split_once(after).map(|(_, rest)| hex(rest));
-            if line.starts_with("Unicast lids") {
-                switch = guid(" guid 0x").map(|g| Guid::new(g).unwrap());
-                lfts.insert(switch.unwrap(), BTreeMap::new());
-            } else if let Some(rest) = line.strip_prefix("0x") {
-                let lid = Lid::new(hex(rest)).unwrap();
-                let port = rest.split_whitespace().nth(1).unwrap().parse().unwrap();
-                lfts.get_mut(&switch.unwrap()).unwrap().insert(lid, port);
-                lids.extend(guid("portguid 0x").map(|g| (Guid::new(g).unwrap(), lid)));
-            }
-        }
-        (lfts, lids)
+        read_fts(&self.script(&["ib", "dump_fts"]))
     }
 
     /// The SL that the subnet administrator gives for a path.
@@ -195,6 +181,25 @@ impl Drop for Testbed {
             eprintln!("the bed is still up: {error}");
         }
     }
+}
+
+/// What `dump_fts` printed: tables, and the LIDs of port GUIDs.
+pub fn read_fts(text: &str) -> (Lfts, BTreeMap<Guid, Lid>) {
+    let (mut lfts, mut lids) = (Lfts::new(), BTreeMap::new());
+    let mut switch = None;
+    for line in text.lines() {
+        let guid = |after: &str| line.split_once(after).map(|(_, rest)| hex(rest));
+        if line.starts_with("Unicast lids") {
+            switch = guid(" guid 0x").map(|g| Guid::new(g).unwrap());
+            lfts.insert(switch.unwrap(), BTreeMap::new());
+        } else if let Some(rest) = line.strip_prefix("0x") {
+            let lid = Lid::new(hex(rest)).unwrap();
+            let port = rest.split_whitespace().nth(1).unwrap().parse().unwrap();
+            lfts.get_mut(&switch.unwrap()).unwrap().insert(lid, port);
+            lids.extend(guid("portguid 0x").map(|g| (Guid::new(g).unwrap(), lid)));
+        }
+    }
+    (lfts, lids)
 }
 
 /// The number that a text begins with.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::model::{DestId, Fabric, Layer, Tables};
+use crate::model::{DestId, Fabric, Layer, Switch, Tables};
 
 /// Destination of each LID from 0; `None` where no destination has the LID.
 pub(super) fn by_lid(fabric: &Fabric) -> Vec<Option<DestId>> {
@@ -17,16 +17,55 @@ pub(super) fn by_lid(fabric: &Fabric) -> Vec<Option<DestId>> {
 /// # Errors
 /// Those of `to`.
 pub fn write_lft(fabric: &Fabric, tables: &Tables, to: &mut impl Write) -> io::Result<()> {
+    let last = by_lid(fabric).len() - 1;
+    let header = |to: &mut dyn Write, s: &Switch| {
+        let Switch { lid, guid, description, .. } = s;
+        writeln!(to, "Unicast lids [0-{last}] of switch Lid {lid} guid {guid} ('{description}'):")
+    };
+    write_blocks(fabric, tables, to, header, [" # ", "\n"], |to: &mut dyn Write, _| {
+        writeln!(to, "{last} lids dumped")
+    })
+}
+
+/// Writes what infiniband-diags' `dump_fts` prints of switches with these tables, switches by GUID: of a live
+/// fabric it names them by their path and lists them in the order in which it finds them.
+/// O(destinations × switches).
+///
+/// # Errors
+/// Those of `to`.
+pub fn write_fts(fabric: &Fabric, tables: &Tables, to: &mut impl Write) -> io::Result<()> {
+    let last = by_lid(fabric).len() - 1;
+    let header = |to: &mut dyn Write, s: &Switch| {
+        let Switch { lid, guid, description, .. } = s;
+        writeln!(to, "Unicast lids [0x0-0x{last:x}] of switch Lid {lid} guid {guid} ({description}):")?;
+        writeln!(to, "  Lid  Out   Destination\n       Port     Info ")
+    };
+    let footer = |to: &mut dyn Write, listed: usize| writeln!(to, "{listed} valid lids dumped ");
+    write_blocks(fabric, tables, to, header, [" : (", ")\n"], footer)
+}
+
+/// A block of lines for each switch: header, an entry for each LID that it has a way to, and a footer, which is
+/// told how many these are. Destinations stand between the two `marks`.
+fn write_blocks(
+    fabric: &Fabric,
+    tables: &Tables,
+    to: &mut impl Write,
+    header: impl Fn(&mut dyn Write, &Switch) -> io::Result<()>,
+    marks: [&str; 2],
+    footer: impl Fn(&mut dyn Write, usize) -> io::Result<()>,
+) -> io::Result<()> {
+    let entry = |(lid, d): (usize, DestId)| {
+        let kind = if fabric.dest_terminal(d).is_some() { "Channel Adapter" } else { "Switch" };
+        let (guid, description) = (fabric.dest_guid(d), fabric.description(d));
+        let [before, after] = marks;
+        (d, format!("0x{lid:04x} "), format!("{before}{kind} portguid {guid}: '{description}'{after}"))
+    };
     let by_lid = by_lid(fabric);
-    let entries: Vec<(DestId, String, String)> = by_lid
-        .iter()
-        .enumerate()
-        .filter_map(|(lid, d)| d.map(|d| (d, format!("0x{lid:04x} "), destination(fabric, d))))
-        .collect();
+    let known = by_lid.iter().enumerate().filter_map(|(lid, d)| Some((lid, (*d)?)));
+    let entries: Vec<(DestId, String, String)> = known.map(entry).collect();
     for s in fabric.switch_ids() {
-        let switch = fabric.switch(s);
-        let (max, lid, guid) = (by_lid.len() - 1, switch.lid, switch.guid);
-        writeln!(to, "Unicast lids [0-{max}] of switch Lid {lid} guid {guid} ('{}'):", switch.description)?;
+        header(to, fabric.switch(s))?;
+        let mut listed = 0;
         for (d, before, after) in &entries {
             let port = tables.ports_to(*d)[s.index()];
             if port != Tables::UNREACHABLE {
@@ -34,18 +73,12 @@ pub fn write_lft(fabric: &Fabric, tables: &Tables, to: &mut impl Write) -> io::R
                 to.write_all(before.as_bytes())?;
                 to.write_all(&digits)?;
                 to.write_all(after.as_bytes())?;
+                listed += 1;
             }
         }
-        writeln!(to, "{max} lids dumped")?;
+        footer(to, listed)?;
     }
     Ok(())
-}
-
-/// The part of an entry after the port.
-fn destination(fabric: &Fabric, d: DestId) -> String {
-    let kind = if fabric.dest_terminal(d).is_some() { "Channel Adapter" } else { "Switch" };
-    let guid = fabric.dest_guid(d);
-    format!(" # {kind} portguid {guid}: '{}'\n", fabric.description(d))
 }
 
 /// Writes `layers.txt`, switches by GUID. A raw layer that is none is written as `-`.
