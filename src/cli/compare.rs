@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::common::less_now;
 use super::input::{self, Given, Input, Source};
 use super::route_angara::{self, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::measure::{self, Effective};
 use crate::model::{Promise, Tables};
+use crate::pass::baseline::Baseline;
 use crate::report::heat_map::heat_sheet;
 use crate::report::time::JobTimes;
 use crate::report::{Compute, Refusal, Report};
@@ -67,13 +69,19 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         rows.push(row);
         maps.extend(map);
     }
+    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups))?;
+    for row in &mut rows {
+        if let Row::Report(report) = row {
+            report.time.oblivious = baseline.as_ref().map(|b| b.time.slowdown_mean);
+        }
+    }
     if let Some(path) = &args.svg {
         std::fs::write(path, heat_sheet(&input.fabric, &maps))
             .map_err(|e| format!("{}: {e}", path.display()))?;
     }
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}", table(&rows)),
+        Format::Text => print!("{}{}", table(&rows), verdict(&rows, baseline.as_ref())),
     }
     Ok(input.answer(Answer::Yes))
 }
@@ -86,6 +94,9 @@ struct Detail {
     /// The slow-down of each job, which no text has.
     each_job: bool,
 }
+
+/// Of the time with an engine that knows no jobs: nobody notices less than one percent.
+const NOT_LESS: f64 = 0.99;
 
 /// A heat map: title and loads by channel.
 type Map = (String, Vec<u64>);
@@ -140,6 +151,27 @@ fn table(rows: &[Row]) -> String {
         }
     }
     crate::report::align(&lines) + &refusals.concat()
+}
+
+/// Whether any row is worth it for these jobs, in a sentence; nothing if no job is on several switches.
+fn verdict(rows: &[Row], baseline: Option<&Baseline>) -> String {
+    let accepted = rows.iter().filter_map(|row| match row {
+        Row::Report(r) if r.verdict.accepted => Some((r.time.all.slowdown_mean, r.engine.as_str())),
+        _ => None,
+    });
+    let best = accepted.min_by(|a, b| a.0.total_cmp(&b.0));
+    let (Some(baseline), Some((now, name))) = (baseline, best) else { return String::new() };
+    let (engine, before) = (baseline.engine, baseline.time.slowdown_mean);
+    if now > NOT_LESS * before {
+        return format!(
+            "\nNot for these jobs: none makes their exchanges faster than {engine}, which knows no jobs.\n"
+        );
+    }
+    format!(
+        "\nWith {name} jobs' exchanges take {now:.3} times what their own cables need, with the best engine that \
+         knows no jobs ({engine}) {before:.3}: {}.\n",
+        less_now(before, now, 1)
+    )
 }
 
 fn cells(r: &Report) -> Vec<String> {

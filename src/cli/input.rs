@@ -114,9 +114,10 @@ impl Source {
 }
 
 /// A demand, in numbers, and each job with its terminals.
-type Asked = (Demand, JobsSummary, Placed);
+pub type Asked = (Demand, JobsSummary, Placed);
 
-fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<Asked, Failure> {
+/// The jobs of a file on a fabric. Nodes that no host matches are listed on stderr.
+pub fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<Asked, Failure> {
     let jobs = jobs::load(source)?;
     let placed = nodes.place(&jobs);
     if !placed.unknown.is_empty() {

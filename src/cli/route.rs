@@ -12,6 +12,7 @@ use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
 use super::{Answer, Context, Failure, Format};
 use crate::model::{Fabric, FabricLanes, Promise, Tables};
+use crate::pass::baseline::Baseline;
 use crate::report::time::JobTimes;
 use crate::report::{Refusal, Report};
 use crate::route::lanes::fabric_lanes;
@@ -76,6 +77,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute, args.promise))?;
     report.time =
         args.source.in_pool(|| JobTimes::with_jobs(&input.fabric, &tables, &input.demand, &input.placed))?;
+    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups))?;
+    report.time.oblivious = baseline.map(|b| b.time.slowdown_mean);
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(input.answer(if verdict.accepted { Answer::Yes } else { Answer::No }))

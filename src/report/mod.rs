@@ -177,7 +177,7 @@ impl Report {
             compute: Compute::default(),
             layers,
             verdict,
-            time: JobTimes { all: figures.time, jobs: Vec::new() },
+            time: JobTimes { all: figures.time, ..JobTimes::default() },
             load: figures.load,
             effective: figures.effective,
             paths: figures.paths,

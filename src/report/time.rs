@@ -24,6 +24,9 @@ pub struct JobTimes {
     /// Over all jobs.
     #[serde(flatten)]
     pub all: Time,
+    /// Geometric mean over jobs with the best engine that knows no jobs; `None` where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oblivious: Option<f64>,
     /// By job, in the order of ids as given; those on one switch are not there. Empty where nobody asked.
     #[serde(default)]
     pub jobs: Vec<JobTime>,
@@ -46,6 +49,6 @@ impl JobTimes {
                 alone,
             })
         };
-        Self { all: Time::of(&together), jobs: placed.iter().filter_map(of).collect() }
+        Self { all: Time::of(&together), oblivious: None, jobs: placed.iter().filter_map(of).collect() }
     }
 }

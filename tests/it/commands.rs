@@ -45,6 +45,44 @@ fn what_route_writes_verify_accepts_and_damage_is_rejected() {
     assert!(text.contains("wrong port: S0000 (0x0000000000200000) sends n1 (LID "), "{text}");
 }
 
+/// Three jobs, all nodes: `compare` ends with what they gain over the best engine that knows none, `bench time`
+/// simulates these jobs, and says of others that there is nothing to simulate.
+#[test]
+fn jobs_of_a_file_are_held_against_the_best_engine_that_knows_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let (fabric, jobs) =
+        ("fattree:10x18,5", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/figure-5.2.jobs"));
+    let given = ["--fabric", fabric, "--jobs", jobs];
+    let compare = |engines, format| {
+        let words = [&["compare", "--format", format, "--engines", engines], &given[..]].concat();
+        String::from_utf8(sarouter(dir.path(), &words).stdout).unwrap()
+    };
+    let rows: serde_json::Value = serde_json::from_str(&compare("dfsssp,balanced", "json")).unwrap();
+    let figure = |row: usize, key: &str| rows[row]["time"][key].as_f64().unwrap();
+    assert_eq!(figure(0, "oblivious"), figure(1, "oblivious"));
+    assert!(figure(1, "slowdown_mean") < figure(1, "oblivious"), "{rows}");
+    assert!(figure(0, "slowdown_mean") >= figure(0, "oblivious"), "{rows}");
+    let text = compare("dfsssp,balanced", "text");
+    assert!(
+        text.contains("\nWith balanced jobs' exchanges take 1.") && text.contains(" % less now."),
+        "{text}"
+    );
+    assert!(compare("updown", "text").contains("\nNot for these jobs: "));
+
+    let bench = ["bench", "time", "--no-adaptive", "--patterns", "ring", "--format", "json"];
+    let output = sarouter(dir.path(), &[&bench[..], &given].concat());
+    let board: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cells = board["cells"].as_array().unwrap();
+    assert!(
+        cells.iter().any(|c| c["engine"] == "balanced") && cells.iter().all(|c| c["mix"] == jobs),
+        "{board}"
+    );
+    std::fs::write(dir.path().join("small.txt"), "17 n[1-6]\n").unwrap();
+    let output = sarouter(dir.path(), &[&bench[..], &["--fabric", fabric, "--jobs", "small.txt"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("small.txt: no job is on several switches"));
+}
+
 /// A job on no node of the fabric is no job that was routed for: the exit status says so.
 #[test]
 fn jobs_on_unknown_nodes_alone_give_exit_1() {

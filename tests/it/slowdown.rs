@@ -70,7 +70,6 @@ fn slow_down_orders_tables_as_the_simulator_does() {
     let board = Board {
         engines: vec!["balanced".to_string(), "sar".to_string()],
         patterns: vec![Pattern::Pairwise, Pattern::Neighbor],
-        seeds: vec![11],
         sizes: vec![16, 32],
         layers: LayerBudget::new(8).unwrap(),
         promise: Promise::TOLD,
@@ -80,7 +79,8 @@ fn slow_down_orders_tables_as_the_simulator_does() {
     };
     let mut cells = Vec::new();
     for spec in ["kary:4,3", "fattree:8x8,8"] {
-        cells.extend(board.fabric(spec, &generate(spec).unwrap(), &[]).unwrap());
+        let fabric = generate(spec).unwrap();
+        cells.extend(board.fabric(spec, &fabric, &[board.drawn(&fabric, 11)], &[]).unwrap());
     }
     let (slowdown, efi) = (order(&cells, |c| c.slowdown), order(&cells, |c| c.efi_max as f64));
     assert!(slowdown.pairs > 20 && slowdown.right > 0.85, "{slowdown:?}");

@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::{Answer, Context, Failure, Format};
+use crate::cli::common::complain;
+use crate::cli::{Answer, Context, Failure, Format, input};
 use crate::lab::board::{Board, Summary, WITH_PATTERN};
 use crate::lab::peers;
-use crate::model::{Fabric, LayerBudget, Pattern, Promise, Tables};
+use crate::model::{Fabric, Group, LayerBudget, Pattern, Promise, Tables};
 use crate::observe::fabric;
+use crate::observe::nodes::{NodeNames, name_hosts};
 
 /// Arguments of `bench time`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   sarouter bench time --fabric kary:6,3 --seeds 101 --patterns linear,alltoall,ring
+  sarouter bench time --fabric site.ibnetdiscover --jobs jobs.json
 
 Jobs of several sizes fill 95 % of the hosts, in blocks from random places, and exchange all at once. Per
 fabric and pattern: the best engine that knows no jobs, how much longer jobs take with it than on
@@ -27,8 +30,15 @@ pub struct TimeArgs {
     /// Exchanges: linear, shift, alltoall, random, ring, halo3d, groups:8, …
     #[arg(long, value_name = "P,…", value_delimiter = ',', default_values = PATTERNS)]
     patterns: Vec<Pattern>,
-    /// Seeds of mixes of jobs
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["101", "102"])]
+    /// Jobs on every fabric, instead of those that are drawn: squeue --json, a snapshot, or lines "ID HOSTLIST
+    /// [PATTERN]"; may be repeated. What they say they exchange is what balanced routes for
+    #[arg(long, value_name = "FILE")]
+    jobs: Vec<String>,
+    /// Node names of adapters: lines "GUID NAME"
+    #[arg(long, value_name = "FILE", requires = "jobs")]
+    node_map: Option<PathBuf>,
+    /// Seeds of mixes of jobs [default: 101,102, with --jobs none]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     seeds: Vec<u64>,
     /// Sizes of jobs, drawn from these
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["16", "32", "64"])]
@@ -73,6 +83,8 @@ const FABRICS: [&str; 10] = [
     "random:40,240,200,seed=101",
     "slimfly:5,hosts=4",
 ];
+/// Of mixes of jobs.
+const SEEDS: [u64; 2] = [101, 102];
 const PATTERNS: [&str; 7] = ["linear", "shift", "alltoall", "random", "neighbor", "halo3d", "doubling"];
 /// OpenSM's engines that know no jobs.
 const OPENSM: [&str; 5] = ["minhop", "updn", "ftree", "dfsssp", "nue"];
@@ -84,7 +96,6 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     let board = Board {
         engines: args.engines.clone(),
         patterns: args.patterns.clone(),
-        seeds: args.seeds.clone(),
         sizes: args.sizes.clone(),
         layers: args.layers,
         promise: args.promise,
@@ -94,12 +105,17 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     };
     let default = || FABRICS.iter().map(ToString::to_string).collect();
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
-    let mut cells = Vec::new();
+    let (mut cells, mut answer) = (Vec::new(), Answer::Yes);
     for spec in &specs {
         eprintln!("{spec} …");
         let fabric = fabric::load(spec)?;
+        let mixes = mixes(args, &board, &fabric)?;
+        if mixes.iter().any(|(_, jobs)| jobs.is_empty()) {
+            answer = Answer::No;
+            continue;
+        }
         let given = if args.opensm { opensm(&fabric, args.deadline)? } else { Vec::new() };
-        cells.extend(board.fabric(spec, &fabric, &given)?);
+        cells.extend(board.fabric(spec, &fabric, &mixes, &given)?);
     }
     let more = WITH_PATTERN.iter().filter(|_| args.order).map(ToString::to_string);
     let engines: Vec<String> = args.engines.iter().cloned().chain(more).collect();
@@ -109,7 +125,24 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
         std::fs::write(path, format!("{json}\n")).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     super::print(&if context.format == Format::Text { summary.text() } else { format!("{json}\n") })?;
-    Ok(Answer::Yes)
+    Ok(answer)
+}
+
+/// The jobs of files, and those that are drawn. Says on stderr of which files there are none.
+fn mixes(args: &TimeArgs, board: &Board, fabric: &Fabric) -> Result<Vec<(String, Vec<Group>)>, Failure> {
+    let mut mixes = Vec::with_capacity(args.jobs.len() + args.seeds.len());
+    let names = args.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
+    let nodes = name_hosts(fabric, &names);
+    for source in &args.jobs {
+        let groups = input::demand(fabric, &nodes, source)?.0.groups;
+        if groups.is_empty() {
+            complain(format_args!("sarouter: {source}: no job is on several switches of this fabric"));
+        }
+        mixes.push((source.clone(), groups));
+    }
+    let seeds = if args.jobs.is_empty() && args.seeds.is_empty() { &SEEDS } else { args.seeds.as_slice() };
+    mixes.extend(seeds.iter().map(|seed| board.drawn(fabric, *seed)));
+    Ok(mixes)
 }
 
 /// OpenSM's own tables, of the engines that route the fabric in time.

@@ -42,8 +42,6 @@ pub struct Board {
     pub engines: Vec<String>,
     /// Exchanges, each by all jobs at once.
     pub patterns: Vec<Pattern>,
-    /// Seeds of mixes of jobs.
-    pub seeds: Vec<u64>,
     /// Sizes that jobs are drawn from.
     pub sizes: Vec<usize>,
     /// Layers that engines may use.
@@ -72,9 +70,8 @@ pub struct Cell {
     pub knows_jobs: bool,
     /// Layers that it may use.
     pub layers: u8,
-    /// Seed of the mix of jobs.
-    #[serde(rename = "mix", serialize_with = "as_mix")]
-    pub seed: u64,
+    /// The jobs.
+    pub mix: String,
     /// Geometric mean over jobs of the time until a job's last byte arrives, ns; `None` after a deadlock.
     pub time_ns: Option<f64>,
     /// The same on one switch that joins all hosts, ns.
@@ -105,7 +102,7 @@ struct Scene<'a> {
     name: &'a str,
     fabric: &'a Fabric,
     net: &'a Net,
-    seed: u64,
+    mix: &'a str,
     /// Time on one switch by pattern, ns.
     alone: &'a BTreeMap<Pattern, f64>,
 }
@@ -129,7 +126,12 @@ pub enum BoardError {
 }
 
 impl Board {
-    /// All cells of one fabric, in the order of seeds, patterns and engines. `given` are tables of others:
+    /// The name of drawn jobs, and they themselves.
+    pub fn drawn(&self, fabric: &Fabric, seed: u64) -> (String, Vec<Group>) {
+        (format!("seed {seed}"), mix(fabric, seed, &self.sizes))
+    }
+
+    /// All cells of one fabric, in the order of mixes of jobs, each with its name, patterns and engines. `given` are tables of others:
     /// name, tables, without jobs; those that the checker rejects are left out, as they may stop for good.
     /// Engines that refuse the fabric have no cells. Uses all threads; the
     /// result does not depend on their number.
@@ -140,6 +142,7 @@ impl Board {
         &self,
         name: &str,
         fabric: &Fabric,
+        mixes: &[(String, Vec<Group>)],
         given: &[(String, Tables)],
     ) -> Result<Vec<Cell>, BoardError> {
         let net = Net::of_fabric(fabric);
@@ -154,15 +157,13 @@ impl Board {
                 .extend(accepted.route(name, fabric, &Demand::oblivious()).map(|tables| (label, tables)));
         }
         let mut cells = Vec::new();
-        for seed in &self.seeds {
-            let groups = mix(fabric, *seed, &self.sizes);
+        for (mix, groups) in mixes {
             let demand = Demand::new(groups.clone(), Vec::new());
             let told = self.engines.iter().filter_map(|name| {
                 accepted.route(name, fabric, &demand).map(|tables| (name.clone(), tables))
             });
             let told: Vec<(String, Tables)> = told.collect();
             let tables = |knows_jobs| {
-                let groups = &groups;
                 move |(engine, tables)| {
                     let loads = effective_loads(fabric, tables, groups);
                     let efi_max = loads.into_iter().max().unwrap_or(0);
@@ -184,15 +185,15 @@ impl Board {
                 efi_max: 0,
                 way,
             }));
-            let alone = self.alone(&groups)?;
-            let scene = Scene { name, fabric, net: &net, seed: *seed, alone: &alone };
+            let alone = self.alone(groups)?;
+            let scene = Scene { name, fabric, net: &net, mix, alone: &alone };
             let tasks: Vec<(Pattern, &Contender<'_>)> =
                 self.patterns.iter().flat_map(|p| contenders.iter().map(move |c| (*p, c))).collect();
             let found: Result<Vec<Cell>, BoardError> =
-                tasks.par_iter().map(|(p, c)| self.cell(scene, *p, c, &groups)).collect();
+                tasks.par_iter().map(|(p, c)| self.cell(scene, *p, c, groups)).collect();
             cells.extend(found?);
             if self.orders {
-                let of = |p: &Pattern| self.with_pattern(scene, &oblivious, &accepted, &groups, *p);
+                let of = |p: &Pattern| self.with_pattern(scene, &oblivious, &accepted, groups, *p);
                 let found: Result<Vec<Vec<Cell>>, BoardError> = self.patterns.par_iter().map(of).collect();
                 cells.extend(found?.into_iter().flatten());
             }
@@ -208,7 +209,7 @@ impl Board {
         contender: &Contender<'_>,
         groups: &[Group],
     ) -> Result<Cell, BoardError> {
-        let Scene { name, fabric, net, seed, alone } = scene;
+        let Scene { name, fabric, net, mix, alone } = scene;
         let slowdown = match contender.way {
             Way::Tables(t) => Time::of(&slowdowns_of(fabric, t, groups, pattern)).slowdown_mean,
             Way::Adaptive(_) => 0.0,
@@ -219,7 +220,7 @@ impl Board {
             engine: contender.engine.to_string(),
             knows_jobs: contender.knows_jobs,
             layers: self.layers.get(),
-            seed,
+            mix: mix.to_string(),
             time_ns: self.time(name, fabric, net, (contender.engine, &contender.way), groups, pattern)?,
             alone_ns: alone[&pattern],
             slowdown,
@@ -279,10 +280,6 @@ impl Board {
         let times: Option<Vec<f64>> = finished.into_iter().collect();
         Ok(times.filter(|_| outcome.ended == Ended::Finished).map(geometric))
     }
-}
-
-fn as_mix<S: serde::Serializer>(seed: &u64, s: S) -> Result<S::Ok, S::Error> {
-    s.collect_str(&format_args!("seed {seed}"))
 }
 
 fn failed(fabric: &str, engine: &str, reason: &str) -> BoardError {

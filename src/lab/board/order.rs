@@ -25,7 +25,7 @@ pub fn order(cells: &[Cell], prediction: impl Fn(&Cell) -> f64) -> Order {
     let mut sets: BTreeMap<_, Vec<(f64, f64)>> = BTreeMap::new();
     for cell in cells.iter().filter(|c| c.slowdown > 0.0) {
         if let Some(time) = cell.time_ns {
-            let key = (&cell.fabric, cell.pattern, cell.seed);
+            let key = (&cell.fabric, cell.pattern, &cell.mix);
             sets.entry(key).or_default().push((time, prediction(cell)));
         }
     }
@@ -66,7 +66,7 @@ mod tests {
             engine: String::new(),
             knows_jobs: false,
             layers: 8,
-            seed: 1,
+            mix: "seed 1".to_string(),
             time_ns: Some(time),
             alone_ns: 1.0,
             slowdown,

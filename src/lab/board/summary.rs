@@ -180,12 +180,12 @@ impl Engine {
 
 /// Each cell beside the others of its mix.
 fn beside(cells: Vec<Cell>) -> Vec<Beside> {
-    let mut mixes: BTreeMap<(&str, Pattern, u64), Vec<&Cell>> = BTreeMap::new();
+    let mut mixes: BTreeMap<(&str, Pattern, &str), Vec<&Cell>> = BTreeMap::new();
     for c in &cells {
-        mixes.entry((&c.fabric, c.pattern, c.seed)).or_default().push(c);
+        mixes.entry((&c.fabric, c.pattern, &c.mix)).or_default().push(c);
     }
     let of = |c: &Cell| {
-        let mix = &mixes[&(c.fabric.as_str(), c.pattern, c.seed)];
+        let mix = &mixes[&(c.fabric.as_str(), c.pattern, c.mix.as_str())];
         let blind = mix.iter().filter(|m| !m.knows_jobs && m.engine != ADAPTIVE);
         let ended = blind.filter_map(|m| Some((m.time_ns?, m.engine.clone())));
         let best = ended.min_by(|a, b| a.0.total_cmp(&b.0));

@@ -28,7 +28,6 @@
 //! [`with_deadline`] unless it waits on purpose.
 
 pub mod answer;
-mod baseline;
 mod cluster;
 mod direct;
 mod epochs;

@@ -11,13 +11,13 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
-use super::baseline::Baseline;
 use super::heavy::Question;
 use super::peer::Caller;
 use super::{Api, Ask, direct, json, written};
 use crate::measure::{JobFigures, Time, effective_loads, per_job, slowdowns};
 use crate::model::{Demand, Group, JobId, JobMap, JobState, PlacedJob};
 use crate::observe::hostlist;
+use crate::pass::baseline::Baseline;
 use crate::pass::plan::Reason;
 use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore, HistoryRow, Page};

@@ -10,7 +10,7 @@ use crate::route::{EngineOptions, engine};
 /// there while somebody waits for it.
 const ENGINES: [(&str, usize); 3] = [("fattree", usize::MAX), ("updown", usize::MAX), ("dfsssp", 1 << 24)];
 
-/// The best of the engines that know no jobs.
+/// The best of the engines that know no jobs, among those that everybody has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Baseline {
     /// Its name.
@@ -20,13 +20,13 @@ pub struct Baseline {
     pub time: Time,
     /// Of each group.
     #[serde(skip)]
-    pub(super) slowdowns: Vec<f64>,
+    pub slowdowns: Vec<f64>,
 }
 
 impl Baseline {
     /// For the groups of several switches; `None` without any, and if no engine routes the fabric.
     /// As the engines and [`slowdowns`].
-    pub(super) fn of(fabric: &Fabric, groups: &[Group]) -> Option<Self> {
+    pub fn of(fabric: &Fabric, groups: &[Group]) -> Option<Self> {
         if groups.is_empty() {
             return None;
         }
