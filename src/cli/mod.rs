@@ -53,6 +53,7 @@ mod state;
 mod status;
 mod survive;
 mod tick;
+mod trial;
 mod verify;
 
 use std::path::PathBuf;
@@ -123,6 +124,8 @@ enum Command {
     Hold(hold::Args),
     /// End a hold
     Resume(hold::ResumeArgs),
+    /// Days with routes for jobs and days without: what they are worth to users
+    Trial(trial::Args),
     /// Before a job: announce it and wait until its routes are in force
     Prolog(prolog::Args),
     /// After a job: it is over
@@ -177,6 +180,7 @@ impl Command {
             Self::Rollback(args) => rollback::run(args, context),
             Self::Hold(args) => hold::run(args, context),
             Self::Resume(args) => hold::resume(args, context),
+            Self::Trial(args) => trial::run(args, context),
             Self::Prolog(args) => prolog::run(args, context),
             Self::Epilog(args) => prolog::epilog(args, context),
             Self::Capture(args) => capture::run(args, context),

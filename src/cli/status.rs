@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::common::print;
 use super::hold::held;
 use super::state::{StateArgs, percent, reason};
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure, Format, trial};
 use crate::model::Promise;
 use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
-use crate::publish::{Epoch, EpochStore, Hold};
+use crate::publish::{Epoch, EpochStore, Hold, read_trial};
 use crate::service::file::FileError;
 use crate::service::health::{Health, NotWorth, PATIENCE, TorusHealth};
 
@@ -49,6 +49,9 @@ pub(super) struct Status {
     torus: Option<TorusHealth>,
     /// What is in force stays until `sarouter resume`.
     held: Option<Hold>,
+    /// Which day of a trial it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial: Option<String>,
 }
 
 /// The epoch in force.
@@ -116,6 +119,10 @@ impl Status {
             problems.push(super::chain(&e));
             None
         });
+        let trial = read_trial(store.path()).unwrap_or_else(|e| {
+            problems.push(super::chain(&e));
+            None
+        });
         // A hold is there at once; the service notes it when it wakes.
         if let Ok(Some(health)) = &mut health {
             health.held.clone_from(&held);
@@ -131,6 +138,7 @@ impl Status {
             service,
             torus,
             held,
+            trial: trial.and_then(|trial| trial::today(&trial, watch.now)),
         }
     }
 
@@ -149,6 +157,9 @@ impl Status {
         }
         if let Some(hold) = &self.held {
             let _ = write!(out, "\nHELD        {}; `sarouter resume` ends it", held(hold));
+        }
+        if let Some(trial) = &self.trial {
+            let _ = write!(out, "\ntrial       {trial}");
         }
         if let Some(opensm) = &self.opensm {
             let number = |key: &str| opensm[key].as_u64().map_or("none".to_string(), |n| n.to_string());

@@ -6,4 +6,5 @@ pub mod generate;
 pub mod peers;
 pub mod replay;
 pub mod simulate;
+pub mod trial;
 pub mod workload;

@@ -5,4 +5,5 @@ mod lanes;
 pub mod plan;
 pub mod step;
 pub mod torus;
+pub mod trial;
 pub mod worth;

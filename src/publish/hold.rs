@@ -49,13 +49,7 @@ impl Writer {
     /// # Errors
     /// Names the path.
     pub fn hold(&mut self, hold: &Hold) -> Result<(), StoreError> {
-        let path = self.store().path().join(HOLD_FILE);
-        let new = self.store().path().join(format!(".{HOLD_FILE}.new"));
-        let mut text = serde_json::to_vec(hold).map_err(|e| StoreError::Unwritable(e.to_string()))?;
-        text.push(b'\n');
-        fs::write(&new, text).map_err(StoreError::io("write", &new))?;
-        fs::rename(&new, &path).map_err(StoreError::io("replace", &path))?;
-        publication::sync_directory(self.store().path())
+        self.replace(HOLD_FILE, hold)
     }
 
     /// Ends the hold; returns whether there was one.
@@ -63,7 +57,23 @@ impl Writer {
     /// # Errors
     /// Names the path.
     pub fn resume(&mut self) -> Result<bool, StoreError> {
-        let path = self.store().path().join(HOLD_FILE);
+        self.remove(HOLD_FILE)
+    }
+
+    /// Puts a file of the state directory in the place of an earlier one, by one rename.
+    pub(super) fn replace(&mut self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        let path = self.store().path().join(name);
+        let new = self.store().path().join(format!(".{name}.new"));
+        let mut text = serde_json::to_vec(value).map_err(|e| StoreError::Unwritable(e.to_string()))?;
+        text.push(b'\n');
+        fs::write(&new, text).map_err(StoreError::io("write", &new))?;
+        fs::rename(&new, &path).map_err(StoreError::io("replace", &path))?;
+        publication::sync_directory(self.store().path())
+    }
+
+    /// Removes a file of the state directory; returns whether there was one.
+    pub(super) fn remove(&mut self, name: &str) -> Result<bool, StoreError> {
+        let path = self.store().path().join(name);
         match fs::remove_file(&path) {
             Ok(()) => publication::sync_directory(self.store().path()).map(|()| true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),

@@ -9,6 +9,7 @@
 //! STATE/jobs/17/                   what the nodes of job 17 read before it starts; see [`job`]
 //! STATE/lock                        held by the one writer; its pid, for people
 //! STATE/hold.json               an administrator's hold: nothing is published meanwhile
+//! STATE/trial.json              a trial: days with routes for jobs and days without
 //! STATE/history.db                  an index of the epochs and looks, can be deleted at any time
 //! STATE/record/                     the recording; see `service::record`
 //! ```
@@ -31,6 +32,7 @@ mod snapshots;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trial;
 mod writer;
 
 pub use epoch::{Epoch, EpochNumber};
@@ -40,4 +42,5 @@ pub use hold::{HOLD_FILE, Hold};
 pub use record::{DemandRecord, GroupRecord, PlanRecord};
 pub use snapshots::Snapshot;
 pub use store::EpochStore;
+pub use trial::{TRIAL_FILE, read_trial};
 pub use writer::{Serving, Writer};

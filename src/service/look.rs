@@ -23,6 +23,7 @@ use crate::pass::plan::Policy;
 use crate::pass::step::View;
 use crate::pass::worth::Price;
 use crate::publish::opensm::{PluginStatus, StatusError};
+use crate::publish::read_trial;
 use crate::route;
 
 /// Why there is nothing to see.
@@ -251,9 +252,26 @@ impl Looker {
             self.changed = false;
             self.last = Some((named.fabric.fingerprint(), jobs.clone()));
         }
-        let (view, unknown_storage) = view(&self.settings, named, jobs)?;
+        let (mut view, unknown_storage) = view(&self.settings, named, jobs)?;
+        self.try_without(&mut view, now);
         let fresh_in = self.jobs.fresh_in();
         Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing, jobs_failed, fresh_in })
+    }
+
+    /// On a trial's days without routes for jobs another engine takes the place of that of the settings.
+    fn try_without(&self, view: &mut View, now: DateTime<Utc>) {
+        let Settings { state, routing, .. } = &self.settings;
+        match read_trial(&state.directory) {
+            Ok(trial) => {
+                if let Some(engine) = trial.as_ref().and_then(|trial| trial.engine(now)) {
+                    let promise = || route::default_promise(engine, routing.layer_per_job);
+                    view.policy.promise = routing.promise.unwrap_or_else(promise);
+                    view.policy.engine = engine.to_string();
+                    view.policy.then.clear();
+                }
+            }
+            Err(error) => tracing::warn!("no trial: {}", chain(&error)),
+        }
     }
 
     /// The jobs of now, or the last known and why.

@@ -27,9 +27,10 @@ const HOUSE: &str = "
     service      : model config route verify measure lab/generate observe placement pass report publish
     lab/peers    : model observe
     lab/board    : model route verify measure lab/generate placement lab/simulate report
+    lab/trial    : model pass
     lab/adversary : model route measure lab/generate lab/board
     lab/replay   : model route measure lab/workload observe placement pass report service
-    cli          : model config route verify measure lab/generate lab/workload observe placement lab/simulate pass report publish service lab/peers lab/replay lab/board lab/adversary
+    cli          : model config route verify measure lab/generate lab/workload observe placement lab/simulate pass report publish service lab/peers lab/replay lab/board lab/trial lab/adversary
 ";
 
 /// One line of [`HOUSE`].

@@ -57,6 +57,7 @@ mod survive;
 mod timed;
 mod torus_pass;
 mod torus_service;
+mod trial;
 mod troubles;
 mod units;
 mod verify;

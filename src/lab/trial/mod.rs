@@ -1,0 +1,242 @@
+//! What a trial found: run times of repeated jobs on days with routes for them and on days without.
+//!
+//! Jobs of one user with one name on as many nodes are repetitions of one run. Days were drawn by lot, so the
+//! question is how often another draw would have shown as large a difference: the randomisation test (Fisher
+//! 1935), which assumes nothing of how run times are spread and takes it into account that the jobs of one day
+//! have the day in common.
+
+pub mod sacct;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::rng::Rng;
+use crate::pass::trial::{PAIR, Trial};
+
+/// A job that ran from its beginning to its end on one day of the trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Day of the trial, from 0.
+    pub day: usize,
+    /// What is the same when the job is repeated: user, name, nodes.
+    pub kind: String,
+    /// Seconds, more than 0.
+    pub seconds: f64,
+}
+
+/// What is said of run times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Difference {
+    /// Jobs that are repeated and ran on days of both kinds.
+    pub jobs: usize,
+    /// Of so many kinds.
+    pub kinds: usize,
+    /// How much less time they took with routes for them, in percent; negative is more.
+    pub less_percent: f64,
+    /// 95 of 100 such intervals have the true value inside, in percent.
+    pub from_percent: f64,
+    /// The other end.
+    pub to_percent: f64,
+}
+
+/// Draws that are tried, all of them if there are no more.
+const DRAWS: usize = 4000;
+/// Of draws, that may look more different.
+const LEVEL: f64 = 0.05;
+
+/// By day, the sums over its jobs of what a draw's difference needs.
+struct Day {
+    /// Logarithms of run times, without the mean of their kind.
+    rest: f64,
+    /// Jobs by kind.
+    kinds: Vec<(usize, f64)>,
+}
+
+/// Of the runs of a trial. `None` if no kind ran on days of both kinds.
+/// O(draws × runs).
+pub fn difference(trial: &Trial, runs: &[Run]) -> Option<Difference> {
+    let mut sides: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    for run in runs {
+        sides.entry(&run.kind).or_default()[usize::from(trial.days[run.day].with)] += 1;
+    }
+    sides.retain(|_, sides| sides[0] > 0 && sides[1] > 0);
+    let number: BTreeMap<&str, usize> = sides.keys().enumerate().map(|(i, kind)| (*kind, i)).collect();
+    let used: Vec<(usize, usize, f64)> =
+        runs.iter().filter_map(|r| Some((*number.get(r.kind.as_str())?, r.day, r.seconds.ln()))).collect();
+    if used.is_empty() {
+        return None;
+    }
+    let days = Days::new(trial.days.len(), number.len(), &used);
+    let own: Vec<f64> = trial.days.iter().map(|d| f64::from(u8::from(d.with))).collect();
+    let least = days.effect(&own, &own)?;
+    let (from, to) = days.interval(&own, least);
+    let less = |log: f64| 100.0 * (1.0 - log.exp());
+    Some(Difference {
+        jobs: used.len(),
+        kinds: number.len(),
+        less_percent: less(least.of_times),
+        from_percent: less(to),
+        to_percent: less(from),
+    })
+}
+
+/// A draw's difference is linear in the run times: if the true effect is `e`, a draw shows
+/// `of_times - e × of_draw`.
+#[derive(Debug, Clone, Copy)]
+struct Effect {
+    of_times: f64,
+    of_draw: f64,
+}
+
+struct Days {
+    days: Vec<Day>,
+    /// Jobs by kind.
+    jobs: Vec<f64>,
+}
+
+impl Days {
+    /// From kind, day and logarithm of the run time of each job.
+    fn new(days: usize, kinds: usize, used: &[(usize, usize, f64)]) -> Self {
+        let (mut jobs, mut sums) = (vec![0.0; kinds], vec![0.0; kinds]);
+        for (kind, _, log) in used {
+            jobs[*kind] += 1.0;
+            sums[*kind] += log;
+        }
+        let mut counts: Vec<BTreeMap<usize, f64>> = vec![BTreeMap::new(); days];
+        let mut rest = vec![0.0; days];
+        for (kind, day, log) in used {
+            *counts[*day].entry(*kind).or_default() += 1.0;
+            rest[*day] += log - sums[*kind] / jobs[*kind];
+        }
+        let day =
+            |(kinds, rest): (BTreeMap<usize, f64>, f64)| Day { rest, kinds: kinds.into_iter().collect() };
+        Self { days: counts.into_iter().zip(rest).map(day).collect(), jobs }
+    }
+
+    /// Least squares with a mean of its own for each kind: what a draw's days (1 with, 0 without) seem to make.
+    /// `None` if all of each kind ran on one side.
+    fn effect(&self, draw: &[f64], own: &[f64]) -> Option<Effect> {
+        let (mut with, mut own_with) = (vec![0.0; self.jobs.len()], vec![0.0; self.jobs.len()]);
+        let (mut times, mut both) = (0.0, 0.0);
+        for ((day, side), own) in self.days.iter().zip(draw).zip(own) {
+            times += side * day.rest;
+            for (kind, jobs) in &day.kinds {
+                with[*kind] += side * jobs;
+                own_with[*kind] += own * jobs;
+                both += side * own * jobs;
+            }
+        }
+        let spread: f64 = with.iter().zip(&self.jobs).map(|(w, n)| w - w * w / n).sum();
+        let common: f64 = with.iter().zip(&own_with).zip(&self.jobs).map(|((w, o), n)| w * o / n).sum();
+        (spread > 0.0).then(|| Effect { of_times: times / spread, of_draw: (both - common) / spread })
+    }
+
+    /// Effects that the test does not refuse: those for which at least [`LEVEL`] of the draws differ as much
+    /// from none as the draw of the trial.
+    fn interval(&self, own: &[f64], found: Effect) -> (f64, f64) {
+        let draws: Vec<Effect> = draws(own.len()).iter().filter_map(|d| self.effect(d, own)).collect();
+        let stands = |e: f64| {
+            let shown = (found.of_times - e).abs() - 1e-12;
+            let as_far = draws.iter().filter(|d| (d.of_times - e * d.of_draw).abs() >= shown).count();
+            as_far as f64 > LEVEL * draws.len() as f64
+        };
+        let end = |sign: f64| {
+            let (mut inside, mut outside) = (0.0, 1e-4);
+            while stands(found.of_times + sign * outside) && outside < 10.0 {
+                (inside, outside) = (outside, 2.0 * outside);
+            }
+            for _ in 0..40 {
+                let middle = 0.5 * (inside + outside);
+                match stands(found.of_times + sign * middle) {
+                    true => inside = middle,
+                    false => outside = middle,
+                }
+            }
+            found.of_times + sign * inside
+        };
+        (end(-1.0), end(1.0))
+    }
+}
+
+/// Draws as a trial makes them: all that there are, or [`DRAWS`] of them.
+fn draws(days: usize) -> Vec<Vec<f64>> {
+    let pairs = days / 2;
+    let of = |is_first: &dyn Fn(usize) -> bool| {
+        let mut draw = vec![0.0; days];
+        for pair in 0..pairs {
+            let first = pair / (PAIR / 2) * PAIR + pair % (PAIR / 2);
+            draw[if is_first(pair) { first } else { first + PAIR / 2 }] = 1.0;
+        }
+        draw
+    };
+    if pairs < 12 {
+        return (0..1_usize << pairs).map(|bits| of(&|pair| bits >> pair & 1 == 1)).collect();
+    }
+    let mut rng = Rng::new(1);
+    (0..DRAWS)
+        .map(|_| {
+            let firsts: Vec<bool> = (0..pairs).map(|_| rng.below(2) == 0).collect();
+            of(&|pair| firsts[pair])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::{DateTime, TimeDelta, Utc};
+
+    /// A month of 30 kinds of jobs, about four a day each, that take 15 % more or less by themselves and 2 % by
+    /// the day, and with routes for them so much less.
+    fn month(seed: u64, less_percent: f64) -> Option<Difference> {
+        let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
+        let midnights: Vec<DateTime<Utc>> = (0..=28).map(|d| first + TimeDelta::days(d)).collect();
+        let trial = Trial::draw(&midnights, "updown", seed).unwrap();
+        let mut rng = Rng::new(seed + 1000);
+        let normal = move |rng: &mut Rng| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+        let mut runs = Vec::new();
+        for (day, kind) in trial.days.iter().enumerate() {
+            let of_day = 0.02 * normal(&mut rng);
+            let gain = if kind.with { (1.0 - less_percent / 100.0).ln() } else { 0.0 };
+            for _ in 0..120 {
+                let kind = rng.below(30);
+                let log = 5.0 + 0.1 * kind as f64 + of_day + gain + 0.15 * normal(&mut rng);
+                runs.push(Run { day, kind: kind.to_string(), seconds: log.exp() });
+            }
+        }
+        difference(&trial, &runs)
+    }
+
+    #[test]
+    fn planted_differences_are_found_and_none_is_not() {
+        let found = |less| {
+            let all: Vec<Difference> = (0..100).map(|seed| month(seed, less).unwrap()).collect();
+            let covers = all.iter().filter(|d| d.from_percent <= less && less <= d.to_percent).count();
+            let says_less = all.iter().filter(|d| d.from_percent > 0.0).count();
+            let says_more = all.iter().filter(|d| d.to_percent < 0.0).count();
+            eprintln!("{less} %: {says_less} less, {says_more} more, {covers} cover it; {:?}", all[0]);
+            (says_less, says_more, covers)
+        };
+        let (less, more, covers) = found(0.0);
+        assert!(less + more <= 10 && covers >= 90, "{less} {more} {covers}");
+        for planted in [5.0, 20.0] {
+            let (less, _, covers) = found(planted);
+            assert!(less == 100 && covers >= 90, "{planted}: {less} {covers}");
+        }
+    }
+
+    #[test]
+    fn jobs_that_ran_on_one_side_say_nothing() {
+        let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
+        let midnights: Vec<DateTime<Utc>> = (0..=14).map(|d| first + TimeDelta::days(d)).collect();
+        let trial = Trial::draw(&midnights, "updown", 1).unwrap();
+        let day = |with| trial.days.iter().position(|d| d.with == with).unwrap();
+        let run = |with, kind: &str, seconds| Run { day: day(with), kind: kind.to_string(), seconds };
+        let alone = [run(true, "a", 10.0), run(false, "b", 100.0)];
+        assert_eq!(difference(&trial, &alone), None);
+        let both = [run(true, "a", 10.0), run(false, "a", 10.0), run(false, "b", 100.0)];
+        let found = difference(&trial, &both).unwrap();
+        assert_eq!((found.jobs, found.kinds, found.less_percent), (2, 1, 0.0));
+    }
+}

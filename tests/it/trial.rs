@@ -1,0 +1,102 @@
+//! A trial at a site: what its days do to routes, and what a dump of Slurm's accounting tells.
+
+use chrono::{DateTime, Local, TimeDelta, Utc};
+use serde_json::Value;
+
+use crate::site::{Site, json};
+
+/// The engine of the epoch in force, and why there is that epoch.
+fn in_force(site: &Site) -> [String; 2] {
+    let plan = json(&std::fs::read_to_string(site.path("state/current/plan.json")).unwrap());
+    ["engine", "reason"].map(|key| plan[key].as_str().unwrap().to_string())
+}
+
+/// Begins a trial whose first day is this many days ago and today is a day of this kind.
+fn begin(site: &Site, days_ago: i64, with: bool) -> Value {
+    let from = (Local::now() - TimeDelta::days(days_ago)).format("%Y-%m-%d").to_string();
+    let drawn = (0..64).map(|seed: u32| {
+        let (code, text) = site.run(&["trial", "--days", "14", "--from", &from, "--seed", &seed.to_string()]);
+        assert_eq!(code, 0, "{text}");
+        json(&text)
+    });
+    let mut today = drawn.filter(|trial| trial["days"][days_ago as usize]["with"] == with);
+    today.next().unwrap()
+}
+
+#[test]
+fn days_without_have_routes_that_know_no_jobs() {
+    let site = Site::new("");
+    site.alter("dfsssp", "balanced");
+    site.run(&["tick"]);
+    assert_eq!(in_force(&site), ["balanced", "first"]);
+    // Midnight may come between two commands: the middle of a trial has days before and after.
+    begin(&site, 5, false);
+    site.run(&["tick"]);
+    assert_eq!(in_force(&site), ["updown", "engine_changed"]);
+    let status = json(&site.run(&["status"]).1);
+    assert!(
+        status["trial"].as_str().unwrap().contains("of 14, without routes for jobs (updown)"),
+        "{status}"
+    );
+    begin(&site, 5, true);
+    site.run(&["tick"]);
+    assert_eq!(in_force(&site), ["balanced", "engine_changed"]);
+    begin(&site, 5, false);
+    site.run(&["tick"]);
+    assert_eq!(site.run(&["trial", "--end"]).0, 0);
+    site.run(&["tick"]);
+    assert_eq!(in_force(&site), ["balanced", "engine_changed"]);
+    assert!(json(&site.run(&["status"]).1)["trial"].is_null());
+}
+
+#[test]
+fn a_trial_that_could_tell_nothing_is_not_begun() {
+    let site = Site::new("");
+    for (words, why) in [
+        (&["--days", "15"][..], "whole pairs of weeks"),
+        (&["--days", "0"], "whole pairs of weeks"),
+        (&["--days", "14", "--without", "sar"], "that engine knows jobs"),
+        (&["--days", "14", "--without", "updwn"], "updown"),
+    ] {
+        let output = site.command(&[&["trial"], words].concat()).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && errors.contains(why), "{words:?}: {errors}");
+    }
+    site.alter("engine = \"dfsssp\"", "engines = [\"sar\", \"updown\"]");
+    let output = site.command(&["trial", "--days", "14"]).output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("one of the settings' own engines"));
+    assert_eq!(site.run(&["trial"]).0, 1);
+}
+
+#[test]
+fn what_was_planted_in_the_accounting_is_found() {
+    let site = Site::new("");
+    let trial = begin(&site, 13, true);
+    let mut dump = String::from("JobID|User|NNodes|State|Start|End|JobName\n");
+    for (i, day) in trial["days"].as_array().unwrap().iter().enumerate() {
+        let first: DateTime<Utc> = day["from"].as_str().unwrap().parse().unwrap();
+        for run in 0..40 {
+            // Nine of ten as long on days with routes, if on several nodes; all a little different.
+            let nodes = if run % 4 == 0 { 1 } else { 8 };
+            let gain = if nodes > 1 && day["with"] == true { 900 } else { 1000 };
+            let seconds = (1000 + run % 5) * gain / 1000 + (i as i64 * 7 + run * 3) % 11;
+            let start = first + TimeDelta::minutes(10 * run);
+            let time = |t: DateTime<Utc>| t.format("%Y-%m-%dT%H:%M:%S").to_string();
+            let (from, to) = (time(start), time(start + TimeDelta::seconds(seconds)));
+            dump += &format!("{i}{run:02}|u{}|{nodes}|COMPLETED|{from}|{to}|run|{}\n", run % 2, run % 5);
+        }
+    }
+    site.replace("jobs.sacct", &dump);
+    let path = site.path("jobs.sacct").display().to_string();
+    let (code, text) = site.run(&["trial", "--report", &path]);
+    assert_eq!(code, 0, "{text}");
+    let (found, one) = (&json(&text)["several"], &json(&text)["one"]);
+    let figure = |of: &Value, key: &str| of[key].as_f64().unwrap();
+    assert!((9.0..11.0).contains(&figure(found, "less_percent")), "{text}");
+    assert!((8.0..10.0).contains(&figure(found, "from_percent")), "{text}");
+    assert!(figure(one, "from_percent") < 0.0 && figure(one, "to_percent") > 0.0, "{text}");
+    site.replace("jobs.sacct", &dump.replace("|8|COMPLETED|", "|8|COMPLETED|x"));
+    let output = site.command(&["trial", "--report", &path]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("jobs.sacct: line 3: "));
+}
