@@ -4,7 +4,7 @@
 //!
 //! Shared parts, in the order they build on each other: [`graph`] (the fabric in flat arrays),
 //! [`forest`] (one in-tree per destination), [`trees`] (weighted trees over given ways), [`ways`] (such ways
-//! to 64 homes at once), [`order`] (topological orders that are repaired), [`cdg`] (channel
+//! to 64 homes at once), [`tree_levels`], [`order`] (topological orders that are repaired), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines),
 //! [`spread`] (all layers of the budget put to use). [`lanes`]: the lane map and the closure of a fabric.
 
@@ -31,6 +31,7 @@ pub mod spread;
 pub mod sssp;
 pub mod switch_dests;
 pub mod torus;
+pub mod tree_levels;
 pub mod trees;
 pub mod updown;
 pub mod ways;

@@ -3,9 +3,12 @@
 //! Unlike OpenSM's engine of the same idea, which keeps ports reached against its own rule when
 //! they are as short, no route turns from down to up: the dependency graph has no cycle.
 
+use std::cmp::Reverse;
+
 use super::forest::attach;
-use super::graph::Graph;
+use super::graph::{Graph, is_indirect};
 use super::sssp::{Share, balanced_over};
+use super::tree_levels::TreeLevels;
 use super::trees::{Descent, Join, Levels, Load, TreeBuilder};
 use super::ways::{Ways, terminals_by_hops};
 use super::{Engine, RouteError};
@@ -108,6 +111,11 @@ impl Heights {
             rank[s] = 0;
             queue.push(s);
         }
+        Self::from_ranks(graph, &rank)
+    }
+
+    /// Heights by a rank per switch, then by switch. O(channels).
+    fn from_ranks(graph: &Graph, rank: &[u32]) -> Self {
         let mut by_height: Vec<u32> = (0..graph.switches() as u32).collect();
         by_height.sort_by_key(|s| rank[*s as usize]);
         let mut height = vec![0; graph.switches()];
@@ -132,11 +140,14 @@ impl Heights {
 
     /// Heights under which every two connected switches with terminals have a legal route. With
     /// several roots two of them may have no common one above them; then the first root alone, from which a tree
-    /// spans everything, is taken. Without given roots: [`histogram_roots`], or else [`centre`].
+    /// spans everything, is taken. Without given roots: the levels of a tree, or else [`histogram_roots`], or else [`centre`].
     /// O(switches × (switches + channels)).
     pub fn connecting(graph: &Graph, given: &[usize]) -> Self {
         let mut found = given.to_vec();
         if found.is_empty() {
+            if let Some(heights) = Self::of_tree(graph) {
+                return heights;
+            }
             let distances = Distances::new(graph);
             found = histogram_roots(graph, &distances);
             if found.is_empty() {
@@ -150,6 +161,41 @@ impl Heights {
             }
         }
         Self::from_roots(graph, &found[..1])
+    }
+
+    /// The levels of a tree, whatever cables it lost: other than hops from those tops that see nearly all
+    /// hosts at one distance, they leave none out. Where two leaves have no common switch above them,
+    /// one leaf is put above the switches over it, and these above all others: of shortest
+    /// ways between leaves a whole tree loses none by that, and all tops over that leaf have it above them.
+    /// None where the fabric is no tree of levels, or too much of it is lost.
+    /// O(leaves × (switches + channels)) at most.
+    fn of_tree(graph: &Graph) -> Option<Self> {
+        if !is_indirect(graph.terminals()) {
+            return None;
+        }
+        let tree = TreeLevels::from_leaves(graph).ok()?;
+        let top = tree.top();
+        let rank: Vec<u32> = tree.level.iter().map(|level| top - level).collect();
+        let plain = Self::from_ranks(graph, &rank);
+        if plain.connects(graph) {
+            return Some(plain);
+        }
+        let leaves = (0..graph.switches()).filter(|s| graph.terminals()[*s] > 0 && tree.level[*s] == 0);
+        let over = leaves.map(|leaf| plain.over(leaf)).max_by_key(|over| (over.len(), Reverse(over[0])))?;
+        let mut raised: Vec<u32> = rank.iter().map(|rank| rank + top).collect();
+        over.iter().for_each(|s| raised[*s as usize] = tree.level[*s as usize]);
+        Some(Self::from_ranks(graph, &raised)).filter(|heights| heights.connects(graph))
+    }
+
+    /// A switch and all that can be reached from it by going up only.
+    fn over(&self, s: usize) -> Vec<u32> {
+        let (mut known, mut over, mut next) = (vec![false; self.height.len()], vec![s as u32], 0);
+        while let Some(&s) = over.get(next) {
+            next += 1;
+            let fresh = self.ups(s as usize).iter().map(|up| up.to);
+            over.extend(fresh.filter(|to| !std::mem::replace(&mut known[*to as usize], true)));
+        }
+        over
     }
 
     /// 64 homes at once: each switch carries one word that says which of them it reaches.

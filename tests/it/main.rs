@@ -13,6 +13,7 @@ mod cases;
 mod certificate;
 mod changes;
 mod cli_fabric;
+mod cliffs;
 mod commands;
 mod config;
 mod demo;

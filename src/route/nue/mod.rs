@@ -8,6 +8,7 @@
 //! own where there is none.
 
 mod complete_cdg;
+mod escape;
 mod partition;
 mod root;
 mod search;
@@ -15,8 +16,10 @@ mod search;
 use rayon::prelude::*;
 
 use self::complete_cdg::CompleteCdg;
-use self::search::{EscapeForest, NONE, Search};
+use self::escape::EscapeForest;
+use self::search::{NONE, Search};
 use super::graph::Graph;
+use super::tree_levels::TreeLevels;
 use super::{Engine, RouteError};
 use crate::model::{Demand, DestId, Fabric, LayerBudget, SwitchId, Tables, TablesError, TerminalId};
 
@@ -45,11 +48,16 @@ impl Engine for Nue {
         let demand = if self.job_aware { demand } else { &oblivious };
         let counts = Counts::new(fabric, demand);
         let part = parts(fabric, layers);
+        let is_tree = is_tree(&graph);
         let plan = Plan {
             graph: &graph,
+            is_tree,
             connected: connected(&graph),
-            layers: (0..layers).into_par_iter().map(|l| open_layer(fabric, &graph, &part, l)).collect(),
-            phases: phases(fabric, demand, &counts),
+            layers: (0..layers)
+                .into_par_iter()
+                .map(|l| open_layer(fabric, &graph, is_tree, &part, l))
+                .collect(),
+            phases: phases(fabric, demand, &counts, !is_tree),
             part: &part,
         };
         // Only where a destination is left to the escape paths the layers must be filled with care.
@@ -62,6 +70,8 @@ impl Engine for Nue {
 /// All that is known before the first route.
 struct Plan<'a> {
     graph: &'a Graph,
+    /// See [`is_tree`].
+    is_tree: bool,
     /// See [`connected`].
     connected: Vec<usize>,
     layers: Vec<(CompleteCdg, EscapeForest)>,
@@ -76,28 +86,34 @@ impl<'a> Plan<'a> {
     fn run(&self, fabric: &'a Fabric, is_careful: bool) -> Option<Filler<'a>> {
         let mut cdgs: Vec<CompleteCdg> = self.layers.iter().map(|(cdg, _)| cdg.clone()).collect();
         let mut impasses = vec![0; cdgs.len()];
-        let mut filler = Filler::new(fabric, self.graph, is_careful);
+        let mut filler = Filler::new(fabric, self.graph, self.is_tree, is_careful);
         for phase in &self.phases {
             filler.weight.fill(0);
             for destination in phase {
                 let home = fabric.home(destination.id).index();
+                filler.count(&destination.sources);
                 // Where its own layer has no way, another may have.
                 let own = self.part[home];
                 let open = (0..cdgs.len()).filter(|l| *l != own && impasses[*l] < PATIENCE);
                 let found = std::iter::once(own).chain(open.collect::<Vec<_>>()).find(|l| {
                     let size = self.connected[home];
-                    let found = filler.search.run(&mut cdgs[*l], home, size, &filler.weight);
+                    let found = filler.search.run(&mut cdgs[*l], home, size, &filler.weight, &filler.routes);
                     impasses[*l] += u32::from(!found);
                     found
                 });
                 if found.is_none() {
+                    if self.graph.terminals()[home] == 0 {
+                        filler.search.ignore_layers(home);
+                        filler.store(destination.id, Tables::NO_LAYER);
+                        continue;
+                    }
                     if !is_careful {
                         return None;
                     }
                     filler.search.fall_back(&self.layers[own].1, home);
                 }
                 filler.store(destination.id, found.unwrap_or(own) as u8);
-                filler.add_load(&destination.sources);
+                filler.add_load();
             }
         }
         Some(filler)
@@ -110,22 +126,42 @@ fn parts(fabric: &Fabric, layers: usize) -> Vec<usize> {
     partition::partition(fabric, &weight, layers)
 }
 
-fn open_layer(fabric: &Fabric, graph: &Graph, part: &[usize], layer: usize) -> (CompleteCdg, EscapeForest) {
-    let targets: Vec<bool> = part.iter().map(|p| *p == layer).collect();
+/// Whether there is room for all shortest ways in one layer and many of them between most ends: in a tree of
+/// levels, and in what has so many switches without terminals that it looks like one with a few cables
+/// more. A switch of a torus that has lost its terminals makes no tree.
+fn is_tree(graph: &Graph) -> bool {
+    let bare = graph.terminals().iter().filter(|n| **n == 0).count();
+    bare > 0 && (4 * bare >= graph.switches() || TreeLevels::from_leaves(graph).is_ok())
+}
+
+fn open_layer(
+    fabric: &Fabric,
+    graph: &Graph,
+    is_tree: bool,
+    part: &[usize],
+    layer: usize,
+) -> (CompleteCdg, EscapeForest) {
+    let targets: Vec<bool> =
+        part.iter().zip(graph.terminals()).map(|(p, terminals)| *p == layer && *terminals > 0).collect();
     let list: Vec<SwitchId> = fabric.switch_ids().filter(|s| targets[s.index()]).collect();
     let inside = root::convex_subgraph(graph, &list);
     let root = root::most_central(graph, &inside, &list).unwrap_or(SwitchId(0));
     let escape = EscapeForest::new(graph, root.index());
-    let mut cdg = CompleteCdg::new(graph, &escape.order);
+    // In a tree what goes up and then down does so too as seen from any leaf, but from a top only in its
+    // own plane.
+    let mut cdg = match list.first() {
+        Some(leaf) if is_tree => CompleteCdg::new(graph, &EscapeForest::new(graph, leaf.index()).order),
+        _ => CompleteCdg::new(graph, &escape.order),
+    };
     escape.mark(graph, &mut cdg, &targets);
     (cdg, escape)
 }
 
-/// `result[switch]`: size of its part of the fabric. O(channels).
+/// `result[switch]`: switches with terminals in its part of the fabric. O(channels).
 fn connected(graph: &Graph) -> Vec<usize> {
     let part = graph.components();
     let mut size = vec![0; part.len()];
-    part.iter().for_each(|p| size[*p as usize] += 1);
+    part.iter().zip(graph.terminals()).for_each(|(p, n)| size[*p as usize] += usize::from(*n > 0));
     part.iter().map(|p| size[*p as usize]).collect()
 }
 
@@ -158,7 +194,12 @@ impl Counts {
 
 /// Destinations in the order of routing; each inner list starts with zero weights (Algorithm 5.1:
 /// jobs by descending size, then storage, then all others).
-fn phases<'a>(fabric: &Fabric, demand: &Demand, counts: &'a Counts) -> Vec<Vec<Destination<'a>>> {
+fn phases<'a>(
+    fabric: &Fabric,
+    demand: &Demand,
+    counts: &'a Counts,
+    in_turn: bool,
+) -> Vec<Vec<Destination<'a>>> {
     let groups_of = demand.groups_of(fabric);
     let mut in_jobs: Vec<TerminalId> =
         fabric.terminal_ids().filter(|t| !groups_of[t.index()].is_empty()).collect();
@@ -181,9 +222,11 @@ fn phases<'a>(fabric: &Fabric, demand: &Demand, counts: &'a Counts) -> Vec<Vec<D
     let mut others: Vec<DestId> = rest.map(|t| fabric.dest_of_terminal(t)).collect();
     others.extend(bare.map(|s| fabric.dest_of_switch(s)));
     // One terminal of each switch in turn: the last trees, which know the load of all others, then
-    // even it out everywhere. Switches without terminals come last.
+    // even it out everywhere. In trees switch by switch: those of one share its channels out before others
+    // join them. Switches without terminals come last.
     let turn = |d: DestId| match fabric.dest_terminal(d) {
-        Some(t) => fabric.attached(fabric.home(d)).iter().position(|other| *other == t),
+        Some(t) if in_turn => fabric.attached(fabric.home(d)).iter().position(|other| *other == t),
+        Some(_) => Some(0),
         None => Some(usize::MAX),
     };
     others.sort_by_cached_key(|d| (turn(*d), fabric.home(*d), *d));
@@ -197,6 +240,8 @@ struct Filler<'a> {
     search: Search<'a>,
     /// `weight[channel]`: load so far, in the direction of the search.
     weight: Vec<u64>,
+    /// Counted routes of one destination that start at each switch.
+    routes: Vec<u64>,
     /// Scratch: routes from a switch and what lies behind it.
     below: Vec<u64>,
     ports: Vec<u8>,
@@ -204,13 +249,14 @@ struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    fn new(fabric: &'a Fabric, graph: &'a Graph, is_careful: bool) -> Self {
+    fn new(fabric: &'a Fabric, graph: &'a Graph, is_tree: bool, is_careful: bool) -> Self {
         let entries = graph.switches() * fabric.dest_count();
         Self {
             fabric,
             graph,
-            search: Search::new(graph, is_careful),
+            search: Search::new(graph, is_tree, is_careful),
             weight: vec![0; graph.channels()],
+            routes: vec![0; graph.switches()],
             below: vec![0; graph.switches()],
             ports: vec![Tables::UNREACHABLE; entries],
             layers: vec![Tables::NO_LAYER; entries],
@@ -232,12 +278,17 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// Adds the routes of the last search to the weights. O(switches).
-    fn add_load(&mut self, sources: &[&[(SwitchId, u64)]]) {
-        self.below.fill(0);
+    /// Counts the routes to a destination.
+    fn count(&mut self, sources: &[&[(SwitchId, u64)]]) {
+        self.routes.fill(0);
         for (s, routes) in sources.iter().copied().flatten() {
-            self.below[s.index()] += routes;
+            self.routes[s.index()] += routes;
         }
+    }
+
+    /// Adds the routes of the last search to the weights. O(switches).
+    fn add_load(&mut self) {
+        self.below.copy_from_slice(&self.routes);
         for s in self.search.order[1..].iter().rev().map(|s| *s as usize) {
             let c = self.search.used[s] as usize;
             self.weight[c] += self.below[s];

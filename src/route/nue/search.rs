@@ -7,7 +7,8 @@
 //! blocked.
 
 use super::complete_cdg::{CompleteCdg, Use};
-use crate::route::graph::Graph;
+use super::escape::EscapeForest;
+use crate::route::graph::{Graph, is_indirect};
 
 /// What a careful search adds for a dependency against the order: more than all weights together.
 const DISORDER: u64 = 1 << 40;
@@ -18,74 +19,8 @@ pub(super) const NONE: u32 = u32::MAX;
 /// In place of the best channel into a switch that is reached.
 const REACHED: u32 = u32::MAX - 1;
 
-/// Channels of a spanning forest: `parent[switch]` enters it from the side of its root.
-pub(super) struct EscapeForest {
-    parent: Vec<u32>,
-    /// Switches, each after its parent.
-    pub(super) order: Vec<u32>,
-}
-
-impl EscapeForest {
-    /// Breadth-first from `root`; parts of the fabric that it does not reach get trees of their
-    /// own from their lowest switch. O(channels).
-    pub(super) fn new(graph: &Graph, root: usize) -> Self {
-        let n = graph.switches();
-        let mut forest = Self { parent: vec![NONE; n], order: Vec::with_capacity(n) };
-        let mut known = vec![false; n];
-        for start in std::iter::once(root).chain(0..n) {
-            if std::mem::replace(&mut known[start], true) {
-                continue;
-            }
-            let mut next = forest.order.len();
-            forest.order.push(start as u32);
-            while next < forest.order.len() {
-                for c in graph.out(forest.order[next] as usize) {
-                    let to = graph.to(c);
-                    if !std::mem::replace(&mut known[to], true) {
-                        forest.parent[to] = c as u32;
-                        forest.order.push(to as u32);
-                    }
-                }
-                next += 1;
-            }
-        }
-        forest
-    }
-
-    /// Whether a channel belongs to the forest, in either direction.
-    fn has(&self, graph: &Graph, c: usize) -> bool {
-        self.parent[graph.to(c)] == c as u32 || self.parent[graph.from(c)] == graph.reverse(c) as u32
-    }
-
-    /// Uses every dependency of routes over the forest to destinations on `targets` (thesis
-    /// Definition 6.2). A forest closes no cycle. O(dependencies).
-    pub(super) fn mark(&self, graph: &Graph, cdg: &mut CompleteCdg, targets: &[bool]) {
-        // Destinations below each switch, and per tree.
-        let mut below: Vec<usize> = targets.iter().map(|t| usize::from(*t)).collect();
-        let up = |s: &u32| {
-            let c = self.parent[*s as usize];
-            (c != NONE).then(|| (*s as usize, graph.from(c as usize)))
-        };
-        for (s, above) in self.order.iter().rev().filter_map(up) {
-            below[above] += below[s];
-        }
-        let mut whole = below.clone();
-        for (s, above) in self.order.iter().filter_map(up) {
-            whole[s] = whole[above];
-        }
-        for p in (0..graph.channels()).filter(|c| self.has(graph, *c)) {
-            let (from, to) = (graph.from(p), graph.to(p));
-            // The search comes through `p` if there is a destination on its near side.
-            let near = if self.parent[to] == p as u32 { whole[to] - below[to] } else { below[from] };
-            if near == 0 {
-                continue;
-            }
-            for q in graph.out(to).filter(|q| *q != graph.reverse(p) && self.has(graph, *q)) {
-                cdg.try_use(graph, p, q);
-            }
-        }
-    }
-}
+/// In place of the best channel into a switch that the next level may reach.
+const SEEN: u32 = u32::MAX - 2;
 
 /// Reusable state of the search for one destination.
 pub(super) struct Search<'a> {
@@ -103,12 +38,24 @@ pub(super) struct Search<'a> {
     /// Dependencies that this destination uses first.
     fresh: Vec<(u32, u32)>,
     home: usize,
+    /// Reached switches with terminals.
+    sources: usize,
+    /// Whether there are switches without terminals, from which no route starts.
+    is_indirect: bool,
+    /// Whether the routes of one destination see each other: in a tree all would join on the one channel that
+    /// was lightest before.
+    is_tree: bool,
+    /// Per switch of a tree: the routes to this destination that start there, ...
+    routes: Vec<u64>,
+    /// ... the last switch before the destination's, and the routes that enter that over it so far.
+    last: Vec<u32>,
+    flow: Vec<u64>,
     /// Prefer dependencies that the order of the layer has room for to light channels.
     is_careful: bool,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(graph: &'a Graph, is_careful: bool) -> Self {
+    pub(super) fn new(graph: &'a Graph, is_tree: bool, is_careful: bool) -> Self {
         let n = graph.switches();
         Self {
             graph,
@@ -121,29 +68,40 @@ impl<'a> Search<'a> {
             found: Vec::new(),
             fresh: Vec::new(),
             home: 0,
+            sources: 0,
+            is_indirect: is_indirect(graph.terminals()),
+            is_tree,
+            routes: vec![0; n],
+            last: vec![0; n],
+            flow: vec![0; n],
             is_careful,
         }
     }
 
     /// Finds routes from all switches connected with `home`: afterwards `used` and `order` hold
-    /// the tree. `connected` is the number of those switches, itself included; `weight[channel]`
-    /// is what balance adds to a hop. False, with nothing left in use, in an impasse; what was
+    /// the tree. `sources` is the number of those switches that have terminals, itself included;
+    /// `weight[channel]` is what balance adds to a hop, `routes[switch]` what starts there. Where nothing starts, nothing depends: switches
+    /// without terminals that carry nothing to this destination leave no dependency in use, and
+    /// need no legal way. False, with nothing left in use, in an impasse; what was
     /// refused then stays so: to ask again in vain would cost a search each time.
     pub(super) fn run(
         &mut self,
         cdg: &mut CompleteCdg,
         home: usize,
-        connected: usize,
+        sources: usize,
         weight: &[u64],
+        routes: &[u64],
     ) -> bool {
-        self.used.fill(NONE);
+        self.start(home);
+        if self.is_tree {
+            self.routes.copy_from_slice(routes);
+            self.flow.fill(0);
+            self.last[home] = home as u32;
+        }
         self.best.fill((0, NONE));
         self.best[home].1 = REACHED;
-        self.order.clear();
         self.fresh.clear();
-        self.home = home;
         (self.hops[home], self.sum[home]) = (0, 0);
-        self.order.push(home as u32);
         self.frontier.clear();
         self.frontier.push(home as u32);
         let mut moved = false;
@@ -151,7 +109,7 @@ impl<'a> Search<'a> {
             while !self.frontier.is_empty() {
                 self.level(cdg, weight);
             }
-            if self.order.len() == connected {
+            if self.sources == sources {
                 break;
             }
             if !self.backtrack(cdg, weight) {
@@ -166,7 +124,52 @@ impl<'a> Search<'a> {
             });
             self.sort();
         }
+        if self.is_indirect {
+            self.release_empty(cdg);
+            self.attach();
+        }
         true
+    }
+
+    /// A tree that holds the destination's switch alone.
+    fn start(&mut self, home: usize) {
+        self.home = home;
+        self.used.fill(NONE);
+        self.order.clear();
+        self.order.push(home as u32);
+        self.sources = usize::from(self.graph.terminals()[home] > 0);
+    }
+
+    /// Gives back the dependencies of channels through which no route of the finished step goes.
+    fn release_empty(&mut self, cdg: &mut CompleteCdg) {
+        let graph = self.graph;
+        let mut carries: Vec<bool> = graph.terminals().iter().map(|n| *n > 0).collect();
+        for s in self.order[1..].iter().rev().map(|s| *s as usize) {
+            if carries[s] {
+                carries[graph.from(self.used[s] as usize)] = true;
+            }
+        }
+        self.release(cdg, |_, graph, (_, q)| carries[graph.to(q as usize)]);
+    }
+
+    /// Leads what was not reached, on switches where nothing starts, the shortest way to the tree.
+    fn attach(&mut self) {
+        let mut next = 0;
+        while let Some(&s) = self.order.get(next) {
+            next += 1;
+            for (c, &to) in self.graph.out(s as usize).zip(self.graph.neighbours(s as usize)) {
+                if !self.reached(to as usize) {
+                    self.used[to as usize] = c as u32;
+                    self.order.push(to);
+                }
+            }
+        }
+    }
+
+    /// Shortest ways that no layer has room for, to a destination that only management needs.
+    pub(super) fn ignore_layers(&mut self, home: usize) {
+        self.start(home);
+        self.attach();
     }
 
     #[inline]
@@ -189,9 +192,46 @@ impl<'a> Search<'a> {
 
     /// One more hop from the frontier.
     fn level(&mut self, cdg: &mut CompleteCdg, weight: &[u64]) {
-        let graph = self.graph;
         let mut found = std::mem::take(&mut self.found);
         found.clear();
+        let level = self.hops[self.frontier[0] as usize];
+        if self.is_tree {
+            self.see(&mut found);
+        } else {
+            self.weigh(cdg, weight, &mut found);
+        }
+        self.frontier.clear();
+        for &to in &found {
+            let (sum, q) = match self.is_tree {
+                true => self.lightest(cdg, to as usize, level, weight),
+                false => std::mem::replace(&mut self.best[to as usize], (0, NONE)),
+            };
+            if self.allow(cdg, self.used[self.graph.from(q as usize)], q as usize) {
+                self.enter(q as usize, sum);
+            } else {
+                self.best[to as usize].1 = NONE;
+                self.second_best(cdg, to as usize, level, weight);
+            }
+        }
+        self.found = found;
+    }
+
+    /// Switches beside the frontier that are not reached.
+    fn see(&mut self, found: &mut Vec<u32>) {
+        for s in &self.frontier {
+            for &to in self.graph.neighbours(*s as usize) {
+                let known = &mut self.best[to as usize].1;
+                if *known == NONE {
+                    *known = SEEN;
+                    found.push(to);
+                }
+            }
+        }
+    }
+
+    /// The same, each with the best channel from the frontier.
+    fn weigh(&mut self, cdg: &CompleteCdg, weight: &[u64], found: &mut Vec<u32>) {
+        let graph = self.graph;
         for &s in &self.frontier {
             let (sum, before) = (self.sum[s as usize], self.used[s as usize]);
             for (q, &to) in graph.out(s as usize).zip(graph.neighbours(s as usize)) {
@@ -211,17 +251,29 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let level = self.hops[self.frontier[0] as usize];
-        self.frontier.clear();
-        for &to in &found {
-            let (sum, q) = std::mem::replace(&mut self.best[to as usize], (0, NONE));
-            if self.allow(cdg, self.used[graph.from(q as usize)], q as usize) {
-                self.enter(q as usize, sum);
-            } else {
-                self.second_best(cdg, to as usize, level, weight);
+    }
+
+    /// The best channel from this level into a switch, with what others of the next have chosen; the
+    /// sum is without that.
+    fn lightest(&self, cdg: &CompleteCdg, to: usize, level: u32, weight: &[u64]) -> (u64, u32) {
+        let graph = self.graph;
+        let (mut least, mut chosen) = (u64::MAX, (0, NONE));
+        for (c, &from) in graph.out(to).zip(graph.neighbours(to)) {
+            let from = from as usize;
+            if self.best[from].1 != REACHED || self.hops[from] != level {
+                continue;
+            }
+            let q = graph.reverse(c);
+            let sum = self.sum[from] + weight[q];
+            let mut cost = sum + self.flow[self.last[from] as usize];
+            if self.is_careful && cdg.is_against_order(self.used[from], q) {
+                cost += DISORDER;
+            }
+            if cost < least {
+                (least, chosen) = (cost, (sum, q as u32));
             }
         }
-        self.found = found;
+        chosen
     }
 
     /// Enters a switch whose best channel is blocked through the next best from the same level.
@@ -245,9 +297,21 @@ impl<'a> Search<'a> {
         self.used[to] = q as u32;
         self.hops[to] = self.hops[from] + 1;
         self.sum[to] = sum;
+        if self.is_tree {
+            self.join(from, to);
+        }
         self.best[to].1 = REACHED;
+        self.sources += usize::from(self.graph.terminals()[to] > 0);
         self.order.push(to as u32);
         self.frontier.push(to as u32);
+    }
+
+    /// Counts the routes from a switch where they join another's way, for those that choose later: as
+    /// [`crate::route::trees::TreeBuilder::spread`] does.
+    fn join(&mut self, from: usize, to: usize) {
+        self.sum[from] += self.routes[to] * u64::from(self.hops[from].saturating_sub(1));
+        self.last[to] = if from == self.home { to as u32 } else { self.last[from] };
+        self.flow[self.last[to] as usize] += self.routes[to];
     }
 
     /// Algorithm 6.5: enters one island from a neighbour that changes its own channel.
@@ -333,10 +397,7 @@ impl<'a> Search<'a> {
 
     /// All routes to this destination take the escape paths, whose dependencies are in use anyway.
     pub(super) fn fall_back(&mut self, escape: &EscapeForest, home: usize) {
-        self.home = home;
-        self.used.fill(NONE);
-        self.order.clear();
-        self.order.push(home as u32);
+        self.start(home);
         let mut next = 0;
         while let Some(&s) = self.order.get(next) {
             next += 1;

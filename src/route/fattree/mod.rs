@@ -4,16 +4,19 @@
 //!
 //! The levels are found from the cabling: leaves are the switches with terminals, or roots are
 //! those a histogram of hops shows. Every cable must join neighbouring levels; how many cables a
-//! switch has upwards, and to whom, does not matter. Where faults leave two leaves without a common
-//! switch above them, the destination's whole tree goes up*/down* on a second layer.
+//! switch has upwards, and to whom, does not matter. Where faults cut leaves off from below the root that
+//! the algorithm chose, they go the least loaded other way up and down ([`detours`]). Where they leave two leaves without a
+//! common switch above them, the destination's whole tree goes up*/down* on a second layer.
 
-use std::collections::BTreeSet;
+mod detours;
 
+use self::detours::Detours;
 use super::dfsssp::within;
 use super::forest::{Forest, attach, complete_switches, terminals_by_switch};
 use super::graph::Graph;
+use super::tree_levels::TreeLevels;
 use super::trees::Descent;
-use super::updown::{Directions, Distances, Escape, Heights, histogram_roots};
+use super::updown::{Directions, Escape};
 use super::{Engine, RouteError};
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
 
@@ -28,17 +31,26 @@ impl Engine for FatTree {
 
     fn route(&self, fabric: &Fabric, _demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        let tree = TreeLevels::find(fabric, &graph)
-            .map_err(|reason| RouteError::NotApplicable { engine: self.name(), reason })?;
+        let tree = TreeLevels::find(&graph).map_err(|within| {
+            let cable = within.map_or(String::new(), |c| fabric.channel_name(graph.id(c)).to_string());
+            let reason = format!("it is not a tree of levels: {cable} joins two switches of one level");
+            RouteError::NotApplicable { engine: self.name(), reason }
+        })?;
         let n = graph.switches();
         let mut forest = Forest::new(fabric);
         let mut climber = Climber::new(&graph, &tree);
+        let mut is_whole = true;
         for (home, terminals) in terminals_by_switch(fabric) {
             for t in terminals {
-                climber.route(home.index(), forest.tree_mut(t.index()), 1);
+                is_whole &= climber.route(home.index(), forest.tree_mut(t.index()), 1);
             }
         }
-        complete_switches(fabric, &mut forest, |s, tree| climber.route(s, tree, 0));
+        if !is_whole {
+            Detours::new(&mut climber).lead_all(fabric, &mut forest);
+        }
+        complete_switches(fabric, &mut forest, |s, tree| {
+            climber.route(s, tree, 0);
+        });
         let mut layers = vec![0; fabric.dest_count() * n];
         let used = escape(fabric, &graph, &mut forest, &mut layers);
         within(self.name(), budget, used)?;
@@ -49,74 +61,9 @@ impl Engine for FatTree {
 /// The switches of the highest level, ascending; none where [`FatTree`] finds no levels.
 pub fn roots(fabric: &Fabric) -> Vec<SwitchId> {
     let graph = Graph::new(fabric);
-    let Ok(tree) = TreeLevels::find(fabric, &graph) else { return Vec::new() };
-    let top = tree.level.iter().max();
-    let roots = (0..graph.switches()).filter(|s| Some(&tree.level[*s]) == top);
+    let Ok(tree) = TreeLevels::find(&graph) else { return Vec::new() };
+    let roots = (0..graph.switches()).filter(|s| tree.level[*s] == tree.top());
     roots.map(|s| graph.switch_id(s)).collect()
-}
-
-/// The level of each switch: 0 for leaves, growing towards the roots.
-struct TreeLevels {
-    level: Vec<u32>,
-    /// Switches, highest level first.
-    top_down: Vec<u32>,
-}
-
-impl TreeLevels {
-    /// From the leaves, or else from the roots. The error names a cable within one level.
-    ///
-    /// Few terminals do not make a leaf where that would join two switches of one level: spines
-    /// often have one for management or in-network reduction. At most an eighth of all may be on
-    /// such switches.
-    fn find(fabric: &Fabric, graph: &Graph) -> Result<Self, String> {
-        let terminals = graph.terminals();
-        let all: u32 = terminals.iter().sum();
-        let counts: BTreeSet<u32> = std::iter::once(0).chain(terminals.iter().copied()).collect();
-        let aside = |few: u32| terminals.iter().filter(|n| **n <= few).sum::<u32>();
-        let mut within = None;
-        for few in counts.into_iter().take_while(|few| aside(*few) <= all / 8) {
-            let leaves: Vec<usize> = (0..graph.switches()).filter(|s| terminals[*s] > few).collect();
-            let from_leaves = hops_from(graph, &leaves);
-            match inside_level(graph, &from_leaves) {
-                None => return Ok(Self::new(from_leaves)),
-                Some(channel) => within = within.or(Some(channel)),
-            }
-        }
-        let roots = histogram_roots(graph, &Distances::new(graph));
-        let depth = hops_from(graph, &roots);
-        if !roots.is_empty() && inside_level(graph, &depth).is_none() {
-            let deepest = depth.iter().max().copied().unwrap_or(0);
-            return Ok(Self::new(depth.iter().map(|d| deepest - d).collect()));
-        }
-        let cable =
-            within.map_or(String::new(), |channel| fabric.channel_name(graph.id(channel)).to_string());
-        Err(format!("it is not a tree of levels: {cable} joins two switches of one level"))
-    }
-
-    fn new(level: Vec<u32>) -> Self {
-        let mut top_down: Vec<u32> = (0..level.len() as u32).collect();
-        top_down.sort_by_key(|s| std::cmp::Reverse(level[*s as usize]));
-        Self { level, top_down }
-    }
-}
-
-/// Hops from the nearest of some switches; parts without any count from their own first switch.
-fn hops_from(graph: &Graph, starts: &[usize]) -> Vec<u32> {
-    let heights = Heights::from_roots(graph, starts);
-    let mut hops = vec![u32::MAX; graph.switches()];
-    starts.iter().for_each(|s| hops[*s] = 0);
-    // By height, each switch comes after the nearer neighbour it was found from.
-    for &s in &heights.by_height {
-        let nearest = graph.out(s as usize).map(|c| hops[graph.to(c)]).min().unwrap_or(u32::MAX);
-        let own = &mut hops[s as usize];
-        *own = (*own).min(if nearest == u32::MAX { 0 } else { nearest + 1 });
-    }
-    hops
-}
-
-/// A channel between two switches that are not on neighbouring levels.
-fn inside_level(graph: &Graph, level: &[u32]) -> Option<usize> {
-    (0..graph.channels()).find(|c| level[graph.from(*c)].abs_diff(level[graph.to(*c)]) != 1)
 }
 
 /// Port counters and buffers of the algorithm.
@@ -152,8 +99,9 @@ impl<'a> Climber<'a> {
         }
     }
 
-    /// Routes to one destination; `count` 0 leaves the counters alone. O(switches + channels).
-    fn route(&mut self, home: usize, slots: &mut [u8], count: u32) {
+    /// Routes to one destination; `count` 0 leaves the counters alone. False where that leaves switches with
+    /// terminals without a way, which wait for [`Detours`]. O(switches + channels).
+    fn route(&mut self, home: usize, slots: &mut [u8], count: u32) -> bool {
         slots.fill(Forest::NONE);
         slots[home] = Forest::HOME;
         self.mark_above(home);
@@ -166,7 +114,12 @@ impl<'a> Climber<'a> {
             slots[at] = self.graph.slot(down);
             self.used[down] += count;
         }
-        self.complete(slots);
+        let terminals = self.graph.terminals();
+        let is_whole = slots.iter().zip(terminals).all(|(slot, n)| *n == 0 || *slot != Forest::NONE);
+        if is_whole || count == 0 {
+            self.complete(slots);
+        }
+        is_whole
     }
 
     /// All switches from which the home switch can be reached by going down only.
