@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::graph::Graph;
 use super::updown::{Distances, Heights, histogram_roots};
+
 /// The level of each switch: 0 for leaves, growing towards the roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeLevels {
