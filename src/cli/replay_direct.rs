@@ -42,8 +42,17 @@ pub fn run(
 }
 
 fn text(sizes: &str, summaries: &[DirectSummary]) -> String {
-    let head =
-        ["engine", "jobs", "refused", "fullest link, mean", "worst", "own", "beside others", "ms a job"];
+    let head = [
+        "engine",
+        "jobs",
+        "refused",
+        "slow-down",
+        "fullest link, mean",
+        "worst",
+        "own",
+        "beside others",
+        "ms a job",
+    ];
     let mut lines = vec![head.map(String::from).to_vec()];
     lines.extend(summaries.iter().map(|s| {
         let ms = 1000.0 * s.seconds / (s.routed + s.refused.len()).max(1) as f64;
@@ -51,6 +60,7 @@ fn text(sizes: &str, summaries: &[DirectSummary]) -> String {
             s.engine.clone(),
             s.routed.to_string(),
             s.refused.len().to_string(),
+            format!("{:.3}", s.slowdown_mean),
             format!("{:.1}", s.max_mean),
             s.max_worst.to_string(),
             format!("{:.1}", s.own_mean),

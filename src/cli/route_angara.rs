@@ -15,6 +15,7 @@ use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transi
 use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
+use crate::report::time::JobTimes;
 use crate::report::{Compute, align};
 use crate::route::angara::{ENGINES, Limits, TorusEngine, TorusRouteError, engine};
 use crate::verify::angara::{TorusVerdict, accept, judge};
@@ -22,7 +23,7 @@ use crate::verify::angara::{TorusVerdict, accept, judge};
 pub use crate::observe::torus_toml::is_torus;
 
 /// Arguments that only a direct torus has.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Direct torus")]
 pub struct TorusArgs {
     /// Nodes that may forward a job's packets: job or any [default: what the description says, else
@@ -43,7 +44,7 @@ pub struct SearchArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Generations of angara-genetic, improvement rounds of angara-sar
+    /// Generations of angara-genetic, improvement rounds of angara-balanced and angara-sar
     #[arg(long, default_value_t = 1000, value_name = "N")]
     rounds: u32,
     /// Stop improving after so many seconds; then results depend on the machine
@@ -52,13 +53,13 @@ pub struct SearchArgs {
 }
 
 /// A torus and who runs on it.
-struct Site {
-    torus: Torus,
-    demand: TorusDemand,
+pub(super) struct Site {
+    pub(super) torus: Torus,
+    pub(super) demand: TorusDemand,
 }
 
 impl Site {
-    fn load(fabric: &str, jobs: Option<&str>, args: &TorusArgs) -> Result<Self, Failure> {
+    pub(super) fn load(fabric: &str, jobs: Option<&str>, args: &TorusArgs) -> Result<Self, Failure> {
         let source = torus_toml::load(fabric)?;
         let transit = match args.transit.as_deref() {
             None => source.transit,
@@ -83,7 +84,7 @@ impl Site {
                 })
             };
             let nodes: Result<Vec<_>, String> = job.nodes.iter().map(node).collect();
-            found.push(TorusJob::new(Some(job.id.clone()), nodes?));
+            found.push(TorusJob::new(Some(job.id.clone()), nodes?).exchanging(job.mix.clone()));
         }
         let demand = TorusDemand { jobs: found, transit: transit.unwrap_or_default() };
         demand.check(&torus).map_err(|e| match &e {
@@ -141,6 +142,7 @@ struct Report {
     jobs: Value,
     compute: Compute,
     verdict: TorusVerdict,
+    time: JobTimes,
     load: Value,
     paths: Value,
     sigma4: f64,
@@ -169,6 +171,7 @@ impl Report {
                 site.demand.jobs.iter().filter(|j| j.nodes().len() > 1).count()}),
             compute,
             verdict,
+            time: JobTimes::on_torus(&site.torus, tables),
             load: load(&figures),
             paths: json!({"max_hops": figures.max_hops, "mean_hops": figures.mean_hops, "minimal_share": minimal}),
             sigma4: figures.sigma4,
@@ -189,6 +192,8 @@ impl Report {
             self.engine.clone(),
             format!("{:.3}", self.compute.cpu_seconds),
             self.verdict_word().to_string(),
+            format!("{:.3}", self.time.all.slowdown_mean),
+            format!("{:.3}", self.time.all.slowdown_max),
             self.load["max"].to_string(),
             self.lower_bound.to_string(),
             format!("{:.2}", load("mean")),
@@ -201,7 +206,7 @@ impl Report {
     fn text(&self) -> String {
         format!(
             "engine        {}\ntorus         {}, {} healthy nodes, {} channels\ncompute       {:.3} s CPU\n\
-             verdict       {}\nload          max {} min {} mean {:.2}, at least {} for any table\n\
+             verdict       {}\nslow-down     mean {:.3} worst {:.3}\nload          max {} min {} mean {:.2}, at least {} for any table\n\
              deviation     {:.3} (k = 4)\nhops          max {} mean {:.2}\none route     {:.1} % of pairs\n",
             self.engine,
             self.fabric["sizes"].as_str().unwrap_or_default(),
@@ -209,6 +214,8 @@ impl Report {
             self.fabric["channels"],
             self.compute.cpu_seconds,
             self.verdict_word(),
+            self.time.all.slowdown_mean,
+            self.time.all.slowdown_max,
             self.load["max"],
             self.load["min"],
             self.load["mean"].as_f64().unwrap_or_default(),
@@ -280,8 +287,7 @@ pub fn compare(
     engines: &[String],
     context: &Context,
 ) -> Result<Answer, Failure> {
-    let args = TorusArgs { transit: None, allow_detours: false };
-    let site = Site::load(fabric, jobs, &args)?;
+    let site = Site::load(fabric, jobs, &TorusArgs::default())?;
     let quick = || ENGINES.iter().filter(|name| **name != "angara-genetic").map(|name| name.to_string());
     let names: Vec<String> = if engines.is_empty() { quick().collect() } else { engines.to_vec() };
     let makers: Vec<_> = names.iter().map(|name| engine(name)).collect::<Result<_, _>>()?;
@@ -295,7 +301,19 @@ pub fn compare(
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&reports)?),
         Format::Text => {
-            let head = ["engine", "CPU s", "verdict", "max", "bound", "mean", "sd", "σ(4)", "hops"];
+            let head = [
+                "engine",
+                "CPU s",
+                "verdict",
+                "slow-down",
+                "worst",
+                "max",
+                "bound",
+                "mean",
+                "sd",
+                "σ(4)",
+                "hops",
+            ];
             let mut lines = vec![head.map(String::from).to_vec()];
             lines.extend(reports.iter().map(Report::cells));
             print!("{}", align(&lines));

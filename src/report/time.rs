@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::slowdown::of_routes;
 use crate::measure::{Time, slowdowns};
-use crate::model::{Demand, Fabric, JobId, PlacedJob, Tables};
+use crate::model::{Demand, Fabric, JobId, PlacedJob, Routes, Tables, Torus, TorusJob, TorusTables};
 
 /// A job's predicted time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,5 +51,17 @@ impl JobTimes {
             })
         };
         Self { all: Time::of(&together), oblivious: None, jobs: placed.iter().filter_map(of).collect() }
+    }
+    /// Of the jobs of a direct torus. A table of the whole torus is a job without a name.
+    /// O(twice that of [`of_routes`] + jobs²).
+    pub fn on_torus(torus: &Torus, tables: &TorusTables) -> Self {
+        let jobs = || tables.demand.jobs.iter().zip(&tables.routes);
+        let together = of_routes(torus, jobs());
+        let of = |((job, routes), slowdown): ((&TorusJob, &Routes), &f64)| {
+            let (id, pattern, slowdown) = (job.id.clone()?, job.mix.to_string(), *slowdown);
+            let alone = if together.len() == 1 { slowdown } else { of_routes(torus, [(job, routes)])[0] };
+            Some(JobTime { id, pattern, slowdown, alone })
+        };
+        Self { all: Time::of(&together), jobs: jobs().zip(&together).filter_map(of).collect() }
     }
 }

@@ -8,7 +8,9 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::trace::{Content, Trace, TraceError, TraceJob};
+use crate::measure::Time;
 use crate::measure::angara::{channel_loads, per_job};
+use crate::measure::slowdown::of_routes;
 use crate::model::{JobId, Torus, TorusJob, Transit};
 use crate::pass::torus::{PlanError, Site, plan};
 use crate::route::angara::{Limits, TorusEngine};
@@ -22,6 +24,8 @@ pub struct DirectSummary {
     pub routed: usize,
     /// Jobs that got none, and why.
     pub refused: BTreeMap<JobId, String>,
+    /// Geometric mean of the slow-downs of the jobs that run, mean over the time in which jobs ran; 1 of none.
+    pub slowdown_mean: f64,
     /// Routes on the fullest link, mean over the time in which jobs ran.
     pub max_mean: f64,
     /// The most routes that a link ever had.
@@ -89,18 +93,20 @@ impl DirectHistory {
         each: &dyn Fn(),
     ) -> DirectSummary {
         let site = Site { torus: torus.clone(), steady: torus.clone(), transit };
-        let mut run = Run { site, running: BTreeMap::new(), time: 0.0, weighted: 0.0, own: 0, busiest: 0 };
+        let mut run =
+            Run { site, running: BTreeMap::new(), time: 0.0, weighted: [0.0; 2], own: 0, busiest: 0 };
         let mut summary = DirectSummary {
             engine: engine.name().to_string(),
             routed: 0,
             refused: BTreeMap::new(),
+            slowdown_mean: 1.0,
             max_mean: 0.0,
             max_worst: 0,
             own_mean: 0.0,
             busiest_mean: 0.0,
             seconds: 0.0,
         };
-        let mut last = (0, 0);
+        let mut last = (0, 0, 1.0);
         for (time, starts, number) in &self.events {
             run.passed(last, *time);
             match starts {
@@ -117,11 +123,13 @@ impl DirectHistory {
                     each();
                 }
             }
-            last = (*time, run.max());
+            last = (*time, run.max(), run.slowdown());
             summary.max_worst = summary.max_worst.max(last.1);
         }
         let jobs = summary.routed.max(1) as f64;
-        summary.max_mean = if run.time > 0.0 { run.weighted / run.time } else { 0.0 };
+        if run.time > 0.0 {
+            [summary.max_mean, summary.slowdown_mean] = run.weighted.map(|sum| sum / run.time);
+        }
         (summary.own_mean, summary.busiest_mean) = (run.own as f64 / jobs, run.busiest as f64 / jobs);
         summary
     }
@@ -131,27 +139,33 @@ impl DirectHistory {
 struct Run {
     site: Site,
     running: BTreeMap<usize, TorusJob>,
-    /// Seconds with jobs, and the same times the load of the fullest link.
+    /// Seconds with jobs, and the same times the load of the fullest link, and times the slow-down.
     time: f64,
-    weighted: f64,
+    weighted: [f64; 2],
     /// Sums over jobs.
     own: u64,
     busiest: u64,
 }
 
 impl Run {
-    /// Time went by since an event, after which the fullest link had so many routes.
-    fn passed(&mut self, (since, max): (i64, u64), now: i64) {
+    /// Time went by since an event, after which the fullest link had so many routes, and jobs a slow-down.
+    fn passed(&mut self, (since, max, slowdown): (i64, u64, f64), now: i64) {
         if !self.running.is_empty() && now < i64::MAX {
             let seconds = now.saturating_sub(since) as f64;
             self.time += seconds;
-            self.weighted += seconds * max as f64;
+            self.weighted[0] += seconds * max as f64;
+            self.weighted[1] += seconds * slowdown;
         }
     }
 
     fn max(&self) -> u64 {
         let loads = channel_loads(&self.site.torus, self.running.values().filter_map(TorusJob::kept));
         loads.into_iter().max().unwrap_or(0).into()
+    }
+
+    fn slowdown(&self) -> f64 {
+        let jobs = self.running.values().filter_map(|job| Some((job, job.kept()?)));
+        Time::of(&of_routes(&self.site.torus, jobs)).slowdown_mean
     }
 
     fn start(&mut self, number: usize, job: &TorusJob, engine: &dyn TorusEngine) -> Result<(), String> {

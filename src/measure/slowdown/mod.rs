@@ -6,16 +6,18 @@
 //! packet simulator does (docs/results/time.md has the shares of pairs in order), and a power of it fits the
 //! simulated times: that is the slow-down.
 
+mod direct;
 mod predictor;
 mod step;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+pub use self::direct::of_routes;
 pub use self::predictor::Predictor;
 use self::step::{Flows, Law, Room};
 use crate::model::{
-    ChannelId, Demand, Fabric, Group, Pattern, Phase, PortNum, SwitchId, Tables, TerminalId, Wiring,
+    ChannelId, Demand, Fabric, Group, Mix, Pattern, Phase, PortNum, SwitchId, Tables, TerminalId, Wiring,
 };
 
 /// Steps of an exchange that are looked at; of longer ones so many, evenly spaced.
@@ -61,12 +63,16 @@ impl Time {
 ///
 /// O(patterns × steps × hosts of jobs × hops), with at most 64 steps per pattern, fewer with thousands of hosts.
 pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> {
-    let patterns = patterns(&demand.groups);
-    let mut time = vec![0.0; demand.groups.len()];
-    let network = Network::new(fabric, tables);
-    for pattern in patterns {
-        let shares: Vec<f64> = demand.groups.iter().map(|g| share(g, pattern)).collect();
-        let own = network.exchange(&demand.groups, pattern, |j| shares[j] > 0.0);
+    let mixes: Vec<&Mix> = demand.groups.iter().map(|g| &g.mix).collect();
+    mixed(&Placed { network: Network::new(fabric, tables), groups: &demand.groups }, &mixes)
+}
+
+/// Mean over its mix of patterns, by group.
+fn mixed(paths: &impl Paths, mixes: &[&Mix]) -> Vec<f64> {
+    let mut time = vec![0.0; mixes.len()];
+    for pattern in patterns(mixes.iter().copied()) {
+        let shares: Vec<f64> = mixes.iter().map(|mix| share(mix, pattern)).collect();
+        let own = exchange(paths, pattern, |j| shares[j] > 0.0);
         time.iter_mut().zip(shares.iter().zip(own)).for_each(|(sum, (share, own))| {
             if *share > 0.0 {
                 *sum += share * own;
@@ -77,16 +83,16 @@ pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> 
 }
 
 /// All patterns of the groups, ascending.
-fn patterns(groups: &[Group]) -> Vec<Pattern> {
-    let mut patterns: Vec<Pattern> = groups.iter().flat_map(|g| g.mix.parts().iter().map(|p| p.0)).collect();
+fn patterns<'a>(mixes: impl IntoIterator<Item = &'a Mix>) -> Vec<Pattern> {
+    let mut patterns: Vec<Pattern> = mixes.into_iter().flat_map(|mix| mix.parts()).map(|p| p.0).collect();
     patterns.sort_unstable();
     patterns.dedup();
     patterns
 }
 
 /// A pattern's part of a group's traffic.
-fn share(group: &Group, pattern: Pattern) -> f64 {
-    let parts = group.mix.parts();
+fn share(mix: &Mix, pattern: Pattern) -> f64 {
+    let parts = mix.parts();
     let all: f64 = parts.iter().map(|p| f64::from(p.1)).sum();
     parts.iter().filter(|p| p.0 == pattern).map(|p| f64::from(p.1)).sum::<f64>() / all
 }
@@ -94,7 +100,76 @@ fn share(group: &Group, pattern: Pattern) -> f64 {
 /// Slow-down of each group if all of them exchange in this pattern at once, whatever their mixes say.
 /// As [`slowdowns`].
 pub fn slowdowns_of(fabric: &Fabric, tables: &Tables, groups: &[Group], pattern: Pattern) -> Vec<f64> {
-    Network::new(fabric, tables).exchange(groups, pattern, |_| true)
+    exchange(&Placed { network: Network::new(fabric, tables), groups }, pattern, |_| true)
+}
+
+/// Where the messages of groups go.
+trait Paths: Sync {
+    /// Numbers of channels and of terminals.
+    fn size(&self) -> [usize; 2];
+    /// Ranks by group.
+    fn ranks(&self) -> Vec<usize>;
+    /// Adds the flow from one rank of a group to another; `None` if it does not arrive.
+    fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()>;
+}
+
+/// The slow-down of each group that takes part, 1 for the others.
+fn exchange(paths: &impl Paths, pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<f64> {
+    let ranks = paths.ranks();
+    let steps = Steps::all(&ranks, pattern, takes_part);
+    let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
+    let collect = |s| collect(paths, &steps, s);
+    let Some(flows) = (0..longest).into_par_iter().map(collect).collect::<Option<Vec<Flows>>>() else {
+        return vec![f64::INFINITY; ranks.len()];
+    };
+    let size = paths.size();
+    let mut average = Average::new(size[0]);
+    average.take(&flows, &steps);
+    let law = Law::of(pattern);
+    // By step and group.
+    let delays: Vec<Vec<f64>> = flows
+        .par_iter()
+        .map_init(|| Room::new(size), |room, flows| room.delays(flows, law, ranks.len(), &average.mean))
+        .collect();
+    let time = |j: usize| {
+        if steps[j].phases.is_empty() {
+            return 1.0;
+        }
+        let score: f64 = steps[j].weight.iter().enumerate().map(|(s, w)| w * delays[s][j]).sum();
+        law.slowdown(score)
+    };
+    (0..ranks.len()).map(time).collect()
+}
+
+/// The flows of a step, of all groups that have so many steps; `None` if one does not arrive.
+fn collect(paths: &impl Paths, steps: &[Steps], s: usize) -> Option<Flows> {
+    let mut flows = Flows::default();
+    for (j, steps) in steps.iter().enumerate() {
+        let Some(phase) = steps.phases.get(s) else { continue };
+        for (from, to) in phase.partners.pairs() {
+            paths.walk(j, from, to, &mut flows)?;
+        }
+    }
+    Some(flows)
+}
+
+/// Groups on a network.
+struct Placed<'a> {
+    network: Network<'a>,
+    groups: &'a [Group],
+}
+
+impl Paths for Placed<'_> {
+    fn size(&self) -> [usize; 2] {
+        self.network.size()
+    }
+    fn ranks(&self) -> Vec<usize> {
+        self.groups.iter().map(|g| g.ranks.len()).collect()
+    }
+    fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()> {
+        let ranks = &self.groups[group].ranks;
+        self.network.walk(ranks[from as usize], ranks[to as usize], group, flows)
+    }
 }
 
 /// Tables on their fabric.
@@ -113,8 +188,7 @@ struct Average {
 }
 
 impl Average {
-    fn new(fabric: &Fabric) -> Self {
-        let channels = fabric.channels().len();
+    fn new(channels: usize) -> Self {
         Self { sums: vec![0.0; channels], mean: vec![0.0; channels] }
     }
 
@@ -146,11 +220,11 @@ struct Steps {
 
 impl Steps {
     /// Of all groups, none of those that do not take part.
-    fn all(groups: &[Group], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<Self> {
-        let hosts: usize = groups.iter().map(|g| g.ranks.len()).sum();
+    fn all(ranks: &[usize], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<Self> {
+        let hosts: usize = ranks.iter().sum();
         let most = (MOST_FLOWS / hosts.max(1)).clamp(LEAST_STEPS, MOST_STEPS);
-        let ranks = |j: usize| if takes_part(j) { groups[j].ranks.len() } else { 0 };
-        (0..groups.len()).map(|j| Self::of(pattern, ranks(j), most)).collect()
+        let taking = |j: usize| if takes_part(j) { ranks[j] } else { 0 };
+        (0..ranks.len()).map(|j| Self::of(pattern, taking(j), most)).collect()
     }
 
     /// At most so many.
@@ -171,42 +245,9 @@ impl<'a> Network<'a> {
         Self { fabric, tables, wiring: fabric.wiring() }
     }
 
-    /// The slow-down of each group that takes part, 1 for the others.
-    fn exchange(&self, groups: &[Group], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<f64> {
-        let steps = Steps::all(groups, pattern, takes_part);
-        let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
-        let collect = |s| self.collect(groups, &steps, s);
-        let Some(flows) = (0..longest).into_par_iter().map(collect).collect::<Option<Vec<Flows>>>() else {
-            return vec![f64::INFINITY; groups.len()];
-        };
-        let mut average = Average::new(self.fabric);
-        average.take(&flows, &steps);
-        let law = Law::of(pattern);
-        // By step and group.
-        let delays: Vec<Vec<f64>> = flows
-            .par_iter()
-            .map_init(
-                || Room::new(self.fabric),
-                |room, flows| room.delays(flows, law, groups.len(), &average.mean),
-            )
-            .collect();
-        let time = |j: usize| {
-            if steps[j].phases.is_empty() {
-                return 1.0;
-            }
-            let score: f64 = steps[j].weight.iter().enumerate().map(|(s, w)| w * delays[s][j]).sum();
-            law.slowdown(score)
-        };
-        (0..groups.len()).map(time).collect()
-    }
-
-    /// The flows of a step, of all groups that have so many steps; `None` if one does not arrive.
-    fn collect(&self, groups: &[Group], steps: &[Steps], s: usize) -> Option<Flows> {
-        let mut flows = Flows::default();
-        for (j, (group, steps)) in groups.iter().zip(steps).enumerate() {
-            self.collect_of(j, &group.ranks, steps, s, &mut flows)?;
-        }
-        Some(flows)
+    /// Numbers of channels and of terminals.
+    fn size(&self) -> [usize; 2] {
+        [self.fabric.channels().len(), self.fabric.terminals().len()]
     }
 
     /// Adds the flows of a step of one group; `None` if one does not arrive.

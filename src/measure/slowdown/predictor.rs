@@ -46,9 +46,10 @@ impl<'a> Predictor<'a> {
     /// the others does not arrive. O(patterns × steps × ranks × hops).
     pub fn new(fabric: &'a Fabric, tables: &'a Tables, groups: &[Group], job: usize) -> Option<Self> {
         let network = Network::new(fabric, tables);
+        let sizes: Vec<usize> = groups.iter().map(|g| g.ranks.len()).collect();
         let part = |pattern| {
-            let shares: Vec<f64> = groups.iter().map(|g| share(g, pattern)).collect();
-            let steps = Steps::all(groups, pattern, |j| shares[j] > 0.0);
+            let shares: Vec<f64> = groups.iter().map(|g| share(&g.mix, pattern)).collect();
+            let steps = Steps::all(&sizes, pattern, |j| shares[j] > 0.0);
             let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
             let of_others = |s: usize| {
                 let mut flows = Flows::default();
@@ -61,14 +62,15 @@ impl<'a> Predictor<'a> {
             let others = flows.iter().map(Flows::len).collect();
             Some(Part { law: Law::of(pattern), shares, steps, flows, others })
         };
-        let parts = patterns(groups).into_iter().map(part).collect::<Option<Vec<Part>>>()?;
+        let parts =
+            patterns(groups.iter().map(|g| &g.mix)).into_iter().map(part).collect::<Option<Vec<Part>>>()?;
         Some(Self {
             parts,
             ranks: groups[job].ranks.len(),
             groups: groups.to_vec(),
             job,
-            average: Average::new(fabric),
-            room: Room::new(fabric),
+            average: Average::new(network.size()[0]),
+            room: Room::new(network.size()),
             cables: vec![[0; 2]; fabric.terminals().len()],
             shared: false,
             times: vec![1.0; groups.len()],

@@ -1,6 +1,6 @@
 //! One step of all jobs: how long each job's flows take.
 
-use crate::model::{Fabric, Pattern};
+use crate::model::Pattern;
 
 /// A host takes in a tenth less than a cable brings.
 const CONSUMPTION: f32 = 1.1;
@@ -131,8 +131,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new(fabric: &Fabric) -> Self {
-        let (channels, terminals) = (fabric.channels().len(), fabric.terminals().len());
+    /// For so many channels and terminals.
+    pub(super) fn new([channels, terminals]: [usize; 2]) -> Self {
         Self {
             count: vec![0; channels + terminals],
             channels,

@@ -38,6 +38,11 @@ impl TorusJob {
         nodes.sort_unstable();
         Self { id, nodes, ranks, mix: Mix::default(), kept: None }
     }
+    /// The same job with what its ranks exchange, if that is known.
+    #[must_use]
+    pub fn exchanging(self, mix: Option<Mix>) -> Self {
+        Self { mix: mix.unwrap_or_default(), ..self }
+    }
     /// The same job with routes of its nodes that stay, because it runs with them. A pair without one gets a
     /// route from the engine. Routes of other nodes are not taken.
     #[must_use]
