@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::input::{self, Input, Source};
-use super::route_angara::is_torus;
+use super::route_angara::{Site, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::lab::simulate::adaptive::Distances;
 use crate::lab::simulate::patterns::Pattern as OneToOne;
@@ -20,11 +20,13 @@ use crate::lab::simulate::traffic::jobs::Jobs;
 use crate::lab::simulate::traffic::open::Destinations;
 use crate::lab::simulate::traffic::ping::{Ping, Rounds};
 use crate::lab::simulate::traffic::script::Script;
-use crate::lab::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter};
-use crate::model::{Fabric, JobId, Pattern, Tables};
-use crate::observe::{jobs as job_files, torus_toml};
+use crate::lab::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRouter};
+use crate::model::{Fabric, JobId, Pattern, Tables, TorusJob};
+use crate::observe::jobs as job_files;
+use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
 use crate::report::cost::cpu_seconds;
 use crate::route::EngineOptions;
+use crate::route::angara::{Limits, engine};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -263,23 +265,22 @@ fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<PlacedJob>, 
 }
 
 fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
-    use crate::lab::simulate::TorusRouter;
-    use crate::model::TorusDemand;
-    use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
-    use crate::route::angara::{Limits, engine};
-    if args.source.jobs.is_some() {
-        return Err("a direct torus is simulated as one job on all its nodes".into());
-    }
-    let torus = torus_toml::load(&args.source.fabric)?.torus;
+    let (fabric, jobs) = (&args.source.fabric, args.source.jobs.as_deref());
+    let Site { torus, demand } = Site::load(fabric, jobs, &TorusArgs::default())?;
     let net = Net::of_torus(&torus);
-    let case = Case::new(args, &net, None)?;
+    let members = |job: &TorusJob| job.ranks().iter().map(|node| node.index() as u32).collect();
+    let named = demand.jobs.iter().filter(|job| job.ranks().len() > 1);
+    let placed = jobs.map(|_| named.map(|job| (job.id.clone(), members(job))).collect());
+    let case = Case::new(args, &net, placed)?;
     if ADAPTIVE.contains(&args.engine.as_str()) {
         let far = Distances::new(&net)?;
         let router = AnyRouter::adaptive(&args.engine, &net, &far, args.paths, args.seed)?;
         return simulate(args, &case, &net, &router, &args.engine, context);
     }
-    let demand = TorusDemand::whole(&torus);
     let tables = match &args.tables {
+        Some(_) if jobs.is_some() => {
+            return Err("--tables on a direct torus are of one job on all its nodes: no --jobs".into());
+        }
         Some(path) => {
             let file = if path.is_dir() { path.join(ROUTES_FILE) } else { path.clone() };
             let routes = read_routes(&file, &torus, demand.jobs[0].nodes())?;
