@@ -6,7 +6,7 @@
 //! [`forest`] (one in-tree per destination), [`trees`] (weighted trees over given ways), [`ways`] (such ways
 //! to 64 homes at once), [`tree_levels`], [`order`] (topological orders that are repaired), [`cdg`] (channel
 //! dependencies), [`layers`] (Algorithm 3.6), [`layer_stack`] (Algorithm 3.5), [`switch_dests`] (layers of routes to spines),
-//! [`spread`] (all layers of the budget put to use). [`lanes`]: the lane map and the closure of a fabric.
+//! [`spread`] (all layers of the budget put to use), `steps` (of what a job exchanges). [`lanes`]: the lane map and the closure of a fabric.
 
 pub mod angara;
 mod balanced;
@@ -29,6 +29,7 @@ pub mod order;
 pub mod sar;
 pub mod spread;
 pub mod sssp;
+mod steps;
 pub mod switch_dests;
 pub mod torus;
 pub mod tree_levels;

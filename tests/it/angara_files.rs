@@ -195,6 +195,8 @@ fn engines_of_a_direct_torus_are_compared() {
     let of = |row: usize, key: &str| rows[row]["load"][key].as_f64().unwrap();
     assert_eq!((output.status.code(), &rows[1]["engine"]), (Some(0), &"angara-sar".into()), "{rows}");
     assert!(of(1, "max") < of(0, "max") && rows[1]["lower_bound"] == 26, "{rows}");
+    let slowdown = |row: usize| rows[row]["time"]["slowdown_mean"].as_f64().unwrap();
+    assert!(slowdown(0) > 1.0 && slowdown(0) != slowdown(1), "{rows}");
     let output = run(&["--engines", "nonsense"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

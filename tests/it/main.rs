@@ -58,6 +58,7 @@ mod survive;
 mod timed;
 mod torus_pass;
 mod torus_service;
+mod torus_time;
 mod trial;
 mod troubles;
 mod units;

@@ -140,7 +140,8 @@ impl Day {
             1 => drop(self.failed.pop_first()),
             _ => {}
         }
-        let name = ["angara-sar", "angara-sssp", "angara-bfs", "angara-genetic"][number % 4];
+        let names = ["angara-sar", "angara-sssp", "angara-bfs", "angara-genetic", "angara-balanced"];
+        let name = names[number % names.len()];
         match free.len() < wanted {
             true => self.pass(&[], name),
             false => self.pass(&[job(number, free[..wanted].to_vec())], name),

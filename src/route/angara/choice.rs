@@ -142,12 +142,29 @@ impl<'a> Choice<'a> {
         self.nodes.len() * self.nodes.len().saturating_sub(1)
     }
 
+    /// Calls `visit` with every channel of the route from one place to another, in order.
+    pub fn channels(&self, torus: &Torus, [from, to]: [usize; 2], mut visit: impl FnMut(usize)) {
+        match self.kept.map(|kept| kept.route(from, to)).filter(|steps| !steps.is_empty()) {
+            Some(steps) => {
+                torus.walk(self.nodes[from], steps).for_each(|(at, to)| visit(torus.channel(at, to)));
+            }
+            None => {
+                self.legal.channels(self.nodes[from], &self.chosen[from * self.nodes.len() + to], visit);
+            }
+        }
+    }
+
     /// The table of the chosen routes and those that stay. O(routes × hops).
-    pub fn into_routes(self) -> Routes {
-        let Self { nodes, chosen, flexible, shapes, kept, .. } = self;
+    pub fn into_routes(mut self) -> Routes {
         // The table is as large as these: they go first.
-        drop((flexible, shapes));
-        let mut routes = Routes::new(nodes);
+        (self.flexible, self.shapes) = (Vec::new(), Vec::new());
+        self.routes()
+    }
+
+    /// As [`Choice::into_routes`], beside what is needed to go on.
+    pub fn routes(&self) -> Routes {
+        let Self { nodes, chosen, kept, .. } = self;
+        let mut routes = Routes::new(nodes.clone());
         routes.reserve(chosen.iter().map(Shape::len).sum());
         let mut steps = [Step::plain(Direction::at(0)); MAX_HOPS];
         let width = routes.nodes().len().max(1);

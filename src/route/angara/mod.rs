@@ -4,9 +4,10 @@
 //! [`augment`] says which turns are free of deadlock (section 3.2); [`graph`] is the routing graph
 //! of section 3.1; [`minimal`] enumerates a pair's legal minimal routes without searching it. The
 //! engines: [`bfs`] (Algorithms 1 and 2), [`sssp`] (Algorithms 3 and 4), [`genetic`] (section
-//! 4.2), [`sar`] (ours).
+//! 4.2), [`sar`] and [`balanced`] (ours).
 
 pub mod augment;
+pub mod balanced;
 pub mod bfs;
 pub mod choice;
 pub mod genetic;
@@ -71,7 +72,7 @@ impl TorusRouteError {
 pub struct Limits<'a> {
     /// Seed of everything random.
     pub seed: u64,
-    /// Generations of `angara-genetic`; improvement rounds of `angara-sar`.
+    /// Generations of `angara-genetic`; improvement rounds of our own.
     pub rounds: u32,
     /// Asked between rounds with the number of rounds done; `false` stops the search.
     pub go_on: &'a (dyn Fn(u32) -> bool + Sync),
@@ -102,16 +103,16 @@ pub trait TorusEngine: Send + Sync {
 }
 
 /// Names of all engines, the default first.
-pub const ENGINES: [&str; 4] = ["angara-sar", "angara-sssp", "angara-bfs", "angara-genetic"];
+pub const ENGINES: [&str; 5] =
+    ["angara-balanced", "angara-sar", "angara-sssp", "angara-bfs", "angara-genetic"];
 
-/// The name of an engine, with or without `angara-`. That of the best engine of switched fabrics stands for
-/// ours, so that the settings' default is one here too.
+/// The name of an engine, with or without `angara-`: that of the best engine of switched fabrics, the settings'
+/// default, is one here too.
 ///
 /// # Errors
 /// [`TorusRouteError::UnknownEngine`].
 pub fn named(name: &str) -> Result<&'static str, TorusRouteError> {
     let bare = name.strip_prefix("angara-").unwrap_or(name);
-    let bare = if bare == "balanced" { "sar" } else { bare };
     let found = ENGINES.iter().find(|e| e.strip_prefix("angara-") == Some(bare));
     found.copied().ok_or_else(|| TorusRouteError::UnknownEngine(name.to_string()))
 }
@@ -122,6 +123,7 @@ pub fn named(name: &str) -> Result<&'static str, TorusRouteError> {
 /// [`TorusRouteError::UnknownEngine`].
 pub fn engine(name: &str) -> Result<Box<dyn TorusEngine>, TorusRouteError> {
     match named(name)? {
+        "angara-balanced" => Ok(Box::new(balanced::Balanced)),
         "angara-sar" => Ok(Box::new(sar::Sar)),
         "angara-sssp" => Ok(Box::new(sssp::Sssp)),
         "angara-bfs" => Ok(Box::new(bfs::Bfs)),

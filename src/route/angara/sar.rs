@@ -1,4 +1,4 @@
-//! `angara-sar`: ours, the default. The construction of [`super::sssp`], then refined.
+//! `angara-sar`: ours, for counts of routes. The construction of [`super::sssp`], then refined.
 //!
 //! Refinement rips up one route after another and takes the alternative that adds least to the sum
 //! of the fourth powers of the loads (σ(4) ranks tables the same way), over all jobs together: only
@@ -12,6 +12,7 @@
 //! A state is compared by its maximum load, then the sum of fourth powers; the best one seen is
 //! the result, so it is never worse than `angara-sssp`.
 
+use super::augment::Turns;
 use super::choice::{self, Choice, Flexible};
 use super::minimal::{Legal, Shape};
 use super::{Limits, TorusEngine, TorusRouteError, sssp};
@@ -48,21 +49,36 @@ impl TorusEngine for Sar {
         limits: &Limits<'_>,
     ) -> Result<TorusTables, TorusRouteError> {
         let turns = choice::turns(torus, demand)?;
-        let mut load: Vec<u32> = Vec::new();
-        let mut choices = Vec::with_capacity(demand.jobs.len());
-        for job in 0..demand.jobs.len() {
-            let mut alone = Vec::new();
-            let mut choice = Choice::new(torus, demand, job, &turns, &mut alone)?;
-            sssp::balance(&mut choice, &mut alone);
-            load.resize(alone.len(), 0);
-            load.iter_mut().zip(&alone).for_each(|(sum, l)| *sum += l);
-            choices.push(choice);
-        }
-        let mut search = Search::new(choices, load, limits);
-        search.run();
-        let routes = search.choices.into_iter().map(Choice::into_routes).collect();
+        let (choices, load) = begin(torus, demand, &turns)?;
+        let routes = refined(choices, load, limits).into_iter().map(Choice::into_routes).collect();
         Ok(choice::tables(torus, demand, self.name(), routes))
     }
+}
+
+/// The routes of `angara-sssp`, and how many of all jobs lead over each channel.
+pub(super) fn begin<'a>(
+    torus: &'a Torus,
+    demand: &'a TorusDemand,
+    turns: &'a Turns,
+) -> Result<(Vec<Choice<'a>>, Vec<u32>), TorusRouteError> {
+    let mut load: Vec<u32> = Vec::new();
+    let mut choices = Vec::with_capacity(demand.jobs.len());
+    for job in 0..demand.jobs.len() {
+        let mut alone = Vec::new();
+        let mut choice = Choice::new(torus, demand, job, turns, &mut alone)?;
+        sssp::balance(&mut choice, &mut alone);
+        load.resize(alone.len(), 0);
+        load.iter_mut().zip(&alone).for_each(|(sum, l)| *sum += l);
+        choices.push(choice);
+    }
+    Ok((choices, load))
+}
+
+/// Refined, with these loads.
+pub(super) fn refined<'a>(choices: Vec<Choice<'a>>, load: Vec<u32>, limits: &Limits<'_>) -> Vec<Choice<'a>> {
+    let mut search = Search::new(choices, load, limits);
+    search.run();
+    search.choices
 }
 
 /// What a state is worth: maximum load, sum of fourth powers.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use petgraph::unionfind::UnionFind;
 
 use crate::model::{Demand, Group, Partners};
+use crate::route::steps;
 
 /// Messages of a job that are looked at, at most: in larger exchanges some of the steps stand for all.
 const MESSAGES: usize = 1 << 20;
@@ -26,22 +27,8 @@ impl Job {
     pub(super) fn new(group: &Group, home: &[u32]) -> Self {
         let ranks: Vec<u32> = group.ranks.iter().map(|t| t.index() as u32).collect();
         let homes = ranks.iter().map(|t| home[*t as usize]).collect();
-        let parts = group.mix.parts();
-        let sum: f32 = parts.iter().map(|(_, weight)| f32::from(*weight)).sum();
-        let (mut steps, mut known): (Vec<(f32, Partners)>, _) = (Vec::new(), BTreeMap::new());
-        for (pattern, weight) in parts {
-            let weight = group.weight as f32 * f32::from(*weight) / sum;
-            for phase in pattern.phases(ranks.len()) {
-                let key = (phase.partners.as_shift(), phase.partners.as_xor());
-                let at =
-                    if key == (None, None) { steps.len() } else { *known.entry(key).or_insert(steps.len()) };
-                match steps.get_mut(at) {
-                    Some((share, _)) => *share += weight * phase.share,
-                    None => steps.push((weight * phase.share, phase.partners)),
-                }
-            }
-        }
-        let steps = sample(steps, (MESSAGES / ranks.len().max(1)).max(FEWEST_STEPS));
+        let most = (MESSAGES / ranks.len().max(1)).max(FEWEST_STEPS);
+        let steps = steps::of(&group.mix, ranks.len(), group.weight as f32, most);
         Self { ranks, homes, steps }
     }
 
@@ -57,23 +44,6 @@ impl Job {
             }
         }
     }
-}
-
-/// So many of the steps at most, that stand for all: those that weigh much, and of the others each n-th.
-pub(super) fn sample(steps: Vec<(f32, Partners)>, most: usize) -> Vec<(f32, Partners)> {
-    if steps.len() <= most {
-        return steps;
-    }
-    let sum: f32 = steps.iter().map(|(weight, _)| weight).sum();
-    let is_heavy = |weight: f32| weight * most as f32 > 2.0 * sum;
-    let (heavy, light): (Vec<_>, Vec<_>) = steps.into_iter().partition(|(weight, _)| is_heavy(*weight));
-    let every = light.len().div_ceil((most - heavy.len()).max(1));
-    let total: f32 = light.iter().map(|(weight, _)| weight).sum();
-    let mut chosen: Vec<_> = light.into_iter().skip(every / 2).step_by(every).collect();
-    let kept: f32 = chosen.iter().map(|(weight, _)| weight).sum();
-    chosen.iter_mut().for_each(|(weight, _)| *weight *= total / kept);
-    chosen.extend(heavy);
-    chosen
 }
 
 /// What the terminals at one switch send to a destination.

@@ -2,9 +2,10 @@
 //! everywhere, what messages of one step cost by meeting is a sum over pairs of destinations, so a search
 //! runs over hosts and not over tables.
 
-use super::exchange::{Job, sample};
+use super::exchange::Job;
 use super::shape::NOWHERE;
 use crate::model::rng::Rng;
+use crate::route::steps;
 
 /// Pairs of messages of a job that are looked at, at most.
 const PAIRS: usize = 1 << 24;
@@ -110,7 +111,7 @@ impl Field {
     fn pair(&mut self, job: &Job, group: &[u32], members: &[Vec<u32>]) {
         let n = job.ranks.len();
         let look: usize = members.iter().map(|m| 2 * m.len() * m.len()).sum();
-        let steps = sample(job.steps.clone(), (PAIRS / look.max(1)).max(16));
+        let steps = steps::sample(job.steps.clone(), (PAIRS / look.max(1)).max(16));
         let mut sum = vec![0.0f32; n];
         for d in 0..n {
             let (terminal, own) = (job.ranks[d] as usize, group[d]);
