@@ -106,9 +106,10 @@ impl Table {
                 (false, false) => '-',
             };
             let slowdown = |figure: Option<f64>| figure.map_or("?".to_string(), |s| format!("{s:.3}"));
-            let slowdown = match row.turnover {
-                None => format!("{} -> {}", slowdown(row.slowdown_before), slowdown(row.slowdown_after)),
-                Some(_) => "-".to_string(),
+            let slowdown = match (&row.turnover, row.slowdown_after) {
+                // Written before slow-down was known of a direct torus.
+                (Some(_), None) => "-".to_string(),
+                _ => format!("{} -> {}", slowdown(row.slowdown_before), slowdown(row.slowdown_after)),
             };
             let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
             let _ = write!(

@@ -18,7 +18,7 @@ use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
 use crate::service::pass::decide;
 use crate::service::placing::{Outlook, outlook};
-use crate::service::torus::{self, Gets, TorusDryRun, TorusPerJob};
+use crate::service::torus::{self, Gets, Predicted, TorusDryRun, TorusPerJob};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -151,17 +151,21 @@ fn torus_text(dry: &TorusDryRun) -> String {
         let then = lost.as_ref().map_or("others are found".to_string(), |why| format!("requeue it, {why}"));
         line("cut", format!("job {job}: {routes} routes lead over what has failed: {then}"));
     }
+    let slow = |p: Option<Predicted>| p.map_or("-".to_string(), |p| format!("{:.3}", p.time.slowdown_mean));
+    line("slow-down", format!("{} -> {}", slow(dry.before), slow(dry.after)));
     line("largest load", format!("{} -> {}", dry.load_before, dry.load_after));
     if !dry.per_job.is_empty() {
-        out.push_str("\n\njob         nodes   routes on its fullest channel   channels");
+        out.push_str("\n\njob         nodes        slow-down   routes on its fullest channel   channels");
     }
     for TorusPerJob { job, nodes, before, after } in &dry.per_job {
         let pair = |pick: &dyn Fn(&Gets) -> u64| {
             let before = before.as_ref().map_or("-".to_string(), |b| pick(b).to_string());
             format!("{before} -> {}", pick(after))
         };
+        let slow = |gets: &Gets| gets.slowdown.map_or("-".to_string(), |slow| format!("{slow:.2}"));
+        let time = format!("{} -> {}", before.as_ref().map_or("-".to_string(), slow), slow(after));
         let (max, links) = (pair(&|gets| gets.own.max), pair(&|gets| gets.own.links));
-        let _ = write!(out, "\n{:10}{nodes:>7}   {max:>29}   {links}", job.as_str());
+        let _ = write!(out, "\n{:10}{nodes:>7}   {time:>14}   {max:>29}   {links}", job.as_str());
     }
     out
 }

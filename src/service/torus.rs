@@ -21,7 +21,7 @@ use chrono::{DateTime, Utc};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-pub use self::dry_run::{Gets, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
+pub use self::dry_run::{Gets, Predicted, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
 use self::history::Chronicle;
 pub use self::seen::{Direct, Newest};
 use self::work::{Computed, Limit, Running, Source, Work, Written, found};

@@ -24,6 +24,7 @@ const LIVE: &[Row] = &[
     ("show 9", (2, "no epoch 9"), (2, "no change 9")),
     ("plan", (0, "\"due\": false"), (0, "\"due\": false")),
     ("plan --jobs MORE", (1, "\"due\": true"), (1, "\"starting\": [\n    \"2\"")),
+    ("plan --jobs MORE", (1, "\"slowdown_mean\""), (1, "\"slowdown_mean\"")),
     ("prolog --job 2 --nodes n[2,6]", (0, "\"in_force\""), (0, "\"in_force\"")),
     ("epilog --job 2", (0, ""), (0, "")),
     ("hold --reason test", (0, "\"reason\": \"test\""), (0, "\"reason\": \"test\"")),
@@ -45,7 +46,7 @@ const LIVE: &[Row] = &[
 const NAMED: &[Row] = &[
     ("route --fabric NET --engine ENGINE --out STATE/tables", (0, "\"engine\""), (0, "\"engine\"")),
     ("verify --fabric NET --tables STATE/tables", (0, "accepted"), (0, "accepted")),
-    ("compare --fabric NET", (0, "dfsssp"), (0, "angara-sar")),
+    ("compare --fabric NET", (0, "dfsssp"), (0, "angara-balanced")),
     ("place --fabric NET --nodes 4", (0, "\"nodes\""), (0, "\"nodes\"")),
     ("plan --fabric NET --jobs MORE --engine ENGINE", (1, "\"due\": true"), (1, "\"due\": true")),
     ("order --fabric NET --nodes n[1-4]", (0, ""), (2, "is a direct torus")),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answer::ApiError;
-use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer};
+use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer, together};
 use crate::measure::angara::channel_loads;
 use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob};
 use crate::observe::hostlist;
@@ -84,7 +84,7 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     }
     let gets = |tables: &Tables| {
         let gets = torus::gets(&seen.torus, tables).into_iter();
-        gets.map(|(id, torus::Gets { own, busiest })| (id, Gets { slowdown: None, own, busiest }))
+        gets.map(|(id, torus::Gets { slowdown, own, busiest })| (id, Gets { slowdown, own, busiest }))
             .collect::<BTreeMap<_, _>>()
     };
     let now = gets(&seen.running);
@@ -109,8 +109,9 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     }
     let time = seen.jobs.as_ref().map(|jobs| jobs.time).unwrap_or_default();
     let epoch = seen.newest.as_ref().map(|newest| newest.epoch);
+    let [now, before] = [&now, &before].map(|gets| together(gets.values()));
     let jobs = jobs.into_values().collect();
-    Ok(JobsAnswer { epoch, time, now: None, before: None, baseline: None, jobs })
+    Ok(JobsAnswer { epoch, time, now, before, baseline: None, jobs })
 }
 
 /// A node: where it is, and whose it is.

@@ -163,7 +163,7 @@ pub struct JobAnswer {
 /// What tables give a job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gets {
-    /// Predicted time of its exchange over what its hosts' cables need; `None` on a direct torus.
+    /// Predicted time of its exchange over what its hosts' cables need; `None` if that is not known.
     pub slowdown: Option<f64>,
     /// Its own routes on the channel that carries most of them, and channels it uses.
     #[serde(flatten)]
@@ -433,16 +433,16 @@ pub(super) fn served(
     Ok(JobsAnswer {
         epoch: number,
         time: jobs.time,
-        now: together(&now),
-        before: together(&before),
+        now: together(now.iter().flatten()),
+        before: together(before.iter().flatten()),
         baseline,
         jobs: answers,
     })
 }
 
 /// Slow-down over the groups; `None` without any.
-fn together(gets: &[Option<Gets>]) -> Option<Time> {
-    let slowdowns: Vec<f64> = gets.iter().flatten().filter_map(|g| g.slowdown).collect();
+pub(super) fn together<'a>(gets: impl IntoIterator<Item = &'a Gets>) -> Option<Time> {
+    let slowdowns: Vec<f64> = gets.into_iter().filter_map(|g| g.slowdown).collect();
     (!slowdowns.is_empty()).then(|| Time::of(&slowdowns))
 }
 

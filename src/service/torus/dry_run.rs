@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::work::{Limit, Running, Source, Tables, Work, found};
 use super::{engines, source};
 use crate::config::Settings;
-use crate::measure::JobFigures;
 use crate::measure::angara::{measure, per_job};
-use crate::model::{JobId, JobMap, Torus, TorusDemand, TorusJob, TorusTables, Transit};
+use crate::measure::slowdown::of_routes;
+use crate::measure::{JobFigures, Time};
+use crate::model::{JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Transit};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
 use crate::publish::job::JOBS_DIRECTORY;
@@ -47,13 +48,22 @@ impl Terms {
 }
 
 /// What a job gets beside all the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gets {
+    /// Predicted time of its exchange over what one cable needs; `None` if a route is missing.
+    pub slowdown: Option<f64>,
     /// Its own routes on the channel that carries most of them, and channels it uses.
     #[serde(flatten)]
     pub own: JobFigures,
     /// Routes of all jobs on the busiest of those channels.
     pub busiest: u64,
+}
+
+/// What is predicted of jobs together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Predicted {
+    /// Over the jobs.
+    pub time: Time,
 }
 
 /// A job of a dry run.
@@ -90,6 +100,10 @@ pub struct TorusDryRun {
     pub load_before: u32,
     /// The same by those that there would be.
     pub load_after: u32,
+    /// Slow-down of the jobs that have tables, and of those that would have some; null of none.
+    pub before: Option<Predicted>,
+    /// The same beside the jobs of the dry run.
+    pub after: Option<Predicted>,
     /// What each job has and would get; nothing if no table would change.
     pub per_job: Vec<TorusPerJob>,
 }
@@ -116,14 +130,20 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
         cut: Vec::new(),
         load_before: measure(&torus, &tables_of(&torus, &running), None).max,
         load_after: 0,
+        before: time(gets(&torus, &running).values()),
+        after: None,
         per_job: Vec::new(),
     };
     let Terms { source, engines, limit, .. } = terms.clone();
     let (source, limit) = (Source::Named(source), Limit::For(limit));
     let work = Work { source, engines, site: None, running: running.clone(), starts, limit };
-    let Some(computed) = work.run() else { return Ok(dry) };
+    let Some(computed) = work.run() else {
+        (dry.after, dry.load_after) = (dry.before, dry.load_before);
+        return Ok(dry);
+    };
     let tables = computed.result?;
     dry.per_job = compared(&running, &tables);
+    dry.after = time(dry.per_job.iter().map(|job| &job.after));
     let is_refused = |id: &JobId| tables.plan.refused.iter().any(|(refused, _)| refused == id);
     dry.starting.retain(|id| !is_refused(id));
     dry.due |= !tables.plan.changed.is_empty();
@@ -141,20 +161,36 @@ fn tables_of(torus: &Torus, running: &Running) -> TorusTables {
     TorusTables { torus: torus.fingerprint(), engine: String::new(), demand, routes }
 }
 
-/// What the tables of jobs give each of them. O(routes × hops).
+/// What the tables of jobs give each of them. O(routes × hops), and as [`of_routes`].
 pub fn gets(torus: &Torus, running: &Running) -> BTreeMap<JobId, Gets> {
-    let figures = per_job(torus, running.values().filter_map(TorusJob::kept));
-    let gets = figures.into_iter().map(|(own, busiest)| Gets { own, busiest });
-    running.iter().filter(|(_, job)| job.kept().is_some()).map(|(id, _)| id.clone()).zip(gets).collect()
+    let with_routes = running.iter().filter_map(|(id, job)| Some((id.clone(), (job, job.kept()?))));
+    let (ids, jobs): (Vec<JobId>, Vec<(&TorusJob, &Routes)>) = with_routes.unzip();
+    ids.into_iter().zip(of_jobs(torus, &jobs)).collect()
+}
+
+/// Slow-down over jobs of which it is known; `None` of none.
+fn time<'a>(gets: impl IntoIterator<Item = &'a Gets>) -> Option<Predicted> {
+    let slowdowns: Vec<f64> = gets.into_iter().filter_map(|gets| gets.slowdown).collect();
+    (!slowdowns.is_empty()).then(|| Predicted { time: Time::of(&slowdowns) })
+}
+
+fn of_jobs(torus: &Torus, jobs: &[(&TorusJob, &Routes)]) -> Vec<Gets> {
+    let figures = per_job(torus, jobs.iter().map(|(_, routes)| *routes)).into_iter();
+    let slowdowns =
+        of_routes(torus, jobs.iter().copied()).into_iter().map(|s| Some(s).filter(|s| s.is_finite()));
+    figures.zip(slowdowns).map(|((own, busiest), slowdown)| Gets { slowdown, own, busiest }).collect()
 }
 
 /// What each job has and would get.
 fn compared(running: &Running, tables: &Tables) -> Vec<TorusPerJob> {
     let (torus, new) = (&tables.site.torus, tables.plan.tables.get());
     let before = gets(torus, running);
-    let after = per_job(torus, &new.routes).into_iter().map(|(own, busiest)| Gets { own, busiest });
-    let jobs = new.demand.jobs.iter().zip(after);
-    let named = jobs.filter_map(|(job, after)| Some((job.id.clone()?, job.nodes().len(), after)));
+    let jobs: Vec<(&TorusJob, &Routes)> = new.demand.jobs.iter().zip(&new.routes).collect();
+    let after = of_jobs(torus, &jobs);
+    let named = jobs
+        .iter()
+        .zip(after)
+        .filter_map(|((job, _), after)| Some((job.id.clone()?, job.nodes().len(), after)));
     named
         .map(|(job, nodes, after)| TorusPerJob { before: before.get(&job).copied(), job, nodes, after })
         .collect()

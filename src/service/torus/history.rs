@@ -10,7 +10,9 @@ use tokio::task::JoinSet;
 use tracing::debug;
 
 use super::work::Running;
+use crate::measure::Time;
 use crate::measure::angara::{channel_loads, dark_fiber};
+use crate::measure::slowdown::of_routes;
 use crate::model::{Torus, TorusJob};
 use crate::pass::plan::Reason;
 use crate::publish::{EpochNumber, EpochStore, HistoryRow, Page, Snapshot, Turnover};
@@ -126,6 +128,10 @@ impl Change {
         let loads = |jobs: &Running| channel_loads(torus, jobs.values().filter_map(TorusJob::kept));
         let (before, after) = (loads(&self.before), loads(&self.after));
         let max = |loads: &[u32]| loads.iter().copied().max().unwrap_or(0).into();
+        let slowdown = |jobs: &Running| {
+            let with_routes = jobs.values().filter_map(|job| Some((job, job.kept()?)));
+            Some(Time::of(&of_routes(torus, with_routes)).slowdown_mean).filter(|mean| mean.is_finite())
+        };
         HistoryRow {
             epoch,
             created: self.time,
@@ -133,8 +139,8 @@ impl Change {
             engine: self.engine,
             fabric: torus.fingerprint().to_string(),
             multi_switch_jobs: self.after.len(),
-            slowdown_before: None,
-            slowdown_after: None,
+            slowdown_before: slowdown(&self.before),
+            slowdown_after: slowdown(&self.after),
             effective_max_before: Some(max(&before)),
             effective_max_after: max(&after),
             dark_fiber: dark_fiber(torus, &after),
