@@ -62,6 +62,10 @@ impl JobTimes {
             let alone = if together.len() == 1 { slowdown } else { of_routes(torus, [(job, routes)])[0] };
             Some(JobTime { id, pattern, slowdown, alone })
         };
-        Self { all: Time::of(&together), jobs: jobs().zip(&together).filter_map(of).collect() }
+        Self {
+            all: Time::of(&together),
+            oblivious: None,
+            jobs: jobs().zip(&together).filter_map(of).collect(),
+        }
     }
 }
