@@ -7,13 +7,16 @@ use super::common::write_file_with;
 use super::input;
 use super::route_angara::{self, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
-use crate::model::{Fabric, LayerBudget, Promise, Tables};
+use crate::model::{Fabric, Layer, LayerBudget, Promise, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::publish::EpochNumber;
 use crate::publish::dump::{read_certificate, write_certificate};
 use crate::publish::handoff;
-use crate::verify::{Beside, Certificate, Checks, Verdict, certify, judge_certified, judge_jobs};
+use crate::verify::{
+    Beside, Certificate, Checks, Update, UpdateVerdict, Verdict, certify, judge_certified, judge_jobs,
+    judge_update,
+};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -25,6 +28,8 @@ use crate::verify::{Beside, Certificate, Checks, Verdict, certify, judge_certifi
 
   sarouter verify --fabric site.ibnetdiscover --tables t --write-certificate t/certificate.txt
   sarouter verify --fabric site.ibnetdiscover --tables t --certificate t/certificate.txt
+
+  sarouter verify --fabric site.ibnetdiscover --tables new --update-from old --high-lids updown
 
 The exit status is 1 when the tables are rejected; the findings say why.")]
 pub struct Args {
@@ -65,6 +70,17 @@ pub struct Args {
     /// Jobs, of a direct torus or for --layer-per-job: squeue --json, a snapshot, or lines "ID HOSTLIST"
     #[arg(long, value_name = "FILE")]
     jobs: Option<String>,
+    /// Judge a network update in which programs go to the high LID of each port (LMC 1) and come back: routes to
+    /// base LIDs until now; --tables are the new ones. For programs that are told their SLs
+    #[arg(long, value_name = "DIR|FILE", requires = "high_lids")]
+    #[arg(conflicts_with_all = ["promise", "certificate", "write_certificate", "layer_per_job"])]
+    update_from: Option<PathBuf>,
+    /// Routes to high LIDs, which stay, such as those of updown
+    #[arg(long, value_name = "DIR|FILE", requires = "update_from")]
+    high_lids: Option<PathBuf>,
+    /// Layer that all routes to high LIDs are on [default: the last of --layers]
+    #[arg(long, value_name = "L", requires = "high_lids")]
+    high_layer: Option<u8>,
     #[command(flatten)]
     torus: TorusArgs,
 }
@@ -136,6 +152,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     let fabric = fabric::load(&args.fabric)?;
     let tables = input::read_tables(&fabric, &args.tables, args.layers_file.as_deref())?;
+    if let (Some(before), Some(high)) = (&args.update_from, &args.high_lids) {
+        return update(&args, &fabric, &tables, (before, high), context);
+    }
     let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables)?;
     let checks = Checks { promise, hosts_only: args.hosts_only };
     let beside = Beside { since: &since, mixed: &mixed };
@@ -168,6 +187,40 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Format::Text => print_text(&verdict, &tables),
     }
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}
+
+/// Judges an update to `after`.
+fn update(
+    args: &Args,
+    fabric: &Fabric,
+    after: &Tables,
+    (before, high): (&Path, &Path),
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let layer = args.high_layer.unwrap_or(args.layers.get() - 1);
+    let layer = Layer::new(layer.into()).map_err(|e| format!("--high-layer: {e}"))?;
+    let before = input::read_tables(fabric, before, None)?;
+    let high = input::read_tables(fabric, high, None)?.on_layer(layer);
+    let checks = Checks { promise: Promise::TOLD, hosts_only: args.hosts_only };
+    let update = Update { before: &before, after, high: &high };
+    let verdict = judge_update(fabric, update, args.layers, checks);
+    match context.format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),
+        Format::Text => print_update(&verdict),
+    }
+    Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}
+
+fn print_update(verdict: &UpdateVerdict) {
+    let is = |accepted: bool| if accepted { "accepted" } else { "rejected" };
+    println!("{}: property-preserving update", is(verdict.accepted));
+    for (step, of) in &verdict.steps {
+        println!("  {step}: {}", is(of.accepted));
+        of.findings.iter().for_each(|finding| println!("    {finding}"));
+    }
+    if let Some(without) = verdict.without {
+        println!("  programs that do not take part: {without}");
+    }
 }
 
 fn read(fabric: &Fabric, path: &Path) -> Result<Certificate, Failure> {

@@ -71,6 +71,15 @@ impl Tables {
         self
     }
 
+    /// The same routes, all on one layer.
+    #[must_use]
+    pub fn on_layer(self, layer: Layer) -> Self {
+        let all = |layers: &mut [u8]| {
+            layers.iter_mut().filter(|l| **l != Self::NO_LAYER).for_each(|l| *l = layer.get());
+        };
+        self.edited(|_, layers| all(layers))
+    }
+
     /// VL by in port, out port and SL; `None`: VL = SL.
     pub fn lanes(&self) -> Option<&Arc<LaneMap>> {
         self.lanes.as_ref()

@@ -6,4 +6,5 @@ pub mod plan;
 pub mod step;
 pub mod torus;
 pub mod trial;
+pub mod update;
 pub mod worth;

@@ -12,6 +12,7 @@ mod reach;
 mod senders;
 mod transition;
 pub(crate) mod trees;
+mod update;
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -27,6 +28,7 @@ pub(crate) use self::reach::parts;
 use self::senders::Senders;
 pub use self::transition::{Transition, transition};
 use self::trees::Trees;
+pub use self::update::{Step, Update, UpdateVerdict, judge_update};
 use crate::model::{DestId, Fabric, Group, LaneMap, LayerBudget, Promise, Tables};
 
 /// The result of a check.

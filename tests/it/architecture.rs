@@ -20,7 +20,8 @@ const HOUSE: &str = "
     lab/workload : model
     observe      : model config lab/generate
     placement    : model route measure
-    lab/simulate : model
+    pass/update  :
+    lab/simulate : model pass/update
     pass         : model route verify measure
     report       : model route measure observe lab/generate
     publish      : model config verify measure report pass

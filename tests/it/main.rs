@@ -62,4 +62,5 @@ mod torus_time;
 mod trial;
 mod troubles;
 mod units;
+mod update;
 mod verify;

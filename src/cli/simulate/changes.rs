@@ -1,17 +1,23 @@
 //! `sarouter simulate --changes`: tables that change while packets fly.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Args, Case, Failure, Kind};
+use crate::cli::common::write_file_with;
 use crate::cli::input::Input;
 use crate::lab::board::mix;
 use crate::lab::generate::faults::{Amount, Faults};
 use crate::lab::simulate::changes::{self, Changes, Epoch, Plan};
 use crate::lab::simulate::run::Outcome;
 use crate::lab::simulate::traffic::open::Destinations;
+use crate::lab::simulate::update::{self, How, InPhase};
 use crate::lab::simulate::{Ended, Net};
-use crate::model::{Demand, Fabric, FabricLanes, LayerBudget, PortNum, PortPeer, Promise, SwitchId};
+use crate::model::{
+    Demand, Fabric, FabricLanes, Layer, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables,
+};
 use crate::route::lanes::{fabric_lanes, mended};
 use crate::route::{EngineOptions, engine, serves_jobs};
 
@@ -43,6 +49,15 @@ pub struct ChangesArgs {
     /// and next hops that may be mixed) or told (free layers, VL = SL: what may deadlock here)
     #[arg(long, value_name = "PROMISE", default_value = "any+mixed", requires = "changes")]
     promise: Promise,
+    /// Programs take part: property-preserving (the thesis' update: drain, go to the high LID of each port, which
+    /// has Up*/Down* routes on a layer of its own, and come back), stop-and-drain, or plain to compare. Free layers,
+    /// one fewer than --layers; switches change during --every, and an update is followed by as long a rest
+    #[arg(long, value_name = "HOW", requires = "changes")]
+    #[arg(conflicts_with_all = ["untold", "answers", "lose", "promise"])]
+    update: Option<How>,
+    /// With --update, throughput over time is written here, as CSV: offered,time_ns,phase,base,high (Gbyte/s)
+    #[arg(long, value_name = "FILE", requires = "update")]
+    series: Option<PathBuf>,
 }
 
 impl ChangesArgs {
@@ -82,7 +97,7 @@ pub fn run(args: &Args, case: &Case, input: &Input, net: &Net) -> Result<Vec<Out
     if !serves_jobs(&args.engine) {
         return Err(format!("--engine {}: its routes are the same for all jobs", args.engine).into());
     }
-    if !own.promise.is_told_only() && args.engine != "balanced" {
+    if own.update.is_none() && !own.promise.is_told_only() && args.engine != "balanced" {
         return Err(format!("--promise {}: only balanced keeps it", own.promise).into());
     }
     let members = super::members(case)?;
@@ -93,24 +108,72 @@ pub fn run(args: &Args, case: &Case, input: &Input, net: &Net) -> Result<Vec<Out
             return Err("an exchange has an end: --changes needs traffic without one, such as uniform".into());
         }
     };
+    let plan = |offered| Plan {
+        changes: own.changes.unwrap_or(0),
+        every_ns: own.every,
+        members: members.to_vec(),
+        destinations: destinations.clone(),
+        bytes: case.bytes.unwrap_or(case.settings.mtu),
+        offered,
+        untold: if own.update.is_some() { 0.0 } else { own.untold },
+        answers: if own.update.is_some() { 0.0 } else { own.answers },
+        vls: input.budget,
+        seed: args.seed,
+    };
+    let plans = super::shares(args)?.into_iter().map(plan);
+    if let Some(how) = own.update {
+        return update(args, case, (input, net), how, plans);
+    }
     let found = args.source.in_pool(|| lanes(own.promise, &input.fabric, input.budget))?;
-    let runs = super::shares(args)?.into_iter().map(|offered| {
-        let plan = Plan {
-            changes: own.changes.unwrap_or(0),
-            every_ns: own.every,
-            members: members.to_vec(),
-            destinations: destinations.clone(),
-            bytes: case.bytes.unwrap_or(case.settings.mtu),
-            offered,
-            untold: own.untold,
-            answers: own.answers,
-            vls: input.budget,
-            seed: args.seed,
-        };
-        let mut epochs = Epochs::new(args, input, found.clone());
+    let runs = plans.map(|plan| {
+        let mut epochs = Epochs::new(args, input, own.promise, found.clone());
         args.source.in_pool(|| changes::run(&input.fabric, net, case.settings, &plan, |n| epochs.next(n)))?
     });
     runs.collect()
+}
+
+/// The same with programs that take part: high LIDs on the last layer, and base LIDs on the others.
+fn update(
+    args: &Args,
+    case: &Case,
+    (input, net): (&Input, &Net),
+    how: How,
+    plans: impl Iterator<Item = Plan>,
+) -> Result<Vec<Outcome>, Failure> {
+    let most = input.budget.get().checked_sub(1).and_then(|k| LayerBudget::new(k.into()).ok());
+    let most = most.ok_or("--update: high LIDs have a layer of their own: --layers 2 or more")?;
+    let (fabric, settings) = (&input.fabric, case.settings);
+    let high = args.source.in_pool(|| high_lids(fabric, most.get()))??;
+    let runs = plans.map(|plan| {
+        let mut epochs = Epochs::new(args, input, Promise::TOLD, None);
+        epochs.vls = most;
+        let one = || update::run(fabric, net, settings, (&plan, how, &high), |n| epochs.next(n));
+        args.source.in_pool(one)?
+    });
+    let outcomes: Vec<Outcome> = runs.collect::<Result<_, Failure>>()?;
+    if let Some(path) = &args.changes.series {
+        write_file_with(path, |to| write_series(&outcomes, to))?;
+    }
+    Ok(outcomes)
+}
+
+/// Routes to high LIDs: Up*/Down*, all on one layer.
+fn high_lids(fabric: &Fabric, layer: u8) -> Result<Tables, Failure> {
+    let updown = engine("updown", &EngineOptions::default())?;
+    let one = LayerBudget::new(1).map_err(|e| e.to_string())?;
+    let tables = updown.route(fabric, &Demand::oblivious(), one)?;
+    Ok(tables.on_layer(Layer::new(layer.into()).map_err(|e| e.to_string())?))
+}
+
+fn write_series(outcomes: &[Outcome], to: &mut dyn Write) -> io::Result<()> {
+    writeln!(to, "offered,time_ns,phase,base,high")?;
+    for outcome in outcomes {
+        let offered = outcome.steady.and_then(|s| s.offered).unwrap_or(1.0);
+        for s in outcome.update.iter().flat_map(|u| &u.series) {
+            writeln!(to, "{offered},{},{},{:.4},{:.4}", s.time_ns, s.phase, s.base, s.high)?;
+        }
+    }
+    Ok(())
 }
 
 /// The lanes that a promise needs, if the fabric is no tree.
@@ -134,8 +197,8 @@ struct Epochs<'a> {
 }
 
 impl<'a> Epochs<'a> {
-    fn new(args: &'a Args, input: &'a Input, lanes: Option<Arc<FabricLanes>>) -> Self {
-        let options = EngineOptions { promise: args.changes.promise, lanes, ..EngineOptions::default() };
+    fn new(args: &'a Args, input: &'a Input, promise: Promise, lanes: Option<Arc<FabricLanes>>) -> Self {
+        let options = EngineOptions { promise, lanes, ..EngineOptions::default() };
         Self { args, vls: input.budget, fabric: Cow::Borrowed(&input.fabric), options }
     }
 
@@ -190,6 +253,13 @@ pub fn text(outcome: &Outcome) -> String {
             "{} cables lost, and {} packets with them; {} when all switches led around them\n",
             changes.cables_lost, c.lost_on_cable, changes.lost_later
         );
+    }
+    if let Some(update) = &outcome.update {
+        let phase = |p: &InPhase| {
+            format!("  {}: {:.1} µs, {:.1} Gbyte/s\n", p.phase, p.mean_ns / 1000.0, p.throughput)
+        };
+        more += &format!("{}: mean times of its phases, and what arrives meanwhile\n", update.how);
+        more.extend(update.phases.iter().map(phase));
     }
     format!(
         "{} changes, {} forwarding and {} SL2VL entries\n{} connections: {} requests, {} answers; {} not \

@@ -20,6 +20,7 @@ use super::net::Net;
 use super::run::{Measured, Outcome, per_message};
 use super::settings::Settings;
 use super::traffic::calls::{Calling, Calls, Counts};
+use super::traffic::endpoints::Leaving;
 use super::traffic::open::Destinations;
 use crate::model::rng::Rng;
 use crate::model::{Fabric, LayerBudget, PortNum, SwitchId, Tables};
@@ -104,15 +105,15 @@ impl Losses {
 }
 
 /// What happens to a switch.
-#[derive(Clone, Copy)]
-enum Write {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Write {
     Forwarding(SwitchId),
     Lanes(SwitchId),
     /// None: the cable behind a port dies.
     Death(SwitchId, PortNum),
 }
 
-type Flying<'a> = Simulator<'a, LiveRouter<'a>, Calls>;
+pub(super) type Flying<'a> = Simulator<'a, LiveRouter<'a>, Calls>;
 
 /// Begins with the tables of epoch 0, asks for those of each epoch in turn, and at the end lets all packets
 /// arrive and all answers that are owed be sent. The outcome's rates are those while tables changed.
@@ -191,7 +192,7 @@ fn cut(simulator: &mut Flying<'_>, s: SwitchId, port: PortNum) {
 }
 
 /// No new requests; what is on its way arrives, or waits in a circle.
-fn run_out(simulator: &mut Flying<'_>) -> (Ended, Vec<Wait>) {
+pub(super) fn run_out(simulator: &mut Flying<'_>) -> (Ended, Vec<Wait>) {
     simulator.traffic.close();
     let ended = simulator.run(u64::MAX);
     let circle = if ended == Ended::Deadlock { simulator.wait_cycle() } else { Vec::new() };
@@ -199,7 +200,13 @@ fn run_out(simulator: &mut Flying<'_>) -> (Ended, Vec<Wait>) {
 }
 
 /// What happens when, from the beginning of a change.
-fn writes(fabric: &Fabric, before: &Tables, next: &Epoch, interval: u64, rng: &mut Rng) -> Vec<(u64, Write)> {
+pub(super) fn writes(
+    fabric: &Fabric,
+    before: &Tables,
+    next: &Epoch,
+    interval: u64,
+    rng: &mut Rng,
+) -> Vec<(u64, Write)> {
     let mut order: Vec<SwitchId> = fabric.switch_ids().collect();
     rng.shuffle(&mut order);
     let mut writes: Vec<Write> = order.iter().map(|s| Write::Forwarding(*s)).collect();
@@ -218,7 +225,7 @@ fn writes(fabric: &Fabric, before: &Tables, next: &Epoch, interval: u64, rng: &m
 }
 
 impl Plan {
-    fn calling(&self, per_message: f64, queue: u32) -> Calling {
+    pub(super) fn calling(&self, per_message: f64, queue: u32) -> Calling {
         Calling {
             members: self.members.clone(),
             destinations: self.destinations.clone(),
@@ -227,6 +234,8 @@ impl Plan {
             queue,
             untold: self.untold,
             answers: self.answers,
+            leaving: Leaving::Stay,
+            keeps: false,
             seed: self.seed,
         }
     }

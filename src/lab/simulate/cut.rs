@@ -85,6 +85,7 @@ mod tests {
     use super::*;
     use crate::lab::generate::generate;
     use crate::lab::simulate::traffic::calls::{Calling, Calls};
+    use crate::lab::simulate::traffic::endpoints::Leaving;
     use crate::lab::simulate::traffic::open::Destinations;
     use crate::lab::simulate::{Ended, LiveRouter, Net, Settings};
     use crate::model::{Demand, LayerBudget};
@@ -110,6 +111,8 @@ mod tests {
                     queue: 1,
                     untold: 0.5,
                     answers: 0.5,
+                    leaving: Leaving::Stay,
+                    keeps: false,
                     seed: link.into(),
                 };
                 let calls = Calls::new(calling, &net.home, net.switches());

@@ -21,7 +21,8 @@ pub struct LiveRouter<'a> {
     net: &'a Net,
     fabric: &'a Fabric,
     vls: u8,
-    /// `slots[switch * terminals + destination]`: which of the switch's channels, [`NO_SLOT`] for none.
+    /// `slots[(lid * switches + switch) * terminals + destination]`: which of the switch's channels, [`NO_SLOT`]
+    /// for none.
     slots: Vec<AtomicU8>,
     /// `vl[start[switch] + (in * width[switch] + out) * 16 + SL]`.
     vl: Vec<AtomicU8>,
@@ -61,14 +62,26 @@ impl<'a> LiveRouter<'a> {
         router
     }
 
+    /// Every terminal has a second LID, 1 ([`Header::lid`]), with routes of its own, which stay.
+    #[must_use]
+    pub fn with_high_lids(mut self, tables: &Tables) -> Self {
+        self.slots.extend((0..self.net.switches() * self.net.terminals()).map(|_| AtomicU8::new(NO_SLOT)));
+        self.fabric.switch_ids().for_each(|s| _ = self.write_lid(1, s, tables));
+        self
+    }
+
     /// A switch gets the forwarding entries of these tables; how many are others than before.
     pub fn write_forwarding(&self, s: SwitchId, tables: &Tables) -> usize {
+        self.write_lid(0, s, tables)
+    }
+
+    fn write_lid(&self, lid: u8, s: SwitchId, tables: &Tables) -> usize {
         let (at, channels) = (s.index() as u32, self.net.out(s.index() as u32));
         let mut changed = 0;
         for dst in 0..self.net.terminals() as u32 {
             let link = self.net.behind(at, tables.ports_to(DestId(dst))[s.index()]);
             let slot = if channels.contains(&link) { (link - channels.start) as u8 } else { NO_SLOT };
-            changed += usize::from(self.slots[self.place(at, dst)].swap(slot, Relaxed) != slot);
+            changed += usize::from(self.slots[self.place(lid, at, dst)].swap(slot, Relaxed) != slot);
         }
         changed
     }
@@ -101,8 +114,8 @@ impl<'a> LiveRouter<'a> {
     }
 
     #[inline]
-    fn place(&self, at: u32, dst: u32) -> usize {
-        at as usize * self.net.terminals() + dst as usize
+    fn place(&self, lid: u8, at: u32, dst: u32) -> usize {
+        (usize::from(lid) * self.net.switches() + at as usize) * self.net.terminals() + dst as usize
     }
 }
 
@@ -135,14 +148,14 @@ impl Router for LiveRouter<'_> {
     }
     #[inline]
     fn fetch(&self, at: u32, header: &Header) {
-        prefetch(&self.slots, self.place(at, header.dst));
+        prefetch(&self.slots, self.place(header.lid, at, header.dst));
     }
     #[inline]
     fn foresee(&self, at: u32, header: &Header) -> u32 {
         if at == header.home {
             return self.net.ejection(header.dst);
         }
-        match self.slots[self.place(at, header.dst)].load(Relaxed) {
+        match self.slots[self.place(header.lid, at, header.dst)].load(Relaxed) {
             NO_SLOT => NO_LINK,
             slot => self.net.out(at).start + u32::from(slot),
         }

@@ -2,7 +2,8 @@
 //!
 //! [`engine`] is the event loop over a [`net`] with the hardware of [`settings`]; a [`router`] says
 //! where packets go (tables, routes of a direct torus, or the routings of [`adaptive`]),
-//! [`traffic`] and [`patterns`] say what is sent, [`run`] does whole experiments; [`stats`] counts; [`deadlock`] names the circle when nothing
+//! [`traffic`] and [`patterns`] say what is sent, [`run`] does whole experiments,
+//! [`changes`] and [`update`] those in which tables change; [`stats`] counts; [`deadlock`] names the circle when nothing
 //! moves any more.
 //!
 //! Time advances from event to event. When no event is left that could move a packet and packets
@@ -29,6 +30,7 @@ pub mod stats;
 mod switch;
 mod terminal;
 pub mod traffic;
+pub mod update;
 mod wheel;
 
 pub use any::{ADAPTIVE, AnyRouter};

@@ -28,6 +28,8 @@ pub struct Header {
     pub lane: u8,
     /// Service level that its sender chose; only some routings look at it.
     pub sl: u8,
+    /// Which LID of its receiver it is sent to: 0 for the base LID; only some routings look at it.
+    pub lid: u8,
     /// Its size.
     pub flits: u16,
 }

@@ -13,6 +13,7 @@ use super::traffic::jobs::Jobs;
 use super::traffic::open::{Destinations, Open};
 use super::traffic::ping::Ping;
 use super::traffic::script::Script;
+use super::update::Update;
 
 /// What came out of a run. Rates in Gbyte/s (bytes per nanosecond) of payload.
 #[derive(Debug, Clone, Serialize)]
@@ -47,6 +48,9 @@ pub struct Outcome {
     /// Only where tables changed: see [`Changes`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
+    /// Only where programs took part in it: see [`Update`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<Update>,
     /// The circle of waiting packets, after a deadlock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deadlock: Vec<Waiting>,
@@ -157,6 +161,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             busiest_channel: busiest as f64 / self.now().max(1) as f64,
             steady: None,
             changes: None,
+            update: None,
             deadlock: self.named(circle),
         }
     }

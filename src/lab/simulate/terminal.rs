@@ -126,8 +126,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         let (from, home) = (self.net.home(t), self.net.home(message.dst));
         let flits = self.settings.flits(bytes) as u16;
-        let sl = self.traffic.sl(&message);
-        let mut header = Header { src: t, dst: message.dst, from, home, flits, sl, ..Header::default() };
+        let (sl, lid) = (self.traffic.sl(&message), self.traffic.lid(&message));
+        let mut header = Header { src: t, dst: message.dst, from, home, flits, sl, lid, ..Header::default() };
         header.lane = self.router.inject(&mut header, &view!(self), &mut self.rng);
         let ticks = self.times(bytes).link;
         let packet = Packet {

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::endpoints::{Endpoints, Held, Leaving};
 use super::open::{Destinations, exponential};
 use super::{Delivery, Loss, Message, Next, Traffic};
 use crate::model::rng::Rng;
@@ -26,8 +27,12 @@ pub struct Calling {
     pub queue: u32,
     /// Share of programs that do not ask which SL to use: half of them send on SL 0, half on one of their own.
     pub untold: f64,
-    /// Share of requests that are answered.
+    /// Share of requests that are answered. None, where programs leave.
     pub answers: f64,
+    /// What programs do when routes will change ([`Calls::notify`]).
+    pub leaving: Leaving,
+    /// Whether programs keep each connection for the whole run, and its SL until they come back to base LIDs.
+    pub keeps: bool,
     /// Of everything that is drawn.
     pub seed: u64,
 }
@@ -81,6 +86,7 @@ struct Flight {
     /// Bytes that have not arrived.
     left: u32,
     sl: u8,
+    lid: u8,
     wants_answer: bool,
     /// Its last packet is there.
     is_ended: bool,
@@ -113,6 +119,9 @@ pub struct Calls {
     flights: Vec<Flight>,
     free: Vec<u32>,
     is_closed: bool,
+    endpoints: Endpoints,
+    /// Payload that arrived at base and at high LIDs.
+    pub(in crate::lab::simulate) bytes: [u64; 2],
     rng: Rng,
     /// What was counted.
     pub counts: Counts,
@@ -126,7 +135,11 @@ impl Calls {
         let mut rng = Rng::new(what.seed);
         let gap = what.gap * (1.0 + what.answers);
         let born = what.members.iter().map(|_| exponential(&mut rng, gap)).collect();
-        let programs = what.members.iter().map(|_| Program::draw(&mut rng, what.untold)).collect();
+        let program = |_| match Program::draw(&mut rng, what.untold) {
+            Program::Told { .. } if what.keeps => Program::Told { asks_anew: false },
+            program => program,
+        };
+        let programs = what.members.iter().map(program).collect();
         let connections = what.members.len() * what.members.len();
         Self {
             place,
@@ -141,6 +154,8 @@ impl Calls {
             flights: Vec::new(),
             free: Vec::new(),
             is_closed: false,
+            endpoints: Endpoints::new(what.leaving, what.members.len(), what.queue),
+            bytes: [0; 2],
             rng,
             counts: Counts::default(),
             what: Calling { gap, ..what },
@@ -160,6 +175,28 @@ impl Calls {
     /// From now on there are no new requests; answers that are owed are still sent.
     pub fn close(&mut self) {
         self.is_closed = true;
+    }
+
+    /// A program, by its place, is told to leave base LIDs, or to come back to them with the SLs that the tables
+    /// in force tell. Terminals that may send again are pushed to `wake`.
+    pub fn notify(&mut self, program: u32, leave: bool, wake: &mut Vec<u32>) {
+        for connection in self.endpoints.tell(program, leave) {
+            self.moved(connection);
+        }
+        wake.push(self.what.members[program as usize]);
+    }
+
+    /// Programs all of whose connections have done what they were told, since this was asked last.
+    pub fn confirmed(&mut self) -> Vec<u32> {
+        self.endpoints.take_done()
+    }
+
+    /// A connection sends to other LIDs from now on: when it has come back, on the SL of the tables in force.
+    fn moved(&mut self, connection: u32) {
+        let (lid, _) = self.endpoints.lid(connection);
+        if lid == 0 && self.sl[connection as usize] != NO_SL {
+            self.sl[connection as usize] = self.told_now(connection);
+        }
     }
 
     /// Caller and called, as places.
@@ -189,22 +226,25 @@ impl Calls {
 
     /// A message on a connection: a request, or an answer.
     fn send(&mut self, connection: u32, answer: bool, born: u64) -> Next {
-        let (sl, (from, to)) = (self.sl[connection as usize], self.ends(connection));
+        let (lid, high) = self.endpoints.lid(connection);
+        let (own, (from, to)) = (self.sl[connection as usize], self.ends(connection));
+        let sl = high.unwrap_or(own);
         let counts = &mut self.counts;
         match self.programs[from] {
             Program::Fixed(0) => counts.on_sl_0 += 1,
             Program::Fixed(_) => counts.on_own_sl += 1,
             Program::Told { .. } => counts.told += 1,
         }
-        if matches!(self.programs[from], Program::Told { .. }) && self.told_now(connection) != sl {
+        if matches!(self.programs[from], Program::Told { .. }) && self.told_now(connection) != own {
             self.counts.on_old_sl += 1;
         }
         let wants_answer = !answer && self.rng.unit() < self.what.answers;
         let flow = 2 * connection + u32::from(answer);
         let number = self.sent[flow as usize];
         self.sent[flow as usize] += 1;
+        self.endpoints.sent(connection);
         let left = self.what.bytes;
-        let flight = Flight { flow, number, left, sl, wants_answer, is_ended: false, is_broken: false };
+        let flight = Flight { flow, number, left, sl, lid, wants_answer, is_ended: false, is_broken: false };
         let tag = match self.free.pop() {
             Some(tag) => {
                 self.flights[tag as usize] = flight;
@@ -219,15 +259,21 @@ impl Calls {
         Next::Send(Message { dst: self.what.members[to], bytes: self.what.bytes, tag, born })
     }
 
-    /// Bytes of a message came or were lost; the message, if it was the last of it.
-    fn end(&mut self, tag: u32, bytes: u32) -> Option<Flight> {
+    /// Bytes of a message came or were lost; the message, if it was the last of it. A terminal that may send
+    /// again is pushed to `wake`.
+    fn end(&mut self, tag: u32, bytes: u32, wake: &mut Vec<u32>) -> Option<Flight> {
         let flight = &mut self.flights[tag as usize];
         flight.left -= bytes.min(flight.left);
         if flight.left > 0 {
             return None;
         }
+        let flight = *flight;
         self.free.push(tag);
-        Some(*flight)
+        if self.endpoints.ended(flight.flow / 2) {
+            self.moved(flight.flow / 2);
+            wake.push(self.what.members[self.ends(flight.flow / 2).0]);
+        }
+        Some(flight)
     }
 }
 
@@ -249,46 +295,60 @@ impl Traffic for Calls {
             return self.send(connection, true, now);
         }
         let (place, n) = (self.place[host as usize] as usize, self.what.members.len());
-        if self.is_closed || place >= n || n < 2 {
+        if place >= n {
             return Next::Idle;
         }
-        let gap = self.what.gap;
-        let born = self.born[place].ceil() as u64;
-        if gap > 0.0 && born > now {
-            return Next::At(born);
+        loop {
+            if let Some(held) = self.endpoints.take_held(place) {
+                self.counts.requests += 1;
+                return self.send(held.connection, false, held.born.min(now));
+            }
+            if self.is_closed || n < 2 || self.endpoints.is_full(place) {
+                return Next::Idle;
+            }
+            let gap = self.what.gap;
+            let born = self.born[place].ceil() as u64;
+            if gap > 0.0 && born > now {
+                return Next::At(born);
+            }
+            let to = match &self.what.destinations {
+                Destinations::Uniform => (place + 1 + self.rng.below(n - 1)) % n,
+                Destinations::Fixed(to) => self.place[to[place] as usize] as usize,
+            };
+            if to == place {
+                return Next::Idle;
+            }
+            let born = if gap > 0.0 {
+                let oldest = now as f64 - gap * f64::from(self.what.queue);
+                let born = self.born[place].max(oldest);
+                self.born[place] = born + exponential(&mut self.rng, gap);
+                born.max(0.0) as u64
+            } else {
+                now
+            };
+            let connection = (place * n + to) as u32;
+            self.connect(connection);
+            self.endpoints.hold(Held { connection, born });
         }
-        let to = match &self.what.destinations {
-            Destinations::Uniform => (place + 1 + self.rng.below(n - 1)) % n,
-            Destinations::Fixed(to) => self.place[to[place] as usize] as usize,
-        };
-        if to == place {
-            return Next::Idle;
-        }
-        let born = if gap > 0.0 {
-            let oldest = now as f64 - gap * f64::from(self.what.queue);
-            let born = self.born[place].max(oldest);
-            self.born[place] = born + exponential(&mut self.rng, gap);
-            born.max(0.0) as u64
-        } else {
-            now
-        };
-        let connection = (place * n + to) as u32;
-        self.connect(connection);
-        self.counts.requests += 1;
-        self.send(connection, false, born.min(now))
     }
 
     fn sl(&self, message: &Message) -> u8 {
         self.flights[message.tag as usize].sl
     }
 
+    fn lid(&self, message: &Message) -> u8 {
+        self.flights[message.tag as usize].lid
+    }
+
     fn delivered(&mut self, delivery: &Delivery, _now: u64, wake: &mut Vec<u32>) {
         let flight = &mut self.flights[delivery.tag as usize];
+        self.bytes[usize::from(flight.lid)] += u64::from(delivery.bytes);
         let newest = &mut self.seen[flight.flow as usize];
         self.counts.out_of_order += u64::from(flight.number + 1 < *newest || flight.is_ended);
         *newest = (*newest).max(flight.number + 1);
         flight.is_ended |= delivery.last;
-        let Some(flight) = self.end(delivery.tag, delivery.bytes).filter(|f| !f.is_broken) else { return };
+        let ended = self.end(delivery.tag, delivery.bytes, wake);
+        let Some(flight) = ended.filter(|f| !f.is_broken) else { return };
         if flight.flow % 2 == 1 {
             self.counts.answers_arrived += 1;
             return;
@@ -306,7 +366,7 @@ impl Traffic for Calls {
             Loss::Cable => self.counts.lost_on_cable += 1,
         }
         self.flights[delivery.tag as usize].is_broken = true;
-        self.end(delivery.tag, delivery.bytes);
+        self.end(delivery.tag, delivery.bytes, &mut Vec::new());
     }
 }
 
@@ -323,6 +383,8 @@ mod tests {
             queue: 1,
             untold,
             answers,
+            leaving: Leaving::Stay,
+            keeps: false,
             seed: 3,
         };
         Calls::new(what, &[0, 0], 1)

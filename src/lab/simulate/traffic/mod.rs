@@ -1,6 +1,7 @@
 //! Who sends what to whom, and when: [`Traffic`] and its patterns.
 
 pub mod calls;
+pub mod endpoints;
 pub mod jobs;
 pub mod open;
 pub mod ping;
@@ -69,6 +70,11 @@ pub trait Traffic {
     fn sl(&self, _message: &Message) -> u8 {
         0
     }
+    /// Which LID of the receiver a message is sent to: 0 for the base LID.
+    #[inline]
+    fn lid(&self, _message: &Message) -> u8 {
+        0
+    }
 }
 
 impl<T: Traffic + ?Sized> Traffic for Box<T> {
@@ -83,5 +89,8 @@ impl<T: Traffic + ?Sized> Traffic for Box<T> {
     }
     fn sl(&self, message: &Message) -> u8 {
         (**self).sl(message)
+    }
+    fn lid(&self, message: &Message) -> u8 {
+        (**self).lid(message)
     }
 }
