@@ -35,7 +35,7 @@ use crate::route::angara::{Limits, engine};
   sarouter simulate --fabric random:720,5040,6120 --engine polarized --hardware phits \\
       --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
   sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --load 0.9 --changes 1000
-  sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --changes 10 \
+  sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --changes 10 \\
       --update property-preserving --series throughput.csv
 
 Traffic: exchanges of jobs (shift, linear, random, alltoall: all to all in several orders; ring,
