@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::slowdown::of_routes;
+use crate::measure::of_routes;
 use crate::measure::{Time, slowdowns};
 use crate::model::{Demand, Fabric, JobId, PlacedJob, Routes, Tables, Torus, TorusJob, TorusTables};
 

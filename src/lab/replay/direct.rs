@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::trace::{Content, Trace, TraceError, TraceJob};
 use crate::measure::Time;
 use crate::measure::angara::{channel_loads, per_job};
-use crate::measure::slowdown::of_routes;
+use crate::measure::of_routes;
 use crate::model::{JobId, Torus, TorusJob, Transit};
 use crate::pass::torus::{PlanError, Site, plan};
 use crate::route::angara::{Limits, TorusEngine};

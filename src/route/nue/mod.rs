@@ -48,21 +48,23 @@ impl Engine for Nue {
         let demand = if self.job_aware { demand } else { &oblivious };
         let counts = Counts::new(fabric, demand);
         let part = parts(fabric, layers);
-        let is_tree = is_tree(&graph);
-        let plan = Plan {
-            graph: &graph,
-            is_tree,
-            connected: connected(&graph),
-            layers: (0..layers)
-                .into_par_iter()
-                .map(|l| open_layer(fabric, &graph, is_tree, &part, l))
-                .collect(),
-            phases: phases(fabric, demand, &counts, !is_tree),
-            part: &part,
+        let fill = |is_tree: &bool| {
+            let is_tree = *is_tree;
+            let open = |l| open_layer(fabric, &graph, is_tree, &part, l);
+            let plan = Plan {
+                graph: &graph,
+                is_tree,
+                connected: connected(&graph),
+                layers: (0..layers).into_par_iter().map(open).collect(),
+                phases: phases(fabric, demand, &counts, !is_tree),
+                part: &part,
+            };
+            // Only where a destination is left to the escape paths the layers must be filled with care.
+            let filled = plan.run(fabric, false).or_else(|| plan.run(fabric, true));
+            filled.unwrap_or_else(|| unreachable!("a careful run ends with all routes"))
         };
-        // Only where a destination is left to the escape paths the layers must be filled with care.
-        let filled = plan.run(fabric, false).or_else(|| plan.run(fabric, true));
-        let filled = filled.unwrap_or_else(|| unreachable!("a careful run ends with all routes"));
+        let filled = ways(&graph).iter().map(fill).min_by(|a, b| a.largest.cmp(&b.largest));
+        let filled = filled.unwrap_or_else(|| unreachable!("there is a way"));
         Ok(filled.finish(self.name())?)
     }
 }
@@ -70,7 +72,7 @@ impl Engine for Nue {
 /// All that is known before the first route.
 struct Plan<'a> {
     graph: &'a Graph,
-    /// See [`is_tree`].
+    /// See [`ways`].
     is_tree: bool,
     /// See [`connected`].
     connected: Vec<usize>,
@@ -115,6 +117,7 @@ impl<'a> Plan<'a> {
                 filler.store(destination.id, found.unwrap_or(own) as u8);
                 filler.add_load();
             }
+            filler.largest.push(filler.weight.iter().copied().max().unwrap_or(0));
         }
         Some(filler)
     }
@@ -126,12 +129,18 @@ fn parts(fabric: &Fabric, layers: usize) -> Vec<usize> {
     partition::partition(fabric, &weight, layers)
 }
 
-/// Whether there is room for all shortest ways in one layer and many of them between most ends: in a tree of
-/// levels, and in what has so many switches without terminals that it looks like one with a few cables
-/// more. A switch of a torus that has lost its terminals makes no tree.
-fn is_tree(graph: &Graph) -> bool {
+/// Whether to fill the layers as those of a tree; where that is not clear, both, and the better one is taken.
+///
+/// In a tree of levels there is room for all shortest ways in one layer, and there are many of them between most
+/// ends. What has so many switches without terminals may be one with a few cables more. A switch of a torus
+/// that has lost its terminals makes no tree.
+fn ways(graph: &Graph) -> &'static [bool] {
     let bare = graph.terminals().iter().filter(|n| **n == 0).count();
-    bare > 0 && (4 * bare >= graph.switches() || TreeLevels::from_leaves(graph).is_ok())
+    match bare > 0 && TreeLevels::from_leaves(graph).is_ok() {
+        true => &[true],
+        false if bare > 0 && 4 * bare >= graph.switches() => &[true, false],
+        false => &[false],
+    }
 }
 
 fn open_layer(
@@ -240,6 +249,8 @@ struct Filler<'a> {
     search: Search<'a>,
     /// `weight[channel]`: load so far, in the direction of the search.
     weight: Vec<u64>,
+    /// Largest weight at the end of each phase.
+    largest: Vec<u64>,
     /// Counted routes of one destination that start at each switch.
     routes: Vec<u64>,
     /// Scratch: routes from a switch and what lies behind it.
@@ -256,6 +267,7 @@ impl<'a> Filler<'a> {
             graph,
             search: Search::new(graph, is_tree, is_careful),
             weight: vec![0; graph.channels()],
+            largest: Vec::new(),
             routes: vec![0; graph.switches()],
             below: vec![0; graph.switches()],
             ports: vec![Tables::UNREACHABLE; entries],

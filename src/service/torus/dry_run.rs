@@ -10,7 +10,7 @@ use super::work::{Limit, Running, Source, Tables, Work, found};
 use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::angara::{measure, per_job};
-use crate::measure::slowdown::of_routes;
+use crate::measure::of_routes;
 use crate::measure::{JobFigures, Time};
 use crate::model::{JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Transit};
 use crate::observe::torus_toml;

@@ -12,7 +12,7 @@ use tracing::debug;
 use super::work::Running;
 use crate::measure::Time;
 use crate::measure::angara::{channel_loads, dark_fiber};
-use crate::measure::slowdown::of_routes;
+use crate::measure::of_routes;
 use crate::model::{Torus, TorusJob};
 use crate::pass::plan::Reason;
 use crate::publish::{EpochNumber, EpochStore, HistoryRow, Page, Snapshot, Turnover};
