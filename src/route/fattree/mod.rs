@@ -5,7 +5,7 @@
 //! The levels are found from the cabling: leaves are the switches with terminals, or roots are
 //! those a histogram of hops shows. Every cable must join neighbouring levels; how many cables a
 //! switch has upwards, and to whom, does not matter. Where faults cut leaves off from below the root that
-//! the algorithm chose, they go the least loaded other way up and down ([`detours`]). Where they leave two leaves without a
+//! the algorithm chose, they go the least loaded other way up and down (`detours`). Where they leave two leaves without a
 //! common switch above them, the destination's whole tree goes up*/down* on a second layer.
 
 mod detours;
