@@ -170,7 +170,7 @@ fn verdict(rows: &[Row], baseline: Option<&Baseline>) -> String {
     format!(
         "\nWith {name} jobs' exchanges take {now:.3} times what their own cables need, with the best engine that \
          knows no jobs ({engine}) {before:.3}: {}.\n",
-        less_now(before, now, 1)
+        less_now(before, now, 1).trim_end_matches(" now")
     )
 }
 
