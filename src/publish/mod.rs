@@ -29,6 +29,7 @@ pub mod opensm;
 mod publication;
 mod record;
 mod snapshots;
+mod state_file;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,10 +1,8 @@
 //! The trial that is under way: `STATE/trial.json`.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
-use super::{StoreError, Writer};
+use super::{StoreError, Writer, state_file};
 use crate::pass::trial::Trial;
 
 /// Name of the file in the state directory.
@@ -16,14 +14,8 @@ pub const TRIAL_FILE: &str = "trial.json";
 /// If it cannot be read or is not understood.
 pub fn read_trial(state: &Path) -> Result<Option<Trial>, StoreError> {
     let path = state.join(TRIAL_FILE);
-    match fs::read(&path) {
-        Ok(bytes) => {
-            let read = serde_json::from_slice(&bytes);
-            read.map(Some).map_err(|e| StoreError::io("understand", &path)(e.into()))
-        }
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(StoreError::io("read", &path)(e)),
-    }
+    let trial = state_file::read(&path)?.map(|bytes| serde_json::from_slice(&bytes));
+    trial.transpose().map_err(|e| StoreError::io("understand", &path)(e.into()))
 }
 
 impl Writer {

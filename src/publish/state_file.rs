@@ -1,0 +1,41 @@
+//! Small files of the state directory beside the epochs: there or not, replaced whole.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{StoreError, Writer, publication};
+
+/// A file's bytes; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(StoreError::io("read", path)(e)),
+    }
+}
+
+impl Writer {
+    /// Puts a file in the place of an earlier one, by one rename.
+    pub(super) fn replace(&mut self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        let path = self.store().path().join(name);
+        let new = self.store().path().join(format!(".{name}.new"));
+        let mut text = serde_json::to_vec(value).map_err(|e| StoreError::Unwritable(e.to_string()))?;
+        text.push(b'\n');
+        fs::write(&new, text).map_err(StoreError::io("write", &new))?;
+        fs::rename(&new, &path).map_err(StoreError::io("replace", &path))?;
+        publication::sync_directory(self.store().path())
+    }
+
+    /// Removes a file; returns whether there was one.
+    pub(super) fn remove(&mut self, name: &str) -> Result<bool, StoreError> {
+        let path = self.store().path().join(name);
+        match fs::remove_file(&path) {
+            Ok(()) => publication::sync_directory(self.store().path()).map(|()| true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(StoreError::io("delete", &path)(e)),
+        }
+    }
+}
