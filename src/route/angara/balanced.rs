@@ -115,15 +115,15 @@ impl<'a, 'l> Search<'a, 'l> {
         if self.choices.iter().all(|choice| choice.flexible.is_empty()) {
             return;
         }
-        let jobs = self.jobs;
-        for (job, choice) in jobs.iter().zip(&self.choices) {
-            Exchange::new(job).each_hop(self.torus, choice, |_, share, c| self.mean[c] += share);
+        let exchanges: Vec<Exchange> = self.jobs.iter().map(Exchange::new).collect();
+        for (exchange, choice) in exchanges.iter().zip(&self.choices) {
+            exchange.each_hop(self.torus, choice, |_, share, c| self.mean[c] += share);
         }
         for _ in 0..ROUNDS {
             let mut moved = 0;
-            for (number, job) in jobs.iter().enumerate() {
+            for (number, exchange) in exchanges.iter().enumerate() {
                 if self.goes_on() && !self.choices[number].flexible.is_empty() {
-                    moved += self.polish(number, &Exchange::new(job));
+                    moved += self.polish(number, exchange);
                 }
             }
             if moved == 0 {
