@@ -1,5 +1,6 @@
 //! A look at the outside: the jobs of now on the fabric of now.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -252,26 +253,24 @@ impl Looker {
             self.changed = false;
             self.last = Some((named.fabric.fingerprint(), jobs.clone()));
         }
-        let (mut view, unknown_storage) = view(&self.settings, named, jobs)?;
-        self.try_without(&mut view, now);
+        let (view, unknown_storage) = view(&self.settings_of(now), named, jobs)?;
         let fresh_in = self.jobs.fresh_in();
         Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing, jobs_failed, fresh_in })
     }
 
     /// On a trial's days without routes for jobs another engine takes the place of that of the settings.
-    fn try_without(&self, view: &mut View, now: DateTime<Utc>) {
-        let Settings { state, routing, .. } = &self.settings;
-        match read_trial(&state.directory) {
-            Ok(trial) => {
-                if let Some(engine) = trial.as_ref().and_then(|trial| trial.engine(now)) {
-                    let promise = || route::default_promise(engine, routing.layer_per_job);
-                    view.policy.promise = routing.promise.unwrap_or_else(promise);
-                    view.policy.engine = engine.to_string();
-                    view.policy.then.clear();
-                }
-            }
-            Err(error) => tracing::warn!("no trial: {}", chain(&error)),
+    fn settings_of(&self, now: DateTime<Utc>) -> Cow<'_, Settings> {
+        let trial = read_trial(&self.settings.state.directory).unwrap_or_else(|error| {
+            tracing::warn!("no trial: {}", chain(&error));
+            None
+        });
+        let mut settings = Cow::Borrowed(&self.settings);
+        if let Some(engine) = trial.as_ref().and_then(|trial| trial.engine(now)) {
+            let routing = &mut settings.to_mut().routing;
+            routing.engine = engine.to_string();
+            routing.then.clear();
         }
+        settings
     }
 
     /// The jobs of now, or the last known and why.
