@@ -38,14 +38,19 @@ pub struct Context {
     pub config: Option<PathBuf>,
 }
 
-/// How much less of something there is now, in percent with so many digits after the point.
-pub fn less_now(before: f64, now: f64, digits: usize) -> String {
-    let gain = 100.0 * (1.0 - now / before);
+/// How much less of something there is, in percent with so many digits after the point; `None`: as much.
+pub fn less(before: f64, after: f64, digits: usize) -> Option<String> {
+    let gain = 100.0 * (1.0 - after / before);
     match gain.abs() < 0.5 / 10f64.powi(digits as i32) {
-        true => "as much".to_string(),
-        false if gain > 0.0 => format!("{gain:.digits$} % less now"),
-        false => format!("{:.digits$} % more now", -gain),
+        true => None,
+        false if gain > 0.0 => Some(format!("{gain:.digits$} % less")),
+        false => Some(format!("{:.digits$} % more", -gain)),
     }
+}
+
+/// The same of what there is now.
+pub fn less_now(before: f64, now: f64, digits: usize) -> String {
+    less(before, now, digits).map_or("as much".to_string(), |words| words + " now")
 }
 
 /// Prints a text and ends the line. A reader that has seen enough (`| head`) is no failure.

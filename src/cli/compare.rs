@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::common::less_now;
+use super::common::less;
 use super::input::{self, Given, Input, Source};
 use super::route_angara::{self, is_torus};
 use super::{Answer, Context, Failure, Format};
@@ -170,7 +170,7 @@ fn verdict(rows: &[Row], baseline: Option<&Baseline>) -> String {
     format!(
         "\nWith {name} jobs' exchanges take {now:.3} times what their own cables need, with the best engine that \
          knows no jobs ({engine}) {before:.3}: {}.\n",
-        less_now(before, now, 1).trim_end_matches(" now")
+        less(before, now, 1).unwrap_or_default()
     )
 }
 
