@@ -1,7 +1,7 @@
 //! `sarouter trial`: days with routes for jobs and days without, and what they tell.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Days, Local, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
 use serde::Serialize;
@@ -166,7 +166,7 @@ pub(super) fn today(trial: &Trial, now: DateTime<Utc>) -> Option<String> {
     Some(format!("day {} of {}, {kind}", day + 1, trial.days.len()))
 }
 
-fn report(path: &std::path::Path, trial: &Trial, context: &Context) -> Result<Answer, Failure> {
+fn report(path: &Path, trial: &Trial, context: &Context) -> Result<Answer, Failure> {
     let named = |e: String| format!("{}: {e}", path.display());
     let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
     let runs = Runs::read(&text, trial).map_err(named)?;

@@ -6,8 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::rng::Rng;
 
-/// Days of a trial come in pairs of the same weekday, one of each kind.
-pub const PAIR: usize = 14;
+/// Two weeks: the days of a trial come in pairs of the same weekday, one of each kind.
+const PAIR: usize = 14;
+
+/// Which of so many days are with routes for jobs, if of each pair, by its number, the first or the second is.
+pub fn kinds(days: usize, mut is_first: impl FnMut(usize) -> bool) -> Vec<bool> {
+    let mut with = vec![false; days];
+    for pair in 0..days / 2 {
+        let first = pair / (PAIR / 2) * PAIR + pair % (PAIR / 2);
+        with[if is_first(pair) { first } else { first + PAIR / 2 }] = true;
+    }
+    with
+}
 
 /// A day of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,13 +51,7 @@ impl Trial {
             return None;
         }
         let mut rng = Rng::new(seed);
-        let mut with = vec![false; begins.len()];
-        for first in (0..begins.len()).step_by(PAIR) {
-            for weekday in first..first + PAIR / 2 {
-                let of_pair = if rng.below(2) == 0 { weekday } else { weekday + PAIR / 2 };
-                with[of_pair] = true;
-            }
-        }
+        let with = kinds(begins.len(), |_| rng.below(2) == 0);
         let days = begins.iter().zip(with).map(|(from, with)| Day { from: *from, with }).collect();
         Some(Self { seed, without: without.to_string(), days, until: *until })
     }
@@ -66,15 +70,17 @@ impl Trial {
     }
 }
 
+/// So many days that begin an hour before midnight, and the end of the last.
+#[cfg(test)]
+pub(crate) fn midnights(days: i64) -> Vec<DateTime<Utc>> {
+    let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
+    (0..=days).map(|d| first + chrono::TimeDelta::days(d)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use chrono::{Datelike, TimeDelta};
-
-    fn midnights(days: i64) -> Vec<DateTime<Utc>> {
-        let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
-        (0..=days).map(|d| first + TimeDelta::days(d)).collect()
-    }
 
     #[test]
     fn each_weekday_is_as_often_with_as_without() {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::model::rng::Rng;
-use crate::pass::trial::{PAIR, Trial};
+use crate::pass::trial::{Trial, kinds};
 
 /// A job that ran from its beginning to its end on one day of the trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,7 @@ pub fn difference(trial: &Trial, runs: &[Run]) -> Option<Difference> {
         return None;
     }
     let days = Days::new(trial.days.len(), number.len(), &used);
-    let own: Vec<f64> = trial.days.iter().map(|d| f64::from(u8::from(d.with))).collect();
+    let own = as_numbers(trial.days.iter().map(|day| day.with));
     let least = days.effect(&own, &own)?;
     let (from, to) = days.interval(&own, least);
     let less = |log: f64| 100.0 * (1.0 - log.exp());
@@ -159,40 +159,32 @@ impl Days {
     }
 }
 
+/// 1 for days with routes for jobs, 0 for days without.
+fn as_numbers(with: impl IntoIterator<Item = bool>) -> Vec<f64> {
+    with.into_iter().map(|with| f64::from(u8::from(with))).collect()
+}
+
 /// Draws as a trial makes them: all that there are, or [`DRAWS`] of them.
 fn draws(days: usize) -> Vec<Vec<f64>> {
     let pairs = days / 2;
-    let of = |is_first: &dyn Fn(usize) -> bool| {
-        let mut draw = vec![0.0; days];
-        for pair in 0..pairs {
-            let first = pair / (PAIR / 2) * PAIR + pair % (PAIR / 2);
-            draw[if is_first(pair) { first } else { first + PAIR / 2 }] = 1.0;
-        }
-        draw
-    };
     if pairs < 12 {
-        return (0..1_usize << pairs).map(|bits| of(&|pair| bits >> pair & 1 == 1)).collect();
+        return (0..1_usize << pairs)
+            .map(|bits| as_numbers(kinds(days, |pair| bits >> pair & 1 == 1)))
+            .collect();
     }
     let mut rng = Rng::new(1);
-    (0..DRAWS)
-        .map(|_| {
-            let firsts: Vec<bool> = (0..pairs).map(|_| rng.below(2) == 0).collect();
-            of(&|pair| firsts[pair])
-        })
-        .collect()
+    (0..DRAWS).map(|_| as_numbers(kinds(days, |_| rng.below(2) == 0))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chrono::{DateTime, TimeDelta, Utc};
+    use crate::pass::trial::midnights;
 
     /// A month of 30 kinds of jobs, about four a day each, that take 15 % more or less by themselves and 2 % by
     /// the day, and with routes for them so much less.
     fn month(seed: u64, less_percent: f64) -> Option<Difference> {
-        let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
-        let midnights: Vec<DateTime<Utc>> = (0..=28).map(|d| first + TimeDelta::days(d)).collect();
-        let trial = Trial::draw(&midnights, "updown", seed).unwrap();
+        let trial = Trial::draw(&midnights(28), "updown", seed).unwrap();
         let mut rng = Rng::new(seed + 1000);
         let normal = move |rng: &mut Rng| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
         let mut runs = Vec::new();
@@ -228,9 +220,7 @@ mod tests {
 
     #[test]
     fn jobs_that_ran_on_one_side_say_nothing() {
-        let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
-        let midnights: Vec<DateTime<Utc>> = (0..=14).map(|d| first + TimeDelta::days(d)).collect();
-        let trial = Trial::draw(&midnights, "updown", 1).unwrap();
+        let trial = Trial::draw(&midnights(14), "updown", 1).unwrap();
         let day = |with| trial.days.iter().position(|d| d.with == with).unwrap();
         let run = |with, kind: &str, seconds| Run { day: day(with), kind: kind.to_string(), seconds };
         let alone = [run(true, "a", 10.0), run(false, "b", 100.0)];

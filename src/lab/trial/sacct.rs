@@ -1,6 +1,6 @@
 //! Runs from a dump by `sacct --parsable2`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
@@ -65,7 +65,7 @@ impl Runs {
 
     /// How many kinds of jobs of several nodes there are, and jobs.
     pub fn sizes(&self) -> (usize, usize) {
-        let kinds: BTreeMap<&str, ()> = self.several.iter().map(|r| (r.kind.as_str(), ())).collect();
+        let kinds: BTreeSet<&str> = self.several.iter().map(|run| run.kind.as_str()).collect();
         (kinds.len(), self.several.len())
     }
 }
@@ -84,13 +84,11 @@ fn time(text: &str) -> Result<Option<DateTime<Utc>>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chrono::TimeDelta;
+    use crate::pass::trial::midnights;
 
     #[test]
     fn jobs_of_one_day_count_and_others_are_left_out() {
-        let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
-        let midnights: Vec<_> = (0..=14).map(|d| first + TimeDelta::days(d)).collect();
-        let trial = Trial::draw(&midnights, "updown", 1).unwrap();
+        let trial = Trial::draw(&midnights(14), "updown", 1).unwrap();
         let head = FIELDS.replace(',', "|");
         let text = format!(
             "{head}\n1|a|4|COMPLETED|2026-03-02T01:00:00|2026-03-02T02:00:00|w|rf\n\
