@@ -8,9 +8,8 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::trace::{Content, Trace, TraceError, TraceJob};
-use crate::measure::Time;
 use crate::measure::angara::{channel_loads, per_job};
-use crate::measure::of_routes;
+use crate::measure::mean_of_kept;
 use crate::model::{JobId, Torus, TorusJob, Transit};
 use crate::pass::torus::{PlanError, Site, plan};
 use crate::route::angara::{Limits, TorusEngine};
@@ -164,8 +163,7 @@ impl Run {
     }
 
     fn slowdown(&self) -> f64 {
-        let jobs = self.running.values().filter_map(|job| Some((job, job.kept()?)));
-        Time::of(&of_routes(&self.site.torus, jobs)).slowdown_mean
+        mean_of_kept(&self.site.torus, self.running.values())
     }
 
     fn start(&mut self, number: usize, job: &TorusJob, engine: &dyn TorusEngine) -> Result<(), String> {

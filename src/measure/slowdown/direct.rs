@@ -4,7 +4,7 @@
 //! a job's exchange needs at least is the time of one message of each step on one cable.
 
 use super::step::Flows;
-use super::{Paths, mixed};
+use super::{Paths, Time, mixed};
 use crate::model::{Mix, Routes, Torus, TorusJob};
 
 /// Slow-down of each of these jobs, all at work at once, with its routes. Infinite if a pair that exchanges
@@ -18,6 +18,12 @@ pub fn of_routes<'a>(torus: &Torus, jobs: impl IntoIterator<Item = (&'a TorusJob
     let places = routes.iter().zip(&jobs).map(|(routes, job)| place(routes, job)).collect();
     let mixes: Vec<&Mix> = jobs.iter().map(|job| &job.mix).collect();
     mixed(&OnTorus { torus, routes, places }, &mixes)
+}
+
+/// Geometric mean of the slow-downs of those jobs that have their routes already; 1 of none. As [`of_routes`].
+pub fn mean_of_kept<'a>(torus: &Torus, jobs: impl IntoIterator<Item = &'a TorusJob>) -> f64 {
+    let with_routes = jobs.into_iter().filter_map(|job| Some((job, job.kept()?)));
+    Time::of(&of_routes(torus, with_routes)).slowdown_mean
 }
 
 struct OnTorus<'a> {

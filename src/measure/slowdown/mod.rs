@@ -13,7 +13,7 @@ mod step;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use self::direct::of_routes;
+pub use self::direct::{mean_of_kept, of_routes};
 pub use self::predictor::Predictor;
 use self::step::{Flows, Law, Room};
 use crate::model::{
@@ -46,6 +46,12 @@ impl Default for Time {
 }
 
 impl Time {
+    /// Of those that are known; `None` of none.
+    pub fn of_known(jobs: impl IntoIterator<Item = Option<f64>>) -> Option<Self> {
+        let known: Vec<f64> = jobs.into_iter().flatten().collect();
+        (!known.is_empty()).then(|| Self::of(&known))
+    }
+
     /// Of the slow-downs of jobs. All 1 of none.
     pub fn of(jobs: &[f64]) -> Self {
         let mut sorted = jobs.to_vec();

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answer::ApiError;
-use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer, together};
+use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer};
+use crate::measure::Time;
 use crate::measure::angara::channel_loads;
 use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob};
 use crate::observe::hostlist;
@@ -109,7 +110,7 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     }
     let time = seen.jobs.as_ref().map(|jobs| jobs.time).unwrap_or_default();
     let epoch = seen.newest.as_ref().map(|newest| newest.epoch);
-    let [now, before] = [&now, &before].map(|gets| together(gets.values()));
+    let [now, before] = [&now, &before].map(|gets| Time::of_known(gets.values().map(|gets| gets.slowdown)));
     let jobs = jobs.into_values().collect();
     Ok(JobsAnswer { epoch, time, now, before, baseline: None, jobs })
 }

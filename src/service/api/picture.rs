@@ -433,17 +433,11 @@ pub(super) fn served(
     Ok(JobsAnswer {
         epoch: number,
         time: jobs.time,
-        now: together(now.iter().flatten()),
-        before: together(before.iter().flatten()),
+        now: Time::of_known(now.iter().flatten().map(|gets| gets.slowdown)),
+        before: Time::of_known(before.iter().flatten().map(|gets| gets.slowdown)),
         baseline,
         jobs: answers,
     })
-}
-
-/// Slow-down over the groups; `None` without any.
-pub(super) fn together<'a>(gets: impl IntoIterator<Item = &'a Gets>) -> Option<Time> {
-    let slowdowns: Vec<f64> = gets.into_iter().filter_map(|g| g.slowdown).collect();
-    (!slowdowns.is_empty()).then(|| Time::of(&slowdowns))
 }
 
 /// What an epoch's tables give each group.

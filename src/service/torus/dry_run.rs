@@ -10,8 +10,7 @@ use super::work::{Limit, Running, Source, Tables, Work, found};
 use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::angara::{measure, per_job};
-use crate::measure::of_routes;
-use crate::measure::{JobFigures, Time};
+use crate::measure::{JobFigures, Time, of_routes};
 use crate::model::{JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Transit};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
@@ -170,8 +169,7 @@ pub fn gets(torus: &Torus, running: &Running) -> BTreeMap<JobId, Gets> {
 
 /// Slow-down over jobs of which it is known; `None` of none.
 fn time<'a>(gets: impl IntoIterator<Item = &'a Gets>) -> Option<Predicted> {
-    let slowdowns: Vec<f64> = gets.into_iter().filter_map(|gets| gets.slowdown).collect();
-    (!slowdowns.is_empty()).then(|| Predicted { time: Time::of(&slowdowns) })
+    Time::of_known(gets.into_iter().map(|gets| gets.slowdown)).map(|time| Predicted { time })
 }
 
 fn of_jobs(torus: &Torus, jobs: &[(&TorusJob, &Routes)]) -> Vec<Gets> {

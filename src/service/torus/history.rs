@@ -10,9 +10,8 @@ use tokio::task::JoinSet;
 use tracing::debug;
 
 use super::work::Running;
-use crate::measure::Time;
 use crate::measure::angara::{channel_loads, dark_fiber};
-use crate::measure::of_routes;
+use crate::measure::mean_of_kept;
 use crate::model::{Torus, TorusJob};
 use crate::pass::plan::Reason;
 use crate::publish::{EpochNumber, EpochStore, HistoryRow, Page, Snapshot, Turnover};
@@ -128,10 +127,8 @@ impl Change {
         let loads = |jobs: &Running| channel_loads(torus, jobs.values().filter_map(TorusJob::kept));
         let (before, after) = (loads(&self.before), loads(&self.after));
         let max = |loads: &[u32]| loads.iter().copied().max().unwrap_or(0).into();
-        let slowdown = |jobs: &Running| {
-            let with_routes = jobs.values().filter_map(|job| Some((job, job.kept()?)));
-            Some(Time::of(&of_routes(torus, with_routes)).slowdown_mean).filter(|mean| mean.is_finite())
-        };
+        let slowdown =
+            |jobs: &Running| Some(mean_of_kept(torus, jobs.values())).filter(|mean| mean.is_finite());
         HistoryRow {
             epoch,
             created: self.time,
