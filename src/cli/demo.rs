@@ -135,7 +135,7 @@ impl Demo {
         let oblivious = route::engine("dfsssp", &EngineOptions::default())?;
         let oblivious = oblivious.route(&fabric, &Demand::oblivious(), budget)?;
         let jobs = workload.snapshot();
-        let view = View { fabric: Arc::new(fabric), nodes: Arc::new(nodes), jobs, policy };
+        let view = View::new(Arc::new(fabric), Arc::new(nodes), jobs, policy);
         Ok(Self {
             view,
             workload,

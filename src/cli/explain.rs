@@ -40,6 +40,8 @@ struct Explained {
     /// Slow-down of the jobs with the routes before, and with these.
     before: Option<Time>,
     after: Time,
+    /// Mean slow-down with the best engine that knows no jobs; `None` where it was not measured.
+    oblivious: Option<f64>,
     /// Routes inside jobs on the fullest channel, before and after.
     largest_before: Option<u64>,
     largest_after: u64,
@@ -92,6 +94,7 @@ impl Explained {
             went: is_known.then(|| went.collect()),
             before: plan.before.map(|figures| figures.time),
             after: plan.after.time,
+            oblivious: epoch.report().time.oblivious,
             largest_before: plan.before.map(|figures| figures.effective.max),
             largest_after: plan.after.effective.max,
             computed_ms: epoch.report().compute.wall_seconds * 1000.0,
@@ -117,6 +120,10 @@ impl Explained {
         }
         let now = self.after.slowdown_mean;
         line("exchange", format!("jobs' exchanges take {now:.3} times what their own cables need"));
+        if let Some(oblivious) = self.oblivious {
+            let words = less_now(oblivious, now, 1);
+            line("", format!("{oblivious:.3} with the best engine that knows no jobs: {words}"));
+        }
         if let (Some(before), Some(largest)) = (self.before, self.largest_before) {
             let before = before.slowdown_mean;
             let words = less_now(before, now, 1);

@@ -65,11 +65,11 @@ fn history_is_a_table() {
         &Table::read(&store).unwrap().text(),
         &store,
         "
-   epoch  published             reason          engine       jobs    mean slow-down  max effective EFI  dark fiber  layers        ms
--      1  2026-09-21T14:14:20Z  first           sssp            2        ? -> 1.250            ? -> 60      25.0 %       1      12.5
-*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2    1.250 -> 1.250           96 -> 60      25.0 %       1      12.5
-       3  2026-09-21T14:16:20Z  jobs changed    sssp            2    1.250 -> 1.250           96 -> 60      25.0 %       1      12.5
-* in force, - deleted; jobs: those on more than one switch; ms: to compute the routes",
+   epoch  published             reason          engine       jobs    mean slow-down  without jobs  max effective EFI  dark fiber  layers        ms
+-      1  2026-09-21T14:14:20Z  first           sssp            2        ? -> 1.250             -            ? -> 60      25.0 %       1      12.5
+*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2    1.250 -> 1.250             -           96 -> 60      25.0 %       1      12.5
+       3  2026-09-21T14:16:20Z  jobs changed    sssp            2    1.250 -> 1.250             -           96 -> 60      25.0 %       1      12.5
+* in force, - deleted; jobs: those on more than one switch; without jobs: slow-down with the best engine that knows none; ms: to compute the routes",
     );
     fs::write(store.epoch_path(number(3)).join("lft.bin"), "").unwrap();
     fs::write(store.path().join("history.db"), "no database, although long enough to be one".repeat(30))
@@ -78,9 +78,9 @@ fn history_is_a_table() {
         &Table::read(&store).unwrap().text(),
         &store,
         "
-   epoch  published             reason          engine       jobs    mean slow-down  max effective EFI  dark fiber  layers        ms
-*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2    1.250 -> 1.250           96 -> 60      25.0 %       1      12.5
-* in force, - deleted; jobs: those on more than one switch; ms: to compute the routes
+   epoch  published             reason          engine       jobs    mean slow-down  without jobs  max effective EFI  dark fiber  layers        ms
+*      2  2026-09-21T14:15:20Z  jobs changed    sssp            2    1.250 -> 1.250             -           96 -> 60      25.0 %       1      12.5
+* in force, - deleted; jobs: those on more than one switch; without jobs: slow-down with the best engine that knows none; ms: to compute the routes
 note: STATE/history.db cannot be read: file is not a database
 note: STATE/epochs/000003/lft.bin is damaged: it does not match its line in SHA256SUMS",
     );

@@ -85,13 +85,14 @@ impl Table {
             return "no epoch has been published".to_string();
         }
         let mut out = format!(
-            "{:>8}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>17}  {:>10}  {:>6}  {:>8}",
+            "{:>8}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>12}  {:>17}  {:>10}  {:>6}  {:>8}",
             "epoch",
             "published",
             "reason",
             "engine",
             "jobs",
             "mean slow-down",
+            "without jobs",
             "max effective EFI",
             "dark fiber",
             "layers",
@@ -114,13 +115,14 @@ impl Table {
             let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
             let _ = write!(
                 out,
-                "\n{mark}{:>7}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>17}  {:>10}  {:>6}  {:>8.1}",
+                "\n{mark}{:>7}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>12}  {:>17}  {:>10}  {:>6}  {:>8.1}",
                 row.epoch,
                 row.created.format("%Y-%m-%dT%H:%M:%SZ"),
                 reason(row.reason),
                 row.engine,
                 row.multi_switch_jobs,
                 slowdown,
+                row.slowdown_oblivious.map_or("-".to_string(), |s| format!("{s:.3}")),
                 format!("{before} -> {}", row.effective_max_after),
                 percent(row.dark_fiber),
                 row.layers,
@@ -132,7 +134,7 @@ impl Table {
             }
         }
         out.push_str(match self.epochs.iter().any(|line| line.row.turnover.is_some()) {
-            false => "\n* in force, - deleted; jobs: those on more than one switch; ms: to compute the routes",
+            false => "\n* in force, - deleted; jobs: those on more than one switch; without jobs: slow-down with the best engine that knows none; ms: to compute the routes",
             true => "\n* in force; jobs: those that have tables; +JOB got tables, -JOB lost them; ms: to compute them",
         });
         for note in &self.notes {

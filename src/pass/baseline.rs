@@ -1,5 +1,7 @@
 //! What jobs would get from routes that know no jobs.
 
+use std::sync::{Arc, OnceLock};
+
 use serde::Serialize;
 
 use crate::measure::{Time, slowdowns};
@@ -9,6 +11,10 @@ use crate::route::{EngineOptions, engine};
 /// Engines that know no jobs, and how large a fabric (switches times hosts) may be for each: the answer must be
 /// there while somebody waits for it.
 const ENGINES: [(&str, usize); 3] = [("fattree", usize::MAX), ("updown", usize::MAX), ("dfsssp", 1 << 24)];
+
+/// How large a fabric may be for tables that are kept: in a larger one they would delay each epoch by more than a tenth
+/// of a second, and take more memory than the epoch's own.
+const MOST_KEPT: usize = 1 << 22;
 
 /// The best of the engines that know no jobs, among those that everybody has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,16 +36,45 @@ impl Baseline {
         if groups.is_empty() {
             return None;
         }
+        let all = routed(fabric).map(|(engine, tables)| Self::with(engine, fabric, &tables, groups));
+        Self::best(all)
+    }
+
+    fn with(engine: &'static str, fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Self {
         let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
-        let size = fabric.switches().len() * fabric.terminals().len();
-        let tables = |name: &str| -> Option<Tables> {
-            let engine = engine(name, &EngineOptions::default()).ok()?;
-            engine.route(fabric, &Demand::oblivious(), LayerBudget::MOST).ok()
-        };
-        let all = ENGINES.iter().filter(|(_, most)| size <= *most).filter_map(|(name, _)| {
-            let slowdowns = slowdowns(fabric, &tables(name)?, &demand);
-            Some(Self { engine: name, time: Time::of(&slowdowns), slowdowns })
-        });
+        let slowdowns = slowdowns(fabric, tables, &demand);
+        Self { engine, time: Time::of(&slowdowns), slowdowns }
+    }
+
+    fn best(all: impl Iterator<Item = Self>) -> Option<Self> {
         all.min_by(|a, b| a.time.slowdown_mean.total_cmp(&b.time.slowdown_mean))
+    }
+}
+
+fn size(fabric: &Fabric) -> usize {
+    fabric.switches().len() * fabric.terminals().len()
+}
+
+/// The tables of each engine that routes the fabric.
+fn routed(fabric: &Fabric) -> impl Iterator<Item = (&'static str, Tables)> {
+    let size = size(fabric);
+    ENGINES.iter().filter(move |(_, most)| size <= *most).filter_map(|(name, _)| {
+        let engine = engine(name, &EngineOptions::default()).ok()?;
+        Some((*name, engine.route(fabric, &Demand::oblivious(), LayerBudget::MOST).ok()?))
+    })
+}
+
+/// Tables of one fabric that know no jobs, made when first asked for and kept with whoever has a copy.
+#[derive(Debug, Clone, Default)]
+pub struct Oblivious(Arc<OnceLock<Vec<(&'static str, Tables)>>>);
+
+impl Oblivious {
+    /// As [`Baseline::of`] for the one fabric; `None` too if the fabric is so large that tables are not kept.
+    pub fn baseline(&self, fabric: &Fabric, groups: &[Group]) -> Option<Baseline> {
+        if groups.is_empty() || size(fabric) > MOST_KEPT {
+            return None;
+        }
+        let tables = self.0.get_or_init(|| routed(fabric).collect());
+        Baseline::best(tables.iter().map(|(engine, tables)| Baseline::with(engine, fabric, tables, groups)))
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::model::{Demand, Fabric, Fingerprint, JobMap, NodeMap};
+use crate::pass::baseline::Oblivious;
 use crate::pass::plan::{self, Policy, Wanted};
 
 /// The rhythm.
@@ -37,6 +38,15 @@ pub struct View {
     pub jobs: JobMap,
     /// What the administrator decided, for this fabric.
     pub policy: Policy,
+    /// The fabric's tables that know no jobs, to compare with.
+    pub oblivious: Oblivious,
+}
+
+impl View {
+    /// Of a fabric that has not been looked at before.
+    pub fn new(fabric: Arc<Fabric>, nodes: Arc<NodeMap>, jobs: JobMap, policy: Policy) -> Self {
+        Self { fabric, nodes, jobs, policy, oblivious: Oblivious::default() }
+    }
 }
 
 /// What happened.

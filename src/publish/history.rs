@@ -36,6 +36,8 @@ pub struct HistoryRow {
     pub slowdown_before: Option<f64>,
     /// Mean slow-down of this epoch's tables; `None` on a direct torus, where none is predicted.
     pub slowdown_after: Option<f64>,
+    /// The same with the best engine that knows no jobs; `None` where it was not measured.
+    pub slowdown_oblivious: Option<f64>,
     /// Largest effective EFI of the tables before, under this epoch's jobs.
     pub effective_max_before: Option<u64>,
     /// Largest effective EFI of this epoch's tables.
@@ -81,6 +83,7 @@ impl HistoryRow {
             multi_switch_jobs: report.jobs.multi_switch,
             slowdown_before: plan.before.map(|f| f.time.slowdown_mean),
             slowdown_after: Some(plan.after.time.slowdown_mean),
+            slowdown_oblivious: report.time.oblivious,
             effective_max_before: plan.before.map(|f| f.effective.max),
             effective_max_after: plan.after.effective.max,
             dark_fiber: plan.after.effective.dark_fiber,
@@ -92,7 +95,7 @@ impl HistoryRow {
 }
 
 /// A new schema gets a new number here: an index of another version is made anew.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 const SCHEMA: &str = "CREATE TABLE epochs (
     epoch INTEGER PRIMARY KEY,
     created TEXT NOT NULL,
@@ -108,8 +111,11 @@ const SCHEMA: &str = "CREATE TABLE epochs (
     layers INTEGER NOT NULL,
     milliseconds REAL NOT NULL,
     jobs_in TEXT,
-    jobs_out TEXT
+    jobs_out TEXT,
+    slowdown_oblivious REAL
 )";
+/// From the version before: its rows stay.
+const UPGRADE: (i64, &str) = (3, "ALTER TABLE epochs ADD COLUMN slowdown_oblivious REAL");
 
 /// Which epochs of the history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -165,17 +171,22 @@ fn read_index(path: &Path, page: Page) -> rusqlite::Result<BTreeMap<EpochNumber,
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
-    let mut statement = connection.prepare(
+    let oblivious = if version(&connection)? == UPGRADE.0 { "NULL" } else { "slowdown_oblivious" };
+    let mut statement = connection.prepare(&format!(
         "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, slowdown_before,
                 slowdown_after, effective_max_before,
-                effective_max_after, dark_fiber, layers, milliseconds, jobs_in, jobs_out FROM epochs
+                effective_max_after, dark_fiber, layers, milliseconds, jobs_in, jobs_out, {oblivious} FROM epochs
          WHERE epoch < ?1 ORDER BY epoch DESC LIMIT ?2",
-    )?;
+    ))?;
     let before = page.before.map_or(i64::MAX, |n| i64::try_from(n.get()).unwrap_or(i64::MAX));
     // Negative: no limit.
     let limit = page.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
     let found = statement.query_map([before, limit], row)?;
     found.map(|r| r.map(|r| (r.epoch, r))).collect()
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
@@ -188,6 +199,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         multi_switch_jobs: row.get(5)?,
         slowdown_before: row.get(6)?,
         slowdown_after: row.get(7)?,
+        slowdown_oblivious: row.get(15)?,
         effective_max_before: row.get(8)?,
         effective_max_after: row.get(9)?,
         dark_fiber: row.get(10)?,
@@ -256,11 +268,11 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
     let transaction = connection.transaction()?;
-    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let version = version(&transaction)?;
     if version != VERSION {
-        transaction.execute_batch(&format!(
-            "DROP TABLE IF EXISTS epochs; {SCHEMA}; PRAGMA user_version = {VERSION}"
-        ))?;
+        let anew = format!("DROP TABLE IF EXISTS epochs; {SCHEMA}");
+        let change = if version == UPGRADE.0 { UPGRADE.1 } else { &anew };
+        transaction.execute_batch(&format!("{change}; PRAGMA user_version = {VERSION}"))?;
     }
     Ok(transaction)
 }
@@ -278,7 +290,7 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
     let ids = |jobs: &[JobId]| serde_json::to_string(jobs).unwrap_or_default();
     connection.execute(
         "INSERT OR REPLACE INTO epochs
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         params![
             i64::try_from(row.epoch.get()).unwrap_or(i64::MAX),
             row.created.to_rfc3339(),
@@ -295,6 +307,7 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
             row.milliseconds,
             row.turnover.as_ref().map(|t| ids(&t.jobs_in)),
             row.turnover.as_ref().map(|t| ids(&t.jobs_out)),
+            row.slowdown_oblivious,
         ],
     )?;
     Ok(())

@@ -20,6 +20,7 @@ use crate::observe::nodes::{self, NodeNames, NodeNamesError};
 use crate::observe::slurm::{JobSource, PollError, Squeue};
 use crate::observe::slurmrestd::Slurmrestd;
 use crate::observe::spool::SpooledJobs;
+use crate::pass::baseline::Oblivious;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
 use crate::pass::worth::Price;
@@ -78,6 +79,8 @@ pub struct Named {
     pub fabric: Arc<Fabric>,
     /// Its nodes.
     pub nodes: Arc<NodeMap>,
+    /// Its tables that know no jobs.
+    pub oblivious: Oblivious,
 }
 
 /// Fabric and node names, read again when their text has changed.
@@ -166,7 +169,7 @@ fn parse(
         None => fabric::load(name)?,
     };
     let nodes = nodes::name_hosts(&fabric, &names);
-    Ok((digest, Named { fabric: Arc::new(fabric), nodes: Arc::new(nodes) }))
+    Ok((digest, Named { fabric: Arc::new(fabric), nodes: Arc::new(nodes), oblivious: Oblivious::default() }))
 }
 
 /// What one look found.
@@ -328,5 +331,5 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
             communication: routing.communication,
         },
     };
-    Ok((View { fabric: named.fabric, nodes: named.nodes, jobs, policy }, unknown))
+    Ok((View { fabric: named.fabric, nodes: named.nodes, jobs, policy, oblivious: named.oblivious }, unknown))
 }

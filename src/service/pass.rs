@@ -319,6 +319,9 @@ pub fn pass_as(
             let begun = Instant::now();
             let (created, compute) = again.unwrap_or((Utc::now(), checked.report.compute));
             checked.report.compute = compute;
+            let groups = &checked.plan.get().demand.groups;
+            let baseline = view.oblivious.baseline(&view.fabric, groups);
+            checked.report.time.oblivious = baseline.map(|baseline| baseline.time.slowdown_mean);
             let epoch = writer
                 .publish(&view.fabric, &checked.plan, &checked.report, created)
                 .map_err(PassError::Publish)?;

@@ -67,7 +67,7 @@ impl Case {
                 ..Price::NONE
             },
         };
-        View { fabric: Arc::new(fabric), nodes: Arc::new(nodes), jobs, policy }
+        View::new(Arc::new(fabric), Arc::new(nodes), jobs, policy)
     }
 
     /// What is in force when the case begins.

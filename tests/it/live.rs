@@ -60,7 +60,7 @@ impl Site {
     fn pass(&mut self, fabric: &Arc<Fabric>) -> Result<Passed, PassError> {
         let nodes = Arc::new(name_hosts(fabric, &NodeNames::default()));
         let jobs = self.jobs(fabric, &nodes);
-        let view = View { fabric: Arc::clone(fabric), nodes, jobs, policy: self.policy.clone() };
+        let view = View::new(Arc::clone(fabric), nodes, jobs, self.policy.clone());
         pass(&self.store, 20, &view)
     }
 

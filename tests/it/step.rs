@@ -58,7 +58,7 @@ impl World {
     fn view(&self, fabric: &str, now: f64, jobs: Vec<Job>) -> Arc<View> {
         let (fabric, nodes) = &self.fabrics[fabric];
         let jobs = JobMap::new(at(now), jobs);
-        Arc::new(View { fabric: fabric.clone(), nodes: nodes.clone(), jobs, policy: self.policy.clone() })
+        Arc::new(View::new(fabric.clone(), nodes.clone(), jobs, self.policy.clone()))
     }
 }
 

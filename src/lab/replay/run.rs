@@ -193,7 +193,7 @@ impl Engines {
 }
 
 fn view(setup: &Setup, jobs: JobMap, policy: Policy) -> View {
-    View { fabric: Arc::clone(&setup.fabric), nodes: Arc::clone(&setup.nodes), jobs, policy }
+    View::new(Arc::clone(&setup.fabric), Arc::clone(&setup.nodes), jobs, policy)
 }
 
 fn published(engine: String, demand: Demand, tables: Arc<Tables>, since: Option<DateTime<Utc>>) -> Published {

@@ -257,6 +257,24 @@ fn the_index_is_never_in_the_way() {
 }
 
 #[test]
+fn an_index_of_the_version_before_keeps_the_rows_of_deleted_epochs() {
+    let (_dir, store) = filled(3);
+    let rows = store.history().unwrap().rows;
+    assert_eq!(store.lock().unwrap().collect_garbage(1).unwrap().len(), 2);
+    let index = rusqlite::Connection::open(store.path().join("history.db")).unwrap();
+    index
+        .execute_batch("ALTER TABLE epochs DROP COLUMN slowdown_oblivious; PRAGMA user_version = 3")
+        .unwrap();
+    let history = store.history().unwrap();
+    assert_eq!((history.rows, history.notes), (rows.clone(), Vec::new()));
+    let (plan, report) = ready(&small(), 3);
+    store.lock().unwrap().publish(&small(), &plan, &report, at(3)).unwrap();
+    let history = store.history().unwrap();
+    assert_eq!(history.rows[..3], rows);
+    assert_eq!(history.rows.len(), 4);
+}
+
+#[test]
 fn the_history_is_read_in_pages_whether_the_index_knows_an_epoch_or_its_files_do() {
     let (_dir, store) = filled(7);
     let page = |before: Option<u64>, limit| {

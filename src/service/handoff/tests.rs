@@ -51,7 +51,7 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
         price: crate::pass::worth::Price::NONE,
     };
     let jobs = JobMap::new(at(time), jobs.iter().map(job).collect());
-    View { fabric: Arc::new(fabric), nodes: Arc::new(nodes), jobs, policy }
+    View::new(Arc::new(fabric), Arc::new(nodes), jobs, policy)
 }
 
 /// A look at `time` with these jobs, and the demand that the pass then routes for.

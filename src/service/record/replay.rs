@@ -14,6 +14,7 @@ use super::direct_replay::DirectReplay;
 use super::{FORMAT, LINE_LIMIT, Line, Made, PolicyLine, file_path, files};
 use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
 use crate::observe::ibnetdiscover;
+use crate::pass::baseline::Oblivious;
 use crate::pass::plan::Policy;
 use crate::pass::step::{Action, Event, Rhythm, Step, View};
 use crate::pass::worth::Price;
@@ -81,6 +82,8 @@ pub(super) struct Replay<'a> {
     store: &'a EpochStore,
     step: Option<Step>,
     fabric: Option<(Arc<Fabric>, Arc<NodeMap>)>,
+    /// Its tables that know no jobs.
+    oblivious: Oblivious,
     policy: Option<Policy>,
     jobs: BTreeMap<JobId, Job>,
     /// Jobs as they came when ids were not unique.
@@ -222,6 +225,7 @@ impl<'a> Replay<'a> {
             store,
             step: None,
             fabric: None,
+            oblivious: Oblivious::default(),
             policy: None,
             jobs: BTreeMap::new(),
             many: None,
@@ -268,7 +272,10 @@ impl<'a> Replay<'a> {
                     self.step = Some(Step::new(rhythm, time));
                 }
             }
-            Line::Fabric { text, nodes } => self.fabric = Some(fabric(&text, &nodes)?),
+            Line::Fabric { text, nodes } => {
+                self.fabric = Some(fabric(&text, &nodes)?);
+                self.oblivious = Oblivious::default();
+            }
             Line::Policy(policy) => {
                 let (fabric, _) = self.fabric.as_ref().ok_or("a policy before any fabric")?;
                 self.policy = Some(policy.on(fabric));
@@ -328,7 +335,13 @@ impl<'a> Replay<'a> {
             None => self.jobs.values().cloned().collect(),
         };
         let (fabric, nodes) = (Arc::clone(fabric), Arc::clone(nodes));
-        Ok(Arc::new(View { fabric, nodes, jobs: JobMap::new(snapshot, all), policy }))
+        Ok(Arc::new(View {
+            fabric,
+            nodes,
+            jobs: JobMap::new(snapshot, all),
+            policy,
+            oblivious: self.oblivious.clone(),
+        }))
     }
 
     /// Repeats a pass, and compares what it made with what was made.

@@ -40,5 +40,5 @@ pub fn read(from: impl BufRead) -> Result<View, String> {
     let (fabric, nodes) = named.ok_or("a look without a fabric")?;
     let policy = policy.ok_or("a look without a policy")?.on(&fabric);
     let jobs = jobs.ok_or("a look without jobs")?;
-    Ok(View { fabric: Arc::clone(&fabric), nodes, jobs, policy })
+    Ok(View::new(Arc::clone(&fabric), nodes, jobs, policy))
 }

@@ -138,6 +138,7 @@ impl Change {
             multi_switch_jobs: self.after.len(),
             slowdown_before: slowdown(&self.before),
             slowdown_after: slowdown(&self.after),
+            slowdown_oblivious: None,
             effective_max_before: Some(max(&before)),
             effective_max_after: max(&after),
             dark_fiber: dark_fiber(torus, &after),

@@ -52,8 +52,11 @@ function showHealth(health) {
 // What a bar shows of an epoch: how much longer than nobody in the way; of a torus without slow-downs, the largest load.
 function bars(e) {
   const slow = (value) => (value === null ? 0 : value - 1);
-  if (typeof e.slowdown_after === "number") return { kind: "slow", before: slow(e.slowdown_before), now: slow(e.slowdown_after) };
-  return { kind: "load", before: e.effective_max_before || 0, now: e.effective_max_after };
+  if (typeof e.slowdown_after === "number") {
+    const without = typeof e.slowdown_oblivious === "number" ? slow(e.slowdown_oblivious) : null;
+    return { kind: "slow", without, before: slow(e.slowdown_before), now: slow(e.slowdown_after) };
+  }
+  return { kind: "load", without: null, before: e.effective_max_before || 0, now: e.effective_max_after };
 }
 
 // Figures of an epoch in words.
@@ -62,12 +65,13 @@ function figures(e) {
   const two = (value) => (value === null ? null : value.toFixed(2));
   const loads = `largest load ${arrow(e.effective_max_before, e.effective_max_after)}`;
   if (typeof e.slowdown_after !== "number") return loads;
-  return `slow-down ${arrow(two(e.slowdown_before), two(e.slowdown_after))}, ${loads}`;
+  const without = typeof e.slowdown_oblivious === "number" ? ` (${two(e.slowdown_oblivious)} without jobs)` : "";
+  return `slow-down ${arrow(two(e.slowdown_before), two(e.slowdown_after))}${without}, ${loads}`;
 }
 
 function showEpochs() {
   const most = { slow: 0.05, load: 1 };
-  for (const { kind, before, now } of shown.epochs.map(bars)) most[kind] = Math.max(most[kind], before, now);
+  for (const { kind, without, before, now } of shown.epochs.map(bars)) most[kind] = Math.max(most[kind], without, before, now);
   const chosen = shown.epoch === null ? shown.current : shown.epoch;
   const bar = (when, value, kind) => {
     const element = make("i", null);
@@ -78,8 +82,9 @@ function showEpochs() {
   const box = $("epochs");
   const atEnd = box.scrollLeft + box.clientWidth >= box.scrollWidth - 4;
   box.replaceChildren(...shown.epochs.map((e) => {
-    const { kind, before, now } = bars(e);
+    const { kind, without, before, now } = bars(e);
     const button = make("button", null, bar("before", before, kind), bar("now", now, kind));
+    if (without !== null) button.prepend(bar("without", without, kind));
     button.type = "button";
     button.dataset.epoch = e.epoch;
     button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${figures(e)}`;
