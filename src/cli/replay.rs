@@ -12,11 +12,11 @@ use super::{Answer, Context, Failure, Format, replay_direct};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::lab::replay::history::{GENERATED_START, History, Nodes};
 use crate::lab::replay::pages::page;
-use crate::lab::replay::run::{Engines, Results, Setup, replay};
+use crate::lab::replay::run::{Engines, Results, Setup, Simulated, replay};
 use crate::lab::replay::summary::{cost_table, grid};
 use crate::lab::replay::trace::{self, Content, Fault, Trace, TraceError};
 use crate::lab::workload::placement::Placement;
-use crate::model::{Fabric, JobId, LayerBudget};
+use crate::model::{Fabric, JobId, LayerBudget, Pattern};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::torus_toml;
@@ -133,6 +133,21 @@ struct Replay {
     /// Snapshots per chunk: each chunk starts with fresh routes, and shards are made of chunks
     #[arg(long, value_name = "N", default_value_t = 144, value_parser = clap::value_parser!(u32).range(1..))]
     chunk: u32,
+    /// Simulate all jobs at once in so many snapshots, evenly over the run, with the tables of each engine
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    simulate: u32,
+    /// What jobs exchange in simulated snapshots, separated by commas
+    #[arg(
+        long,
+        value_name = "PATTERN,…",
+        value_delimiter = ',',
+        default_value = "alltoall",
+        requires = "simulate"
+    )]
+    traffic: Vec<Pattern>,
+    /// Largest message in simulated snapshots
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = super::simulate::size, requires = "simulate")]
+    bytes: u32,
     /// Only this part of the run, I from 1 to N
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
@@ -230,6 +245,11 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
         every: args.every,
         samples,
         chunk: args.chunk as usize,
+        simulated: Simulated {
+            snapshots: args.simulate as usize,
+            patterns: args.traffic.clone(),
+            bytes: args.bytes,
+        },
     };
     let engines = Engines::new(&setup)?;
     for (engine, reason) in &engines.refused {

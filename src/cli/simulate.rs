@@ -95,7 +95,7 @@ pub struct Args {
 }
 
 /// `8192`, `64KiB`, `1MiB`.
-fn size(text: &str) -> Result<u32, String> {
+pub(super) fn size(text: &str) -> Result<u32, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit = match &text[split..] {
         "" => 1,

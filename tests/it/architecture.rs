@@ -30,7 +30,7 @@ const HOUSE: &str = "
     lab/board    : model route verify measure lab/generate placement lab/simulate report
     lab/trial    : model pass
     lab/adversary : model route measure lab/generate lab/board
-    lab/replay   : model route measure lab/workload observe placement pass report service
+    lab/replay   : model route measure lab/workload lab/simulate observe placement pass report service
     cli          : model config route verify measure lab/generate lab/workload observe placement lab/simulate pass report publish service lab/peers lab/replay lab/board lab/trial lab/adversary
 ";
 

@@ -137,6 +137,32 @@ fn shards_joined_give_the_same_bytes_as_one_run_whatever_the_threads() {
 }
 
 /// One SWF line: times in minutes.
+#[test]
+fn snapshots_are_simulated_with_the_tables_of_each_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = "--fabric fattree:6x6,3 --trace generated:tsubame2,days=1,seed=3 --placement random --every 2h \
+        --engines minhop,dfsssp,balanced --simulate 3 --traffic linear,ring --bytes 2KiB --chunk 5";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let whole = replay(dir.path(), &[&words[..], &["--out", "whole"]].concat());
+    let summary = &whole["summaries"][0];
+    assert_eq!(summary["simulated"], 3);
+    let us: Vec<f64> = summary["engines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|engine| engine["simulated_us"].as_f64().unwrap())
+        .collect();
+    assert!(us[2] < us[0] && us[2] < us[1], "{us:?}");
+    let verdict = summary["verdict"].as_str().unwrap();
+    assert!(verdict.contains("In the packet simulator (3 snapshots) they take"), "{verdict}");
+    for part in ["1", "2"] {
+        replay(dir.path(), &[&words[..], &["--shard", &format!("{part}/2"), "--out", part]].concat());
+    }
+    let merged = sarouter(dir.path(), &["replay", "merge", "1", "2", "--out", "merged"]);
+    assert_eq!(merged.status.code(), Some(0));
+    assert_eq!(results(&dir.path().join("whole")), results(&dir.path().join("merged")));
+}
+
 fn swf(id: &str, submit: &str, run: i64, nodes: &str) -> String {
     format!("{id} {submit} 0 {} 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1 {nodes} queue", run * 60)
 }

@@ -19,10 +19,8 @@ pub use self::order::{Order, order};
 pub use self::summary::{Beside, Engine, Summary};
 use crate::lab::generate::{SpecError, generate};
 use crate::lab::simulate::adaptive::Distances;
-use crate::lab::simulate::run;
-use crate::lab::simulate::traffic::jobs::Jobs;
-use crate::lab::simulate::traffic::script::Script;
-use crate::lab::simulate::{AnyRouter, Ended, Net, Settings, TableRouter};
+use crate::lab::simulate::exchange::{self, geometric};
+use crate::lab::simulate::{AnyRouter, Net};
 use crate::measure::{Time, effective_loads, slowdowns_of};
 use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Promise, Tables};
 
@@ -265,20 +263,14 @@ impl Board {
         groups: &[Group],
         pattern: Pattern,
     ) -> Result<Option<f64>, BoardError> {
-        let script = |g: &Group| {
-            let members: Vec<u32> = g.ranks.iter().map(|t| t.index() as u32).collect();
-            Script::exchange(&members, net.terminals(), pattern, self.bytes, 1)
-        };
-        let jobs = Jobs::new(groups.iter().map(script).collect(), net.terminals());
-        let router = match way {
-            Way::Tables(tables) => TableRouter::new(fabric, net, tables).map(AnyRouter::Table),
-            Way::Adaptive(far) => AnyRouter::adaptive("minimal", net, far, 1, 1),
-        };
-        let router = router.map_err(|e| failed(name, engine, &e.to_string()))?;
-        let (outcome, finished) = run::jobs(net, Settings::qdr(), &router, jobs, 1)
-            .map_err(|e| failed(name, engine, &e.to_string()))?;
-        let times: Option<Vec<f64>> = finished.into_iter().collect();
-        Ok(times.filter(|_| outcome.ended == Ended::Finished).map(geometric))
+        let failed = |reason: String| failed(name, engine, &reason);
+        match way {
+            Way::Tables(tables) => exchange::with_tables((fabric, net), tables, groups, pattern, self.bytes),
+            Way::Adaptive(far) => AnyRouter::adaptive("minimal", net, far, 1, 1)
+                .map_err(|e| e.to_string())
+                .and_then(|router| exchange::with_router(net, &router, groups, pattern, self.bytes)),
+        }
+        .map_err(failed)
     }
 }
 
@@ -288,14 +280,4 @@ fn failed(fabric: &str, engine: &str, reason: &str) -> BoardError {
         engine: engine.to_string(),
         reason: reason.to_string(),
     }
-}
-
-/// The geometric mean; 1 of nothing.
-fn geometric(values: impl IntoIterator<Item = f64>) -> f64 {
-    let (mut sum, mut n) = (0.0, 0);
-    for value in values {
-        sum += value.ln();
-        n += 1;
-    }
-    (sum / f64::from(n.max(1))).exp()
 }

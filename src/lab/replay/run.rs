@@ -14,8 +14,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::history::{History, Window};
 use super::moment::{Moment, better};
 use super::series::{Cost, Row};
+use crate::lab::simulate::Net;
+use crate::lab::simulate::exchange::with_tables;
 use crate::measure::{self, Effective, Time};
-use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Promise, Tables};
+use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Pattern, Promise, Tables};
 use crate::pass::plan::{Plan, Policy, Published, wanted};
 use crate::pass::step::View;
 use crate::pass::worth::{Price, Running};
@@ -49,6 +51,27 @@ pub struct Setup {
     pub samples: usize,
     /// Snapshots per chunk.
     pub chunk: usize,
+    /// What is simulated beside.
+    pub simulated: Simulated,
+}
+
+/// Snapshots whose jobs are simulated too, all at once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Simulated {
+    /// How many of each placement, evenly over its time.
+    pub snapshots: usize,
+    /// What all jobs exchange, one pattern after the other.
+    pub patterns: Vec<Pattern>,
+    /// Payload of the largest message.
+    pub bytes: u32,
+}
+
+impl Simulated {
+    /// Whether a snapshot is one of them.
+    fn has(&self, sample: usize, samples: usize) -> bool {
+        let before = |sample: usize| sample * self.snapshots / samples.max(1);
+        before(sample) < before(sample + 1)
+    }
 }
 
 /// A chunk's place.
@@ -292,6 +315,11 @@ fn one_chunk(
                 results.costs.extend(cost);
             }
         }
+        if is_counted && setup.simulated.has(sample, setup.samples) && !snapshot.demand.groups.is_empty() {
+            for (row, runner) in rows.iter_mut().zip(&runners) {
+                row.simulated_us = snapshot.simulated(setup, runner)?;
+            }
+        }
         if is_counted {
             let seen = snapshot.moment(setup, &runners, &rows, results.moment.as_ref());
             results.moment = better(results.moment.take(), seen);
@@ -325,6 +353,22 @@ impl Snapshot {
             time: Time::of(&slowdowns),
             lost: self.running.lost(&slowdowns, setup.price),
         }
+    }
+
+    /// Geometric mean over jobs and patterns of their time in the packet simulator, us; `None` after a deadlock.
+    fn simulated(&self, setup: &Setup, runner: &Runner) -> Result<Option<f64>, PassError> {
+        let Some(tables) = runner.tables() else { return Ok(None) };
+        let (net, Simulated { patterns, bytes, .. }) = (Net::of_fabric(&setup.fabric), &setup.simulated);
+        let mut logarithms = 0.0;
+        for pattern in patterns {
+            let groups = &self.demand.groups;
+            match with_tables((&setup.fabric, &net), tables, groups, *pattern, *bytes) {
+                Ok(Some(ns)) => logarithms += (ns / 1000.0).ln(),
+                Ok(None) => return Ok(None),
+                Err(reason) => return Err(PassError::Aborted(format!("{}: {reason}", runner.name))),
+            }
+        }
+        Ok(Some((logarithms / patterns.len().max(1) as f64).exp()))
     }
 
     /// Its moment, if it gains more than the best so far.
@@ -371,6 +415,7 @@ impl Runner {
             lost_node_hours: 0.0,
             slowdown_mean: 1.0,
             slowdown_p95: 1.0,
+            simulated_us: None,
         };
         let mut cost = None;
         if let Some(policy) = &self.policy {

@@ -47,6 +47,9 @@ pub struct Row {
     /// 95 of 100 jobs have at most this slow-down.
     #[serde(default = "nobody_waits")]
     pub slowdown_p95: f64,
+    /// Geometric mean of the jobs' times in the packet simulator, us; empty where nobody asked, and after a deadlock.
+    #[serde(default)]
+    pub simulated_us: Option<f64>,
 }
 
 /// The slow-down in a series of before there was one.
@@ -121,6 +124,7 @@ pub const ROW: &[&str] = &[
     "lost_node_hours",
     "slowdown_mean",
     "slowdown_p95",
+    "simulated_us",
 ];
 
 /// Columns of [`Cost`].

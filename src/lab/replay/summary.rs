@@ -133,6 +133,9 @@ pub struct EngineSummary {
     /// Node-hours a day that jobs lose to contention, as predicted.
     #[serde(default)]
     pub lost_per_day: f64,
+    /// Geometric mean over the snapshots that were simulated with all engines of the jobs' times, us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated_us: Option<f64>,
 }
 
 /// All of one placement.
@@ -142,6 +145,9 @@ pub struct Summary {
     pub placement: String,
     /// Snapshots.
     pub snapshots: usize,
+    /// Those of them that were simulated with all engines.
+    #[serde(default)]
+    pub simulated: usize,
     /// Those of them without multi-switch jobs: they count in no mean.
     pub idle: usize,
     /// Mean number of jobs, over all snapshots.
@@ -189,18 +195,26 @@ pub fn summarise(
             comparisons.push(Comparison { engine: engine.clone(), beside: beside.clone(), improvements });
         }
     }
-    let engines: Vec<_> = engines.iter().zip(&all).map(|(e, rows)| engine_summary(e, rows, days)).collect();
+    let mut engines: Vec<_> =
+        engines.iter().zip(&all).map(|(e, rows)| engine_summary(e, rows, days)).collect();
+    let by_all = |at: &usize| all.iter().all(|rows| rows.get(*at).is_some_and(|r| r.simulated_us.is_some()));
+    let by_all: Vec<usize> = (0..first.len()).filter(by_all).collect();
+    for (engine, rows) in engines.iter_mut().zip(&all).filter(|_| !by_all.is_empty()) {
+        let times = by_all.iter().filter_map(|at| rows[*at].simulated_us);
+        engine.simulated_us = Some(mean(times.map(f64::ln)).exp());
+    }
     let idle = first.iter().filter(|r| r.multi_switch == 0).count();
     Summary {
         placement: placement.to_string(),
         snapshots: first.len(),
+        simulated: by_all.len(),
         idle,
         jobs_mean: mean(first.iter().map(|r| r.jobs as f64)),
         multi_switch_mean: mean(first.iter().map(|r| r.multi_switch as f64)),
         verdict: if idle == first.len() {
             "No job is on several switches here: routes for jobs gain nothing.".to_string()
         } else {
-            verdict(&engines, job_aware)
+            verdict(&engines, job_aware) + &simulated_verdict(&engines, job_aware, by_all.len())
         },
         engines,
         comparisons,
@@ -234,6 +248,22 @@ fn verdict(engines: &[EngineSummary], job_aware: &[String]) -> String {
     )
 }
 
+/// The same of simulated times, where there are some.
+fn simulated_verdict(engines: &[EngineSummary], job_aware: &[String], snapshots: usize) -> String {
+    let best = |follows: bool| {
+        let kind = engines.iter().filter(|e| job_aware.contains(&e.engine) == follows);
+        kind.filter_map(|e| Some((e, e.simulated_us?))).min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let (Some((ours, us)), Some((theirs, them))) = (best(true), best(false)) else { return String::new() };
+    let (gain, less) = (100.0 * (1.0 - us / them), if us <= them { "less" } else { "more" });
+    format!(
+        " In the packet simulator ({snapshots} snapshots) they take {:.1} % {less} with {} than with {}.",
+        gain.abs(),
+        ours.engine,
+        theirs.engine,
+    )
+}
+
 fn engine_summary(engine: &str, rows: &[&Row], days: f64) -> EngineSummary {
     let busy = || rows.iter().filter(|r| r.multi_switch > 0);
     let epochs = rows.iter().filter(|r| r.epoch > 0).count();
@@ -251,6 +281,7 @@ fn engine_summary(engine: &str, rows: &[&Row], days: f64) -> EngineSummary {
         } else {
             0.0
         },
+        simulated_us: None,
     }
 }
 
@@ -311,6 +342,7 @@ impl Summary {
             ]
             .map(String::from),
         );
+        head.extend((self.simulated > 0).then(|| "simulated, us".to_string()));
         let rows = self.engines.iter().map(|e| {
             let mut row = vec![e.engine.clone()];
             row.extend(METRICS.iter().zip(&e.means).map(|(m, v)| m.text(*v)));
@@ -320,6 +352,7 @@ impl Summary {
             row.push(format!("{:.0}", e.blocks_changed));
             row.push(e.refused.to_string());
             row.push(format!("{:.1}", e.lost_per_day));
+            row.extend(e.simulated_us.map(|us| format!("{us:.1}")));
             row
         });
         std::iter::once(head).chain(rows).collect()

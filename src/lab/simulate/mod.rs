@@ -2,7 +2,7 @@
 //!
 //! [`engine`] is the event loop over a [`net`] with the hardware of [`settings`]; a [`router`] says
 //! where packets go (tables, routes of a direct torus, or the routings of [`adaptive`]),
-//! [`traffic`] and [`patterns`] say what is sent, [`run`] does whole experiments,
+//! [`traffic`] and [`patterns`] say what is sent, [`run`] does whole experiments, [`exchange`] those of jobs,
 //! [`changes`] and [`update`] those in which tables change; [`stats`] counts; [`deadlock`] names the circle when nothing
 //! moves any more.
 //!
@@ -17,6 +17,7 @@ pub mod changes;
 mod cut;
 pub mod deadlock;
 pub mod engine;
+pub mod exchange;
 mod fetch;
 mod lanes;
 mod live;
