@@ -1,20 +1,19 @@
 //! `sarouter simulate`: traffic on a fabric with a routing.
 
+mod case;
 mod changes;
 mod text;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use self::case::{Case, Kind};
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::lab::simulate::adaptive::Distances;
-use crate::lab::simulate::patterns::Pattern as OneToOne;
 use crate::lab::simulate::run::{self, Load, Outcome, Windows};
 use crate::lab::simulate::traffic::jobs::Jobs;
 use crate::lab::simulate::traffic::open::Destinations;
@@ -107,41 +106,6 @@ pub(super) fn size(text: &str) -> Result<u32, String> {
     number.filter(|n| *n > 0).ok_or_else(|| "must be 1 to 4294967295 bytes".to_string())
 }
 
-/// Who sends how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// In the phases of an exchange.
-    Exchange(Pattern),
-    Uniform,
-    OneToOne(OneToOne),
-    Ping {
-        bulk: bool,
-    },
-}
-
-impl FromStr for Kind {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "uniform" => Self::Uniform,
-            "server-permutation" => Self::OneToOne(OneToOne::ServerPermutation),
-            "switch-permutation" => Self::OneToOne(OneToOne::SwitchPermutation),
-            "transpose" => Self::OneToOne(OneToOne::Transpose),
-            "neighbor" => Self::OneToOne(OneToOne::Neighbor),
-            "tornado" => Self::OneToOne(OneToOne::Tornado),
-            "grid-transpose" => Self::OneToOne(OneToOne::GridTranspose),
-            "grid-neighbor" => Self::OneToOne(OneToOne::GridNeighbor),
-            "grid-tornado" => Self::OneToOne(OneToOne::GridTornado),
-            "pingpong" => Self::Ping { bulk: false },
-            "bulk" => Self::Ping { bulk: true },
-            exchange => match exchange.parse() {
-                Ok(pattern) => Self::Exchange(pattern),
-                Err(error) => return Err(format!("there is no traffic {text:?}; see --help ({error})")),
-            },
-        })
-    }
-}
-
 /// The settings of that name with changes `key=value`.
 pub fn hardware(name: &str, changes: &[String]) -> Result<Settings, Failure> {
     let base = match name {
@@ -161,57 +125,6 @@ pub fn hardware(name: &str, changes: &[String]) -> Result<Settings, Failure> {
     let settings: Settings = serde_json::from_value(value).map_err(|e| format!("--set: {e}"))?;
     settings.check()?;
     Ok(settings)
-}
-
-/// What is simulated: everything but the routing.
-struct Case {
-    settings: Settings,
-    bytes: Option<u32>,
-    default: Kind,
-    own: BTreeMap<String, Kind>,
-    jobs: Vec<(Option<JobId>, Vec<u32>)>,
-}
-
-impl Case {
-    fn new(args: &Args, net: &Net, jobs: Option<Vec<(Option<JobId>, Vec<u32>)>>) -> Result<Self, Failure> {
-        let settings = hardware(&args.hardware, &args.set)?;
-        let mut case = Self {
-            settings,
-            bytes: args.bytes,
-            default: Kind::Exchange(Pattern::Shift),
-            own: BTreeMap::new(),
-            jobs: jobs.unwrap_or_else(|| vec![(None, net.hosts().to_vec())]),
-        };
-        for word in &args.traffic {
-            match word.split_once('=') {
-                Some((job, kind)) => {
-                    if !case.jobs.iter().any(|(id, _)| id.as_ref().is_some_and(|id| id.as_str() == job)) {
-                        return Err(format!("--traffic {word}: there is no job {job}").into());
-                    }
-                    case.own.insert(job.to_string(), kind.parse()?);
-                }
-                None => case.default = word.parse()?,
-            }
-        }
-        Ok(case)
-    }
-
-    fn kind(&self, job: usize) -> Kind {
-        let id = self.jobs[job].0.as_ref();
-        id.and_then(|id| self.own.get(id.as_str())).copied().unwrap_or(self.default)
-    }
-
-    fn script(&self, net: &Net, job: usize, seed: u64) -> Result<Script, Failure> {
-        let (members, bytes) = (&self.jobs[job].1, self.bytes.unwrap_or(self.settings.mtu));
-        Ok(match self.kind(job) {
-            Kind::Exchange(pattern) => Script::exchange(members, net.terminals(), pattern, bytes, seed),
-            Kind::OneToOne(pattern) => {
-                let to = pattern.destinations(net, members, seed)?;
-                Script::once(members, net.terminals(), to, bytes)
-            }
-            _ => return Err("jobs run finite exchanges: no uniform, pingpong or bulk".into()),
-        })
-    }
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {

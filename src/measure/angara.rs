@@ -7,7 +7,8 @@ use crate::model::{Direction, NodeId, Routes, Torus, TorusDemand, TorusTables};
 use crate::route::angara::augment::Turns;
 use crate::route::angara::choice::{Choice, Flexible};
 use crate::route::angara::lanes::Lanes;
-use crate::route::angara::minimal::{Legal, Shape};
+use crate::route::angara::minimal::Legal;
+use crate::route::angara::shape::Shape;
 
 /// What tables are worth.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

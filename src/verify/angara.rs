@@ -9,12 +9,15 @@
 //! the order but already made by some route at that place: such a route would add no dependency
 //! the tables do not have.
 
+mod reach;
+
 use std::collections::BTreeMap;
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 use serde::Serialize;
 
+use self::reach::Reach;
 use super::Verified;
 use crate::model::torus::DIRECTIONS;
 use crate::model::{Direction, NodeId, Promise, Routes, Step, Torus, TorusDemand, TorusTables};
@@ -386,89 +389,4 @@ fn broken_rule(steps: &[Step]) -> Option<(usize, &'static str)> {
         }
     }
     None
-}
-
-/// Breadth-first search over what the router may do next: position, set of directions used by
-/// ordered steps, and whether the first or last step is done.
-struct Reach<'a> {
-    torus: &'a Torus,
-    usable: &'a [u8],
-    /// Hops by node; `u32::MAX` if out of reach.
-    hops: Vec<u32>,
-    seen: Vec<bool>,
-}
-
-/// What a packet carries: 0 at the source, `1 + dim` after a first step, then `8 + index` of the
-/// set of directions in [`Reach::set_index`]. After a last step a packet stops.
-type Carried = usize;
-
-const FRESH: Carried = 0;
-const CARRIED: usize = 8 + 81;
-
-impl<'a> Reach<'a> {
-    fn new(torus: &'a Torus, usable: &'a [u8]) -> Self {
-        Self { torus, usable, hops: vec![u32::MAX; torus.len()], seen: vec![false; torus.len() * CARRIED] }
-    }
-
-    /// Index of a set of directions without opposites, 0..81.
-    fn set_index(set: u8) -> usize {
-        (0..4)
-            .rev()
-            .fold(0, |n, dim| 3 * n + usize::from(set >> dim & 1) + 2 * usize::from(set >> (dim + 4) & 1))
-    }
-
-    /// `next`: turns that the tables make, by channel.
-    fn search(&mut self, source: NodeId, next: &[u8]) {
-        self.hops.fill(u32::MAX);
-        self.seen.fill(false);
-        self.hops[source.index()] = 0;
-        // Node, what it carries, set of ordered directions, direction it came in.
-        let mut level = vec![(source, FRESH, 0u8, None::<Direction>)];
-        for distance in 1.. {
-            let mut ahead = Vec::new();
-            for (at, carried, set, came) in level {
-                for direction in Direction::all().filter(|d| self.usable[at.index()] & d.bit() != 0) {
-                    let Some(to) = self.torus.cabled(at, direction) else { continue };
-                    if !self.may_turn(at, came, direction, next) {
-                        continue;
-                    }
-                    let hops = &mut self.hops[to.index()];
-                    let mut go = |carried: Carried, set: u8| {
-                        *hops = (*hops).min(distance);
-                        if !std::mem::replace(&mut self.seen[to.index() * CARRIED + carried], true) {
-                            ahead.push((to, carried, set, Some(direction)));
-                        }
-                    };
-                    if carried == FRESH && !direction.is_negative() {
-                        go(1 + direction.dim(), 0);
-                    }
-                    let in_order = set == 0 || came.is_none_or(|c| c <= direction);
-                    let repeats_first = set == 0 && came == Some(direction);
-                    if in_order && !repeats_first && set & direction.opposite().bit() == 0 {
-                        let set = set | direction.bit();
-                        go(8 + Self::set_index(set), set);
-                    } else if set != 0 && direction.is_negative() {
-                        // A last step: the packet arrives and goes no further.
-                        *hops = (*hops).min(distance);
-                    }
-                }
-            }
-            if ahead.is_empty() {
-                break;
-            }
-            level = ahead;
-        }
-    }
-
-    /// In order, or made by some route at this place.
-    fn may_turn(&self, at: NodeId, came: Option<Direction>, to: Direction, next: &[u8]) -> bool {
-        let Some(from) = came else { return true };
-        if to == from.opposite() {
-            return false;
-        }
-        from <= to || {
-            let before = self.torus.cabled(at, from.opposite());
-            before.is_some_and(|b| next[self.torus.channel(b, from)] & to.bit() != 0)
-        }
-    }
 }

@@ -25,6 +25,7 @@ pub mod net;
 pub mod patterns;
 pub mod router;
 pub mod run;
+mod send;
 pub mod settings;
 mod state;
 pub mod stats;

@@ -13,7 +13,7 @@
 //! come. Where there are others, these alone are judged.
 
 use super::choice::{self, Choice, Flexible};
-use super::minimal::Shape;
+use super::shape::Shape;
 use super::{Limits, TorusEngine, TorusRouteError, sar};
 use crate::measure::slowdown::{Time, of_routes};
 use crate::model::{Routes, Torus, TorusDemand, TorusJob, TorusTables};

@@ -2,7 +2,8 @@
 //! settled at once (the first stage of Algorithm 3); the others keep their alternatives.
 
 use super::augment::Turns;
-use super::minimal::{Legal, MAX_HOPS, Shape};
+use super::minimal::Legal;
+use super::shape::{MAX_HOPS, Shape};
 use super::{MAX_JOB_NODES, TorusRouteError};
 use crate::model::{Direction, NodeId, Routes, Step, Torus, TorusDemand, TorusJob, TorusTables};
 

@@ -15,6 +15,7 @@ pub mod graph;
 pub mod lanes;
 pub mod minimal;
 pub mod sar;
+pub mod shape;
 pub mod sssp;
 
 use crate::model::{Torus, TorusDemand, TorusError, TorusTables, did_you_mean, nearest};

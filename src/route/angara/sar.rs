@@ -14,7 +14,8 @@
 
 use super::augment::Turns;
 use super::choice::{self, Choice, Flexible};
-use super::minimal::{Legal, Shape};
+use super::minimal::Legal;
+use super::shape::Shape;
 use super::{Limits, TorusEngine, TorusRouteError, sssp};
 use crate::model::rng::Rng;
 use crate::model::{Torus, TorusDemand, TorusTables};

@@ -16,7 +16,7 @@
 //! - Each job is routed as if alone.
 
 use super::choice::{self, Choice, Flexible};
-use super::minimal::Shape;
+use super::shape::Shape;
 use super::{Limits, TorusEngine, TorusRouteError};
 use crate::model::{NodeId, Torus, TorusDemand, TorusTables};
 

@@ -1,0 +1,101 @@
+//! What `sarouter simulate` sends.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use super::{Args, hardware};
+use crate::cli::Failure;
+use crate::lab::simulate::patterns::Pattern as OneToOne;
+use crate::lab::simulate::traffic::script::Script;
+use crate::lab::simulate::{Net, Settings};
+use crate::model::{JobId, Pattern};
+
+/// Who sends how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In the phases of an exchange.
+    Exchange(Pattern),
+    Uniform,
+    OneToOne(OneToOne),
+    Ping {
+        bulk: bool,
+    },
+}
+
+impl FromStr for Kind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "uniform" => Self::Uniform,
+            "server-permutation" => Self::OneToOne(OneToOne::ServerPermutation),
+            "switch-permutation" => Self::OneToOne(OneToOne::SwitchPermutation),
+            "transpose" => Self::OneToOne(OneToOne::Transpose),
+            "neighbor" => Self::OneToOne(OneToOne::Neighbor),
+            "tornado" => Self::OneToOne(OneToOne::Tornado),
+            "grid-transpose" => Self::OneToOne(OneToOne::GridTranspose),
+            "grid-neighbor" => Self::OneToOne(OneToOne::GridNeighbor),
+            "grid-tornado" => Self::OneToOne(OneToOne::GridTornado),
+            "pingpong" => Self::Ping { bulk: false },
+            "bulk" => Self::Ping { bulk: true },
+            exchange => match exchange.parse() {
+                Ok(pattern) => Self::Exchange(pattern),
+                Err(error) => return Err(format!("there is no traffic {text:?}; see --help ({error})")),
+            },
+        })
+    }
+}
+
+/// What is simulated: everything but the routing.
+pub(super) struct Case {
+    pub(super) settings: Settings,
+    pub(super) bytes: Option<u32>,
+    pub(super) default: Kind,
+    pub(super) own: BTreeMap<String, Kind>,
+    pub(super) jobs: Vec<(Option<JobId>, Vec<u32>)>,
+}
+
+impl Case {
+    pub(super) fn new(
+        args: &Args,
+        net: &Net,
+        jobs: Option<Vec<(Option<JobId>, Vec<u32>)>>,
+    ) -> Result<Self, Failure> {
+        let settings = hardware(&args.hardware, &args.set)?;
+        let mut case = Self {
+            settings,
+            bytes: args.bytes,
+            default: Kind::Exchange(Pattern::Shift),
+            own: BTreeMap::new(),
+            jobs: jobs.unwrap_or_else(|| vec![(None, net.hosts().to_vec())]),
+        };
+        for word in &args.traffic {
+            match word.split_once('=') {
+                Some((job, kind)) => {
+                    if !case.jobs.iter().any(|(id, _)| id.as_ref().is_some_and(|id| id.as_str() == job)) {
+                        return Err(format!("--traffic {word}: there is no job {job}").into());
+                    }
+                    case.own.insert(job.to_string(), kind.parse()?);
+                }
+                None => case.default = word.parse()?,
+            }
+        }
+        Ok(case)
+    }
+
+    pub(super) fn kind(&self, job: usize) -> Kind {
+        let id = self.jobs[job].0.as_ref();
+        id.and_then(|id| self.own.get(id.as_str())).copied().unwrap_or(self.default)
+    }
+
+    pub(super) fn script(&self, net: &Net, job: usize, seed: u64) -> Result<Script, Failure> {
+        let (members, bytes) = (&self.jobs[job].1, self.bytes.unwrap_or(self.settings.mtu));
+        Ok(match self.kind(job) {
+            Kind::Exchange(pattern) => Script::exchange(members, net.terminals(), pattern, bytes, seed),
+            Kind::OneToOne(pattern) => {
+                let to = pattern.destinations(net, members, seed)?;
+                Script::once(members, net.terminals(), to, bytes)
+            }
+            _ => return Err("jobs run finite exchanges: no uniform, pingpong or bulk".into()),
+        })
+    }
+}
