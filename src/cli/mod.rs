@@ -25,6 +25,7 @@ mod doctor;
 mod explain;
 mod fabric;
 mod fabric_nodes;
+mod follow;
 #[cfg(test)]
 mod golden;
 mod history;
@@ -110,6 +111,8 @@ enum Command {
     Tick(tick::Args),
     /// The service
     Serve(serve::Args),
+    /// Copy what another service has in force, for a standby subnet manager
+    Follow(follow::Args),
     /// Health and the epoch in force
     Status(status::Args),
     /// List epochs
@@ -173,6 +176,7 @@ impl Command {
             Self::ReleaseHeld(args) => release_held::run(args, context),
             Self::Tick(args) => tick::run(args, context),
             Self::Serve(args) => serve::run(args, context),
+            Self::Follow(args) => follow::run(args, context),
             Self::Status(args) => status::run(args, context),
             Self::History(args) => history::run(args, context),
             Self::Show(args) => show::run(args, context),

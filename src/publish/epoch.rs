@@ -14,6 +14,7 @@ use super::{StoreError, handoff::HandoffError};
 use crate::model::{Fabric, Guid, Tables};
 use crate::pass::plan::Published;
 use crate::report::Report;
+use crate::verify::Certificate;
 
 /// Number of an epoch, 1 upwards, never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,6 +74,9 @@ impl Files {
         Self([(PLAN, plan), (TABLES, tables), (REPORT, report), (SUMS, sums.into_bytes())])
     }
 
+    /// Names of the files, in the order of [`Files::new`]; the checksums last.
+    pub(super) const NAMES: [&'static str; 4] = [PLAN, TABLES, REPORT, SUMS];
+
     /// Reads a directory and holds it against its checksums.
     pub(super) fn read(directory: &Path) -> Result<Self, StoreError> {
         let read = |name: &str| {
@@ -101,7 +105,7 @@ impl Files {
         self.0.iter().map(|(name, bytes)| (*name, bytes.as_slice()))
     }
 
-    fn get(&self, name: &str) -> &[u8] {
+    pub(super) fn get(&self, name: &str) -> &[u8] {
         self.iter().find(|(n, _)| *n == name).map_or(&[], |(_, bytes)| bytes)
     }
 }
@@ -183,6 +187,16 @@ impl Epoch {
     /// If the stored arrays contradict the stored GUIDs.
     pub fn tables(&self, fabric: &Fabric) -> Result<Tables, StoreError> {
         Ok(self.routes(fabric)?.with_lanes(self.handoff.map_on(fabric)))
+    }
+
+    /// GUIDs of the switches of its fabric, ascending.
+    pub fn switches(&self) -> &[Guid] {
+        &self.handoff.switches
+    }
+
+    /// The order that shows that its tables have no cycle, for the very fabric that it was made for.
+    pub fn certificate(&self, fabric: &Fabric) -> Option<Certificate> {
+        self.handoff.certificate(fabric)
     }
 
     /// The tables without their lane map.

@@ -5,6 +5,7 @@
 //! by destination.
 
 mod crc;
+mod devices;
 mod lanes;
 mod next_hops;
 mod order;
@@ -12,6 +13,7 @@ mod sections;
 
 use std::sync::Arc;
 
+pub use self::devices::fabric;
 pub use self::lanes::Lanes;
 pub use self::next_hops::NextHops;
 use self::sections::{Kind, Sections};
@@ -30,7 +32,7 @@ const RECORD: usize = 16;
 /// Bytes of the engine's name.
 const NAME: usize = 32;
 /// Longest file that readers accept.
-const MAX_FILE: u64 = 1 << 30;
+pub(super) const MAX_FILE: u64 = 1 << 30;
 /// There are no more LIDs, so there are no more destinations.
 const MAX_DESTS: usize = 49_151;
 
@@ -194,6 +196,7 @@ pub fn encode_with(
     }
     parts.extend(closure.map(|closure| (Kind::NextHops, next_hops::encode(fabric, closure))));
     parts.extend(certificate.map(|certificate| (Kind::Order, order::encode(certificate))));
+    parts.extend(devices::encode_aggregation(fabric).map(|numbers| (Kind::Aggregation, numbers)));
     sections::write(&fixed, &parts)
 }
 

@@ -7,6 +7,7 @@
 //!                     SHA256SUMS    as `sha256sum` writes it
 //! STATE/current -> epochs/000123    the epoch in force
 //! STATE/jobs/17/                   what the nodes of job 17 read before it starts; see [`job`]
+//! STATE/service.id                  whose epochs these are, so that two services are told apart
 //! STATE/lock                        held by the one writer; its pid, for people
 //! STATE/hold.json               an administrator's hold: nothing is published meanwhile
 //! STATE/trial.json              a trial: days with routes for jobs and days without
@@ -24,9 +25,11 @@ mod error;
 pub mod handoff;
 mod history;
 mod hold;
+mod identity;
 pub mod job;
 pub mod opensm;
 mod publication;
+mod received;
 mod record;
 mod snapshots;
 mod state_file;
@@ -40,6 +43,8 @@ pub use epoch::{Epoch, EpochNumber};
 pub use error::StoreError;
 pub use history::{History, HistoryRow, Page, Turnover};
 pub use hold::{HOLD_FILE, Hold};
+pub use identity::{IDENTITY_FILE, Identity};
+pub use received::{EpochFile, Received, ReceivedError, file_limit};
 pub use record::{DemandRecord, GroupRecord, PlanRecord};
 pub use snapshots::Snapshot;
 pub use store::EpochStore;

@@ -19,11 +19,19 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 
 impl Writer {
     /// Puts a file in the place of an earlier one, by one rename.
-    pub(super) fn replace(&mut self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
-        let path = self.store().path().join(name);
-        let new = self.store().path().join(format!(".{name}.new"));
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn replace(&mut self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
         let mut text = serde_json::to_vec(value).map_err(|e| StoreError::Unwritable(e.to_string()))?;
         text.push(b'\n');
+        self.replace_bytes(name, &text)
+    }
+
+    /// As [`Writer::replace`], with these bytes.
+    pub(super) fn replace_bytes(&mut self, name: &str, text: &[u8]) -> Result<(), StoreError> {
+        let path = self.store().path().join(name);
+        let new = self.store().path().join(format!(".{name}.new"));
         fs::write(&new, text).map_err(StoreError::io("write", &new))?;
         fs::rename(&new, &path).map_err(StoreError::io("replace", &path))?;
         publication::sync_directory(self.store().path())

@@ -136,14 +136,20 @@ impl Writer {
         created: DateTime<Utc>,
     ) -> Result<EpochNumber, StoreError> {
         let (epoch, files) = self.prepare(fabric, plan, report, created)?;
-        while let Err(error) = self.put(epoch, &files) {
+        self.put_with_space(epoch, &files)?;
+        Ok(epoch)
+    }
+
+    /// Puts an epoch on the disk and in force; where there is no space for it, in the place of old ones.
+    pub(super) fn put_with_space(&mut self, epoch: EpochNumber, files: &Files) -> Result<(), StoreError> {
+        while let Err(error) = self.put(epoch, files) {
             // Old epochs are worth less than the one that is due.
             if !error.is_no_space() || !self.make_space()? {
                 return Err(error);
             }
         }
         history::index(&self.store, epoch);
-        Ok(epoch)
+        Ok(())
     }
 
     /// Puts an epoch on the disk and in force, or leaves everything as it was.

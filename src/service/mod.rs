@@ -7,6 +7,7 @@ pub mod clock;
 pub mod command;
 pub mod dry_run;
 pub mod file;
+pub mod follow;
 pub mod handoff;
 pub mod health;
 pub mod look;

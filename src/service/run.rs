@@ -188,7 +188,7 @@ impl Service {
         }
         let store = EpochStore::open(&settings.state.directory)?;
         // Creates the directory. Anything else that is wrong is reported by the pass.
-        if let Err(error) = store.lock() {
+        if let Err(error) = store.lock().and_then(|mut writer| writer.identify()) {
             if !store.path().is_dir() {
                 return Err(error.into());
             }

@@ -356,3 +356,24 @@ pub fn accept_promise<T: AsRef<Tables>>(
     let certificate = order.and_then(|order| Certificate::of(fabric, &order));
     Ok(Verified { value, promise, certificate })
 }
+
+/// Like [`accept_promise`], by a certificate that came with the value: linear in the tables. Cannot judge
+/// [`Promise::mixed`], which is no part of what is then promised.
+///
+/// # Errors
+/// The value and its verdict, if rejected.
+pub fn accept_certified<T: AsRef<Tables>>(
+    fabric: &Fabric,
+    value: T,
+    budget: LayerBudget,
+    promise: Promise,
+    certificate: Certificate,
+) -> Result<Verified<T>, Box<(T, Verdict)>> {
+    let promise = Promise { mixed: false, ..promise };
+    let checks = Checks { promise, ..Checks::default() };
+    let verdict = judge_certified(fabric, value.as_ref(), budget, checks, &[], &certificate);
+    if !verdict.accepted {
+        return Err(Box::new((value, verdict)));
+    }
+    Ok(Verified { value, promise, certificate: Some(certificate) })
+}

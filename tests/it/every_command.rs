@@ -19,6 +19,11 @@ const LIVE: &[Row] = &[
     ("show current", (0, "\"in_force\": true"), (0, "\"reason\": \"first\"")),
     ("show 1", (0, "\"engine\": \"dfsssp\""), (0, "\"engine\": \"angara-sar\"")),
     ("show 1 --lft", (0, "Unicast lids [0x0-0x16]"), (2, "a direct torus has no forwarding tables")),
+    (
+        "follow unix:STATE/api.sock --state STATE/standby --once",
+        (0, "{\"did\":\"took\",\"epoch\":1"),
+        (2, "there is nothing to follow"),
+    ),
     ("explain 1", (0, "\"reason\": \"first\""), (0, "\"reason\": \"first\"")),
     ("explain 1", (0, "\"oblivious\": 1"), (0, "\"reason\": \"first\"")),
     ("history", (0, "\"slowdown_oblivious\": 1"), (0, "\"slowdown_oblivious\": null")),

@@ -52,6 +52,8 @@ fn routes() -> Vec<Row> {
         get("/v1/nodes/n5", good("/node", "n5"), good("/at", "1.0")),
         get("/v1/nodes/n77", refused(404, "n77"), refused(404, "no node n77")),
         get("/v1/snapshots?last=1", good("/snapshots/0/jobs", 1), good("/snapshots/0/jobs", 1)),
+        get("/v1/follow", good("/current", 1), refused(404, "nothing to follow")),
+        get("/v1/epochs/1/files", good("/files/3/name", "SHA256SUMS"), refused(404, "nothing to follow")),
         get("/v1/epochs/1/switches/1", refused(404, "no switch"), refused(404, "no switches")),
         get("/v1/jobs/77/environment", refused(404, "77"), refused(404, "77")),
         get("/v1/jobs/77/nodes/n1/table", refused(404, "no table"), refused(404, "no table")),

@@ -25,6 +25,7 @@ mod every_command;
 mod fabric_files;
 mod fabric_kinds;
 mod fabric_oddities;
+mod follow;
 mod generated;
 mod grid;
 mod handoff;

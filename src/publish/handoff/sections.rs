@@ -22,10 +22,11 @@ pub(super) enum Kind {
     LaneIndex,
     NextHops,
     Order,
+    Aggregation,
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Switches,
         Self::Terminals,
         Self::Cables,
@@ -35,11 +36,12 @@ impl Kind {
         Self::LaneIndex,
         Self::NextHops,
         Self::Order,
+        Self::Aggregation,
     ];
 
     /// Whether a reader that does not know it may go on without.
     fn flags(self) -> u64 {
-        if matches!(self, Self::NextHops | Self::Order) { OPTIONAL } else { 0 }
+        if matches!(self, Self::NextHops | Self::Order | Self::Aggregation) { OPTIONAL } else { 0 }
     }
 
     /// How long it must be; `None`: whatever it is, it may be missing.
@@ -49,7 +51,7 @@ impl Kind {
             Self::Terminals => Some(RECORD * terminals),
             Self::Cables => Some(RECORD * cables),
             Self::Ports | Self::Layers => Some(switches * (switches + terminals)),
-            Self::LaneRows | Self::LaneIndex | Self::NextHops | Self::Order => None,
+            Self::LaneRows | Self::LaneIndex | Self::NextHops | Self::Order | Self::Aggregation => None,
         }
     }
 
@@ -60,7 +62,7 @@ impl Kind {
 
 /// The parts of a file by kind.
 #[derive(Debug, Default)]
-pub(super) struct Sections<'a>([Option<&'a [u8]>; 10]);
+pub(super) struct Sections<'a>([Option<&'a [u8]>; 11]);
 
 impl<'a> Sections<'a> {
     /// A part; nothing if it is not there.

@@ -28,7 +28,7 @@ pub(super) fn read() -> Router<Api> {
 }
 
 /// The epoch that a path names: a number, or `current`.
-fn number(api: &Api, name: &str) -> Result<EpochNumber, ApiError> {
+pub(super) fn number(api: &Api, name: &str) -> Result<EpochNumber, ApiError> {
     match name {
         "current" => match api.store.current() {
             Ok(Some(number)) => Ok(number),

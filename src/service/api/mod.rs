@@ -13,6 +13,9 @@
 //! | `GET /v1/snapshots[?last=N]` | readers | a line for each good look |
 //! | `GET /v1/epochs/N` | readers | `plan.json` and `report.json`; `N` may be `current` |
 //! | `GET /v1/epochs/N/switches/GUID` | readers | the switch's port and layer per destination |
+//! | `GET /v1/follow` | readers | [`follow::Followed`]: what a standby should have in force |
+//! | `GET /v1/epochs/N/files` | readers | [`follow::EpochFiles`]: their names, lengths and checksums |
+//! | `GET /v1/epochs/N/files/NAME?from=BYTE` | readers | the file from there on, 8 MiB at most |
 //! | `POST /v1/plan` | readers | a dry run for the jobs of now, `{"jobs": TEXT}` or `{"spool_file": NAME}` |
 //! | `GET /metrics` | readers | Prometheus |
 //! | `POST /v1/look` | writers | the service looks at once |
@@ -31,6 +34,7 @@ pub mod answer;
 mod cluster;
 mod direct;
 mod epochs;
+pub mod follow;
 pub mod gate;
 pub mod heavy;
 pub mod jobs;
@@ -116,6 +120,7 @@ pub fn router(api: Api) -> Router {
         .merge(picture::read())
         .merge(cluster::read())
         .merge(epochs::read())
+        .merge(follow::read())
         .merge(metrics::read())
         .route_layer(middleware::from_fn(peer::readers_only));
     let write = Router::new().merge(state::write()).route_layer(middleware::from_fn(peer::writers_only));
