@@ -30,7 +30,8 @@
 //! On small fabrics, on meshes and tori, and with few layers, another engine's tables are taken if they are
 //! better (`portfolio`).
 //!
-//! On one layer of a mesh or torus jobs get the tables that are made without jobs.
+//! On one layer of a mesh or torus jobs get tables that are made without jobs, by this engine or another one, whichever
+//! predict better.
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
@@ -95,6 +96,13 @@ impl Balanced {
     }
 }
 
+/// One layer of a grid. There few ways are left and queues push far back: predictions are wrong by a factor for
+/// tables that are made by them, and fewest routes on a channel, jobs or not, are the better guess. Of tables that know
+/// no jobs they still tell which is the better one.
+fn is_narrow(fabric: &Fabric, budget: LayerBudget) -> bool {
+    budget.get() == 1 && matches!(fabric.shape(), Shape::Grid { .. })
+}
+
 impl Engine for Balanced {
     fn name(&self) -> &'static str {
         match self.aim {
@@ -108,13 +116,11 @@ impl Engine for Balanced {
         if let Some(lanes) = self.options.lanes.as_ref().filter(fits) {
             return self.route_inside(fabric, demand, lanes, budget);
         }
-        // There few ways are left and queues push far back: predictions are wrong by a factor, and fewest routes on a
-        // channel, jobs or not, are the better guess.
-        let is_narrow = budget.get() == 1 && matches!(fabric.shape(), Shape::Grid { .. });
-        if is_narrow && self.aim == Aim::Time && !demand.is_oblivious() {
-            return self.route(fabric, &Demand::new(Vec::new(), demand.storage.clone()), budget);
-        }
         let net = Net::new(fabric);
+        if is_narrow(fabric, budget) && self.aim == Aim::Time && !demand.is_oblivious() {
+            let own = self.route(fabric, &Demand::new(Vec::new(), demand.storage.clone()), budget)?;
+            return self.or_better(fabric, &net, demand, budget, (None, own));
+        }
         if self.aim == Aim::Time && !demand.is_oblivious() {
             if let Some(tables) = self.route_tree(fabric, &net, demand, budget) {
                 return self.or_better(fabric, &net, demand, budget, (None, tables?));

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::keep::Slots;
 use super::net::{NONE, Net};
-use super::{Aim, Balanced};
+use super::{Aim, Balanced, is_narrow};
 use crate::measure::slowdown::{Time, slowdowns};
 use crate::model::{Demand, Fabric, LayerBudget, Shape, Tables};
 use crate::route::forest::Forest;
@@ -101,7 +101,7 @@ impl Balanced {
                 rivals.push(Box::new(move || self.layered(scene, eligible)));
             }
         }
-        if demand.is_oblivious() || self.in_force(fabric).0.is_some() {
+        if demand.is_oblivious() || self.in_force(fabric).0.is_some() || is_narrow(fabric, budget) {
             return rivals;
         }
         if is_small {
@@ -179,10 +179,8 @@ impl Balanced {
         let Scene { fabric, demand, budget, .. } = *scene;
         let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
         let is_weak = is_grid || budget.get() < FEW_LAYERS;
-        // On one layer of a grid the prediction is off: twice to three times the time, predicted as less.
-        let is_misjudged = is_grid && budget.get() == 1;
         let is_wide = fabric.switches().len() * fabric.channels().len() > MOST_LOOKS;
-        if demand.is_oblivious() || !is_weak || is_misjudged || is_wide || entries(fabric) > MOST_ENTRIES {
+        if demand.is_oblivious() || !is_weak || is_narrow(fabric, budget) || is_wide || entries(fabric) > MOST_ENTRIES {
             return Ok(None);
         }
         self.route_inside_one(fabric, demand, budget)
