@@ -1,26 +1,27 @@
 //! `sarouter show EPOCH`: everything about one epoch.
 
+mod cables;
+
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format, history};
-use crate::config::Settings;
+use crate::config::{FabricSource, Settings};
 use crate::measure::Figures;
-use crate::observe::fabric;
 use crate::publish::{EpochNumber, EpochStore, PlanRecord, dump};
 use crate::report::Report;
-use crate::service::look::FabricReader;
+use crate::service::look::{FabricReader, Named};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sarouter show current --state /var/lib/sarouter
+  sarouter show current --cables 5
   sarouter show current --lft > epoch.fts; dump_fts > switches.fts
   diff <(grep ^0x epoch.fts | sort) <(grep ^0x switches.fts | sort)")]
 pub struct Args {
@@ -30,8 +31,11 @@ pub struct Args {
     /// Print its forwarding tables as `dump_fts` prints those of the switches
     #[arg(long)]
     lft: bool,
-    /// Fabric for the names and LIDs of --lft: a file or a spec [default: that of the settings]
-    #[arg(long, value_name = "FILE|SPEC", requires = "lft")]
+    /// Print so many of its cables, those first that most routes inside jobs lead over, with ports and jobs
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "12", conflicts_with = "lft")]
+    cables: Option<usize>,
+    /// Fabric for --lft and --cables: a file or a spec [default: that of the settings]
+    #[arg(long, value_name = "FILE|SPEC")]
     fabric: Option<String>,
     #[command(flatten)]
     state: StateArgs,
@@ -81,7 +85,7 @@ pub(super) struct Details {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let store = args.state.store(context)?;
     if history::is_of_a_torus(&store) {
-        if args.lft {
+        if args.lft || args.cables.is_some() {
             return Err(
                 "a direct torus has no forwarding tables: its nodes route by the tables of their jobs".into(),
             );
@@ -90,6 +94,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     if args.lft {
         return print_tables(&store, &args, context);
+    }
+    if let Some(most) = args.cables {
+        return print_cables(&store, &args, most, context);
     }
     let details = Details::read(&store, args.epoch)?;
     match context.format {
@@ -101,16 +108,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 
 fn print_tables(store: &EpochStore, args: &Args, context: &Context) -> Result<Answer, Failure> {
     let epoch = store.epoch(args.epoch.of(store)?)?;
-    let fabric = match &args.fabric {
-        Some(source) => Arc::new(fabric::load(source)?),
-        None => {
-            let settings = Settings::load(context.config.as_deref())?;
-            let source = settings.fabric.ok_or("the settings name no fabric: say --fabric")?;
-            let mut reader = FabricReader::new(source, settings.node_map);
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(reader.read())?.fabric
-        }
-    };
+    let fabric = named(args, context)?.fabric;
     if epoch.plan().fabric != fabric.fingerprint() {
         tracing::warn!("the epoch was made for another fabric: what it does not know has no lines");
     }
@@ -118,6 +116,33 @@ fn print_tables(store: &EpochStore, args: &Args, context: &Context) -> Result<An
     dump::write_fts(&fabric, &epoch.tables(&fabric)?, &mut text)?;
     print(String::from_utf8_lossy(&text).trim_end_matches('\n'))?;
     Ok(Answer::Yes)
+}
+
+fn print_cables(store: &EpochStore, args: &Args, most: usize, context: &Context) -> Result<Answer, Failure> {
+    let epoch = store.epoch(args.epoch.of(store)?)?;
+    let named = named(args, context)?;
+    if epoch.plan().fabric != named.fabric.fingerprint() {
+        return Err("the epoch was made for another fabric: name that one with --fabric".into());
+    }
+    let cables = cables::fullest(&epoch, &named, most)?;
+    match context.format {
+        Format::Text => print(&cables::text(&cables))?,
+        Format::Json => print(&serde_json::to_string_pretty(&cables)?)?,
+    }
+    Ok(if cables.is_empty() { Answer::No } else { Answer::Yes })
+}
+
+/// The fabric that is named, or that of the settings.
+fn named(args: &Args, context: &Context) -> Result<Named, Failure> {
+    let (source, node_map) = match &args.fabric {
+        Some(source) => (FabricSource::Source(source.clone()), None),
+        None => {
+            let settings = Settings::load(context.config.as_deref())?;
+            (settings.fabric.ok_or("the settings name no fabric: say --fabric")?, settings.node_map)
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(FabricReader::new(source, node_map).read())?)
 }
 
 /// Nodes of a job that are listed by name.

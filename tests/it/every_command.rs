@@ -24,6 +24,7 @@ const LIVE: &[Row] = &[
         (0, "{\"did\":\"took\",\"epoch\":1"),
         (2, "there is nothing to follow"),
     ),
+    ("show 1 --cables 2", (0, "\"routes\": "), (2, "a direct torus has no forwarding tables")),
     ("explain 1", (0, "\"reason\": \"first\""), (0, "\"reason\": \"first\"")),
     ("explain 1", (0, "\"oblivious\": 1"), (0, "\"reason\": \"first\"")),
     ("history", (0, "\"slowdown_oblivious\": 1"), (0, "\"slowdown_oblivious\": null")),
