@@ -17,7 +17,7 @@ use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold, read_trial};
 use crate::service::file::FileError;
-use crate::service::health::{Health, NotWorth, PATIENCE, TorusHealth};
+use crate::service::health::{Health, Kind, NotWorth, PATIENCE, TorusHealth, Trouble as Told};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -278,9 +278,10 @@ fn service(
     match health {
         Ok(health) => {
             let health = health?;
-            // What the plugin says of OpenSM is read afresh: see above.
+            // What the plugin says of OpenSM is read afresh: see above. Only the service knows of epochs before.
+            let is_known = |t: &Told| t.kind != Kind::Lagging && health.opensm.contains(t);
             let found = health.found(now, PATIENCE).into_iter();
-            problems.extend(found.filter(|t| !health.opensm.contains(t)).map(|t| t.text));
+            problems.extend(found.filter(|t| !is_known(t)).map(|t| t.text));
             serde_json::to_value(health).ok()
         }
         Err(error) => {

@@ -14,6 +14,7 @@ pub use self::changes::{changed_routes, moved_share};
 pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 pub use self::lost::lost_pairs;
+pub(crate) use crate::measure::slowdown::or_endless;
 pub use crate::measure::slowdown::{Predictor, Time, mean_of_kept, of_routes, slowdowns, slowdowns_of};
 use crate::model::{Demand, Fabric, Tables};
 use crate::verify::trees::Trees;

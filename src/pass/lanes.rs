@@ -21,11 +21,11 @@ pub(super) fn due(
     if policy.promise.is_told_only() || !route::reads_lanes(&policy.engine) {
         return None;
     }
-    let in_force = published.and_then(|p| p.lanes.as_ref().map(|lanes| (p.fabric, lanes)));
+    let in_force = published.and_then(|p| p.lanes.as_ref().map(|lanes| (p, lanes)));
     match in_force.filter(|(_, lanes)| lanes.map.vls() <= policy.budget.get()) {
-        Some((of, lanes)) if of == fabric.fingerprint() => Some(Arc::clone(lanes)),
-        Some((_, lanes)) if is_mostly_known(fabric, lanes) => {
-            Some(Arc::new(mend(lanes, fabric, policy.budget).lanes))
+        Some((p, lanes)) if p.fabric == fabric.fingerprint() => Some(Arc::clone(lanes)),
+        Some((p, lanes)) if is_mostly_known(fabric, lanes) => {
+            Some(Arc::new(mend(lanes, fabric, policy.budget, Some(&p.tables)).lanes))
         }
         _ => {
             let found = fabric_lanes(fabric, policy.budget);

@@ -1,6 +1,7 @@
 //! One pass, as far as it needs neither clock nor outside: when to look, what is due, which routes.
 
 pub mod baseline;
+mod halfway;
 mod lanes;
 pub mod plan;
 pub mod step;
@@ -8,3 +9,5 @@ pub mod torus;
 pub mod trial;
 pub mod update;
 pub mod worth;
+
+pub use self::halfway::halfway;

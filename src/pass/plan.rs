@@ -57,6 +57,8 @@ pub struct Published {
     pub promise: Promise,
     /// Its lanes on the fabric of now, where it has some: without the next hops over cables that are gone.
     pub lanes: Option<Arc<FabricLanes>>,
+    /// See [`Plan::halfway`].
+    pub halfway: bool,
 }
 
 /// Why new routes are due.
@@ -102,6 +104,8 @@ pub struct Plan {
     pub after: Figures,
     /// What the change is worth, where that was the question.
     pub worth: Option<Worth>,
+    /// The first of two steps: the next plan is due as soon as all switches have this one.
+    pub halfway: bool,
 }
 
 /// An engine that was to route before the one that did.
@@ -267,7 +271,7 @@ fn ripens(start: Option<DateTime<Utc>>, jobs: &JobMap, policy: &Policy) -> Optio
 fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: &Policy) -> Option<Reason> {
     match published {
         None => Some(Reason::First),
-        Some(p) if p.fabric != fabric.fingerprint() => Some(Reason::FabricChanged),
+        Some(p) if p.fabric != fabric.fingerprint() || p.halfway => Some(Reason::FabricChanged),
         Some(p) if p.engine != policy.engine && !policy.then.contains(&p.engine) => {
             Some(Reason::EngineChanged)
         }
@@ -320,9 +324,10 @@ fn compute(
 ) -> Result<Plan, RouteError> {
     let same_fabric = published.filter(|p| p.fabric == fabric.fingerprint());
     let lanes = lanes::due(fabric, published, policy);
+    let to_keep = same_fabric.filter(|p| !p.halfway);
     let options = EngineOptions {
-        previous: same_fabric.map(|p| Arc::clone(&p.tables)),
-        served: same_fabric.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
+        previous: to_keep.map(|p| Arc::clone(&p.tables)),
+        served: to_keep.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
         layer_per_job: policy.layer_per_job,
         promise: policy.promise,
         lanes: lanes.clone(),
@@ -353,5 +358,6 @@ fn compute(
         before,
         after,
         worth: None,
+        halfway: false,
     })
 }

@@ -64,6 +64,8 @@ pub enum Event {
     Held,
     /// The computation ended: routes for this fabric and demand are in force.
     InForce(Fingerprint, Demand),
+    /// The computation ended: the first of two steps is in force, and the second is due.
+    Halfway,
     /// The computation or its publication failed.
     RouteFailed,
 }
@@ -170,6 +172,12 @@ impl Step {
             }
             Event::InForce(fabric, demand) => {
                 self.in_force = Some((fabric, demand));
+                self.refused = None;
+                self.route_failures = 0;
+                self.rest(self.next, now)
+            }
+            Event::Halfway => {
+                self.in_force = None;
                 self.refused = None;
                 self.route_failures = 0;
                 self.rest(self.next, now)

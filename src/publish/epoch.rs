@@ -243,6 +243,7 @@ impl Epoch {
             told: Vec::new(),
             promise: self.plan.promise,
             lanes,
+            halfway: self.plan.halfway,
         })
     }
 }

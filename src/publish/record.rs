@@ -37,6 +37,9 @@ pub struct PlanRecord {
     /// What the checker proved of it.
     #[serde(default = "Promise::told")]
     pub promise: Promise,
+    /// The first of two steps: the next epoch follows as soon as all switches have this one. Left out where not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub halfway: bool,
     /// The fabric it is for.
     pub fabric: Fingerprint,
     /// Figures of the tables that were in force, under this demand; `None` if of another fabric.
@@ -92,6 +95,7 @@ impl PlanRecord {
             passed_over: plan.passed_over.clone(),
             layer_budget: plan.budget,
             promise,
+            halfway: plan.halfway,
             fabric: plan.tables.fabric(),
             before: plan.before,
             after: plan.after,

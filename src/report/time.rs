@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::of_routes;
-use crate::measure::{Time, slowdowns};
+use crate::measure::{Time, of_routes, or_endless, slowdowns};
 use crate::model::{Demand, Fabric, JobId, PlacedJob, Routes, Tables, Torus, TorusJob, TorusTables};
 
 /// A job's predicted time.
@@ -14,8 +13,10 @@ pub struct JobTime {
     /// What it is taken to exchange.
     pub pattern: String,
     /// Its time beside what its terminals' own cables need, all jobs at work.
+    #[serde(deserialize_with = "or_endless")]
     pub slowdown: f64,
     /// The same without the other jobs.
+    #[serde(deserialize_with = "or_endless")]
     pub alone: f64,
 }
 

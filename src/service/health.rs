@@ -1,5 +1,6 @@
 //! How the service fares: `health.json` in the state directory, written after each pass.
 
+mod place;
 pub mod teller;
 #[cfg(test)]
 mod tests;
@@ -106,6 +107,10 @@ pub enum Kind {
     Settings,
     /// Events are not recorded.
     Unrecorded,
+    /// There is hardly space for the next epoch.
+    NoSpace,
+    /// The clock is behind what was written down.
+    Clock,
     /// Nodes of jobs are not in the fabric.
     UnknownNodes,
     /// Jobs of a direct torus run over links that have failed.
@@ -209,6 +214,9 @@ pub struct Health {
     /// What is wrong with OpenSM, as its plugin says.
     #[serde(default)]
     pub opensm: Vec<Trouble>,
+    /// What is wrong where the service runs.
+    #[serde(default)]
+    pub place: Vec<Trouble>,
     /// What is served, where it is a direct torus.
     #[serde(default)]
     pub torus: Option<TorusHealth>,
@@ -254,6 +262,7 @@ impl Health {
             settings_refused: None,
             unrecorded: None,
             opensm: Vec::new(),
+            place: Vec::new(),
             torus: None,
             unanswered_since: None,
             unknown_since: None,
@@ -313,7 +322,7 @@ impl Health {
         if let Some(failure) = &self.unacknowledged {
             add(Kind::Unacknowledged, failure.time, failure.message.clone());
         }
-        found.extend(self.opensm.iter().cloned());
+        found.extend(self.opensm.iter().chain(&self.place).cloned());
         let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(failure) = &self.settings_refused {
             let text = format!("the settings file is not in force: {}", failure.message);
@@ -356,12 +365,12 @@ impl Health {
             said.into_iter().map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
     }
 
-    /// One line for a person: the epoch, and the first trouble.
+    /// One line for a person: the epoch, and what is wrong.
     pub fn line(&self, now: DateTime<Utc>) -> String {
         let epoch = self.epoch.map_or("no epoch of this process".to_string(), |n| format!("epoch {n}"));
-        match self.troubles(now, PATIENCE).first() {
-            None => format!("{epoch}, {} passes, all well", self.passes),
-            Some(trouble) => format!("{epoch}, {trouble}"),
+        match &self.troubles(now, PATIENCE)[..] {
+            [] => format!("{epoch}, {} passes, all well", self.passes),
+            troubles => format!("{epoch}, {}", troubles.join("; ")),
         }
     }
 

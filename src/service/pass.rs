@@ -10,10 +10,11 @@ use serde::Serialize;
 use super::chain;
 use super::health::Stage;
 use super::record::Made;
-use crate::measure::Figures;
+use crate::measure::{Figures, measure};
 use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, Tables};
+use crate::pass::halfway;
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
-use crate::pass::step::View;
+use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
@@ -157,7 +158,7 @@ fn decide_by(
 
 /// What the checker says of a plan: the promise of the settings is proved, the change from what is in
 /// force included. Where more than jobs changed, or the lanes, a change that is safe may not exist: then
-/// all but that.
+/// the first of two steps, and where that is not safe either, all but the change.
 fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Verified<Plan>, PassError> {
     let (fabric, budget) = (&*view.fabric, plan.budget);
     let engine = plan.engine.clone();
@@ -169,12 +170,28 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
     let beside = Beside { mixed: in_force, ..Beside::default() };
     let lanes_stay = published.is_some_and(|p| p.lanes == plan.lanes);
     let may_leave_change = promise.mixed && (plan.reason != Reason::JobsChanged || !lanes_stay);
-    verify::accept_promise(fabric, plan, budget, promise, beside, whole)
-        .or_else(|refused| match may_leave_change {
-            true => verify::accept_promise(fabric, refused.0, budget, alone, Beside::default(), whole),
-            false => Err(refused),
-        })
+    let judge = |plan, promise, beside| verify::accept_promise(fabric, plan, budget, promise, beside, whole);
+    let last = |refused: Box<(Plan, Verdict)>| match may_leave_change {
+        true => judge(refused.0, alone, Beside::default()),
+        false => Err(refused),
+    };
+    let step = |refused: Box<(Plan, Verdict)>| {
+        let first = published.filter(|_| may_leave_change).and_then(|p| first_step(view, p, &refused.0));
+        match first.map(|first| judge(first, promise, beside)) {
+            Some(Ok(first)) => Ok(first),
+            _ => last(refused),
+        }
+    };
+    judge(plan, promise, beside)
+        .or_else(step)
         .map_err(|refused| PassError::Rejected { engine, verdict: refused.1 })
+}
+
+/// The plan of the first of two steps, see [`halfway`]. There is no third.
+fn first_step(view: &View, published: &Published, plan: &Plan) -> Option<Plan> {
+    let tables = halfway(&view.fabric, published, plan).filter(|_| !published.halfway)?;
+    let after = measure(&view.fabric, &tables, &plan.demand);
+    Some(Plan { tables, after, halfway: true, ..plan.clone() })
 }
 
 fn checked(
@@ -228,6 +245,11 @@ pub struct EpochLine {
     /// What the change is worth, where that was the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worth: Option<Worth>,
+    /// The first of two steps; left out where not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub halfway: bool,
+    /// Whether any switch may still have the routes of before while others have these: proved.
+    pub mixed: bool,
     /// Asking Slurm.
     pub ask_ms: f64,
     /// Reading the fabric.
@@ -263,6 +285,16 @@ pub struct Passed {
     pub tables: Option<Arc<Tables>>,
     /// What did not go well and yet did not matter.
     pub warnings: Vec<String>,
+}
+
+impl Passed {
+    /// What it is for the service's memory, after a pass with this view.
+    pub fn event(self, view: &View) -> Event {
+        match self.epoch.is_some_and(|epoch| epoch.halfway) {
+            true => Event::Halfway,
+            false => Event::InForce(view.fabric.fingerprint(), self.demand),
+        }
+    }
 }
 
 /// Decides, checks and publishes, under the store's lock. `keep` epochs stay.
@@ -395,6 +427,8 @@ fn line(
         before: plan.before,
         after: plan.after,
         worth: plan.worth,
+        halfway: plan.halfway,
+        mixed: checked.plan.promise().mixed,
         ask_ms: 0.0,
         parse_ms: 0.0,
         route_ms: milliseconds(checked.routing),

@@ -308,7 +308,13 @@ impl Recorder {
         let known = Known::default();
         let store = store.clone();
         let mut recorder = Self { directory, bounds, store, rhythm, number, file, length, known, direct };
-        recorder.begin(now, false)?;
+        if let Err(error) = recorder.begin(now, false) {
+            if length == 0 {
+                // Or each attempt would leave one behind.
+                let _ = fs::remove_file(file_path(&recorder.directory, number));
+            }
+            return Err(error);
+        }
         Ok(recorder)
     }
 
@@ -333,7 +339,7 @@ impl Recorder {
             Event::LookFailed => self.line(&Line::LookFailed { time }),
             Event::Held => self.line(&Line::Held { time }),
             Event::RouteFailed => self.line(&Line::RouteFailed { time }),
-            Event::InForce(..) => self.line(&Line::InForce { time, made: made.cloned() }),
+            Event::InForce(..) | Event::Halfway => self.line(&Line::InForce { time, made: made.cloned() }),
             Event::Seen(view) => {
                 if self.length > self.bounds.file_bytes {
                     self.rotate(time)?;

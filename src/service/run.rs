@@ -34,6 +34,7 @@ use super::systemd::Systemd;
 use super::torus::{self, TorusService};
 use super::watch::Changed;
 use crate::config::Settings;
+use crate::model::Fingerprint;
 use crate::pass::step::{Event, Step};
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::publish::{EpochStore, Serving, StoreError};
@@ -158,6 +159,8 @@ struct Service {
     acknowledging: Option<Task<Answer>>,
     /// The look behind the decision.
     sight: Option<Sight>,
+    /// The fabric of an epoch that is the first of two steps, until the second is made.
+    halfway: Option<Fingerprint>,
     /// The epoch in force, and when it came into force on the disk.
     published: Option<(u64, DateTime<Utc>)>,
     waiting: Waiting,
@@ -241,6 +244,7 @@ impl Service {
             routing: None,
             acknowledging: None,
             sight: None,
+            halfway: None,
             published: None,
             teller: Teller::default(),
             settings,

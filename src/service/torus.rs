@@ -404,6 +404,8 @@ impl TorusService {
 
     fn write_health(&mut self) {
         self.health.time = Utc::now();
+        let last = self.health.last_success.map(|time| ("the last pass ended", time));
+        self.health.look_around(Utc::now(), &self.settings.state.directory, last.as_slice());
         self.health.handoff = self.waiting.handoff.counters();
         self.teller.tell(&self.health);
         self.systemd.status(self.health.line(self.health.time));

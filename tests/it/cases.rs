@@ -86,6 +86,7 @@ impl Case {
             told: Vec::new(),
             promise: Promise::TOLD,
             lanes: None,
+            halfway: false,
         };
         Some((published, fabric))
     }

@@ -35,6 +35,7 @@ mod inside;
 mod jobs;
 mod kinds;
 mod live;
+mod losses;
 mod measure;
 mod mutation;
 mod names;

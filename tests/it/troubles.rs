@@ -99,6 +99,11 @@ fn of_opensm() -> Vec<Trouble> {
             |site| opensm(site, &[]),
         ),
         row("opensm_silent", "OpenSM has not been heard of", vec![("written", long_ago())]),
+        row(
+            "clock",
+            "the clock was set back: OpenSM's plugin wrote its status at",
+            vec![("written", json!(Utc::now() + TimeDelta::hours(1)))],
+        ),
         row("opensm_ended", "OpenSM has ended", vec![("running", json!(false))]),
         row("opensm_deaf", "OpenSM was asked to route", vec![("asked", long_ago())]),
         row(
@@ -126,6 +131,65 @@ fn of_opensm() -> Vec<Trouble> {
             vec![("warning", json!("another process writes it"))],
         ),
     ]
+}
+
+/// Those that come when nobody answers: Slurm, or OpenSM while epochs go on.
+fn of_those_who_hang() -> Vec<Trouble> {
+    let late = |kind, words, nodes: &'static str| {
+        let plant = move |site: &Site| site.jobs(&format!("{JOBS}2|RUNNING|{nodes}|100\n"));
+        let heal = |site: &Site| {
+            site.jobs(JOBS);
+            opensm(site, &[]);
+        };
+        trouble(kind, words, plant, heal)
+    };
+    vec![
+        trouble(
+            "failing",
+            "killed after 5 s without an answer",
+            |site| site.squeue("exec sleep 1000"),
+            |site| site.squeue(SQUEUE),
+        ),
+        late("unacknowledged", "OpenSM has not put epoch", "n[2,6]"),
+        late("lagging", "OpenSM has put no new epoch in force for", "n[3,7,11]"),
+    ]
+}
+
+/// A file system of 8 MiB as the state directory of a site; `None`, with a message, where none can be mounted.
+struct Tiny(std::path::PathBuf);
+
+impl Tiny {
+    fn mount(site: &Site) -> Option<Self> {
+        let path = site.path("state");
+        std::fs::create_dir(&path).unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=8m,mode=755", "tmpfs"]).arg(&path);
+        match mount.output() {
+            Ok(output) if output.status.success() => Some(Self(path)),
+            other => {
+                println!("skipped: cannot mount a small file system: {other:?}");
+                None
+            }
+        }
+    }
+
+    /// Until nothing fits any more.
+    fn fill(site: &Site) {
+        use std::io::Write;
+        let mut ballast = std::fs::File::create(site.path("state/ballast")).unwrap();
+        while ballast.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    fn empty(site: &Site) {
+        std::fs::remove_file(site.path("state/ballast")).unwrap();
+    }
+}
+
+impl Drop for Tiny {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|s| s.success()), "{} stays mounted", self.0.display());
+    }
 }
 
 /// What `systemctl status` would show.
@@ -230,7 +294,8 @@ const RHYTHM: &str = "interval_seconds = 0.2\nbackoff_max_seconds = 0.2";
 #[test]
 fn each_trouble_of_a_switched_fabric_is_told_in_every_place_and_gone_after() {
     let site = Site::new(RHYTHM);
-    site.alter("watch = false", "watch = true");
+    site.alter("watch = false", "watch = true\nacknowledge_seconds = 1");
+    site.alter("[slurm]", "[slurm]\ndeadline_seconds = 5");
     let (serving, line) = serve(&site);
     assert_eq!(serving.line()["epoch"]["epoch"], 1);
     opensm(&site, &[]);
@@ -239,7 +304,8 @@ fn each_trouble_of_a_switched_fabric_is_told_in_every_place_and_gone_after() {
     assert!(page.contains("health.problems.map("), "the page shows what is wrong, word for word");
     let mut troubles = of_every_kind("fabric.net", "reading the fabric failed");
     troubles.extend(of_opensm());
-    assert_eq!(troubles.len(), 17);
+    troubles.extend(of_those_who_hang());
+    assert_eq!(troubles.len(), 21);
     every_place_tells(&site, &line, &troubles);
     // A service that was ended says so where it still can.
     assert_eq!(serving.stop(), 0);
@@ -273,4 +339,78 @@ fn each_trouble_of_a_direct_torus_is_told_in_every_place_and_gone_after() {
     assert_eq!(serving.stop(), 0);
     let (code, text) = site.run(&["status"]);
     assert!(code == 1 && text.contains("the service was ended at"), "{text}");
+}
+
+#[test]
+fn a_full_disk_is_told_in_every_place_and_gone_after() {
+    let site = Site::new(RHYTHM);
+    let Some(_tiny) = Tiny::mount(&site) else { return };
+    site.settings("[record]\n");
+    let (serving, line) = serve(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let full = |kind, words| trouble(kind, words, Tiny::fill, Tiny::empty);
+    let troubles = [
+        full("no_space", "the file system of the state directory is nearly full"),
+        full("unrecorded", "No space left"),
+    ];
+    every_place_tells(&site, &line, &troubles);
+    assert_eq!(serving.stop(), 0);
+}
+
+/// A clock of its own for a service: see `clock.c`.
+fn set_clock(site: &Site, ahead: i64) {
+    // In place: it is mapped.
+    let mut file =
+        std::fs::File::options().create(true).write(true).truncate(false).open(site.path("clock")).unwrap();
+    std::io::Write::write_all(&mut file, &ahead.to_ne_bytes()).unwrap();
+}
+
+/// An hour back: passes go on, jobs start, and every place tells.
+#[test]
+fn a_clock_that_is_set_back_is_told_in_every_place_and_stops_nothing() {
+    let site = Site::new(RHYTHM);
+    let library = site.path("clock.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/clock.c");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).args([source, "-ldl"]);
+    assert!(compiler.status().unwrap().success());
+    set_clock(&site, 0);
+    let line = Line::listen(&site);
+    let (notify, clock) = (site.path("notify"), site.path("clock"));
+    let serving = Serving::with(&site, |command| {
+        command.env("NOTIFY_SOCKET", &notify).env("LD_PRELOAD", &library).env("SAROUTER_TEST_CLOCK", &clock);
+    });
+    serving.ready(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let back = |site: &Site| {
+        set_clock(site, -3600);
+        let passes = || site.health()["passes"].as_u64().unwrap();
+        let (before, begun) = (passes(), Instant::now());
+        while passes() < before + 2 {
+            assert!(begun.elapsed() < LONG, "no pass ends any more");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let (code, text) = site.run(&["prolog", "--job", "7", "--nodes", "n[2,6,10]", "--strict"]);
+        assert!(code == 0 && text.contains("in_force"), "{text}");
+    };
+    let words = "the clock was set back: the epoch in force was published at";
+    every_place_tells(&site, &line, &[trouble("clock", words, back, |site| set_clock(site, 0))]);
+    assert_eq!(serving.stop(), 0);
+}
+
+/// It cannot say so itself, but to those who ask the file.
+#[test]
+fn a_service_that_hangs_is_told_by_status_until_it_goes_on() {
+    let site = Site::new(RHYTHM);
+    let (serving, _line) = serve(&site);
+    serving.until(|| site.run(&["status"]).0 == 0);
+    serving.signal(rustix::process::Signal::STOP);
+    let mut health = site.health();
+    health["next_pass"] = json!(Utc::now() - TimeDelta::seconds(121));
+    site.replace("state/health.json", &health.to_string());
+    let (code, text) = site.run(&["status"]);
+    assert!(code == 1 && text.contains("was last heard of"), "{text}");
+    serving.signal(rustix::process::Signal::CONT);
+    serving.until(|| site.run(&["status"]).0 == 0);
+    assert_eq!(serving.stop(), 0);
 }

@@ -11,7 +11,7 @@ mod predictor;
 mod step;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::direct::{mean_of_kept, of_routes};
 pub use self::predictor::Predictor;
@@ -31,11 +31,20 @@ const MOST_FLOWS: usize = 1 << 18;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Time {
     /// Geometric mean over jobs.
+    #[serde(deserialize_with = "or_endless")]
     pub slowdown_mean: f64,
     /// 95 of 100 jobs have at most this.
+    #[serde(deserialize_with = "or_endless")]
     pub slowdown_p95: f64,
     /// Largest.
+    #[serde(deserialize_with = "or_endless")]
     pub slowdown_max: f64,
+}
+
+/// The exchange of a job that has nodes in two parts of a fabric does not end. JSON has no number for that:
+/// it is `null`.
+pub(crate) fn or_endless<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
 impl Default for Time {

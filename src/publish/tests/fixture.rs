@@ -83,6 +83,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
     };
     Plan {
         worth: None,
+        halfway: false,
         reason: Reason::JobsChanged,
         engine: "sssp".to_string(),
         passed_over: Vec::new(),

@@ -103,6 +103,23 @@ impl<'a, 's> Grower<'a, 's> {
         added
     }
 
+    /// Adds the next hops of another closure, those near home first.
+    pub(super) fn restore(&mut self, before: &Closure, sets: &mut Closure, of: &mut Use) {
+        let (graph, home) = (self.terrain.graph, self.home);
+        let was = |c: &usize| {
+            let from = graph.from(*c);
+            before.allows(SwitchId::at(from), SwitchId::at(home), usize::from(graph.slot_at(from, *c)))
+        };
+        let mut dropped: Vec<usize> =
+            (0..graph.channels()).filter(|c| !self.is_way[*c]).filter(was).collect();
+        dropped.sort_by_key(|c| self.terrain.hops(home, graph.from(*c)));
+        for c in dropped {
+            if self.try_way(c, of) {
+                self.set(sets, c, true);
+            }
+        }
+    }
+
     /// Channels that are no next hops yet, those near home first.
     fn candidates(&self, longer: u16) -> Vec<usize> {
         let (terrain, home) = (self.terrain, self.home);

@@ -8,7 +8,9 @@ use super::terrain::Terrain;
 use super::{LOOKS, STEPS, fabric_lanes};
 use crate::model::lanes::SLS;
 use crate::model::rng::Rng;
-use crate::model::{Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Vl};
+use crate::model::{
+    Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables, Vl,
+};
 use crate::route::graph::Graph;
 use crate::route::ways::bits;
 
@@ -26,36 +28,68 @@ pub struct Mended {
 
 /// The lanes of a fabric after cables and switches were lost or came back: each turn keeps its lane, each
 /// switch its next hops that are left. Switches without any get new ones, each only if all walks through
-/// it leave the graph of dependencies without a cycle. Where that fails, all next hops to that home are
-/// searched again. Where that fails too, the lanes of the whole fabric are.
+/// it leave the graph of dependencies without a cycle. Where a wide closure leaves no room for that, longer
+/// ways are dropped first, then all that the tables in force do not use: those may still be mixed with new
+/// ones. Where that fails, all next hops to a home are searched again. Where that fails too, the lanes of
+/// the whole fabric are.
 ///
 /// Deterministic. O(homes × next hops × lanes) if little was lost.
 pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudget) -> Mended {
     let map = lanes.map.on(before, now, |_, _, _| [Vl::ZERO; SLS]);
     let closure = lanes.closure.on(before, now);
-    mend(&FabricLanes { map: Arc::new(map), closure: Arc::new(closure) }, now, vls)
+    mend(&FabricLanes { map: Arc::new(map), closure: Arc::new(closure) }, now, vls, None)
 }
 
 /// As [`mended`], of lanes that are on the fabric of now already: those of cables that it lost are gone.
 /// Nothing is believed of them: all are put in order anew. Cables over which nothing leads, because they
-/// came back or are new, get lanes and become next hops where they can.
-pub fn mend(lanes: &FabricLanes, now: &Fabric, vls: LayerBudget) -> Mended {
+/// came back or are new, get lanes and become next hops where they can. `in_force`: the tables of before,
+/// on the fabric of now.
+pub fn mend(lanes: &FabricLanes, now: &Fabric, vls: LayerBudget, in_force: Option<&Tables>) -> Mended {
     let graph = Graph::new(now);
     let terrain = Terrain::new(now, &graph);
-    // A wide closure leaves little room for what must be added. So shortest ways alone are tried next.
-    for is_thin in [false, true] {
-        let mut repair = Repair::new(&terrain, now, lanes);
-        if is_thin {
-            repair.thin();
+    let used = in_force.map_or_else(|| Closure::empty(now), |tables| used(now, &lanes.closure, tables));
+    let keeping = [Keep::All, Keep::Short, Keep::Used].map(|keep| (keep, false));
+    for (keep, may_replace) in keeping.into_iter().chain([(Keep::All, true), (Keep::Short, true)]) {
+        if in_force.is_none() && keep == Keep::Used {
+            continue;
         }
-        if let Some(replaced) = repair.run() {
+        let mut repair = Repair::new(&terrain, now, lanes);
+        repair.may_replace = may_replace;
+        repair.drop_but(keep, &used);
+        if let Some(replaced) = repair.run(&lanes.closure) {
             let map = repair.map(now, &lanes.map);
             let lanes = FabricLanes { map, closure: Arc::new(repair.sets) };
-            let replaced = if is_thin { graph.switches() } else { replaced };
             return Mended { lanes, replaced, is_new: false };
         }
     }
     Mended { lanes: fabric_lanes(now, vls).lanes, replaced: graph.switches(), is_new: true }
+}
+
+/// Which next hops stay before others are added. Those that tables in force use always do, but for homes
+/// that are searched again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    All,
+    /// Where there is a shortest way, no other.
+    Short,
+    /// Only those of the tables in force.
+    Used,
+}
+
+/// The next hops of a closure that tables use.
+fn used(fabric: &Fabric, closure: &Closure, tables: &Tables) -> Closure {
+    let mut used = Closure::empty(fabric);
+    for d in fabric.dest_ids() {
+        let home = fabric.home(d);
+        for s in fabric.switch_ids().filter(|s| *s != home) {
+            let port = tables.port(s, d);
+            let slot = fabric.out(s).iter().position(|c| Some(fabric.channel(*c).from_port) == port);
+            if let Some(slot) = slot.filter(|slot| closure.allows(s, home, *slot)) {
+                used.set(s, home, slot, true);
+            }
+        }
+    }
+    used
 }
 
 /// Lanes while they are mended.
@@ -67,6 +101,8 @@ struct Repair<'a> {
     uses: Vec<Use>,
     /// Channels over which nothing leads.
     is_unknown: Vec<bool>,
+    /// Whether all next hops to a home may be searched again.
+    may_replace: bool,
 }
 
 impl<'a> Repair<'a> {
@@ -81,27 +117,38 @@ impl<'a> Repair<'a> {
         }
         let space = frozen(terrain, fabric, &lanes.map, &is_unknown);
         let uses = vec![Use::default(); graph.switches()];
-        Self { terrain, space, sets: Closure::clone(&lanes.closure), uses, is_unknown }
+        let sets = Closure::clone(&lanes.closure);
+        Self { terrain, space, sets, uses, is_unknown, may_replace: true }
     }
 
-    /// Drops the next hops that are no shortest way, where a switch has one that is.
-    fn thin(&mut self) {
+    /// Drops the next hops that do not stay.
+    fn drop_but(&mut self, keep: Keep, used: &Closure) {
+        if keep == Keep::All {
+            return;
+        }
         let graph = self.terrain.graph;
         for (home, s) in (0..graph.switches()).flat_map(|home| (0..graph.switches()).map(move |s| (home, s)))
         {
             let hops = |at: usize| self.terrain.hops(home, at);
-            let is_long = |slot: &usize| hops(graph.to(graph.out(s).start + slot)) >= hops(s);
+            let is_short = |slot: &usize| hops(graph.to(graph.out(s).start + slot)) < hops(s);
             let (of, at) = (SwitchId::at(s), SwitchId::at(home));
-            let slots = (0..graph.out(s).len()).filter(|slot| self.sets.allows(of, at, *slot));
-            let (long, short): (Vec<usize>, Vec<usize>) = slots.partition(is_long);
-            if !short.is_empty() {
-                long.into_iter().for_each(|slot| self.sets.set(of, at, slot, false));
+            let slots: Vec<usize> =
+                (0..graph.out(s).len()).filter(|slot| self.sets.allows(of, at, *slot)).collect();
+            let has_short = slots.iter().any(is_short);
+            let stays = |slot: &usize| match keep {
+                Keep::All => true,
+                Keep::Short => is_short(slot) || !has_short,
+                Keep::Used => false,
+            };
+            for slot in slots.iter().filter(|slot| !stays(slot) && !used.allows(of, at, **slot)) {
+                self.sets.set(of, at, *slot, false);
             }
         }
     }
 
-    /// Mends the sets; how many homes got all new ones. `None` if someone stays without a way.
-    fn run(&mut self) -> Option<usize> {
+    /// Mends the sets; how many homes got all new ones. `None` if someone stays without a way. What was dropped
+    /// of `before` comes back where it can.
+    fn run(&mut self, before: &Closure) -> Option<usize> {
         let (n, sets) = (self.terrain.graph.switches(), &mut self.sets);
         self.space.is_unordered = true;
         let mut grower = Grower::new(self.terrain, &mut self.space);
@@ -116,13 +163,15 @@ impl<'a> Repair<'a> {
             return None;
         }
         let mut lost = Vec::new();
-        for home in broken {
-            let of = &mut self.uses[home];
-            grower.begin(home, sets, of);
+        for home in &broken {
+            let of = &mut self.uses[*home];
+            grower.begin(*home, sets, of);
             if !grower.complete(sets, of) {
-                lost.push(home);
+                lost.push(*home);
             }
-            grower.grow(0, sets, of);
+        }
+        if !lost.is_empty() && !self.may_replace {
+            return None;
         }
         for home in &lost {
             grower.space.release(std::mem::take(&mut self.uses[*home]));
@@ -135,17 +184,33 @@ impl<'a> Repair<'a> {
             if !grower.complete(sets, &mut of) {
                 return None;
             }
-            grower.grow(0, sets, &mut of);
             self.uses[*home] = of;
         }
-        if self.is_unknown.contains(&true) {
+        let found = lost.len();
+        self.widen(before, broken);
+        Some(found)
+    }
+
+    /// More next hops: shortest ways to homes that needed others, to all where cables came back, and what was dropped.
+    fn widen(&mut self, before: &Closure, broken: Vec<usize>) {
+        let (n, sets) = (self.terrain.graph.switches(), &mut self.sets);
+        let mut grower = Grower::new(self.terrain, &mut self.space);
+        let came_back = self.is_unknown.contains(&true);
+        if came_back {
             grower.space.steps = STEPS;
-            for home in 0..n {
+        }
+        for home in if came_back { (0..n).collect() } else { broken } {
+            grower.begin(home, sets, &mut self.uses[home]);
+            grower.grow(0, sets, &mut self.uses[home]);
+        }
+        grower.space.steps = STEPS;
+        for home in 0..n {
+            let at = SwitchId::at(home);
+            if sets.of_home(at) != before.of_home(at) {
                 grower.begin(home, sets, &mut self.uses[home]);
-                grower.grow(0, sets, &mut self.uses[home]);
+                grower.restore(before, sets, &mut self.uses[home]);
             }
         }
-        Some(lost.len())
     }
 
     /// The map of before, with the lanes that turns of unknown channels got.

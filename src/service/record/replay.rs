@@ -245,9 +245,9 @@ impl<'a> Replay<'a> {
         let again = Some((time, Compute::default()));
         Ok(Some(match pass::pass_as(self.store, usize::MAX, &view, again) {
             Ok(passed) => {
-                let fabric = view.fabric.fingerprint();
-                self.step()?.handle(time, Event::InForce(fabric, passed.demand));
-                Line::InForce { time, made: passed.made }
+                let made = passed.made.clone();
+                self.step()?.handle(time, passed.event(&view));
+                Line::InForce { time, made }
             }
             Err(_) => {
                 self.step()?.handle(time, Event::RouteFailed);
@@ -288,8 +288,8 @@ impl<'a> Replay<'a> {
                 self.view = matches!(action, Action::Route(_)).then_some(view);
             }
             Line::InForce { time, made } => {
-                if let Some((fabric, demand)) = self.route(made.as_ref()) {
-                    self.step()?.handle(time, Event::InForce(fabric, demand));
+                if let Some(event) = self.route(made.as_ref()) {
+                    self.step()?.handle(time, event);
                 }
             }
             Line::RouteFailed { time } => {
@@ -345,7 +345,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Repeats a pass, and compares what it made with what was made.
-    fn route(&mut self, made: Option<&Made>) -> Option<(crate::model::Fingerprint, crate::model::Demand)> {
+    fn route(&mut self, made: Option<&Made>) -> Option<Event> {
         let Some(view) = self.view.take() else {
             if let Some(made) = made {
                 self.found.recorded += 1;
@@ -371,8 +371,8 @@ impl<'a> Replay<'a> {
         }
         match passed {
             Ok(passed) => {
-                self.compare(made, passed.epoch.map(|line| line.epoch));
-                Some((view.fabric.fingerprint(), passed.demand))
+                self.compare(made, passed.epoch.as_ref().map(|line| line.epoch));
+                Some(passed.event(&view))
             }
             Err(error) => {
                 self.failed(made, &error);

@@ -98,7 +98,7 @@ impl Service {
         // Whoever does not wait for the answer any more does not get it.
         match command {
             Command::Health(reply) => {
-                self.look_at_opensm();
+                self.look_around();
                 let handoff = self.waiting.handoff.counters();
                 let _ = reply.send(Health { handoff, ..self.health.clone() });
             }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 
 use super::Service;
+use super::reload::rhythm;
 use crate::measure::Figures;
 use crate::pass::plan::Reason;
 use crate::pass::step::{Action, Event};
@@ -17,8 +18,31 @@ impl Service {
     /// Records an event, then lets it change what is known.
     pub(super) fn step(&mut self, now: DateTime<Utc>, event: Event) -> Action {
         let made = self.made.take();
-        self.record(|recorder| recorder.write(now, &event, made.as_ref()));
+        if self.may_record(&event) {
+            self.record(|recorder| recorder.write(now, &event, made.as_ref()));
+        }
         self.step.handle(now, event)
+    }
+
+    /// What was not recorded may have been an epoch. So the recording goes on with the next look, in a file of its own,
+    /// with what is in force beside it.
+    fn may_record(&mut self, event: &Event) -> bool {
+        let (true, Some(bounds)) = (self.health.unrecorded.is_some(), self.settings.record) else {
+            return true;
+        };
+        if !matches!(event, Event::Seen(_)) {
+            return false;
+        }
+        match Recorder::open(&self.store, bounds, rhythm(&self.settings), true, Utc::now()) {
+            Ok(recorder) => {
+                self.recorder = Some(recorder);
+                true
+            }
+            Err(error) => {
+                note(&mut self.health, Err(error));
+                false
+            }
+        }
     }
 
     /// What cannot be recorded is told, and handled all the same.

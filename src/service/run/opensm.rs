@@ -1,6 +1,6 @@
 //! What OpenSM's plugin says, into the health.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use super::{Service, delta};
 use crate::publish::opensm::{PluginStatus, StatusError, Trouble};
@@ -8,14 +8,27 @@ use crate::service::chain;
 use crate::service::health::Kind;
 
 impl Service {
-    /// Reads the plugin's status file, a small one.
-    pub(super) fn look_at_opensm(&mut self) {
-        let Some(opensm) = &self.settings.opensm else {
-            return self.health.note_opensm(Utc::now(), Vec::new());
-        };
+    /// Looks at what may be wrong outside: OpenSM, the disk, the clock. Files are few and small.
+    pub(super) fn look_around(&mut self) {
         let now = Utc::now();
+        let (said, written) = self.opensm_says(now);
+        self.health.note_opensm(now, said);
+        let times = [
+            ("OpenSM's plugin wrote its status", written),
+            ("the epoch in force was published", self.published.map(|(_, time)| time)),
+            ("the last pass ended", self.health.last_success),
+        ];
+        let times: Vec<_> = times.into_iter().filter_map(|(what, time)| Some((what, time?))).collect();
+        self.health.look_around(now, &self.settings.state.directory, &times);
+    }
+
+    /// What is wrong with OpenSM, and when its plugin said something last.
+    fn opensm_says(&self, now: DateTime<Utc>) -> (Vec<(Kind, String)>, Option<DateTime<Utc>>) {
+        let Some(opensm) = &self.settings.opensm else { return (Vec::new(), None) };
+        let mut written = None;
         let mut said = match PluginStatus::read(&opensm.status_file) {
             Ok(status) => {
+                written = Some(status.written);
                 let found = status.troubles(self.published.map(|(epoch, _)| epoch), now);
                 // OpenSM has its time to take the newest epoch.
                 let waits = self.acknowledging.is_some() && self.health.unacknowledged.is_none();
@@ -33,7 +46,7 @@ impl Service {
             let text = format!("OpenSM has put no new epoch in force for {} s", lag.num_seconds());
             said.push((Kind::Lagging, text));
         }
-        self.health.note_opensm(now, said);
+        (said, written)
     }
 }
 

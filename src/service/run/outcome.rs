@@ -30,6 +30,13 @@ impl Service {
                     self.succeeded(Vec::new(), 0);
                     return Event::Held;
                 }
+                // Until all switches have the first of two steps, or OpenSM is known not to answer.
+                let is_between = self.halfway == Some(sight.view.fabric.fingerprint());
+                if is_between && self.acknowledging.is_some() {
+                    self.health.succeeded(Utc::now());
+                    self.waiting.handoff.failed(steady());
+                    return Event::Held;
+                }
                 // Who was announced before Slurm was asked is told by one clock.
                 let asked = sight.view.jobs.time;
                 let jobs = JobMap { time: steadily(asked), ..sight.view.jobs.clone() };
@@ -59,13 +66,14 @@ impl Service {
     pub(super) fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {
         match (result, &self.sight) {
             (Ok(passed), Some(sight)) => {
-                let fabric = sight.view.fabric.fingerprint();
                 let sight_view = Arc::clone(&sight.view);
                 for warning in &passed.warnings {
                     warn!("{warning}");
                 }
                 let found = passed.in_force.filter(|_| passed.epoch.is_none());
                 let is_new = passed.epoch.is_some();
+                let is_halfway = passed.epoch.as_ref().is_some_and(|epoch| epoch.halfway);
+                self.halfway = is_halfway.then(|| sight_view.fabric.fingerprint());
                 self.made = passed.made;
                 if let Some(mut line) = passed.epoch {
                     line.ask_ms = milliseconds(sight.asking);
@@ -100,7 +108,10 @@ impl Service {
                     }
                 }
                 self.succeeded(passed.unknown_nodes, passed.waiting);
-                Event::InForce(fabric, passed.demand)
+                match is_halfway {
+                    true => Event::Halfway,
+                    false => Event::InForce(sight_view.fabric.fingerprint(), passed.demand),
+                }
             }
             (Err(PassError::Held(_)), _) => {
                 self.is_held();
@@ -163,6 +174,9 @@ impl Service {
                 self.health.unanswered_since = None;
                 self.health.unacknowledged = None;
                 self.waiting.handoff.acknowledged(steady(), acknowledged.epoch);
+                if self.halfway.is_some() {
+                    self.step.look_by(steady());
+                }
                 listener(&Note::Acknowledged(acknowledged));
             }
             Err(failure) => {
@@ -213,7 +227,7 @@ impl Service {
 
     pub(super) fn write_health(&mut self) {
         self.health.time = Utc::now();
-        self.look_at_opensm();
+        self.look_around();
         self.teller.tell(&self.health);
         self.health.handoff = self.waiting.handoff.counters();
         self.systemd.status(self.health.line(self.health.time));

@@ -63,6 +63,7 @@ pub(super) fn publish(
     let jobs = record.jobs.jobs.iter().map(|job| names.job_of(job)).collect::<Vec<Job>>();
     let plan = Plan {
         worth: None,
+        halfway: record.halfway,
         reason: record.reason,
         engine: record.engine.clone(),
         passed_over: record.passed_over.clone(),

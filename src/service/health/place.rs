@@ -1,0 +1,75 @@
+//! What is wrong where the service runs: space for its epochs, and the clock.
+
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Health, Kind, Trouble};
+
+/// What should fit beside two more epochs: the recording, the history.
+const SPARE: u64 = 1 << 20;
+
+/// Clocks of two machines may differ so much.
+const TOLERANCE: TimeDelta = TimeDelta::seconds(60);
+
+impl Health {
+    /// Looks at the file system of a state directory, and at the clock beside `written`: what was written down, and
+    /// when. Keeps since when each trouble is there.
+    pub fn look_around(&mut self, now: DateTime<Utc>, state: &Path, written: &[(&str, DateTime<Utc>)]) {
+        let since = |kind: Kind| self.place.iter().find(|t| t.kind == kind).map_or(now, |t| t.since);
+        let said = [(Kind::NoSpace, no_space(state)), (Kind::Clock, clock(now, written))];
+        let told = said.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
+        self.place = told.map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
+    }
+}
+
+/// Whether two more epochs like that in force would not fit.
+fn no_space(state: &Path) -> Option<String> {
+    let space = rustix::fs::statvfs(state).ok()?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let files = std::fs::read_dir(state.join("current")).into_iter().flatten();
+    let epoch: u64 = files.filter_map(|file| file.ok()?.metadata().ok()).map(|file| file.len()).sum();
+    (free < 2 * epoch + SPARE).then(|| {
+        let (free, epoch) = (free >> 10, epoch.div_ceil(1 << 10));
+        format!(
+            "the file system of the state directory is nearly full: {free} KiB left, an epoch takes {epoch}"
+        )
+    })
+}
+
+/// Whether something was written down that lies ahead.
+fn clock(now: DateTime<Utc>, written: &[(&str, DateTime<Utc>)]) -> Option<String> {
+    let (what, when) = written.iter().max_by_key(|(_, when)| *when)?;
+    let ahead = *when - now;
+    (ahead > TOLERANCE).then(|| {
+        let seconds = ahead.num_seconds();
+        format!("the clock was set back: {what} at {when}, which is {seconds} s ahead of now")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_is_told_until_it_is_right_again() {
+        let state = tempfile::tempdir().unwrap();
+        let at = |s: i64| DateTime::from_timestamp(1_700_000_000 + s, 0).unwrap();
+        let mut health = Health::new(at(0), true);
+        let mut told = |now: i64, last: i64| {
+            health.look_around(at(now), state.path(), &[("a pass ended", at(last)), ("b", at(last - 1))]);
+            health
+                .found(at(now), TimeDelta::MAX)
+                .into_iter()
+                .map(|t| (t.kind, t.since, t.text))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(100, 100), []);
+        assert_eq!(told(100, 160), []);
+        let [(kind, since, text)] = told(100, 3700).try_into().unwrap();
+        assert_eq!((kind, since), (Kind::Clock, at(100)));
+        assert!(text.contains("a pass ended at 2023-11-14 23:15:00 UTC, which is 3600 s ahead"), "{text}");
+        assert_eq!(told(200, 3700)[0].1, at(100));
+        assert_eq!(told(3700, 3700), []);
+    }
+}

@@ -1,0 +1,196 @@
+//! Cables and switches are lost and come back, one after the other, and the service publishes for what is left.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sarouter::lab::generate::generate;
+use sarouter::model::rng::Rng;
+use sarouter::model::{ChannelId, Fabric, Promise};
+use sarouter::pass::plan::{Published, Reason};
+use sarouter::verify::Beside;
+
+use crate::live::{Site, judge};
+
+/// A fabric of which some cables and switches are not there.
+struct Damaged {
+    whole: Fabric,
+    cables: BTreeSet<usize>,
+    switches: BTreeSet<usize>,
+}
+
+impl Damaged {
+    /// Loses a cable or a switch, or gets one back; whether that is a loss. Never so much that little is left.
+    fn change(&mut self, rng: &mut Rng) -> bool {
+        let (cables, switches) = (self.whole.channels().len() / 2, self.whole.switches().len());
+        let back = match (self.switches.len(), self.cables.len()) {
+            (0, 0) => false,
+            (_, lost) if lost * 10 >= cables => true,
+            _ => rng.below(10) < 4,
+        };
+        let is_switch = rng.below(5) == 0;
+        match (back, is_switch) {
+            (true, _) if !self.switches.is_empty() && (is_switch || self.cables.is_empty()) => {
+                self.switches.pop_first();
+            }
+            (true, _) => {
+                let cable = self.cables.iter().nth(rng.below(self.cables.len())).copied();
+                cable.map(|cable| self.cables.remove(&cable));
+            }
+            (false, true) if self.switches.len() < 2 => drop(self.switches.insert(rng.below(switches))),
+            (false, _) => drop(self.cables.insert(rng.below(cables))),
+        }
+        !back
+    }
+
+    fn now(&self) -> Arc<Fabric> {
+        let cut = |c: ChannelId| self.cables.contains(&(c.index() / 2));
+        Arc::new(self.whole.without(cut, |s| self.switches.contains(&s.index())).unwrap())
+    }
+}
+
+/// What the changes of a fabric were like.
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    changes: usize,
+    /// Every turn of before has the VL of before.
+    map_stays: usize,
+    /// Old and new may be mixed, in one step or, `halfway`, in each of two.
+    safe: usize,
+    halfway: usize,
+}
+
+impl Count {
+    fn add(&mut self, change: Change) {
+        self.changes += 1;
+        self.map_stays += usize::from(change.map_stays);
+        self.safe += usize::from(change.is_safe);
+        self.halfway += usize::from(change.halfway);
+    }
+}
+
+struct Change {
+    map_stays: bool,
+    is_safe: bool,
+    halfway: bool,
+}
+
+/// A pass after a change: what it published reaches everyone left with any SL, and may be mixed with what was in
+/// force if it says so. Whether it says so, and whether it is the first of two steps.
+fn step(site: &mut Site, fabric: &Arc<Fabric>, what: &str) -> (bool, bool) {
+    let before = in_force(site, fabric);
+    let line = site.pass(fabric).unwrap().epoch.unwrap();
+    assert_eq!(line.reason, Reason::FabricChanged, "{what}");
+    let (_, tables, promise) = site.in_force(fabric);
+    let alone = judge(fabric, &tables, "any+reply", Beside::default());
+    assert!(alone.accepted, "{what}: {:?}", alone.findings);
+    let beside = Beside { mixed: std::slice::from_ref(&*before.tables), ..Beside::default() };
+    let both = judge(fabric, &tables, "any+mixed", beside);
+    assert_eq!((both.accepted, line.mixed), (promise.mixed, promise.mixed), "{what}");
+    assert_eq!(line.halfway, in_force(site, fabric).halfway, "{what}");
+    (line.mixed, line.halfway)
+}
+
+/// What is on the disk, on the fabric of now.
+fn in_force(site: &Site, fabric: &Fabric) -> Published {
+    let number = site.store.current().unwrap().unwrap();
+    site.store.epoch(number).unwrap().published(fabric).unwrap()
+}
+
+/// Whether turns between the cables of before have the lanes of before.
+fn map_stays(before: &Published, after: &Published, fabric: &Fabric) -> bool {
+    let (Some(old), Some(new)) = (&before.lanes, &after.lanes) else {
+        return before.lanes.is_none() && after.lanes.is_none();
+    };
+    let known = old.closure.used(fabric);
+    let turns = fabric.channel_ids().flat_map(|c| {
+        let first = *fabric.channel(c);
+        fabric.out(first.to).iter().map(move |next| (c, first, *next))
+    });
+    let mut both = turns.filter(|(c, _, next)| known[c.index()] && known[next.index()]);
+    both.all(|(_, first, next)| {
+        let row = |lanes: &sarouter::model::FabricLanes| {
+            *lanes.map.row(first.to, first.to_port, fabric.channel(next).from_port)
+        };
+        row(old) == row(new)
+    })
+}
+
+/// Losses, and then returns.
+fn lose(spec: &str, seed: u64, rounds: usize) -> [Count; 2] {
+    let whole = generate(spec).unwrap();
+    let mut damaged = Damaged { whole, cables: BTreeSet::new(), switches: BTreeSet::new() };
+    let mut rng = Rng::new(seed);
+    let mut site = Site::new("balanced", Promise::EVERYTHING, seed);
+    let mut counts = [Count::default(); 2];
+    let mut fabric = damaged.now();
+    site.pass(&fabric).unwrap();
+    while counts[0].changes + counts[1].changes < rounds {
+        let last = fabric.fingerprint();
+        let is_loss = damaged.change(&mut rng);
+        fabric = damaged.now();
+        if fabric.fingerprint() == last {
+            continue;
+        }
+        let what = format!("{spec} change {}", counts[0].changes + counts[1].changes);
+        let before = in_force(&site, &fabric);
+        let (is_safe, halfway) = step(&mut site, &fabric, &what);
+        if halfway {
+            assert!(is_safe, "{what}: a first step is proved");
+            assert_eq!(step(&mut site, &fabric, &what), (true, false), "{what}: the second step");
+        }
+        let map_stays = map_stays(&before, &in_force(&site, &fabric), &fabric);
+        counts[usize::from(!is_loss)].add(Change { map_stays, is_safe, halfway });
+        // Nothing more is due.
+        let nodes = Arc::new(sarouter::observe::nodes::name_hosts(&fabric, &Default::default()));
+        let jobs = sarouter::model::JobMap::new(Default::default(), Vec::new());
+        let policy = site.policy.clone();
+        let view = sarouter::pass::step::View::new(Arc::clone(&fabric), nodes, jobs, policy);
+        assert!(sarouter::service::pass::pass(&site.store, 20, &view).unwrap().epoch.is_none(), "{what}");
+    }
+    counts
+}
+
+const FABRICS: [&str; 5] = [
+    "torus:4x3x3,hosts=2",
+    "dragonfly:4,2,2,9",
+    "random:20,40,60,seed=4",
+    "hyperx:3x3x2,hosts=3",
+    "kary:3,3",
+];
+
+fn lose_on_each(rounds: usize) {
+    let (mut changes, mut safe) = (0, 0);
+    for (seed, spec) in FABRICS.into_iter().enumerate() {
+        for (what, count) in ["lost", "back"].into_iter().zip(lose(spec, seed as u64, rounds)) {
+            println!("{spec} {what}: {count:?}");
+            (changes, safe) = (changes + count.changes, safe + count.safe);
+        }
+    }
+    assert!(changes == FABRICS.len() * rounds && safe * 2 >= changes, "{safe} of {changes}");
+}
+
+#[test]
+fn after_each_loss_everyone_is_reached_with_any_sl() {
+    lose_on_each(8);
+}
+
+/// A leaf loses its last cable while a job has nodes on both sides: its exchange will not end, and the routes of
+/// all others are published all the same.
+#[test]
+fn a_job_on_both_sides_of_a_cut_keeps_nobody_from_routes() {
+    let whole = generate("fattree:3x4,2").unwrap();
+    let leaf = whole.home(whole.dest_of_terminal(whole.host_ids().next().unwrap()));
+    let is_its = |c: ChannelId| [whole.channel(c).from, whole.channel(c).to].contains(&leaf);
+    let mut site = Site::new("balanced", Promise::EVERYTHING, 1);
+    site.pass(&Arc::new(whole.clone())).unwrap();
+    let cut = Arc::new(whole.without(is_its, |_| false).unwrap());
+    assert_eq!(step(&mut site, &cut, "the first cut").0, true);
+    assert!(site.store.epoch("2".parse().unwrap()).unwrap().plan().after.time.slowdown_max.is_infinite());
+    site.pass(&cut).unwrap();
+}
+
+#[test]
+#[ignore = "takes most of a minute: run scripts/test"]
+fn after_500_losses_and_returns_everyone_is_reached_with_any_sl() {
+    lose_on_each(100);
+}
