@@ -4,6 +4,7 @@ mod handoff;
 mod installation;
 mod plugins;
 mod site;
+mod user;
 
 use std::fmt::Write;
 
@@ -15,8 +16,11 @@ use crate::config::Settings;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit 1 if there is something to fix. Changes nothing.\n\n\
-                        Example: sarouter doctor --config /etc/sarouter/sarouter.toml")]
+#[command(
+    after_help = "Exit 1 if there is something to fix. Changes nothing. Started by root it looks as the user to \
+                        whom the state directory belongs, as the service does.\n\n\
+                        Example: sarouter doctor --config /etc/sarouter/sarouter.toml"
+)]
 pub struct Args {}
 
 /// One thing that was looked at.
@@ -47,7 +51,10 @@ impl Check {
 
 pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
     let checks = match Settings::load(context.config.as_deref()) {
-        Ok(settings) => check(&settings)?,
+        Ok(settings) => match user::as_service(&settings.state.directory)? {
+            Some(answer) => return Ok(answer),
+            None => check(&settings)?,
+        },
         Err(error) => {
             let fix =
                 "correct the file, or name another with --config; config/sarouter.toml explains every key";
@@ -62,7 +69,7 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
-    let mut checks = vec![Check::good("settings", "load")];
+    let mut checks = vec![Check::good("settings", "load"), user::check(&settings.state.directory)];
     checks.extend(site::check(settings)?);
     checks.extend(handoff::check(settings));
     checks.extend(installation::check(settings));
@@ -87,6 +94,12 @@ fn text(checks: &[Check]) -> String {
     let _ =
         write!(out, "{}", if wrong == 0 { "nothing to fix".to_string() } else { format!("{wrong} to fix") });
     out
+}
+
+/// A file that the service need not read, and this user cannot.
+fn unread(name: &'static str, path: &str) -> Check {
+    let fix = "to look at it: SAROUTER_DOCTOR_AS_SERVICE=1 sarouter doctor, as root";
+    Check::advice(name, format!("{path}: this user may not read it"), fix)
 }
 
 /// The first few of a list, and how many there are.

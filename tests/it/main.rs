@@ -17,6 +17,7 @@ mod cliffs;
 mod commands;
 mod config;
 mod demo;
+mod doctor;
 mod documents;
 mod doors;
 mod dump;

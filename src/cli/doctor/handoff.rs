@@ -1,8 +1,9 @@
 //! Whether Slurm's controller announces jobs, and what it says of our plugins.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
-use super::{Check, plugins};
+use super::{Check, plugins, unread};
 use crate::config::Settings;
 use crate::observe::child::BoundedCommand;
 
@@ -56,6 +57,7 @@ fn script(key: &'static str, word: &str, path: Option<&str>) -> Check {
         return Check::fix(key, "not set: jobs start before their routes are there", fix);
     };
     match std::fs::read(Path::new(path)) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => unread(key, path),
         Err(error) => Check::fix(key, format!("{path}: {error}"), fix),
         // A script of the site's own may call ours further down: what is not text is believed.
         Ok(text) => {

@@ -1,12 +1,13 @@
 //! State directory, OpenSM and its plugin.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use chrono::Utc;
 
-use super::{Check, chain};
+use super::{Check, chain, unread};
 use crate::config::{OpenSm, Settings};
 use crate::publish::EpochStore;
 use crate::publish::opensm::{ENGINE, PluginStatus};
@@ -116,6 +117,9 @@ fn conf(opensm: &OpenSm, settings: &Settings) -> Vec<Check> {
     let path = opensm.conf.display();
     match std::fs::read_to_string(&opensm.conf) {
         Ok(text) => conf_checks(&keys(&text), settings.routing.layers.get(), &settings.state.directory),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            vec![unread("opensm.conf", &path.to_string())]
+        }
         Err(error) => {
             let fix = "set opensm.conf; config/opensm.conf.part shows what belongs into it";
             vec![Check::fix("opensm.conf", format!("{path}: {error}"), fix)]

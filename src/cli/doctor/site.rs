@@ -98,19 +98,45 @@ async fn slurm(settings: &Settings, checks: &mut Vec<Check>) -> Option<BTreeSet<
             return None;
         }
     };
-    checks.push(Check::good("squeue", format!("{} jobs own nodes", jobs.jobs.len())));
+    let count = jobs.jobs.len();
     let mut nodes: BTreeSet<NodeName> = jobs.jobs.into_iter().flat_map(|job| job.nodes).collect();
-    // The node list of sinfo, if it lies beside squeue; otherwise the nodes of jobs must do.
-    if let Some(place) = slurm.squeue.strip_suffix("squeue") {
-        let argv = [&format!("{place}sinfo"), "-h", "-a", "-o", "%N"].map(String::from).to_vec();
-        let (deadline, output_limit) = (slurm.deadline, slurm.output_limit);
-        let sinfo = BoundedCommand { argv, environment: Vec::new(), deadline, output_limit };
-        if let Ok(text) = sinfo.output().await {
-            let lists = text.lines().filter(|l| !l.trim().is_empty());
-            nodes.extend(lists.filter_map(|l| hostlist::expand(l).ok()).flatten());
-        }
-    }
+    let allocated = sinfo(settings, &["-t", "alloc,mix"]).await;
+    // Jobs that started in between are seen now.
+    let seen = squeue.poll(Utc::now()).await.map(|jobs| jobs.jobs).unwrap_or_default();
+    let seen: BTreeSet<NodeName> = seen.into_iter().flat_map(|job| job.nodes).chain(nodes.clone()).collect();
+    checks.push(squeue_sees(count, &allocated.difference(&seen).collect::<Vec<_>>()));
+    // The node list of sinfo; without one the nodes of jobs must do.
+    nodes.extend(sinfo(settings, &[]).await);
     Some(nodes)
+}
+
+/// Nodes that `sinfo` lists, if it lies beside `squeue`.
+async fn sinfo(settings: &Settings, which: &[&str]) -> BTreeSet<NodeName> {
+    let slurm = &settings.slurm;
+    let Some(place) = slurm.squeue.strip_suffix("squeue") else { return BTreeSet::new() };
+    let program = format!("{place}sinfo");
+    let arguments = [program.as_str(), "-h", "-a", "-o", "%N"].into_iter().chain(which.iter().copied());
+    let argv = arguments.map(String::from).collect();
+    let (deadline, output_limit) = (slurm.deadline, slurm.output_limit);
+    let text = BoundedCommand { argv, environment: Vec::new(), deadline, output_limit }.output().await;
+    let text = text.unwrap_or_default();
+    let lists = text.lines().filter(|l| !l.trim().is_empty());
+    lists.filter_map(|l| hostlist::expand(l).ok()).flatten().collect()
+}
+
+/// Whether jobs are kept from this user: nodes are allocated, and nobody seems to have them.
+fn squeue_sees(jobs: usize, hidden: &[&NodeName]) -> Check {
+    if hidden.is_empty() {
+        return Check::good("squeue", format!("{jobs} jobs own nodes"));
+    }
+    let found = format!(
+        "{jobs} jobs own nodes, and {} nodes are allocated to jobs that this user does not see: {}",
+        hidden.len(),
+        some(hidden)
+    );
+    let fix = "PrivateData hides them: sacctmgr modify user where name=USER set adminlevel=Operator, for the user of \
+               the service; without accounting, take jobs out of PrivateData";
+    Check::fix("squeue", found, fix)
 }
 
 fn nodes_match(has: impl Fn(&NodeName) -> bool, slurm: &BTreeSet<NodeName>) -> Check {

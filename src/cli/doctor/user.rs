@@ -1,0 +1,63 @@
+//! As whom `doctor` looks: root may read everything and sees every job, the service may not.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Answer, Check, Failure};
+
+/// Set for the process that looks as the service's user; set by hand, root looks as root.
+const LOOKS_AS_SERVICE: &str = "SAROUTER_DOCTOR_AS_SERVICE";
+
+/// The shell's codes for a command that cannot be run.
+const NOT_RUN: [i32; 2] = [126, 127];
+
+/// Whether this process is root's, and there is another user to look as: the owner of the state directory.
+fn service_user(state: &Path) -> Option<String> {
+    let owner = std::fs::metadata(state).ok()?.uid();
+    let may_change = rustix::process::geteuid().is_root() && std::env::var_os(LOOKS_AS_SERVICE).is_none();
+    if owner == 0 || !may_change {
+        return None;
+    }
+    name_of(owner)
+}
+
+/// A user's name, from wherever the system has it.
+fn name_of(user: u32) -> Option<String> {
+    let output = Command::new("getent").args(["passwd", &user.to_string()]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.split(':').next().map(str::to_string).filter(|name| !name.is_empty())
+}
+
+/// Started by root, looks as the service's user, with the same arguments; what that says. `None` if this process is to
+/// look itself.
+///
+/// # Errors
+/// If the settings cannot be used by that user, and it has said so.
+pub(super) fn as_service(state: &Path) -> Result<Option<Answer>, Failure> {
+    let Some(user) = service_user(state) else { return Ok(None) };
+    let mut command = Command::new("runuser");
+    command.args(["-u", &user, "--"]).arg(std::env::current_exe()?).args(std::env::args_os().skip(1));
+    let status = match command.env(LOOKS_AS_SERVICE, "1").status() {
+        Ok(status) => status,
+        Err(_) => return Ok(None),
+    };
+    match status.code() {
+        Some(0) => Ok(Some(Answer::Yes)),
+        Some(1) => Ok(Some(Answer::No)),
+        Some(code) if NOT_RUN.contains(&code) => Ok(None),
+        _ => Err(format!("as user {user}: {status}").into()),
+    }
+}
+
+/// As whom it looked.
+pub(super) fn check(state: &Path) -> Check {
+    const NAME: &str = "user";
+    let user = rustix::process::geteuid();
+    let name = name_of(user.as_raw()).unwrap_or_else(|| format!("user {}", user.as_raw()));
+    if user.is_root() && std::fs::metadata(state).is_ok_and(|found| found.uid() != 0) {
+        let fix = "runuser -u USER -- sarouter doctor, as the user of the service";
+        return Check::advice(NAME, "root, who may read what the service may not, and sees every job", fix);
+    }
+    Check::good(NAME, format!("looked as {name}"))
+}

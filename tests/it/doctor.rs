@@ -1,0 +1,62 @@
+//! As whom `doctor` looks, and what that user does not see.
+
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
+
+use crate::site::{Site, json};
+
+/// A check of this name, as whether it is good and what was found.
+fn found(text: &str, name: &str) -> (bool, String) {
+    let checks = json(text);
+    let check = checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap();
+    (check["good"].as_bool().unwrap(), check["found"].as_str().unwrap().to_string())
+}
+
+fn state(site: &Site) {
+    std::fs::create_dir(site.path("state")).unwrap();
+    std::fs::set_permissions(site.path("state"), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn nodes_of_jobs_that_are_kept_from_this_user_are_named() {
+    let site = Site::new("");
+    state(&site);
+    let sinfo = "#!/bin/sh\ncase \"$*\" in *alloc*) echo 'n[1,5,9,12]';; *) echo 'n[1-16]';; esac\n";
+    std::fs::write(site.path("sinfo"), sinfo).unwrap();
+    std::fs::set_permissions(site.path("sinfo"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let squeue = || found(&site.run(&["doctor"]).1, "squeue");
+    let (good, what) = squeue();
+    assert!(!good && what.ends_with("to jobs that this user does not see: n12"), "{what}");
+    site.jobs("1|RUNNING|n[1,5,9]|100\n2|RUNNING|n12|100\n");
+    assert_eq!(squeue(), (true, "2 jobs own nodes".to_string()));
+}
+
+/// Nobody's, and a `squeue` that answers nobody else.
+#[test]
+fn root_looks_as_the_user_of_the_state_directory() {
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root may become another user");
+    }
+    let site = Site::new("");
+    state(&site);
+    chown(site.path("state"), Some(NOBODY), None).unwrap();
+    site.squeue("[ \"$(id -u)\" = 65534 ] || exit 7\ncat \"$(dirname \"$0\")/jobs\"");
+    // Wherever this is built, nobody may be kept from.
+    std::fs::copy(env!("CARGO_BIN_EXE_sarouter"), site.path("sarouter")).unwrap();
+    std::fs::set_permissions(site.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let doctor = |environment: &[(&str, &str)]| -> String {
+        let mut command = Command::new(site.path("sarouter"));
+        command.args(["doctor", "--format", "json", "--config"]).arg(site.path("sarouter.toml"));
+        let output = command.envs(environment.iter().copied()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = doctor(&[]);
+    assert!(found(&text, "user").1.starts_with("looked as "), "{text}");
+    assert!(!found(&text, "user").1.ends_with("root"), "{text}");
+    assert!(found(&text, "squeue").0, "{text}");
+    // As root it would have been told nothing.
+    let text = doctor(&[("SAROUTER_DOCTOR_AS_SERVICE", "1")]);
+    assert!(found(&text, "user").1.starts_with("root, who may read what the service may not"), "{text}");
+    assert!(!found(&text, "squeue").0, "{text}");
+}
