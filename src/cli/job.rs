@@ -77,6 +77,14 @@ impl Told {
         let mut line = |name: &str, text: String| {
             let _ = write!(out, "\n{name:12}{text}");
         };
+        line(
+            "pattern",
+            match word("pattern_from") {
+                "job" => format!("{}, as the job says", word("pattern")),
+                _ => "not known, so the default mix: sbatch --traffic=PATTERN says it (`sarouter patterns`)"
+                    .into(),
+            },
+        );
         let slow = |gets: &Value| gets["slowdown"].as_f64();
         match (slow(&job["now"]), self.epoch) {
             (None, Some(_)) => {

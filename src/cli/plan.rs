@@ -14,6 +14,7 @@ use crate::measure::{Figures, JobFigures};
 use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::pass::step::View;
+use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
 use crate::service::pass::decide;
@@ -106,7 +107,7 @@ impl Args {
 
     /// What would change on a direct torus.
     fn on_a_torus(&self, settings: &Settings, context: &Context) -> Result<Answer, Failure> {
-        let jobs = match &self.jobs {
+        let mut jobs = match &self.jobs {
             Some(source) => jobs::load(source)?,
             None => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -115,6 +116,7 @@ impl Args {
         };
         let mut settings = settings.clone();
         settings.state.directory = self.state.store(context)?.path().to_path_buf();
+        add_traffic(&settings.state.directory.join(JOBS_DIRECTORY), &mut jobs)?;
         let dry = torus::dry_run(&torus::Terms::of(&settings)?, &jobs)?;
         match context.format {
             Format::Text => print(&torus_text(&dry))?,
@@ -132,7 +134,7 @@ impl Args {
             let named = runtime.block_on(reader.read())?;
             return Ok(Arc::new(view(settings, named, jobs)?.0));
         }
-        let mut looker = Looker::new(settings.clone())?;
+        let mut looker = Looker::new(settings.clone())?.reading_traffic();
         let sight: Sight = runtime.block_on(looker.look(Utc::now()))?;
         Ok(sight.view)
     }

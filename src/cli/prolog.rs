@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
 use crate::config::Settings;
+use crate::model::{HintError, Mix, hint, pattern_hint};
 use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
 use crate::service::client::{Client, ClientError};
 use crate::service::handoff::Outcome;
@@ -37,6 +38,10 @@ pub struct Args {
     /// How often it was started before [default: $SLURM_RESTART_COUNT, or 0]
     #[arg(long, value_name = "N")]
     restart: Option<u32>,
+    /// What it exchanges: see `sarouter patterns` [default: what $SLURM_JOB_COMMENT says, or --traffic at its
+    /// submission]
+    #[arg(long, value_name = "PATTERN")]
+    traffic: Option<Mix>,
     /// Wait no longer than this [default: handoff.deadline_seconds of the settings]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
@@ -88,6 +93,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             nodes: nodes.ok_or("which nodes? --nodes, or SLURM_JOB_NODELIST in the environment")?,
             length_seconds: length(),
             patience_seconds: 0.0,
+            traffic: args.traffic.clone().or_else(traffic),
         };
         // Whoever wants no start without routes waits for the service to its deadline.
         let away = if strict { timeout } else { settings.handoff.away };
@@ -145,6 +151,20 @@ fn job(given: Option<&str>) -> Result<String, Failure> {
     let job = given.map(String::from).or_else(|| variable("SLURM_JOB_ID"));
     let job = job.ok_or("which job? --job, or SLURM_JOB_ID in the environment")?;
     Ok(crate::model::JobId::new(job)?.to_string())
+}
+
+/// What the job says that it exchanges: in its comment, which can be changed while it waits, or by `--traffic` at
+/// its submission, of which Slurm tells by this name. What is wrong is the job's, and says nothing.
+fn traffic() -> Option<Mix> {
+    let told = |said: Result<Option<Mix>, HintError>| {
+        said.unwrap_or_else(|error| {
+            eprintln!("{error}; it is not heeded");
+            None
+        })
+    };
+    let comment = || told(hint(&variable("SLURM_JOB_COMMENT")?));
+    let option = || told(pattern_hint(&variable("SPANK_SAROUTER_TRAFFIC")?).map(Some));
+    comment().or_else(option)
 }
 
 /// Seconds that the job may run: newer Slurm says so, older does not.

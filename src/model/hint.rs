@@ -58,8 +58,7 @@ pub fn hint(comment: &str) -> Result<Option<Mix>, HintError> {
         for hint in hints.split(',') {
             match hint.split_once('=') {
                 Some(("pattern", text)) => {
-                    let mix: Mix = text.parse()?;
-                    if mix.parts().len() > MOST_PATTERNS || found.replace(mix).is_some() {
+                    if found.replace(pattern_hint(text)?).is_some() {
                         return Err(HintError::TooMuch);
                     }
                 }
@@ -75,6 +74,18 @@ pub fn hint(comment: &str) -> Result<Option<Mix>, HintError> {
         }
     }
     Ok(found)
+}
+
+/// What a job says alone that it exchanges, as after `pattern=` in a comment. O(length).
+///
+/// # Errors
+/// [`HintError`] with the pattern that was probably meant.
+pub fn pattern_hint(text: &str) -> Result<Mix, HintError> {
+    if text.len() > MOST_BYTES {
+        return Err(HintError::TooMuch);
+    }
+    let mix: Mix = text.parse()?;
+    if mix.parts().len() > MOST_PATTERNS { Err(HintError::TooMuch) } else { Ok(mix) }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub use fabric::{
     Channel, Fabric, FabricBuilder, FabricError, Fingerprint, NewTerminal, PortPeer, Role, Shape, Switch,
     Terminal, Wiring,
 };
-pub use hint::{HintError, hint};
+pub use hint::{HintError, hint, pattern_hint};
 pub use ids::{
     ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeId, NodeName, PortNum, Sl,
     SwitchId, TerminalId, Vl,

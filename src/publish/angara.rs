@@ -125,7 +125,9 @@ pub fn publish(
     let Some(id) = &the_job.id else { return Ok(()) };
     let mut writer = JobWriter::begin(root, id)?;
     let tables_count = the_job.nodes().len();
-    let environment = JobEnvironment { routed: true, tables: tables_count, ..JobEnvironment::default() };
+    let traffic = Some(&the_job.mix).filter(|mix| !mix.is_default()).cloned();
+    let environment =
+        JobEnvironment { routed: true, tables: tables_count, traffic, ..JobEnvironment::default() };
     writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
     files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
     writer.publish()
@@ -154,7 +156,7 @@ pub fn read_job(root: &Path, id: &JobId, torus: &Torus) -> Result<Option<TorusJo
             reason: reason(),
         })?);
     }
-    let job = TorusJob::new(Some(id.clone()), nodes);
+    let job = TorusJob::new(Some(id.clone()), nodes).exchanging(job::traffic(root, id));
     let routes = read_routes(&path.with_file_name(ROUTES_FILE), torus, job.nodes())?;
     Ok(Some(job.keeping(Arc::new(routes))))
 }

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
-use crate::model::{JobId, Sl};
+use crate::model::{JobId, JobMap, Mix, Sl};
 
 /// Directory of all jobs, in the state directory.
 pub const JOBS_DIRECTORY: &str = "jobs";
@@ -35,6 +35,8 @@ pub struct JobEnvironment {
     pub epoch: Option<u64>,
     /// Number of node tables beside it, on a direct torus.
     pub tables: usize,
+    /// What the job said at its start that it exchanges.
+    pub traffic: Option<Mix>,
     /// Why it is not routed, in one line for people. Control characters become spaces.
     pub note: String,
 }
@@ -52,6 +54,9 @@ impl JobEnvironment {
         }
         if self.tables > 0 {
             let _ = writeln!(text, "SAROUTER_TABLES={}", self.tables);
+        }
+        if let Some(mix) = &self.traffic {
+            let _ = writeln!(text, "SAROUTER_TRAFFIC={mix}");
         }
         if !self.note.is_empty() {
             let note = self.note.replace(char::is_control, " ");
@@ -171,11 +176,40 @@ pub fn digest(root: &Path, job: &JobId) -> Option<String> {
 /// # Errors
 /// What the system says, with the path.
 pub fn levels(root: &Path) -> Result<Vec<(JobId, Sl)>, StoreError> {
-    let level = |job: &JobId| {
-        let text = fs::read_to_string(root.join(job.as_str()).join(ENVIRONMENT_FILE)).ok()?;
-        text.lines().find_map(|l| l.strip_prefix("SAROUTER_SL="))?.parse().ok()
-    };
-    Ok(published(root)?.into_iter().filter_map(|job| level(&job).map(|l| (job, l))).collect())
+    let level = |job: JobId| Some((value(root, &job, "SAROUTER_SL")?.parse().ok()?, job));
+    Ok(published(root)?.into_iter().filter_map(level).map(|(level, job)| (job, level)).collect())
+}
+
+/// What a job said at its start that it exchanges.
+pub fn traffic(root: &Path, job: &JobId) -> Option<Mix> {
+    value(root, job, "SAROUTER_TRAFFIC")?.parse().ok()
+}
+
+/// What all jobs said at their start that they exchange; those that said nothing are left out.
+///
+/// # Errors
+/// What the system says, with the path.
+pub fn all_traffic(root: &Path) -> Result<BTreeMap<JobId, Mix>, StoreError> {
+    let said = |job: JobId| traffic(root, &job).map(|mix| (job, mix));
+    Ok(published(root)?.into_iter().filter_map(said).collect())
+}
+
+/// Adds to jobs that say nothing what they said at their start.
+///
+/// # Errors
+/// What the system says, with the path.
+pub fn add_traffic(root: &Path, jobs: &mut JobMap) -> Result<(), StoreError> {
+    let said = all_traffic(root)?;
+    for job in jobs.jobs.iter_mut().filter(|job| job.mix.is_none()) {
+        job.mix = said.get(&job.id).cloned();
+    }
+    Ok(())
+}
+
+/// What a job was told under this name.
+fn value(root: &Path, job: &JobId, name: &str) -> Option<String> {
+    let text = fs::read_to_string(root.join(job.as_str()).join(ENVIRONMENT_FILE)).ok()?;
+    text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('=')).map(str::to_string)
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {

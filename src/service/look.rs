@@ -24,8 +24,9 @@ use crate::pass::baseline::Oblivious;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
 use crate::pass::worth::Price;
+use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::publish::opensm::{PluginStatus, StatusError};
-use crate::publish::read_trial;
+use crate::publish::{StoreError, read_trial};
 use crate::route;
 
 /// Why there is nothing to see.
@@ -57,6 +58,9 @@ pub enum LookError {
     /// `routing.storage_nodes` is not a host list.
     #[error("routing.storage_nodes: {0}")]
     Storage(#[from] HostlistError),
+    /// What jobs said cannot be read.
+    #[error(transparent)]
+    Said(#[from] StoreError),
     /// A bug: reading the fabric panicked.
     #[error("reading the fabric was aborted: {0}")]
     Aborted(String),
@@ -213,6 +217,8 @@ pub struct Looker {
     last: Option<(Fingerprint, JobMap)>,
     /// The fabric has changed since, perhaps back.
     changed: bool,
+    /// Where what jobs said at their start is read at each look.
+    said: Option<PathBuf>,
 }
 
 /// How long Slurm may take to answer while routes for another fabric are due.
@@ -226,13 +232,20 @@ impl Looker {
     pub fn new(settings: Settings) -> Result<Self, LookError> {
         let source = settings.fabric.clone().ok_or(LookError::NoFabric)?;
         let fabric = FabricReader::new(source, settings.node_map.clone());
-        Ok(Self { jobs: job_source(&settings), fabric, settings, last: None, changed: false })
+        Ok(Self { jobs: job_source(&settings), fabric, settings, last: None, changed: false, said: None })
     }
 
     /// The same with another source of jobs.
     #[must_use]
     pub fn with_jobs(mut self, jobs: Box<dyn JobSource>) -> Self {
         self.jobs = jobs;
+        self
+    }
+
+    /// The same for who is not told when jobs start: what they said is read where a service keeps it.
+    #[must_use]
+    pub fn reading_traffic(mut self) -> Self {
+        self.said = Some(self.settings.state.directory.join(JOBS_DIRECTORY));
         self
     }
 
@@ -249,7 +262,10 @@ impl Looker {
         let named = self.fabric.read().await;
         let parsing = begun.elapsed();
         let begun = Instant::now();
-        let (jobs, jobs_failed) = self.jobs_for(now, named.as_ref().ok()).await?;
+        let (mut jobs, jobs_failed) = self.jobs_for(now, named.as_ref().ok()).await?;
+        if let Some(root) = &self.said {
+            add_traffic(root, &mut jobs)?;
+        }
         let asking = begun.elapsed();
         let named = named?;
         if jobs_failed.is_none() {

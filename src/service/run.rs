@@ -212,6 +212,9 @@ impl Service {
             servers.follow(opened);
         }
         let now = Utc::now();
+        let jobs_root = settings.state.directory.join(JOBS_DIRECTORY);
+        let mut waiting = Waiting::new(&settings.handoff);
+        waiting.remember_traffic(&jobs_root);
         let mut health = Health::new(now, serving);
         if !serving {
             // A tick continues the count of the ticks before it.
@@ -223,9 +226,9 @@ impl Service {
         Ok(Self {
             looker: Some(Looker::new(settings.clone())?),
             step: Step::new(rhythm, steady()),
-            waiting: Waiting::new(&settings.handoff),
+            waiting,
             in_force: None,
-            files: JobFiles::new(settings.state.directory.join(JOBS_DIRECTORY)),
+            files: JobFiles::new(jobs_root),
             store,
             health,
             commands,

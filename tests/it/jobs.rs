@@ -276,6 +276,75 @@ fn hints_in_comments_arrive_in_the_demand() {
     assert!(wrong.starts_with("x:2: there is no pattern \"rnig\"; did you mean ring?"), "{wrong}");
 }
 
+#[path = "../../plugin/slurm/spank/src/traffic.rs"]
+#[allow(dead_code, reason = "the plugin's own tests use the rest")]
+mod traffic;
+
+/// What the plugin on submit hosts refuses, and what it says then, is what the service would say.
+#[test]
+fn the_plugin_refuses_what_the_service_would_not_understand() {
+    use sarouter::model::{PATTERNS, pattern_hint};
+    let mut known: Vec<&str> =
+        PATTERNS.iter().map(|row| row.form).filter(|form| !form.contains(':')).collect();
+    known.push("default");
+    let mut words = traffic::WORDS.to_vec();
+    [&mut known, &mut words].map(|list| list.sort_unstable());
+    assert_eq!(words, known);
+    let good =
+        ["halo:4x4x2", "halo:8x4", "halo:0x2x3", "groups:8", "7*alltoall+3*ring", "65535*halo:2x2+ring"];
+    for word in known.iter().chain(&good) {
+        assert_eq!(traffic::check(word), Ok(()), "{word}");
+        assert!(pattern_hint(word).is_ok(), "{word}");
+    }
+    let wrong = [
+        "",
+        "rings",
+        "allotall",
+        "altoall",
+        "lienar",
+        "Ring",
+        "halo",
+        "halo:4",
+        "halo:4x",
+        "halo:4x4x4x4",
+        "halo:65536x2",
+        "halo:axb",
+        "groups",
+        "groups:0",
+        "groups:x",
+        "0*ring",
+        "70000*ring",
+        "-1*ring",
+        "ring+",
+        "+ring",
+        "ring+default",
+        "2*default",
+        "quantum-entanglement",
+        "double_tree",
+        "halo2",
+        "binomail",
+        "permutation",
+        "permuations",
+        "nieghbor",
+    ];
+    // Each pattern with a letter too few, and with two swapped.
+    let fewer = known.iter().map(|word| word[1..].to_string());
+    let swapped =
+        known.iter().map(|word| format!("{}{}{}", &word[..1], &word[2..3], &word[1..2]) + &word[3..]);
+    let more: Vec<String> = fewer.chain(swapped).filter(|word| !known.contains(&word.as_str())).collect();
+    assert!(more.len() > 20);
+    for word in wrong.iter().copied().chain(more.iter().map(String::as_str)) {
+        let said = pattern_hint(word).expect_err(word).to_string();
+        assert_eq!(traffic::check(word).map_err(|why| format!("sarouter: {why}")), Err(said));
+    }
+    for word in ["ring+".repeat(8) + "ring", "ring+".repeat(40)] {
+        assert!(
+            traffic::check(&word).is_err() && (pattern_hint(&word).is_err() || word.len() < 60),
+            "{word}"
+        );
+    }
+}
+
 /// The rule that refuses wrong hints at submission knows the patterns that there are.
 #[test]
 fn the_submission_rule_knows_every_pattern() {

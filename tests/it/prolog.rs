@@ -75,6 +75,41 @@ fn a_job_whose_routes_are_not_worth_their_price_does_not_wait() {
     assert!(json(&text)["service"]["not_worth_count"] == 1, "{text}");
 }
 
+/// By comment, by the option of the plugin, by hand; what cannot be understood says nothing and costs nothing.
+#[test]
+fn what_a_job_says_of_its_traffic_arrives_with_its_announcement() {
+    let site = site("deadline_seconds = 100");
+    let serving = Serving::start(&site);
+    serving.line();
+    let announce = |id: &str, comment: &str, option: &str, words: &[&str]| {
+        let mut command = site.command(&["prolog", "--job", id, "--nodes", "n[2,6]"]);
+        command.args(words).env("SLURM_JOB_COMMENT", comment).env("SPANK_SAROUTER_TRAFFIC", option);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let job = json(&site.run(&["job", id]).1);
+        let told = std::fs::read_to_string(site.path(&format!("state/jobs/{id}/routing.env"))).unwrap();
+        let kept = told.lines().find_map(|l| l.strip_prefix("SAROUTER_TRAFFIC=")).map(str::to_string);
+        let job = &job["job"];
+        let word = |key: &str| job[key].as_str().unwrap().to_string();
+        assert_eq!(kept.is_some(), job["pattern_from"] == "job", "{job}");
+        assert_eq!(kept.unwrap_or("default".into()), word("pattern"), "{job}");
+        assert_eq!(site.run(&["epilog", "--job", id]).0, 0);
+        (word("pattern"), String::from_utf8(output.stderr).unwrap())
+    };
+    let said = |pattern: &str| (pattern.to_string(), String::new());
+    assert_eq!(announce("21", "", "", &[]), said("default"));
+    assert_eq!(announce("22", "", "3*ring+halo:2x2", &[]), said("3*ring+halo:2x2"));
+    assert_eq!(announce("23", "night; sarouter:pattern=ring", "linear", &[]), said("ring"));
+    assert_eq!(announce("24", "night", "linear", &["--traffic", "halo2d"]), said("halo2d"));
+    let (pattern, why) = announce("25", "sarouter:pattern=rings", "bogus", &[]);
+    assert_eq!(pattern, "default");
+    assert!(why.contains("did you mean ring?") && why.contains("\"bogus\"; it is not heeded"), "{why}");
+    let output =
+        site.command(&["prolog", "--job", "26", "--nodes", "n1", "--traffic", "rnig"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(serving.stop(), 0);
+}
+
 #[test]
 fn what_slurm_sets_in_the_environment_is_enough() {
     let site = site("deadline_seconds = 100");

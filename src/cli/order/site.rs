@@ -98,7 +98,8 @@ impl Args {
         }
         let store = EpochStore::open(&settings.state.directory)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let view = runtime.block_on(async { Looker::new(settings)?.look(Utc::now()).await })?.view;
+        let view =
+            runtime.block_on(async { Looker::new(settings)?.reading_traffic().look(Utc::now()).await })?.view;
         let placed = view.nodes.place(&view.jobs);
         let is_it = |parts: &[usize]| parts.iter().any(|i| view.jobs.jobs[*i].id == *job);
         let found = placed.jobs.iter().find(|p| is_it(&p.parts));

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answer::ApiError;
-use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer};
+use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer, SaidBy};
 use crate::measure::Time;
 use crate::measure::angara::channel_loads;
-use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob};
+use crate::model::{Job, JobId, JobState, Mix, NodeName, Torus, TorusJob};
 use crate::observe::hostlist;
 use crate::publish::{EpochNumber, HistoryRow};
 use crate::report::layout;
@@ -90,16 +90,26 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     };
     let now = gets(&seen.running);
     let before = seen.newest.as_ref().and_then(|newest| newest.before.as_ref()).map(gets).unwrap_or_default();
-    let answer = |id: &JobId, nodes: Vec<NodeName>, job: Option<&Job>| JobAnswer {
-        state: job.map_or(JobState::Configuring, |job| job.state),
-        nodes: hostlist::fold(&nodes),
-        node_count: nodes.len(),
-        switches: nodes.iter().filter(|name| seen.torus.node_named(name).is_some()).count(),
-        start: job.and_then(|job| job.start),
-        now: now.get(id).copied(),
-        before: before.get(id).copied(),
-        baseline: None,
-        id: id.clone(),
+    let answer = |id: &JobId, nodes: Vec<NodeName>, job: Option<&Job>| {
+        // Tables stay as they were made.
+        let (pattern, pattern_from) = match seen.running.get(id) {
+            Some(job) if job.mix.is_default() => (Mix::default(), SaidBy::Nobody),
+            Some(job) => (job.mix.clone(), SaidBy::Job),
+            None => SaidBy::of(job),
+        };
+        JobAnswer {
+            pattern,
+            pattern_from,
+            state: job.map_or(JobState::Configuring, |job| job.state),
+            nodes: hostlist::fold(&nodes),
+            node_count: nodes.len(),
+            switches: nodes.iter().filter(|name| seen.torus.node_named(name).is_some()).count(),
+            start: job.and_then(|job| job.start),
+            now: now.get(id).copied(),
+            before: before.get(id).copied(),
+            baseline: None,
+            id: id.clone(),
+        }
     };
     let known = seen.jobs.iter().flat_map(|jobs| &jobs.jobs);
     let mut jobs: BTreeMap<JobId, JobAnswer> =

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::ApiError;
 use super::peer::{Caller, audit};
 use super::{Api, Ask, json};
-use crate::model::JobId;
+use crate::model::{JobId, Mix};
 use crate::observe::hostlist;
 use crate::publish::job::{ENVIRONMENT_FILE, JOBS_DIRECTORY};
 use crate::service::command::Command;
@@ -44,6 +44,9 @@ pub struct StartRequest {
     pub length_seconds: Option<f64>,
     /// Seconds that the prolog will go on waiting.
     pub patience_seconds: f64,
+    /// What the job says that it exchanges: `ring`, `3*ring+alltoall`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Mix>,
 }
 
 /// The answer to a prolog.
@@ -80,7 +83,7 @@ async fn start(
     let nodes = hostlist::expand(&request.nodes).map_err(ApiError::bad)?;
     let name = job.clone();
     let said = Announcement {
-        start: StartId::new(job, request.restart, nodes),
+        start: StartId::new(job, request.restart, nodes).exchanging(request.traffic),
         length: request.length_seconds.map(seconds),
         patience: seconds(request.patience_seconds),
     };

@@ -15,7 +15,7 @@ use super::heavy::Question;
 use super::peer::Caller;
 use super::{Api, Ask, direct, json, written};
 use crate::measure::{JobFigures, Time, effective_loads, per_job, slowdowns};
-use crate::model::{Demand, Group, JobId, JobMap, JobState, PlacedJob};
+use crate::model::{Demand, Group, Job, JobId, JobMap, JobState, Mix, PlacedJob};
 use crate::observe::hostlist;
 use crate::pass::baseline::Baseline;
 use crate::pass::plan::Reason;
@@ -152,12 +152,36 @@ pub struct JobAnswer {
     pub switches: usize,
     /// When it started.
     pub start: Option<DateTime<Utc>>,
+    /// What it is taken to exchange.
+    pub pattern: Mix,
+    /// Who says so.
+    pub pattern_from: SaidBy,
     /// With the epoch's tables; `None` under one switch.
     pub now: Option<Gets>,
     /// With the tables before.
     pub before: Option<Gets>,
     /// Its slow-down with the best tables that know no jobs.
     pub baseline: Option<f64>,
+}
+
+/// Who says what a job exchanges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaidBy {
+    /// The job itself.
+    Job,
+    /// Nobody.
+    Nobody,
+}
+
+impl SaidBy {
+    /// What jobs that compute together exchange, and who says so.
+    pub(super) fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> (Mix, Self) {
+        match jobs.into_iter().find_map(|job| job.mix.clone()) {
+            Some(mix) => (mix, Self::Job),
+            None => (Mix::default(), Self::Nobody),
+        }
+    }
 }
 
 /// What tables give a job.
@@ -402,6 +426,11 @@ pub(super) fn served(
     let groups: Vec<Group> = multi.iter().map(|job| job.ranks.group()).collect();
     // By job: the components of a heterogeneous job get what the whole gets.
     let mut group_of = vec![None; jobs.jobs.len()];
+    let mut patterns = vec![(Mix::default(), SaidBy::Nobody); jobs.jobs.len()];
+    for job in &placed {
+        let pattern = SaidBy::of(job.parts.iter().map(|i| &jobs.jobs[*i]));
+        job.parts.iter().for_each(|i| patterns[*i] = pattern.clone());
+    }
     for (g, job) in multi.iter().enumerate() {
         job.parts.iter().for_each(|i| group_of[*i] = Some(g));
     }
@@ -412,23 +441,26 @@ pub(super) fn served(
     let now = gets(epoch.as_ref())?;
     let before = gets(previous.as_ref()).unwrap_or_else(|_| vec![None; groups.len()]);
     let baseline = Baseline::of(fabric, &groups);
-    let answers = jobs.jobs.iter().zip(group_of).map(|(job, group)| {
-        let terminals = view.nodes.ranks(&job.nodes).terminals;
-        let mut switches: Vec<_> = terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
-        switches.sort_unstable();
-        switches.dedup();
-        JobAnswer {
-            id: job.id.clone(),
-            state: job.state,
-            nodes: hostlist::fold(&job.nodes),
-            node_count: job.nodes.len(),
-            switches: switches.len(),
-            start: job.start,
-            now: group.and_then(|g: usize| now[g]),
-            before: group.and_then(|g: usize| before[g]),
-            baseline: group.and_then(|g: usize| Some(baseline.as_ref()?.slowdowns[g])),
-        }
-    });
+    let answers =
+        jobs.jobs.iter().zip(group_of).zip(patterns).map(|((job, group), (pattern, pattern_from))| {
+            let terminals = view.nodes.ranks(&job.nodes).terminals;
+            let mut switches: Vec<_> = terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
+            switches.sort_unstable();
+            switches.dedup();
+            JobAnswer {
+                id: job.id.clone(),
+                state: job.state,
+                nodes: hostlist::fold(&job.nodes),
+                node_count: job.nodes.len(),
+                switches: switches.len(),
+                start: job.start,
+                pattern,
+                pattern_from,
+                now: group.and_then(|g: usize| now[g]),
+                before: group.and_then(|g: usize| before[g]),
+                baseline: group.and_then(|g: usize| Some(baseline.as_ref()?.slowdowns[g])),
+            }
+        });
     let answers = answers.collect();
     Ok(JobsAnswer {
         epoch: number,

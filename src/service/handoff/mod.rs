@@ -18,6 +18,7 @@
 mod passes;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Demand, Fabric, JobId, NodeMap, NodeName, same_nodes, without_repetition};
+use self::traffic::Traffic;
+use crate::model::{Demand, Fabric, JobId, Mix, NodeMap, NodeName, Ranks, same_nodes, without_repetition};
 
 /// What an administrator decided of the hand-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +53,20 @@ pub struct StartId {
     pub restart: u32,
     /// Its nodes in rank order, without repetition.
     pub nodes: Vec<NodeName>,
+    /// What it says that it exchanges. Tells no start from another.
+    pub mix: Option<Mix>,
 }
 
 impl StartId {
     /// Of nodes in rank order; repetitions are left out.
     pub fn new(job: JobId, restart: u32, nodes: Vec<NodeName>) -> Self {
-        Self { job, restart, nodes: without_repetition(nodes) }
+        Self { job, restart, nodes: without_repetition(nodes), mix: None }
+    }
+
+    /// The same with what it says that it exchanges.
+    #[must_use]
+    pub fn exchanging(self, mix: Option<Mix>) -> Self {
+        Self { mix, ..self }
     }
 }
 
@@ -198,6 +208,8 @@ pub struct HandOff {
     rules: Rules,
     /// The newest start of each job.
     starts: BTreeMap<JobId, Start>,
+    /// What jobs said at their start that they exchange.
+    traffic: Traffic,
     site: Option<(Arc<Fabric>, Arc<NodeMap>)>,
     in_force: Option<InForce>,
     /// No computation for starting jobs begins before.
@@ -217,6 +229,7 @@ impl HandOff {
         Self {
             rules,
             starts: BTreeMap::new(),
+            traffic: Traffic::default(),
             site: None,
             in_force: None,
             not_before: DateTime::<Utc>::MIN_UTC,
@@ -231,6 +244,11 @@ impl HandOff {
     /// Other rules from now on.
     pub fn follow(&mut self, rules: Rules) {
         self.rules = rules;
+    }
+
+    /// What jobs that run said at their start, as it was kept; they count as announced now.
+    pub fn remember_traffic(&mut self, now: DateTime<Utc>, said: BTreeMap<JobId, Mix>) {
+        said.into_iter().for_each(|(job, mix)| self.traffic.said(now, &job, Some(&mix)));
     }
 
     /// Counts.
@@ -282,6 +300,7 @@ impl HandOff {
     pub fn announce(&mut self, now: DateTime<Utc>, said: Announcement) -> Answer {
         self.counters.announced += 1;
         let Announcement { start: id, length, patience } = said;
+        self.traffic.said(now, &id.job, id.mix.as_ref());
         let deadline = now + patience.clamp(TimeDelta::zero(), self.rules.deadline);
         match self.starts.get_mut(&id.job) {
             Some(known) if known.id == id => {
@@ -290,6 +309,7 @@ impl HandOff {
                     Phase::Started(_, Outcome::Gone) => drop(self.starts.remove(&id.job)),
                     Phase::Started(_, outcome) => return Answer::Start(outcome),
                     _ => {
+                        known.id.mix = id.mix;
                         known.deadline = known.deadline.min(deadline);
                         return Answer::Wait;
                     }
@@ -344,7 +364,7 @@ impl HandOff {
         if !ranks.is_multi_switch(fabric) {
             return Some(Outcome::OneSwitch);
         }
-        let group = ranks.group();
+        let group = Ranks { mix: self.traffic.of(&id.job).cloned().unwrap_or_default(), ..ranks }.group();
         let serves = |f: &&InForce| f.acknowledged && f.demand.groups.contains(&group);
         self.in_force.as_ref().filter(serves).map(|_| Outcome::InForce)
     }
@@ -364,6 +384,7 @@ impl HandOff {
     pub fn ended(&mut self, now: DateTime<Utc>, job: &JobId) {
         self.counters.ended += 1;
         self.start_job(now, job, Outcome::Gone);
+        self.traffic.ended(job);
         if self.starts.remove(job).is_none() {
             self.counters.ended_unknown += 1;
         }

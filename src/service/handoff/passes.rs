@@ -9,19 +9,23 @@ use crate::model::{Group, Job, JobId, JobMap, JobState};
 use crate::pass::step::View;
 
 impl HandOff {
-    /// The jobs that a look saw, together with those announced. Jobs that wait count whatever their
-    /// age, though the batch system may not list them yet; the pass that follows covers them.
+    /// The jobs that a look saw, together with those announced, each with what it said at its start unless its
+    /// comment says something now. Jobs that wait count whatever their age, though the batch system may not list
+    /// them yet; the pass that follows covers them.
     /// `view.jobs.time` is when the batch system was asked. O(jobs × log jobs + their nodes).
     pub fn merge(&mut self, now: DateTime<Utc>, view: &View) -> JobMap {
         self.asked = false;
         self.under_way = true;
         self.site = Some((view.fabric.clone(), view.nodes.clone()));
         let mut jobs = view.jobs.clone();
-        if self.starts.is_empty() {
-            return jobs;
-        }
-        self.decide_new(now, &jobs);
-        self.forget(now, &jobs);
+        self.add_starts(now, &mut jobs);
+        self.traffic.add_to(&mut jobs);
+        jobs
+    }
+
+    fn add_starts(&mut self, now: DateTime<Utc>, jobs: &mut JobMap) {
+        self.decide_new(now, jobs);
+        self.forget(now, jobs);
         for start in self.starts.values_mut() {
             if let Phase::Started(_, Outcome::NextPass | Outcome::OneSwitch | Outcome::Held | Outcome::Gone) =
                 start.phase
@@ -33,7 +37,7 @@ impl HandOff {
             }
             // Without a start there is no age to reach.
             let announced = |state| Job::new(start.id.job.clone(), state, start.id.nodes.clone(), None);
-            match listed(&jobs, &start.id.job) {
+            match listed(jobs, &start.id.job) {
                 Some(at) => {
                     start.listed |= jobs.jobs[at].is_on(&start.id.nodes);
                     let was = jobs.jobs[at].clone();
@@ -45,7 +49,6 @@ impl HandOff {
             // `listed` searches by id.
             jobs.jobs.sort_by(|a, b| a.id.cmp(&b.id));
         }
-        jobs
     }
 
     /// Lets jobs go of which the look shows that they are too short, or need no other routes.
@@ -64,7 +67,7 @@ impl HandOff {
         self.start_all(now, |s| decided.get(&s.id.job).copied());
     }
 
-    /// Forgets starts that came to nothing.
+    /// Forgets starts that came to nothing, and what jobs said that are over.
     pub fn forget(&mut self, now: DateTime<Utc>, jobs: &JobMap) {
         let gone: Vec<JobId> =
             self.starts.values().filter(|s| is_gone(s, jobs)).map(|s| s.id.job.clone()).collect();
@@ -73,6 +76,8 @@ impl HandOff {
             self.starts.remove(&job);
             self.counters.unended += 1;
         }
+        let is_there = |id: &JobId| listed(jobs, id).is_some() || self.starts.contains_key(id);
+        self.traffic.keep(jobs.time, is_there);
     }
 
     /// Forgets those let go longest ago, if there are too many.

@@ -110,6 +110,56 @@ fn a_job_starts_when_opensm_has_the_epoch_that_was_made_for_it() {
     assert_eq!(handoff.announce(at(60), said(9, 0, "n[1-2]")), Answer::Start(Outcome::OneSwitch));
 }
 
+/// The mixes of a demand's groups.
+fn mixes(demand: &Demand) -> Vec<String> {
+    demand.groups.iter().map(|group| group.mix.to_string()).collect()
+}
+
+#[test]
+fn what_a_job_said_at_its_start_counts_while_it_is_there() {
+    let mut handoff = HandOff::new(rules());
+    let ring = |job, nodes: &str| {
+        let Announcement { start, length, patience } = said(job, 0, nodes);
+        Announcement { start: start.exchanging("ring".parse().ok()), length, patience }
+    };
+    let listed: &[(u32, &str, Option<i64>)] = &[(7, "n[1,5]", None)];
+    handoff.announce(at(0), ring(7, "n[1,5]"));
+    // Whether it is listed yet or not.
+    for jobs in [&[], listed] {
+        assert_eq!(mixes(&look(&mut handoff, 10, jobs)), ["ring"]);
+    }
+    let demand = look(&mut handoff, 20, listed);
+    handoff.published(at(30), 1, &demand, false);
+    assert_eq!(outcomes(&mut handoff), [("7".into(), Outcome::InForce, 30)]);
+    assert_eq!(mixes(&look(&mut handoff, 60_000, listed)), ["ring"]);
+    handoff.found(at(60_001), 1, &demand, false);
+    // What its comment says now counts more.
+    let mut now = view(60_010, listed);
+    now.jobs.jobs[0].mix = "linear".parse().ok();
+    assert_eq!(handoff.merge(at(60_010), &now).jobs[0].mix, "linear".parse().ok());
+    handoff.found(at(60_011), 1, &demand, false);
+    // Routes for a ring are not those for whoever says nothing.
+    handoff.ended(at(60_020), &JobId::new("7").unwrap());
+    assert_eq!(handoff.announce(at(60_030), said(8, 0, "n[1,5]")), Answer::Wait);
+    assert_eq!(handoff.announce(at(60_030), ring(9, "n[1,5]")), Answer::Start(Outcome::InForce));
+    // Started again without a word.
+    let merged = handoff.merge(at(60_040), &view(60_040, listed));
+    let of: Vec<_> = merged.jobs.iter().map(|job| (job.id.as_str(), job.mix.is_some())).collect();
+    assert_eq!(of, [("7", false), ("8", false), ("9", true)]);
+
+    // A service that comes later is told what was kept, and forgets whose end nobody announced.
+    let mut handoff = HandOff::new(rules());
+    let kept = BTreeMap::from([(JobId::new("5").unwrap(), "ring".parse().unwrap())]);
+    handoff.remember_traffic(at(0), kept);
+    let of = |handoff: &mut HandOff, time, jobs: &[(u32, &str, Option<i64>)]| {
+        handoff.merge(at(time), &view(time, jobs)).jobs.first().and_then(|job| job.mix.clone())
+    };
+    assert_eq!(of(&mut handoff, 1_000, &[]), None);
+    assert_eq!(of(&mut handoff, 2_000, &[(5, "n[1,5]", None)]), "ring".parse().ok());
+    assert_eq!(of(&mut handoff, 9_000, &[]), None);
+    assert_eq!(of(&mut handoff, 10_000, &[(5, "n[1,5]", None)]), None);
+}
+
 /// Found by the test with real daemons: a job took the place of another without waiting, and the
 /// epoch that was in the making took its routes away.
 #[test]

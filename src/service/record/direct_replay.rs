@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Line;
-use super::direct::SiteText;
+use super::direct::{SiteText, StartLine};
 use super::replay::Replayed;
 use crate::model::{Coords, Direction, JobId, NodeId, Torus, TorusError};
 use crate::observe::torus_toml;
@@ -46,7 +46,8 @@ impl DirectReplay {
         match line {
             Line::Standing { site, jobs } => self.stand(site, &jobs, base, replayed),
             Line::Compute { engines, starts, .. } => {
-                let starts = starts.into_iter().map(|s| StartId::new(s.job, 0, s.nodes)).collect();
+                let start = |s: StartLine| StartId::new(s.job, 0, s.nodes).exchanging(s.mix);
+                let starts = starts.into_iter().map(start).collect();
                 let (source, limit) = (Source::Text(String::new()), Limit::Asked(None));
                 let (site, running) = (self.site.clone(), self.running.clone());
                 self.pending = Some(Work { source, engines, site, running, starts, limit });

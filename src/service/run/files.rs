@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use super::waiting::answer;
-use crate::model::{Fabric, JobId, Layer, LayerBudget, NodeMap, NodeName, Sl, Tables};
+use crate::model::{Fabric, JobId, Layer, LayerBudget, Mix, NodeMap, Ranks, Sl, Tables};
 use crate::publish::job::{self, JobEnvironment};
 use crate::service::chain;
 use crate::service::command::Reply;
@@ -86,21 +86,26 @@ impl JobFiles {
     }
 }
 
-/// What a directory was written for: the same again would be the same bytes.
-type Written = (StartId, Outcome, Option<u64>);
+/// What a directory was written for, with what the job said: the same again would be the same bytes.
+type Written = (StartId, Option<Mix>, Outcome, Option<u64>);
 
 fn work(root: &Path, queue: &Receiver<Work>) {
     let mut written: BTreeMap<JobId, (DateTime<Utc>, Option<Written>)> = BTreeMap::new();
     while let Ok(work) = queue.recv() {
         let done = match work {
             Work::Start { start, outcome, in_force, then } => {
-                let what = (start, outcome, in_force.as_ref().map(|in_force| in_force.epoch));
+                let what = (
+                    start.clone(),
+                    start.mix.clone(),
+                    outcome,
+                    in_force.as_ref().map(|in_force| in_force.epoch),
+                );
                 // Many prologs at once wait for their directories longer than they wait for an answer, and
                 // ask again: if each time were written, those that ask would stay behind for ever.
                 let again =
                     written.get(&what.0.job).is_some_and(|(_, before)| before.as_ref() == Some(&what));
                 let environment =
-                    if again { None } else { environment(&what.0.nodes, outcome, in_force.as_deref()) };
+                    if again { None } else { environment(&what.0, outcome, in_force.as_deref()) };
                 let done = environment.map_or(Ok(()), |environment| {
                     let job = what.0.job.clone();
                     let done = job::publish(root, &job, &environment);
@@ -129,12 +134,17 @@ fn work(root: &Path, queue: &Receiver<Work>) {
 }
 
 /// What a job is told; `None` if nothing can be said of it.
-fn environment(nodes: &[NodeName], outcome: Outcome, in_force: Option<&InForce>) -> Option<JobEnvironment> {
+fn environment(start: &StartId, outcome: Outcome, in_force: Option<&InForce>) -> Option<JobEnvironment> {
     if matches!(outcome, Outcome::Gone | Outcome::Superseded) {
         return None;
     }
-    let InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job } = in_force?;
-    let ranks = map.ranks(nodes);
+    let traffic = start.mix.clone();
+    let Some(InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job }) = in_force else {
+        // What it says is kept here for the services to come.
+        let note = "no routes of ours were in force".to_string();
+        return traffic.is_some().then(|| JobEnvironment { traffic, note, ..JobEnvironment::default() });
+    };
+    let ranks = map.ranks(&start.nodes);
     let routed = matches!(outcome, Outcome::InForce | Outcome::OneSwitch | Outcome::GoodEnough);
     let epoch = Some(*epoch);
     let level = |layer: Layer| Sl::new(u64::from(layer.get())).ok();
@@ -143,10 +153,11 @@ fn environment(nodes: &[NodeName], outcome: Outcome, in_force: Option<&InForce>)
             service_level: Sl::new(0).ok(),
             routed,
             epoch,
+            traffic,
             ..JobEnvironment::default()
         });
     }
-    let group = ranks.group();
+    let group = Ranks { mix: traffic.clone().unwrap_or_default(), ..ranks }.group();
     let own = verify::layers_of_group(fabric, tables, &group);
     let (layer, mut note) = match own[..] {
         [one] if *layer_per_job || tables.layers_used() <= 1 => (Some(one), String::new()),
@@ -173,6 +184,7 @@ fn environment(nodes: &[NodeName], outcome: Outcome, in_force: Option<&InForce>)
         service_level: layer.and_then(level),
         routed,
         epoch,
+        traffic,
         note,
         ..JobEnvironment::default()
     })

@@ -1,5 +1,7 @@
 //! The jobs that wait before they start, and whom to tell.
 
+use std::path::Path;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
@@ -7,6 +9,9 @@ use super::delta;
 use crate::config;
 use crate::model::JobId;
 use crate::publish::EpochStore;
+use crate::publish::job::all_traffic;
+use crate::service::chain;
+use crate::service::clock::steady;
 use crate::service::command::Reply;
 use crate::service::handoff::{Announcement, Answer, HandOff, Outcome, Released, Rules, StartId};
 use crate::service::health::Health;
@@ -24,6 +29,14 @@ impl Waiting {
     pub(in crate::service) fn new(settings: &config::HandOff) -> Self {
         let rules = rules(settings);
         Self { handoff: HandOff::new(rules), replies: Vec::new(), at_once: Vec::new() }
+    }
+
+    /// Remembers what jobs said at their start to a service before this one.
+    pub(in crate::service) fn remember_traffic(&mut self, root: &Path) {
+        match all_traffic(root) {
+            Ok(said) => self.handoff.remember_traffic(steady(), said),
+            Err(error) => warn!("what jobs said is forgotten: {}", chain(&error)),
+        }
     }
 
     /// Goes by new settings from now on.

@@ -11,7 +11,7 @@ use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::angara::{measure, per_job};
 use crate::measure::{JobFigures, Time, of_routes};
-use crate::model::{JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Transit};
+use crate::model::{Job, JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Transit};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
 use crate::publish::job::JOBS_DIRECTORY;
@@ -118,7 +118,8 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     let over: Vec<JobId> = running.keys().filter(|id| !known.contains(id)).cloned().collect();
     running.retain(|id, _| known.contains(id));
     let starts = jobs.jobs.iter().filter(|job| !running.contains_key(&job.id));
-    let starts: Vec<StartId> = starts.map(|j| StartId::new(j.id.clone(), 0, j.nodes.clone())).collect();
+    let start = |j: &Job| StartId::new(j.id.clone(), 0, j.nodes.clone()).exchanging(j.mix.clone());
+    let starts: Vec<StartId> = starts.map(start).collect();
     let mut dry = TorusDryRun {
         due: !over.is_empty(),
         torus: torus.size_text(),

@@ -132,7 +132,10 @@ impl Work {
         for start in &self.starts {
             let node = |name| site.torus.node_named(name).ok_or(name);
             match start.nodes.iter().map(node).collect() {
-                Ok(nodes) => jobs.push(TorusJob::new(Some(start.job.clone()), nodes)),
+                Ok(nodes) => {
+                    let job = TorusJob::new(Some(start.job.clone()), nodes);
+                    jobs.push(job.exchanging(start.mix.clone()));
+                }
                 Err(name) => strange.push((start.job.clone(), format!("the torus has no node {name}"))),
             }
         }

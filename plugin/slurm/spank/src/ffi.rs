@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use crate::node::{self, Outcome};
 use crate::settings::{Routing, Settings};
+use crate::traffic;
 
 type Spank = *mut c_void;
 
@@ -43,14 +44,25 @@ struct SpankOption {
 // SAFETY: it points at string literals only, and nobody writes it.
 unsafe impl Sync for SpankOption {}
 
-static OPTION: SpankOption = SpankOption {
-    name: c"routing".as_ptr(),
-    arginfo: c"default|none|require".as_ptr(),
-    usage: c"routes made for this job: as the site says, none, or do not start without".as_ptr(),
-    has_arg: 1,
-    val: 0,
-    cb: chosen,
-};
+static OPTIONS: [SpankOption; 2] = [
+    SpankOption {
+        name: c"routing".as_ptr(),
+        arginfo: c"default|none|require".as_ptr(),
+        usage: c"routes made for this job: as the site says, none, or do not start without".as_ptr(),
+        has_arg: 1,
+        val: 0,
+        cb: chosen,
+    },
+    SpankOption {
+        name: c"traffic".as_ptr(),
+        arginfo: c"pattern".as_ptr(),
+        usage: c"what the job exchanges: ring, alltoall, halo:4x4x2, 3*ring+shift; see sarouter patterns"
+            .as_ptr(),
+        has_arg: 1,
+        val: 0,
+        cb: exchanges,
+    },
+];
 
 /// What Slurm asks a plugin: its name.
 #[unsafe(no_mangle)]
@@ -79,14 +91,45 @@ const fn version(digits: &str) -> c_uint {
     }
 }
 
-/// The user's word, if the option was used.
-static CHOSEN: Mutex<Option<String>> = Mutex::new(None);
+/// A user's word, if the option was used.
+type Said = Mutex<Option<String>>;
+/// Of `--routing`.
+static CHOSEN: Said = Mutex::new(None);
+/// Of `--traffic`.
+static TRAFFIC: Said = Mutex::new(None);
+
+/// What Slurm passes to an option's callback.
+fn argument(word: *const c_char) -> String {
+    // SAFETY: Slurm passes a C string or null.
+    let word = (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) }.to_string_lossy().into_owned());
+    word.unwrap_or_default()
+}
+
+fn said(option: &Said) -> Option<String> {
+    option.lock().unwrap_or_else(|e| e.into_inner()).clone()
+}
+
+fn say(option: &Said, word: String) -> c_int {
+    *option.lock().unwrap_or_else(|e| e.into_inner()) = Some(word);
+    0
+}
+
+extern "C" fn exchanges(_val: c_int, word: *const c_char, _remote: c_int) -> c_int {
+    guarded(|| {
+        let word = argument(word);
+        match traffic::check(&word) {
+            Ok(()) => say(&TRAFFIC, word),
+            Err(why) => {
+                error(&format!("--traffic={}: {why}", word.escape_debug()));
+                -1
+            }
+        }
+    })
+}
 
 extern "C" fn chosen(_val: c_int, word: *const c_char, remote: c_int) -> c_int {
     guarded(|| {
-        // SAFETY: Slurm passes a C string or null.
-        let word = (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) }.to_string_lossy().into_owned());
-        let word = word.unwrap_or_default();
+        let word = argument(word);
         if Routing::parse(&word).is_none() {
             error(&format!("--routing={}: wants default, none or require", word.escape_debug()));
             return -1;
@@ -97,8 +140,7 @@ extern "C" fn chosen(_val: c_int, word: *const c_char, remote: c_int) -> c_int {
             );
             return -1;
         }
-        *CHOSEN.lock().unwrap_or_else(|e| e.into_inner()) = Some(word);
-        0
+        say(&CHOSEN, word)
     })
 }
 
@@ -112,22 +154,25 @@ fn cannot_wait() -> bool {
     }
 }
 
-/// Registers the option: sbatch and salloc heed no table.
+/// Registers the options: sbatch and salloc heed no table.
 #[unsafe(no_mangle)]
 pub extern "C" fn slurm_spank_init(spank: Spank, _ac: c_int, _av: *const *const c_char) -> c_int {
-    // SAFETY: the option lives as long as the program. A context without options refuses: no fault.
-    let _ = guarded(|| unsafe { spank_option_register(spank, &raw const OPTION) });
+    for option in &OPTIONS {
+        // SAFETY: the option lives as long as the program. A context without options refuses: no fault.
+        let _ = guarded(|| unsafe { spank_option_register(spank, option) });
+    }
     0
 }
 
-/// In sbatch, salloc and srun: tells the prologs, as `SPANK_ROUTING`.
+/// In sbatch, salloc and srun: tells the prologs, as `SPANK_ROUTING` and `SPANK_SAROUTER_TRAFFIC`.
 #[unsafe(no_mangle)]
 pub extern "C" fn slurm_spank_init_post_opt(spank: Spank, _ac: c_int, _av: *const *const c_char) -> c_int {
     guarded(|| {
-        let chosen = CHOSEN.lock().unwrap_or_else(|e| e.into_inner()).clone();
-        if let Some(word) = chosen.and_then(|word| CString::new(word).ok()) {
-            // SAFETY: C strings that outlive the call. In slurmstepd it is refused: no fault.
-            unsafe { spank_job_control_setenv(spank, c"ROUTING".as_ptr(), word.as_ptr(), 1) };
+        for (name, option) in [(c"ROUTING", &CHOSEN), (c"SAROUTER_TRAFFIC", &TRAFFIC)] {
+            if let Some(word) = said(option).and_then(|word| CString::new(word).ok()) {
+                // SAFETY: C strings that outlive the call. In slurmstepd it is refused: no fault.
+                unsafe { spank_job_control_setenv(spank, name.as_ptr(), word.as_ptr(), 1) };
+            }
         }
         0
     })
@@ -174,8 +219,7 @@ pub extern "C" fn slurm_spank_job_epilog(spank: Spank, ac: c_int, av: *const *co
 pub extern "C" fn slurm_spank_user_init(spank: Spank, ac: c_int, av: *const *const c_char) -> c_int {
     guarded(|| {
         let (Some(settings), Some(job)) = (settings(ac, av), job_id(spank)) else { return 0 };
-        let chosen = CHOSEN.lock().unwrap_or_else(|e| e.into_inner()).clone();
-        let routing = chosen.and_then(|word| Routing::parse(&word)).unwrap_or(Routing::Default);
+        let routing = said(&CHOSEN).and_then(|word| Routing::parse(&word)).unwrap_or(Routing::Default);
         match node::environment(&settings, routing, job) {
             Ok(variables) => {
                 for variable in variables {

@@ -1,17 +1,18 @@
 //! What runs on the nodes of a job: a SPANK plugin.
 //!
-//! - In sbatch, salloc and srun: the option `--routing=default|none|require`.
+//! - In sbatch, salloc and srun: the options `--routing=default|none|require` and `--traffic=PATTERN`.
 //! - In the prolog of slurmd ([`node::prolog`]): this node's table of a direct torus is read from the
 //!   directory of the job, checked, and put into the sink; the epilog takes it out.
 //! - In slurmstepd, with the user's rights: the job's service level goes into the environment.
 //!
-//! The formats are specified in `plugin/README.md`. [`settings`], [`job`], [`sink`] and [`node`] know
+//! The formats are specified in `plugin/README.md`. [`settings`], [`traffic`], [`job`], [`sink`] and [`node`] know
 //! nothing of Slurm; the foreign interface is one file, `ffi.rs`.
 
 pub mod job;
 pub mod node;
 pub mod settings;
 pub mod sink;
+pub mod traffic;
 
 #[cfg(not(test))]
 mod ffi;

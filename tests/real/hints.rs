@@ -1,0 +1,208 @@
+//! What jobs say of their traffic when they are submitted to a real Slurm, and what comes of it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use sarouter::lab::generate::generate;
+use sarouter::publish::EpochStore;
+use serde_json::Value;
+
+use crate::spank::plugin;
+use crate::testbed::{Testbed, await_some};
+
+/// What Slurm's controller runs before and after a job.
+const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
+
+/// Eight nodes under four leaves, a service that each job is announced to, and slurmds with the plugin.
+struct Bed {
+    bed: Testbed,
+    service: Option<Child>,
+}
+
+impl Bed {
+    fn up() -> Self {
+        let plugin = plugin();
+        let prepare = |state: &Path| {
+            let dir = state.parent().unwrap();
+            let bed = dir.to_str().unwrap();
+            for word in ["prolog", "epilog"] {
+                let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
+                fs::write(dir.join(word), text.replace("@BED@", bed)).unwrap();
+                fs::set_permissions(dir.join(word), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            fs::create_dir(dir.join("slurm")).unwrap();
+            let line = format!("optional {} state={bed}/state\n", plugin.display());
+            fs::write(dir.join("slurm/plugstack.conf"), line).unwrap();
+        };
+        let lines = [
+            "PrologFlags=Alloc",
+            "PrologSlurmctld=@BED@/prolog",
+            "EpilogSlurmctld=@BED@/epilog",
+            "PrologEpilogTimeout=120",
+        ];
+        let more = lines.iter().flat_map(|line| ["--slurm-line", line]);
+        let options: Vec<&str> = std::iter::once("--no-opensm").chain(more).collect();
+        let bed = Testbed::start(&generate("fattree:4x2,2").unwrap(), &options, Vec::new(), prepare);
+        let mut bed = Self { bed, service: None };
+        let dir = bed.bed.path().display();
+        // Jobs never get old here: only announcements make them count.
+        let text = format!(
+            "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/given.net\"\n[opensm]\nwatch = false\n\
+             [slurm]\nmin_job_age_seconds = 86400\n[service]\ninterval_seconds = 1\n[routing]\nmin_gain_seconds = 0\n\
+             [handoff]\ndeadline_seconds = 60\naway_seconds = 60\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n"
+        );
+        fs::write(bed.bed.path().join("sarouter.toml"), text).unwrap();
+        bed.serve();
+        bed
+    }
+
+    fn serve(&mut self) {
+        let dir = self.bed.path();
+        let log = fs::File::options().create(true).append(true).open(dir.join("log/service.log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
+        command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stderr(log).stdout(Stdio::null());
+        self.service = Some(command.spawn().unwrap());
+        await_some("the service", || self.ask(&["status"]).map(drop));
+    }
+
+    fn kill_service(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            service.kill().unwrap();
+            service.wait().unwrap();
+        }
+    }
+
+    fn run(&self, program: &str, words: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        command.args(words).env("SLURM_CONF", self.bed.path().join("slurm/slurm.conf"));
+        command.current_dir(self.bed.path()).output().unwrap()
+    }
+
+    fn slurm(&self, program: &str, words: &[&str]) -> String {
+        let output = self.run(program, words);
+        assert!(output.status.success(), "{program} {words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_string()
+    }
+
+    /// What a command of ours answers, if it is there to be answered.
+    fn ask(&self, words: &[&str]) -> Option<Value> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(words).args(["--format", "json", "--config"]).arg(self.bed.path().join("sarouter.toml"));
+        let output = command.env("SLURM_CONF", self.bed.path().join("slurm/slurm.conf")).output().unwrap();
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// The pattern of a job, once the service knows the job.
+    fn pattern(&self, id: &str) -> String {
+        let told = await_some("the job", || self.ask(&["job", id]));
+        told["job"]["pattern"].as_str().unwrap().to_string()
+    }
+
+    /// The patterns of the epoch in force, once there is one that somebody waits for.
+    fn await_demand(&self, pattern: &str) {
+        await_some(pattern, || {
+            let store = EpochStore::open(&self.bed.state()).unwrap();
+            let epoch = store.epoch(store.current().ok()??).ok()?;
+            epoch.plan().demand.groups.iter().any(|g| g.mix.to_string() == pattern).then_some(())
+        });
+    }
+
+    fn await_state(&self, id: &str, state: &str) {
+        await_some(state, || self.slurm("scontrol", &["show", "job", id]).contains(state).then_some(()));
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+        if std::thread::panicking() {
+            for name in ["hook.log", "service.log", "slurmctld.log"] {
+                let log = fs::read_to_string(self.bed.path().join("log").join(name)).unwrap_or_default();
+                let lines: Vec<_> = log.lines().collect();
+                eprintln!("{name}:\n{}", lines[lines.len().saturating_sub(25)..].join("\n"));
+            }
+        }
+    }
+}
+
+/// Twenty wrong words, each with what was meant or what is wanted.
+const WRONG: [(&str, &str); 20] = [
+    ("rings", "did you mean ring?"),
+    ("rnig", "did you mean ring?"),
+    ("Ring", "did you mean ring?"),
+    ("alltoal", "did you mean alltoall?"),
+    ("allotall", "did you mean alltoall?"),
+    ("lienar", "did you mean linear?"),
+    ("shfit", "did you mean shift?"),
+    ("neighbour", "did you mean neighbor?"),
+    ("doubletree", "did you mean double-tree?"),
+    ("binomail", "did you mean binomial?"),
+    ("permutation", "did you mean permutations?"),
+    ("halo", "halo2d, halo3d"),
+    ("halo:4", "halo:AxB"),
+    ("halo:4x4x4x4", "halo:AxB"),
+    ("groups", "groups:G"),
+    ("groups:0", "groups:G"),
+    ("0*ring", "is no weight"),
+    ("70000*ring", "is no weight"),
+    ("ring+", "there is no pattern"),
+    ("", "there is no pattern"),
+];
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn what_a_job_says_when_it_is_submitted_is_routed_for_while_it_runs() {
+    let mut bed = Bed::up();
+    // Refused where they are submitted, and nothing is left in the queue.
+    for (i, (wrong, want)) in WRONG.iter().enumerate() {
+        let word = format!("--traffic={wrong}");
+        let output = match i % 3 {
+            0 => bed.run("srun", &["-N2", &word, "true"]),
+            1 => bed.run("salloc", &["-N2", &word, "true"]),
+            _ => bed.run("sbatch", &["-N2", &word, "-o", "/dev/null", "--wrap", "true"]),
+        };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(want), "{wrong}: {said}");
+    }
+    assert_eq!(bed.slurm("squeue", &["-h"]), "");
+
+    // By the option, in the script, in the comment (though squeue prints none here), and not at all.
+    let wrap = ["-o", "/dev/null", "--wrap", "sleep 600"];
+    let submit = |words: &[&str]| bed.slurm("sbatch", &[&["--parsable"], words, &wrap].concat());
+    let option = submit(&["-w", "n[1,3]", "-N2", "--traffic=3*ring+halo:2x1"]);
+    let comment = submit(&["-w", "n[2,4]", "-N2", "--comment=night;sarouter:pattern=linear"]);
+    let nothing = submit(&["-w", "n[5,7]", "-N2"]);
+    let script = bed.bed.path().join("script");
+    fs::write(&script, "#!/bin/sh\n#SBATCH --traffic=bruck\n#SBATCH -o /dev/null\nsleep 600\n").unwrap();
+    let written = bed.slurm("sbatch", &["--parsable", "-w", "n[6,8]", "-N2", script.to_str().unwrap()]);
+    let all =
+        [(&option, "3*ring+halo:2x1"), (&comment, "linear"), (&nothing, "default"), (&written, "bruck")];
+    for (id, pattern) in all {
+        bed.await_state(id, "JobState=RUNNING");
+        assert_eq!(bed.pattern(id), pattern);
+        bed.await_demand(pattern);
+    }
+    // A service that comes later knows it too.
+    bed.kill_service();
+    bed.serve();
+    for (id, pattern) in all {
+        assert_eq!(bed.pattern(id), pattern);
+    }
+    // Nothing is left of it when the job is over: this one has the number of nobody that was there before.
+    bed.slurm("scancel", &[&option]);
+    await_some("the epilog", || (!bed.bed.state().join("jobs").join(&option).exists()).then_some(()));
+    for (program, said) in [("srun", "--traffic=halving"), ("salloc", "--traffic=halo2d")] {
+        let ours = env!("CARGO_BIN_EXE_sarouter");
+        let config = bed.bed.path().join("sarouter.toml");
+        let words = ["-N2", "-n1", "-w", "n[1,3]", said, ours, "job", "--format", "json", "--config"];
+        let told = bed.slurm(program, &[&words[..], &[config.to_str().unwrap()]].concat());
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(format!("--traffic={}", told["job"]["pattern"].as_str().unwrap()), said, "{told}");
+    }
+}
