@@ -5,6 +5,7 @@
 mod handoff;
 mod interfaces;
 mod placement;
+mod traffic;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 pub use self::written::STATUS_FILE;
-use crate::model::{LayerBudget, Promise};
+use crate::model::{LayerBudget, Promise, TrafficRules};
 
 /// Where the settings are unless the command line says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/sarouter/sarouter.toml";
@@ -49,6 +50,8 @@ pub struct Settings {
     pub handoff: HandOff,
     /// Choosing nodes for jobs that wait.
     pub placement: Placement,
+    /// What jobs exchange that do not say it.
+    pub traffic: TrafficRules,
 }
 
 /// The epoch store.

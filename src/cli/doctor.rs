@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
-use crate::config::Settings;
+use crate::config::{JobsFrom, Settings, SqueueFormat};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -71,9 +71,26 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
 fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let mut checks = vec![Check::good("settings", "load"), user::check(&settings.state.directory)];
     checks.extend(site::check(settings)?);
+    checks.extend(traffic(settings));
     checks.extend(handoff::check(settings));
     checks.extend(installation::check(settings));
     Ok(checks)
+}
+
+/// What is guessed of jobs that do not say what they exchange.
+fn traffic(settings: &Settings) -> Option<Check> {
+    let rules = &settings.traffic.0;
+    let first: Vec<String> = rules.iter().map(ToString::to_string).collect();
+    let found = format!("of jobs that do not say what they exchange is guessed: {}", some(&first));
+    (!rules.is_empty()).then(|| match (settings.slurm.source, settings.slurm.format) {
+        (JobsFrom::Squeue, SqueueFormat::Text) => Check::advice(
+            "traffic",
+            found,
+            "squeue_format = \"text\" tells of no account, partition or name: rules count for jobs that the prolog \
+             announces; with \"json\" for all",
+        ),
+        _ => Check::good("traffic", found),
+    })
 }
 
 fn text(checks: &[Check]) -> String {

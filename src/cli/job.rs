@@ -81,6 +81,7 @@ impl Told {
             "pattern",
             match word("pattern_from") {
                 "job" => format!("{}, as the job says", word("pattern")),
+                "rule" => format!("{}, as a rule of traffic.rules guesses", word("pattern")),
                 _ => "not known, so the default mix: sbatch --traffic=PATTERN says it (`sarouter patterns`)"
                     .into(),
             },

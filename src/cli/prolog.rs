@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
 use crate::config::Settings;
-use crate::model::{HintError, Mix, hint, pattern_hint};
+use crate::model::{HintError, Mix, Submission, hint, pattern_hint};
 use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
 use crate::service::client::{Client, ClientError};
 use crate::service::handoff::Outcome;
@@ -94,6 +94,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             length_seconds: length(),
             patience_seconds: 0.0,
             traffic: args.traffic.clone().or_else(traffic),
+            submission: submission(),
         };
         // Whoever wants no start without routes waits for the service to its deadline.
         let away = if strict { timeout } else { settings.handoff.away };
@@ -151,6 +152,18 @@ fn job(given: Option<&str>) -> Result<String, Failure> {
     let job = given.map(String::from).or_else(|| variable("SLURM_JOB_ID"));
     let job = job.ok_or("which job? --job, or SLURM_JOB_ID in the environment")?;
     Ok(crate::model::JobId::new(job)?.to_string())
+}
+
+/// Who submitted it, for the rules of the site.
+fn submission() -> Submission {
+    // Slurm writes "(null)" for none.
+    let word = |name| variable(name).filter(|word| word != "(null)").unwrap_or_default();
+    Submission {
+        account: word("SLURM_JOB_ACCOUNT"),
+        partition: word("SLURM_JOB_PARTITION"),
+        user: word("SLURM_JOB_USER"),
+        name: word("SLURM_JOB_NAME"),
+    }
 }
 
 /// What the job says that it exchanges: in its comment, which can be changed while it waits, or by `--traffic` at

@@ -10,6 +10,7 @@ use toml::Spanned;
 use super::handoff::WrittenHandOff;
 use super::interfaces::{WrittenApi, WrittenHistory, WrittenRecord, WrittenRest, WrittenSpool};
 use super::placement::WrittenPlacement;
+use super::traffic::WrittenTraffic;
 use super::{
     ConfigError, FabricSource, JobsFrom, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State,
 };
@@ -32,6 +33,7 @@ pub(super) struct Written {
     history: WrittenHistory,
     handoff: WrittenHandOff,
     placement: WrittenPlacement,
+    traffic: WrittenTraffic,
 }
 
 #[derive(Debug, Deserialize)]
@@ -334,6 +336,7 @@ impl Written {
             history: self.history.resolve(),
             handoff: self.handoff.resolve(),
             placement: self.placement.resolve(home, bounds.0, bounds.1),
+            traffic: self.traffic.resolve(),
         })
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{JobId, Mix, NodeName, without_repetition};
+use super::{JobId, Mix, NodeName, Submission, Traffic, TrafficRules, without_repetition};
 
 /// The states of Slurm in which a job owns nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,9 +50,15 @@ pub struct Job {
     /// Set for a part of a heterogeneous job, whose parts compute together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Component>,
-    /// What it says that it exchanges, see [`super::hint()`].
+    /// What it says that it exchanges, see [`super::hint()`], or what a rule of the site guesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
+    /// Whether that is a guess.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guessed: bool,
+    /// Who submitted it, if the source says it: for guesses, and kept no longer than they need it.
+    #[serde(skip)]
+    pub submission: Option<Box<Submission>>,
 }
 
 /// Whether two lists hold the same nodes, in whatever order and however often. O(nodes × log nodes).
@@ -72,7 +78,17 @@ pub struct JobMap {
 impl Job {
     /// A job on nodes in rank order; repetitions are left out.
     pub fn new(id: JobId, state: JobState, nodes: Vec<NodeName>, start: Option<DateTime<Utc>>) -> Self {
-        Self { id, state, nodes: without_repetition(nodes), start, end: None, component: None, mix: None }
+        Self {
+            id,
+            state,
+            nodes: without_repetition(nodes),
+            start,
+            end: None,
+            component: None,
+            mix: None,
+            guessed: false,
+            submission: None,
+        }
     }
 
     /// Whether it has just these nodes, in whatever order. O(nodes × log nodes).
@@ -101,6 +117,13 @@ impl Job {
         self
     }
 
+    /// Is taken to exchange this, unless more is known: what it says itself now, or else what it said.
+    pub fn is_told(&mut self, traffic: Traffic) {
+        if self.mix.is_none() || self.guessed && !traffic.guessed {
+            (self.mix, self.guessed) = (Some(traffic.mix), traffic.guessed);
+        }
+    }
+
     /// How long it may run, if that is known.
     pub fn length(&self) -> Option<TimeDelta> {
         self.end.zip(self.start).map(|(end, start)| end - start)
@@ -112,6 +135,26 @@ impl JobMap {
     pub fn new(time: DateTime<Utc>, mut jobs: Vec<Job>) -> Self {
         jobs.sort_by(|a, b| a.id.cmp(&b.id));
         Self { time, jobs }
+    }
+
+    /// Guesses what jobs exchange that do not say it, and forgets who submitted them. O(jobs × rules).
+    #[must_use]
+    pub fn guessing(mut self, rules: &TrafficRules) -> Self {
+        for job in &mut self.jobs {
+            let guess = job.submission.take().and_then(|submission| rules.guess(&submission));
+            guess.into_iter().for_each(|guess| job.is_told(guess));
+        }
+        self
+    }
+
+    /// What jobs that compute together exchange: of a heterogeneous job the first part
+    /// that says something speaks for all. O(parts).
+    pub fn traffic(&self, parts: &[usize]) -> Option<Traffic> {
+        let of = |guessed: bool| {
+            let mut jobs = parts.iter().map(|i| &self.jobs[*i]).filter(move |job| job.guessed == guessed);
+            jobs.find_map(|job| Some(Traffic { mix: job.mix.clone()?, guessed }))
+        };
+        of(false).or_else(|| of(true))
     }
 
     /// Jobs as they compute, by index: one each, the components of a heterogeneous job together and in their

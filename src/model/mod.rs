@@ -2,6 +2,7 @@
 
 pub mod demand;
 pub mod fabric;
+mod guess;
 mod hint;
 pub mod ids;
 pub mod jobs;
@@ -20,6 +21,7 @@ pub use fabric::{
     Channel, Fabric, FabricBuilder, FabricError, Fingerprint, NewTerminal, PortPeer, Role, Shape, Switch,
     Terminal, Wiring,
 };
+pub use guess::{Submission, Traffic, TrafficRule, TrafficRules};
 pub use hint::{HintError, hint, pattern_hint};
 pub use ids::{
     ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeId, NodeName, PortNum, Sl,

@@ -152,9 +152,7 @@ impl NodeMap {
             let first = &jobs.jobs[parts[0]];
             let id = first.component.as_ref().map_or(&first.id, |c| &c.of).clone();
             let mut ranks = self.ranks(parts.iter().flat_map(|i| &jobs.jobs[*i].nodes));
-            // Of a heterogeneous job the first part that says something speaks for all.
-            let said = parts.iter().find_map(|i| jobs.jobs[*i].mix.clone());
-            ranks.mix = said.unwrap_or_default();
+            ranks.mix = jobs.traffic(&parts).map(|traffic| traffic.mix).unwrap_or_default();
             PlacedJob { id, parts, ranks }
         };
         placed.jobs = jobs.whole().into_iter().map(of).collect();

@@ -116,7 +116,8 @@ fn any(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<Job
             message,
         })?;
         let jobs = map.jobs.into_iter().map(|j| {
-            Job::new(j.id, j.state, j.nodes, j.start).ending(j.end).part_of(j.component).exchanging(j.mix)
+            let job = Job::new(j.id, j.state, j.nodes, j.start).ending(j.end).part_of(j.component);
+            Job { guessed: j.guessed && j.mix.is_some(), mix: j.mix, ..job }
         });
         return Ok(JobMap::new(map.time, jobs.collect()));
     }

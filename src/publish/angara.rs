@@ -9,7 +9,9 @@ use std::{fs, io};
 
 use super::StoreError;
 use super::job::{self, JobEnvironment, JobWriter};
-use crate::model::{JobId, NodeId, NodeName, Routes, Step, Torus, TorusDemand, TorusJob, TorusTables};
+use crate::model::{
+    JobId, NodeId, NodeName, Routes, Step, Torus, TorusDemand, TorusJob, TorusTables, Traffic,
+};
 use crate::verify::Verified;
 
 /// File of all routes.
@@ -125,7 +127,8 @@ pub fn publish(
     let Some(id) = &the_job.id else { return Ok(()) };
     let mut writer = JobWriter::begin(root, id)?;
     let tables_count = the_job.nodes().len();
-    let traffic = Some(&the_job.mix).filter(|mix| !mix.is_default()).cloned();
+    let traffic = Traffic { mix: the_job.mix.clone(), guessed: the_job.guessed };
+    let traffic = Some(traffic).filter(|traffic| !traffic.mix.is_default());
     let environment =
         JobEnvironment { routed: true, tables: tables_count, traffic, ..JobEnvironment::default() };
     writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
@@ -156,7 +159,7 @@ pub fn read_job(root: &Path, id: &JobId, torus: &Torus) -> Result<Option<TorusJo
             reason: reason(),
         })?);
     }
-    let job = TorusJob::new(Some(id.clone()), nodes).exchanging(job::traffic(root, id));
+    let job = TorusJob::new(Some(id.clone()), nodes).told(job::traffic(root, id));
     let routes = read_routes(&path.with_file_name(ROUTES_FILE), torus, job.nodes())?;
     Ok(Some(job.keeping(Arc::new(routes))))
 }

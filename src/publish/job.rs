@@ -14,7 +14,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
-use crate::model::{JobId, JobMap, Mix, Sl};
+use crate::model::{JobId, JobMap, Sl, Traffic};
 
 /// Directory of all jobs, in the state directory.
 pub const JOBS_DIRECTORY: &str = "jobs";
@@ -35,8 +35,8 @@ pub struct JobEnvironment {
     pub epoch: Option<u64>,
     /// Number of node tables beside it, on a direct torus.
     pub tables: usize,
-    /// What the job said at its start that it exchanges.
-    pub traffic: Option<Mix>,
+    /// What the job is taken to exchange since its start.
+    pub traffic: Option<Traffic>,
     /// Why it is not routed, in one line for people. Control characters become spaces.
     pub note: String,
 }
@@ -55,8 +55,9 @@ impl JobEnvironment {
         if self.tables > 0 {
             let _ = writeln!(text, "SAROUTER_TABLES={}", self.tables);
         }
-        if let Some(mix) = &self.traffic {
-            let _ = writeln!(text, "SAROUTER_TRAFFIC={mix}");
+        if let Some(Traffic { mix, guessed }) = &self.traffic {
+            let from = if *guessed { "rule" } else { "job" };
+            let _ = writeln!(text, "SAROUTER_TRAFFIC={mix}\nSAROUTER_TRAFFIC_FROM={from}");
         }
         if !self.note.is_empty() {
             let note = self.note.replace(char::is_control, " ");
@@ -180,28 +181,30 @@ pub fn levels(root: &Path) -> Result<Vec<(JobId, Sl)>, StoreError> {
     Ok(published(root)?.into_iter().filter_map(level).map(|(level, job)| (job, level)).collect())
 }
 
-/// What a job said at its start that it exchanges.
-pub fn traffic(root: &Path, job: &JobId) -> Option<Mix> {
-    value(root, job, "SAROUTER_TRAFFIC")?.parse().ok()
+/// What a job is taken to exchange since its start.
+pub fn traffic(root: &Path, job: &JobId) -> Option<Traffic> {
+    let mix = value(root, job, "SAROUTER_TRAFFIC")?.parse().ok()?;
+    let guessed = value(root, job, "SAROUTER_TRAFFIC_FROM").is_some_and(|from| from == "rule");
+    Some(Traffic { mix, guessed })
 }
 
-/// What all jobs said at their start that they exchange; those that said nothing are left out.
+/// What jobs are taken to exchange since their start; those of which nothing was known are left out.
 ///
 /// # Errors
 /// What the system says, with the path.
-pub fn all_traffic(root: &Path) -> Result<BTreeMap<JobId, Mix>, StoreError> {
-    let said = |job: JobId| traffic(root, &job).map(|mix| (job, mix));
+pub fn all_traffic(root: &Path) -> Result<BTreeMap<JobId, Traffic>, StoreError> {
+    let said = |job: JobId| traffic(root, &job).map(|traffic| (job, traffic));
     Ok(published(root)?.into_iter().filter_map(said).collect())
 }
 
-/// Adds to jobs that say nothing what they said at their start.
+/// Adds to jobs what they are taken to exchange since their start.
 ///
 /// # Errors
 /// What the system says, with the path.
 pub fn add_traffic(root: &Path, jobs: &mut JobMap) -> Result<(), StoreError> {
     let said = all_traffic(root)?;
-    for job in jobs.jobs.iter_mut().filter(|job| job.mix.is_none()) {
-        job.mix = said.get(&job.id).cloned();
+    for job in &mut jobs.jobs {
+        said.get(&job.id).into_iter().for_each(|traffic| job.is_told(traffic.clone()));
     }
     Ok(())
 }

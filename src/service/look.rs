@@ -263,6 +263,7 @@ impl Looker {
         let parsing = begun.elapsed();
         let begun = Instant::now();
         let (mut jobs, jobs_failed) = self.jobs_for(now, named.as_ref().ok()).await?;
+        jobs = jobs.guessing(&self.settings.traffic);
         if let Some(root) = &self.said {
             add_traffic(root, &mut jobs)?;
         }

@@ -319,7 +319,7 @@ impl TorusService {
             }
             Command::Start(said, reply) => {
                 self.look_at_hold();
-                self.waiting.announce(now, said, reply);
+                self.waiting.announce(now, said.guessing(&self.settings.traffic), reply);
             }
             Command::End(job, reply) => {
                 self.waiting.ended(now, &job);

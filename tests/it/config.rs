@@ -73,6 +73,41 @@ fn the_example_loads_and_shows_the_defaults() {
     assert_eq!(Settings { fabric: None, ..example }, parse("").unwrap());
 }
 
+/// Rules for what jobs exchange, in either form of TOML; each wrong one with its line and what was meant.
+#[test]
+fn rules_of_traffic_are_checked_when_they_are_read() {
+    let rules = |text: &str| {
+        let rules = parse(text).unwrap().traffic.0;
+        rules.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let want = ["partition gpu*, name train-*: ring", "all others: halo3d+3*shift"];
+    let inline = "[traffic]\nrules = [\n  { partition = \"gpu*\", name = \"train-*\", pattern = \"ring\" },\n  \
+                  { pattern = \"3*shift+halo3d\" },\n]\n";
+    let tables = "[[traffic.rules]]\npartition = \"gpu*\"\nname = \"train-*\"\npattern = \"ring\"\n\
+                  [[traffic.rules]]\npattern = \"3*shift+halo3d\"\n";
+    let sorted = |mut words: Vec<String>| {
+        words.iter_mut().for_each(|word| *word = word.replace("3*shift+halo3d", "halo3d+3*shift"));
+        words
+    };
+    assert_eq!(sorted(rules(inline)), want);
+    assert_eq!(sorted(rules(tables)), want);
+    let wrong = |text: &str| parse(text).unwrap_err().to_string();
+    let rule =
+        |rule: &str| wrong(&format!("[traffic]\nrules = [\n  {{ pattern = \"ring\" }},\n  {rule},\n]\n"));
+    for (text, line, why) in [
+        ("{ pattern = \"rings\" }", 4, "did you mean ring?"),
+        ("{ partition = \"gpu\" }", 4, "pattern"),
+        ("{ queue = \"gpu\", pattern = \"ring\" }", 4, "queue"),
+        ("{ name = 7, pattern = \"ring\" }", 4, "string"),
+    ] {
+        let said = rule(text);
+        assert!(
+            said.starts_with(&format!("/etc/sarouter/sarouter.toml:{line}: ")) && said.contains(why),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn what_is_commented_out_loads_too() {
     let text: String = EXAMPLE

@@ -269,6 +269,20 @@ fn hints_in_comments_arrive_in_the_demand() {
         assert_eq!(mix(nothing), Mix::default(), "{nothing}");
     }
 
+    // Who submitted it is known where the whole of Slurm's answer is, and forgotten once it is guessed by.
+    let text = r#"{"errors": [], "jobs": [
+        {"job_id": 7, "job_state": "RUNNING", "nodes": "n[1-4]", "account": "cfd", "partition": "gpu", "user_name": "ann",
+         "name": "run"},
+        {"job_id": 8, "job_state": "RUNNING", "nodes": "n[5-6]", "account": "cfd", "comment": "sarouter:pattern=ring"},
+        {"job_id": 9, "job_state": "RUNNING", "nodes": "n[7-8]", "account": null, "partition": 7}]}"#;
+    let rules = "[traffic]\nrules = [{ account = \"cfd\", pattern = \"shift\" }, { partition = \"gpu\", pattern = \"ring\" }]";
+    let rules = sarouter::config::Settings::parse(rules, std::path::Path::new("x")).unwrap().traffic;
+    let map = jobs::parse(text, "x", Utc::now()).unwrap().guessing(&rules);
+    let found: Vec<_> = map.jobs.iter().map(|j| (j.mix.as_ref().map(Mix::to_string), j.guessed)).collect();
+    assert_eq!(found, [(Some("shift".into()), true), (Some("ring".into()), false), (None, false)]);
+    let kept = serde_json::to_string(&map).unwrap();
+    assert_eq!(jobs::parse(&kept, "x", Utc::now()).unwrap(), map);
+
     let lines = jobs::parse("7 n[1-4,5] halo:2x2\n8 n[5-8]\n", "x", Utc::now()).unwrap();
     assert_eq!(lines.jobs[0].mix, Some("halo:2x2".parse().unwrap()));
     assert_eq!(lines.jobs[1].mix, None);

@@ -110,6 +110,44 @@ fn what_a_job_says_of_its_traffic_arrives_with_its_announcement() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// By rules of the site, if the job does not say it; the guess stays when the service is another one.
+#[test]
+fn what_a_job_does_not_say_is_guessed_from_who_submitted_it() {
+    let site = site("deadline_seconds = 100");
+    site.settings("[traffic]\nrules = [{ account = \"cfd\", name = \"run-?\", pattern = \"halo2d\" }]");
+    let told = |id: &str| {
+        let job = &json(&site.run(&["job", id]).1)["job"];
+        (job["pattern"].as_str().unwrap().to_string(), job["pattern_from"].as_str().unwrap().to_string())
+    };
+    let announce = |id: &str, account: &str, option: &str| {
+        let mut command = site.command(&["prolog", "--job", id, "--nodes", "n[2,6]"]);
+        command
+            .env("SLURM_JOB_ACCOUNT", account)
+            .env("SLURM_JOB_NAME", "run-7")
+            .env("SLURM_JOB_PARTITION", "all");
+        let output = command.env("SPANK_SAROUTER_TRAFFIC", option).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        told(id)
+    };
+    let serving = Serving::start(&site);
+    serving.line();
+    let by = |pattern: &str, who: &str| (pattern.to_string(), who.to_string());
+    assert_eq!(announce("21", "cfd", ""), by("halo2d", "rule"));
+    assert_eq!(announce("22", "cfd", "ring"), by("ring", "job"));
+    assert_eq!(announce("23", "(null)", ""), by("default", "nobody"));
+    assert_eq!(serving.stop(), 0);
+    // The batch system tells of no account here, and of the job itself.
+    site.jobs("21|RUNNING|n[2,6]|100\n22|RUNNING|n[2,6]|100\n23|RUNNING|n[2,6]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!([told("21"), told("22")], [by("halo2d", "rule"), by("ring", "job")]);
+    assert_eq!(told("23"), by("default", "nobody"));
+    assert_eq!(serving.stop(), 0);
+    let checks = json(&site.run(&["doctor"]).1);
+    let row = checks.as_array().unwrap().iter().find(|check| check["name"] == "traffic").unwrap();
+    assert!(row["found"].as_str().unwrap().contains("account cfd, name run-?: halo2d"), "{row}");
+}
+
 #[test]
 fn what_slurm_sets_in_the_environment_is_enough() {
     let site = site("deadline_seconds = 100");

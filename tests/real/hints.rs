@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use sarouter::lab::generate::generate;
+use sarouter::model::Mix;
 use sarouter::publish::EpochStore;
 use serde_json::Value;
 
@@ -51,7 +52,8 @@ impl Bed {
         let text = format!(
             "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/given.net\"\n[opensm]\nwatch = false\n\
              [slurm]\nmin_job_age_seconds = 86400\n[service]\ninterval_seconds = 1\n[routing]\nmin_gain_seconds = 0\n\
-             [handoff]\ndeadline_seconds = 60\naway_seconds = 60\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n"
+             [handoff]\ndeadline_seconds = 60\naway_seconds = 60\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n\
+             [traffic]\nrules = [{{ name = \"weather-?\", pattern = \"halo2d\" }}]\n"
         );
         fs::write(bed.bed.path().join("sarouter.toml"), text).unwrap();
         bed.serve();
@@ -197,12 +199,18 @@ fn what_a_job_says_when_it_is_submitted_is_routed_for_while_it_runs() {
     // Nothing is left of it when the job is over: this one has the number of nobody that was there before.
     bed.slurm("scancel", &[&option]);
     await_some("the epilog", || (!bed.bed.state().join("jobs").join(&option).exists()).then_some(()));
-    for (program, said) in [("srun", "--traffic=halving"), ("salloc", "--traffic=halo2d")] {
-        let ours = env!("CARGO_BIN_EXE_sarouter");
-        let config = bed.bed.path().join("sarouter.toml");
-        let words = ["-N2", "-n1", "-w", "n[1,3]", said, ours, "job", "--format", "json", "--config"];
-        let told = bed.slurm(program, &[&words[..], &[config.to_str().unwrap()]].concat());
-        let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(format!("--traffic={}", told["job"]["pattern"].as_str().unwrap()), said, "{told}");
-    }
+    // Of this one a rule of the site guesses it by its name.
+    let guessed = submit(&["-w", "n[1,3]", "-N2", "-J", "weather-7"]);
+    bed.await_state(&guessed, "JobState=RUNNING");
+    assert_eq!(bed.pattern(&guessed), "halo2d");
+    bed.await_demand("halo2d");
+    bed.slurm("scancel", &[&guessed]);
+    // The others that submit: their tasks find it in their environment.
+    let print = ["printenv", "SAROUTER_TRAFFIC"];
+    let fixed = ["-N2", "-n2", "-w", "n[1,3]"];
+    let srun = bed.slurm("srun", &[&fixed[..], &["--traffic=halving"], &print].concat());
+    assert_eq!(srun, "halving\nhalving");
+    let salloc = bed.slurm("salloc", &[&fixed[..], &["--traffic=2*halo2d+ring", "srun"], &print].concat());
+    let mut mixes = salloc.lines().map(|mix| mix.parse::<Mix>().unwrap());
+    assert!(mixes.all(|mix| mix == "2*halo2d+ring".parse().unwrap()), "{salloc}");
 }

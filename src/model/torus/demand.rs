@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Routes, Torus, TorusError};
-use crate::model::{JobId, Mix, NodeId, without_repetition};
+use crate::model::{JobId, Mix, NodeId, Traffic, without_repetition};
 
 /// Which nodes may forward a job's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub struct TorusJob {
     ranks: Vec<NodeId>,
     /// What its ranks exchange.
     pub mix: Mix,
+    /// Whether that is a guess by a rule of the site.
+    pub guessed: bool,
     kept: Option<Arc<Routes>>,
 }
 
@@ -36,12 +38,18 @@ impl TorusJob {
         let ranks = without_repetition(ranks);
         let mut nodes = ranks.clone();
         nodes.sort_unstable();
-        Self { id, nodes, ranks, mix: Mix::default(), kept: None }
+        Self { id, nodes, ranks, mix: Mix::default(), guessed: false, kept: None }
     }
     /// The same job with what its ranks exchange, if that is known.
     #[must_use]
     pub fn exchanging(self, mix: Option<Mix>) -> Self {
         Self { mix: mix.unwrap_or_default(), ..self }
+    }
+    /// The same job with what it is taken to exchange, if anything is known.
+    #[must_use]
+    pub fn told(self, traffic: Option<Traffic>) -> Self {
+        let guessed = traffic.as_ref().is_some_and(|traffic| traffic.guessed);
+        Self { guessed, ..self.exchanging(traffic.map(|traffic| traffic.mix)) }
     }
     /// The same job with routes of its nodes that stay, because it runs with them. A pair without one gets a
     /// route from the engine. Routes of other nodes are not taken.

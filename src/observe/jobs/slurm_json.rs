@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 
 use super::{JobsError, owning_state, wrong};
-use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, hint, shown};
+use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, Submission, hint, shown};
 use crate::observe::hostlist::{self, Budget};
 
 /// The answer as a whole.
@@ -133,6 +133,37 @@ struct Written {
     het_job_offset: Option<Number>,
     #[serde(default)]
     comment: Option<Comment>,
+    #[serde(default)]
+    account: Word,
+    #[serde(default)]
+    partition: Word,
+    #[serde(default)]
+    user_name: Word,
+    #[serde(default)]
+    name: Word,
+}
+
+/// A text; what is none is empty.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Word {
+    Text(String),
+    Other(IgnoredAny),
+}
+
+impl Default for Word {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Word {
+    fn text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Other(_) => String::new(),
+        }
+    }
 }
 
 /// Reads the list of jobs one by one, so that what is wrong is reported with its line, and so that
@@ -218,7 +249,14 @@ impl Written {
             }
         };
         let mix = self.comment.as_ref().and_then(Comment::mix);
-        Ok(Some(Job::new(id, state, nodes, start).ending(end).part_of(component).exchanging(mix)))
+        let mut job = Job::new(id, state, nodes, start).ending(end).part_of(component).exchanging(mix);
+        job.submission = Some(Box::new(Submission {
+            account: self.account.text(),
+            partition: self.partition.text(),
+            user: self.user_name.text(),
+            name: self.name.text(),
+        }));
+        Ok(Some(job))
     }
 }
 

@@ -9,7 +9,7 @@ use super::answer::ApiError;
 use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer, SaidBy};
 use crate::measure::Time;
 use crate::measure::angara::channel_loads;
-use crate::model::{Job, JobId, JobState, Mix, NodeName, Torus, TorusJob};
+use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob, Traffic};
 use crate::observe::hostlist;
 use crate::publish::{EpochNumber, HistoryRow};
 use crate::report::layout;
@@ -92,11 +92,11 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     let before = seen.newest.as_ref().and_then(|newest| newest.before.as_ref()).map(gets).unwrap_or_default();
     let answer = |id: &JobId, nodes: Vec<NodeName>, job: Option<&Job>| {
         // Tables stay as they were made.
-        let (pattern, pattern_from) = match seen.running.get(id) {
-            Some(job) if job.mix.is_default() => (Mix::default(), SaidBy::Nobody),
-            Some(job) => (job.mix.clone(), SaidBy::Job),
-            None => SaidBy::of(job),
+        let traffic = match seen.running.get(id) {
+            Some(job) => Some(Traffic { mix: job.mix.clone(), guessed: job.guessed }),
+            None => job.and_then(|job| Some(Traffic { mix: job.mix.clone()?, guessed: job.guessed })),
         };
+        let (pattern, pattern_from) = SaidBy::of(traffic.filter(|traffic| !traffic.mix.is_default()));
         JobAnswer {
             pattern,
             pattern_from,

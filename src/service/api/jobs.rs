@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::ApiError;
 use super::peer::{Caller, audit};
 use super::{Api, Ask, json};
-use crate::model::{JobId, Mix};
+use crate::model::{JobId, Mix, Submission, Traffic};
 use crate::observe::hostlist;
 use crate::publish::job::{ENVIRONMENT_FILE, JOBS_DIRECTORY};
 use crate::service::command::Command;
@@ -47,6 +47,9 @@ pub struct StartRequest {
     /// What the job says that it exchanges: `ring`, `3*ring+alltoall`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Mix>,
+    /// Who submitted it: for the rules of the site.
+    #[serde(default)]
+    pub submission: Submission,
 }
 
 /// The answer to a prolog.
@@ -83,9 +86,10 @@ async fn start(
     let nodes = hostlist::expand(&request.nodes).map_err(ApiError::bad)?;
     let name = job.clone();
     let said = Announcement {
-        start: StartId::new(job, request.restart, nodes).exchanging(request.traffic),
+        start: StartId::new(job, request.restart, nodes).exchanging(request.traffic.map(Traffic::said)),
         length: request.length_seconds.map(seconds),
         patience: seconds(request.patience_seconds),
+        submission: request.submission,
     };
     let answer = api.handle.ask_for_job(|reply| Command::Start(said, reply));
     let start = match tokio::time::timeout(ROUND, answer).await {

@@ -15,7 +15,7 @@ use super::heavy::Question;
 use super::peer::Caller;
 use super::{Api, Ask, direct, json, written};
 use crate::measure::{JobFigures, Time, effective_loads, per_job, slowdowns};
-use crate::model::{Demand, Group, Job, JobId, JobMap, JobState, Mix, PlacedJob};
+use crate::model::{Demand, Group, JobId, JobMap, JobState, Mix, PlacedJob, Traffic};
 use crate::observe::hostlist;
 use crate::pass::baseline::Baseline;
 use crate::pass::plan::Reason;
@@ -170,15 +170,18 @@ pub struct JobAnswer {
 pub enum SaidBy {
     /// The job itself.
     Job,
+    /// A rule of the site.
+    Rule,
     /// Nobody.
     Nobody,
 }
 
 impl SaidBy {
-    /// What jobs that compute together exchange, and who says so.
-    pub(super) fn of<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> (Mix, Self) {
-        match jobs.into_iter().find_map(|job| job.mix.clone()) {
-            Some(mix) => (mix, Self::Job),
+    /// What a job is taken to exchange, and who says so.
+    pub(super) fn of(traffic: Option<Traffic>) -> (Mix, Self) {
+        match traffic {
+            Some(Traffic { mix, guessed: false }) => (mix, Self::Job),
+            Some(Traffic { mix, guessed: true }) => (mix, Self::Rule),
             None => (Mix::default(), Self::Nobody),
         }
     }
@@ -428,7 +431,7 @@ pub(super) fn served(
     let mut group_of = vec![None; jobs.jobs.len()];
     let mut patterns = vec![(Mix::default(), SaidBy::Nobody); jobs.jobs.len()];
     for job in &placed {
-        let pattern = SaidBy::of(job.parts.iter().map(|i| &jobs.jobs[*i]));
+        let pattern = SaidBy::of(jobs.traffic(&job.parts));
         job.parts.iter().for_each(|i| patterns[*i] = pattern.clone());
     }
     for (g, job) in multi.iter().enumerate() {

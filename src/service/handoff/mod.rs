@@ -26,8 +26,11 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use self::traffic::Traffic;
-use crate::model::{Demand, Fabric, JobId, Mix, NodeMap, NodeName, Ranks, same_nodes, without_repetition};
+use self::traffic::Told;
+use crate::model::{
+    Demand, Fabric, JobId, NodeMap, NodeName, Ranks, Submission, Traffic, TrafficRules, same_nodes,
+    without_repetition,
+};
 
 /// What an administrator decided of the hand-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,20 +56,20 @@ pub struct StartId {
     pub restart: u32,
     /// Its nodes in rank order, without repetition.
     pub nodes: Vec<NodeName>,
-    /// What it says that it exchanges. Tells no start from another.
-    pub mix: Option<Mix>,
+    /// What it is taken to exchange. Tells no start from another.
+    pub traffic: Option<Traffic>,
 }
 
 impl StartId {
     /// Of nodes in rank order; repetitions are left out.
     pub fn new(job: JobId, restart: u32, nodes: Vec<NodeName>) -> Self {
-        Self { job, restart, nodes: without_repetition(nodes), mix: None }
+        Self { job, restart, nodes: without_repetition(nodes), traffic: None }
     }
 
-    /// The same with what it says that it exchanges.
+    /// The same with what it is taken to exchange.
     #[must_use]
-    pub fn exchanging(self, mix: Option<Mix>) -> Self {
-        Self { mix, ..self }
+    pub fn exchanging(self, traffic: Option<Traffic>) -> Self {
+        Self { traffic, ..self }
     }
 }
 
@@ -87,6 +90,17 @@ pub struct Announcement {
     pub length: Option<TimeDelta>,
     /// How long the prolog will wait; the rules bound it.
     pub patience: TimeDelta,
+    /// Who submitted it.
+    pub submission: Submission,
+}
+
+impl Announcement {
+    /// The same with what is guessed that the job exchanges, unless it says it. O(rules).
+    #[must_use]
+    pub fn guessing(mut self, rules: &TrafficRules) -> Self {
+        self.start.traffic = self.start.traffic.or_else(|| rules.guess(&self.submission));
+        self
+    }
 }
 
 /// Why a job may start.
@@ -208,8 +222,8 @@ pub struct HandOff {
     rules: Rules,
     /// The newest start of each job.
     starts: BTreeMap<JobId, Start>,
-    /// What jobs said at their start that they exchange.
-    traffic: Traffic,
+    /// What jobs said at their start that they exchange, or what was guessed then.
+    told: Told,
     site: Option<(Arc<Fabric>, Arc<NodeMap>)>,
     in_force: Option<InForce>,
     /// No computation for starting jobs begins before.
@@ -229,7 +243,7 @@ impl HandOff {
         Self {
             rules,
             starts: BTreeMap::new(),
-            traffic: Traffic::default(),
+            told: Told::default(),
             site: None,
             in_force: None,
             not_before: DateTime::<Utc>::MIN_UTC,
@@ -247,8 +261,8 @@ impl HandOff {
     }
 
     /// What jobs that run said at their start, as it was kept; they count as announced now.
-    pub fn remember_traffic(&mut self, now: DateTime<Utc>, said: BTreeMap<JobId, Mix>) {
-        said.into_iter().for_each(|(job, mix)| self.traffic.said(now, &job, Some(&mix)));
+    pub fn remember_traffic(&mut self, now: DateTime<Utc>, said: BTreeMap<JobId, Traffic>) {
+        said.into_iter().for_each(|(job, traffic)| self.told.said(now, &job, Some(&traffic)));
     }
 
     /// Counts.
@@ -299,8 +313,8 @@ impl HandOff {
     /// A prolog announces a start. O(nodes of the job + jobs known).
     pub fn announce(&mut self, now: DateTime<Utc>, said: Announcement) -> Answer {
         self.counters.announced += 1;
-        let Announcement { start: id, length, patience } = said;
-        self.traffic.said(now, &id.job, id.mix.as_ref());
+        let Announcement { start: id, length, patience, .. } = said;
+        self.told.said(now, &id.job, id.traffic.as_ref());
         let deadline = now + patience.clamp(TimeDelta::zero(), self.rules.deadline);
         match self.starts.get_mut(&id.job) {
             Some(known) if known.id == id => {
@@ -309,7 +323,7 @@ impl HandOff {
                     Phase::Started(_, Outcome::Gone) => drop(self.starts.remove(&id.job)),
                     Phase::Started(_, outcome) => return Answer::Start(outcome),
                     _ => {
-                        known.id.mix = id.mix;
+                        known.id.traffic = id.traffic;
                         known.deadline = known.deadline.min(deadline);
                         return Answer::Wait;
                     }
@@ -364,7 +378,7 @@ impl HandOff {
         if !ranks.is_multi_switch(fabric) {
             return Some(Outcome::OneSwitch);
         }
-        let group = Ranks { mix: self.traffic.of(&id.job).cloned().unwrap_or_default(), ..ranks }.group();
+        let group = Ranks { mix: self.told.mix(&id.job), ..ranks }.group();
         let serves = |f: &&InForce| f.acknowledged && f.demand.groups.contains(&group);
         self.in_force.as_ref().filter(serves).map(|_| Outcome::InForce)
     }
@@ -384,7 +398,7 @@ impl HandOff {
     pub fn ended(&mut self, now: DateTime<Utc>, job: &JobId) {
         self.counters.ended += 1;
         self.start_job(now, job, Outcome::Gone);
-        self.traffic.ended(job);
+        self.told.ended(job);
         if self.starts.remove(job).is_none() {
             self.counters.ended_unknown += 1;
         }

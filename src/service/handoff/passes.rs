@@ -19,7 +19,7 @@ impl HandOff {
         self.site = Some((view.fabric.clone(), view.nodes.clone()));
         let mut jobs = view.jobs.clone();
         self.add_starts(now, &mut jobs);
-        self.traffic.add_to(&mut jobs);
+        self.told.add_to(&mut jobs);
         jobs
     }
 
@@ -41,8 +41,8 @@ impl HandOff {
                 Some(at) => {
                     start.listed |= jobs.jobs[at].is_on(&start.id.nodes);
                     let was = jobs.jobs[at].clone();
-                    jobs.jobs[at] =
-                        announced(was.state).ending(was.end).part_of(was.component).exchanging(was.mix);
+                    let job = announced(was.state).ending(was.end).part_of(was.component);
+                    jobs.jobs[at] = Job { guessed: was.guessed, ..job.exchanging(was.mix) };
                 }
                 None => jobs.jobs.push(announced(JobState::Configuring)),
             }
@@ -77,7 +77,7 @@ impl HandOff {
             self.counters.unended += 1;
         }
         let is_there = |id: &JobId| listed(jobs, id).is_some() || self.starts.contains_key(id);
-        self.traffic.keep(jobs.time, is_there);
+        self.told.keep(jobs.time, is_there);
     }
 
     /// Forgets those let go longest ago, if there are too many.

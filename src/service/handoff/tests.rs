@@ -27,7 +27,8 @@ fn rules() -> Rules {
 fn said(job: u32, restart: u32, nodes: &str) -> Announcement {
     let job = JobId::new(job.to_string()).unwrap();
     let start = StartId::new(job, restart, hostlist::expand(nodes).unwrap());
-    Announcement { start, length: None, patience: TimeDelta::seconds(30) }
+    let submission = Submission::default();
+    Announcement { start, length: None, patience: TimeDelta::seconds(30), submission }
 }
 
 /// What a look at `time` sees: `ID HOSTLIST STATE` lines of running jobs.
@@ -119,8 +120,9 @@ fn mixes(demand: &Demand) -> Vec<String> {
 fn what_a_job_said_at_its_start_counts_while_it_is_there() {
     let mut handoff = HandOff::new(rules());
     let ring = |job, nodes: &str| {
-        let Announcement { start, length, patience } = said(job, 0, nodes);
-        Announcement { start: start.exchanging("ring".parse().ok()), length, patience }
+        let said = said(job, 0, nodes);
+        let traffic = Some(Traffic::said("ring".parse().unwrap()));
+        Announcement { start: said.start.clone().exchanging(traffic), ..said }
     };
     let listed: &[(u32, &str, Option<i64>)] = &[(7, "n[1,5]", None)];
     handoff.announce(at(0), ring(7, "n[1,5]"));
@@ -149,7 +151,7 @@ fn what_a_job_said_at_its_start_counts_while_it_is_there() {
 
     // A service that comes later is told what was kept, and forgets whose end nobody announced.
     let mut handoff = HandOff::new(rules());
-    let kept = BTreeMap::from([(JobId::new("5").unwrap(), "ring".parse().unwrap())]);
+    let kept = BTreeMap::from([(JobId::new("5").unwrap(), Traffic::said("ring".parse().unwrap()))]);
     handoff.remember_traffic(at(0), kept);
     let of = |handoff: &mut HandOff, time, jobs: &[(u32, &str, Option<i64>)]| {
         handoff.merge(at(time), &view(time, jobs)).jobs.first().and_then(|job| job.mix.clone())

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Line, Recorder, link_files};
 use crate::config::Record;
-use crate::model::{JobId, Mix, NodeName};
+use crate::model::{JobId, NodeName, Traffic};
 use crate::pass::step::Rhythm;
 use crate::publish::EpochStore;
 use crate::publish::angara::NODES_FILE;
@@ -26,9 +26,9 @@ pub struct StartLine {
     pub job: JobId,
     /// Its nodes in rank order.
     pub nodes: Vec<NodeName>,
-    /// What it says that it exchanges.
+    /// What it is taken to exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mix: Option<Mix>,
+    pub traffic: Option<Traffic>,
 }
 
 /// A torus.

@@ -46,7 +46,7 @@ impl DirectReplay {
         match line {
             Line::Standing { site, jobs } => self.stand(site, &jobs, base, replayed),
             Line::Compute { engines, starts, .. } => {
-                let start = |s: StartLine| StartId::new(s.job, 0, s.nodes).exchanging(s.mix);
+                let start = |s: StartLine| StartId::new(s.job, 0, s.nodes).exchanging(s.traffic);
                 let starts = starts.into_iter().map(start).collect();
                 let (source, limit) = (Source::Text(String::new()), Limit::Asked(None));
                 let (site, running) = (self.site.clone(), self.running.clone());

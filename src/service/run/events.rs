@@ -106,7 +106,9 @@ impl Service {
                 let view = self.sight.as_ref().map(|sight| Arc::clone(&sight.view));
                 let _ = reply.send(view.map(Seen::Switched));
             }
-            Command::Start(said, reply) => self.waiting.announce(steady(), said, reply),
+            Command::Start(said, reply) => {
+                self.waiting.announce(steady(), said.guessing(&self.settings.traffic), reply);
+            }
             Command::End(job, reply) => {
                 self.waiting.ended(steady(), &job);
                 self.files.end(job);

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use super::waiting::answer;
-use crate::model::{Fabric, JobId, Layer, LayerBudget, Mix, NodeMap, Ranks, Sl, Tables};
+use crate::model::{Fabric, JobId, Layer, LayerBudget, NodeMap, Ranks, Sl, Tables, Traffic};
 use crate::publish::job::{self, JobEnvironment};
 use crate::service::chain;
 use crate::service::command::Reply;
@@ -86,8 +86,8 @@ impl JobFiles {
     }
 }
 
-/// What a directory was written for, with what the job said: the same again would be the same bytes.
-type Written = (StartId, Option<Mix>, Outcome, Option<u64>);
+/// What a directory was written for, with what the job is taken to exchange: the same again would be the same bytes.
+type Written = (StartId, Option<Traffic>, Outcome, Option<u64>);
 
 fn work(root: &Path, queue: &Receiver<Work>) {
     let mut written: BTreeMap<JobId, (DateTime<Utc>, Option<Written>)> = BTreeMap::new();
@@ -96,7 +96,7 @@ fn work(root: &Path, queue: &Receiver<Work>) {
             Work::Start { start, outcome, in_force, then } => {
                 let what = (
                     start.clone(),
-                    start.mix.clone(),
+                    start.traffic.clone(),
                     outcome,
                     in_force.as_ref().map(|in_force| in_force.epoch),
                 );
@@ -138,7 +138,7 @@ fn environment(start: &StartId, outcome: Outcome, in_force: Option<&InForce>) ->
     if matches!(outcome, Outcome::Gone | Outcome::Superseded) {
         return None;
     }
-    let traffic = start.mix.clone();
+    let traffic = start.traffic.clone();
     let Some(InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job }) = in_force else {
         // What it says is kept here for the services to come.
         let note = "no routes of ours were in force".to_string();
@@ -157,7 +157,7 @@ fn environment(start: &StartId, outcome: Outcome, in_force: Option<&InForce>) ->
             ..JobEnvironment::default()
         });
     }
-    let group = Ranks { mix: traffic.clone().unwrap_or_default(), ..ranks }.group();
+    let group = Ranks { mix: traffic.clone().map(|t| t.mix).unwrap_or_default(), ..ranks }.group();
     let own = verify::layers_of_group(fabric, tables, &group);
     let (layer, mut note) = match own[..] {
         [one] if *layer_per_job || tables.layers_used() <= 1 => (Some(one), String::new()),

@@ -11,7 +11,9 @@ use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::angara::{measure, per_job};
 use crate::measure::{JobFigures, Time, of_routes};
-use crate::model::{Job, JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Transit};
+use crate::model::{
+    Job, JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Traffic, Transit,
+};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
 use crate::publish::job::JOBS_DIRECTORY;
@@ -118,7 +120,8 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     let over: Vec<JobId> = running.keys().filter(|id| !known.contains(id)).cloned().collect();
     running.retain(|id, _| known.contains(id));
     let starts = jobs.jobs.iter().filter(|job| !running.contains_key(&job.id));
-    let start = |j: &Job| StartId::new(j.id.clone(), 0, j.nodes.clone()).exchanging(j.mix.clone());
+    let traffic = |j: &Job| Some(Traffic { mix: j.mix.clone()?, guessed: j.guessed });
+    let start = |j: &Job| StartId::new(j.id.clone(), 0, j.nodes.clone()).exchanging(traffic(j));
     let starts: Vec<StartId> = starts.map(start).collect();
     let mut dry = TorusDryRun {
         due: !over.is_empty(),

@@ -63,7 +63,7 @@ impl TorusService {
         let start = |start: &crate::service::handoff::StartId| StartLine {
             job: start.job.clone(),
             nodes: start.nodes.clone(),
-            mix: start.mix.clone(),
+            traffic: start.traffic.clone(),
         };
         let starts = self.starts.iter().map(start).collect();
         let engines = super::engines(&self.settings).unwrap_or_default();

@@ -134,7 +134,7 @@ impl Work {
             match start.nodes.iter().map(node).collect() {
                 Ok(nodes) => {
                     let job = TorusJob::new(Some(start.job.clone()), nodes);
-                    jobs.push(job.exchanging(start.mix.clone()));
+                    jobs.push(job.told(start.traffic.clone()));
                 }
                 Err(name) => strange.push((start.job.clone(), format!("the torus has no node {name}"))),
             }
