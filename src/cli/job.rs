@@ -33,6 +33,8 @@ struct Told {
     job: Value,
     /// The best engine that knows no jobs, over all of them.
     baseline: Option<String>,
+    /// The order of its ranks, if it asked for one.
+    order: Option<Value>,
     /// What the job was told at its start.
     environment: BTreeMap<String, String>,
 }
@@ -53,8 +55,12 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Err(ClientError::Refused { status: 404, .. }) => BTreeMap::new(),
         told => told?,
     };
+    let order = match client.wait(client.get(&format!("/v1/jobs/{id}/order"))) {
+        Err(ClientError::Refused { status: 404, .. }) => None,
+        order => Some(order?),
+    };
     let baseline = all["baseline"]["engine"].as_str().map(str::to_string);
-    let told = Told { epoch: all["epoch"].as_u64(), job, baseline, environment };
+    let told = Told { epoch: all["epoch"].as_u64(), job, baseline, order, environment };
     match context.format {
         Format::Text => print(&told.text())?,
         Format::Json => print(&serde_json::to_string_pretty(&told)?)?,
@@ -110,7 +116,18 @@ impl Told {
                         gets["links"], gets["max"], gets["busiest"]
                     ),
                 );
-                line("ranks", format!("sarouter order --job {} finds the best order for them", word("id")));
+            }
+        }
+        match &self.order {
+            Some(order) => {
+                let nodes = order["nodes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                line("ranks", format!("in the order {}", nodes.collect::<Vec<_>>().join(",")));
+                let [list, ordered] = ["list", "ordered"].map(|key| order[key].as_f64().unwrap_or_default());
+                line("", format!("predicted {ordered:.2} in it, {list:.2} in the order of Slurm's list"));
+            }
+            None if job["now"].is_null() => {}
+            None => {
+                line("ranks", format!("sarouter order --job {} finds the best order for them", word("id")))
             }
         }
         self.environment.iter().for_each(|(name, value)| line("told", format!("{name}={value}")));

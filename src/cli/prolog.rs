@@ -42,6 +42,9 @@ pub struct Args {
     /// submission]
     #[arg(long, value_name = "PATTERN")]
     traffic: Option<Mix>,
+    /// Put its ranks in order [default: whether --rank-order=fabric was said at its submission]
+    #[arg(long)]
+    rank_order: bool,
     /// Wait no longer than this [default: handoff.deadline_seconds of the settings]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
@@ -95,6 +98,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             patience_seconds: 0.0,
             traffic: args.traffic.clone().or_else(traffic),
             submission: submission(),
+            rank_order: args.rank_order
+                || variable("SPANK_SAROUTER_RANK_ORDER").is_some_and(|word| word == "fabric"),
         };
         // Whoever wants no start without routes waits for the service to its deadline.
         let away = if strict { timeout } else { settings.handoff.away };

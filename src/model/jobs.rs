@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{JobId, Mix, NodeName, Submission, Traffic, TrafficRules, without_repetition};
+use super::{JobId, Mix, NodeName, Submitted, Traffic, TrafficRules, without_repetition};
 
 /// The states of Slurm in which a job owns nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Job {
     pub guessed: bool,
     /// Who submitted it, if the source says it: for guesses, and kept no longer than they need it.
     #[serde(skip)]
-    pub submission: Option<Box<Submission>>,
+    pub submitted: Submitted,
 }
 
 /// Whether two lists hold the same nodes, in whatever order and however often. O(nodes × log nodes).
@@ -87,7 +87,7 @@ impl Job {
             component: None,
             mix: None,
             guessed: false,
-            submission: None,
+            submitted: Submitted::default(),
         }
     }
 
@@ -141,7 +141,7 @@ impl JobMap {
     #[must_use]
     pub fn guessing(mut self, rules: &TrafficRules) -> Self {
         for job in &mut self.jobs {
-            let guess = job.submission.take().and_then(|submission| rules.guess(&submission));
+            let guess = job.submitted.0.take().and_then(|submission| rules.guess(&submission));
             guess.into_iter().for_each(|guess| job.is_told(guess));
         }
         self

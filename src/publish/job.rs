@@ -11,10 +11,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
-use crate::model::{JobId, JobMap, Sl, Traffic};
+use crate::model::{JobId, JobMap, Mix, NodeName, Sl, Traffic};
 
 /// Directory of all jobs, in the state directory.
 pub const JOBS_DIRECTORY: &str = "jobs";
@@ -22,6 +23,26 @@ pub const JOBS_DIRECTORY: &str = "jobs";
 pub const ENVIRONMENT_FILE: &str = "routing.env";
 /// Digests of all other files, as `sha256sum` writes them.
 pub const SUMS_FILE: &str = "SHA256SUMS";
+
+/// The order of the ranks, as [`RankOrder`], if the job asked for one.
+pub const ORDER_FILE: &str = "order.json";
+/// Its nodes alone, one a line: what the nodes' plugin reads.
+pub const ORDERED_NODES_FILE: &str = "order.txt";
+
+/// In which order ranks go to a job's nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankOrder {
+    /// The nodes, that of rank 0 first; ranks of one node follow each other.
+    pub nodes: Vec<NodeName>,
+    /// For what the ranks exchange.
+    pub pattern: Mix,
+    /// Under the routes of this epoch.
+    pub epoch: Option<u64>,
+    /// Predicted time with Slurm's list, over what it would take if each rank had a cable of its own and met nobody.
+    pub list: f64,
+    /// The same in this order. Never more.
+    pub ordered: f64,
+}
 
 /// What [`ENVIRONMENT_FILE`] says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -128,8 +149,27 @@ impl Drop for JobWriter {
 /// # Errors
 /// What the system says, with the path; what was published before stays.
 pub fn publish(root: &Path, job: &JobId, environment: &JobEnvironment) -> Result<(), StoreError> {
+    publish_with(root, job, environment, None)
+}
+
+/// The same with the order of its ranks, if there is one.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_with(
+    root: &Path,
+    job: &JobId,
+    environment: &JobEnvironment,
+    order: Option<&RankOrder>,
+) -> Result<(), StoreError> {
     let mut writer = JobWriter::begin(root, job)?;
     writer.add(ENVIRONMENT_FILE, environment.text(job).as_bytes())?;
+    if let Some(order) = order {
+        let text = serde_json::to_vec(order).map_err(|e| StoreError::Unwritable(e.to_string()))?;
+        writer.add(ORDER_FILE, &text)?;
+        let nodes: String = order.nodes.iter().map(|node| format!("{node}\n")).collect();
+        writer.add(ORDERED_NODES_FILE, nodes.as_bytes())?;
+    }
     writer.publish()
 }
 

@@ -56,6 +56,7 @@ fn routes() -> Vec<Row> {
         get("/v1/epochs/1/files", good("/files/3/name", "SHA256SUMS"), refused(404, "nothing to follow")),
         get("/v1/epochs/1/switches/1", refused(404, "no switch"), refused(404, "no switches")),
         get("/v1/jobs/77/environment", refused(404, "77"), refused(404, "77")),
+        get("/v1/jobs/77/order", refused(404, "77"), refused(404, "77")),
         get("/v1/jobs/77/nodes/n1/table", refused(404, "no table"), refused(404, "no table")),
         post("/v1/plan", json!({}), good("/due", false), good("/due", false)),
         post(

@@ -1,13 +1,17 @@
 //! What jobs say of their traffic when they are submitted to a real Slurm, and what comes of it.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::Mix;
+use sarouter::observe::ibnetdiscover::to_net;
 use sarouter::publish::EpochStore;
+use sarouter::publish::job::RankOrder;
 use serde_json::Value;
 
 use crate::spank::plugin;
@@ -19,11 +23,16 @@ const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.to
 /// Eight nodes under four leaves, a service that each job is announced to, and slurmds with the plugin.
 struct Bed {
     bed: Testbed,
-    service: Option<Child>,
+    service: RefCell<Option<Child>>,
 }
 
 impl Bed {
     fn up() -> Self {
+        Self::with(&to_net(&generate("fattree:4x2,2").unwrap()))
+    }
+
+    /// The same, the service taking this for the fabric.
+    fn with(fabric: &str) -> Self {
         let plugin = plugin();
         let prepare = |state: &Path| {
             let dir = state.parent().unwrap();
@@ -34,6 +43,7 @@ impl Bed {
                 fs::set_permissions(dir.join(word), fs::Permissions::from_mode(0o755)).unwrap();
             }
             fs::create_dir(dir.join("slurm")).unwrap();
+            fs::write(dir.join("service.net"), fabric).unwrap();
             let line = format!("optional {} state={bed}/state\n", plugin.display());
             fs::write(dir.join("slurm/plugstack.conf"), line).unwrap();
         };
@@ -46,11 +56,11 @@ impl Bed {
         let more = lines.iter().flat_map(|line| ["--slurm-line", line]);
         let options: Vec<&str> = std::iter::once("--no-opensm").chain(more).collect();
         let bed = Testbed::start(&generate("fattree:4x2,2").unwrap(), &options, Vec::new(), prepare);
-        let mut bed = Self { bed, service: None };
+        let bed = Self { bed, service: RefCell::new(None) };
         let dir = bed.bed.path().display();
         // Jobs never get old here: only announcements make them count.
         let text = format!(
-            "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/given.net\"\n[opensm]\nwatch = false\n\
+            "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/service.net\"\n[opensm]\nwatch = false\n\
              [slurm]\nmin_job_age_seconds = 86400\n[service]\ninterval_seconds = 1\n[routing]\nmin_gain_seconds = 0\n\
              [handoff]\ndeadline_seconds = 60\naway_seconds = 60\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n\
              [traffic]\nrules = [{{ name = \"weather-?\", pattern = \"halo2d\" }}]\n"
@@ -60,17 +70,17 @@ impl Bed {
         bed
     }
 
-    fn serve(&mut self) {
+    fn serve(&self) {
         let dir = self.bed.path();
         let log = fs::File::options().create(true).append(true).open(dir.join("log/service.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
         command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
         command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stderr(log).stdout(Stdio::null());
-        self.service = Some(command.spawn().unwrap());
+        self.service.replace(Some(command.spawn().unwrap()));
         await_some("the service", || self.ask(&["status"]).map(drop));
     }
 
-    fn kill_service(&mut self) {
+    fn kill_service(&self) {
         if let Some(mut service) = self.service.take() {
             service.kill().unwrap();
             service.wait().unwrap();
@@ -160,7 +170,7 @@ const WRONG: [(&str, &str); 20] = [
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn what_a_job_says_when_it_is_submitted_is_routed_for_while_it_runs() {
-    let mut bed = Bed::up();
+    let bed = Bed::up();
     // Refused where they are submitted, and nothing is left in the queue.
     for (i, (wrong, want)) in WRONG.iter().enumerate() {
         let word = format!("--traffic={wrong}");
@@ -213,4 +223,89 @@ fn what_a_job_says_when_it_is_submitted_is_routed_for_while_it_runs() {
     let salloc = bed.slurm("salloc", &[&fixed[..], &["--traffic=2*halo2d+ring", "srun"], &print].concat());
     let mut mixes = salloc.lines().map(|mix| mix.parse::<Mix>().unwrap());
     assert!(mixes.all(|mix| mix == "2*halo2d+ring".parse().unwrap()), "{salloc}");
+}
+
+/// Eight nodes under four leaves with one cable up each, and names that say nothing of it: n1 and n5 under one leaf,
+/// n2 and n6, and so on.
+fn shuffled() -> String {
+    let mut text = to_net(&generate("xgft:2;2,4;1,1").unwrap());
+    for place in 0..8 {
+        let name = place / 2 + 4 * (place % 2) + 1;
+        text = text.replace(&format!("\"n{}\"", place + 1), &format!("\"m{name}\""));
+    }
+    text.replace("\"m", "\"n")
+}
+
+/// Says where ranks are: step by step, with their words first.
+const STEPS: &str = r#"#!/bin/sh
+cp -r @BED@/state/jobs/$SLURM_JOB_ID @BED@/kept.$SLURM_JOB_ID
+step() {
+    srun -O "$@" sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' >@BED@/step 2>>@BED@/log/steps.log || exit 1
+    echo "$*:" $(sort -n @BED@/step | cut -d' ' -f2)
+}
+step
+step -n32
+step --ntasks-per-node=2
+step -n16 -m block
+step -n16 -m cyclic
+step -n16 -m plane=2
+step -N2 -n2 -w n3,n4
+step -n16 --rank-order=list
+echo "order file: $SAROUTER_ORDER_FILE ${SLURM_HOSTFILE:-none}"
+"#;
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn ranks_start_in_the_order_found_for_them_where_the_job_asks() {
+    let bed = Bed::with(&shuffled());
+    let dir = bed.bed.path();
+    let script = dir.join("steps");
+    fs::write(&script, STEPS.replace("@BED@", dir.to_str().unwrap())).unwrap();
+    let run = |words: &[&str]| {
+        let out = dir.join("out.%j").display().to_string();
+        let fixed = ["--parsable", "-N8", "--traffic=ring", "-o", &out];
+        let id = bed.slurm("sbatch", &[&fixed, words, &[script.to_str().unwrap()]].concat());
+        bed.await_state(&id, "JobState=COMPLETED");
+        let text = fs::read_to_string(dir.join(format!("out.{id}"))).unwrap();
+        let lines = text.lines().map(|line| line.split_once(':').unwrap_or_else(|| panic!("{text}")));
+        let steps = lines.map(|(step, nodes)| (step.to_string(), nodes.trim().to_string())).collect();
+        (dir.join(format!("kept.{id}")), steps)
+    };
+    let (kept, asked): (PathBuf, BTreeMap<String, String>) = run(&["--rank-order=fabric"]);
+    let order: RankOrder = serde_json::from_slice(&fs::read(kept.join("order.json")).unwrap()).unwrap();
+    assert!(order.ordered < order.list, "{order:?}");
+    let list: Vec<String> = (1..=8).map(|n| format!("n{n}")).collect();
+    let names: Vec<String> = order.nodes.iter().map(ToString::to_string).collect();
+    let mut sorted = names.clone();
+    sorted.sort();
+    assert!(sorted == list && names != list, "{names:?}");
+    let each = |nodes: &[String], ranks: usize| {
+        let ranks = nodes.iter().flat_map(|node| std::iter::repeat_n(node.as_str(), ranks));
+        ranks.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(asked[""], each(&names, 1));
+    assert_eq!(asked["-n32"], each(&names, 4));
+    assert_eq!(asked["--ntasks-per-node=2"], each(&names, 2));
+    assert_eq!(asked["order file"].split(' ').nth(1), Some("none"), "no file of srun's is left to the tasks");
+    // What a step says itself is not touched, and no step of a job that did not ask.
+    let (kept, usual) = run(&[]);
+    assert!(!kept.join("order.json").exists());
+    assert_eq!((&usual[""], &usual["-n32"]), (&each(&list, 1), &each(&list, 4)));
+    for step in ["-n16 -m block", "-n16 -m cyclic", "-n16 -m plane=2", "-N2 -n2 -w n3,n4"] {
+        assert_eq!(asked[step], usual[step], "{step}");
+    }
+    assert_eq!(asked["-n16 --rank-order=list"], each(&list, 2));
+    assert_ne!(usual["-n16 -m block"], usual["-n16 -m cyclic"]);
+    // A program that starts ranks by itself has the order in a file.
+    assert!(asked["order file"].ends_with("none") && asked["order file"].contains("/order.txt"));
+    // Refused where it can have no effect, or means nothing.
+    for (program, word, why) in [
+        ("srun", "--rank-order=fabric", "only for sbatch and salloc"),
+        ("salloc", "--rank-order=fabrik", "wants fabric or list"),
+        ("srun", "--rank-order=", "wants fabric or list"),
+    ] {
+        let output = bed.run(program, &["-N2", word, "true"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{program} {word}: {said}");
+    }
 }

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 
 use super::{JobsError, owning_state, wrong};
-use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, Submission, hint, shown};
+use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, Submission, Submitted, hint, shown};
 use crate::observe::hostlist::{self, Budget};
 
 /// The answer as a whole.
@@ -250,12 +250,12 @@ impl Written {
         };
         let mix = self.comment.as_ref().and_then(Comment::mix);
         let mut job = Job::new(id, state, nodes, start).ending(end).part_of(component).exchanging(mix);
-        job.submission = Some(Box::new(Submission {
+        job.submitted = Submitted(Some(Box::new(Submission {
             account: self.account.text(),
             partition: self.partition.text(),
             user: self.user_name.text(),
             name: self.name.text(),
-        }));
+        })));
         Ok(Some(job))
     }
 }

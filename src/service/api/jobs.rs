@@ -15,12 +15,13 @@ use super::peer::{Caller, audit};
 use super::{Api, Ask, json};
 use crate::model::{JobId, Mix, Submission, Traffic};
 use crate::observe::hostlist;
-use crate::publish::job::{ENVIRONMENT_FILE, JOBS_DIRECTORY};
+use crate::publish::job::{ENVIRONMENT_FILE, JOBS_DIRECTORY, ORDER_FILE, RankOrder};
 use crate::service::command::Command;
 use crate::service::handoff::{Announcement, Outcome, StartId};
 
 pub(super) fn read() -> Router<Api> {
-    Router::new().route("/v1/jobs/{id}/environment", get(environment))
+    let router = Router::new().route("/v1/jobs/{id}/environment", get(environment));
+    router.route("/v1/jobs/{id}/order", get(order))
 }
 
 pub(super) fn write() -> Router<Api> {
@@ -47,6 +48,9 @@ pub struct StartRequest {
     /// What the job says that it exchanges: `ring`, `3*ring+alltoall`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Mix>,
+    /// Whether its ranks are to be put in order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rank_order: bool,
     /// Who submitted it: for the rules of the site.
     #[serde(default)]
     pub submission: Submission,
@@ -76,6 +80,22 @@ async fn environment(State(api): Ask, Path(job): Path<String>) -> Result<Respons
     Ok(json(values))
 }
 
+/// The order that was found for the job's ranks when it started: see [`RankOrder`].
+async fn order(State(api): Ask, Path(job): Path<String>) -> Result<Response, ApiError> {
+    let job = JobId::new(job).map_err(ApiError::bad)?;
+    let path = api.store.path().join(JOBS_DIRECTORY).join(job.as_str()).join(ORDER_FILE);
+    let missing = || {
+        let why = format!(
+            "job {job} has no order of ranks: it did not ask for one (sbatch --rank-order=fabric), or none could be \
+             found; sarouter order --job {job} finds one now"
+        );
+        ApiError::missing(why)
+    };
+    let text = tokio::fs::read(path).await.map_err(|_| missing())?;
+    let order: RankOrder = serde_json::from_slice(&text).map_err(|e| ApiError::failed(&e))?;
+    Ok(json(order))
+}
+
 async fn start(
     State(api): Ask,
     Extension(caller): Extension<Caller>,
@@ -86,7 +106,9 @@ async fn start(
     let nodes = hostlist::expand(&request.nodes).map_err(ApiError::bad)?;
     let name = job.clone();
     let said = Announcement {
-        start: StartId::new(job, request.restart, nodes).exchanging(request.traffic.map(Traffic::said)),
+        start: StartId::new(job, request.restart, nodes)
+            .exchanging(request.traffic.map(Traffic::said))
+            .ordering(request.rank_order),
         length: request.length_seconds.map(seconds),
         patience: seconds(request.patience_seconds),
         submission: request.submission,

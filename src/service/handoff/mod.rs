@@ -58,18 +58,26 @@ pub struct StartId {
     pub nodes: Vec<NodeName>,
     /// What it is taken to exchange. Tells no start from another.
     pub traffic: Option<Traffic>,
+    /// Whether its ranks are to be put in order. Tells no start from another either.
+    pub rank_order: bool,
 }
 
 impl StartId {
     /// Of nodes in rank order; repetitions are left out.
     pub fn new(job: JobId, restart: u32, nodes: Vec<NodeName>) -> Self {
-        Self { job, restart, nodes: without_repetition(nodes), traffic: None }
+        Self { job, restart, nodes: without_repetition(nodes), traffic: None, rank_order: false }
     }
 
     /// The same with what it is taken to exchange.
     #[must_use]
     pub fn exchanging(self, traffic: Option<Traffic>) -> Self {
         Self { traffic, ..self }
+    }
+
+    /// The same, its ranks to be put in order or not.
+    #[must_use]
+    pub fn ordering(self, rank_order: bool) -> Self {
+        Self { rank_order, ..self }
     }
 }
 

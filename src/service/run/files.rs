@@ -10,8 +10,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use super::waiting::answer;
-use crate::model::{Fabric, JobId, Layer, LayerBudget, NodeMap, Ranks, Sl, Tables, Traffic};
-use crate::publish::job::{self, JobEnvironment};
+use crate::measure::Predictor;
+use crate::model::{
+    Demand, Fabric, JobId, Layer, LayerBudget, NodeMap, Ranks, Sl, Tables, TerminalId, Traffic,
+};
+use crate::placement::order::{Question, order};
+use crate::publish::job::{self, JobEnvironment, RankOrder};
 use crate::service::chain;
 use crate::service::command::Reply;
 use crate::service::handoff::{Outcome, StartId};
@@ -29,6 +33,8 @@ pub(super) struct InForce {
     pub(super) budget: LayerBudget,
     /// Whether jobs get a layer of their own, and keep it.
     pub(super) layer_per_job: bool,
+    /// Whom the routes are for.
+    pub(super) demand: Arc<Demand>,
 }
 
 /// What the thread is asked.
@@ -40,6 +46,11 @@ enum Work {
     /// These jobs alone were there when the batch system was asked.
     Sweep(BTreeSet<JobId>, DateTime<Utc>),
 }
+
+/// Largest job whose ranks are put in order, in nodes, and hops that may be looked at for it: other jobs wait
+/// meanwhile.
+const MOST_ORDERED: usize = 2048;
+const ORDER_WORK: u64 = 1 << 23;
 
 /// Work that may wait; what comes then is not written.
 const QUEUE: usize = 8192;
@@ -106,9 +117,15 @@ fn work(root: &Path, queue: &Receiver<Work>) {
                     written.get(&what.0.job).is_some_and(|(_, before)| before.as_ref() == Some(&what));
                 let environment =
                     if again { None } else { environment(&what.0, outcome, in_force.as_deref()) };
-                let done = environment.map_or(Ok(()), |environment| {
+                let done = environment.map_or(Ok(()), |mut environment| {
                     let job = what.0.job.clone();
-                    let done = job::publish(root, &job, &environment);
+                    let order = rank_order(&what.0, in_force.as_deref());
+                    if let Some(Err(why)) = &order {
+                        let note = std::mem::take(&mut environment.note);
+                        environment.note = format!("{why}; {note}").trim_end_matches("; ").to_string();
+                    }
+                    let order = order.and_then(Result::ok);
+                    let done = job::publish_with(root, &job, &environment, order.as_ref());
                     written.insert(job, (Utc::now(), done.is_ok().then_some(what)));
                     done
                 });
@@ -133,13 +150,43 @@ fn work(root: &Path, queue: &Receiver<Work>) {
     }
 }
 
+/// The order of a job's ranks, if it asked for one, or why there is none.
+fn rank_order(start: &StartId, in_force: Option<&InForce>) -> Option<Result<RankOrder, String>> {
+    let in_force = in_force.filter(|_| start.rank_order)?;
+    let InForce { fabric, nodes: map, tables, demand, epoch, .. } = in_force;
+    let terminals: Vec<&[TerminalId]> = start.nodes.iter().map(|node| map.terminals(node)).collect();
+    let unit = terminals.first().map_or(0, |first| first.len());
+    if unit == 0 || terminals.iter().any(|t| t.len() != unit) || terminals.len() > MOST_ORDERED {
+        return Some(Err(format!(
+            "no order of ranks: for up to {MOST_ORDERED} nodes with as many adapter ports each"
+        )));
+    }
+    let mix = start.traffic.clone().map(|t| t.mix).unwrap_or_default();
+    let own = Ranks { mix: mix.clone(), ..map.ranks(&start.nodes) }.group();
+    // Those beside it as the routes know them, without itself.
+    let mut groups = vec![own.clone()];
+    groups.extend(demand.groups.iter().filter(|group| group.terminals != own.terminals).cloned());
+    let Some(mut predictor) = Predictor::new(fabric, tables, &groups, 0).filter(|_| own.ranks.len() > 1)
+    else {
+        return Some(Err("no order of ranks: a route does not arrive".into()));
+    };
+    let question = Question { fabric, ranks: &own.ranks, unit, mix: &mix, work: ORDER_WORK };
+    let found = order(question, &mut predictor);
+    if !found.after.is_finite() {
+        return Some(Err("no order of ranks: a route does not arrive".into()));
+    }
+    let places = found.places.iter().step_by(unit).map(|place| *place as usize / unit);
+    let nodes = places.map(|place| start.nodes[place].clone()).collect();
+    Some(Ok(RankOrder { nodes, pattern: mix, epoch: Some(*epoch), list: found.before, ordered: found.after }))
+}
+
 /// What a job is told; `None` if nothing can be said of it.
 fn environment(start: &StartId, outcome: Outcome, in_force: Option<&InForce>) -> Option<JobEnvironment> {
     if matches!(outcome, Outcome::Gone | Outcome::Superseded) {
         return None;
     }
     let traffic = start.traffic.clone();
-    let Some(InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job }) = in_force else {
+    let Some(InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job, .. }) = in_force else {
         // What it says is kept here for the services to come.
         let note = "no routes of ours were in force".to_string();
         return traffic.is_some().then(|| JobEnvironment { traffic, note, ..JobEnvironment::default() });

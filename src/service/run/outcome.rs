@@ -91,8 +91,9 @@ impl Service {
                     let view = &sight_view;
                     let (fabric, nodes) = (Arc::clone(&view.fabric), Arc::clone(&view.nodes));
                     let (budget, layer_per_job) = (view.policy.budget, view.policy.layer_per_job);
-                    self.in_force =
-                        Some(Arc::new(InForce { epoch, fabric, nodes, tables, budget, layer_per_job }));
+                    let demand = Arc::new(passed.demand.clone());
+                    let in_force = InForce { epoch, fabric, nodes, tables, budget, layer_per_job, demand };
+                    self.in_force = Some(Arc::new(in_force));
                 }
                 if let Some((epoch, _)) = self.published {
                     let watched = self.settings.opensm.is_some();

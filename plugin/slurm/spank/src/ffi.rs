@@ -5,10 +5,17 @@
 
 use std::env;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::io::Write;
+use std::os::fd::{FromRawFd, IntoRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
+use crate::job::JobDirectory;
 use crate::node::{self, Outcome};
+use crate::rank_order;
 use crate::settings::{Routing, Settings};
 use crate::traffic;
 
@@ -23,6 +30,7 @@ unsafe extern "C" {
         value: *const c_char,
         overwrite: c_int,
     ) -> c_int;
+    fn memfd_create(name: *const c_char, flags: c_uint) -> c_int;
     fn spank_option_register(spank: Spank, option: *const SpankOption) -> c_int;
     fn slurm_error(format: *const c_char, ...);
     fn slurm_info(format: *const c_char, ...);
@@ -44,7 +52,7 @@ struct SpankOption {
 // SAFETY: it points at string literals only, and nobody writes it.
 unsafe impl Sync for SpankOption {}
 
-static OPTIONS: [SpankOption; 2] = [
+static OPTIONS: [SpankOption; 3] = [
     SpankOption {
         name: c"routing".as_ptr(),
         arginfo: c"default|none|require".as_ptr(),
@@ -61,6 +69,16 @@ static OPTIONS: [SpankOption; 2] = [
         has_arg: 1,
         val: 0,
         cb: exchanges,
+    },
+    SpankOption {
+        name: c"rank-order".as_ptr(),
+        arginfo: c"fabric|list".as_ptr(),
+        usage:
+            c"ranks of steps in the order that suits the fabric, or in that of Slurm's list (sbatch, salloc)"
+                .as_ptr(),
+        has_arg: 1,
+        val: 0,
+        cb: ordered,
     },
 ];
 
@@ -97,6 +115,13 @@ type Said = Mutex<Option<String>>;
 static CHOSEN: Said = Mutex::new(None);
 /// Of `--traffic`.
 static TRAFFIC: Said = Mutex::new(None);
+
+/// Of `--rank-order`.
+static ORDER: Said = Mutex::new(None);
+/// What plugstack.conf says, in srun inside a job.
+static STEP: Mutex<Option<Settings>> = Mutex::new(None);
+/// Whether this srun reads an order of ours.
+static IN_ORDER: AtomicBool = AtomicBool::new(false);
 
 /// What Slurm passes to an option's callback.
 fn argument(word: *const c_char) -> String {
@@ -144,10 +169,92 @@ extern "C" fn chosen(_val: c_int, word: *const c_char, remote: c_int) -> c_int {
     })
 }
 
+extern "C" fn ordered(_val: c_int, word: *const c_char, remote: c_int) -> c_int {
+    guarded(|| {
+        let word = argument(word);
+        let is_srun = remote == 0 && program() == "srun";
+        match word.as_str() {
+            "fabric" if is_srun && env::var_os("SLURM_JOB_ID").is_none() => {
+                error(
+                    "--rank-order=fabric: only for sbatch and salloc, as srun wants the order before it has nodes: \
+                     salloc --rank-order=fabric … srun PROGRAM",
+                );
+                return -1;
+            }
+            "fabric" if is_srun => put_in_order(false),
+            "list" if is_srun && IN_ORDER.swap(false, Relaxed) => forget_order(),
+            "fabric" | "list" => {}
+            _ => {
+                error(&format!("--rank-order={}: wants fabric or list", word.escape_debug()));
+                return -1;
+            }
+        }
+        say(&ORDER, word)
+    })
+}
+
+/// Has this srun put its ranks in the order found for the job, unless it says where they go. `early`: srun has not
+/// yet read its environment.
+fn put_in_order(early: bool) {
+    static TRIED: AtomicBool = AtomicBool::new(false);
+    if TRIED.swap(true, Relaxed) {
+        return;
+    }
+    let Some(settings) = STEP.lock().unwrap_or_else(|e| e.into_inner()).clone() else { return };
+    let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let variable = |name: &str| env::var(name).ok();
+    let job = variable("SLURM_JOB_ID").and_then(|id| id.parse().ok()).unwrap_or_default();
+    let found =
+        JobDirectory::open(&settings.state, job, Duration::ZERO).and_then(|directory| directory.order());
+    let found = found.and_then(|nodes| nodes.ok_or("no order was found for the job".into()));
+    let ordered = found.and_then(|nodes| rank_order::order(&words, variable, &nodes));
+    let ordered = ordered.and_then(|ordered| match ordered.tasks {
+        Some(tasks) if !early && tasks != ordered.nodes => Err("--ntasks is not given".to_string()),
+        tasks => Ok((held_file(&ordered.hostfile).map_err(|e| e.to_string())?, tasks)),
+    });
+    match ordered {
+        Ok((path, tasks)) => {
+            // SAFETY: srun has no other thread yet.
+            unsafe {
+                env::set_var("SLURM_HOSTFILE", path);
+                if let Some(tasks) = tasks.filter(|_| early) {
+                    env::set_var("SLURM_NTASKS", tasks.to_string());
+                }
+            }
+            IN_ORDER.store(true, Relaxed);
+        }
+        Err(why) => info(&format!("the ranks of this step stay in Slurm's order: {why}")),
+    }
+}
+
+/// srun has read it, or shall not.
+fn forget_order() {
+    // SAFETY: srun has no other thread yet.
+    unsafe { env::remove_var("SLURM_HOSTFILE") };
+}
+
+/// A file that lives as long as this process and needs no place.
+fn held_file(text: &str) -> std::io::Result<String> {
+    // SAFETY: a C string; the number is a file of our own from here on.
+    let file = unsafe {
+        match memfd_create(c"sarouter".as_ptr(), 1) {
+            -1 => return Err(std::io::Error::last_os_error()),
+            number => std::fs::File::from_raw_fd(number),
+        }
+    };
+    (&file).write_all(text.as_bytes())?;
+    Ok(format!("/proc/self/fd/{}", file.into_raw_fd()))
+}
+
+/// This program's name.
+fn program() -> String {
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    name.trim().to_string()
+}
+
 /// Whether this program asks for nodes and waits for them itself. A step inside a job asks for none.
 fn cannot_wait() -> bool {
-    let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
-    match program.trim() {
+    match program().as_str() {
         "salloc" => true,
         "srun" => env::var_os("SLURM_JOB_ID").is_none(),
         _ => false,
@@ -156,19 +263,34 @@ fn cannot_wait() -> bool {
 
 /// Registers the options: sbatch and salloc heed no table.
 #[unsafe(no_mangle)]
-pub extern "C" fn slurm_spank_init(spank: Spank, _ac: c_int, _av: *const *const c_char) -> c_int {
+pub extern "C" fn slurm_spank_init(spank: Spank, ac: c_int, av: *const *const c_char) -> c_int {
     for option in &OPTIONS {
         // SAFETY: the option lives as long as the program. A context without options refuses: no fault.
         let _ = guarded(|| unsafe { spank_option_register(spank, option) });
     }
-    0
+    guarded(|| {
+        // srun reads an order before it asks plugins for anything but this.
+        if program() == "srun" && env::var_os("SLURM_JOB_ID").is_some() {
+            *STEP.lock().unwrap_or_else(|e| e.into_inner()) = settings(ac, av);
+            if env::var("SLURM_SPANK_SAROUTER_RANK_ORDER").is_ok_and(|word| word == "fabric") {
+                put_in_order(true);
+            }
+        }
+        0
+    })
 }
 
-/// In sbatch, salloc and srun: tells the prologs, as `SPANK_ROUTING` and `SPANK_SAROUTER_TRAFFIC`.
+/// In sbatch, salloc and srun: tells the prologs, as `SPANK_ROUTING` and so on; sbatch and salloc thereby tell srun
+/// inside the job too, as `SLURM_SPANK_…`.
 #[unsafe(no_mangle)]
 pub extern "C" fn slurm_spank_init_post_opt(spank: Spank, _ac: c_int, _av: *const *const c_char) -> c_int {
     guarded(|| {
-        for (name, option) in [(c"ROUTING", &CHOSEN), (c"SAROUTER_TRAFFIC", &TRAFFIC)] {
+        // What tasks start has no such file.
+        if IN_ORDER.load(Relaxed) {
+            forget_order();
+        }
+        let all = [(c"ROUTING", &CHOSEN), (c"SAROUTER_TRAFFIC", &TRAFFIC), (c"SAROUTER_RANK_ORDER", &ORDER)];
+        for (name, option) in all {
             if let Some(word) = said(option).and_then(|word| CString::new(word).ok()) {
                 // SAFETY: C strings that outlive the call. In slurmstepd it is refused: no fault.
                 unsafe { spank_job_control_setenv(spank, name.as_ptr(), word.as_ptr(), 1) };

@@ -19,6 +19,9 @@ const REAP: Duration = Duration::from_secs(1);
 /// How often a directory that is not there yet is looked for.
 const POLL: Duration = Duration::from_millis(50);
 
+/// The nodes in the order of ranks.
+const ORDER_FILE: &str = "order.txt";
+
 /// A job's directory with its checksums.
 #[derive(Debug)]
 pub struct JobDirectory {
@@ -53,6 +56,28 @@ impl JobDirectory {
             return Err(format!("{}: damaged, it does not have the digest in SHA256SUMS", path.display()));
         }
         Ok(text)
+    }
+
+    /// The job's nodes in the order found for its ranks; `None` if there is none.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn order(&self) -> Result<Option<Vec<String>>, String> {
+        if !self.sums.lines().any(|line| line.ends_with(&format!("  {ORDER_FILE}"))) {
+            return Ok(None);
+        }
+        let nodes: Vec<String> = self.file(ORDER_FILE)?.lines().map(str::to_string).collect();
+        let legal =
+            |node: &String| !node.is_empty() && !node.contains(|c: char| c.is_whitespace() || c == '/');
+        match !nodes.is_empty() && nodes.iter().all(legal) {
+            true => Ok(Some(nodes)),
+            false => Err(format!("{}/{ORDER_FILE}: not a list of nodes", self.path.display())),
+        }
+    }
+
+    /// Where that order is.
+    pub fn order_path(&self) -> PathBuf {
+        self.path.join(ORDER_FILE)
     }
 
     /// Names and values of `routing.env`, in order.
@@ -242,6 +267,13 @@ pub(crate) mod tests {
         assert_eq!(names, ["SAROUTER_FORMAT", "SAROUTER_JOB", "SAROUTER_SL", "SAROUTER_TABLES"]);
         publish(state.path(), 17, &[("routing.env", "SAROUTER_FORMAT=1\n")]);
         assert_eq!(open(state.path()).unwrap().table(17, "n1").unwrap(), None);
+        assert_eq!(open(state.path()).unwrap().order(), Ok(None));
+        publish(state.path(), 17, &[("order.txt", "n2\nn1\n")]);
+        assert_eq!(open(state.path()).unwrap().order(), Ok(Some(vec!["n2".into(), "n1".into()])));
+        for bad in ["", "n1\n\n", "n1\n/etc/passwd\n", "n1 n2\n"] {
+            publish(state.path(), 17, &[("order.txt", bad)]);
+            assert!(open(state.path()).unwrap().order().is_err(), "{bad:?}");
+        }
     }
 
     /// Truncations and flipped bits of every file are refused: each read is a process, so every third place.

@@ -1,6 +1,8 @@
 //! What runs on the nodes of a job: a SPANK plugin.
 //!
-//! - In sbatch, salloc and srun: the options `--routing=default|none|require` and `--traffic=PATTERN`.
+//! - In sbatch, salloc and srun: the options `--routing=default|none|require`, `--traffic=PATTERN` and
+//!   `--rank-order=fabric|list`.
+//! - In srun inside a job: its ranks go to the nodes in the order that was found for them ([`rank_order`]).
 //! - In the prolog of slurmd ([`node::prolog`]): this node's table of a direct torus is read from the
 //!   directory of the job, checked, and put into the sink; the epilog takes it out.
 //! - In slurmstepd, with the user's rights: the job's service level goes into the environment.
@@ -10,6 +12,7 @@
 
 pub mod job;
 pub mod node;
+pub mod rank_order;
 pub mod settings;
 pub mod sink;
 pub mod traffic;

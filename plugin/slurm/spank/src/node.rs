@@ -110,7 +110,8 @@ pub fn environment(settings: &Settings, routing: Routing, job: u32) -> Result<Ve
     if routing == Routing::None {
         return Ok(Vec::new());
     }
-    let lines = JobDirectory::open(&settings.state, job, std::time::Duration::ZERO)?.environment()?;
+    let directory = JobDirectory::open(&settings.state, job, std::time::Duration::ZERO)?;
+    let lines = directory.environment()?;
     let level = lines.iter().find(|(name, _)| name == "SAROUTER_SL").map(|(_, value)| value.clone());
     if level.as_ref().is_some_and(|l| !l.parse::<u8>().is_ok_and(|l| l < 16)) {
         return Err(format!("SAROUTER_SL={}: not a service level", level.unwrap_or_default()));
@@ -123,7 +124,12 @@ pub fn environment(settings: &Settings, routing: Routing, job: u32) -> Result<Ve
         value: value.clone(),
         overwrite: true,
     });
-    Ok(own.chain(known).collect())
+    let order = directory.order()?.map(|_| Variable {
+        name: "SAROUTER_ORDER_FILE".into(),
+        value: directory.order_path().display().to_string(),
+        overwrite: true,
+    });
+    Ok(own.chain(known).chain(order).collect())
 }
 
 #[cfg(test)]
