@@ -31,6 +31,7 @@ mod generated;
 mod grid;
 mod handoff;
 mod helpers;
+mod hints;
 mod hostile;
 mod inside;
 mod jobs;

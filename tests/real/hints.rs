@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::Mix;
@@ -16,6 +17,9 @@ use serde_json::Value;
 
 use crate::spank::plugin;
 use crate::testbed::{Testbed, await_some};
+
+/// Only so that a broken test ends.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What Slurm's controller runs before and after a job.
 const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
@@ -261,11 +265,20 @@ fn ranks_start_in_the_order_found_for_them_where_the_job_asks() {
     let dir = bed.bed.path();
     let script = dir.join("steps");
     fs::write(&script, STEPS.replace("@BED@", dir.to_str().unwrap())).unwrap();
+    let begun = Instant::now();
     let run = |words: &[&str]| {
         let out = dir.join("out.%j").display().to_string();
         let fixed = ["--parsable", "-N8", "--traffic=ring", "-o", &out];
         let id = bed.slurm("sbatch", &[&fixed, words, &[script.to_str().unwrap()]].concat());
-        bed.await_state(&id, "JobState=COMPLETED");
+        // Many steps, one after the other: as long as it takes.
+        loop {
+            let shown = bed.slurm("scontrol", &["show", "job", &id]);
+            if shown.contains("JobState=COMPLETED") {
+                break;
+            }
+            assert!(!shown.contains("JobState=FAILED") && begun.elapsed() < PATIENCE, "{shown}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
         let text = fs::read_to_string(dir.join(format!("out.{id}"))).unwrap();
         let lines = text.lines().map(|line| line.split_once(':').unwrap_or_else(|| panic!("{text}")));
         let steps = lines.map(|(step, nodes)| (step.to_string(), nodes.trim().to_string())).collect();

@@ -11,9 +11,7 @@ use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::angara::{measure, per_job};
 use crate::measure::{JobFigures, Time, of_routes};
-use crate::model::{
-    Job, JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Traffic, Transit,
-};
+use crate::model::{Job, JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Traffic, Transit};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
 use crate::publish::job::JOBS_DIRECTORY;
