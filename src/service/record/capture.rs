@@ -172,10 +172,8 @@ impl Names {
     fn job_of(&self, old: &Job) -> Job {
         let nodes = old.nodes.iter().map(|n| self.node(n)).collect();
         let part = old.component.as_ref().map(|c| Component { of: self.job(&c.of), ..*c });
-        Job::new(self.job(&old.id), old.state, nodes, old.start)
-            .ending(old.end)
-            .part_of(part)
-            .exchanging(old.mix.clone())
+        let job = Job::new(self.job(&old.id), old.state, nodes, old.start).ending(old.end).part_of(part);
+        Job { guessed: old.guessed, ..job.exchanging(old.mix.clone()) }
     }
 
     fn guid(&self, old: Guid) -> Guid {
