@@ -180,7 +180,12 @@ impl Balanced {
         let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
         let is_weak = is_grid || budget.get() < FEW_LAYERS;
         let is_wide = fabric.switches().len() * fabric.channels().len() > MOST_LOOKS;
-        if demand.is_oblivious() || !is_weak || is_narrow(fabric, budget) || is_wide || entries(fabric) > MOST_ENTRIES {
+        if demand.is_oblivious()
+            || !is_weak
+            || is_narrow(fabric, budget)
+            || is_wide
+            || entries(fabric) > MOST_ENTRIES
+        {
             return Ok(None);
         }
         self.route_inside_one(fabric, demand, budget)
