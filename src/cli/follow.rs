@@ -80,10 +80,11 @@ async fn once(mut follower: Follower, format: Format) -> Result<Answer, Failure>
     }
 }
 
-/// Until SIGTERM or SIGINT. What stays as it was is not told again.
+/// Until SIGTERM or SIGINT. Tells each epoch, and each failure once.
 async fn rounds(mut follower: Follower, pause: Duration, format: Format) -> Result<Answer, Failure> {
     let mut ends = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut told = String::new();
+    // What is wrong, as it was told; that there is no epoch yet is told once as well.
+    let mut told: Option<String> = None;
     loop {
         let done = tokio::select! {
             biased;
@@ -91,17 +92,19 @@ async fn rounds(mut follower: Follower, pause: Duration, format: Format) -> Resu
             done = follower.round() => done,
         };
         let now = match &done {
-            Ok(Did::Same { .. }) => String::new(),
-            Ok(did) => text(did),
-            Err(error) => chain(error),
+            Ok(Did::Nothing) => Some(String::new()),
+            Ok(_) => None,
+            Err(error) => Some(chain(error)),
         };
-        if now != told {
-            match &done {
-                Ok(did) => say(did, format)?,
-                Err(error) => complain(error, format)?,
-            }
-            told = now;
+        match &done {
+            // Also when what was wrong is over.
+            Ok(did @ (Did::Same { .. } | Did::Nothing)) if now != told => say(did, format)?,
+            Ok(Did::Same { .. } | Did::Nothing) => {}
+            Ok(did) => say(did, format)?,
+            Err(error) if now != told => complain(error, format)?,
+            Err(_) => {}
         }
+        told = now;
         tokio::select! {
             biased;
             () = ended(&mut ends) => break,

@@ -17,6 +17,7 @@ use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold, read_trial};
 use crate::service::file::FileError;
+use crate::service::follow::Following;
 use crate::service::health::{Health, Kind, NotWorth, PATIENCE, TorusHealth, Trouble as Told};
 
 /// Arguments.
@@ -52,6 +53,9 @@ pub(super) struct Status {
     /// Which day of a trial it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<String>,
+    /// The service that is copied here, if none runs here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<Following>,
 }
 
 /// The epoch in force.
@@ -127,6 +131,7 @@ impl Status {
         if let Ok(Some(health)) = &mut health {
             health.held.clone_from(&held);
         }
+        let follows = follows(store, &health, &mut problems);
         let service = service(health, watch.now, &mut problems);
         Self {
             healthy: problems.is_empty(),
@@ -139,6 +144,7 @@ impl Status {
             torus,
             held,
             trial: trial.and_then(|trial| trial::today(&trial, watch.now)),
+            follows,
         }
     }
 
@@ -160,6 +166,10 @@ impl Status {
         }
         if let Some(trial) = &self.trial {
             let _ = write!(out, "\ntrial       {trial}");
+        }
+        if let Some(Following { place, agreed, .. }) = &self.follows {
+            let last = agreed.map_or("never".to_string(), |at| at.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+            let _ = write!(out, "\nfollows     {place}, last as it is there {last}");
         }
         if let Some(opensm) = &self.opensm {
             let number = |key: &str| opensm[key].as_u64().map_or("none".to_string(), |n| n.to_string());
@@ -267,6 +277,23 @@ fn not_worth(service: &Value) -> String {
     let newest = serde_json::from_value::<Option<NotWorth>>(service["not_worth"].clone()).ok().flatten();
     let Some(newest) = newest.filter(|_| count > 0) else { return String::new() };
     format!("\nnot worth   {count} changes for jobs; the newest {}", newest.worth)
+}
+
+/// Looks at what `follow` wrote; adds what is wrong.
+fn follows(
+    store: &EpochStore,
+    health: &Result<Option<Health>, FileError>,
+    problems: &mut Vec<String>,
+) -> Option<Following> {
+    if matches!(health, Ok(Some(health)) if health.serving) {
+        return None;
+    }
+    let found = Following::read(store).unwrap_or_else(|e| {
+        problems.push(super::chain(&e));
+        None
+    })?;
+    problems.extend(found.trouble.iter().map(|trouble| format!("following {}: {trouble}", found.place)));
+    Some(found)
 }
 
 /// Looks at what the service wrote of itself; adds what is wrong.

@@ -83,6 +83,8 @@ impl Pair {
         assert_eq!(self.in_force(), before, "what was in force still is");
         let told = parsed(&std::fs::read_to_string(self.standby().join("followed.json")).unwrap());
         assert!(told["trouble"].as_str().unwrap().contains(words), "{told}");
+        let status = self.site.run(&["status", "--state", self.standby().to_str().unwrap()]);
+        assert!(status.0 == 1 && status.1.contains("\"follows\": {"), "{status:?}");
     }
 
     fn in_force(&self) -> Option<PathBuf> {
@@ -154,6 +156,8 @@ fn a_standby_has_what_the_service_has_epoch_by_epoch() {
     let (code, said) = pair.once_at(&format!("unix:{}", pair.site.path("state/api.sock").display()));
     assert_eq!((code, &parsed(&said)["did"]), (0, &json!("same")), "{said}");
     // The copy is a state directory as any other.
+    let status = pair.site.run(&["status", "--state", pair.standby().to_str().unwrap()]);
+    assert!(status.0 == 0 && status.1.contains("\"agreed\": \"20"), "{status:?}");
     let judged = pair.site.run(&["show", "3", "--state", pair.standby().to_str().unwrap()]);
     assert!(judged.0 == 0 && judged.1.contains("\"engine\": \"dfsssp\""), "{judged:?}");
 }

@@ -36,7 +36,8 @@ impl Cluster {
         Self::on(generate("fattree:4x4,2").unwrap(), |_| {}, edit)
     }
 
-    fn on(fabric: Fabric, prepare: impl FnOnce(&Path), edit: impl FnOnce(String) -> String) -> Self {
+    /// On this fabric; both see their part before anything starts.
+    pub fn on(fabric: Fabric, prepare: impl FnOnce(&Path), edit: impl FnOnce(String) -> String) -> Self {
         let bed = Testbed::prepared(&fabric, prepare);
         let config = bed.path().join("sarouter.toml");
         let text = fs::read_to_string(&config).unwrap();

@@ -5,6 +5,7 @@ mod browser;
 mod coverage;
 mod end_to_end;
 mod fabric_files;
+mod failover;
 mod handoff;
 mod hints;
 mod lanes;

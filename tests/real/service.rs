@@ -22,7 +22,7 @@ impl Service {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        certificate(dir.path(), "localhost");
+        certificate(dir.path(), "localhost", &[]);
         fs::create_dir(path("spool")).unwrap();
         fs::write(path("spool/jobs"), "1 n[1,5]\n").unwrap();
         fs::write(path("tokens"), format!("{TOKEN} read\n")).unwrap();
@@ -77,7 +77,7 @@ impl Drop for Service {
 }
 
 /// Writes `cert.pem` and `key.pem`.
-fn certificate(dir: &Path, name: &str) {
+pub fn certificate(dir: &Path, name: &str, more: &[&str]) {
     run(Command::new("openssl")
         .args([
             "req",
@@ -93,7 +93,8 @@ fn certificate(dir: &Path, name: &str) {
         .args(["-subj", &format!("/CN={name}"), "-addext", &format!("subjectAltName=DNS:{name}"), "-keyout"])
         .arg(dir.join("key.pem"))
         .arg("-out")
-        .arg(dir.join("cert.pem")));
+        .arg(dir.join("cert.pem"))
+        .args(more));
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn promtool_accepts_the_metrics_and_curl_the_certificate() {
     // A new certificate is used without a restart.
     let old = service.path("old.pem");
     fs::copy(service.path("cert.pem"), &old).unwrap();
-    certificate(service.dir.path(), "localhost");
+    certificate(service.dir.path(), "localhost", &[]);
     fs::set_permissions(service.path("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
     await_some("the new certificate", || service.curl("/v1/health", TOKEN, &[]).ok());
     assert_eq!(service.curl("/v1/health", TOKEN, &["--cacert", old.to_str().unwrap()]), Err(60));
