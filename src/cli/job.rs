@@ -1,5 +1,7 @@
 //! `sarouter job`: what a job's owner wants to know of its routes.
 
+mod list;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -11,15 +13,16 @@ use super::{Answer, Context, Failure, Format};
 use crate::config::Settings;
 use crate::model::JobId;
 use crate::service::client::{Client, ClientError};
+use crate::service::torus;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Asks the service; nothing is changed. Exit 1 if the service has seen no such job.\n\n\
-                        Example: sarouter job 17"
+                        Examples:\n  sarouter job 17\n  sarouter job, for a list of all: those first that gain least"
 )]
 pub struct Args {
-    /// Job [default: $SLURM_JOB_ID]
+    /// Job; all of them if there is no $SLURM_JOB_ID either
     #[arg(value_name = "ID")]
     job: Option<JobId>,
 }
@@ -35,18 +38,21 @@ struct Told {
     baseline: Option<String>,
     /// The order of its ranks, if it asked for one.
     order: Option<Value>,
+    /// Whether its ranks are put in order on this kind of network.
+    #[serde(skip)]
+    can_order: bool,
     /// What the job was told at its start.
     environment: BTreeMap<String, String>,
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let from_slurm = || JobId::new(std::env::var("SLURM_JOB_ID").ok()?).ok();
-    let id = args.job.or_else(from_slurm).ok_or("which job? Its id, or SLURM_JOB_ID in the environment")?;
     let settings = Settings::load(context.config.as_deref())?;
     let api = settings.api.as_ref().ok_or("the settings switch the service's socket off")?;
     let client = Client::new(&api.socket, api.deadline);
     let mut all: Value = client.wait(client.get("/v1/jobs"))?;
     let jobs = all["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let Some(id) = args.job.or_else(from_slurm) else { return print_all(&jobs, context) };
     let Some(job) = jobs.into_iter().find(|job| job["id"] == id.as_str()) else {
         print(&format!("the service has seen no job {id}: it may be over, or not be placed yet"))?;
         return Ok(Answer::No);
@@ -60,10 +66,23 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         order => Some(order?),
     };
     let baseline = all["baseline"]["engine"].as_str().map(str::to_string);
-    let told = Told { epoch: all["epoch"].as_u64(), job, baseline, order, environment };
+    let can_order = torus::source(&settings).is_none();
+    let told = Told { epoch: all["epoch"].as_u64(), job, baseline, order, can_order, environment };
     match context.format {
         Format::Text => print(&told.text())?,
         Format::Json => print(&serde_json::to_string_pretty(&told)?)?,
+    }
+    Ok(Answer::Yes)
+}
+
+fn print_all(jobs: &[Value], context: &Context) -> Result<Answer, Failure> {
+    if jobs.is_empty() {
+        print("the service has seen no job")?;
+        return Ok(Answer::No);
+    }
+    match context.format {
+        Format::Text => print(&list::text(jobs))?,
+        Format::Json => print(&serde_json::to_string_pretty(jobs)?)?,
     }
     Ok(Answer::Yes)
 }
@@ -125,7 +144,7 @@ impl Told {
                 let [list, ordered] = ["list", "ordered"].map(|key| order[key].as_f64().unwrap_or_default());
                 line("", format!("predicted {ordered:.2} in it, {list:.2} in the order of Slurm's list"));
             }
-            None if job["now"].is_null() => {}
+            None if job["now"].is_null() || !self.can_order => {}
             None => {
                 line("ranks", format!("sarouter order --job {} finds the best order for them", word("id")))
             }
