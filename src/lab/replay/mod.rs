@@ -2,7 +2,7 @@
 //! decision, routing, check and measures as on a live site (thesis section 5.3.2).
 //!
 //! In data-flow order: [`trace`] reads or generates jobs, [`history`] puts them on the fabric's
-//! nodes and says who runs when, [`run`] sends each snapshot through the engines, [`series`] holds
+//! nodes and says who runs when, [`setup`] says what is replayed, [`run`] sends each snapshot through the engines, [`series`] holds
 //! the results as rows, [`moment`] the snapshot that is worth a picture, [`summary`] puts them into the form of
 //! Tables 5.1 and 5.2, and [`files`] writes all of it and joins the parts of a run that was shared out, and [`pages`]
 //! shows it. [`direct`] does the same for a direct torus, job by job.
@@ -14,5 +14,6 @@ pub mod moment;
 pub mod pages;
 pub mod run;
 pub mod series;
+pub mod setup;
 pub mod summary;
 pub mod trace;

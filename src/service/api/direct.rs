@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answer::ApiError;
-use super::picture::{FabricAnswer, Gets, JobAnswer, JobsAnswer, LoadAnswer, SaidBy};
+use super::picture::{FabricAnswer, LoadAnswer};
+use super::served::{Gets, JobAnswer, JobsAnswer, SaidBy};
 use crate::measure::Time;
 use crate::measure::angara::channel_loads;
 use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob, Traffic};

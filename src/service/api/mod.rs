@@ -7,7 +7,7 @@
 //! | `GET /v1/fabric` | readers | [`picture::FabricAnswer`]: switches, cables, where to draw them |
 //! | `GET /v1/epochs?limit=N&before=EPOCH` | readers | [`picture::EpochsAnswer`] |
 //! | `GET /v1/load?epoch=N&job=ID` | readers | [`picture::LoadAnswer`]: per channel, now and before |
-//! | `GET /v1/jobs?epoch=N` | readers | [`picture::JobsAnswer`]: what the tables give each job |
+//! | `GET /v1/jobs?epoch=N` | readers | [`served::JobsAnswer`]: what the tables give each job |
 //! | `GET /v1/nodes/NODE` | readers | its terminals, switches and jobs |
 //! | `GET /v1/jobs/ID/nodes/NODE/table` | readers | on a direct torus: the node's table, as text |
 //! | `GET /v1/snapshots[?last=N]` | readers | a line for each good look |
@@ -44,6 +44,7 @@ pub mod network;
 mod page;
 pub mod peer;
 pub mod picture;
+pub mod served;
 pub mod servers;
 pub mod state;
 pub mod strangers;

@@ -15,7 +15,7 @@ use crate::observe::{jobs, spool};
 use crate::pass::step::View;
 use crate::publish::EpochStore;
 use crate::service::api::answer::{Answered, ApiError};
-use crate::service::api::{epochs, picture};
+use crate::service::api::{epochs, picture, served};
 use crate::service::dry_run::DryRun;
 use crate::service::pass::decide;
 use crate::service::record::whole;
@@ -116,7 +116,7 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
     match &head.question {
         Question::Fabric => written(&picture::FabricAnswer::of(&view)),
         Question::Load { epoch, job } => written(&picture::measured(&store, &view, *epoch, job.as_ref())?),
-        Question::Jobs { epoch } => written(&picture::served(&store, &view, *epoch)?),
+        Question::Jobs { epoch } => written(&served::served(&store, &view, *epoch)?),
         Question::Switch { epoch, guid } => written(&epochs::entries(&store, &view, *epoch, *guid)?),
         Question::Plan => {
             view.jobs = other_jobs.unwrap_or(view.jobs);

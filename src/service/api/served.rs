@@ -1,0 +1,172 @@
+//! What tables give each job: the answer of `GET /v1/jobs`.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::answer::ApiError;
+use super::picture::{before, jobs_of, stored};
+use crate::measure::{JobFigures, Time, effective_loads, per_job, slowdowns};
+use crate::model::{Demand, Group, JobId, JobState, Mix, PlacedJob, Traffic};
+use crate::observe::hostlist;
+use crate::pass::baseline::Baseline;
+use crate::pass::step::View;
+use crate::publish::{Epoch, EpochNumber, EpochStore};
+
+/// The answer of `GET /v1/jobs?epoch=N`. For the epoch in force, the jobs of the newest look; for
+/// another, those it was made for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobsAnswer {
+    /// The epoch whose tables are measured; `None`: nothing is published.
+    pub epoch: Option<EpochNumber>,
+    /// When Slurm was asked.
+    pub time: DateTime<Utc>,
+    /// Slow-down of the jobs on several switches with the epoch's tables.
+    pub now: Option<Time>,
+    /// With the tables before.
+    pub before: Option<Time>,
+    /// With the best tables that know no jobs.
+    pub baseline: Option<Baseline>,
+    /// By id.
+    pub jobs: Vec<JobAnswer>,
+}
+
+/// A job, and what the tables give it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobAnswer {
+    /// Slurm's id.
+    pub id: JobId,
+    /// Slurm's state.
+    pub state: JobState,
+    /// Its nodes, as a host list.
+    pub nodes: String,
+    /// How many they are.
+    pub node_count: usize,
+    /// Switches that its nodes are on.
+    pub switches: usize,
+    /// When it started.
+    pub start: Option<DateTime<Utc>>,
+    /// What it is taken to exchange.
+    pub pattern: Mix,
+    /// Who says so.
+    pub pattern_from: SaidBy,
+    /// With the epoch's tables; `None` under one switch.
+    pub now: Option<Gets>,
+    /// With the tables before.
+    pub before: Option<Gets>,
+    /// Its slow-down with the best tables that know no jobs.
+    pub baseline: Option<f64>,
+}
+
+/// Who says what a job exchanges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaidBy {
+    /// The job itself.
+    Job,
+    /// A rule of the site.
+    Rule,
+    /// Nobody.
+    Nobody,
+}
+
+impl SaidBy {
+    /// What a job is taken to exchange, and who says so.
+    pub(super) fn of(traffic: Option<Traffic>) -> (Mix, Self) {
+        match traffic {
+            Some(Traffic { mix, guessed: false }) => (mix, Self::Job),
+            Some(Traffic { mix, guessed: true }) => (mix, Self::Rule),
+            None => (Mix::default(), Self::Nobody),
+        }
+    }
+}
+
+/// What tables give a job.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Gets {
+    /// Predicted time of its exchange over what its hosts' cables need; `None` if that is not known.
+    pub slowdown: Option<f64>,
+    /// Its own routes on the channel that carries most of them, and channels it uses.
+    #[serde(flatten)]
+    pub own: JobFigures,
+    /// Routes of all jobs on the busiest of those channels.
+    pub busiest: u64,
+}
+
+/// What an epoch's tables give each job.
+pub(super) fn served(
+    store: &EpochStore,
+    view: &View,
+    number: Option<EpochNumber>,
+) -> Result<JobsAnswer, ApiError> {
+    let epoch = number.map(|n| stored(store, n)).transpose()?;
+    let previous = epoch.as_ref().and_then(|epoch| before(store, epoch));
+    let jobs = epoch.as_ref().map_or_else(|| view.jobs.clone(), |epoch| jobs_of(view, epoch, store));
+    let fabric = &view.fabric;
+    let placed = view.nodes.place(&jobs).jobs;
+    let multi: Vec<&PlacedJob> = placed.iter().filter(|job| job.ranks.is_multi_switch(fabric)).collect();
+    let groups: Vec<Group> = multi.iter().map(|job| job.ranks.group()).collect();
+    // By job: the components of a heterogeneous job get what the whole gets.
+    let mut group_of = vec![None; jobs.jobs.len()];
+    let mut patterns = vec![(Mix::default(), SaidBy::Nobody); jobs.jobs.len()];
+    for job in &placed {
+        let pattern = SaidBy::of(jobs.traffic(&job.parts));
+        job.parts.iter().for_each(|i| patterns[*i] = pattern.clone());
+    }
+    for (g, job) in multi.iter().enumerate() {
+        job.parts.iter().for_each(|i| group_of[*i] = Some(g));
+    }
+    let gets = |epoch: Option<&Epoch>| match epoch {
+        Some(epoch) => gets(view, epoch, &groups).map(|g| g.into_iter().map(Some).collect::<Vec<_>>()),
+        None => Ok(vec![None; groups.len()]),
+    };
+    let now = gets(epoch.as_ref())?;
+    let before = gets(previous.as_ref()).unwrap_or_else(|_| vec![None; groups.len()]);
+    let baseline = Baseline::of(fabric, &groups);
+    let answers =
+        jobs.jobs.iter().zip(group_of).zip(patterns).map(|((job, group), (pattern, pattern_from))| {
+            let terminals = view.nodes.ranks(&job.nodes).terminals;
+            let mut switches: Vec<_> = terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
+            switches.sort_unstable();
+            switches.dedup();
+            JobAnswer {
+                id: job.id.clone(),
+                state: job.state,
+                nodes: hostlist::fold(&job.nodes),
+                node_count: job.nodes.len(),
+                switches: switches.len(),
+                start: job.start,
+                pattern,
+                pattern_from,
+                now: group.and_then(|g: usize| now[g]),
+                before: group.and_then(|g: usize| before[g]),
+                baseline: group.and_then(|g: usize| Some(baseline.as_ref()?.slowdowns[g])),
+            }
+        });
+    let answers = answers.collect();
+    Ok(JobsAnswer {
+        epoch: number,
+        time: jobs.time,
+        now: Time::of_known(now.iter().flatten().map(|gets| gets.slowdown)),
+        before: Time::of_known(before.iter().flatten().map(|gets| gets.slowdown)),
+        baseline,
+        jobs: answers,
+    })
+}
+
+/// What an epoch's tables give each group.
+fn gets(view: &View, epoch: &Epoch, groups: &[Group]) -> Result<Vec<Gets>, ApiError> {
+    let fabric = &view.fabric;
+    let tables = epoch.tables(fabric).map_err(|e| ApiError::failed(&e))?;
+    let all = effective_loads(fabric, &tables, groups);
+    let figures = per_job(fabric, &tables, groups);
+    let busiest = |group: &Group| {
+        let own = effective_loads(fabric, &tables, std::slice::from_ref(group));
+        own.iter().zip(&all).filter(|(own, _)| **own > 0).map(|(_, all)| *all).max().unwrap_or(0)
+    };
+    let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
+    let slowdowns = slowdowns(fabric, &tables, &demand);
+    let gets = groups.iter().zip(figures).zip(slowdowns);
+    Ok(gets
+        .map(|((group, own), slowdown)| Gets { slowdown: Some(slowdown), own, busiest: busiest(group) })
+        .collect())
+}

@@ -1,0 +1,219 @@
+//! What stands in a recording, line by line.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::direct::{SiteText, StartLine};
+use crate::model::{Guid, Job, JobId, LayerBudget, NodeName, Promise, TerminalId};
+use crate::observe::ibnetdiscover::to_ibnetdiscover;
+use crate::pass::plan::Policy;
+use crate::pass::step::View;
+use crate::publish::{EpochNumber, EpochStore};
+use crate::report::{Compute, Report};
+
+/// An epoch that was made, with what came from the clock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    /// Its number.
+    pub epoch: EpochNumber,
+    /// What was in force before.
+    pub previous: Option<EpochNumber>,
+    /// When it was made.
+    pub created: DateTime<Utc>,
+    /// What it cost.
+    pub compute: Compute,
+    /// SHA-256 of its `SHA256SUMS`, and so of all its files.
+    pub digest: String,
+}
+
+/// What an administrator decided, by GUID.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyLine {
+    pub(super) engine: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) then: Vec<String>,
+    pub(super) layers: LayerBudget,
+    pub(super) min_job_age_ms: i64,
+    pub(super) layer_per_job: bool,
+    #[serde(default = "Promise::told")]
+    pub(super) promise: Promise,
+    pub(super) storage: Vec<Guid>,
+    #[serde(default)]
+    pub(super) min_gain_ms: i64,
+    #[serde(default)]
+    pub(super) min_pause_ms: i64,
+    #[serde(default)]
+    pub(super) communication_percent: u8,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Line {
+    /// A process or a file begins, or settings changed: nothing before it is remembered.
+    Begin {
+        /// Version of the lines.
+        format: u32,
+        /// When.
+        time: DateTime<Utc>,
+        /// The pause between looks, milliseconds.
+        interval_ms: i64,
+        /// The longest pause, milliseconds.
+        backoff_max_ms: i64,
+        /// Whether this is only a new file: the memory of what is in force goes on.
+        goes_on: bool,
+        /// What is in force.
+        in_force: Option<Made>,
+    },
+    /// The fabric is another than before.
+    Fabric {
+        /// As `ibnetdiscover` prints it.
+        text: String,
+        /// Port GUIDs of each node.
+        nodes: BTreeMap<NodeName, Vec<Guid>>,
+    },
+    /// The policy is another than before.
+    Policy(PolicyLine),
+    /// A look succeeded.
+    Seen {
+        /// When it was handled.
+        time: DateTime<Utc>,
+        /// When the jobs were asked for.
+        snapshot: DateTime<Utc>,
+        /// Whether `jobs` are all; otherwise those that are new or different.
+        whole: bool,
+        /// Jobs.
+        jobs: Vec<Job>,
+        /// Jobs that are gone.
+        ended: Vec<JobId>,
+    },
+    /// Routes were computed; `made` is the epoch if one was due.
+    InForce {
+        /// When.
+        time: DateTime<Utc>,
+        /// The epoch.
+        made: Option<Made>,
+    },
+    /// The computation failed.
+    RouteFailed {
+        /// When.
+        time: DateTime<Utc>,
+    },
+    /// A look failed.
+    LookFailed {
+        /// When.
+        time: DateTime<Utc>,
+    },
+    /// An administrator holds what is in force.
+    Held {
+        /// When.
+        time: DateTime<Utc>,
+    },
+    /// Somebody wants a look.
+    Asked {
+        /// When.
+        time: DateTime<Utc>,
+    },
+    /// Time for a look.
+    Tick {
+        /// When.
+        time: DateTime<Utc>,
+    },
+    /// On a direct torus, what a file or process begins with.
+    Standing {
+        /// The torus.
+        site: SiteText,
+        /// Jobs that have tables, with the digest of each job's directory.
+        jobs: BTreeMap<JobId, String>,
+    },
+    /// On a direct torus, tables are computed.
+    Compute {
+        /// When.
+        time: DateTime<Utc>,
+        /// Engines, tried in turn.
+        engines: Vec<String>,
+        /// Jobs that start; nobody does where links may have failed.
+        starts: Vec<StartLine>,
+    },
+    /// A computation read a torus that is another than before.
+    Torus {
+        /// A spec, or the content of a description.
+        text: String,
+    },
+    /// A computation came to its end, and tables were written.
+    Tables {
+        /// When.
+        time: DateTime<Utc>,
+        /// How often engines had asked whether to go on when they were not to; null if they came to their end.
+        searched: Option<u32>,
+        /// Jobs whose tables were written, with the digest of each job's directory.
+        made: BTreeMap<JobId, String>,
+    },
+    /// Jobs with tables are over.
+    Over {
+        /// When.
+        time: DateTime<Utc>,
+        /// The jobs.
+        jobs: Vec<JobId>,
+    },
+}
+
+impl Line {
+    /// The fabric of a look.
+    pub(super) fn fabric(view: &View) -> Self {
+        let names = view.nodes.names();
+        let nodes = names.map(|n| (n.clone(), guids(view, view.nodes.terminals(n)))).collect();
+        Self::Fabric { text: to_ibnetdiscover(&view.fabric), nodes }
+    }
+}
+
+impl Made {
+    /// Of a stored epoch; `None` if it cannot be read.
+    pub fn of(store: &EpochStore, epoch: EpochNumber) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Plan {
+            created: DateTime<Utc>,
+            previous: Option<EpochNumber>,
+        }
+        let directory = store.epoch_path(epoch);
+        let plan: Plan = serde_json::from_slice(&fs::read(directory.join("plan.json")).ok()?).ok()?;
+        let report: Report = serde_json::from_slice(&fs::read(directory.join("report.json")).ok()?).ok()?;
+        let sums = fs::read(directory.join("SHA256SUMS")).ok()?;
+        let digest = Sha256::digest(sums).iter().map(|b| format!("{b:02x}")).collect();
+        let (created, previous) = (plan.created, plan.previous);
+        Some(Self { epoch, previous, created, compute: report.compute, digest })
+    }
+
+    /// Of the epoch in force.
+    pub fn current(store: &EpochStore) -> Option<Self> {
+        Self::of(store, store.current().ok()??)
+    }
+}
+
+fn guids(view: &View, terminals: &[TerminalId]) -> Vec<Guid> {
+    terminals.iter().map(|t| view.fabric.terminal(*t).port_guid).collect()
+}
+
+impl PolicyLine {
+    pub(super) fn of(view: &View) -> Self {
+        // Named one by one: a new field must not be forgotten here.
+        let Policy { engine, then, budget, min_job_age, layer_per_job, promise, storage, price } =
+            &view.policy;
+        Self {
+            engine: engine.clone(),
+            then: then.clone(),
+            layers: *budget,
+            min_job_age_ms: min_job_age.num_milliseconds(),
+            layer_per_job: *layer_per_job,
+            promise: *promise,
+            storage: guids(view, storage),
+            min_gain_ms: price.min_gain.num_milliseconds(),
+            min_pause_ms: price.min_pause.num_milliseconds(),
+            communication_percent: price.communication,
+        }
+    }
+}
