@@ -25,20 +25,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tracing::warn;
 
 use self::direct::Standing;
 pub use self::line::{Line, Made, PolicyLine};
 use super::health::{Failure, Health, Stage};
 use crate::config::Record;
-use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeMap, NodeName, Promise, TerminalId};
-use crate::observe::ibnetdiscover::to_ibnetdiscover;
-use crate::pass::plan::Policy;
+use crate::model::{Fabric, Job, JobId, NodeMap};
 use crate::pass::step::{Event, Rhythm, View};
-use crate::publish::{EpochNumber, EpochStore};
-use crate::report::{Compute, Report};
+use crate::publish::EpochStore;
 
 /// Name of the directory in the state directory.
 pub const DIRECTORY: &str = "record";

@@ -18,10 +18,10 @@ use super::setup::{Chunk, Setup, Simulated};
 use crate::lab::simulate::Net;
 use crate::lab::simulate::exchange::with_tables;
 use crate::measure::{self, Effective, Time};
-use crate::model::{Demand, Fabric, JobMap, LayerBudget, NodeMap, Pattern, Promise, Tables};
+use crate::model::{Demand, JobMap, Promise, Tables};
 use crate::pass::plan::{Plan, Policy, Published, wanted};
 use crate::pass::step::View;
-use crate::pass::worth::{Price, Running};
+use crate::pass::worth::Running;
 use crate::route;
 use crate::service::pass::{Checked, PassError, decide};
 
