@@ -36,6 +36,8 @@ pub struct Settings {
     pub service: Service,
     /// What is known of OpenSM; `None` if none is to be watched.
     pub opensm: Option<OpenSm>,
+    /// File for OpenSM's `routing_engine file`; `None` if it is not used.
+    pub lft_file: Option<PathBuf>,
     /// The service's HTTP interface; `None` if there is to be none.
     pub api: Option<Api>,
     /// Slurm's own HTTP interface; `None` if it is not used.

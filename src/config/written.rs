@@ -95,6 +95,7 @@ struct WrittenOpenSm {
     stale_seconds: Seconds,
     acknowledge_seconds: Seconds,
     conf: PathBuf,
+    lft_file: Option<PathBuf>,
 }
 
 /// 1 to 1048576 KiB, in bytes.
@@ -252,6 +253,7 @@ impl Default for WrittenOpenSm {
             stale_seconds: Seconds(Duration::from_secs(30)),
             acknowledge_seconds: Seconds(Duration::from_secs(30)),
             conf: "/etc/opensm/opensm.conf".into(),
+            lft_file: None,
         }
     }
 }
@@ -310,6 +312,7 @@ impl Written {
         if let Some(message) = missing {
             return Err(at((self.slurm.source.span().start, message.into())));
         }
+        let lft_file = self.opensm.lft_file.map(|file| home.join(file));
         let opensm = self.opensm.watch.then(|| OpenSm {
             status_file,
             stale: self.opensm.stale_seconds.0,
@@ -329,6 +332,7 @@ impl Written {
                 stop_deadline: self.service.stop_seconds.0,
             },
             opensm,
+            lft_file,
             api,
             rest,
             spool,

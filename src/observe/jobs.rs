@@ -1,7 +1,9 @@
-//! `--jobs`: squeue or slurmrestd JSON, a snapshot of ours, or lines `ID HOSTLIST [PATTERN]`; recognised by
+//! `--jobs`: squeue or slurmrestd JSON, `flux jobs --json`, `qstat -f -F json`, a snapshot of ours, or lines `ID HOSTLIST [PATTERN]`; recognised by
 //! content. Hints in comments are read from JSON alone: `squeue -o` prints a comment as it is, so that one with
 //! a new line in it would be a job of its own.
 
+mod flux;
+mod pbs;
 mod slurm_json;
 
 use std::io::Read;
@@ -100,14 +102,25 @@ fn any(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<Job
     if !text.trim_start().starts_with('{') {
         return lines(text, name, now, budget);
     }
-    /// What tells a snapshot from Slurm's answer.
+    /// What tells the formats apart.
     #[derive(Deserialize)]
     struct Kind {
         time: Option<IgnoredAny>,
-        #[serde(rename = "jobs")]
-        _jobs: IgnoredAny,
+        pbs_version: Option<IgnoredAny>,
+        jobs: Option<Vec<Probe>>,
+    }
+    /// What only jobs of Flux have.
+    #[derive(Deserialize)]
+    struct Probe {
+        t_submit: Option<IgnoredAny>,
     }
     let kind: Kind = json(text, name)?;
+    if kind.pbs_version.is_some() {
+        return pbs::parse(text, name, now, budget);
+    }
+    if kind.jobs.iter().flatten().any(|job| job.t_submit.is_some()) {
+        return flux::parse(text, name, now, budget);
+    }
     if kind.time.is_some() {
         let map: JobMap = json(text, name)?;
         within(&map, budget).map_err(|message| JobsError::Line {
@@ -140,6 +153,11 @@ fn within(map: &JobMap, budget: Budget) -> Result<(), String> {
 /// Deserialises with the line in the error.
 fn json<'a, T: Deserialize<'a>>(text: &'a str, name: &str) -> Result<T, JobsError> {
     serde_json::from_str(text).map_err(|error| wrong(name, &error))
+}
+
+/// What is wrong with a job of a list, whose lines nobody counts.
+fn listed(name: &str, job: &str, message: &str) -> JobsError {
+    JobsError::Line { name: name.to_string(), line: 1, message: format!("job {job}: {message}") }
 }
 
 /// What the JSON reader refuses, with the line where it belongs.

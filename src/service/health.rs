@@ -103,6 +103,8 @@ pub enum Kind {
     OpensmRival,
     /// The plugin's file cannot be used.
     OpensmStatus,
+    /// The file for OpenSM's file engine is not that of the epoch in force.
+    LftFile,
     /// The settings file is not in force.
     Settings,
     /// Events are not recorded.
@@ -217,6 +219,9 @@ pub struct Health {
     /// What is wrong where the service runs.
     #[serde(default)]
     pub place: Vec<Trouble>,
+    /// What is wrong with the file for OpenSM's file engine.
+    #[serde(default)]
+    pub lft_file: Option<Trouble>,
     /// What is served, where it is a direct torus.
     #[serde(default)]
     pub torus: Option<TorusHealth>,
@@ -263,6 +268,7 @@ impl Health {
             unrecorded: None,
             opensm: Vec::new(),
             place: Vec::new(),
+            lft_file: None,
             torus: None,
             unanswered_since: None,
             unknown_since: None,
@@ -322,7 +328,7 @@ impl Health {
         if let Some(failure) = &self.unacknowledged {
             add(Kind::Unacknowledged, failure.time, failure.message.clone());
         }
-        found.extend(self.opensm.iter().chain(&self.place).cloned());
+        found.extend(self.opensm.iter().chain(&self.lft_file).chain(&self.place).cloned());
         let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(failure) = &self.settings_refused {
             let text = format!("the settings file is not in force: {}", failure.message);
@@ -363,6 +369,12 @@ impl Health {
         let since = |kind: Kind| self.opensm.iter().find(|t| t.kind == kind).map_or(now, |t| t.since);
         self.opensm =
             said.into_iter().map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
+    }
+
+    /// Notes what is wrong with the file for OpenSM's file engine, and keeps since when something is.
+    pub fn note_lft_file(&mut self, now: DateTime<Utc>, said: Option<String>) {
+        let since = self.lft_file.as_ref().map_or(now, |trouble| trouble.since);
+        self.lft_file = said.map(|text| Trouble { kind: Kind::LftFile, since, text });
     }
 
     /// One line for a person: the epoch, and what is wrong.

@@ -2,6 +2,7 @@
 
 mod events;
 mod files;
+mod lft_file;
 mod memory;
 mod opensm;
 mod outcome;
@@ -18,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
 use self::files::{InForce, JobFiles};
+use self::lft_file::{Delivered, Delivery};
 use self::reload::{ConfigFile, changed, rhythm};
 use self::waiting::Waiting;
 use super::api::listen::{ListenError, allow_many_files};
@@ -157,6 +159,7 @@ struct Service {
     looking: Option<Task<(Looker, Result<Sight, LookError>)>>,
     routing: Option<Task<Result<Passed, PassError>>>,
     acknowledging: Option<Task<Answer>>,
+    delivery: Delivery,
     /// The look behind the decision.
     sight: Option<Sight>,
     /// The fabric of an epoch that is the first of two steps, until the second is made.
@@ -177,6 +180,7 @@ enum Woken {
     Looked(Box<(Looker, Result<Sight, LookError>)>),
     Routed(Box<Result<Passed, PassError>>),
     Answered(Answer),
+    Delivered(Delivered),
     Command(Command),
     Changed(Changed),
     Alive,
@@ -246,6 +250,7 @@ impl Service {
             looking: None,
             routing: None,
             acknowledging: None,
+            delivery: Delivery::default(),
             sight: None,
             halfway: None,
             published: None,
@@ -284,6 +289,7 @@ impl Service {
             answer = finished(&mut self.acknowledging) => Woken::Answered(answer),
             looked = finished(&mut self.looking) => Woken::Looked(Box::new(looked)),
             result = finished(&mut self.routing) => Woken::Routed(Box::new(result)),
+            done = finished(&mut self.delivery.task) => Woken::Delivered(done),
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => Woken::Event(Event::Tick),
             () = self.systemd.due() => Woken::Alive,
             changed = changed(&self.config) => Woken::Changed(changed),
@@ -320,6 +326,10 @@ impl Service {
         if self.acknowledging.is_some() {
             let answer = finished(&mut self.acknowledging).await;
             self.answered(answer, listener);
+        }
+        if self.delivery.task.is_some() {
+            let done = finished(&mut self.delivery.task).await;
+            self.delivered(done);
         }
         self.health.next_pass = None;
         self.write_health();

@@ -374,3 +374,44 @@ fn the_submission_rule_knows_every_pattern() {
     wanted.sort_unstable();
     assert_eq!(known, wanted);
 }
+
+/// What the files of other batch systems say; they were written after their documentation.
+fn other(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/other").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn jobs_of_flux_are_read() {
+    let four = ["n1", "n5", "n9", "n13"];
+    let running = job("34796994134016", JobState::Running, &four, Some(1_795_000_010));
+    let running = running.ending(Some(at(1_795_003_610)));
+    let ending = job("34796994134017", JobState::Completing, &["n2", "n3"], Some(1_795_000_011));
+    let found = jobs::parse(&other("flux-jobs.json"), "flux", at(NOW)).unwrap();
+    assert_eq!(found, JobMap::new(at(NOW), vec![running, ending]));
+    // Without a job it is as Slurm's answer without one.
+    assert!(jobs::parse("{\"jobs\": []}", "flux", at(NOW)).unwrap().jobs.is_empty());
+    let text = other("flux-jobs.json").replace("n[2-3]", "n[2-");
+    let error = jobs::parse(&text, "flux", at(NOW)).unwrap_err().to_string();
+    assert!(error.starts_with("flux:1: job 34796994134017: "), "{error}");
+}
+
+#[test]
+fn jobs_of_pbs_are_read() {
+    let found = jobs::parse(&other("qstat.json"), "qstat", at(NOW)).unwrap();
+    let wanted = vec![
+        job("17.head", JobState::Running, &["n1", "n5", "n9", "n13"], None),
+        job("18[2].head", JobState::Suspended, &["n2", "n3"], None),
+        job("19.head", JobState::Completing, &["n6", "n7"], None),
+    ];
+    assert_eq!(found, JobMap::new(at(1_795_000_400), wanted));
+    // No job at all: the key is not there.
+    let none = r#"{"timestamp": 1795000400, "pbs_version": "23.06.06", "pbs_server": "head"}"#;
+    assert!(jobs::parse(none, "qstat", at(NOW)).unwrap().jobs.is_empty());
+    let text = other("qstat.json").replace("n5/0*4", "n 5/0*4");
+    let error = jobs::parse(&text, "qstat", at(NOW)).unwrap_err().to_string();
+    assert!(error.starts_with("qstat:1: job 17.head: "), "{error}");
+    // Cut short it is refused.
+    let text = other("qstat.json");
+    assert!(jobs::parse(&text[..text.len() / 2], "qstat", at(NOW)).is_err());
+}

@@ -36,6 +36,7 @@ mod hostile;
 mod inside;
 mod jobs;
 mod kinds;
+mod lft_file;
 mod live;
 mod losses;
 mod measure;

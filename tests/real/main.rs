@@ -6,6 +6,7 @@ mod coverage;
 mod end_to_end;
 mod fabric_files;
 mod failover;
+mod file_engine;
 mod handoff;
 mod hints;
 mod lanes;

@@ -59,6 +59,7 @@ impl Service {
                 }
             }
             Woken::Answered(answer) => return self.answered(answer, listener),
+            Woken::Delivered(delivered) => return self.delivered(delivered),
             Woken::Command(command) => match self.command(command) {
                 Some(event) => event,
                 None => return,

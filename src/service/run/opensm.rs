@@ -8,11 +8,12 @@ use crate::service::chain;
 use crate::service::health::Kind;
 
 impl Service {
-    /// Looks at what may be wrong outside: OpenSM, the disk, the clock. Files are few and small.
+    /// Looks at what may be wrong outside: OpenSM, its file, the disk, the clock. Files are few and small.
     pub(super) fn look_around(&mut self) {
         let now = Utc::now();
         let (said, written) = self.opensm_says(now);
         self.health.note_opensm(now, said);
+        self.look_at_lft_file();
         let times = [
             ("OpenSM's plugin wrote its status", written),
             ("the epoch in force was published", self.published.map(|(_, time)| time)),

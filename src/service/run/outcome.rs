@@ -23,6 +23,7 @@ impl Service {
     pub(super) fn looked(&mut self, result: Result<Sight, LookError>, listener: Listener<'_>) -> Event {
         match result {
             Ok(sight) => {
+                self.delivery.fabric = Some(Arc::clone(&sight.view.fabric));
                 if !sight.unknown_storage.is_empty() {
                     warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
                 }
@@ -207,6 +208,7 @@ impl Service {
             }
         }
         self.remember();
+        self.deliver();
         if self.health.unacknowledged.is_some() && self.acknowledging.is_none() {
             self.await_acknowledgement();
         }
