@@ -1,0 +1,179 @@
+//! From OpenSM's first trap to its last answered forwarding table, when cables of a simulated fabric are cut: our
+//! plugin, behind which the service routes what is left, beside OpenSM's own engines.
+//!
+//! `cargo bench --bench opensm_repair [SPEC [ENGINES…]]`, each of the engines as OpenSM's `routing_engine`. Needs what `scripts/test` installs and builds.
+
+#[path = "../tests/real/testbed.rs"]
+#[allow(dead_code)]
+mod testbed;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use sarouter::lab::generate::generate;
+use sarouter::model::{ChannelId, Fabric};
+use sarouter::observe::ibnetdiscover;
+use sarouter::publish::opensm::PluginStatus;
+
+use testbed::{Testbed, await_some, unreached};
+
+/// A log without a new line for so long is at its end.
+const QUIET: Duration = Duration::from_secs(2);
+const ROUNDS: usize = 2;
+const CONFIGURED: &str = " tables configured on all switches";
+
+/// A bed, and the service on it if it is for our engine.
+struct Managed {
+    bed: Testbed,
+    service: Option<Child>,
+}
+
+impl Managed {
+    fn new(fabric: &Fabric, engines: &str) -> Self {
+        let engines_line = format!("routing_engine {engines}");
+        let lines = [
+            "--opensm-line",
+            &engines_line,
+            "--opensm-line",
+            "sweep_interval 10",
+            "--opensm-line",
+            "log_flags 0x03",
+        ];
+        let bed = Testbed::fabric(fabric, &lines);
+        let service = engines.starts_with("sarouter").then(|| serve(&bed));
+        Self { bed, service }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.bed.path().join("log/opensm.log")).unwrap()
+    }
+
+    /// Waits until OpenSM has routes for this fabric in force, from us where we are asked, and rests.
+    fn settle(&self, fabric: &Fabric) {
+        let fingerprint = fabric.fingerprint().to_string();
+        let status = || PluginStatus::read(&self.bed.state().join("opensm-status.json")).ok();
+        let is_seen = || {
+            let path = status()?.fabric_file(&self.bed.state())?;
+            let seen = ibnetdiscover::parse(&path, &fs::read_to_string(&path).ok()?).ok()?.fabric;
+            (seen.fingerprint() == fabric.fingerprint()).then_some(())
+        };
+        if self.service.is_some() {
+            await_some("the fabric as it is", is_seen);
+            await_some("an epoch for it", || {
+                status().filter(|s| s.fingerprint.as_ref() == Some(&fingerprint) && s.acknowledged.is_some())
+            });
+        }
+        let mut length = 0;
+        await_some("OpenSM to rest", || {
+            let before = std::mem::replace(&mut length, self.log().len());
+            sleep(QUIET);
+            (before == length).then_some(())
+        });
+    }
+
+    /// Waits for a trap and for tables in this part of the log.
+    fn await_routing(&self, begin: usize) {
+        await_some("a trap and tables", || {
+            let log = self.log();
+            (log[begin..].contains("num:128") && log[begin..].contains(CONFIGURED)).then_some(())
+        });
+    }
+
+    /// Cuts cables all at once; milliseconds from the first trap to the first and to the last time that all tables were
+    /// answered, and the engine of the last.
+    fn cut(&self, fabric: &Fabric, cut: &[ChannelId]) -> (f64, f64, String) {
+        let ports = cut.iter().map(|c| fabric.channel(*c));
+        let ports: Vec<(&str, u8)> =
+            ports.map(|c| (fabric.switch(c.from).description.as_str(), c.from_port.get())).collect();
+        let console = |word: &str| {
+            let lines = ports.iter().map(|(switch, port)| format!("{word} \"{switch}\"[{port}]"));
+            self.bed.script(&["console", &lines.collect::<Vec<_>>().join("\n")]);
+        };
+        let left = fabric.without(|c| cut.contains(&c) || cut.contains(&c.reverse()), |_| false).unwrap();
+        // Cut switches are not seen any more.
+        let left = left.without(|_| false, |s| left.out(s).is_empty()).unwrap();
+        let begin = self.log().len();
+        console("Unlink");
+        self.await_routing(begin);
+        self.settle(&left);
+        let log = self.log();
+        let times = times(&log[begin..]);
+        assert_eq!(unreached(&self.bed, &left).len(), 0, "hosts without a way");
+        let begin = self.log().len();
+        console("Relink");
+        self.await_routing(begin);
+        self.settle(fabric);
+        times
+    }
+}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            let _ = service.kill();
+            let _ = service.wait();
+        }
+    }
+}
+
+/// The service, which looks when the fabric changes. No jobs.
+fn serve(bed: &Testbed) -> Child {
+    let path = bed.path().join("sarouter.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let own = text.lines().find(|l| l.starts_with("source =")).unwrap();
+    let text = text.replace(own, "source = \"opensm\"").replace("[slurm]", "[slurm]\nsqueue = \"/bin/true\"");
+    fs::write(&path, text).unwrap();
+    let log = fs::File::create(bed.path().join("log/service.log")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.args(["serve", "--config"]).arg(path).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+}
+
+/// See [`Managed::cut`].
+fn times(log: &str) -> (f64, f64, String) {
+    let lines = || log.lines().filter_map(|line| Some((time(line)?, line)));
+    let trap = lines().find(|(_, line)| line.contains("num:128")).expect("a trap").0;
+    let done: Vec<(f64, &str)> = lines().filter(|(at, l)| l.contains(CONFIGURED) && *at > trap).collect();
+    let (first, last) = (done.first().expect("tables"), done.last().expect("tables"));
+    let engine = last.1.split(CONFIGURED).next().and_then(|l| l.split(' ').next_back()).unwrap_or("");
+    (first.0 - trap, last.0 - trap, engine.to_string())
+}
+
+/// Milliseconds of a log line's day: `Nov 23 07:57:20 525660 [`.
+fn time(line: &str) -> Option<f64> {
+    let mut words = line.split_whitespace().skip(2);
+    let clock: Vec<f64> = words.next()?.split(':').map_while(|n| n.parse().ok()).collect();
+    let micros: f64 = words.next()?.parse().ok()?;
+    let [h, m, s] = clock[..] else { return None };
+    Some(((h * 60.0 + m) * 60.0 + s) * 1e3 + micros / 1e3)
+}
+
+fn main() {
+    let mut words = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
+    let spec = words.next().unwrap_or("fattree:56x18,18".to_string());
+    let named: Vec<String> = words.collect();
+    let all = ["sarouter,updn", "updn", "nue"].map(str::to_string).to_vec();
+    let fabric = generate(&spec).unwrap();
+    let spine = fabric.switch_ids().find(|s| fabric.attached(*s).is_empty()).unwrap();
+    let leaf = fabric.terminals()[0].switch;
+    let one = vec![fabric.out(leaf)[0]];
+    // One of each of twenty switches, to other ones.
+    let leaves = fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty());
+    let twenty = leaves.take(20).enumerate().map(|(i, s)| fabric.out(s)[i % fabric.out(s).len()]).collect();
+    let cuts = [("a cable", one), ("a switch", fabric.out(spine).to_vec()), ("20 cables", twenty)];
+    println!(
+        "{spec}: {} hosts. ms from the first trap to all tables answered: first, last",
+        fabric.host_ids().count()
+    );
+    for engines in if named.is_empty() { all } else { named } {
+        let managed = Managed::new(&fabric, &engines);
+        managed.settle(&fabric);
+        for (what, cut) in &cuts {
+            for _ in 0..ROUNDS {
+                let (first, last, engine) = managed.cut(&fabric, cut);
+                println!("{engines:14} {what:10} {first:8.0} {last:8.0} {engine}");
+            }
+        }
+    }
+}
