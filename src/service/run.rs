@@ -10,6 +10,7 @@ pub(in crate::service) mod reload;
 pub(in crate::service) mod waiting;
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use super::health::{Acknowledged, Failure, Health};
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed};
 use super::placing::Placing;
-use super::record::{Made, Recorder};
+use super::record::{Made, Recorder, note};
 use super::systemd::Systemd;
 use super::torus::{self, TorusService};
 use super::watch::Changed;
@@ -202,11 +203,17 @@ impl Service {
         }
         let alone = serving.then(|| store.serve()).transpose()?;
         let rhythm = rhythm(&settings);
-        let recorder = match settings.record.filter(|_| serving) {
-            Some(bounds) => Recorder::open(&store, bounds, rhythm, false, Utc::now()).map(Some),
-            None => Ok(None),
+        // A process before this one may have ended while nothing could be recorded.
+        let gap =
+            Health::read(&settings.state.directory).is_ok_and(|h| h.is_some_and(|h| h.unrecorded.is_some()));
+        let recorder = settings.record.filter(|_| serving);
+        let recorder = recorder.map(|bounds| Recorder::open(&store, bounds, rhythm, gap, Utc::now()));
+        let (recorder, unrecorded) = match recorder.transpose() {
+            Ok(recorder) => (recorder, None),
+            // It goes on as soon as there is space.
+            Err(error) if error.kind() == ErrorKind::StorageFull => (None, Some(error)),
+            Err(error) => return Err(ServeError::Record(error)),
         };
-        let recorder = recorder.map_err(ServeError::Record)?;
         let (handle, commands) = Handle::new();
         let mut servers = Servers::new(handle, store.clone());
         let mut placing = Placing::default();
@@ -226,6 +233,9 @@ impl Service {
                 health =
                     Health { time: now, pid: health.pid, serving, next_pass: None, ended: None, ..before };
             }
+        }
+        if let Some(error) = unrecorded {
+            note(&mut health, Err(error));
         }
         Ok(Self {
             looker: Some(Looker::new(settings.clone())?),

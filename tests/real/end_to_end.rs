@@ -55,7 +55,26 @@ impl Cluster {
         command
     }
 
-    fn slurm(&self, program: &str, words: &[&str]) -> String {
+    /// Kills the service, if it runs, and starts it anew.
+    pub fn serve_again(&mut self, environment: &[(&str, PathBuf)]) {
+        let _ = self.service.kill();
+        let _ = self.service.wait();
+        let mut command = Self::sarouter(&self.bed, &self.config, &["serve"]);
+        self.service = command.envs(environment.iter().map(|(k, v)| (k, v))).spawn().unwrap();
+    }
+
+    /// Whether the service has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.service.try_wait().unwrap().is_some()
+    }
+
+    /// Ends the service in order.
+    pub fn stop(&mut self) {
+        self.signal("-TERM");
+        assert!(self.service.wait().unwrap().success());
+    }
+
+    pub fn slurm(&self, program: &str, words: &[&str]) -> String {
         let conf = self.bed.path().join("slurm/slurm.conf");
         run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
     }
@@ -112,7 +131,7 @@ impl Cluster {
     }
 
     /// What `sarouter status` prints, and whether it says that all is well.
-    fn status(&self) -> (bool, String) {
+    pub fn status(&self) -> (bool, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
         let output = command.args(["status", "--config"]).arg(&self.config).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -329,17 +348,17 @@ fn a_full_disk_leaves_the_last_good_epoch() {
 }
 
 /// Makes a file longer until the disk is full.
-fn fill(path: &Path) {
+pub fn fill(path: &Path) {
     let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
     let full = (0..1 << 20).find_map(|_| std::io::Write::write_all(&mut file, &[1; 4096]).err());
     assert_eq!(full.unwrap().kind(), std::io::ErrorKind::StorageFull);
 }
 
 /// A file system of its own.
-struct Mount(PathBuf);
+pub struct Mount(PathBuf);
 
 impl Mount {
-    fn small(path: &Path) -> Self {
+    pub fn small(path: &Path) -> Self {
         run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(path));
         Self(path.to_path_buf())
     }

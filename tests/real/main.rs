@@ -25,6 +25,7 @@ mod service;
 mod slurm;
 mod slurmrestd;
 mod spank;
+mod storm;
 mod submit;
 mod testbed;
 mod walk;
