@@ -19,8 +19,8 @@ use crate::route::ways::bits;
 pub struct Mended {
     /// Map and closure of the fabric as it is now.
     pub lanes: FabricLanes,
-    /// Home switches whose next hops are not among those of before and some more: tables of before may
-    /// be mixed with new ones only if a checker of the change says so.
+    /// Home switches to which next hops that are left of before are no next hops any more: where there are some,
+    /// tables of before may be mixed with new ones only if a checker of the change says so.
     pub replaced: usize,
     /// Whether the map had to change, and with it everything.
     pub is_new: bool,
@@ -56,13 +56,23 @@ pub fn mend(lanes: &FabricLanes, now: &Fabric, vls: LayerBudget, in_force: Optio
         let mut repair = Repair::new(&terrain, now, lanes);
         repair.may_replace = may_replace;
         repair.drop_but(keep, &used);
-        if let Some(replaced) = repair.run(&lanes.closure) {
+        if repair.run(&lanes.closure).is_some() {
+            let replaced = homes_that_lack(&repair.sets, &lanes.closure, graph.switches());
             let map = repair.map(now, &lanes.map);
             let lanes = FabricLanes { map, closure: Arc::new(repair.sets) };
             return Mended { lanes, replaced, is_new: false };
         }
     }
     Mended { lanes: fabric_lanes(now, vls).lanes, replaced: graph.switches(), is_new: true }
+}
+
+/// Homes to which a closure lacks next hops that another one has.
+fn homes_that_lack(now: &Closure, before: &Closure, homes: usize) -> usize {
+    let lacks = |home: &SwitchId| {
+        let mut words = before.of_home(*home).iter().zip(now.of_home(*home));
+        words.any(|(before, now)| before & !now != 0)
+    };
+    (0..homes).map(SwitchId::at).filter(lacks).count()
 }
 
 /// Which next hops stay before others are added. Those that tables in force use always do, but for homes
@@ -146,9 +156,9 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Mends the sets; how many homes got all new ones. `None` if someone stays without a way. What was dropped
+    /// Mends the sets. `None` if someone stays without a way. What was dropped
     /// of `before` comes back where it can.
-    fn run(&mut self, before: &Closure) -> Option<usize> {
+    fn run(&mut self, before: &Closure) -> Option<()> {
         let (n, sets) = (self.terrain.graph.switches(), &mut self.sets);
         self.space.is_unordered = true;
         let mut grower = Grower::new(self.terrain, &mut self.space);
@@ -186,9 +196,8 @@ impl<'a> Repair<'a> {
             }
             self.uses[*home] = of;
         }
-        let found = lost.len();
         self.widen(before, broken);
-        Some(found)
+        Some(())
     }
 
     /// More next hops: shortest ways to homes that needed others, to all where cables came back, and what was dropped.
