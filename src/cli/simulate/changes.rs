@@ -228,7 +228,10 @@ impl<'a> Epochs<'a> {
             Some(lanes) => {
                 let mended = mended(lanes, &self.fabric, &now, self.vls);
                 let what = if mended.is_new { "a new map" } else { "the same map" };
-                tracing::info!("a cable lost: {what}, {} homes without all their next hops of before", mended.replaced);
+                tracing::info!(
+                    "a cable lost: {what}, {} homes without all their next hops of before",
+                    mended.replaced
+                );
                 Some(Arc::new(mended.lanes))
             }
             None => lanes(self.args.changes.promise, &now, self.vls),
