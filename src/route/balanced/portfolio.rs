@@ -30,6 +30,8 @@ const FEW_LAYERS: u8 = 4;
 const MOST_LOOKS: usize = 300_000;
 /// In force, other tables stay unless ours are better by more than this.
 const PAYS: f64 = 1.05;
+/// On one layer of a grid, smaller differences tell nothing: tables of 11 % more time were predicted 1 % faster.
+const CLEAR_THERE: f64 = 1.03;
 
 /// Makes the tables of a rival.
 type Rival<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
@@ -75,7 +77,11 @@ impl Balanced {
             return Ok(own);
         }
         // What is in force already has the better of two that are much the same.
-        let pays = if previous.is_some() { PAYS } else { 1.0 };
+        let pays = match previous {
+            Some(_) => PAYS,
+            None if is_narrow(fabric, budget) && !demand.is_oblivious() => 1.0 / CLEAR_THERE,
+            None => 1.0,
+        };
         let mut best = (cost(&scene, &own) * pays, own);
         for tables in others {
             let cost = cost(&scene, &tables);
