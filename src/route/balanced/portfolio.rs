@@ -31,7 +31,7 @@ const MOST_LOOKS: usize = 300_000;
 /// In force, other tables stay unless ours are better by more than this.
 const PAYS: f64 = 1.05;
 /// On one layer of a grid, smaller differences tell nothing: tables of 11 % more time were predicted 1 % faster.
-const CLEAR_THERE: f64 = 1.03;
+const CLEAR_THERE: f64 = 1.02;
 
 /// Makes the tables of a rival.
 type Rival<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
