@@ -29,13 +29,13 @@ pub struct Args {
     #[arg(value_name = "EPOCH")]
     epoch: Which,
     /// Print its forwarding tables as `dump_fts` prints those of the switches
-    #[arg(long)]
+    #[arg(long, group = "tables")]
     lft: bool,
     /// Print so many of its cables, those first that most routes inside jobs lead over, with ports and jobs
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "12", conflicts_with = "lft")]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "12", group = "tables")]
     cables: Option<usize>,
     /// Fabric for --lft and --cables: a file or a spec [default: that of the settings]
-    #[arg(long, value_name = "FILE|SPEC")]
+    #[arg(long, value_name = "FILE|SPEC", requires = "tables")]
     fabric: Option<String>,
     #[command(flatten)]
     state: StateArgs,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::measure::effective_loads;
-use crate::model::{Fabric, JobId};
+use crate::model::{ChannelId, Fabric, JobId, PlacedJob};
 use crate::publish::{Epoch, StoreError};
 use crate::report::align;
 use crate::service::look::Named;
@@ -35,7 +35,7 @@ pub(super) fn fullest(epoch: &Epoch, named: &Named, most: usize) -> Result<Vec<C
     let jobs = &epoch.plan().jobs;
     let placed = named.nodes.place(jobs).jobs;
     let multi: Vec<_> = placed.iter().filter(|job| job.ranks.is_multi_switch(fabric)).collect();
-    let of = |job: &&crate::model::PlacedJob| {
+    let of = |job: &&PlacedJob| {
         (job.id.clone(), effective_loads(fabric, &tables, std::slice::from_ref(&job.ranks.group())))
     };
     let own: Vec<(JobId, Vec<u64>)> = multi.iter().map(of).collect();
@@ -48,7 +48,7 @@ pub(super) fn fullest(epoch: &Epoch, named: &Named, most: usize) -> Result<Vec<C
             own.iter().map(|(job, loads)| Share { job: job.clone(), routes: loads[c] }).collect();
         jobs.retain(|share| share.routes > 0);
         jobs.sort_by(|a, b| b.routes.cmp(&a.routes).then_with(|| a.job.cmp(&b.job)));
-        Cable { channel: fabric.channel_name(crate::model::ChannelId::at(c)), routes, jobs }
+        Cable { channel: fabric.channel_name(ChannelId::at(c)), routes, jobs }
     };
     Ok(order.into_iter().take(most).map(cable).collect())
 }

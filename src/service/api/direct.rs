@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::ApiError;
 use super::picture::{FabricAnswer, LoadAnswer};
-use super::served::{Gets, JobAnswer, JobsAnswer, SaidBy};
+use super::served::{JobAnswer, JobsAnswer, SaidBy};
 use crate::measure::Time;
 use crate::measure::angara::channel_loads;
 use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob, Traffic};
@@ -84,11 +84,7 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     if asked.is_some() {
         newest(seen, asked)?;
     }
-    let gets = |tables: &Tables| {
-        let gets = torus::gets(&seen.torus, tables).into_iter();
-        gets.map(|(id, torus::Gets { slowdown, own, busiest })| (id, Gets { slowdown, own, busiest }))
-            .collect::<BTreeMap<_, _>>()
-    };
+    let gets = |tables: &Tables| torus::gets(&seen.torus, tables);
     let now = gets(&seen.running);
     let before = seen.newest.as_ref().and_then(|newest| newest.before.as_ref()).map(gets).unwrap_or_default();
     let answer = |id: &JobId, nodes: Vec<NodeName>, job: Option<&Job>| {

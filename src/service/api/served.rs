@@ -5,12 +5,13 @@ use serde::Serialize;
 
 use super::answer::ApiError;
 use super::picture::{before, jobs_of, stored};
-use crate::measure::{JobFigures, Time, effective_loads, per_job, slowdowns};
+use crate::measure::{Time, effective_loads, per_job, slowdowns};
 use crate::model::{Demand, Group, JobId, JobState, Mix, PlacedJob, Traffic};
 use crate::observe::hostlist;
 use crate::pass::baseline::Baseline;
 use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore};
+use crate::service::torus::Gets;
 
 /// The answer of `GET /v1/jobs?epoch=N`. For the epoch in force, the jobs of the newest look; for
 /// another, those it was made for.
@@ -78,18 +79,6 @@ impl SaidBy {
             None => (Mix::default(), Self::Nobody),
         }
     }
-}
-
-/// What tables give a job.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Gets {
-    /// Predicted time of its exchange over what its hosts' cables need; `None` if that is not known.
-    pub slowdown: Option<f64>,
-    /// Its own routes on the channel that carries most of them, and channels it uses.
-    #[serde(flatten)]
-    pub own: JobFigures,
-    /// Routes of all jobs on the busiest of those channels.
-    pub busiest: u64,
 }
 
 /// What an epoch's tables give each job.

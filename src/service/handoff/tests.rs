@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lab::generate::generate;
-use crate::model::{Component, Job, JobMap, JobState, LayerBudget};
+use crate::model::{Component, Job, JobMap, JobState, LayerBudget, Submission};
 use crate::observe::hostlist;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::pass::plan::{self, Policy};

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::direct::{SiteText, StartLine};
-use crate::model::{Guid, Job, JobId, LayerBudget, NodeName, Promise, TerminalId};
+use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeName, Promise, TerminalId};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
+use crate::pass::worth::Price;
 use crate::publish::{EpochNumber, EpochStore};
 use crate::report::{Compute, Report};
 
@@ -33,21 +34,21 @@ pub struct Made {
 /// What an administrator decided, by GUID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyLine {
-    pub(super) engine: String,
+    engine: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) then: Vec<String>,
-    pub(super) layers: LayerBudget,
-    pub(super) min_job_age_ms: i64,
-    pub(super) layer_per_job: bool,
+    then: Vec<String>,
+    layers: LayerBudget,
+    min_job_age_ms: i64,
+    layer_per_job: bool,
     #[serde(default = "Promise::told")]
-    pub(super) promise: Promise,
+    promise: Promise,
     pub(super) storage: Vec<Guid>,
     #[serde(default)]
-    pub(super) min_gain_ms: i64,
+    min_gain_ms: i64,
     #[serde(default)]
-    pub(super) min_pause_ms: i64,
+    min_pause_ms: i64,
     #[serde(default)]
-    pub(super) communication_percent: u8,
+    communication_percent: u8,
 }
 
 /// One line.
@@ -216,4 +217,29 @@ impl PolicyLine {
             communication_percent: price.communication,
         }
     }
+
+    /// What was decided, on the fabric of the recording.
+    pub(super) fn on(self, fabric: &Fabric) -> Policy {
+        let milliseconds = |ms| TimeDelta::try_milliseconds(ms).unwrap_or(TimeDelta::MAX);
+        Policy {
+            engine: self.engine,
+            then: self.then,
+            budget: self.layers,
+            min_job_age: milliseconds(self.min_job_age_ms),
+            layer_per_job: self.layer_per_job,
+            promise: self.promise,
+            storage: terminals(fabric, &self.storage),
+            price: Price {
+                min_gain: milliseconds(self.min_gain_ms),
+                min_pause: milliseconds(self.min_pause_ms),
+                communication: self.communication_percent,
+            },
+        }
+    }
+}
+
+/// The terminals with these port GUIDs; those that the fabric does not have are left out.
+pub(super) fn terminals(fabric: &Fabric, guids: &[Guid]) -> Vec<TerminalId> {
+    let find = |g: &Guid| fabric.terminals().binary_search_by_key(g, |t| t.port_guid).ok();
+    guids.iter().filter_map(find).map(TerminalId::at).collect()
 }

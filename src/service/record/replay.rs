@@ -11,13 +11,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::direct_replay::DirectReplay;
-use super::{FORMAT, LINE_LIMIT, Line, Made, PolicyLine, file_path, files};
-use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, TerminalId};
+use super::line::terminals;
+use super::{FORMAT, LINE_LIMIT, Line, Made, file_path, files};
+use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap};
 use crate::observe::ibnetdiscover;
 use crate::pass::baseline::Oblivious;
 use crate::pass::plan::Policy;
 use crate::pass::step::{Action, Event, Rhythm, Step, View};
-use crate::pass::worth::Price;
 use crate::publish::{EpochNumber, EpochStore, StoreError};
 use crate::report::Compute;
 use crate::service::pass::{self, PassError};
@@ -414,31 +414,6 @@ impl<'a> Replay<'a> {
     fn differs(&mut self, what: String) {
         self.found.differs(what);
     }
-}
-
-impl PolicyLine {
-    pub(super) fn on(self, fabric: &Fabric) -> Policy {
-        let milliseconds = |ms| TimeDelta::try_milliseconds(ms).unwrap_or(TimeDelta::MAX);
-        Policy {
-            engine: self.engine,
-            then: self.then,
-            budget: self.layers,
-            min_job_age: milliseconds(self.min_job_age_ms),
-            layer_per_job: self.layer_per_job,
-            promise: self.promise,
-            storage: terminals(fabric, &self.storage),
-            price: Price {
-                min_gain: milliseconds(self.min_gain_ms),
-                min_pause: milliseconds(self.min_pause_ms),
-                communication: self.communication_percent,
-            },
-        }
-    }
-}
-
-fn terminals(fabric: &Fabric, guids: &[Guid]) -> Vec<TerminalId> {
-    let find = |g: &Guid| fabric.terminals().binary_search_by_key(g, |t| t.port_guid).ok();
-    guids.iter().filter_map(find).map(TerminalId::at).collect()
 }
 
 pub(super) type Named = (Arc<Fabric>, Arc<NodeMap>);

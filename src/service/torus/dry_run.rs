@@ -46,10 +46,10 @@ impl Terms {
     }
 }
 
-/// What a job gets beside all the others.
+/// What tables give a job beside all the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gets {
-    /// Predicted time of its exchange over what one cable needs; `None` if a route is missing.
+    /// Predicted time of its exchange over what its nodes' own cables need; `None` if a route is missing.
     pub slowdown: Option<f64>,
     /// Its own routes on the channel that carries most of them, and channels it uses.
     #[serde(flatten)]
