@@ -224,8 +224,9 @@ fn one_chunk(
             }
         }
         if is_counted && setup.simulated.has(sample, setup.samples) && !snapshot.demand.groups.is_empty() {
+            let net = Net::of_fabric(&setup.fabric);
             for (row, runner) in rows.iter_mut().zip(&runners) {
-                row.simulated_us = snapshot.simulated(setup, runner)?;
+                row.simulated_us = snapshot.simulated(setup, &net, runner)?;
             }
         }
         if is_counted {
@@ -264,13 +265,13 @@ impl Snapshot {
     }
 
     /// Geometric mean over jobs and patterns of their time in the packet simulator, us; `None` after a deadlock.
-    fn simulated(&self, setup: &Setup, runner: &Runner) -> Result<Option<f64>, PassError> {
+    fn simulated(&self, setup: &Setup, net: &Net, runner: &Runner) -> Result<Option<f64>, PassError> {
         let Some(tables) = runner.tables() else { return Ok(None) };
-        let (net, Simulated { patterns, bytes, .. }) = (Net::of_fabric(&setup.fabric), &setup.simulated);
+        let Simulated { patterns, bytes, .. } = &setup.simulated;
         let mut logarithms = 0.0;
         for pattern in patterns {
             let groups = &self.demand.groups;
-            match with_tables((&setup.fabric, &net), tables, groups, *pattern, *bytes) {
+            match with_tables((&setup.fabric, net), tables, groups, *pattern, *bytes) {
                 Ok(Some(ns)) => logarithms += (ns / 1000.0).ln(),
                 Ok(None) => return Ok(None),
                 Err(reason) => return Err(PassError::Aborted(format!("{}: {reason}", runner.name))),
