@@ -24,11 +24,24 @@ static bool covers(const struct fit *fit, char *why)
 	return why[0] == '\0';
 }
 
+/*
+ * Whether there are routes for as many LIDs of a port as the subnet gives it. One set of routes goes with any
+ * number: all LIDs of a port then have the same.
+ */
+static bool has_its_lids(const struct plugin *p, const struct handoff *h, char *why)
+{
+	unsigned lids = 1u << p->osm->subn.opt.lmc;
+	if (h->sets > 1 && h->sets != lids)
+		snprintf(why, HANDOFF_WHY, "it has routes for %u LIDs of each port, OpenSM gives them %u (lmc %u)", h->sets,
+			 lids, p->osm->subn.opt.lmc);
+	return h->sets == 1 || h->sets == lids;
+}
+
 /* Whether an epoch may come into force on the fabric as it is. */
 static bool may_take(const struct plugin *p, const struct handoff *h, const struct fit *fit, char *why)
 {
 	const osm_subn_opt_t *opt = &p->osm->subn.opt;
-	if (!covers(fit, why))
+	if (!has_its_lids(p, h, why) || !covers(fit, why))
 		return false;
 	const char *what = h->lane_rows != NULL ? "lanes" : "layers";
 	unsigned vls = handoff_vls(h);
@@ -46,8 +59,10 @@ static bool may_take(const struct plugin *p, const struct handoff *h, const stru
  * Whether the tables in force may stay on the fabric as it is: with on_loss=hold they do in spite
  * of cables that are gone, but never without hosts that have come.
  */
-static bool may_stay(const struct plugin *p, const struct fit *fit, char *why)
+static bool may_stay(const struct plugin *p, const struct handoff *h, const struct fit *fit, char *why)
 {
+	if (!has_its_lids(p, h, why))
+		return false;
 	return covers(fit, why) || (p->options.hold_on_loss && fit->uncovered_hosts == 0);
 }
 
@@ -101,7 +116,7 @@ static int serve(struct plugin *p)
 	struct fit fit;
 	char why[HANDOFF_WHY] = "no memory";
 	bool made = fit_make(&fit, h, &p->osm->subn);
-	bool declined = !made || !may_stay(p, &fit, why);
+	bool declined = !made || !may_stay(p, h, &fit, why);
 	if (made)
 		p->uncovered = fit.uncovered_lids;
 	pthread_mutex_lock(&p->mutex);
@@ -112,6 +127,7 @@ static int serve(struct plugin *p)
 		p->built = (struct status_tables){.generation = h->epoch,
 						  .layers = h->layers_used,
 						  .lanes = h->lanes,
+						  .lid_sets = h->sets,
 						  .lost_entries = fit.lost_entries,
 						  .stranded_pairs = fit.stranded_pairs,
 						  .uncovered_lids = fit.uncovered_lids,
@@ -160,7 +176,8 @@ static uint8_t path_sl(void *context, uint8_t hint, const ib_net16_t slid, const
 	if (p->tables == NULL || from > IB_LID_UCAST_END_HO || to > IB_LID_UCAST_END_HO ||
 	    p->lids[from].sw < 0 || p->lids[to].dest < 0)
 		return hint;
-	uint8_t layer = handoff_layer(p->tables, (uint32_t)p->lids[from].sw, (uint32_t)p->lids[to].dest);
+	uint8_t layer = handoff_layer(p->tables, p->lids[to].set, (uint32_t)p->lids[from].sw,
+				      (uint32_t)p->lids[to].dest);
 	return layer == HANDOFF_NO_LAYER ? hint : layer;
 }
 

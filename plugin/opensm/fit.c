@@ -81,6 +81,22 @@ static bool locate(struct fit *fit, const struct handoff *h, const osm_port_t *p
 	return true;
 }
 
+/* Adds a port: each of its LIDs by itself where the tables have routes for each. */
+static void add_target(struct fit *fit, const struct handoff *h, struct fit_target port)
+{
+	port.set = 0;
+	if (h->sets == 1) {
+		fit->target[fit->targets++] = port;
+		return;
+	}
+	for (unsigned set = 0; set < h->sets && port.first_lid + set <= port.last_lid; set++) {
+		struct fit_target target = port;
+		target.first_lid = target.last_lid = (uint16_t)(port.first_lid + set);
+		target.set = (uint8_t)set;
+		fit->target[fit->targets++] = target;
+	}
+}
+
 static void find_targets(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
 {
 	cl_qmap_t *ports = &subn->port_guid_tbl;
@@ -92,7 +108,7 @@ static void find_targets(struct fit *fit, const struct handoff *h, osm_subn_t *s
 		    target.last_lid > IB_LID_UCAST_END_HO)
 			continue;
 		if (locate(fit, h, port, &target))
-			fit->target[fit->targets++] = target;
+			add_target(fit, h, target);
 	}
 }
 
@@ -103,7 +119,7 @@ static uint8_t egress(const struct fit *fit, const struct handoff *h, uint32_t s
 	*lost = false;
 	if (s == handoff_home(h, target->dest))
 		return target->last_port;
-	uint8_t port = handoff_port(h, s, target->dest);
+	uint8_t port = handoff_port(h, target->set, s, target->dest);
 	if (port == HANDOFF_UNREACHABLE)
 		return OSM_NO_PATH;
 	/* A port that is neither the home's nor a cable's did not pass the parser. */
@@ -123,7 +139,7 @@ static void count_lost(struct fit *fit, const struct handoff *h)
 				continue;
 			fit->lost_entries += 1u + fit->target[i].last_lid - fit->target[i].first_lid;
 			fit->lost_guid = h->sw[s].guid;
-			fit->lost_port = handoff_port(h, s, fit->target[i].dest);
+			fit->lost_port = handoff_port(h, fit->target[i].set, s, fit->target[i].dest);
 		}
 	}
 }
@@ -193,7 +209,7 @@ bool fit_make(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
 	memset(fit, 0, sizeof(*fit));
 	fit->sw = calloc(h->switches, sizeof(*fit->sw));
 	fit->alive = calloc(h->cables + 1, sizeof(*fit->alive));
-	fit->target = calloc(cl_qmap_count(&subn->port_guid_tbl) + 1, sizeof(*fit->target));
+	fit->target = calloc(h->sets * cl_qmap_count(&subn->port_guid_tbl) + 1, sizeof(*fit->target));
 	if (fit->sw == NULL || fit->alive == NULL || fit->target == NULL)
 		return false;
 	find_cables(fit, h, subn);
@@ -210,7 +226,8 @@ static void note_lids(const struct fit *fit, const struct handoff *h, struct fit
 		const struct fit_target *target = &fit->target[i];
 		for (unsigned lid = target->first_lid; lid <= target->last_lid; lid++)
 			lids[lid] = (struct fit_lid){.dest = (int32_t)target->dest,
-						     .sw = (int32_t)handoff_home(h, target->dest)};
+						     .sw = (int32_t)handoff_home(h, target->dest),
+						     .set = target->set};
 	}
 }
 

@@ -10,9 +10,10 @@
 
 #include "handoff.h"
 
-/* A port that is there and can be routed to. */
+/* LIDs of a port that is there, with the same routes. */
 struct fit_target {
 	uint16_t first_lid, last_lid;
+	uint8_t set;       /* whose tables they get */
 	uint32_t dest;     /* whose column of the tables it gets */
 	bool host;
 	uint8_t last_port; /* of the home switch */
@@ -39,6 +40,7 @@ struct fit {
 struct fit_lid {
 	int32_t dest; /* -1: nothing */
 	int32_t sw;   /* number of the switch its packets start at; -1: none */
+	uint8_t set;  /* whose tables it has */
 };
 
 /*

@@ -73,13 +73,14 @@ static bool parse_cables(struct handoff *h, const uint8_t *p, uint8_t *taken, ch
 	return true;
 }
 
-static bool check_layers(const struct handoff *h, char *why)
+static bool check_layers(const struct handoff *h, unsigned set, char *why)
 {
 	size_t entries = (size_t)h->switches * handoff_dests(h);
+	const uint8_t *layers = h->layers[set];
 	for (size_t i = 0; i < entries; i++)
-		if (h->layers[i] != HANDOFF_NO_LAYER && h->layers[i] >= h->layers_used)
+		if (layers[i] != HANDOFF_NO_LAYER && layers[i] >= h->layers_used)
 			return refuse(why, "switch number %zu uses layer %u, the header says there are %u",
-				      i / handoff_dests(h), h->layers[i], h->layers_used);
+				      i / handoff_dests(h), layers[i], h->layers_used);
 	return true;
 }
 
@@ -87,9 +88,9 @@ static bool check_layers(const struct handoff *h, char *why)
  * Where a packet for `dest` goes from `sw`: another switch, `sw` itself if it has arrived or if
  * there is no way, or -1 if the port is none that could be there.
  */
-static int64_t next_switch(const struct handoff *h, uint32_t sw, uint32_t dest)
+static int64_t next_switch(const struct handoff *h, unsigned set, uint32_t sw, uint32_t dest)
 {
-	uint8_t port = handoff_port(h, sw, dest);
+	uint8_t port = handoff_port(h, set, sw, dest);
 	if (sw == handoff_home(h, dest)) {
 		uint8_t last = dest < h->terminals ? h->terminal[dest].port : 0;
 		return port == last ? (int64_t)sw : -1;
@@ -107,11 +108,11 @@ static int64_t next_switch(const struct handoff *h, uint32_t sw, uint32_t dest)
  * 2 * dest + 1 while the walk that found s is under way and 2 * dest + 2 once s is known to be
  * good; it need not be cleared between destinations. Each switch is looked at twice at most.
  */
-static bool check_tree(const struct handoff *h, uint32_t dest, uint32_t *seen, char *why)
+static bool check_tree(const struct handoff *h, unsigned set, uint32_t dest, uint32_t *seen, char *why)
 {
 	uint32_t walking = 2 * dest + 1, good = walking + 1, home = handoff_home(h, dest);
 	for (uint32_t start = 0; start < h->switches; start++) {
-		if (start != home && handoff_port(h, start, dest) == HANDOFF_UNREACHABLE)
+		if (start != home && handoff_port(h, set, start, dest) == HANDOFF_UNREACHABLE)
 			continue;
 		uint32_t at = start;
 		while (at != home && seen[at] != good) {
@@ -119,27 +120,29 @@ static bool check_tree(const struct handoff *h, uint32_t dest, uint32_t *seen, c
 				return refuse(why, "a loop: switch 0x%016llx, destination number %u",
 					      (unsigned long long)h->sw[at].guid, dest);
 			seen[at] = walking;
-			int64_t next = next_switch(h, at, dest);
+			int64_t next = next_switch(h, set, at, dest);
 			if (next < 0 || next == (int64_t)at)
 				return refuse(why, "a dead end: switch 0x%016llx, port %u, destination number %u",
-					      (unsigned long long)h->sw[at].guid, handoff_port(h, at, dest), dest);
+					      (unsigned long long)h->sw[at].guid, handoff_port(h, set, at, dest),
+					      dest);
 			at = (uint32_t)next;
 		}
-		if (at == home && next_switch(h, home, dest) < 0)
+		if (at == home && next_switch(h, set, home, dest) < 0)
 			return refuse(why, "a wrong last port: switch 0x%016llx, port %u, destination number %u",
-				      (unsigned long long)h->sw[home].guid, handoff_port(h, home, dest), dest);
-		for (at = start; at != home && seen[at] != good; at = (uint32_t)next_switch(h, at, dest))
+				      (unsigned long long)h->sw[home].guid, handoff_port(h, set, home, dest),
+				      dest);
+		for (at = start; at != home && seen[at] != good; at = (uint32_t)next_switch(h, set, at, dest))
 			seen[at] = good;
 	}
 	return true;
 }
 
-static bool check_trees(const struct handoff *h, char *why)
+static bool check_trees(const struct handoff *h, unsigned set, char *why)
 {
 	uint32_t *seen = calloc(h->switches, sizeof(*seen));
 	bool good = seen != NULL || refuse(why, "no memory");
 	for (uint32_t d = 0; good && d < handoff_dests(h); d++)
-		good = check_tree(h, d, seen, why);
+		good = check_tree(h, set, d, seen, why);
 	free(seen);
 	return good;
 }
@@ -179,12 +182,17 @@ static bool parse_lanes(struct handoff *h, const struct layout *layout, char *wh
 
 static bool parse_rest(struct handoff *h, const struct layout *layout, uint8_t *taken, char *why)
 {
-	h->ports = layout->at[LAYOUT_PORTS];
-	h->layers = layout->at[LAYOUT_LAYERS];
-	return parse_switches(h, layout->at[LAYOUT_SWITCHES], why) &&
+	h->ports[0] = layout->at[LAYOUT_PORTS];
+	h->layers[0] = layout->at[LAYOUT_LAYERS];
+	h->ports[1] = layout->at[LAYOUT_HIGH_PORTS];
+	h->layers[1] = layout->at[LAYOUT_HIGH_LAYERS];
+	h->sets = h->ports[1] != NULL ? 2 : 1;
+	bool good = parse_switches(h, layout->at[LAYOUT_SWITCHES], why) &&
 	       parse_terminals(h, layout->at[LAYOUT_TERMINALS], taken, why) &&
-	       parse_cables(h, layout->at[LAYOUT_CABLES], taken, why) && check_layers(h, why) &&
-	       check_trees(h, why) && parse_lanes(h, layout, why);
+	       parse_cables(h, layout->at[LAYOUT_CABLES], taken, why);
+	for (unsigned set = 0; good && set < h->sets; set++)
+		good = check_layers(h, set, why) && check_trees(h, set, why);
+	return good && parse_lanes(h, layout, why);
 }
 
 /* An array that may have no elements. */

@@ -14,6 +14,7 @@
 #define HANDOFF_NO_LAYER 255    /* layer: no route starts here */
 #define HANDOFF_NO_CABLE UINT32_MAX
 #define HANDOFF_SLS 16          /* VLs in a lane row */
+#define HANDOFF_SETS 2          /* sets of routes, at most: one for each of a port's LIDs */
 #define HANDOFF_MAX_FILE (1ull << 30)
 
 struct handoff_switch {
@@ -48,8 +49,9 @@ struct handoff {
 	struct handoff_terminal *terminal; /* [terminals], by GUID */
 	struct handoff_cable *cable;       /* [cables] */
 	uint32_t *cable_at;                /* [switches * 256]: the cable at a port, or NO_CABLE */
-	const uint8_t *ports;              /* [switches * dests], raw */
-	const uint8_t *layers;             /* [switches * dests], raw */
+	unsigned sets;                     /* 1: all LIDs of a port have the same routes */
+	const uint8_t *ports[HANDOFF_SETS];  /* [switches * dests], raw; by LID minus base LID */
+	const uint8_t *layers[HANDOFF_SETS]; /* [switches * dests], raw */
 	uint8_t lanes;                     /* VLs that the lane map needs; 0: there is none */
 	const uint8_t *lane_rows;          /* [rows * SLS], raw; NULL: there is no lane map */
 	const uint8_t *lane_index;         /* row of each pair of ports, raw */
@@ -76,14 +78,14 @@ static inline uint32_t handoff_dests(const struct handoff *h)
 	return h->terminals + h->switches;
 }
 
-static inline uint8_t handoff_port(const struct handoff *h, uint32_t sw, uint32_t dest)
+static inline uint8_t handoff_port(const struct handoff *h, unsigned set, uint32_t sw, uint32_t dest)
 {
-	return h->ports[(size_t)sw * handoff_dests(h) + dest];
+	return h->ports[set][(size_t)sw * handoff_dests(h) + dest];
 }
 
-static inline uint8_t handoff_layer(const struct handoff *h, uint32_t sw, uint32_t dest)
+static inline uint8_t handoff_layer(const struct handoff *h, unsigned set, uint32_t sw, uint32_t dest)
 {
-	return h->layers[(size_t)sw * handoff_dests(h) + dest];
+	return h->layers[set][(size_t)sw * handoff_dests(h) + dest];
 }
 
 /* The switch at which routes to a destination end. */

@@ -55,8 +55,12 @@ int main(int argc, char **argv)
 	for (uint32_t c = 0; c < h->cables; c++)
 		printf("cable %u %u %u %u\n", h->cable[c].a, h->cable[c].a_port, h->cable[c].b,
 		       h->cable[c].b_port);
-	print_rows("ports", h, h->ports);
-	print_rows("layers", h, h->layers);
+	print_rows("ports", h, h->ports[0]);
+	print_rows("layers", h, h->layers[0]);
+	if (h->sets > 1) {
+		print_rows("high ports", h, h->ports[1]);
+		print_rows("high layers", h, h->layers[1]);
+	}
 	print_lanes(h);
 	handoff_free(h);
 	return 0;

@@ -22,6 +22,8 @@ static void wanted_sizes(const struct handoff *h, size_t size[LAYOUT_KINDS])
 	size[LAYOUT_CABLES] = (size_t)LAYOUT_RECORD * h->cables;
 	size[LAYOUT_PORTS] = dests * h->switches;
 	size[LAYOUT_LAYERS] = dests * h->switches;
+	size[LAYOUT_HIGH_PORTS] = size[LAYOUT_PORTS];
+	size[LAYOUT_HIGH_LAYERS] = size[LAYOUT_LAYERS];
 }
 
 /* What all versions have. */
@@ -134,6 +136,13 @@ static bool parse_sections(struct layout *layout, struct handoff *h, const uint8
 				      layout->size[kind], wanted[kind]);
 	if ((layout->at[LAYOUT_LANE_ROWS] == NULL) != (layout->at[LAYOUT_LANE_INDEX] == NULL))
 		return refuse(why, "it has half a lane map");
+	bool high_ports = layout->at[LAYOUT_HIGH_PORTS] != NULL, high_layers = layout->at[LAYOUT_HIGH_LAYERS] != NULL;
+	if (high_ports != high_layers)
+		return refuse(why, "it has half of the routes to high LIDs");
+	for (int kind = LAYOUT_HIGH_PORTS; high_ports && kind <= LAYOUT_HIGH_LAYERS; kind++)
+		if (layout->size[kind] != wanted[kind])
+			return refuse(why, "section %d has %zu bytes and should have %zu", kind,
+				      layout->size[kind], wanted[kind]);
 	return true;
 }
 

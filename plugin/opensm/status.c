@@ -89,6 +89,7 @@ static void put(FILE *out, const void *what)
 	put_fingerprint(out, s);
 	put_number(out, "layers", s->ours, s->tables.layers);
 	put_number(out, "lanes", s->ours && s->tables.lanes > 0, s->tables.lanes);
+	put_number(out, "lid_sets", s->ours, s->tables.lid_sets);
 	fputs(" \"acknowledged\": ", out);
 	if (s->routings > 0)
 		put_time(out, &s->acknowledged);

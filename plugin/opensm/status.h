@@ -15,6 +15,7 @@ struct status_tables {
 	uint64_t generation;
 	uint8_t fingerprint[32];
 	unsigned layers, lanes; /* lanes: 0 without a lane map */
+	unsigned lid_sets;
 	uint64_t lost_entries, stranded_pairs, uncovered_lids, guest_lids;
 };
 

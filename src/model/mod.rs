@@ -7,6 +7,7 @@ mod hint;
 pub mod ids;
 pub mod jobs;
 pub mod lanes;
+mod lids;
 mod nearest;
 pub mod nodes;
 pub mod pattern;
@@ -30,6 +31,7 @@ pub use ids::{
 pub(crate) use jobs::same_nodes;
 pub use jobs::{Component, Job, JobMap, JobState};
 pub use lanes::{Closure, FabricLanes, LaneMap, LaneRow};
+pub use lids::{LidSet, SplitLids};
 pub(crate) use nearest::did_you_mean;
 pub use nearest::nearest;
 pub use nodes::{NodeMap, Placed, PlacedJob, Ranks};

@@ -108,6 +108,9 @@ pub struct Handoff {
     pub ports: Vec<u8>,
     /// Raw layers, `[dest * switches + switch]`.
     pub layers: Vec<u8>,
+    /// Raw egress ports and layers of high LIDs, where these have routes of their own; `None`: all LIDs of a
+    /// port have the same.
+    pub high: Option<(Vec<u8>, Vec<u8>)>,
     /// VLs by switch, in port, out port and SL; `None`: the VL is the layer.
     pub lanes: Option<Lanes>,
     /// Next hops among which epochs with these lanes choose, if it says so.
@@ -136,7 +139,7 @@ impl Handoff {
         Certificate::new(fabric, order.clone()).ok()
     }
 
-    /// The tables, for the very fabric they were made for. O(1) beside a comparison.
+    /// The tables, for the very fabric they were made for: those of base LIDs. O(1) beside a comparison.
     ///
     /// # Errors
     /// If the fabric has another fingerprint.
@@ -168,6 +171,19 @@ pub fn encode_with(
     certificate: Option<&Certificate>,
     epoch: u64,
 ) -> Vec<u8> {
+    encode_lids(fabric, tables, None, closure, certificate, epoch)
+}
+
+/// As [`encode_with`], for ports with two LIDs: with the routes of high LIDs, on the same lanes, if these have their
+/// own.
+pub fn encode_lids(
+    fabric: &Fabric,
+    tables: &Tables,
+    high: Option<&Tables>,
+    closure: Option<&Closure>,
+    certificate: Option<&Certificate>,
+    epoch: u64,
+) -> Vec<u8> {
     let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
     let mut fixed = Vec::with_capacity(HEADER);
     fixed.extend(MAGIC);
@@ -179,7 +195,8 @@ pub fn encode_with(
     for count in [switches, fabric.terminals().len(), fabric.channels().len() / 2] {
         fixed.extend((count as u32).to_le_bytes());
     }
-    fixed.extend([tables.layers_used(), 0, 0, 0]);
+    let layers = high.map_or(0, Tables::layers_used).max(tables.layers_used());
+    fixed.extend([layers, 0, 0, 0]);
     fixed.extend(tables.engine().bytes().take(NAME));
     fixed.resize(HEADER, 0);
     let [of_switches, of_terminals, of_cables] = devices(fabric);
@@ -197,6 +214,10 @@ pub fn encode_with(
     parts.extend(closure.map(|closure| (Kind::NextHops, next_hops::encode(fabric, closure))));
     parts.extend(certificate.map(|certificate| (Kind::Order, order::encode(certificate))));
     parts.extend(devices::encode_aggregation(fabric).map(|numbers| (Kind::Aggregation, numbers)));
+    if let Some(high) = high {
+        parts.push((Kind::HighPorts, by_switch(switches, dests, |d| high.ports_to(d))));
+        parts.push((Kind::HighLayers, by_switch(switches, dests, |d| high.layers_to(d))));
+    }
     sections::write(&fixed, &parts)
 }
 
@@ -228,7 +249,9 @@ pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
         .map(|hops| next_hops::decode(part(Kind::Switches), part(Kind::Cables), hops))
         .transpose()?;
     let order = sections.get(Kind::Order).map(|order| order::decode(order, cables)).transpose()?;
+    let high = sections.get(Kind::HighPorts).zip(sections.get(Kind::HighLayers));
     Ok(Handoff {
+        high: high.map(|(ports, layers)| (by_dest(ports, s, s + t), by_dest(layers, s, s + t))),
         next_hops,
         order,
         epoch: header.epoch,

@@ -91,6 +91,9 @@ pub struct PluginStatus {
     /// VLs of its lane map, if it has one.
     #[serde(default)]
     pub lanes: Option<u8>,
+    /// LIDs of a port that have routes of their own: 1, or 2 with LMC 1.
+    #[serde(default)]
+    pub lid_sets: Option<u8>,
     /// When OpenSM last reported that every switch answered.
     pub acknowledged: Option<DateTime<Utc>>,
     /// When OpenSM was asked to look at an epoch at which it has not looked yet.

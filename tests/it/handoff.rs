@@ -7,7 +7,7 @@ use sarouter::lab::generate::generate;
 use sarouter::model::lanes::SLS;
 use sarouter::model::rng::Rng;
 use sarouter::model::{Fabric, LaneMap, PortNum, Tables, Vl};
-use sarouter::publish::handoff::{HandoffError, decode, encode};
+use sarouter::publish::handoff::{HandoffError, decode, encode, encode_lids};
 
 /// Tables of arbitrary bytes: the format must carry whatever an engine can say.
 fn any_tables(fabric: &Fabric, engine: &str, seed: u64) -> Tables {
@@ -82,6 +82,20 @@ proptest! {
     }
 
     #[test]
+    fn high_lids_keep_routes_of_their_own(fabric in any_fabric(), seed: u64) {
+        let [base, high] = [seed, seed ^ 1].map(|seed| any_tables(&fabric, "sar", seed).with_lanes(None));
+        let bytes = encode_lids(&fabric, &base, Some(&high), None, None, 3);
+        let handoff = decode(&bytes).unwrap();
+        prop_assert_eq!(bytes[76], base.layers_used().max(high.layers_used()));
+        prop_assert_eq!(handoff.high.clone(), Some(high.clone().into_raw()));
+        prop_assert_eq!(handoff.into_tables(&fabric).unwrap(), base.clone());
+        // Without, not a byte tells of them.
+        let plain = encode(&fabric, &base, 3);
+        prop_assert_eq!(decode(&plain).unwrap().high, None);
+        prop_assert_eq!(encode_lids(&fabric, &base, None, None, None, 3), plain);
+    }
+
+    #[test]
     fn no_damaged_file_is_accepted(fabric in any_fabric(), seed: u64, at: usize, flip in 1u8..) {
         let mut bytes = encode(&fabric, &any_tables(&fabric, "sar", seed), 3);
         let at = at % bytes.len();
@@ -139,6 +153,28 @@ fn each_reason_to_refuse_has_a_name() {
     let index = u64::from_le_bytes(good[entry(7) + 8..][..8].try_into().unwrap()) as usize;
     assert_eq!(section(index + 1, 200), (7, "there is no such row"));
     assert_eq!(with(good.len() - 1, !good[good.len() - 1]), HandoffError::Checksum);
+}
+
+#[test]
+fn half_of_the_routes_to_high_lids_is_refused() {
+    let fabric = generate("fattree:2x2,1").unwrap();
+    let tables = any_tables(&fabric, "sar", 2);
+    let good = encode_lids(&fabric, &tables, Some(&tables), None, None, 1);
+    let plain = encode(&fabric, &tables, 1);
+    let wrong = |bytes: &[u8]| match decode(bytes) {
+        Err(HandoffError::Section { kind, what }) => (kind, what),
+        other => panic!("{other:?}"),
+    };
+    // Another program that knows nothing of them would give high LIDs the routes of base LIDs.
+    let flags = |n: usize| u32::from_le_bytes(good[128 + 32 * n + 4..][..4].try_into().unwrap());
+    assert_eq!((flags(5), flags(6)), (0, 0));
+    assert_eq!(wrong(&with_section(&plain, 11, 0)), (11, "it is longer or shorter than the header says"));
+    let mut renamed = good.clone();
+    renamed[128 + 32 * 6] = 13;
+    assert_eq!(wrong(&sealed(renamed)), (13, "this program does not know it"));
+    let mut renamed = good;
+    renamed[128 + 32 * 5] = 10;
+    assert_eq!(wrong(&sealed(renamed)), (11, "it is missing"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sarouter::lab::generate::generate;
 use sarouter::model::lanes::LaneRow;
 use sarouter::model::{Fabric, LaneMap, PortNum, PortPeer, SwitchId, Tables, Vl};
-use sarouter::publish::handoff::{decode, encode};
+use sarouter::publish::handoff::{decode, encode, encode_lids};
 use sarouter::publish::opensm::PluginStatus;
 
 use crate::plugin::{layered, routed};
@@ -41,6 +41,21 @@ pub fn lanes_of(fabric: &Fabric, tables: &Tables, s: SwitchId, from: PortNum, to
     *tables.lanes().unwrap().row(s, from, to)
 }
 
+/// The rows of tables as `handoff_check` prints them, with this before their names.
+fn rows(fabric: &Fabric, tables: &Tables, before: &str) -> String {
+    let mut text = String::new();
+    for (what, by_dest) in
+        [("ports", Tables::ports_to as fn(&Tables, _) -> &[u8]), ("layers", Tables::layers_to)]
+    {
+        for s in fabric.switch_ids() {
+            let row: String =
+                fabric.dest_ids().map(|d| format!("{:02x}", by_dest(tables, d)[s.index()])).collect();
+            let _ = writeln!(text, "{before}{what} {} {row}", s.index());
+        }
+    }
+    text
+}
+
 /// What `handoff_check` prints for these tables.
 fn printed(fabric: &Fabric, tables: &Tables, epoch: u64) -> String {
     let mut text = format!("epoch {epoch}\nengine {}\nlayers {}\n", tables.engine(), tables.layers_used());
@@ -54,15 +69,7 @@ fn printed(fabric: &Fabric, tables: &Tables, epoch: u64) -> String {
     for c in fabric.channels().iter().step_by(2) {
         let _ = writeln!(text, "cable {} {} {} {}", c.from.index(), c.from_port, c.to.index(), c.to_port);
     }
-    for (what, by_dest) in
-        [("ports", Tables::ports_to as fn(&Tables, _) -> &[u8]), ("layers", Tables::layers_to)]
-    {
-        for s in fabric.switch_ids() {
-            let row: String =
-                fabric.dest_ids().map(|d| format!("{:02x}", by_dest(tables, d)[s.index()])).collect();
-            let _ = writeln!(text, "{what} {} {row}", s.index());
-        }
-    }
+    text += &rows(fabric, tables, "");
     for s in fabric.switch_ids().filter(|_| tables.lanes().is_some()) {
         let ports = || (0..=fabric.switch(s).ports).map(|p| PortNum::new(p.into()).unwrap());
         for (from, to) in ports().flat_map(|from| ports().map(move |to| (from, to))) {
@@ -90,6 +97,10 @@ fn c_reads_what_rust_writes() {
         let epoch = u64::MAX - i as u64;
         fs::write(&path, encode(&fabric, &tables, epoch)).unwrap();
         assert_eq!(run(tool("handoff_check").arg(&path)), printed(&fabric, &tables, epoch), "fabric {i}");
+        let high = layered(&fabric, &routed(&fabric, "nue"), 1 + i);
+        fs::write(&path, encode_lids(&fabric, &tables, Some(&high), None, None, epoch)).unwrap();
+        let both = printed(&fabric, &tables, epoch) + &rows(&fabric, &high, "high ");
+        assert_eq!(run(tool("handoff_check").arg(&path)), both, "fabric {i}, both LIDs");
         let tables = laned(&fabric, &tables);
         fs::write(&path, encode(&fabric, &tables, epoch)).unwrap();
         assert_eq!(run(tool("handoff_check").arg(&path)), printed(&fabric, &tables, epoch), "fabric {i}");
@@ -122,8 +133,8 @@ fn damaged_files_never_crash_the_parser() {
     for (seed, spec) in [("1", "fattree:3x4,2"), ("2", "torus:3x3,hosts=1"), ("3", "random:2,1,3,seed=1")] {
         let fabric = generate(spec).unwrap();
         let tables = layered(&fabric, &routed(&fabric, "sssp"), 3);
-        for tables in [laned(&fabric, &tables), tables] {
-            fs::write(&path, encode(&fabric, &tables, 1)).unwrap();
+        for (tables, both) in [(laned(&fabric, &tables), false), (tables.clone(), true), (tables, false)] {
+            fs::write(&path, encode_lids(&fabric, &tables, both.then_some(&tables), None, None, 1)).unwrap();
             let (refused, accepted) = fuzz(&path, &["10000", seed]);
             assert_eq!(refused + accepted, 10_000);
             // Some must pass, or nothing beyond the checksum was tried; damage must mostly be seen.

@@ -10,6 +10,7 @@ mod file_engine;
 mod handoff;
 mod hints;
 mod lanes;
+mod lids;
 mod machine;
 mod mpi;
 mod package;

@@ -183,7 +183,7 @@ impl Drop for Testbed {
     }
 }
 
-/// What `dump_fts` printed: tables, and the LIDs of port GUIDs.
+/// What `dump_fts` printed: tables, and the (base) LIDs of port GUIDs.
 pub fn read_fts(text: &str) -> (Lfts, BTreeMap<Guid, Lid>) {
     let (mut lfts, mut lids) = (Lfts::new(), BTreeMap::new());
     let mut switch = None;
@@ -196,7 +196,9 @@ pub fn read_fts(text: &str) -> (Lfts, BTreeMap<Guid, Lid>) {
             let lid = Lid::new(hex(rest)).unwrap();
             let port = rest.split_whitespace().nth(1).unwrap().parse().unwrap();
             lfts.get_mut(&switch.unwrap()).unwrap().insert(lid, port);
-            lids.extend(guid("portguid 0x").map(|g| (Guid::new(g).unwrap(), lid)));
+            // The first of a port's LIDs.
+            let known = guid("portguid 0x").map(|g| lids.entry(Guid::new(g).unwrap()).or_insert(lid));
+            known.into_iter().for_each(|first: &mut Lid| *first = lid.min(*first));
         }
     }
     (lfts, lids)

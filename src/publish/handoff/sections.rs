@@ -23,10 +23,12 @@ pub(super) enum Kind {
     NextHops,
     Order,
     Aggregation,
+    HighPorts,
+    HighLayers,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Switches,
         Self::Terminals,
         Self::Cables,
@@ -37,6 +39,8 @@ impl Kind {
         Self::NextHops,
         Self::Order,
         Self::Aggregation,
+        Self::HighPorts,
+        Self::HighLayers,
     ];
 
     /// Whether a reader that does not know it may go on without.
@@ -44,15 +48,22 @@ impl Kind {
         if matches!(self, Self::NextHops | Self::Order | Self::Aggregation) { OPTIONAL } else { 0 }
     }
 
-    /// How long it must be; `None`: whatever it is, it may be missing.
+    /// How long it must be; `None`: whatever it is. What version 1 does not have may be missing.
     fn size(self, [switches, terminals, cables]: [usize; 3]) -> Option<usize> {
         match self {
             Self::Switches => Some(RECORD * switches),
             Self::Terminals => Some(RECORD * terminals),
             Self::Cables => Some(RECORD * cables),
-            Self::Ports | Self::Layers => Some(switches * (switches + terminals)),
+            Self::Ports | Self::Layers | Self::HighPorts | Self::HighLayers => {
+                Some(switches * (switches + terminals))
+            }
             Self::LaneRows | Self::LaneIndex | Self::NextHops | Self::Order | Self::Aggregation => None,
         }
+    }
+
+    /// Whether every file has it.
+    fn is_needed(self) -> bool {
+        matches!(self, Self::Switches | Self::Terminals | Self::Cables | Self::Ports | Self::Layers)
     }
 
     fn wrong(self, what: &'static str) -> HandoffError {
@@ -62,7 +73,7 @@ impl Kind {
 
 /// The parts of a file by kind.
 #[derive(Debug, Default)]
-pub(super) struct Sections<'a>([Option<&'a [u8]>; 11]);
+pub(super) struct Sections<'a>([Option<&'a [u8]>; 13]);
 
 impl<'a> Sections<'a> {
     /// A part; nothing if it is not there.
@@ -74,7 +85,7 @@ impl<'a> Sections<'a> {
     pub(super) fn first(bytes: &'a [u8], counts: [usize; 3]) -> Result<Self, HandoffError> {
         let mut sections = Self::default();
         let mut at = HEADER;
-        for kind in Kind::ALL {
+        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_needed()) {
             let Some(size) = kind.size(counts) else { continue };
             let part = bytes.get(at..at + size);
             let wanted = || HandoffError::Length { wanted: at + size + 8, found: bytes.len() + 8 };
@@ -126,16 +137,22 @@ impl<'a> Sections<'a> {
 
     fn checked(self, counts: [usize; 3]) -> Result<Self, HandoffError> {
         for kind in Kind::ALL {
-            let Some(size) = kind.size(counts) else { continue };
-            if self.get(kind).ok_or(kind.wrong("it is missing"))?.len() != size {
-                return Err(kind.wrong("it is longer or shorter than the header says"));
+            match (self.get(kind), kind.size(counts)) {
+                (None, _) if kind.is_needed() => return Err(kind.wrong("it is missing")),
+                (Some(part), Some(size)) if part.len() != size => {
+                    return Err(kind.wrong("it is longer or shorter than the header says"));
+                }
+                _ => {}
             }
         }
-        match (self.get(Kind::LaneRows), self.get(Kind::LaneIndex)) {
-            (Some(_), None) => Err(Kind::LaneIndex.wrong("it is missing")),
-            (None, Some(_)) => Err(Kind::LaneRows.wrong("it is missing")),
-            _ => Ok(self),
+        for (one, other) in [(Kind::LaneRows, Kind::LaneIndex), (Kind::HighPorts, Kind::HighLayers)] {
+            match (self.get(one), self.get(other)) {
+                (Some(_), None) => return Err(other.wrong("it is missing")),
+                (None, Some(_)) => return Err(one.wrong("it is missing")),
+                _ => {}
+            }
         }
+        Ok(self)
     }
 }
 
