@@ -157,7 +157,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables)?;
     let checks = Checks { promise, hosts_only: args.hosts_only };
-    let beside = Beside { since: &since, mixed: &mixed };
+    let beside = Beside { since: &since, mixed: &mixed, apart: &[] };
     let groups = match (&args.jobs, args.layer_per_job) {
         (Some(jobs), true) => {
             let nodes = name_hosts(&fabric, &NodeNames::default());

@@ -100,7 +100,7 @@ impl Received {
         let fabric = self.fabric.clone();
         let certificate = self.epoch.certificate(&fabric).filter(|_| !alone.mixed);
         let by_certificate = match certificate {
-            Some(certificate) => verify::accept_certified(&fabric, self, budget, alone, certificate),
+            Some(certificate) => verify::accept_certified(&fabric, self, budget, alone, &[], certificate),
             None => return judged(&fabric, self, alone, &mixed, number),
         };
         match by_certificate {

@@ -97,6 +97,8 @@ pub struct Beside<'a> {
     pub since: &'a [Tables],
     /// Tables that any switch may have instead ([`Promise::mixed`]). Their SLs count as well.
     pub mixed: &'a [Tables],
+    /// Tables of the ports' other LIDs, in force as well: packets to those follow them alone.
+    pub apart: &'a [Tables],
 }
 
 /// Destinations that one task handles, at least, before its results are merged.
@@ -156,7 +158,7 @@ fn judge_ordered(
 ) -> (Verdict, Option<Vec<Buffer>>) {
     let mut findings = Findings::default();
     let verdict = |findings, pairs| verdict(findings, pairs, checks.promise);
-    let everything = || tables.iter().chain(beside.since).chain(beside.mixed);
+    let everything = || tables.iter().chain(beside.since).chain(beside.mixed).chain(beside.apart);
     let maps = everything().filter_map(|t| t.lanes()).map(|map| map.fabric());
     if let Some(other) = everything().map(Tables::fabric).chain(maps).find(|f| *f != fabric.fingerprint()) {
         findings.add(Kind::WrongFabric, || Finding::WrongFabric {
@@ -188,22 +190,24 @@ struct Case<'a> {
     beside: Beside<'a>,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
     /// Checks each destination, and hands on what packets depend on.
     fn examine<R>(&self, parts: &[u32], then: impl FnOnce(&[Flight<'_>], &Graph<'_>, Findings) -> R) -> R {
         let Self { fabric, tables, beside, checks, .. } = *self;
         let turns = Turns::new(fabric);
-        let in_force = || tables.iter().chain(beside.mixed);
+        let in_force = || tables.iter().chain(beside.mixed).chain(beside.apart);
         let mut maps: Vec<_> = in_force().map(|t| t.lanes().map(AsRef::as_ref)).collect();
         maps.dedup();
         let lanes = Lanes::new(&turns, &maps);
-        let flight = |t| Flight {
-            trees: std::iter::once(t).chain(beside.mixed).map(|t| Trees::new(fabric, t)).collect(),
-            senders: Senders::new(fabric, t, beside.since.iter().chain(beside.mixed), checks.promise),
+        let changing = tables.iter().map(|t| (t, beside.mixed));
+        let all = changing.chain(beside.apart.iter().map(|t| (t, Default::default())));
+        let flight = |(t, mixed): (_, &'a [Tables])| Flight {
+            trees: std::iter::once(t).chain(mixed).map(|t| Trees::new(fabric, t)).collect(),
+            senders: Senders::new(fabric, t, beside.since.iter().chain(mixed), checks.promise),
             turns: &turns,
             lanes: &lanes,
         };
-        let flights: Vec<Flight<'_>> = tables.iter().map(flight).collect();
+        let flights: Vec<Flight<'_>> = all.map(flight).collect();
         let mut findings = Findings::default();
         let mut dependencies = Dependencies::none(&turns, &lanes);
         for flight in &flights {
@@ -336,7 +340,8 @@ pub fn accept_jobs<T: AsRef<Tables>>(
         .map_err(|refused| refused.1)
 }
 
-/// Like [`accept_jobs`], for another promise, with what else may be in flight.
+/// Like [`accept_jobs`], for another promise, with what else may be in flight. Who accepts tables of one LID of each
+/// port names those of the other as [`Beside::apart`]: what is proved, and the certificate, are of both together.
 ///
 /// # Errors
 /// The value and its verdict, if rejected.
@@ -358,7 +363,7 @@ pub fn accept_promise<T: AsRef<Tables>>(
 }
 
 /// Like [`accept_promise`], by a certificate that came with the value: linear in the tables. Cannot judge
-/// [`Promise::mixed`], which is no part of what is then promised.
+/// [`Promise::mixed`], which is no part of what is then promised. `apart`: see [`Beside::apart`].
 ///
 /// # Errors
 /// The value and its verdict, if rejected.
@@ -367,13 +372,17 @@ pub fn accept_certified<T: AsRef<Tables>>(
     value: T,
     budget: LayerBudget,
     promise: Promise,
+    apart: &[Tables],
     certificate: Certificate,
 ) -> Result<Verified<T>, Box<(T, Verdict)>> {
     let promise = Promise { mixed: false, ..promise };
     let checks = Checks { promise, ..Checks::default() };
-    let verdict = judge_certified(fabric, value.as_ref(), budget, checks, &[], &certificate);
-    if !verdict.accepted {
-        return Err(Box::new((value, verdict)));
+    // All climb one order: together they have no cycle either.
+    for tables in std::iter::once(value.as_ref()).chain(apart) {
+        let verdict = judge_certified(fabric, tables, budget, checks, &[], &certificate);
+        if !verdict.accepted {
+            return Err(Box::new((value, verdict)));
+        }
     }
     Ok(Verified { value, promise, certificate: Some(certificate) })
 }

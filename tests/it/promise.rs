@@ -150,6 +150,7 @@ proptest! {
         let beside = Beside {
             since: if parts & 16 != 0 { std::slice::from_ref(&before) } else { &[] },
             mixed: if parts & 32 != 0 { std::slice::from_ref(&other) } else { &[] },
+            apart: &[],
         };
         let told: Vec<&Tables> = Some(&now).filter(|_| promise.told).into_iter().chain(beside.since).chain(beside.mixed).collect();
         let in_force = std::iter::once(&now).chain(beside.mixed).collect();
@@ -234,11 +235,11 @@ fn two_lanes_make_all_tables_of_two_hops_safe_with_any_program() {
     for text in ["told", "untold", "any", "told+reply"] {
         assert!(accepted(&minhop, text, alone) && accepted(&sssp, text, alone), "{text}");
     }
-    let beside = Beside { since: &[], mixed: std::slice::from_ref(&sssp) };
+    let beside = Beside { mixed: std::slice::from_ref(&sssp), ..Beside::default() };
     assert!(accepted(&minhop, "any+mixed", beside));
     // The change to the map itself is not safe: switches without it have one lane only.
     let without = sssp.clone().with_lanes(None);
-    let beside = Beside { since: &[], mixed: std::slice::from_ref(&without) };
+    let beside = Beside { mixed: std::slice::from_ref(&without), ..Beside::default() };
     assert!(!accepted(&minhop, "any+mixed", beside));
     // Nor is a map of which one lane is missing.
     let verdict = judge_beside(

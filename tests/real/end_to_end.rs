@@ -264,7 +264,7 @@ fn on_a_torus_every_service_level_is_safe() {
     cluster.assert_stands(&epoch);
     assert_lanes(&cluster.bed, fabric, |s, from, to| lanes_of(fabric, &tables, s, from, to));
     let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
-    let beside = Beside { since: &[], mixed: &[before] };
+    let beside = Beside { mixed: &[before], ..Beside::default() };
     let verdict = judge_beside(fabric, &[tables], LayerBudget::new(8).unwrap(), checks, beside);
     assert!(verdict.accepted, "{:?}", verdict.findings);
 }

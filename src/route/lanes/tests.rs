@@ -22,7 +22,7 @@ fn job(fabric: &Fabric, seed: u64) -> Demand {
 
 fn judge(fabric: &Fabric, tables: &Tables, others: &[Tables], vls: u64) -> Verdict {
     let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
-    let beside = Beside { since: others, mixed: others };
+    let beside = Beside { since: others, mixed: others, apart: &[] };
     judge_beside(fabric, std::slice::from_ref(tables), budget(vls), checks, beside)
 }
 
