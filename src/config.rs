@@ -144,6 +144,10 @@ pub struct Routing {
     pub promise: Option<Promise>,
     /// Host lists of storage servers.
     pub storage_nodes: Vec<String>,
+    /// How much a route from a server to a host counts beside one inside a job.
+    pub storage_reads: u32,
+    /// The same of a route from a host to a server.
+    pub storage_writes: u32,
     /// What a change of routes for jobs alone must save: so much time of the whole machine.
     pub min_gain: TimeDelta,
     /// Least time between two such changes.

@@ -6,7 +6,7 @@ use super::common::less;
 use super::input::{self, Given, Input, Source};
 use super::route_angara::{self, is_torus};
 use super::{Answer, Context, Failure, Format};
-use crate::measure::{self, Effective};
+use crate::measure::{self, Effective, StorageLoad};
 use crate::model::{Promise, Tables};
 use crate::pass::baseline::Baseline;
 use crate::report::heat_map::heat_sheet;
@@ -43,6 +43,7 @@ enum Row {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.source.fabric) {
+        args.source.storage.none_on_torus()?;
         return route_angara::compare(
             &args.source.fabric,
             args.source.jobs.as_deref(),
@@ -142,7 +143,10 @@ fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
 fn table(rows: &[Row]) -> String {
     let head = ["engine", "CPU s", "layers", "verdict", "slow-down", "worst", "EFI max", "mean"];
     let more = ["bound", "γᵉ max", "bound", "dark", "per job", "links", "hops", "minimal"];
-    let mut lines = vec![head.into_iter().chain(more).map(String::from).collect::<Vec<_>>()];
+    let is_stored = |row: &Row| matches!(row, Row::Report(r) if r.storage.is_some());
+    let storage: &[&str] = if rows.iter().any(is_stored) { &STORAGE } else { &[] };
+    let head = head.iter().chain(&more).chain(storage);
+    let mut lines = vec![head.map(ToString::to_string).collect::<Vec<_>>()];
     let mut refusals = Vec::new();
     for row in rows {
         match row {
@@ -174,9 +178,12 @@ fn verdict(rows: &[Row], baseline: Option<&Baseline>) -> String {
     )
 }
 
+/// Columns of storage: routes on the fullest channel, and what no tables can be below.
+const STORAGE: [&str; 6] = ["reads", "bound", "writes", "bound", "both", "bound"];
+
 fn cells(r: &Report) -> Vec<String> {
     let verdict = if r.verdict.accepted { "accepted" } else { "rejected" };
-    vec![
+    let mut cells = vec![
         r.engine.clone(),
         format!("{:.3}", r.compute.cpu_seconds),
         format!("{}/{}", r.layers.used, r.layers.budget),
@@ -193,5 +200,10 @@ fn cells(r: &Report) -> Vec<String> {
         format!("{:.1}", r.effective.links_per_job_mean),
         format!("{:.2}", r.paths.mean_hops),
         format!("{:.1} %", 100.0 * r.paths.minimal_share),
-    ]
+    ];
+    if let Some(StorageLoad { reads, writes, both, .. }) = r.storage {
+        let figures = [reads, writes, both].into_iter().flat_map(|f| [f.max, f.lower_bound]);
+        cells.extend(figures.map(|n| n.to_string()));
+    }
+    cells
 }

@@ -9,7 +9,7 @@ use super::{Answer, Context, Failure, Format};
 use crate::lab::generate;
 use crate::lab::workload::Workload;
 use crate::measure::{self, Figures};
-use crate::model::{Demand, LayerBudget, Tables};
+use crate::model::{Demand, LayerBudget, Storage, Tables};
 use crate::observe;
 use crate::observe::nodes::NodeNames;
 use crate::pass::plan::Policy;
@@ -129,7 +129,7 @@ impl Demo {
             min_job_age: TimeDelta::zero(),
             layer_per_job: false,
             promise: route::default_promise(&args.engine, false),
-            storage: Vec::new(),
+            storage: Storage::default(),
             price: Price::NONE,
         };
         let oblivious = route::engine("dfsssp", &EngineOptions::default())?;

@@ -8,10 +8,10 @@ use super::common::{complain, write_file_with};
 use super::{Answer, Failure};
 use crate::measure::measure;
 use crate::model::{
-    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, SwitchId, Tables,
+    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, Storage, SwitchId, Tables,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
-use crate::observe::{fabric, jobs};
+use crate::observe::{fabric, hostlist, jobs};
 use crate::publish::Epoch;
 use crate::publish::dump::{
     self, LANES_FILE, LAYERS_FILE, LFT_FILE, read_lanes_file, write_lanes, write_layers, write_lft,
@@ -33,12 +33,60 @@ pub struct Source {
     /// Node names of adapters: lines "GUID NAME"
     #[arg(long, value_name = "FILE")]
     pub node_map: Option<PathBuf>,
+    #[command(flatten)]
+    pub storage: StorageArgs,
     /// Virtual layers that may be used, 1 to 15
     #[arg(long, value_name = "K", default_value = "8")]
     pub layers: LayerBudget,
     /// Threads; all processors unless given
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+}
+
+/// Arguments that say which servers all jobs read from and write to.
+#[derive(Debug, Clone, clap::Args)]
+pub struct StorageArgs {
+    /// Nodes that are storage servers, which hosts of all jobs read from and write to
+    #[arg(long = "storage", value_name = "HOSTLIST")]
+    servers: Option<String>,
+    /// How much a route from a server to a host, and one back, count beside one inside a job
+    #[arg(long = "storage-weights", value_name = "READS:WRITES", default_value = "1:1", value_parser = weights, requires = "servers")]
+    weights: (u32, u32),
+}
+
+/// `2:1`, each 0 to 1000.
+fn weights(text: &str) -> Result<(u32, u32), String> {
+    let one = |text: &str| text.parse::<u32>().ok().filter(|n| *n <= 1000);
+    let both = text.split_once(':').and_then(|(reads, writes)| Some((one(reads)?, one(writes)?)));
+    both.ok_or_else(|| "expected READS:WRITES, each 0 to 1000".to_string())
+}
+
+impl StorageArgs {
+    /// # Errors
+    /// If there are servers: on a direct torus only jobs have routes.
+    pub fn none_on_torus(&self) -> Result<(), Failure> {
+        match &self.servers {
+            Some(list) => Err(format!("--storage {list}: on a direct torus only jobs have routes").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The servers on a fabric.
+    ///
+    /// # Errors
+    /// If it is no host list, or the fabric lacks one of them.
+    pub fn on(&self, nodes: &NodeMap) -> Result<Storage, Failure> {
+        let Some(list) = &self.servers else { return Ok(Storage::default()) };
+        let mut servers = Vec::new();
+        for node in hostlist::expand(list).map_err(|e| format!("--storage {list}: {e}"))? {
+            match nodes.terminals(&node) {
+                [] => return Err(format!("--storage {list}: no host of the fabric is called {node}").into()),
+                found => servers.extend_from_slice(found),
+            }
+        }
+        let (reads, writes) = self.weights;
+        Ok(Storage::new(servers).weighing(reads, writes))
+    }
 }
 
 /// What is to be routed.
@@ -89,10 +137,11 @@ impl Source {
     pub fn load(&self) -> Result<Input, Failure> {
         let fabric = fabric::load(&self.fabric)?;
         let nodes = self.nodes(&fabric)?;
-        let (demand, jobs, placed) = match &self.jobs {
+        let (mut demand, jobs, placed) = match &self.jobs {
             Some(source) => demand(&fabric, &nodes, source)?,
             None => (Demand::oblivious(), JobsSummary::default(), Placed::default()),
         };
+        demand.storage = self.storage.on(&nodes)?;
         let Placed { jobs: placed, strangers, .. } = placed;
         Ok(Input { fabric, demand, jobs, placed, strangers, budget: self.layers })
     }

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::ProgressBar;
 
 use super::common::{print, write_file};
-use super::input::{Given, complain_of_strangers};
+use super::input::{Given, StorageArgs, complain_of_strangers};
 use super::{Answer, Context, Failure, Format, replay_direct};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::lab::replay::history::{GENERATED_START, History, Nodes};
@@ -112,6 +112,8 @@ struct Replay {
     /// Node names of adapters: lines "GUID NAME"
     #[arg(long, value_name = "FILE")]
     node_map: Option<PathBuf>,
+    #[command(flatten)]
+    storage: StorageArgs,
     /// Virtual layers that may be used, 1 to 15
     #[arg(long, value_name = "K", default_value = "8")]
     layers: LayerBudget,
@@ -219,6 +221,7 @@ fn given(value: &Option<String>) -> &str {
 fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
     let source = given(&args.fabric);
     if torus_toml::is_torus(source) {
+        args.storage.none_on_torus()?;
         let engines: &[String] = if args.engines.join(",") == DEFAULT_ENGINES { &[] } else { &args.engines };
         return replay_direct::run(source, given(&args.trace), args.fields.as_deref(), engines, context);
     }
@@ -236,11 +239,12 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
     let (from, samples) = span(args, &trace, &histories)?;
     let setup = Setup {
         fabric: Arc::clone(&fabric),
-        nodes,
+        nodes: Arc::clone(&nodes),
         engines: args.engines.clone(),
         given: args.given.read(&fabric)?.into_iter().map(|(name, tables)| (name, Arc::new(tables))).collect(),
         budget: args.layers,
         layer_per_job: args.layer_per_job,
+        storage: args.storage.on(&nodes)?,
         price: args.price(),
         from,
         every: args.every,

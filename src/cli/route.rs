@@ -52,6 +52,7 @@ pub struct Args {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.source.fabric) {
+        args.source.storage.none_on_torus()?;
         let (fabric, jobs) = (&args.source.fabric, args.source.jobs.as_deref());
         return route_angara::route(fabric, jobs, &args.engine, &args.search, &args.out, context);
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use self::case::{Case, Kind};
+use self::case::{Case, Io, Kind};
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
@@ -37,11 +37,14 @@ use crate::route::angara::{Limits, engine};
   sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --changes 10 \\
       --update property-preserving --series throughput.csv
 
+  sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt --storage n[163-180] --reads 64KiB --traffic none
+
 Traffic: exchanges of jobs (shift, linear, random, alltoall: all to all in several orders; ring,
 double-tree, doubling, halving, bruck, binomial, halo2d, halo3d, halo:AxBxC, groups:G, permutations),
 uniform, server-permutation, switch-permutation, transpose, neighbor, tornado, grid-transpose,
 grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
-given, or its own: --traffic shift,17=tornado. Without --load patterns run once, message by message;
+given, or its own: --traffic shift,17=tornado. With --storage and --reads or --writes, hosts of jobs read
+from each server and write to each beside it, or alone with --traffic none. Without --load patterns run once, message by message;
 with it (or uniform) they run without end. With --changes, tables change while packets fly. The exit
 status is 1 after a deadlock, or if a change lost something.")]
 pub struct Args {
@@ -65,6 +68,12 @@ pub struct Args {
     /// Payload of a message: a number, 64KiB, 1MiB [default: one packet; RDR's 8 KiB for pingpong and bulk]
     #[arg(long, value_name = "BYTES", value_parser = size)]
     bytes: Option<u32>,
+    /// Payload that each host of a job reads from each server of --storage
+    #[arg(long, value_name = "BYTES", value_parser = size, requires = "servers")]
+    reads: Option<u32>,
+    /// Payload that each host of a job writes to each server of --storage
+    #[arg(long, value_name = "BYTES", value_parser = size, requires = "servers")]
+    writes: Option<u32>,
     /// Hardware: qdr, phits, caminos, rdr, angara
     #[arg(long, default_value = "qdr")]
     hardware: String,
@@ -132,13 +141,16 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return Err("--changes: the routes of a direct torus do not change while packets fly".into());
     }
     if is_torus(&args.source.fabric) {
+        args.source.storage.none_on_torus()?;
         return on_torus(&args, context);
     }
     let fabric_input = args.source.load()?;
     let net = Net::of_fabric(&fabric_input.fabric);
     let jobs =
         args.source.jobs.as_ref().map(|source| placed(&args.source, &fabric_input, source)).transpose()?;
-    let case = Case::new(&args, &net, jobs)?;
+    let mut case = Case::new(&args, &net, jobs)?;
+    let servers = fabric_input.demand.storage.servers.iter().map(|t| t.index() as u32).collect();
+    case.io = Io { servers, reads: args.reads, writes: args.writes };
     if args.changes.is_asked() {
         let clock = Clock::new();
         let outcomes = changes::run(&args, &case, &fabric_input, &net)?;
@@ -275,16 +287,26 @@ fn outcomes(
     if case.default == Kind::Uniform || !args.load.is_empty() {
         return loads(args, case, net, router);
     }
-    let scripts: Result<Vec<Script>, Failure> =
-        (0..case.jobs.len()).map(|j| case.script(net, j, seed)).collect();
-    let jobs = Jobs::new(scripts?, net.terminals());
+    let mut scripts: Vec<Script> = Vec::with_capacity(case.jobs.len());
+    let mut rows: Vec<Value> = Vec::with_capacity(case.jobs.len());
+    for (j, (id, members)) in case.jobs.iter().enumerate() {
+        if case.kind(j) != Kind::None {
+            scripts.push(case.script(net, j, seed)?);
+            rows.push(json!({"id": id, "terminals": members.len()}));
+        }
+    }
+    for (id, members) in &case.jobs {
+        for (what, script) in case.io.scripts(net, members, seed) {
+            scripts.push(script);
+            rows.push(json!({"id": id, "terminals": members.len(), "storage": what}));
+        }
+    }
+    if scripts.is_empty() {
+        return Err("--traffic none: nothing is sent without --storage and --reads or --writes".into());
+    }
+    let jobs = Jobs::new(scripts, net.terminals());
     let (outcome, finished) = run::jobs(net, settings, router, jobs, seed)?;
-    let rows: Vec<Value> = case
-        .jobs
-        .iter()
-        .zip(&finished)
-        .map(|((id, members), ns)| json!({"id": id, "terminals": members.len(), "finished_ns": ns}))
-        .collect();
+    rows.iter_mut().zip(&finished).for_each(|(row, ns)| row["finished_ns"] = json!(ns));
     Ok((vec![outcome], json!({"jobs": rows})))
 }
 

@@ -74,6 +74,8 @@ struct WrittenRouting {
     layer_per_job: bool,
     promise: Option<Spanned<Promise>>,
     storage_nodes: Vec<String>,
+    storage_reads: StorageWeight,
+    storage_writes: StorageWeight,
     min_gain_seconds: SecondsOrZero,
     min_pause_seconds: SecondsOrZero,
     communication_percent: Percent,
@@ -122,6 +124,11 @@ pub(super) struct Mebibytes(pub(super) u64);
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "u64")]
 struct Percent(u8);
+
+/// How much a route of storage counts: 0 to 1000.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct StorageWeight(u32);
 
 /// How many epochs: the one in force and at least one to go back to.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -172,6 +179,16 @@ impl TryFrom<u64> for Percent {
         match u8::try_from(percent) {
             Ok(percent @ 1..=100) => Ok(Self(percent)),
             _ => Err("must be 1 to 100 percent".into()),
+        }
+    }
+}
+
+impl TryFrom<u64> for StorageWeight {
+    type Error = String;
+    fn try_from(weight: u64) -> Result<Self, String> {
+        match u32::try_from(weight) {
+            Ok(weight @ 0..=1000) => Ok(Self(weight)),
+            _ => Err("must be 0 to 1000".into()),
         }
     }
 }
@@ -228,6 +245,8 @@ impl Default for WrittenRouting {
             layer_per_job: false,
             promise: None,
             storage_nodes: Vec::new(),
+            storage_reads: StorageWeight(1),
+            storage_writes: StorageWeight(1),
             min_gain_seconds: SecondsOrZero(Duration::from_secs(DEFAULT_MIN_GAIN)),
             min_pause_seconds: SecondsOrZero(Duration::from_secs(DEFAULT_MIN_PAUSE)),
             communication_percent: Percent(30),
@@ -426,6 +445,8 @@ impl WrittenRouting {
             layer_per_job: self.layer_per_job,
             promise,
             storage_nodes: self.storage_nodes,
+            storage_reads: self.storage_reads.0,
+            storage_writes: self.storage_writes.0,
             // At most a year: always fits.
             min_gain: TimeDelta::from_std(self.min_gain_seconds.0).unwrap_or(TimeDelta::MAX),
             min_pause: TimeDelta::from_std(self.min_pause_seconds.0).unwrap_or(TimeDelta::MAX),

@@ -6,6 +6,7 @@ mod changes;
 mod loads;
 mod lost;
 pub mod slowdown;
+mod stored;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,7 @@ pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 pub use self::lost::lost_pairs;
 pub(crate) use crate::measure::slowdown::or_endless;
 pub use crate::measure::slowdown::{Predictor, Time, mean_of_kept, of_routes, slowdowns, slowdowns_of};
+pub use crate::measure::stored::{Fullest, StorageLoad};
 use crate::model::{Demand, Fabric, Tables};
 use crate::verify::trees::Trees;
 
@@ -78,6 +80,9 @@ pub struct Figures {
     pub paths: Paths,
     /// Highest layer in use plus one.
     pub layers_used: u8,
+    /// See [`StorageLoad`]; left out without servers or without jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageLoad>,
 }
 
 /// Measures tables. Routes with a hole or loop are not counted. Uses all threads; the figures do
@@ -133,6 +138,7 @@ fn figures(trees: &Trees<'_>, demand: &Demand, all: &loads::AllPairs, bounds: Bo
             minimal_share: if pairs == 0 { 1.0 } else { ratio(all.minimal, pairs) },
         },
         layers_used: trees.tables.layers_used(),
+        storage: stored(trees, demand),
     }
 }
 
@@ -146,6 +152,14 @@ pub fn effective(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Effective
 /// The [`Figures::time`] of tables alone. Cost as [`slowdowns`].
 pub fn time(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Time {
     Time::of(&slowdowns(fabric, tables, demand))
+}
+
+/// The [`Figures::storage`] of tables.
+fn stored(trees: &Trees<'_>, demand: &Demand) -> Option<StorageLoad> {
+    if demand.storage.is_empty() {
+        return None;
+    }
+    stored::of(trees, &crate::verify::parts(trees.fabric), demand)
 }
 
 /// No tables can have a smaller maximum inside jobs.

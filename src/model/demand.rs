@@ -1,6 +1,6 @@
 //! What routing learns of the jobs: groups of terminals that talk among themselves.
 
-use super::{Fabric, Mix, TerminalId, without_repetition};
+use super::{Fabric, Mix, Storage, TerminalId, without_repetition};
 
 /// Terminals that exchange traffic: the terminals of one job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +23,8 @@ pub struct Demand {
     /// One group per multi-switch job, in canonical order (see [`Demand::new`]). A terminal may be
     /// in several groups: Slurm can share nodes.
     pub groups: Vec<Group>,
-    /// Terminals of storage servers, routed after the jobs (Algorithm 5.1, lines 11–13). Ascending.
-    pub storage: Vec<TerminalId>,
+    /// Storage servers, which hosts of all groups talk to; routed after the jobs (Algorithm 5.1, lines 11–13).
+    pub storage: Storage,
 }
 
 impl Group {
@@ -47,12 +47,10 @@ impl Group {
 impl Demand {
     /// Sorts the groups, largest first and then by members, so that the order in which the batch
     /// system lists jobs cannot reach the routes.
-    pub fn new(mut groups: Vec<Group>, mut storage: Vec<TerminalId>) -> Self {
+    pub fn new(mut groups: Vec<Group>, storage: impl Into<Storage>) -> Self {
         groups.retain(|g| g.terminals.len() > 1);
         groups.sort_by(|a, b| b.terminals.len().cmp(&a.terminals.len()).then_with(|| a.cmp(b)));
-        storage.sort_unstable();
-        storage.dedup();
-        Self { groups, storage }
+        Self { groups, storage: storage.into() }
     }
 
     /// Nobody known: every host talks to every host.
@@ -113,6 +111,6 @@ mod tests {
         for other in [demand(&[&[1, 3]]), demand(&[&[6, 7], &[6, 7]]), demand(&[&[3, 4]])] {
             assert!(!all.covers(&other));
         }
-        assert!(!all.covers(&Demand { storage: vec![TerminalId::at(9)], ..demand(&[]) }));
+        assert!(!all.covers(&Demand { storage: vec![TerminalId::at(9)].into(), ..demand(&[]) }));
     }
 }

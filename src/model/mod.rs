@@ -14,6 +14,7 @@ pub mod pattern;
 pub mod promise;
 pub mod rng;
 mod shown;
+mod storage;
 pub mod tables;
 pub mod torus;
 
@@ -38,6 +39,7 @@ pub use nodes::{NodeMap, Placed, PlacedJob, Ranks};
 pub use pattern::{Grid, Mix, PATTERNS, Partners, Pattern, Phase};
 pub use promise::{Promise, PromiseError};
 pub use shown::{shown, shown_lines};
+pub use storage::{Storage, StorageFlows};
 pub use tables::{Tables, TablesError};
 pub use torus::{
     Coords, Direction, Names, Routes, Step, Torus, TorusBuilder, TorusDemand, TorusError, TorusJob,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Demand, Fabric, Group, JobId, JobMap, Mix, NodeName, TerminalId, without_repetition};
+use super::{Demand, Fabric, Group, JobId, JobMap, Mix, NodeName, Storage, TerminalId, without_repetition};
 
 /// Which terminals belong to which Slurm node. A node has one terminal per adapter port.
 ///
@@ -162,7 +162,7 @@ impl NodeMap {
 
 impl Placed {
     /// The demand: multi-switch jobs only, ids and order forgotten.
-    pub fn demand(&self, fabric: &Fabric, storage: Vec<TerminalId>) -> Demand {
+    pub fn demand(&self, fabric: &Fabric, storage: impl Into<Storage>) -> Demand {
         let multi = self.jobs.iter().filter(|job| job.ranks.is_multi_switch(fabric));
         Demand::new(multi.map(|job| job.ranks.group()).collect(), storage)
     }

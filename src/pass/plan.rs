@@ -12,7 +12,7 @@ use super::worth::{Price, Question, Worth};
 use crate::measure::{self, Figures};
 use crate::model::{
     Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName,
-    PlacedJob, Promise, Tables, TerminalId,
+    PlacedJob, Promise, Storage, Tables,
 };
 use crate::route::{self, EngineOptions, RouteError};
 use crate::verify;
@@ -32,8 +32,8 @@ pub struct Policy {
     pub layer_per_job: bool,
     /// What must be proved of every epoch.
     pub promise: Promise,
-    /// Terminals of storage servers.
-    pub storage: Vec<TerminalId>,
+    /// Storage servers.
+    pub storage: Storage,
     /// What a change for jobs alone must be worth.
     pub price: Price,
 }

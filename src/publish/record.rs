@@ -8,7 +8,9 @@ use serde_json::ser::Formatter;
 
 use super::EpochNumber;
 use crate::measure::Figures;
-use crate::model::{Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, Mix, Promise, TerminalId};
+use crate::model::{
+    Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, Mix, Promise, Storage, TerminalId,
+};
 use crate::pass::plan::{PassedOver, Plan, Reason};
 
 /// Version of `plan.json`. Keys may be added without a new one.
@@ -59,6 +61,17 @@ pub struct DemandRecord {
     pub groups: Vec<GroupRecord>,
     /// See [`Demand::storage`].
     pub storage: Vec<Guid>,
+    /// Its weights of reads and writes; left out where both are 1.
+    #[serde(default = "even_weights", skip_serializing_if = "is_even")]
+    pub storage_weights: [u32; 2],
+}
+
+const fn even_weights() -> [u32; 2] {
+    [1; 2]
+}
+
+fn is_even(weights: &[u32; 2]) -> bool {
+    *weights == even_weights()
 }
 
 /// A [`Group`] by port GUIDs.
@@ -114,7 +127,12 @@ impl DemandRecord {
             ranks: if g.ranks == g.terminals { Vec::new() } else { guids(&g.ranks) },
             mix: g.mix.clone(),
         };
-        Self { groups: demand.groups.iter().map(group).collect(), storage: guids(&demand.storage) }
+        let Storage { servers, reads, writes } = &demand.storage;
+        Self {
+            groups: demand.groups.iter().map(group).collect(),
+            storage: guids(servers),
+            storage_weights: [*reads, *writes],
+        }
     }
 
     /// The demand on a fabric; members that it does not have are left out.
@@ -128,7 +146,9 @@ impl DemandRecord {
             let ranks = if g.ranks.is_empty() { &g.terminals } else { &g.ranks };
             Group { weight: g.weight, ..Group::new(ids(ranks)) }.exchanging(g.mix.clone())
         };
-        Demand::new(self.groups.iter().map(group).collect(), ids(&self.storage))
+        let [reads, writes] = self.storage_weights;
+        let storage = Storage::new(ids(&self.storage)).weighing(reads, writes);
+        Demand::new(self.groups.iter().map(group).collect(), storage)
     }
 }
 

@@ -16,7 +16,7 @@ pub mod time;
 use serde::{Deserialize, Serialize};
 
 use self::time::JobTimes;
-use crate::measure::{Effective, Figures, Load, Paths};
+use crate::measure::{Effective, Figures, Load, Paths, StorageLoad};
 use crate::model::Fabric;
 use crate::route::RouteError;
 
@@ -44,6 +44,9 @@ pub struct Report {
     pub effective: Effective,
     /// Path lengths.
     pub paths: Paths,
+    /// Routes of storage; left out where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageLoad>,
 }
 
 /// Size and identity of a fabric.
@@ -181,6 +184,7 @@ impl Report {
             load: figures.load,
             effective: figures.effective,
             paths: figures.paths,
+            storage: figures.storage,
         }
     }
 
@@ -188,6 +192,12 @@ impl Report {
     pub fn text(&self) -> String {
         let (time, load, e, paths) = (&self.time.all, &self.load, &self.effective, &self.paths);
         let verdict = if self.verdict.accepted { "accepted" } else { "rejected" };
+        let storage = self.storage.map_or(String::new(), |s| {
+            format!(
+                "storage       reads max {}, no tables below {}; writes max {}, no tables below {}; a server's cable {}\n",
+                s.reads.max, s.reads.lower_bound, s.writes.max, s.writes.lower_bound, s.cables,
+            )
+        });
         format!(
             "engine        {}: {:.3} s CPU, {} of {} layers, {verdict}\n\
              fabric        {} switches, {} terminals, {} channels\n\
@@ -195,7 +205,7 @@ impl Report {
              slow-down     mean {:.3}, 95 % of the jobs at most {:.3}, worst {:.3}\n\
              load          max {}, mean {:.1}, no tables below {}\n\
              inside jobs   max {}, mean {:.1}, no tables below {}; dark fiber {:.1} %\n\
-             paths         mean {:.2}, longest {}, {:.1} % as short as possible\n",
+             paths         mean {:.2}, longest {}, {:.1} % as short as possible\n{storage}",
             self.engine,
             self.compute.cpu_seconds,
             self.layers.used,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineOptions, Make, RouteError};
-use crate::model::{Demand, DestId, Fabric, Group, LayerBudget, PortNum, Tables, TerminalId};
+use crate::model::{Demand, DestId, Fabric, Group, LayerBudget, PortNum, Storage, Tables, TerminalId};
 
 /// An engine that is shown hosts only.
 pub(super) struct HostsOnly {
@@ -87,7 +87,7 @@ impl Ids {
         };
         Demand {
             groups: demand.groups.iter().map(group).filter(|g| g.terminals.len() > 1).collect(),
-            storage: self.terminals(&demand.storage),
+            storage: Storage { servers: self.terminals(&demand.storage.servers), ..demand.storage },
         }
     }
 

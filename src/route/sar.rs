@@ -13,7 +13,7 @@ use super::forest::{Forest, complete_switches};
 use super::graph::{Graph, hosts_per_switch};
 use super::trees::{Join, Levels, Load, TreeBuilder};
 use super::{Engine, RouteError, dfsssp, job_layers};
-use crate::model::{Demand, Fabric, LayerBudget, Role, Tables, TerminalId};
+use crate::model::{Demand, Fabric, LayerBudget, Role, Storage, StorageFlows, Tables, TerminalId};
 
 /// Algorithm 5.1. With an oblivious demand it is `dfsssp`.
 #[derive(Debug, Clone, Copy)]
@@ -44,32 +44,41 @@ impl Engine for Sar {
 }
 
 /// The trees of Algorithm 5.1, lines 5–16: terminals of jobs, largest job first, over weights that
-/// count routes inside jobs, at once or tree by tree (`join`); then storage, then all others, each
-/// over weights of their own. O(terminals × (switches + channels)).
+/// count routes inside jobs and what they read from storage, at once or tree by tree (`join`); then storage
+/// over what storage loads so far, then all others over weights of their own. O(terminals × (switches + channels)).
 fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, join: Join) -> Forest {
     let mut forest = Forest::new(fabric);
     let mut levels = Levels::new(graph);
     let mut builder = TreeBuilder::new(graph);
     let mut weights = vec![0; graph.channels()];
     let mut sharing = Sharing::new(fabric, demand);
+    let mut stored = Stored::new(fabric, graph, demand);
     let mut done = vec![false; fabric.terminals().len()];
     for t in largest_job_first(fabric, demand, &sharing.groups) {
         levels.search(graph, fabric.terminal(t).switch.index());
         let sources = sharing.sources(fabric, demand, t);
-        let load = Load { sources, times: 1 };
+        let load = Load { sources: stored.with(t, sources), times: 1 };
         builder.grow(join, &levels, load, &mut weights, forest.tree_mut(t.index()));
+        stored.add(&mut builder, t);
         done[t.index()] = true;
     }
     let hosts = hosts_per_switch(fabric);
     let others = fabric.switch_ids().flat_map(|s| fabric.attached(s)).copied();
-    for phase in [demand.storage.clone(), others.collect()] {
-        weights.fill(0);
+    for (phase, start) in [(demand.storage.servers.clone(), Some(&stored)), (others.collect(), None)] {
+        match start {
+            Some(stored) => weights.copy_from_slice(&stored.loads),
+            None => weights.fill(0),
+        }
         for t in phase {
             if std::mem::replace(&mut done[t.index()], true) {
                 continue;
             }
             let tree = forest.tree_mut(t.index());
             levels.search(graph, fabric.terminal(t).switch.index());
+            if let Some(load) = start.and_then(|stored| stored.load(t)) {
+                builder.grow(join, &levels, load, &mut weights, tree);
+                continue;
+            }
             builder.cheapest(&levels, &weights, tree);
             if fabric.terminal(t).role == Role::Host {
                 builder.add_load(Load { sources: &hosts, times: 1 }, &mut weights);
@@ -81,6 +90,54 @@ fn job_aware_forest(fabric: &Fabric, graph: &Graph, demand: &Demand, join: Join)
         builder.cheapest(&levels, &weights, tree);
     });
     forest
+}
+
+/// What storage adds to the routes inside jobs.
+struct Stored<'a> {
+    storage: &'a Storage,
+    flows: StorageFlows,
+    /// Routes per source switch to the terminal at hand, and of a job too.
+    sources: Vec<u32>,
+    both: Vec<u32>,
+    /// Writes to a server per source switch.
+    writes: Vec<u32>,
+    /// What storage puts on each channel so far.
+    loads: Vec<u64>,
+}
+
+impl<'a> Stored<'a> {
+    fn new(fabric: &Fabric, graph: &Graph, demand: &'a Demand) -> Self {
+        let flows = StorageFlows::of(fabric, demand);
+        let mut writes = vec![0; fabric.switches().len()];
+        flows.writes.iter().for_each(|(s, n)| writes[s.index()] = *n);
+        let none = vec![0; fabric.switches().len()];
+        let loads = vec![0; graph.channels()];
+        Self { storage: &demand.storage, flows, sources: none.clone(), both: none, writes, loads }
+    }
+
+    /// Routes per source switch to a terminal in a job, with those of storage.
+    fn with<'b>(&'b mut self, t: TerminalId, of_jobs: &'b [u32]) -> &'b [u32] {
+        if self.storage.is_empty() {
+            return of_jobs;
+        }
+        self.sources.fill(0);
+        self.flows.to(self.storage, t).iter().for_each(|(s, n)| self.sources[s.index()] = *n);
+        self.both.iter_mut().zip(of_jobs).zip(&self.sources).for_each(|((both, a), b)| *both = a + b);
+        &self.both
+    }
+
+    /// Notes the load of the last tree, which was that of [`Stored::with`].
+    fn add(&mut self, builder: &mut TreeBuilder, t: TerminalId) {
+        if !self.flows.to(self.storage, t).is_empty() {
+            builder.add_load(Load { sources: &self.sources, times: 1 }, &mut self.loads);
+        }
+    }
+
+    /// The writes to a server; `None` if nobody is known to write.
+    fn load(&self, server: TerminalId) -> Option<Load<'_>> {
+        let is_written = !self.flows.to(self.storage, server).is_empty();
+        is_written.then_some(Load { sources: &self.writes, times: 1 })
+    }
 }
 
 /// How many terminals of each switch share a job with one destination.

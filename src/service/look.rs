@@ -12,7 +12,7 @@ use super::chain;
 use super::health::Stage;
 use crate::config::{FabricSource, JobsFrom, Settings};
 use crate::lab::generate::spec;
-use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, TerminalId};
+use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, Storage, TerminalId};
 use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
@@ -341,7 +341,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
         promise: routing
             .promise
             .unwrap_or_else(|| route::default_promise(&routing.engine, routing.layer_per_job)),
-        storage,
+        storage: Storage::new(storage).weighing(routing.storage_reads, routing.storage_writes),
         price: Price {
             min_gain: routing.min_gain,
             min_pause: routing.min_pause,

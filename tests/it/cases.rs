@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sarouter::lab::generate;
-use sarouter::model::{DestId, Fabric, JobMap, LayerBudget, NodeMap, NodeName, Promise, TerminalId};
+use sarouter::model::{DestId, Fabric, JobMap, LayerBudget, NodeMap, NodeName, Promise, Storage, TerminalId};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::observe::{self, hostlist};
 use sarouter::pass::plan::{self, Policy, Published};
@@ -60,7 +60,7 @@ impl Case {
             min_job_age: TimeDelta::seconds(policy.get("min_job_age").map_or(0, |s| s.parse().unwrap())),
             layer_per_job: false,
             promise: Promise::TOLD,
-            storage: storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect(),
+            storage: Storage::new(storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect()),
             price: Price {
                 min_gain: TimeDelta::seconds(policy.get("min_gain").map_or(0, |s| s.parse().unwrap())),
                 min_pause: TimeDelta::seconds(policy.get("min_pause").map_or(0, |s| s.parse().unwrap())),
@@ -119,7 +119,7 @@ impl Case {
             let _ = writeln!(out, "serve {}", hosts(&group.terminals));
         }
         if !decided.demand.storage.is_empty() {
-            let _ = writeln!(out, "storage {}", hosts(&decided.demand.storage));
+            let _ = writeln!(out, "storage {}", hosts(&decided.demand.storage.servers));
         }
         if decided.waiting > 0 {
             let wait = wanted.ripe.unwrap() - view.jobs.time;

@@ -35,7 +35,7 @@ impl Site {
             min_job_age: TimeDelta::zero(),
             layer_per_job: false,
             promise,
-            storage: Vec::new(),
+            storage: sarouter::model::Storage::default(),
             price: sarouter::pass::worth::Price::NONE,
         };
         Self { store, policy, rng: Rng::new(seed), _directory: directory }

@@ -58,6 +58,7 @@ mod site;
 mod slowdown;
 mod spread;
 mod step;
+mod storage;
 mod store;
 mod survive;
 mod timed;

@@ -101,7 +101,11 @@ fn the_prediction_is_the_measure() {
             .to_vec();
     // In the same order: `Demand::new` would sort them.
     let times = |groups: &[Group]| {
-        slowdowns(&fabric, &tables, &Demand { groups: groups.to_vec(), storage: Vec::new() })
+        slowdowns(
+            &fabric,
+            &tables,
+            &Demand { groups: groups.to_vec(), storage: sarouter::model::Storage::default() },
+        )
     };
     for job in 0..groups.len() {
         let mut predictor = Predictor::new(&fabric, &tables, &groups, job).unwrap();

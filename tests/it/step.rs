@@ -49,7 +49,7 @@ impl World {
             min_job_age: TimeDelta::seconds(min_job_age),
             layer_per_job: false,
             promise: Promise::TOLD,
-            storage: Vec::new(),
+            storage: sarouter::model::Storage::default(),
             price: sarouter::pass::worth::Price::NONE,
         };
         Self { fabrics: BTreeMap::from([("whole", with_nodes(whole)), ("cut", with_nodes(cut))]), policy }

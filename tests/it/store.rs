@@ -31,7 +31,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         min_job_age: TimeDelta::zero(),
         layer_per_job: false,
         promise: Promise::TOLD,
-        storage: vec![],
+        storage: sarouter::model::Storage::default(),
         price: sarouter::pass::worth::Price::NONE,
     };
     let published = store.published(fabric).unwrap();

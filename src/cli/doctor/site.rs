@@ -182,7 +182,7 @@ fn storage(settings: &Settings, named: &Named) -> Option<Check> {
             format!("not in the fabric: {}", some(&unknown)),
             "correct routing.storage_nodes",
         ),
-        Ok((view, _)) => Check::good(NAME, format!("{} terminals", view.policy.storage.len())),
+        Ok((view, _)) => Check::good(NAME, format!("{} terminals", view.policy.storage.servers.len())),
     })
 }
 

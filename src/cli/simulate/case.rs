@@ -20,12 +20,15 @@ pub(super) enum Kind {
     Ping {
         bulk: bool,
     },
+    /// What jobs read and write alone.
+    None,
 }
 
 impl FromStr for Kind {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         Ok(match text {
+            "none" => Self::None,
             "uniform" => Self::Uniform,
             "server-permutation" => Self::OneToOne(OneToOne::ServerPermutation),
             "switch-permutation" => Self::OneToOne(OneToOne::SwitchPermutation),
@@ -52,6 +55,31 @@ pub(super) struct Case {
     pub(super) default: Kind,
     pub(super) own: BTreeMap<String, Kind>,
     pub(super) jobs: Vec<(Option<JobId>, Vec<u32>)>,
+    pub(super) io: Io,
+}
+
+/// What jobs read and write beside.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Io {
+    /// Terminals of the servers.
+    pub(super) servers: Vec<u32>,
+    /// Bytes from each server to each host, and back.
+    pub(super) reads: Option<u32>,
+    pub(super) writes: Option<u32>,
+}
+
+impl Io {
+    /// What a job reads and writes, with what that is called. Servers in the job are none of its own.
+    pub(super) fn scripts(&self, net: &Net, members: &[u32], seed: u64) -> Vec<(&'static str, Script)> {
+        let servers = self.servers.as_slice();
+        let clients: Vec<u32> = members.iter().copied().filter(|t| !servers.contains(t)).collect();
+        let script = |what, bytes: Option<u32>, from: &[u32], to: &[u32]| {
+            Some((what, Script::between(from, to, net.terminals(), bytes?, seed)))
+        };
+        let reads = script("reads", self.reads, servers, &clients);
+        let writes = script("writes", self.writes, &clients, servers);
+        reads.into_iter().chain(writes).collect()
+    }
 }
 
 impl Case {
@@ -67,6 +95,7 @@ impl Case {
             default: Kind::Exchange(Pattern::Shift),
             own: BTreeMap::new(),
             jobs: jobs.unwrap_or_else(|| vec![(None, net.hosts().to_vec())]),
+            io: Io::default(),
         };
         for word in &args.traffic {
             match word.split_once('=') {

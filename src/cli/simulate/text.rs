@@ -28,7 +28,8 @@ pub fn of(outcomes: &[Outcome], more: &Value) -> String {
     let mut text = align(&lines);
     for job in more["jobs"].as_array().into_iter().flatten().filter(|j| !j["id"].is_null()) {
         let ms = job["finished_ns"].as_f64().map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));
-        text += &format!("job {} on {} terminals: finished after {ms}\n", job["id"], job["terminals"]);
+        let what = job["storage"].as_str().map_or(String::new(), |what| format!(" {what}"));
+        text += &format!("job {}{what} on {} terminals: finished after {ms}\n", job["id"], job["terminals"]);
     }
     for (what, unit) in [("latency_ns", "ns"), ("bandwidth", "Gbyte/s")] {
         let values: Vec<f64> =

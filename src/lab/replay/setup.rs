@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use crate::model::{Fabric, LayerBudget, NodeMap, Pattern, Promise, Tables};
+use crate::model::{Fabric, LayerBudget, NodeMap, Pattern, Promise, Storage, Tables};
 use crate::pass::plan::Policy;
 use crate::pass::worth::Price;
 
@@ -25,6 +25,8 @@ pub struct Setup {
     pub budget: LayerBudget,
     /// All routes inside one job on one layer.
     pub layer_per_job: bool,
+    /// Servers that all jobs talk to.
+    pub storage: Storage,
     /// What a change for jobs alone must be worth.
     pub price: Price,
     /// First snapshot, seconds since 1970.
@@ -96,7 +98,7 @@ impl Setup {
             min_job_age: TimeDelta::zero(),
             layer_per_job: self.layer_per_job,
             promise: Promise::TOLD,
-            storage: Vec::new(),
+            storage: self.storage.clone(),
             price: self.price,
         }
     }

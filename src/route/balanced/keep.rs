@@ -73,7 +73,7 @@ impl<'a> Routing<'a> {
     /// of the layers depend on the fabric, the budget and whether there are jobs, so tables of this engine stay
     /// as they are until the first job starts or the last one ends.
     /// Says which were taken over. O(terminals × switches).
-    fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
+    pub(super) fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
         let slots = Slots::new(self.net);
         (0..self.home.len()).map(|t| self.keep_one(fabric, previous, &slots, t)).collect()
     }

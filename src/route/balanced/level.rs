@@ -10,8 +10,8 @@ use crate::route::graph::is_indirect;
 /// Whose routes must stay.
 #[derive(Clone, Copy)]
 pub(super) struct Hold<'a> {
-    traffic: &'a Traffic<'a>,
-    job_layers: &'a JobLayers,
+    pub(super) traffic: &'a Traffic<'a>,
+    pub(super) job_layers: &'a JobLayers,
 }
 
 impl<'a> Routing<'a> {

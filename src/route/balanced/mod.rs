@@ -34,7 +34,7 @@
 //! predict better.
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
-//! routes between hosts. Routes that no job uses are then chosen so that all routes between hosts
+//! routes between hosts. Where there are storage servers, what jobs read and write is levelled beside (`stored`). Routes that no job uses are then chosen so that all routes between hosts
 //! are balanced, for a job that starts before the next tables are there (`level`).
 
 mod apart;
@@ -54,6 +54,7 @@ mod refine;
 mod repair;
 mod routing;
 mod search;
+mod stored;
 mod timed;
 mod traffic;
 mod widen;
@@ -163,6 +164,7 @@ impl Balanced {
         let traffic = Traffic::new(fabric, demand);
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
+        let apart = Traffic::apart(fabric, demand);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let mut routing = Routing::new(net, layers, &traffic, home);
         let (previous, served) = self.in_force(fabric);
@@ -189,6 +191,9 @@ impl Balanced {
             if class == Class::Job && self.options.layer_per_job {
                 job_layers = routing.one_layer_per_job(fabric, demand);
             }
+        }
+        if let Some(apart) = &apart {
+            routing.level_storage(apart, &job_layers, previous.is_some());
         }
         let fullest = if routing.is_lost { u32::MAX } else { fullest };
         let rows = match demand.is_oblivious() {

@@ -6,9 +6,10 @@ use rayon::prelude::*;
 
 use super::keep::Slots;
 use super::net::{NONE, Net};
+use super::traffic::{Class, Traffic};
 use super::{Aim, Balanced, is_narrow};
 use crate::measure::slowdown::{Time, slowdowns};
-use crate::model::{Demand, Fabric, LayerBudget, Shape, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, Shape, Tables, TerminalId};
 use crate::route::forest::Forest;
 use crate::route::graph::is_indirect;
 use crate::route::minhop::{Eligible, locally_balanced};
@@ -82,8 +83,21 @@ impl Balanced {
             None if is_narrow(fabric, budget) && !demand.is_oblivious() => 1.0 / CLEAR_THERE,
             None => 1.0,
         };
+        let apart = Traffic::apart(fabric, demand);
+        let levelled =
+            |apart| move |t: Tables| self.level_stored((fabric, net), apart, budget, &t).unwrap_or(t);
+        if let (Some(apart), None) = (&apart, previous) {
+            others = others.into_iter().map(levelled(apart)).collect();
+        }
+        let stored =
+            |tables: &Tables| apart.as_ref().map(|[_, storage]| most_stored(&scene, storage, tables));
         let mut best = (cost(&scene, &own) * pays, own);
+        let most = stored(&best.1);
         for tables in others {
+            // Predictions know no storage: what fills channels more with it is no answer.
+            if stored(&tables) > most {
+                continue;
+            }
             let cost = cost(&scene, &tables);
             if cost < best.0 {
                 let (ports, layers) = tables.into_raw();
@@ -241,14 +255,30 @@ fn fullest(scene: &Scene<'_>, tables: &Tables) -> Option<u32> {
     let mut row = vec![NONE; net.switches()];
     for d in fabric.host_ids().map(|t| fabric.dest_of_terminal(t)) {
         slots.read(fabric, tables, d, &mut row);
-        add_tree(net, &row, fabric.home(d).index(), 1, &mut loads)?;
+        add_tree(net, &row, fabric.home(d).index(), net.hosts.clone(), &mut loads)?;
     }
     Some(loads.into_iter().max().unwrap_or(0))
 }
 
-/// Adds the routes of all hosts along a tree so many times; `None` if one does not arrive. O(switches).
-fn add_tree(net: &Net, row: &[u8], home: usize, times: u32, loads: &mut [u32]) -> Option<()> {
-    let mut flow = net.hosts.clone();
+/// Most routes of storage on a channel; `u32::MAX` if one does not arrive. O((servers + hosts of jobs) × switches).
+fn most_stored(scene: &Scene<'_>, storage: &Traffic<'_>, tables: &Tables) -> u32 {
+    let Scene { fabric, net, .. } = *scene;
+    let (slots, mut loads) = (Slots::new(net), vec![0u32; net.channels()]);
+    let mut row = vec![NONE; net.switches()];
+    for t in storage.destinations(Class::Job) {
+        let d = fabric.dest_of_terminal(TerminalId::at(t));
+        slots.read(fabric, tables, d, &mut row);
+        let mut flow = vec![0; net.switches()];
+        storage.fill(net, t, &mut flow);
+        if add_tree(net, &row, fabric.home(d).index(), flow, &mut loads).is_none() {
+            return u32::MAX;
+        }
+    }
+    loads.into_iter().max().unwrap_or(0)
+}
+
+/// Adds routes by sending switch along a tree; `None` if one does not arrive. O(switches).
+fn add_tree(net: &Net, row: &[u8], home: usize, mut flow: Vec<u32>, loads: &mut [u32]) -> Option<()> {
     let mut coming = vec![0u32; net.switches()];
     let channel = |s: usize| (s != home && row[s] != NONE).then(|| net.channel(s, row[s]));
     (0..net.switches()).filter_map(channel).for_each(|c| coming[net.to(c)] += 1);
@@ -263,7 +293,7 @@ fn add_tree(net: &Net, row: &[u8], home: usize, times: u32, loads: &mut [u32]) -
             continue;
         };
         let to = net.to(c);
-        loads[c] += times * flow[s];
+        loads[c] += flow[s];
         flow[to] += flow[s];
         coming[to] -= 1;
         if coming[to] == 0 {
@@ -281,7 +311,8 @@ fn fullest_by_port_order(net: &Net) -> u32 {
     for home in (0..net.switches()).filter(|home| net.hosts[*home] > 0) {
         let row: Vec<u8> =
             trees.tree(home).iter().map(|slot| if *slot < Forest::HOME { *slot } else { NONE }).collect();
-        if add_tree(net, &row, home, net.hosts[home], &mut loads).is_none() {
+        let flow = net.hosts.iter().map(|n| n * net.hosts[home]).collect();
+        if add_tree(net, &row, home, flow, &mut loads).is_none() {
             return u32::MAX;
         }
     }

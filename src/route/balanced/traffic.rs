@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::net::Net;
-use crate::model::{Demand, Fabric, Group, TerminalId};
+use crate::model::{Demand, Fabric, Group, StorageFlows, TerminalId};
 
 /// How much a destination's routes matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,17 @@ pub(super) struct Traffic<'a> {
     class: Vec<Class>,
     /// How many terminals of the same jobs come before it on its switch.
     turn: Vec<u32>,
+    /// What storage adds.
+    stored: StorageFlows,
+    counts: Counts,
+}
+
+/// Which flows count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Jobs,
+    Storage,
+    Both,
 }
 
 impl<'a> Traffic<'a> {
@@ -49,7 +60,7 @@ impl<'a> Traffic<'a> {
                 true => Class::Other,
             })
             .collect();
-        for t in &demand.storage {
+        for t in &demand.storage.servers {
             if class[t.index()] == Class::Other {
                 class[t.index()] = Class::Storage;
             }
@@ -65,7 +76,25 @@ impl<'a> Traffic<'a> {
             *turn - 1
         });
         let turn = turn.collect();
-        Self { demand, groups, spread, class, turn }
+        let stored = StorageFlows::of(fabric, demand);
+        Self { demand, groups, spread, class, turn, stored, counts: Counts::Both }
+    }
+
+    /// Only what goes on inside jobs, and only what storage adds; `None` if it adds nothing. O(terminals).
+    pub(super) fn apart(fabric: &Fabric, demand: &'a Demand) -> Option<[Self; 2]> {
+        let mut jobs = Self::new(fabric, demand);
+        if jobs.stored.clients.is_empty() {
+            return None;
+        }
+        jobs.counts = Counts::Jobs;
+        jobs.class.iter_mut().filter(|c| **c == Class::Storage).for_each(|c| *c = Class::Other);
+        let mut storage = Self::new(fabric, demand);
+        storage.counts = Counts::Storage;
+        for (t, class) in storage.class.iter_mut().enumerate() {
+            let is_reached = !storage.stored.to(&demand.storage, TerminalId::at(t)).is_empty();
+            *class = if is_reached { Class::Job } else { Class::Other };
+        }
+        Some([jobs, storage])
     }
 
     /// Whether no job is known, so that all routes between hosts count.
@@ -111,11 +140,18 @@ impl<'a> Traffic<'a> {
 
     /// Fills in the number of routes that count, per sending switch.
     pub(super) fn fill(&self, net: &Net, terminal: usize, flow: &mut [u32]) {
-        if self.groups[terminal].is_empty() {
+        let stored = self.stored.to(&self.demand.storage, TerminalId::at(terminal));
+        if self.counts != Counts::Storage && self.groups[terminal].is_empty() && stored.is_empty() {
             flow.copy_from_slice(&net.hosts);
             return;
         }
         flow.fill(0);
+        if self.counts != Counts::Jobs {
+            stored.iter().for_each(|(s, count)| flow[s.index()] += count);
+        }
+        if self.counts == Counts::Storage {
+            return;
+        }
         for g in &self.groups[terminal] {
             let weight = self.demand.groups[*g as usize].weight;
             for (s, count) in &self.spread[*g as usize] {

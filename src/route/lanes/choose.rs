@@ -6,7 +6,7 @@
 //! lighter.
 
 use crate::model::rng::Rng;
-use crate::model::{Closure, Demand, DestId, Fabric, SwitchId, Tables, TerminalId};
+use crate::model::{Closure, Demand, DestId, Fabric, StorageFlows, SwitchId, Tables, TerminalId};
 use crate::route::RouteError;
 use crate::route::forest::{Forest, Shared};
 use crate::route::graph::{Graph, hosts_per_switch};
@@ -172,6 +172,7 @@ struct Chooser<'a> {
     demand: &'a Demand,
     groups: Vec<Vec<u32>>,
     spread: Vec<Vec<(u32, u32)>>,
+    stored: StorageFlows,
     hosts: Vec<f64>,
     loads: Loads,
     /// Channel of each switch, by terminal; [`NO_WAY`].
@@ -200,6 +201,7 @@ impl<'a> Chooser<'a> {
             demand,
             groups: demand.groups_of(fabric),
             spread: spread.collect(),
+            stored: StorageFlows::of(fabric, demand),
             hosts: hosts_per_switch(fabric).into_iter().map(f64::from).collect(),
             loads: Loads {
                 load: vec![[0.0; 2]; graph.channels()],
@@ -258,6 +260,9 @@ impl<'a> Chooser<'a> {
             for (s, count) in &self.spread[*g as usize] {
                 self.flow[*s as usize][0] += weight * f64::from(*count);
             }
+        }
+        for (s, count) in self.stored.to(&self.demand.storage, TerminalId::at(terminal)) {
+            self.flow[s.index()][0] += f64::from(*count);
         }
     }
 

@@ -21,7 +21,9 @@ use self::search::{NONE, Search};
 use super::graph::Graph;
 use super::tree_levels::TreeLevels;
 use super::{Engine, RouteError};
-use crate::model::{Demand, DestId, Fabric, LayerBudget, SwitchId, Tables, TablesError, TerminalId};
+use crate::model::{
+    Demand, DestId, Fabric, LayerBudget, StorageFlows, SwitchId, Tables, TablesError, TerminalId,
+};
 
 /// The engines `nue` and `sar-nue`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,6 +187,9 @@ struct Destination<'a> {
 struct Counts {
     hosts: Vec<(SwitchId, u64)>,
     groups: Vec<Vec<(SwitchId, u64)>>,
+    /// Reads to a client and writes to a server.
+    reads: Vec<(SwitchId, u64)>,
+    writes: Vec<(SwitchId, u64)>,
 }
 
 impl Counts {
@@ -194,9 +199,13 @@ impl Counts {
             at.sort_unstable();
             at.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()
         };
+        let stored = StorageFlows::of(fabric, demand);
+        let wide = |flows: &[(SwitchId, u32)]| flows.iter().map(|(s, n)| (*s, u64::from(*n))).collect();
         Self {
             hosts: count(&mut fabric.host_ids()),
             groups: demand.groups.iter().map(|g| count(&mut g.terminals.iter().copied())).collect(),
+            reads: wide(&stored.reads),
+            writes: wide(&stored.writes),
         }
     }
 }
@@ -214,9 +223,11 @@ fn phases<'a>(
         fabric.terminal_ids().filter(|t| !groups_of[t.index()].is_empty()).collect();
     // Groups come largest first, so the first group of a terminal is its largest.
     in_jobs.sort_by_key(|t| (groups_of[t.index()][0], *t));
-    let jobs = in_jobs.iter().map(|t| Destination {
-        id: fabric.dest_of_terminal(*t),
-        sources: groups_of[t.index()].iter().map(|g| counts.groups[*g as usize].as_slice()).collect(),
+    let stored = |t: TerminalId| if demand.storage.has(t) { &counts.writes } else { &counts.reads };
+    let jobs = in_jobs.iter().map(|t| {
+        let groups = groups_of[t.index()].iter().map(|g| counts.groups[*g as usize].as_slice());
+        let stored = Some(stored(*t).as_slice()).filter(|s| !s.is_empty());
+        Destination { id: fabric.dest_of_terminal(*t), sources: groups.chain(stored).collect() }
     });
     let jobs = jobs.collect();
     let everybody = |d: DestId| Destination {
@@ -224,9 +235,13 @@ fn phases<'a>(
         sources: fabric.dest_terminal(d).map(|_| counts.hosts.as_slice()).into_iter().collect(),
     };
     let left = |t: &TerminalId| groups_of[t.index()].is_empty();
-    let storage = demand.storage.iter().copied().filter(left).map(|t| everybody(fabric.dest_of_terminal(t)));
+    let storage = demand.storage.servers.iter().copied().filter(left);
+    let storage = storage.map(|t| match counts.writes.as_slice() {
+        [] => everybody(fabric.dest_of_terminal(t)),
+        writes => Destination { id: fabric.dest_of_terminal(t), sources: vec![writes] },
+    });
     let storage = storage.collect();
-    let rest = fabric.terminal_ids().filter(|t| left(t) && demand.storage.binary_search(t).is_err());
+    let rest = fabric.terminal_ids().filter(|t| left(t) && !demand.storage.has(*t));
     let bare = fabric.switch_ids().filter(|s| fabric.attached(*s).is_empty());
     let mut others: Vec<DestId> = rest.map(|t| fabric.dest_of_terminal(t)).collect();
     others.extend(bare.map(|s| fabric.dest_of_switch(s)));

@@ -48,7 +48,7 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
         min_job_age: TimeDelta::hours(1),
         layer_per_job: false,
         promise: crate::model::Promise::TOLD,
-        storage: Vec::new(),
+        storage: crate::model::Storage::default(),
         price: crate::pass::worth::Price::NONE,
     };
     let jobs = JobMap::new(at(time), jobs.iter().map(job).collect());

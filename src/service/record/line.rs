@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::direct::{SiteText, StartLine};
-use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeName, Promise, TerminalId};
+use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeName, Promise, Storage, TerminalId};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
@@ -43,12 +43,23 @@ pub struct PolicyLine {
     #[serde(default = "Promise::told")]
     promise: Promise,
     pub(super) storage: Vec<Guid>,
+    /// Of reads and writes; left out where both are 1.
+    #[serde(default = "even_weights", skip_serializing_if = "is_even")]
+    storage_weights: [u32; 2],
     #[serde(default)]
     min_gain_ms: i64,
     #[serde(default)]
     min_pause_ms: i64,
     #[serde(default)]
     communication_percent: u8,
+}
+
+const fn even_weights() -> [u32; 2] {
+    [1; 2]
+}
+
+fn is_even(weights: &[u32; 2]) -> bool {
+    *weights == even_weights()
 }
 
 /// One line.
@@ -211,7 +222,8 @@ impl PolicyLine {
             min_job_age_ms: min_job_age.num_milliseconds(),
             layer_per_job: *layer_per_job,
             promise: *promise,
-            storage: guids(view, storage),
+            storage: guids(view, &storage.servers),
+            storage_weights: [storage.reads, storage.writes],
             min_gain_ms: price.min_gain.num_milliseconds(),
             min_pause_ms: price.min_pause.num_milliseconds(),
             communication_percent: price.communication,
@@ -228,7 +240,8 @@ impl PolicyLine {
             min_job_age: milliseconds(self.min_job_age_ms),
             layer_per_job: self.layer_per_job,
             promise: self.promise,
-            storage: terminals(fabric, &self.storage),
+            storage: Storage::new(terminals(fabric, &self.storage))
+                .weighing(self.storage_weights[0], self.storage_weights[1]),
             price: Price {
                 min_gain: milliseconds(self.min_gain_ms),
                 min_pause: milliseconds(self.min_pause_ms),

@@ -32,6 +32,8 @@ enum Order {
     Own { shifts: Vec<u32>, bytes: u32 },
     /// Receiving place of one message, by place; itself for none.
     Once { to: Vec<u32>, bytes: u32 },
+    /// Receiving terminals, so many for each of the first places.
+    Between { to: Vec<u32>, each: u32, bytes: u32 },
 }
 
 /// A phase: the bytes of each of its messages, and how often it is done.
@@ -82,6 +84,17 @@ impl Script {
         Self::new(members, terminals, Order::Once { to, bytes }, messages * u64::from(bytes))
     }
 
+    /// One message of `bytes` from each of `senders` to each of `receivers`, which are others: in an order of its
+    /// own that the seed draws, as nobody keeps step with others where files are read and written.
+    pub fn between(senders: &[u32], receivers: &[u32], terminals: usize, bytes: u32, seed: u64) -> Self {
+        let (bytes, mut rng) = (bytes.max(1), Rng::new(seed));
+        let messages = senders.len() as u64 * receivers.len() as u64;
+        let mut to = receivers.repeat(senders.len());
+        to.chunks_mut(receivers.len().max(1)).for_each(|own| rng.shuffle(own));
+        let order = Order::Between { to, each: receivers.len() as u32, bytes };
+        Self::new(&[senders, receivers].concat(), terminals, order, messages * u64::from(bytes))
+    }
+
     fn new(members: &[u32], terminals: usize, order: Order, expected: u64) -> Self {
         let mut place = vec![u32::MAX; terminals];
         members.iter().enumerate().for_each(|(i, t)| place[*t as usize] = i as u32);
@@ -115,6 +128,14 @@ impl Script {
                 let to = *to.get(place)?;
                 let first = std::mem::replace(&mut turn.phase, 1) == 0;
                 (first && to != self.members[place]).then_some((to, *bytes))
+            }
+            Order::Between { to, each, bytes } => {
+                if turn.phase >= *each {
+                    return None;
+                }
+                let to = *to.get(place * *each as usize + turn.phase as usize)?;
+                turn.phase += 1;
+                Some((to, *bytes))
             }
             Order::Own { shifts, bytes } => {
                 if turn.phase + 1 >= n {
@@ -218,6 +239,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn each_sender_reaches_each_receiver_in_an_order_of_its_own() {
+        let receivers = [0, 1, 5, 3, 7, 6, 8];
+        let mut script = Script::between(&[4, 2], &receivers, 9, 8, 1);
+        assert_eq!(script.total_bytes(), 2 * 7 * 8);
+        let mut all = |place| std::iter::from_fn(|| script.message(place).map(|m| m.0)).collect::<Vec<_>>();
+        let [mut one, mut other] = [all(0), all(1)];
+        assert_ne!(one, other);
+        one.sort_unstable();
+        other.sort_unstable();
+        assert_eq!((one, other), (vec![0, 1, 3, 5, 6, 7, 8], vec![0, 1, 3, 5, 6, 7, 8]));
+        assert_eq!(all(2), []);
     }
 
     #[test]

@@ -72,6 +72,27 @@ impl Routing<'_> {
 }
 
 impl Balanced {
+    /// Another engine's tables of a tree, with what storage adds levelled as `apart` says; `None` if the fabric is
+    /// no tree, or they do not climb and then descend everywhere.
+    pub(super) fn level_stored<'a>(
+        &self,
+        (fabric, net): (&Fabric, &Net),
+        apart: &'a [Traffic<'a>; 2],
+        budget: LayerBudget,
+        tables: &Tables,
+    ) -> Option<Tables> {
+        let shape = Shape::of(net)?;
+        let layers = Layers::climbing(net, &shape.levels, budget.get());
+        let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let mut routing = Routing::new(net, &layers, &apart[0], home);
+        let none = JobLayers::default();
+        if !routing.keep(fabric, tables).into_iter().all(|kept| kept) {
+            return None;
+        }
+        routing.level_storage(apart, &none, false);
+        self.write(fabric, net, &layers, routing.rows, &none, Some(Turn::new(fabric))).ok()
+    }
+
     /// Tables for the jobs of a tree; `None` if the fabric is none, or has leaves that cables which are cut
     /// keep from each other.
     pub(super) fn route_tree(
@@ -125,7 +146,13 @@ impl Balanced {
             job_layers = routing.one_layer_per_job(fabric, demand);
         }
         let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
-        routing.weigh_all((0..home.len()).filter(|t| !settled[*t]), &everyone, u32::wrapping_add);
+        let apart = Traffic::apart(fabric, demand);
+        if let Some(apart) = &apart {
+            routing.level_storage(apart, &job_layers, previous.is_some());
+            routing.clear_load();
+        }
+        let is_counted = |t: &usize| settled[*t] && apart.is_none();
+        routing.weigh_all((0..home.len()).filter(|t| !is_counted(t)), &everyone, u32::wrapping_add);
         let rows = routing.level_tree(&everyone, &job_layers, in_force);
         Some(self.write(fabric, net, &layers, rows, &job_layers, turn))
     }
