@@ -1,5 +1,5 @@
 //! A Debian machine of its own, made from nothing: booted by its systemd, in namespaces, without a
-//! network.
+//! network; or not booted, with this machine's network.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -18,17 +18,24 @@ const PACKAGES: &str = "systemd,systemd-sysv,adduser,man-db,bash-completion,proc
 /// Only so that a broken test ends.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// The file system of such a machine, made once for all tests of a run.
+/// The file system of such a machine, made once for all tests of a run. What is static is never dropped, so
+/// it has a fixed place, and the next run takes that of this one away.
 fn installed() -> &'static Path {
-    static ROOT: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let made = ROOT.get_or_init(|| {
-        let directory = directory("sarouter-debian.");
-        let mut command = Command::new("mmdebstrap");
-        command.args(["--quiet", "--variant=minbase", "--include", PACKAGES, "bookworm"]);
-        run(command.arg(directory.path().join("root")));
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debian");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        install("bookworm", PACKAGES, &directory);
         directory
-    });
-    made.path()
+    })
+}
+
+/// Installs a release of Debian in `root` of a directory.
+fn install(release: &str, packages: &str, directory: &Path) {
+    let mut command = Command::new("mmdebstrap");
+    command.args(["--quiet", "--variant=minbase", "--include", packages, release]);
+    run(command.arg(directory.join("root")));
 }
 
 fn directory(prefix: &str) -> tempfile::TempDir {
@@ -51,6 +58,23 @@ impl Machine {
         let from = installed().join("root");
         run(Command::new("cp").args(["-a", "--reflink=auto"]).arg(from).arg(directory.path()));
         Self { directory, booted: None }
+    }
+
+    /// One of another release of Debian, with more packages.
+    pub fn of(release: &str, packages: &str) -> Self {
+        let directory = directory("sarouter-machine.");
+        install(release, &format!("{PACKAGES},{packages}"), directory.path());
+        Self { directory, booted: None }
+    }
+
+    /// Runs a bash script as root without booting, with this machine's network and `shared` directories
+    /// of this machine. Returns what the script printed; it must exit 0.
+    pub fn run(&self, shared: &[&Path], script: &str) -> String {
+        let mut command = Command::new("systemd-nspawn");
+        command.args(["--quiet", "--pipe", "--as-pid2", "--register=no", "--keep-unit"]);
+        command.args(["--resolv-conf=copy-host", "--directory"]).arg(self.root());
+        command.args(shared.iter().map(|path| format!("--bind={}", path.display())));
+        run(command.args(["/bin/bash", "-euo", "pipefail", "-c", script]))
     }
 
     /// Its root directory.

@@ -3,6 +3,7 @@
 
 mod browser;
 mod coverage;
+mod debian13;
 mod end_to_end;
 mod fabric_files;
 mod failover;

@@ -114,6 +114,11 @@ list >/walk/after
 diff /walk/before /walk/after
 "#;
 
+/// What is asserted of a machine with the packages of revisions 1 and 2 in `/walk`.
+pub fn install_upgrade_and_remove(machine: &mut Machine) {
+    machine.boot(&[LIST, INSTALL, UPGRADE, REMOVE].concat());
+}
+
 #[test]
 #[ignore = "needs root, Debian's mmdebstrap and systemd-container, and its mirror"]
 fn installation_upgrade_and_removal_leave_a_clean_machine() {
@@ -121,5 +126,5 @@ fn installation_upgrade_and_removal_leave_a_clean_machine() {
     let out = machine.root().join("walk");
     package(&out, "1");
     package(&out, "2");
-    machine.boot(&[LIST, INSTALL, UPGRADE, REMOVE].concat());
+    install_upgrade_and_remove(&mut machine);
 }

@@ -79,6 +79,23 @@ impl Cluster {
         cluster
     }
 
+    /// One whose nodes are all taken, with more jobs that wait, and how many have nodes.
+    fn crowded() -> (Self, usize) {
+        let cluster = Self::up();
+        cluster.token(600);
+        let submit = |nodes: &str, more: &[&str]| {
+            let arguments =
+                [&["--parsable", "-N", nodes, "-o", "/dev/null", "--wrap", "sleep 600"], more].concat();
+            cluster.slurm("sbatch", &arguments).trim().to_string()
+        };
+        (0..20).for_each(|_| drop(submit("8", &[])));
+        submit("1", &["--array=1-2000"]);
+        // All nodes are taken, the rest of the array waits.
+        let jobs = 20 + NODES - 160;
+        await_some("placement", || (cluster.squeue().jobs.len() == jobs).then_some(()));
+        (cluster, jobs)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -125,9 +142,14 @@ impl Cluster {
             fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
         }
         let _ = fs::remove_file(socket.join("socket"));
+        // Without those of the accounting database, which is not here. Later ones have one plugin for all versions.
+        let plugins = match run(Command::new("slurmctld").arg("-V")).contains(" 22.05.") {
+            true => "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38",
+            false => "slurmctld",
+        };
         // Not root: it refuses that.
         let child = Command::new("slurmrestd")
-            .args(["-s", "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38", "-a", "rest_auth/jwt"])
+            .args(["-s", plugins, "-a", "rest_auth/jwt"])
             .args([format!("127.0.0.1:{}", self.port), format!("unix:{dir}/restd/socket")])
             .env("SLURM_CONF", self.conf())
             .env("SLURM_JWT", "daemon")
@@ -276,24 +298,20 @@ fn nothing_is_missed(cluster: &Cluster) {
 
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
-fn slurmrestd_and_squeue_tell_the_same_and_nothing_is_missed() {
-    let mut cluster = Cluster::up();
-    cluster.token(600);
-    let submit = |nodes: &str, more: &[&str]| {
-        let arguments =
-            [&["--parsable", "-N", nodes, "-o", "/dev/null", "--wrap", "sleep 600"], more].concat();
-        cluster.slurm("sbatch", &arguments).trim().to_string()
-    };
-    (0..20).for_each(|_| drop(submit("8", &[])));
-    submit("1", &["--array=1-2000"]);
-    // All nodes are taken, the rest of the array waits.
-    await_some("placement", || (cluster.squeue().jobs.len() == 20 + NODES - 160).then_some(()));
+fn slurmrestd_and_squeue_tell_the_same() {
+    let (cluster, jobs) = Cluster::crowded();
+    for unix in [false, true] {
+        assert_eq!(cluster.assert_same(&mut cluster.rest(Duration::ZERO, unix)), jobs);
+    }
+}
 
-    // The same map, over TCP and over the unix socket.
+/// Not on Slurm 24.11: with these jobs it never answered 304 within a minute, so each answer there is a full one.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn of_slurmrestd_nothing_is_missed_and_little_is_asked() {
+    let (mut cluster, jobs) = Cluster::crowded();
     let mut rest = cluster.rest(Duration::ZERO, false);
-    let jobs = cluster.assert_same(&mut rest);
-    assert_eq!(jobs, 20 + NODES - 160);
-    cluster.assert_same(&mut cluster.rest(Duration::ZERO, true));
+    cluster.assert_same(&mut rest);
 
     // Nothing changes: 304.
     let full = rest.queries().full;

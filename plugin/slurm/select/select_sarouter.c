@@ -27,8 +27,25 @@
 
 #include "ask.h"
 
-#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 5, 0) || SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
-#error "the signature of select_p_job_test() is known for Slurm 22.05 and 23.02 only"
+/*
+ * What select_p_job_test() is told behind the mode: whom it may preempt and, as REST, what reservations
+ * exclude and what a test of the future is about. All of it is only passed on.
+ */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 5, 0) && SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
+typedef List jobs_t;
+#define REST_TYPES bitstr_t *
+#define REST_PARAMETERS bitstr_t *excluded
+#define REST excluded
+#define nodes_of(list, set) node_name2bitmap(list, true, set)
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0) && SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
+#include "src/interfaces/select.h"
+typedef list_t *jobs_t;
+#define REST_TYPES resv_exc_t *, will_run_data_t *
+#define REST_PARAMETERS resv_exc_t *excluded, will_run_data_t *future
+#define REST excluded, future
+#define nodes_of(list, set) node_name2bitmap(list, true, set, NULL)
+#else
+#error "the signature of select_p_job_test() is known for Slurm 22.05, 23.02 and 24.11 only"
 #endif
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -41,8 +58,8 @@ __attribute__((used)) static const char built_for[] = "sarouter-select for Slurm
 #define SOCKET "/run/sarouter/select.sock"
 #endif
 
-typedef int (*job_test_t)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, List, List *,
-			  bitstr_t *);
+typedef int (*job_test_t)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, jobs_t, jobs_t *,
+			  REST_TYPES);
 
 static job_test_t real_job_test;
 static struct asker asker;
@@ -97,7 +114,7 @@ static bitstr_t *preferred(job_record_t *job, bitstr_t *offer, uint32_t nodes, b
 		     asker.asked, asker.silent, asker.waited);
 	}
 	/* Under the mutex: the list is in the asker's buffer. */
-	if (answer == ANSWER_NODES && node_name2bitmap(list, true, &set) != SLURM_SUCCESS)
+	if (answer == ANSWER_NODES && nodes_of(list, &set) != SLURM_SUCCESS)
 		FREE_NULL_BITMAP(set);
 	pthread_mutex_unlock(&lock);
 	if (set) {
@@ -110,7 +127,7 @@ static bitstr_t *preferred(job_record_t *job, bitstr_t *offer, uint32_t nodes, b
 
 EXPORTED extern int select_p_job_test(job_record_t *job_ptr, bitstr_t *node_bitmap, uint32_t min_nodes,
 			     uint32_t max_nodes, uint32_t req_nodes, uint16_t mode,
-			     List preemptee_candidates, List *preemptee_job_list, bitstr_t *exc_core_bitmap)
+			     jobs_t preemptee_candidates, jobs_t *preemptee_job_list, REST_PARAMETERS)
 {
 	uint32_t nodes = req_nodes > min_nodes ? req_nodes : min_nodes;
 	bitstr_t *set;
@@ -128,8 +145,7 @@ EXPORTED extern int select_p_job_test(job_record_t *job_ptr, bitstr_t *node_bitm
 	set = preferred(job_ptr, node_bitmap, nodes, how == 'r', &silent);
 	if (set) {
 		/* Without preemption: nobody has to go for the sake of better routes. */
-		rc = real_job_test(job_ptr, set, min_nodes, max_nodes, req_nodes, mode, NULL, NULL,
-				   exc_core_bitmap);
+		rc = real_job_test(job_ptr, set, min_nodes, max_nodes, req_nodes, mode, NULL, NULL, REST);
 		if (rc == SLURM_SUCCESS)
 			bit_and(node_bitmap, set);
 		FREE_NULL_BITMAP(set);
@@ -141,5 +157,5 @@ EXPORTED extern int select_p_job_test(job_record_t *job_ptr, bitstr_t *node_bitm
 	}
 unchanged:
 	return real_job_test(job_ptr, node_bitmap, min_nodes, max_nodes, req_nodes, mode,
-			     preemptee_candidates, preemptee_job_list, exc_core_bitmap);
+			     preemptee_candidates, preemptee_job_list, REST);
 }
