@@ -1,8 +1,9 @@
 //! No engine falls off a cliff: with more layers, with a few cables less, on larger trees.
 
 use sarouter::lab::generate::generate;
+use sarouter::measure::slowdown::{Time, slowdowns};
 use sarouter::measure::{channel_loads, measure};
-use sarouter::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Promise, SwitchId, Tables};
 use sarouter::route::{EngineOptions, engine, fattree};
 use sarouter::verify::judge;
 
@@ -94,4 +95,28 @@ fn updown_connects_leaves_without_a_common_top() {
     };
     let (found, over_one) = (elsewhere(Vec::new()), elsewhere(vec![fattree::roots(&fabric)[0]]));
     assert!(found * 10 <= over_one, "{found}, over one root {over_one}");
+}
+
+/// What is safe with any service level and in any mixture costs jobs nothing on trees: others' tables that climb
+/// and descend alike are an answer there too.
+#[test]
+fn on_small_trees_the_safe_default_predicts_as_well_as_any_engine_without_jobs() {
+    for spec in ["fattree:4x4,2", "fattree:6x4,3", "kary:3,3", "xgft:2;4,4;2,2"] {
+        let fabric = generate(spec).unwrap();
+        let hosts: Vec<_> = fabric.host_ids().collect();
+        // Every third host: neighbours in no job.
+        let job = |k: usize| Group::new(hosts[k..].iter().step_by(3).copied().collect());
+        let demand = Demand::new((0..3).map(job).collect(), Vec::new());
+        let predicted = |name: &str, options: &EngineOptions| {
+            let budget = LayerBudget::new(8).unwrap();
+            let tables = engine(name, options).unwrap().route(&fabric, &demand, budget).unwrap();
+            Time::of(&slowdowns(&fabric, &tables, &demand)).slowdown_mean
+        };
+        let options = EngineOptions { promise: Promise::EVERYTHING, ..EngineOptions::default() };
+        let safe = predicted("balanced", &options);
+        for name in ["updown", "fattree"] {
+            let other = predicted(name, &EngineOptions::default());
+            assert!(safe <= other, "{spec}: {safe}, {name} {other}");
+        }
+    }
 }

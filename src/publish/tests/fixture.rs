@@ -80,6 +80,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
         effective,
         paths: Paths { max_hops: 2, mean_hops: 1.875, minimal_share: 1.0 },
         layers_used: 1,
+        storage: None,
     };
     Plan {
         worth: None,

@@ -65,12 +65,24 @@ impl Balanced {
         }
         let scene = Scene { fabric, net, demand, budget, fullest };
         let rivals = self.rivals(&scene);
-        // In a tree all tables that climb and descend alike may be mixed; those of others may not.
-        if rivals.is_empty() || (!self.options.promise.is_told_only() && lanes::is_tree(fabric)) {
+        if rivals.is_empty() {
+            return Ok(own);
+        }
+        // In a tree all tables that climb and descend alike may be mixed; some of others' do not.
+        let closure = match self.options.promise.is_told_only() {
+            true => None,
+            false => lanes::tree_closure(fabric),
+        };
+        let may_be_mixed = |tables: &Tables| {
+            let inside = |closure| fabric.dest_ids().all(|d| lanes::is_inside(fabric, closure, tables, d));
+            closure.as_ref().is_none_or(inside)
+        };
+        if !may_be_mixed(&own) {
             return Ok(own);
         }
         let (previous, _) = self.in_force(fabric);
-        let is_answer = |tables: &Tables| previous.is_none_or(|p| same_ports(fabric, p, tables));
+        let is_answer =
+            |tables: &Tables| previous.is_none_or(|p| same_ports(fabric, p, tables)) && may_be_mixed(tables);
         let made = rivals.into_par_iter().filter_map(|rival| rival().ok().filter(|t| is_answer(t)));
         let mut others: Vec<Tables> = made.map(|t| spread_over(fabric, net, t, budget)).collect();
         others.extend(self.inside_one(&scene)?);

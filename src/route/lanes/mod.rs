@@ -96,8 +96,14 @@ impl std::fmt::Display for Way {
 /// Whether routes that go up and then down reach everyone: all traffic is safe on any lanes then.
 /// O(switches × channels).
 pub fn is_tree(fabric: &Fabric) -> bool {
+    tree_closure(fabric).is_some()
+}
+
+/// Where [`is_tree`], all next hops of routes that go up and then down: tables inside may be mixed as they
+/// like. O(switches × channels).
+pub fn tree_closure(fabric: &Fabric) -> Option<Closure> {
     let graph = Graph::new(fabric);
-    rules::find(fabric, &Terrain::new(fabric, &graph), 1).is_some()
+    rules::find(fabric, &Terrain::new(fabric, &graph), 1).map(|rule| rule.sets)
 }
 
 /// Lane map and closure for so many VLs. Always an answer: with one VL, and where nothing better is
