@@ -48,6 +48,7 @@ mod order;
 mod placement;
 mod prolog;
 mod promise;
+mod python;
 mod questions;
 mod record;
 mod reload;
