@@ -38,6 +38,8 @@ pub struct Settings {
     pub opensm: Option<OpenSm>,
     /// File for OpenSM's `routing_engine file`; `None` if it is not used.
     pub lft_file: Option<PathBuf>,
+    /// Each port has two LIDs (LMC 1), and epochs change the routes of one that no running job uses.
+    pub split_lids: bool,
     /// The service's HTTP interface; `None` if there is to be none.
     pub api: Option<Api>,
     /// Slurm's own HTTP interface; `None` if it is not used.

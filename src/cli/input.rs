@@ -8,7 +8,8 @@ use super::common::{complain, write_file_with};
 use super::{Answer, Failure};
 use crate::measure::measure;
 use crate::model::{
-    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, Storage, SwitchId, Tables,
+    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, SplitLids, Storage, SwitchId,
+    Tables,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, hostlist, jobs};
@@ -283,15 +284,31 @@ fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
+/// The epoch in a directory of a store, if it is one.
+fn read_epoch(tables: &Path) -> Result<Option<Epoch>, Failure> {
+    if !tables.is_dir() || !Epoch::is_in(tables) {
+        return Ok(None);
+    }
+    let canonical = tables.canonicalize()?;
+    let number = canonical.file_name().and_then(|name| name.to_str()?.parse().ok());
+    Ok(number.map(|number| Epoch::read(tables, number)).transpose()?)
+}
+
+/// The LIDs of an epoch whose two LIDs have routes of their own: which of them [`read_tables`] reads, and the tables
+/// of the others. `None` for what has one set of routes.
+pub fn read_lids(fabric: &Fabric, tables: &Path) -> Result<Option<SplitLids>, Failure> {
+    let Some(epoch) = read_epoch(tables)? else { return Ok(None) };
+    let kept = epoch.kept(fabric)?.map(Arc::new);
+    Ok(epoch.plan().fresh_lids.zip(kept).map(|(fresh, kept)| SplitLids { fresh, kept }))
+}
+
 /// Where tables are: a directory of ours, that of an epoch, or a dump with or without a file of layers.
 pub fn read_tables(fabric: &Fabric, tables: &Path, layers: Option<&Path>) -> Result<Tables, Failure> {
     if !tables.is_dir() {
         return Ok(dump::read_tables(fabric, tables, layers)?);
     }
-    let canonical = tables.canonicalize()?;
-    let number = canonical.file_name().and_then(|name| name.to_str()?.parse().ok());
-    if let Some(number) = number.filter(|_| Epoch::is_in(tables)) {
-        return Ok(Epoch::read(tables, number)?.tables(fabric)?);
+    if let Some(epoch) = read_epoch(tables)? {
+        return Ok(epoch.tables(fabric)?);
     }
     let own = tables.join(LAYERS_FILE);
     let lanes = read_lanes_file(fabric, &tables.join(LANES_FILE))?.map(Arc::new);

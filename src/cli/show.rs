@@ -13,6 +13,7 @@ use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format, history};
 use crate::config::{FabricSource, Settings};
 use crate::measure::Figures;
+use crate::model::LidSet;
 use crate::publish::{EpochNumber, EpochStore, PlanRecord, dump};
 use crate::report::Report;
 use crate::service::look::{FabricReader, Named};
@@ -28,7 +29,7 @@ pub struct Args {
     /// Number of an epoch, or `current`
     #[arg(value_name = "EPOCH")]
     epoch: Which,
-    /// Print its forwarding tables as `dump_fts` prints those of the switches
+    /// Print its forwarding tables as `dump_fts` prints those of the switches, for base LIDs
     #[arg(long, group = "tables")]
     lft: bool,
     /// Print so many of its cables, those first that most routes inside jobs lead over, with ports and jobs
@@ -113,7 +114,7 @@ fn print_tables(store: &EpochStore, args: &Args, context: &Context) -> Result<An
         tracing::warn!("the epoch was made for another fabric: what it does not know has no lines");
     }
     let mut text = Vec::new();
-    dump::write_fts(&fabric, &epoch.tables(&fabric)?, &mut text)?;
+    dump::write_fts(&fabric, &epoch.tables_of(&fabric, LidSet::Base)?, &mut text)?;
     print(String::from_utf8_lossy(&text).trim_end_matches('\n'))?;
     Ok(Answer::Yes)
 }

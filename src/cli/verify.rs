@@ -7,7 +7,7 @@ use super::common::write_file_with;
 use super::input;
 use super::route_angara::{self, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
-use crate::model::{Fabric, Layer, LayerBudget, Promise, Tables};
+use crate::model::{Fabric, Layer, LayerBudget, Promise, SplitLids, Tables};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, jobs};
 use crate::publish::EpochNumber;
@@ -114,7 +114,7 @@ struct Question {
 }
 
 impl Question {
-    fn new(args: &Args, fabric: &Fabric, tables: &Tables) -> Result<Self, Failure> {
+    fn new(args: &Args, fabric: &Fabric, tables: &Tables, lids: Option<&SplitLids>) -> Result<Self, Failure> {
         let mut question = Self { promise: Promise::NOTHING, since: Vec::new(), mixed: Vec::new() };
         for asked in &args.promise {
             let (part, epochs, epoch) = match asked {
@@ -125,7 +125,15 @@ impl Question {
                 Asked::Since(epoch) => ("since", &mut question.since, epoch),
                 Asked::Mixed(epoch) => ("mixed", &mut question.mixed, epoch),
             };
-            epochs.push(input::read_tables(fabric, &epoch_path(&args.tables, epoch), None)?);
+            let path = epoch_path(&args.tables, epoch);
+            let (own, others) = (input::read_tables(fabric, &path, None)?, input::read_lids(fabric, &path)?);
+            // Where one LID of each port keeps its routes, the other mixes with its own of before.
+            let kept = lids.zip(others.as_ref()).is_some_and(|(now, before)| now.fresh != before.fresh);
+            if part != "mixed" || !kept {
+                epochs.push(own);
+            }
+            let changes = part != "mixed" || kept || lids.is_none();
+            epochs.extend(others.filter(|_| changes).map(|others| (*others.kept).clone()));
             question.promise = question.promise.and(Promise::part(part)?);
         }
         question.promise.reply |= args.reverse_on_same_layer;
@@ -155,9 +163,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if let (Some(before), Some(high)) = (&args.update_from, &args.high_lids) {
         return update(&args, &fabric, &tables, (before, high), context);
     }
-    let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables)?;
+    let lids = input::read_lids(&fabric, &args.tables)?;
+    let apart: Vec<Tables> = lids.iter().map(|lids| (*lids.kept).clone()).collect();
+    let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables, lids.as_ref())?;
     let checks = Checks { promise, hosts_only: args.hosts_only };
-    let beside = Beside { since: &since, mixed: &mixed, apart: &[] };
+    let beside = Beside { since: &since, mixed: &mixed, apart: &apart };
     let groups = match (&args.jobs, args.layer_per_job) {
         (Some(jobs), true) => {
             let nodes = name_hosts(&fabric, &NodeNames::default());
@@ -173,7 +183,10 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         }
         Some(path) => {
             let certificate = read(&fabric, path)?;
-            judge_certified(&fabric, &tables, args.layers, checks, &since, &certificate)
+            let judge = |t| judge_certified(&fabric, t, args.layers, checks, &since, &certificate);
+            // Those of both LIDs climb one order.
+            let first = judge(&tables);
+            apart.iter().map(judge).find(|verdict| first.accepted && !verdict.accepted).unwrap_or(first)
         }
         None => judge_jobs(&fabric, &tables, args.layers, checks, beside, &groups),
     };
@@ -184,7 +197,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&verdict)?),
-        Format::Text => print_text(&verdict, &tables),
+        Format::Text => print_text(&verdict, &tables, !apart.is_empty()),
     }
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
 }
@@ -233,7 +246,7 @@ fn read(fabric: &Fabric, path: &Path) -> Result<Certificate, Failure> {
     Ok(certificate.ok_or_else(|| format!("{}: there is no certificate of this fabric", path.display()))?)
 }
 
-fn print_text(verdict: &Verdict, tables: &Tables) {
+fn print_text(verdict: &Verdict, tables: &Tables, both: bool) {
     let promise = verdict.promise;
     if verdict.accepted && tables.lanes().is_some() {
         let vls = tables.vls_used();
@@ -245,6 +258,9 @@ fn print_text(verdict: &Verdict, tables: &Tables) {
         );
     } else {
         println!("rejected: {} findings", verdict.findings_total);
+    }
+    if both {
+        println!("  both LIDs of each port together");
     }
     for finding in &verdict.findings {
         println!("  {finding}");

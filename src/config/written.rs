@@ -98,6 +98,7 @@ struct WrittenOpenSm {
     acknowledge_seconds: Seconds,
     conf: PathBuf,
     lft_file: Option<PathBuf>,
+    lmc: Spanned<u8>,
 }
 
 /// 1 to 1048576 KiB, in bytes.
@@ -273,6 +274,7 @@ impl Default for WrittenOpenSm {
             acknowledge_seconds: Seconds(Duration::from_secs(30)),
             conf: "/etc/opensm/opensm.conf".into(),
             lft_file: None,
+            lmc: Spanned::new(0..0, 0),
         }
     }
 }
@@ -317,6 +319,10 @@ impl Written {
             line: line_at(text, offset),
             message,
         };
+        let split_lids = self
+            .opensm
+            .split_lids(&self.routing)
+            .map_err(|message| at((self.opensm.lmc.span().start, message.into())))?;
         let status_file = self.opensm.status_file.map_or(directory.join(STATUS_FILE), |f| home.join(f));
         let fabric = self.fabric.resolve(home, &directory, &status_file);
         let fabric = fabric.map_err(|(offset, message)| at((offset, message.into())))?;
@@ -352,6 +358,7 @@ impl Written {
             },
             opensm,
             lft_file,
+            split_lids,
             api,
             rest,
             spool,
@@ -411,6 +418,21 @@ impl WrittenSlurm {
             // At most a year: always fits.
             min_job_age: TimeDelta::from_std(self.min_job_age_seconds.0).unwrap_or(TimeDelta::MAX),
             topology: self.topology.map(|p| home.join(p)),
+        }
+    }
+}
+
+impl WrittenOpenSm {
+    /// Whether a port's two LIDs have routes of their own.
+    fn split_lids(&self, routing: &WrittenRouting) -> Result<bool, &'static str> {
+        match self.lmc.get_ref() {
+            0 => Ok(false),
+            1 if routing.layer_per_job => Err("opensm.lmc and routing.layer_per_job exclude each other"),
+            1 if self.lft_file.is_some() => {
+                Err("opensm.lft_file has one route for all LIDs of a port: lmc = 0")
+            }
+            1 => Ok(true),
+            _ => Err("must be 0 or 1: there are routes for two LIDs of a port at most"),
         }
     }
 }

@@ -11,8 +11,8 @@ use super::lanes;
 use super::worth::{Price, Question, Worth};
 use crate::measure::{self, Figures};
 use crate::model::{
-    Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, NodeMap, NodeName,
-    PlacedJob, Promise, Storage, Tables,
+    Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, LidSet, NodeMap, NodeName,
+    PlacedJob, Promise, SplitLids, Storage, Tables, TerminalId,
 };
 use crate::route::{self, EngineOptions, RouteError};
 use crate::verify;
@@ -36,6 +36,8 @@ pub struct Policy {
     pub storage: Storage,
     /// What a change for jobs alone must be worth.
     pub price: Price,
+    /// Where a port's two LIDs have routes of their own: which of them jobs use that run, by [`LidSet::offset`].
+    pub lids_in_use: Option<[bool; 2]>,
 }
 
 /// What is in force.
@@ -49,8 +51,10 @@ pub struct Published {
     pub since: Option<DateTime<Utc>>,
     /// Demand it was made for.
     pub demand: Demand,
-    /// Its tables.
+    /// Its tables; where LIDs have routes of their own, those that jobs are told that start.
     pub tables: Arc<Tables>,
+    /// The other LIDs, where these have routes of their own.
+    pub lids: Option<SplitLids>,
     /// Jobs that run and were told to use one layer for everything: they will go on doing so.
     pub told: Vec<(Group, Layer)>,
     /// What was proved of it.
@@ -59,6 +63,18 @@ pub struct Published {
     pub lanes: Option<Arc<FabricLanes>>,
     /// See [`Plan::halfway`].
     pub halfway: bool,
+}
+
+impl Published {
+    /// The tables of a LID.
+    pub fn of(&self, set: LidSet) -> &Tables {
+        self.lids.as_ref().map_or(&self.tables, |lids| lids.of(&self.tables, set))
+    }
+
+    /// The tables that a plan's take the place of.
+    pub fn replaced_by(&self, plan: &Plan) -> &Tables {
+        plan.lids.as_ref().map_or(&self.tables, |lids| self.of(lids.fresh))
+    }
 }
 
 /// Why new routes are due.
@@ -73,7 +89,7 @@ pub enum Reason {
     EngineChanged,
     /// Multi-switch jobs run on other sets of nodes.
     JobsChanged,
-    /// What is in force uses more layers than the settings allow, or several inside a job.
+    /// What is in force uses more layers than the settings allow, or several inside a job, or routes by LID.
     BudgetChanged,
     /// The settings promise more than is proved of what is in force.
     PromiseChanged,
@@ -96,6 +112,8 @@ pub struct Plan {
     pub jobs: JobMap,
     /// The routes.
     pub tables: Tables,
+    /// The LID of each port that gets them, and what the other keeps; `None`: all LIDs get them.
+    pub lids: Option<SplitLids>,
     /// The lanes inside which they were chosen, for the next epoch; `None`: they need none.
     pub lanes: Option<Arc<FabricLanes>>,
     /// Figures of the tables in force, under the new demand; `None` if they are of another fabric.
@@ -145,6 +163,8 @@ pub struct Outcome {
     pub unknown_nodes: Vec<NodeName>,
     /// Multi-switch jobs that are too young to count yet.
     pub waiting: usize,
+    /// Other routes are due, and running jobs use both LIDs of each port: what is in force stays.
+    pub waits_for_lid: bool,
 }
 
 /// What a snapshot asks for.
@@ -180,8 +200,11 @@ pub fn plan(
 ) -> Result<Outcome, RouteError> {
     let in_force = published.map(|p| &p.demand);
     let Wanted { jobs, demand, unknown_nodes, waiting, .. } = wanted(fabric, nodes, jobs, in_force, policy);
-    let decision = match due(fabric, &demand, published, policy) {
+    let due = due(fabric, &demand, published, policy);
+    let waits_for_lid = due.is_some_and(|why| keeps_a_lid(why) && is_without_lid(policy));
+    let decision = match due {
         None => Decision::Keep,
+        Some(_) if waits_for_lid => Decision::Keep,
         Some(Reason::JobsChanged) => {
             let question = Question::new((fabric, nodes), &jobs, &demand, published, policy);
             for_jobs(fabric, jobs, &demand, published, policy, question)?
@@ -191,7 +214,18 @@ pub fn plan(
             Decision::Publish(Box::new(plan))
         }
     };
-    Ok(Outcome { decision, demand, unknown_nodes, waiting })
+    Ok(Outcome { decision, demand, unknown_nodes, waiting, waits_for_lid })
+}
+
+/// Whether an epoch for this reason leaves the routes to one LID of each port as they are. Where the others do not
+/// fit any more, both change.
+fn keeps_a_lid(why: Reason) -> bool {
+    matches!(why, Reason::JobsChanged | Reason::EngineChanged)
+}
+
+/// Whether running jobs use both LIDs of each port.
+fn is_without_lid(policy: &Policy) -> bool {
+    policy.lids_in_use.is_some_and(|in_use| LidSet::free(in_use).is_none())
 }
 
 /// Routes for other jobs, if they are worth it.
@@ -280,7 +314,10 @@ fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: 
             Some(Reason::PromiseChanged)
         }
         Some(p) if !p.demand.covers(demand) => Some(Reason::JobsChanged),
-        Some(p) if p.tables.layers_used() > policy.budget.get() => Some(Reason::BudgetChanged),
+        Some(p) if LidSet::ALL.into_iter().any(|set| p.of(set).layers_used() > policy.budget.get()) => {
+            Some(Reason::BudgetChanged)
+        }
+        Some(p) if p.lids.is_some() && policy.lids_in_use.is_none() => Some(Reason::BudgetChanged),
         Some(p) if policy.layer_per_job && !is_layer_per_job(fabric, p) => Some(Reason::BudgetChanged),
         Some(_) => None,
     }
@@ -345,8 +382,14 @@ fn compute(
             (Some(before), after)
         }
     };
+    let lids = policy.lids_in_use.and_then(LidSet::free).and_then(|fresh| {
+        let p = same_fabric.filter(|p| keeps_a_lid(reason) && p.lanes == lanes)?;
+        let same = p.lids.as_ref().filter(|lids| lids.fresh == fresh);
+        Some(SplitLids { fresh, kept: Arc::clone(same.map_or(&p.tables, |lids| &lids.kept)) })
+    });
     let engine = policy.engine.clone();
     Ok(Plan {
+        lids,
         reason,
         engine,
         passed_over: Vec::new(),

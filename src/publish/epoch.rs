@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::handoff::{self, Handoff};
 use super::record::{FORMAT, PlanRecord};
 use super::{StoreError, handoff::HandoffError};
-use crate::model::{Fabric, Guid, Tables};
+use crate::model::{Fabric, Guid, LidSet, SplitLids, Tables};
 use crate::pass::plan::Published;
 use crate::report::Report;
 use crate::verify::Certificate;
@@ -147,6 +147,10 @@ impl Epoch {
                 return Err(StoreError::damaged(file, format!("it is of epoch {found}")));
             }
         }
+        if epoch.handoff.high.is_some() != epoch.plan.fresh_lids.is_some() {
+            let reason = format!("{PLAN} and it do not agree on routes to high LIDs");
+            return Err(StoreError::damaged(&tables, reason));
+        }
         if epoch.handoff.fabric != epoch.plan.fabric {
             return Err(StoreError::damaged(&tables, format!("it is for another fabric than {PLAN}")));
         }
@@ -179,14 +183,36 @@ impl Epoch {
         &self.report
     }
 
-    /// Its tables on a fabric, found by GUID. Switches and terminals that the epoch does not know
+    /// Its tables on a fabric, those of [`PlanRecord::fresh_lids`], found by GUID. Switches and terminals that the epoch does not know
     /// are unreachable; if the fabric is the epoch's own, these are exactly the published tables.
     /// O(entries).
     ///
     /// # Errors
     /// If the stored arrays contradict the stored GUIDs.
     pub fn tables(&self, fabric: &Fabric) -> Result<Tables, StoreError> {
-        Ok(self.routes(fabric)?.with_lanes(self.handoff.map_on(fabric)))
+        let set = self.plan.fresh_lids.unwrap_or(LidSet::Base);
+        Ok(self.routes(fabric, set)?.with_lanes(self.handoff.map_on(fabric)))
+    }
+
+    /// The tables of the other LIDs, where these have routes of their own, as [`Epoch::tables`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn kept(&self, fabric: &Fabric) -> Result<Option<Tables>, StoreError> {
+        let set = self.plan.fresh_lids.map(LidSet::other);
+        let map = self.handoff.map_on(fabric);
+        set.map(|set| Ok(self.routes(fabric, set)?.with_lanes(map))).transpose()
+    }
+
+    /// The tables of a LID, as [`Epoch::tables`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tables_of(&self, fabric: &Fabric, set: LidSet) -> Result<Tables, StoreError> {
+        match self.kept(fabric)? {
+            Some(kept) if self.plan.fresh_lids != Some(set) => Ok(kept),
+            _ => self.tables(fabric),
+        }
     }
 
     /// GUIDs of the switches of its fabric, ascending.
@@ -199,13 +225,15 @@ impl Epoch {
         self.handoff.certificate(fabric)
     }
 
-    /// The tables without their lane map.
-    fn routes(&self, fabric: &Fabric) -> Result<Tables, StoreError> {
+    /// The tables of a LID without their lane map.
+    fn routes(&self, fabric: &Fabric, set: LidSet) -> Result<Tables, StoreError> {
         let stored = &self.handoff;
+        let high = stored.high.as_ref().filter(|_| set == LidSet::High);
+        let (of_ports, of_layers) = high.map_or((&stored.ports, &stored.layers), |(p, l)| (p, l));
         let width = stored.switches.len();
         let entries = (stored.terminals.len() + width) * width;
-        if stored.ports.len() != entries || stored.layers.len() != entries {
-            let lengths = HandoffError::Length { wanted: entries, found: stored.ports.len() };
+        if of_ports.len() != entries || of_layers.len() != entries {
+            let lengths = HandoffError::Length { wanted: entries, found: of_ports.len() };
             return Err(lengths.into());
         }
         let find = |list: &[Guid], guid| list.binary_search(&guid).ok();
@@ -218,8 +246,8 @@ impl Epoch {
         for dest in &dests {
             for switch in &switches {
                 let entry = dest.zip(*switch).map(|(d, s)| d * width + s);
-                ports.push(entry.map_or(Tables::UNREACHABLE, |e| stored.ports[e]));
-                layers.push(entry.map_or(Tables::NO_LAYER, |e| stored.layers[e]));
+                ports.push(entry.map_or(Tables::UNREACHABLE, |e| of_ports[e]));
+                layers.push(entry.map_or(Tables::NO_LAYER, |e| of_layers[e]));
             }
         }
         Ok(Tables::new(fabric, &self.plan.engine, ports, layers).map_err(HandoffError::from)?)
@@ -234,12 +262,15 @@ impl Epoch {
         let lanes = self.handoff.lanes_on(fabric).map(Arc::new);
         let of_lanes = lanes.as_ref().map(|lanes| Arc::clone(&lanes.map));
         let map = of_lanes.or_else(|| self.handoff.map_on(fabric));
+        let of = |set| Ok::<_, StoreError>(Arc::new(self.routes(fabric, set)?.with_lanes(map.clone())));
+        let split = |fresh: LidSet| Ok::<_, StoreError>(SplitLids { fresh, kept: of(fresh.other())? });
         Ok(Published {
+            lids: self.plan.fresh_lids.map(split).transpose()?,
             since: Some(self.plan().created),
             fabric: self.plan.fabric,
             engine: self.plan.engine.clone(),
             demand: self.plan.demand.on(fabric),
-            tables: Arc::new(self.routes(fabric)?.with_lanes(map)),
+            tables: of(self.plan.fresh_lids.unwrap_or(LidSet::Base))?,
             told: Vec::new(),
             promise: self.plan.promise,
             lanes,

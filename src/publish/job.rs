@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
-use crate::model::{JobId, JobMap, Mix, NodeName, Sl, Traffic};
+use crate::model::{JobId, JobMap, LidSet, Mix, NodeName, Sl, Traffic};
 
 /// Directory of all jobs, in the state directory.
 pub const JOBS_DIRECTORY: &str = "jobs";
@@ -28,6 +28,9 @@ pub const SUMS_FILE: &str = "SHA256SUMS";
 pub const ORDER_FILE: &str = "order.json";
 /// Its nodes alone, one a line: what the nodes' plugin reads.
 pub const ORDERED_NODES_FILE: &str = "order.txt";
+
+/// Line of [`ENVIRONMENT_FILE`]: LID minus base LID.
+const PATH_BITS: &str = "SAROUTER_LID_PATH_BITS";
 
 /// In which order ranks go to a job's nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +52,8 @@ pub struct RankOrder {
 pub struct JobEnvironment {
     /// The service level of all paths inside the job, if it has one.
     pub service_level: Option<Sl>,
+    /// Which of the two LIDs of each port it is to use, where these have routes of their own.
+    pub lids: Option<LidSet>,
     /// Whether the routes were made for this job, or it starts on what was in force (its deadline
     /// has passed, or no single layer could be had).
     pub routed: bool,
@@ -69,6 +74,9 @@ impl JobEnvironment {
         let _ = writeln!(text, "SAROUTER_ROUTED={}", if self.routed { "yes" } else { "no" });
         if let Some(level) = self.service_level {
             let _ = writeln!(text, "SAROUTER_SL={}", level.get());
+        }
+        if let Some(lids) = self.lids {
+            let _ = writeln!(text, "{PATH_BITS}={}", lids.offset());
         }
         if let Some(epoch) = self.epoch {
             let _ = writeln!(text, "SAROUTER_EPOCH={epoch}");
@@ -219,6 +227,18 @@ pub fn digest(root: &Path, job: &JobId) -> Option<String> {
 pub fn levels(root: &Path) -> Result<Vec<(JobId, Sl)>, StoreError> {
     let level = |job: JobId| Some((value(root, &job, "SAROUTER_SL")?.parse().ok()?, job));
     Ok(published(root)?.into_iter().filter_map(level).map(|(level, job)| (job, level)).collect())
+}
+
+/// The LIDs that jobs were told to use, in order of their ids; jobs without are left out.
+///
+/// # Errors
+/// What the system says, with the path.
+pub fn lids(root: &Path) -> Result<Vec<(JobId, LidSet)>, StoreError> {
+    let told = |job: JobId| {
+        let bits: usize = value(root, &job, PATH_BITS)?.parse().ok()?;
+        Some((job, *LidSet::ALL.get(bits)?))
+    };
+    Ok(published(root)?.into_iter().filter_map(told).collect())
 }
 
 /// What a job is taken to exchange since its start.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::epoch::{Files, PLAN, REPORT, SUMS, TABLES};
 use super::handoff::{self, HandoffError};
 use super::{Epoch, EpochNumber, EpochStore, StoreError, Writer, publication, state_file};
-use crate::model::{Fabric, Promise, Tables};
+use crate::model::{Fabric, LidSet, Promise, Tables};
 use crate::verify::{self, Beside, Finding, Verified};
 
 /// One file of an epoch.
@@ -95,18 +95,28 @@ impl Received {
         let (number, promise, budget) = (plan.epoch, plan.promise, plan.layer_budget);
         let before = before.filter(|b| promise.mixed && plan.previous == Some(b.number()));
         let before = before.filter(|b| b.plan().fabric == plan.fabric);
-        let mixed: Vec<Tables> = before.map(|b| b.tables(&self.fabric)).transpose()?.into_iter().collect();
+        // Where one LID of each port keeps its routes, those of the other change.
+        let lids = plan.fresh_lids.map_or(LidSet::ALL.to_vec(), |fresh| vec![fresh]);
+        let mut mixed: Vec<Tables> = Vec::new();
+        if let Some(before) = before {
+            for set in lids {
+                mixed.push(before.tables_of(&self.fabric, set)?);
+            }
+        }
+        mixed.dedup();
+        let apart: Vec<Tables> = self.epoch.kept(&self.fabric)?.into_iter().collect();
         let alone = Promise { mixed: !mixed.is_empty(), ..promise };
         let fabric = self.fabric.clone();
+        let beside = Beside { mixed: &mixed, apart: &apart, ..Beside::default() };
         let certificate = self.epoch.certificate(&fabric).filter(|_| !alone.mixed);
         let by_certificate = match certificate {
-            Some(certificate) => verify::accept_certified(&fabric, self, budget, alone, &[], certificate),
-            None => return judged(&fabric, self, alone, &mixed, number),
+            Some(certificate) => verify::accept_certified(&fabric, self, budget, alone, &apart, certificate),
+            None => return judged(&fabric, self, alone, beside, number),
         };
         match by_certificate {
             Ok(verified) => Ok(verified),
             // The tables may be right though the certificate is not theirs.
-            Err(refused) => judged(&fabric, refused.0, alone, &mixed, number),
+            Err(refused) => judged(&fabric, refused.0, alone, beside, number),
         }
     }
 }
@@ -115,11 +125,10 @@ fn judged(
     fabric: &Fabric,
     received: Received,
     promise: Promise,
-    mixed: &[Tables],
+    beside: Beside<'_>,
     epoch: EpochNumber,
 ) -> Result<Verified<Received>, ReceivedError> {
     let budget = received.epoch.plan().layer_budget;
-    let beside = Beside { mixed, ..Beside::default() };
     verify::accept_promise(fabric, received, budget, promise, beside, &[])
         .map_err(|refused| ReceivedError::Rejected { epoch, findings: refused.1.findings })
 }

@@ -9,7 +9,7 @@ use serde_json::ser::Formatter;
 use super::EpochNumber;
 use crate::measure::Figures;
 use crate::model::{
-    Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, Mix, Promise, Storage, TerminalId,
+    Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, LidSet, Mix, Promise, Storage, TerminalId,
 };
 use crate::pass::plan::{PassedOver, Plan, Reason};
 
@@ -42,6 +42,9 @@ pub struct PlanRecord {
     /// The first of two steps: the next epoch follows as soon as all switches have this one. Left out where not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halfway: bool,
+    /// The LID of each port that got its routes, the other keeping those of before; left out where all have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_lids: Option<LidSet>,
     /// The fabric it is for.
     pub fabric: Fingerprint,
     /// Figures of the tables that were in force, under this demand; `None` if of another fabric.
@@ -109,6 +112,7 @@ impl PlanRecord {
             layer_budget: plan.budget,
             promise,
             halfway: plan.halfway,
+            fresh_lids: plan.lids.as_ref().map(|lids| lids.fresh),
             fabric: plan.tables.fabric(),
             before: plan.before,
             after: plan.after,

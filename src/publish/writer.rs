@@ -13,7 +13,7 @@ use super::epoch::Files;
 use super::publication::{self, Publication};
 use super::record::{PlanRecord, to_json};
 use super::{Epoch, EpochNumber, EpochStore, StoreError, handoff, history};
-use crate::model::Fabric;
+use crate::model::{Fabric, LidSet};
 use crate::pass::plan::Plan;
 use crate::report::Report;
 use crate::verify::Verified;
@@ -194,7 +194,9 @@ impl Writer {
         let json = |e: serde_json::Error| StoreError::Unwritable(e.to_string());
         let tables = {
             let closure = plan.lanes.as_ref().map(|lanes| &*lanes.closure);
-            handoff::encode_with(fabric, &plan.tables, closure, verified.certificate(), epoch.get())
+            let of = |set| plan.lids.as_ref().map(|lids| lids.of(&plan.tables, set));
+            let (base, high) = (of(LidSet::Base).unwrap_or(&plan.tables), of(LidSet::High));
+            handoff::encode_lids(fabric, base, high, closure, verified.certificate(), epoch.get())
         };
         let files = Files::new(to_json(&record).map_err(json)?, tables, to_json(report).map_err(json)?);
         // What cannot be read back (a figure that is not a number, say) must not come into force.

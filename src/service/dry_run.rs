@@ -115,8 +115,9 @@ impl DryRun {
         self.due = true;
         self.reason = Some(plan.reason);
         self.worth = plan.worth;
-        self.changed_blocks = in_force.and_then(|p| plan.tables.changed_blocks(fabric, &p.tables));
-        self.transition = in_force.and_then(|p| verify::transition(fabric, &p.tables, &plan.tables));
+        self.changed_blocks = in_force.and_then(|p| plan.tables.changed_blocks(fabric, p.replaced_by(plan)));
+        self.transition =
+            in_force.and_then(|p| verify::transition(fabric, p.replaced_by(plan), &plan.tables));
         self.before = plan.before;
         self.after = Some(plan.after);
         self.route_ms = Some(checked.routing.as_secs_f64() * 1000.0);

@@ -197,6 +197,9 @@ pub struct Health {
     pub unknown_nodes: Vec<NodeName>,
     /// Multi-switch jobs that are too young to count.
     pub waiting_jobs: usize,
+    /// Other routes are due, and running jobs use both LIDs of each port (`opensm.lmc = 1`).
+    #[serde(default)]
+    pub waits_for_lid: bool,
     /// OpenSM's answer to the newest epoch.
     pub acknowledged: Option<Acknowledged>,
     /// OpenSM has not answered, until it does.
@@ -260,6 +263,7 @@ impl Health {
             failures: BTreeMap::new(),
             unknown_nodes: Vec::new(),
             waiting_jobs: 0,
+            waits_for_lid: false,
             acknowledged: None,
             unacknowledged: None,
             held: None,

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::chain;
 use super::health::Stage;
+use super::lids::Lids;
 use crate::config::{FabricSource, JobsFrom, Settings};
 use crate::lab::generate::spec;
 use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, Storage, TerminalId};
@@ -273,7 +274,11 @@ impl Looker {
             self.changed = false;
             self.last = Some((named.fabric.fingerprint(), jobs.clone()));
         }
-        let (view, unknown_storage) = view(&self.settings_of(now), named, jobs)?;
+        let (mut view, unknown_storage) = view(&self.settings_of(now), named, jobs)?;
+        if let Some(root) = self.said.as_ref().filter(|_| view.policy.lids_in_use.is_some()) {
+            let known = view.jobs.jobs.iter().map(|job| job.id.clone()).collect();
+            view.policy.lids_in_use = Some(Lids::load(root).in_use(&view, &known, view.jobs.time, |_| false));
+        }
         let fresh_in = self.jobs.fresh_in();
         Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing, jobs_failed, fresh_in })
     }
@@ -337,6 +342,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
         then: routing.then.clone(),
         budget: routing.layers,
         min_job_age: settings.slurm.min_job_age,
+        lids_in_use: settings.split_lids.then_some([false; 2]),
         layer_per_job: routing.layer_per_job,
         promise: routing
             .promise

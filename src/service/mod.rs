@@ -10,6 +10,7 @@ pub mod file;
 pub mod follow;
 pub mod handoff;
 pub mod health;
+mod lids;
 pub mod look;
 pub mod pass;
 pub mod placing;

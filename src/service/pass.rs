@@ -11,7 +11,7 @@ use super::chain;
 use super::health::Stage;
 use super::record::Made;
 use crate::measure::{Figures, measure};
-use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, Tables};
+use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, SplitLids, Tables};
 use crate::pass::halfway;
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::{Event, View};
@@ -88,6 +88,8 @@ pub struct Decided {
     pub unknown_nodes: Vec<NodeName>,
     /// Multi-switch jobs that are too young to count.
     pub waiting: usize,
+    /// See [`plan::Outcome::waits_for_lid`].
+    pub waits_for_lid: bool,
 }
 
 /// New tables that the checker accepted.
@@ -153,6 +155,7 @@ fn decide_by(
         demand: outcome.demand,
         unknown_nodes: outcome.unknown_nodes,
         waiting: outcome.waiting,
+        waits_for_lid: outcome.waits_for_lid,
     })
 }
 
@@ -164,15 +167,28 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
     let engine = plan.engine.clone();
     let whole: &[Group] = if view.policy.layer_per_job { &plan.demand.groups.clone() } else { &[] };
     let promise = view.policy.promise;
-    let in_force: &[Tables] =
-        published.filter(|_| promise.mixed).map_or(&[], |p| std::slice::from_ref(&*p.tables));
+    // What switches may still have while they are given the plan's tables.
+    let replaced: Vec<Tables>;
+    let in_force: &[Tables] = match published.filter(|_| promise.mixed) {
+        None => &[],
+        Some(p) => match p.lids.as_ref().filter(|_| plan.lids.is_none()) {
+            // Those of all LIDs change.
+            Some(lids) => {
+                replaced = vec![(*p.tables).clone(), (*lids.kept).clone()];
+                &replaced
+            }
+            None => std::slice::from_ref(p.replaced_by(&plan)),
+        },
+    };
+    let kept = plan.lids.as_ref().map(|lids| Arc::clone(&lids.kept));
+    let apart: &[Tables] = kept.as_deref().map_or(&[], std::slice::from_ref);
     let alone = Promise { mixed: false, ..promise };
-    let beside = Beside { mixed: in_force, ..Beside::default() };
+    let beside = Beside { mixed: in_force, apart, ..Beside::default() };
     let lanes_stay = published.is_some_and(|p| p.lanes == plan.lanes);
     let may_leave_change = promise.mixed && (plan.reason != Reason::JobsChanged || !lanes_stay);
     let judge = |plan, promise, beside| verify::accept_promise(fabric, plan, budget, promise, beside, whole);
     let last = |refused: Box<(Plan, Verdict)>| match may_leave_change {
-        true => judge(refused.0, alone, Beside::default()),
+        true => judge(refused.0, alone, Beside { apart, ..Beside::default() }),
         false => Err(refused),
     };
     let step = |refused: Box<(Plan, Verdict)>| {
@@ -189,7 +205,9 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
 
 /// The plan of the first of two steps, see [`halfway`]. There is no third.
 fn first_step(view: &View, published: &Published, plan: &Plan) -> Option<Plan> {
-    let tables = halfway(&view.fabric, published, plan).filter(|_| !published.halfway)?;
+    // The second of two steps changes all LIDs.
+    let may = !published.halfway && plan.lids.is_none();
+    let tables = halfway(&view.fabric, published, plan).filter(|_| may)?;
     let after = measure(&view.fabric, &tables, &plan.demand);
     Some(Plan { tables, after, halfway: true, ..plan.clone() })
 }
@@ -283,6 +301,10 @@ pub struct Passed {
     pub in_force: Option<(u64, DateTime<Utc>)>,
     /// Its tables.
     pub tables: Option<Arc<Tables>>,
+    /// Those of the other LIDs, where these have routes of their own.
+    pub lids: Option<SplitLids>,
+    /// See [`plan::Outcome::waits_for_lid`].
+    pub waits_for_lid: bool,
     /// What did not go well and yet did not matter.
     pub warnings: Vec<String>,
 }
@@ -344,6 +366,7 @@ pub fn pass_as(
         }
     }
     let mut tables = published.as_ref().map(|p| Arc::clone(&p.tables));
+    let mut lids = published.as_ref().and_then(|p| p.lids.clone());
     let mut served = published.as_ref().map_or_else(Demand::default, |p| p.demand.clone());
     let epoch = match decided.plan {
         None => None,
@@ -365,17 +388,30 @@ pub fn pass_as(
             made = Made::of(store, epoch);
             let line = line(view, published.as_ref(), &checked, epoch, time, publishing);
             let plan = checked.plan.into_inner();
-            (tables, served) = (Some(Arc::new(plan.tables)), plan.demand);
+            (tables, served, lids) = (Some(Arc::new(plan.tables)), plan.demand, plan.lids);
             Some(line)
         }
     };
     let in_force = store.current().ok().flatten().zip(switched_at(store));
     let in_force = in_force.map(|(epoch, since)| (epoch.get(), since));
-    let Decided { unknown_nodes, waiting, not_worth, .. } = decided;
+    let Decided { unknown_nodes, waiting, not_worth, waits_for_lid, .. } = decided;
     // When the pause is over the same jobs may be worth a change.
-    let is_later = not_worth.is_some_and(|worth| worth.not_before.is_some());
+    let is_later = waits_for_lid || not_worth.is_some_and(|worth| worth.not_before.is_some());
     let demand = if is_later { served.clone() } else { decided.demand };
-    Ok(Passed { epoch, made, demand, served, not_worth, unknown_nodes, waiting, in_force, tables, warnings })
+    Ok(Passed {
+        epoch,
+        made,
+        demand,
+        served,
+        not_worth,
+        unknown_nodes,
+        waiting,
+        in_force,
+        tables,
+        lids,
+        waits_for_lid,
+        warnings,
+    })
 }
 
 /// The jobs of the view that run with a service level they were told.
@@ -422,8 +458,10 @@ fn line(
         multi_switch: plan.demand.groups.len(),
         jobs_added: after.difference(&before).count(),
         jobs_removed: before.difference(&after).count(),
-        changed_blocks: same_fabric.and_then(|p| plan.tables.changed_blocks(&view.fabric, &p.tables)),
-        transition: same_fabric.and_then(|p| verify::transition(&view.fabric, &p.tables, &plan.tables)),
+        changed_blocks: same_fabric
+            .and_then(|p| plan.tables.changed_blocks(&view.fabric, p.replaced_by(plan))),
+        transition: same_fabric
+            .and_then(|p| verify::transition(&view.fabric, p.replaced_by(plan), &plan.tables)),
         before: plan.before,
         after: plan.after,
         worth: plan.worth,

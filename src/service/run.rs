@@ -29,6 +29,7 @@ use super::clock::steady;
 use super::command::{Command, Commands, Handle};
 use super::health::teller::Teller;
 use super::health::{Acknowledged, Failure, Health};
+use super::lids::Lids;
 use super::look::{LookError, Looker, Sight};
 use super::pass::{EpochLine, PassError, Passed};
 use super::placing::Placing;
@@ -79,6 +80,9 @@ pub enum ServeError {
     /// Events cannot be recorded.
     #[error("the recording: {0}")]
     Record(#[source] std::io::Error),
+    /// Nobody would be told LIDs.
+    #[error("opensm.lmc = 1 needs `sarouter serve` and the prolog, which tell jobs their LIDs")]
+    Lids,
     /// Neither runtime nor signals.
     #[error("the runtime does not start: {0}")]
     Runtime(#[from] std::io::Error),
@@ -118,6 +122,7 @@ pub fn tick(settings: Settings, listener: Listener<'_>) -> Result<Option<Failure
         Some(source) => {
             runtime.block_on(async { Ok(TorusService::start(settings, source, None)?.once().await) })
         }
+        None if settings.split_lids => Err(ServeError::Lids),
         None => runtime.block_on(async { Service::start(settings, None)?.once(listener).await }),
     }
 }
@@ -170,6 +175,8 @@ struct Service {
     waiting: Waiting,
     /// What jobs are told of the epoch in force.
     in_force: Option<Arc<InForce>>,
+    /// Which of a port's two LIDs jobs use.
+    lids: Lids,
     files: JobFiles,
     teller: Teller,
 }
@@ -242,6 +249,7 @@ impl Service {
             step: Step::new(rhythm, steady()),
             waiting,
             in_force: None,
+            lids: Lids::load(&jobs_root),
             files: JobFiles::new(jobs_root),
             store,
             health,

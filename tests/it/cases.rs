@@ -58,6 +58,7 @@ impl Case {
             then: Vec::new(),
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(policy.get("min_job_age").map_or(0, |s| s.parse().unwrap())),
+            lids_in_use: None,
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: Storage::new(storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect()),
@@ -86,6 +87,7 @@ impl Case {
             told: Vec::new(),
             promise: Promise::TOLD,
             lanes: None,
+            lids: None,
             halfway: false,
         };
         Some((published, fabric))

@@ -33,6 +33,7 @@ impl Site {
             then: Vec::new(),
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::zero(),
+            lids_in_use: None,
             layer_per_job: false,
             promise,
             storage: sarouter::model::Storage::default(),

@@ -37,6 +37,7 @@ mod inside;
 mod jobs;
 mod kinds;
 mod lft_file;
+mod lids;
 mod live;
 mod losses;
 mod measure;

@@ -47,6 +47,7 @@ impl World {
             then: Vec::new(),
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(min_job_age),
+            lids_in_use: None,
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: sarouter::model::Storage::default(),

@@ -29,6 +29,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         then: Vec::new(),
         budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::zero(),
+        lids_in_use: None,
         layer_per_job: false,
         promise: Promise::TOLD,
         storage: sarouter::model::Storage::default(),

@@ -116,7 +116,12 @@ pub(super) fn keys(text: &str) -> BTreeMap<&str, &str> {
 fn conf(opensm: &OpenSm, settings: &Settings) -> Vec<Check> {
     let path = opensm.conf.display();
     match std::fs::read_to_string(&opensm.conf) {
-        Ok(text) => conf_checks(&keys(&text), settings.routing.layers.get(), &settings.state.directory),
+        Ok(text) => {
+            let keys = keys(&text);
+            let mut checks = conf_checks(&keys, settings.routing.layers.get(), &settings.state.directory);
+            checks.extend(lmc(&keys).filter(|_| settings.split_lids));
+            checks
+        }
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             vec![unread("opensm.conf", &path.to_string())]
         }
@@ -125,6 +130,13 @@ fn conf(opensm: &OpenSm, settings: &Settings) -> Vec<Check> {
             vec![Check::fix("opensm.conf", format!("{path}: {error}"), fix)]
         }
     }
+}
+
+/// Whether ports have two LIDs, where these are to have routes of their own.
+fn lmc(keys: &BTreeMap<&str, &str>) -> Option<Check> {
+    let value = keys.get("lmc").copied().unwrap_or("(not set)");
+    let fix = "lmc 1 in opensm.conf and restart OpenSM: it numbers the hosts anew; or opensm.lmc = 0 in sarouter.toml";
+    (value != "1").then(|| Check::fix("opensm.conf", format!("lmc is {value}, opensm.lmc is 1"), fix))
 }
 
 fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Check> {
@@ -255,6 +267,14 @@ mod tests {
         assert_eq!(wrong(&format!("{GOOD}max_op_vls 3\n"), 4), [""; 0]);
         assert_eq!(wrong(&format!("{GOOD}qos_swe_sl2vl 0,0,0,0\n"), 4), ["qos_swe_sl2vl"]);
         assert_eq!(wrong(&format!("{GOOD}event_plugin_options state=/t\n"), 8), ["event_plugin_options"]);
+    }
+
+    #[test]
+    fn routes_for_two_lids_want_ports_that_have_two() {
+        assert!(lmc(&keys(&format!("{GOOD}lmc 1\n"))).is_none());
+        for (text, found) in [("", "lmc is (not set)"), ("lmc 0\n", "lmc is 0"), ("lmc 2\n", "lmc is 2")] {
+            assert!(lmc(&keys(&format!("{GOOD}{text}"))).unwrap().found.starts_with(found), "{text}");
+        }
     }
 
     #[test]

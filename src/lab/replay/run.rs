@@ -136,6 +136,7 @@ fn published(engine: String, demand: Demand, tables: Arc<Tables>, since: Option<
         told: Vec::new(),
         promise: Promise::TOLD,
         lanes: None,
+        lids: None,
         halfway: false,
     }
 }

@@ -94,6 +94,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
         after,
         demand,
         tables,
+        lids: None,
         lanes: None,
     }
 }

@@ -228,6 +228,11 @@ impl HandOff {
         self.starts.keys()
     }
 
+    /// Whether a start of this job waits.
+    pub fn is_starting(&self, job: &JobId) -> bool {
+        self.starts.get(job).is_some_and(Start::is_pending)
+    }
+
     /// Whether this very start waits.
     pub fn is_waiting(&self, id: &StartId) -> bool {
         self.starts.get(&id.job).is_some_and(|s| s.is_pending() && s.id == *id)

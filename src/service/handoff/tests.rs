@@ -46,6 +46,7 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
         then: Vec::new(),
         budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::hours(1),
+        lids_in_use: None,
         layer_per_job: false,
         promise: crate::model::Promise::TOLD,
         storage: crate::model::Storage::default(),

@@ -52,6 +52,8 @@ pub struct PolicyLine {
     min_pause_ms: i64,
     #[serde(default)]
     communication_percent: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lids_in_use: Option<[bool; 2]>,
 }
 
 const fn even_weights() -> [u32; 2] {
@@ -213,7 +215,7 @@ fn guids(view: &View, terminals: &[TerminalId]) -> Vec<Guid> {
 impl PolicyLine {
     pub(super) fn of(view: &View) -> Self {
         // Named one by one: a new field must not be forgotten here.
-        let Policy { engine, then, budget, min_job_age, layer_per_job, promise, storage, price } =
+        let Policy { engine, then, budget, min_job_age, layer_per_job, promise, storage, price, lids_in_use } =
             &view.policy;
         Self {
             engine: engine.clone(),
@@ -227,6 +229,7 @@ impl PolicyLine {
             min_gain_ms: price.min_gain.num_milliseconds(),
             min_pause_ms: price.min_pause.num_milliseconds(),
             communication_percent: price.communication,
+            lids_in_use: *lids_in_use,
         }
     }
 
@@ -247,6 +250,7 @@ impl PolicyLine {
                 min_pause: milliseconds(self.min_pause_ms),
                 communication: self.communication_percent,
             },
+            lids_in_use: self.lids_in_use,
         }
     }
 }

@@ -6,9 +6,11 @@ use chrono::{TimeDelta, Utc};
 use tracing::debug;
 
 use super::{Listener, Service, Woken, delta};
+use crate::model::LidSet;
 use crate::pass::step::{Action, Event};
 use crate::service::clock::{by_the_wall, steady};
 use crate::service::command::{Command, Seen};
+use crate::service::handoff::{Outcome, Released};
 use crate::service::health::Health;
 use crate::service::pass::{PassError, pass};
 
@@ -28,7 +30,8 @@ impl Service {
             self.act(action);
         }
         for (released, replies) in self.waiting.let_go() {
-            self.files.start(released.start, released.outcome, self.in_force.clone(), replies);
+            let lids = self.lids_for(&released);
+            self.files.start(released.start, released.outcome, self.in_force.clone(), lids, replies);
         }
         let told = self.health.handoff.announced + self.health.handoff.ended;
         let counters = self.waiting.handoff.counters();
@@ -112,6 +115,7 @@ impl Service {
             }
             Command::End(job, reply) => {
                 self.waiting.ended(steady(), &job);
+                self.lids.ended(&job);
                 self.files.end(job);
                 let _ = reply.send(());
             }
@@ -121,6 +125,15 @@ impl Service {
             }
         }
         None
+    }
+
+    /// Which LIDs a job is to use that starts, where a port's two have routes of their own.
+    fn lids_for(&mut self, released: &Released) -> Option<LidSet> {
+        let starts = !matches!(released.outcome, Outcome::Gone | Outcome::Superseded);
+        let in_force = self.in_force.as_ref().filter(|_| starts && self.settings.split_lids)?;
+        let fresh = in_force.lids.as_ref().map(|lids| lids.fresh);
+        let acknowledged = self.health.acknowledged.is_some_and(|a| a.epoch == in_force.epoch);
+        Some(self.lids.tell(&released.start.job, fresh, acknowledged || self.settings.opensm.is_none()))
     }
 
     fn act(&mut self, action: Action) {
@@ -145,6 +158,7 @@ impl Service {
                 self.waiting.handoff.failed(steady());
             }
             Action::Route(view) => {
+                self.lids.begun(view.policy.lids_in_use);
                 let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);
                 let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view));
                 self.routing = Some(Box::pin(async move {

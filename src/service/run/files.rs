@@ -12,7 +12,8 @@ use tracing::warn;
 use super::waiting::answer;
 use crate::measure::Predictor;
 use crate::model::{
-    Demand, Fabric, JobId, Layer, LayerBudget, NodeMap, Ranks, Sl, Tables, TerminalId, Traffic,
+    Demand, Fabric, JobId, Layer, LayerBudget, LidSet, NodeMap, Ranks, Sl, SplitLids, Tables, TerminalId,
+    Traffic,
 };
 use crate::placement::order::{Question, order};
 use crate::publish::job::{self, JobEnvironment, RankOrder};
@@ -30,6 +31,8 @@ pub(super) struct InForce {
     pub(super) fabric: Arc<Fabric>,
     pub(super) nodes: Arc<NodeMap>,
     pub(super) tables: Arc<Tables>,
+    /// The other LIDs, where these have routes of their own.
+    pub(super) lids: Option<SplitLids>,
     pub(super) budget: LayerBudget,
     /// Whether jobs get a layer of their own, and keep it.
     pub(super) layer_per_job: bool,
@@ -40,7 +43,13 @@ pub(super) struct InForce {
 /// What the thread is asked.
 enum Work {
     /// Write the directory of a job, then let it go.
-    Start { start: StartId, outcome: Outcome, in_force: Option<Arc<InForce>>, then: Vec<Reply<Outcome>> },
+    Start {
+        start: StartId,
+        outcome: Outcome,
+        in_force: Option<Arc<InForce>>,
+        lids: Option<LidSet>,
+        then: Vec<Reply<Outcome>>,
+    },
     /// The job is over.
     End(JobId),
     /// These jobs alone were there when the batch system was asked.
@@ -66,15 +75,16 @@ impl JobFiles {
         Self(sender)
     }
 
-    /// Writes a job's directory and then answers those who wait for it.
+    /// Writes a job's directory, with the LIDs that it is to use, and then answers those who wait for it.
     pub(super) fn start(
         &self,
         start: StartId,
         outcome: Outcome,
         in_force: Option<Arc<InForce>>,
+        lids: Option<LidSet>,
         then: Vec<Reply<Outcome>>,
     ) {
-        self.ask(Work::Start { start, outcome, in_force, then });
+        self.ask(Work::Start { start, outcome, in_force, lids, then });
     }
 
     /// Removes the directory of a job that is over.
@@ -98,25 +108,26 @@ impl JobFiles {
 }
 
 /// What a directory was written for, with what the job is taken to exchange: the same again would be the same bytes.
-type Written = (StartId, Option<Traffic>, Outcome, Option<u64>);
+type Written = (StartId, Option<Traffic>, Outcome, Option<u64>, Option<LidSet>);
 
 fn work(root: &Path, queue: &Receiver<Work>) {
     let mut written: BTreeMap<JobId, (DateTime<Utc>, Option<Written>)> = BTreeMap::new();
     while let Ok(work) = queue.recv() {
         let done = match work {
-            Work::Start { start, outcome, in_force, then } => {
+            Work::Start { start, outcome, in_force, lids, then } => {
                 let what = (
                     start.clone(),
                     start.traffic.clone(),
                     outcome,
                     in_force.as_ref().map(|in_force| in_force.epoch),
+                    lids,
                 );
                 // Many prologs at once wait for their directories longer than they wait for an answer, and
                 // ask again: if each time were written, those that ask would stay behind for ever.
                 let again =
                     written.get(&what.0.job).is_some_and(|(_, before)| before.as_ref() == Some(&what));
                 let environment =
-                    if again { None } else { environment(&what.0, outcome, in_force.as_deref()) };
+                    if again { None } else { environment(&what.0, outcome, in_force.as_deref(), lids) };
                 let done = environment.map_or(Ok(()), |mut environment| {
                     let job = what.0.job.clone();
                     let order = rank_order(&what.0, in_force.as_deref());
@@ -181,23 +192,32 @@ fn rank_order(start: &StartId, in_force: Option<&InForce>) -> Option<Result<Rank
 }
 
 /// What a job is told; `None` if nothing can be said of it.
-fn environment(start: &StartId, outcome: Outcome, in_force: Option<&InForce>) -> Option<JobEnvironment> {
+fn environment(
+    start: &StartId,
+    outcome: Outcome,
+    in_force: Option<&InForce>,
+    lids: Option<LidSet>,
+) -> Option<JobEnvironment> {
     if matches!(outcome, Outcome::Gone | Outcome::Superseded) {
         return None;
     }
     let traffic = start.traffic.clone();
-    let Some(InForce { epoch, fabric, nodes: map, tables, budget, layer_per_job, .. }) = in_force else {
+    let Some(InForce { epoch, fabric, nodes: map, tables, lids: split, budget, layer_per_job, .. }) =
+        in_force
+    else {
         // What it says is kept here for the services to come.
         let note = "no routes of ours were in force".to_string();
         return traffic.is_some().then(|| JobEnvironment { traffic, note, ..JobEnvironment::default() });
     };
     let ranks = map.ranks(&start.nodes);
     let routed = matches!(outcome, Outcome::InForce | Outcome::OneSwitch | Outcome::GoodEnough);
+    let tables = split.as_ref().zip(lids).map_or(&**tables, |(split, set)| split.of(tables, set));
     let epoch = Some(*epoch);
     let level = |layer: Layer| Sl::new(u64::from(layer.get())).ok();
     if !ranks.is_multi_switch(fabric) {
         return Some(JobEnvironment {
             service_level: Sl::new(0).ok(),
+            lids,
             routed,
             epoch,
             traffic,
@@ -227,9 +247,14 @@ fn environment(start: &StartId, outcome: Outcome, in_force: Option<&InForce>) ->
         let why = format!("started without routes of its own ({outcome:?})");
         note = if note.is_empty() { why } else { format!("{why}; {note}") };
     }
+    let is_old = split.as_ref().zip(lids).is_some_and(|(split, set)| set != split.fresh);
+    if is_old && routed {
+        note = "its LIDs have the routes of before: those of the others are being changed".to_string();
+    }
     Some(JobEnvironment {
         service_level: layer.and_then(level),
-        routed,
+        lids,
+        routed: routed && !is_old,
         epoch,
         traffic,
         note,

@@ -1,5 +1,6 @@
 //! What looks, computations and acknowledgements came to, and where it is told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -8,7 +9,7 @@ use tracing::{debug, error, info, info_span, warn};
 use super::files::InForce;
 use super::waiting::look_at_hold;
 use super::{Answer, Listener, Note, Service};
-use crate::model::{JobMap, NodeName};
+use crate::model::{JobId, JobMap, LidSet, NodeName};
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
 use crate::service::acknowledge::acknowledgement;
@@ -44,8 +45,11 @@ impl Service {
                 let seen = View { jobs, ..(*sight.view).clone() };
                 let jobs = JobMap { time: asked, ..self.waiting.handoff.merge(steady(), &seen) };
                 let known = self.waiting.handoff.jobs().chain(jobs.jobs.iter().map(|j| &j.id));
-                self.files.sweep(known.cloned().collect(), jobs.time);
-                let view = Arc::new(View { jobs, ..(*sight.view).clone() });
+                let known: BTreeSet<JobId> = known.cloned().collect();
+                let mut view = View { jobs, ..(*sight.view).clone() };
+                self.note_lids(&mut view, &known);
+                self.files.sweep(known, view.jobs.time);
+                let view = Arc::new(view);
                 self.sight = Some(Sight { view: Arc::clone(&view), ..sight });
                 Event::Seen(view)
             }
@@ -54,6 +58,19 @@ impl Service {
                 Event::LookFailed
             }
         }
+    }
+
+    /// Says which of a port's two LIDs running jobs use.
+    fn note_lids(&mut self, view: &mut View, known: &BTreeSet<JobId>) {
+        if view.policy.lids_in_use.is_none() {
+            return;
+        }
+        let (asked, handoff) = (view.jobs.time, &self.waiting.handoff);
+        let mut in_use = self.lids.in_use(view, known, asked, |job| handoff.is_starting(job));
+        // What is in force is not known yet, so that jobs that start now are told nothing.
+        in_use[LidSet::Base.offset()] |=
+            self.in_force.is_none() && self.store.current().is_ok_and(|c| c.is_some());
+        view.policy.lids_in_use = Some(in_use);
     }
 
     /// See [`look_at_hold`].
@@ -65,12 +82,14 @@ impl Service {
     }
 
     pub(super) fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {
+        self.lids.settled();
         match (result, &self.sight) {
             (Ok(passed), Some(sight)) => {
                 let sight_view = Arc::clone(&sight.view);
                 for warning in &passed.warnings {
                     warn!("{warning}");
                 }
+                self.health.waits_for_lid = passed.waits_for_lid;
                 let found = passed.in_force.filter(|_| passed.epoch.is_none());
                 let is_new = passed.epoch.is_some();
                 let is_halfway = passed.epoch.as_ref().is_some_and(|epoch| epoch.halfway);
@@ -93,7 +112,9 @@ impl Service {
                     let (fabric, nodes) = (Arc::clone(&view.fabric), Arc::clone(&view.nodes));
                     let (budget, layer_per_job) = (view.policy.budget, view.policy.layer_per_job);
                     let demand = Arc::new(passed.demand.clone());
-                    let in_force = InForce { epoch, fabric, nodes, tables, budget, layer_per_job, demand };
+                    let lids = passed.lids;
+                    let in_force =
+                        InForce { epoch, fabric, nodes, tables, lids, budget, layer_per_job, demand };
                     self.in_force = Some(Arc::new(in_force));
                 }
                 if let Some((epoch, _)) = self.published {
@@ -101,6 +122,10 @@ impl Service {
                     let handoff = &mut self.waiting.handoff;
                     match passed.not_worth {
                         _ if is_new => handoff.published(steady(), epoch, &passed.demand, watched),
+                        _ if passed.waits_for_lid => {
+                            debug!("other routes wait until the jobs of one LID have ended");
+                            handoff.not_worth(steady(), epoch, &passed.served, Outcome::NextPass);
+                        }
                         None => handoff.found(steady(), epoch, &passed.demand, watched),
                         Some(worth) => {
                             let soon = worth.not_before.is_some();

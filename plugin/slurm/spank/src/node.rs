@@ -112,12 +112,21 @@ pub fn environment(settings: &Settings, routing: Routing, job: u32) -> Result<Ve
     }
     let directory = JobDirectory::open(&settings.state, job, std::time::Duration::ZERO)?;
     let lines = directory.environment()?;
-    let level = lines.iter().find(|(name, _)| name == "SAROUTER_SL").map(|(_, value)| value.clone());
+    let said = |wanted: &str| lines.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+    let level = said("SAROUTER_SL");
     if level.as_ref().is_some_and(|l| !l.parse::<u8>().is_ok_and(|l| l < 16)) {
         return Err(format!("SAROUTER_SL={}: not a service level", level.unwrap_or_default()));
     }
-    let known = settings.sl_env.iter().filter_map(|name| {
-        level.clone().map(|value| Variable { name: name.clone(), value, overwrite: false })
+    let bits = said("SAROUTER_LID_PATH_BITS");
+    if bits.as_ref().is_some_and(|b| !matches!(b.as_str(), "0" | "1")) {
+        return Err(format!("SAROUTER_LID_PATH_BITS={}: not 0 or 1", bits.unwrap_or_default()));
+    }
+    let known = [(&settings.sl_env, level), (&settings.lid_env, bits)];
+    let known = known.into_iter().flat_map(|(names, value)| {
+        let variable = |value: String| {
+            names.iter().map(move |name| Variable { name: name.clone(), value: value.clone(), overwrite: false })
+        };
+        value.map(variable).into_iter().flatten()
     });
     let own = lines.iter().map(|(name, value)| Variable {
         name: name.clone(),
@@ -219,5 +228,20 @@ mod tests {
         publish(dir.path(), 17, &[("routing.env", &ROUTED.replace("SAROUTER_SL=3\n", ""))]);
         let without = environment(&settings, Routing::Default, 17).unwrap();
         assert!(without.iter().all(|v| v.name.starts_with("SAROUTER_")));
+    }
+
+    #[test]
+    fn path_bits_go_to_ucx_and_never_over_the_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = settings(dir.path());
+        for (bits, good) in [("0", true), ("1", true), ("2", false), ("x", false)] {
+            let text = format!("{ROUTED}SAROUTER_LID_PATH_BITS={bits}\n");
+            publish(dir.path(), 17, &[("routing.env", &text)]);
+            let all = environment(&settings, Routing::Default, 17);
+            assert_eq!(all.is_ok(), good, "{bits}");
+            let Ok(all) = all else { continue };
+            let found: Vec<_> = all.iter().filter(|v| v.name == "UCX_IB_LID_PATH_BITS").collect();
+            assert!(found.len() == 1 && found[0].value == bits && !found[0].overwrite, "{found:?}");
+        }
     }
 }

@@ -25,6 +25,8 @@ pub struct Settings {
     pub on_failure: OnFailure,
     /// `sl_env=A,B`: variables that get the service level.
     pub sl_env: Vec<String>,
+    /// `lid_env=A,B`: variables that get the path bits of the LIDs that the job is to use.
+    pub lid_env: Vec<String>,
     /// `wait=SECONDS`: how long the job's directory is waited for.
     pub wait: Duration,
     /// `timeout=SECONDS`: how long a command may run.
@@ -37,6 +39,9 @@ pub struct Settings {
 const SL_VARIABLES: [&str; 4] =
     ["UCX_IB_SL", "NCCL_IB_SL", "OMPI_MCA_btl_openib_ib_service_level", "MV2_DEFAULT_SERVICE_LEVEL"];
 
+/// UCX; NCCL and Open MPI's openib have none.
+const LID_VARIABLE: &str = "UCX_IB_LID_PATH_BITS";
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -44,6 +49,7 @@ impl Default for Settings {
             sink: None,
             on_failure: OnFailure::Start,
             sl_env: SL_VARIABLES.map(String::from).to_vec(),
+            lid_env: vec![LID_VARIABLE.into()],
             wait: Duration::ZERO,
             timeout: Duration::from_secs(30),
             report: None,
@@ -71,6 +77,7 @@ impl Settings {
                 "wait" => settings.wait = seconds()?,
                 "timeout" => settings.timeout = seconds()?,
                 "sl_env" => settings.sl_env = names(word, value)?,
+                "lid_env" => settings.lid_env = names(word, value)?,
                 "on_failure" if value == "start" => settings.on_failure = OnFailure::Start,
                 "on_failure" if value == "hold" => settings.on_failure = OnFailure::Hold,
                 _ => return Err(format!("{word}: not an option, or not a value of it")),
@@ -120,14 +127,16 @@ mod tests {
 
     #[test]
     fn every_option_is_read_and_rubbish_is_named() {
-        let words = "state=/s sink=file:/t/%n.%j on_failure=hold sl_env=A,B_1 wait=5 timeout=9 report=/r";
+        let words = "state=/s sink=file:/t/%n.%j on_failure=hold sl_env=A,B_1 lid_env=C wait=5 timeout=9 report=/r";
         let settings = Settings::parse(words.split(' ')).unwrap();
         assert_eq!(settings.state, PathBuf::from("/s"));
         assert_eq!(settings.sink, Some(Sink::File("/t/%n.%j".into())));
         assert_eq!((settings.on_failure, settings.sl_env), (OnFailure::Hold, vec!["A".into(), "B_1".into()]));
         assert_eq!((settings.wait.as_secs(), settings.timeout.as_secs()), (5, 9));
         assert_eq!(settings.report, Some("/r".into()));
+        assert_eq!(settings.lid_env, ["C"]);
         assert_eq!(Settings::parse([]).unwrap().sl_env, SL_VARIABLES);
+        assert_eq!(Settings::parse([]).unwrap().lid_env, [LID_VARIABLE]);
         for bad in
             ["state", "state=s", "on_failure=stop", "wait=-1", "wait=3601", "sl_env=A=B", "sl_env=A;B", "x=1"]
         {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Names;
-use crate::model::{Fabric, Job, JobMap, Promise, Tables};
+use crate::model::{Fabric, Job, JobMap, Promise, SplitLids, Tables};
 use crate::pass::plan::{Plan, Published};
 use crate::publish::{Epoch, EpochStore};
 use crate::report::{Compute, Report, VerdictSummary};
@@ -49,17 +49,24 @@ pub(super) fn publish(
     let fabric = super::parse(&text).map_err(wrong)?;
     let record = epoch.plan();
     // GUIDs keep their order, so ids stay the same.
-    let (mut ports, mut layers) = (Vec::new(), Vec::new());
-    let Published { tables, lanes, .. } = epoch.published(old)?;
-    for dest in old.dest_ids() {
-        for switch in old.switch_ids() {
-            ports.push(tables.port(switch, dest).map_or(Tables::UNREACHABLE, |p| p.get()));
-            layers.push(tables.layer(switch, dest).map_or(Tables::NO_LAYER, |l| l.get()));
-        }
-    }
+    let Published { tables, lanes, lids, .. } = epoch.published(old)?;
     let lanes = lanes.map(|lanes| Arc::new(lanes.for_same_cables(&fabric)));
-    let tables = Tables::new(&fabric, &record.engine, ports, layers).map_err(|e| wrong(e.to_string()))?;
-    let tables = tables.with_lanes(lanes.as_ref().map(|lanes| Arc::clone(&lanes.map)));
+    let on_new = |tables: &Tables| {
+        let (mut ports, mut layers) = (Vec::new(), Vec::new());
+        for dest in old.dest_ids() {
+            for switch in old.switch_ids() {
+                ports.push(tables.port(switch, dest).map_or(Tables::UNREACHABLE, |p| p.get()));
+                layers.push(tables.layer(switch, dest).map_or(Tables::NO_LAYER, |l| l.get()));
+            }
+        }
+        let tables = Tables::new(&fabric, &record.engine, ports, layers).map_err(|e| wrong(e.to_string()))?;
+        Ok::<_, ReplayError>(tables.with_lanes(lanes.as_ref().map(|lanes| Arc::clone(&lanes.map))))
+    };
+    let split =
+        |SplitLids { fresh, kept }| Ok::<_, ReplayError>(SplitLids { fresh, kept: Arc::new(on_new(&kept)?) });
+    let lids = lids.map(split).transpose()?;
+    let tables = on_new(&tables)?;
+    let kept = lids.as_ref().map(|lids| Arc::clone(&lids.kept));
     let jobs = record.jobs.jobs.iter().map(|job| names.job_of(job)).collect::<Vec<Job>>();
     let plan = Plan {
         worth: None,
@@ -71,12 +78,14 @@ pub(super) fn publish(
         demand: record.demand.on(old),
         jobs: JobMap::new(record.jobs.time, jobs),
         tables,
+        lids,
         lanes,
         before: record.before,
         after: record.after,
     };
     let promise = Promise { mixed: false, ..record.promise };
-    let beside = Beside::default();
+    let apart = kept.as_deref().map_or(&[][..], std::slice::from_ref);
+    let beside = Beside { apart, ..Beside::default() };
     let accepted = verify::accept_promise(&fabric, plan, record.layer_budget, promise, beside, &[]);
     let Ok(plan) = accepted else { return Ok(None) };
     let summary = epoch.report().jobs;
