@@ -52,8 +52,8 @@ impl Dependencies {
 /// The channel dependency graph of one layer, kept acyclic while routes are added.
 ///
 /// Keeps a topological order of the channels and repairs it where a new dependency contradicts it.
-/// What is accepted does not depend on which order; [`super::order::Labels`] is the faster one, [`Ranks`] for whom
-/// the order itself is the result. A dependency that would close a cycle is remembered, so that the
+/// What is accepted does not depend on which order; [`super::order::Labels`] is the faster one, [`Ranks`] changes less
+/// of the order that it begins with. A dependency that would close a cycle is remembered, so that the
 /// next route that needs it is refused without a search.
 #[derive(Debug, Clone)]
 pub struct AcyclicLayer<O = Ranks> {
@@ -131,13 +131,6 @@ impl Links {
         self.after[word] &= !bit;
         let (word, bit) = self.place_before(graph, channel, slot);
         self.before[word] &= !bit;
-    }
-}
-
-impl AcyclicLayer<Ranks> {
-    /// Position of each channel in the topological order.
-    pub fn rank(&self) -> &[u32] {
-        self.order.positions()
     }
 }
 
@@ -265,6 +258,11 @@ impl<O: Order> AcyclicLayer<O> {
         }
         self.links.add(graph, channel, slot);
         true
+    }
+
+    /// Position of each channel in the topological order. O(channels).
+    pub fn rank(&self) -> Vec<u32> {
+        self.order.positions()
     }
 
     /// Refuses a dependency from now on.

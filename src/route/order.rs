@@ -17,6 +17,8 @@ pub trait Order {
     fn new(order: &[u32]) -> Self;
     /// Whether one channel comes before another.
     fn is_before(&self, one: usize, other: usize) -> bool;
+    /// Position of each channel. O(channels).
+    fn positions(&self) -> Vec<u32>;
     /// Makes room in the order for `source -> target`, of which `target` comes first or is the same;
     /// false if it already leads to `source`.
     fn repair(&mut self, dag: &impl Dag, source: usize, target: usize) -> bool;
@@ -51,6 +53,10 @@ impl Order for Ranks {
         self.rank[one] < self.rank[other]
     }
 
+    fn positions(&self) -> Vec<u32> {
+        self.rank.clone()
+    }
+
     fn repair(&mut self, dag: &impl Dag, source: usize, target: usize) -> bool {
         let (lower, upper) = (self.rank[target], self.rank[source]);
         let free = self.search_forward(dag, target, upper);
@@ -66,11 +72,6 @@ impl Order for Ranks {
 }
 
 impl Ranks {
-    /// Position of each channel.
-    pub fn positions(&self) -> &[u32] {
-        &self.rank
-    }
-
     /// Marks what `target` leads to, up to a position; false if the channel there is among it.
     fn search_forward(&mut self, dag: &impl Dag, target: usize, upper: u32) -> bool {
         if self.rank[target] == upper {
@@ -185,6 +186,16 @@ impl Order for Labels {
     #[inline]
     fn is_before(&self, one: usize, other: usize) -> bool {
         self.label[one] < self.label[other]
+    }
+
+    fn positions(&self) -> Vec<u32> {
+        let n = self.label.len();
+        let (mut rank, mut at) = (vec![0; n], self.next[n]);
+        for position in 0..n as u32 {
+            rank[at as usize] = position;
+            at = self.next[at as usize];
+        }
+        rank
     }
 
     fn repair(&mut self, dag: &impl Dag, source: usize, target: usize) -> bool {

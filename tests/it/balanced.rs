@@ -89,6 +89,16 @@ fn a_job_across_a_tree_that_fell_apart_is_no_trouble() {
     }
 }
 
+/// Some switch of the tree, without jobs, has no way up and down.
+#[test]
+fn a_damaged_tree_is_routed_without_jobs() {
+    let fabric = damaged(&generate("kary:2,3").unwrap(), 0.11534989541616804, 13_442_480_658_839_729_047);
+    for name in BOTH {
+        let tables = route_by(name, &fabric, &jobs(&fabric, &[], 1), 1, &EngineOptions::default());
+        check(&fabric, &tables, 1);
+    }
+}
+
 #[test]
 fn two_threads_make_the_same_bytes_as_one() {
     for (spec, name) in

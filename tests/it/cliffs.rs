@@ -40,6 +40,26 @@ fn without_common_top(spec: &str) -> (Fabric, [SwitchId; 2]) {
     (cut.unwrap(), ends)
 }
 
+/// What leaves and pods send and get has to cross their cables, and no more than that does: in trees with as many
+/// cables up as hosts, in tapered ones, and with parallel cables.
+#[test]
+fn no_channel_of_a_whole_tree_carries_more_than_it_must() {
+    for (spec, least) in [
+        ("kary:4,2", 12),
+        ("kary:12,3", 1_716),
+        ("kary:6,3,hosts=12", 840),
+        ("fattree:6x6,3", 30),
+        ("fattree:8x16,4", 112),
+    ] {
+        let fabric = generate(spec).unwrap();
+        for (name, layers) in [("balanced", 1), ("balanced", 8), ("balanced-efi", 8)] {
+            let tables = route_with(&fabric, name, layers, &EngineOptions::default());
+            let found = measure(&fabric, &tables, &Demand::oblivious());
+            assert_eq!((found.load.max, found.paths.minimal_share), (least, 1.0), "{spec}, {name}");
+        }
+    }
+}
+
 /// A tree has room for all shortest ways in one layer; no part of the destinations in a layer of its own
 /// may cost balance. No tables have less than 504, 1,290, 162 and 420 where the trees are whole.
 #[test]

@@ -15,6 +15,7 @@ use crate::model::Fabric;
 use crate::model::rng::Rng;
 use crate::route::cdg::AcyclicLayer;
 use crate::route::graph::is_indirect;
+use crate::route::order::{Labels, Order, Ranks};
 
 /// Price of a channel for which another one stands.
 const NEVER: f32 = 1e30;
@@ -48,7 +49,12 @@ impl Layers {
         let keys = known.unwrap_or_else(|| climbing_keys(net, budget, may_raise));
         let is_learnt_flat = !is_known && !is_tree;
         let bundles = Bundles::new(net, is_learnt_flat);
-        Self { is_learnt_flat, ..Self::with(net, &bundles, &keys, is_known, None) }
+        // A known order is to stay as it is; one that is learnt is found many times as fast by labels.
+        let made = match is_known {
+            true => Self::with::<Ranks>(net, &bundles, &keys, true, None),
+            false => Self::with::<Labels>(net, &bundles, &keys, false, None),
+        };
+        Self { is_learnt_flat, ..made }
     }
 
     /// Layers that all allow any route that first climbs and then descends, by these levels. O(turns).
@@ -85,16 +91,22 @@ impl Layers {
         let bundles = Bundles::new(net, true);
         let turns = hot::turns(net, &bundles, self.all)?;
         let keys = climbing_keys(net, self.all.count_ones() as u8, false);
-        let first = Self::with(net, &bundles, &keys, false, Some(&turns));
+        let first = Self::with::<Labels>(net, &bundles, &keys, false, Some(&turns));
         hot::is_no_worse(net, &bundles, &first, self).then_some(first)
     }
 
     /// Layers with orders by these keys for each; those that are not known learn more, over the turns `only`.
-    fn with(net: &Net, bundles: &Bundles, keys: &[Vec<u32>], is_known: bool, only: Option<&[u16]>) -> Self {
+    fn with<O: Order + Clone>(
+        net: &Net,
+        bundles: &Bundles,
+        keys: &[Vec<u32>],
+        is_known: bool,
+        only: Option<&[u16]>,
+    ) -> Self {
         let all = (1u16 << keys.len()) - 1;
         let refuge_layer = 1 << (keys.len() - 1);
         let mut added = vec![0u16; net.turns()];
-        let mut orders: Vec<AcyclicLayer> = keys.iter().map(|keys| ordered(net, keys)).collect();
+        let mut orders: Vec<AcyclicLayer<O>> = keys.iter().map(|keys| ordered(net, keys)).collect();
         let refuge = spanning_tree(net, &levels(net));
         if let Some(last) = orders.last_mut() {
             if !is_known || !is_complete(net, last, bundles, refuge_layer) {
@@ -171,14 +183,14 @@ impl Bundles {
 }
 
 /// An order of the channels by their keys; smaller keys come first.
-fn ordered(net: &Net, keys: &[u32]) -> AcyclicLayer {
+fn ordered<O: Order>(net: &Net, keys: &[u32]) -> AcyclicLayer<O> {
     let mut by_key: Vec<u32> = (0..keys.len() as u32).collect();
     by_key.sort_by_key(|c| keys[*c as usize]);
     AcyclicLayer::ordered(net, by_key)
 }
 
 /// Sets a layer's bit at every turn that leads upwards in its order.
-fn allow(net: &Net, order: &AcyclicLayer, bundles: &Bundles, bit: u16, fit: &mut [u16]) {
+fn allow(net: &Net, order: &AcyclicLayer<impl Order>, bundles: &Bundles, bit: u16, fit: &mut [u16]) {
     let rank = order.rank();
     let place = |channel: usize| rank[bundles.first(channel)];
     for u in 0..net.switches() {
@@ -196,7 +208,7 @@ fn allow(net: &Net, order: &AcyclicLayer, bundles: &Bundles, bit: u16, fit: &mut
 }
 
 /// Whether every switch with terminals reaches every other within this layer alone.
-fn is_complete(net: &Net, order: &AcyclicLayer, bundles: &Bundles, bit: u16) -> bool {
+fn is_complete(net: &Net, order: &AcyclicLayer<impl Order>, bundles: &Bundles, bit: u16) -> bool {
     let mut fit = vec![0u16; net.turns()];
     allow(net, order, bundles, bit, &mut fit);
     reaches_all(net, &fit, bit)

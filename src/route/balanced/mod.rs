@@ -48,6 +48,7 @@ mod jobs;
 mod keep;
 mod layers;
 mod level;
+mod nearer;
 mod net;
 mod portfolio;
 mod refine;
@@ -61,6 +62,8 @@ mod widen;
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use self::jobs::JobLayers;
 use self::keep::{InForce, Slots};
 use self::layers::Layers;
@@ -71,6 +74,9 @@ use self::traffic::{Class, Traffic};
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
+
+/// Fewest rows of tables that are worth a thread.
+const FEWEST_ROWS: usize = 64;
 
 /// The engine.
 pub(super) struct Balanced {
@@ -129,6 +135,9 @@ impl Engine for Balanced {
         }
         if let Some(tables) = self.known(fabric, &net, demand, budget)? {
             return Ok(tables);
+        }
+        if let Some(tables) = self.known_tree(fabric, &net, demand, budget) {
+            return tables;
         }
         let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
         let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
@@ -239,63 +248,88 @@ fn finish(
     let mut ports = rows;
     ports.resize(fabric.dest_count() * switches, NONE);
     let mut layer_of = vec![Tables::NO_LAYER; ports.len()];
-    let mut search = Search::new(switches);
-    let price = vec![0.0; net.channels()];
-    let terminals = fabric.terminals().len();
     let kept = kept.map(|kept| (Slots::new(net), kept));
-    let sources: Vec<usize> = (0..switches).filter(|s| net.is_source[*s]).collect();
-    for s in 0..switches {
-        let (before, row) = ports.split_at_mut((terminals + s) * switches);
-        match fabric.attached(fabric.home(DestId::at(terminals + s))).first() {
-            Some(t) => row[..switches].copy_from_slice(&before[t.index() * switches..][..switches]),
-            None => {
-                let (row, d) = (&mut row[..switches], DestId::at(terminals + s));
-                if let Some((slots, kept)) = &kept {
-                    slots.read(fabric, kept, d, row);
-                    search.follow(net, &layers.fit, layers.all, s, row);
-                    if covers(net, &search, s) && search.reached.len() == switches {
-                        continue;
-                    }
-                }
-                search.run(net, &layers.fit, layers.all, s, &price, row);
-                search.attach_rest(net, row);
-            }
-        }
-    }
-    for d in fabric.dest_ids() {
-        let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
-        let at = d.index() * switches..(d.index() + 1) * switches;
-        let (row, layer) = (&mut ports[at.clone()], &mut layer_of[at]);
-        // Trees of terminals only have routes that climb and then descend, which all such layers allow.
-        let is_free =
-            layers.is_climbing && job_layers.is_empty() && !fabric.attached(fabric.home(d)).is_empty();
-        if !is_free {
-            search.trace(net, &layers.fit, layers.all, home, row);
-        }
-        for &s in &sources {
-            let allowed = match is_free {
-                true if row[s] == NONE && s != home => 0,
-                true => layers.all,
-                false => search.layers[s],
-            };
-            if allowed != 0 {
-                layer[s] = match turn {
-                    Some(turn) => turn.pick(s, home, port, allowed),
-                    None => allowed.trailing_zeros() as u8,
-                };
-            }
-        }
-        for (s, slot) in row.iter_mut().enumerate().filter(|(_, slot)| **slot != NONE) {
-            *slot = net.port(net.channel(s, *slot));
-        }
-        if let Some((of_job, switches)) = job_layers.of(d.index()) {
-            let starts = switches.iter().map(|s| *s as usize).filter(|s| search.layers[*s] != 0);
-            starts.for_each(|s| layer[s] = *of_job);
-        }
-        if net.is_source[home] {
-            layer[home] = 0;
-        }
-        row[home] = port.get();
-    }
+    finish_switches(fabric, net, layers, &mut ports, kept.as_ref().map(|(slots, kept)| (slots, *kept)));
+    let rows = ports.par_chunks_mut(switches).zip(layer_of.par_chunks_mut(switches)).enumerate();
+    rows.with_min_len(FEWEST_ROWS).for_each_init(
+        || Search::new(switches),
+        |search, (d, (row, layer))| {
+            let d = DestId::at(d);
+            finish_row(fabric, net, layers, job_layers, turn, (search, d, row, layer));
+        },
+    );
     (ports, layer_of)
+}
+
+/// Adds the trees of the switches: that of their first terminal; of those without, the one that was `kept`, if it
+/// is still allowed, or a new one. O(switches²), and O(channels) for each new tree.
+fn finish_switches(
+    fabric: &Fabric,
+    net: &Net,
+    layers: &Layers,
+    ports: &mut [u8],
+    kept: Option<(&Slots, &Tables)>,
+) {
+    let (switches, terminals) = (net.switches(), fabric.terminals().len());
+    let price = vec![0.0; net.channels()];
+    let (before, rows) = ports.split_at_mut(terminals * switches);
+    let find = |search: &mut Search, (s, row): (usize, &mut [u8])| {
+        let d = DestId::at(terminals + s);
+        if let Some(t) = fabric.attached(fabric.home(d)).first() {
+            row.copy_from_slice(&before[t.index() * switches..][..switches]);
+            return;
+        }
+        if let Some((slots, kept)) = kept {
+            slots.read(fabric, kept, d, row);
+            search.follow(net, &layers.fit, layers.all, s, row);
+            if covers(net, search, s) && search.reached.len() == switches {
+                return;
+            }
+        }
+        search.run(net, &layers.fit, layers.all, s, &price, row);
+        search.attach_rest(net, row);
+    };
+    let rows = rows.par_chunks_mut(switches).enumerate().with_min_len(FEWEST_ROWS);
+    rows.for_each_init(|| Search::new(switches), find);
+}
+
+/// Layers for the routes to one destination, and ports for slots.
+fn finish_row(
+    fabric: &Fabric,
+    net: &Net,
+    layers: &Layers,
+    job_layers: &JobLayers,
+    turn: Option<Turn>,
+    (search, d, row, layer): (&mut Search, DestId, &mut [u8], &mut [u8]),
+) {
+    let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
+    // Trees of terminals only have routes that climb and then descend, which all such layers allow.
+    let is_free = layers.is_climbing && job_layers.is_empty() && !fabric.attached(fabric.home(d)).is_empty();
+    if !is_free {
+        search.trace(net, &layers.fit, layers.all, home, row);
+    }
+    for s in (0..row.len()).filter(|s| net.is_source[*s]) {
+        let allowed = match is_free {
+            true if row[s] == NONE && s != home => 0,
+            true => layers.all,
+            false => search.layers[s],
+        };
+        if allowed != 0 {
+            layer[s] = match turn {
+                Some(turn) => turn.pick(s, home, port, allowed),
+                None => allowed.trailing_zeros() as u8,
+            };
+        }
+    }
+    for (s, slot) in row.iter_mut().enumerate().filter(|(_, slot)| **slot != NONE) {
+        *slot = net.port(net.channel(s, *slot));
+    }
+    if let Some((of_job, switches)) = job_layers.of(d.index()) {
+        let starts = switches.iter().map(|s| *s as usize).filter(|s| search.layers[*s] != 0);
+        starts.for_each(|s| layer[s] = *of_job);
+    }
+    if net.is_source[home] {
+        layer[home] = 0;
+    }
+    row[home] = port.get();
 }

@@ -1,5 +1,6 @@
 //! Tears up single routes over the fullest channels and leads them elsewhere.
 
+use super::bound;
 use super::net::{NONE, Net};
 use super::routing::Routing;
 
@@ -9,9 +10,12 @@ const ROUNDS: usize = 40;
 const WANDERING: usize = 24_000_000;
 /// Moves per switch of a tree below which a pass is the last one.
 const PATIENCE: usize = 50_000;
-/// Of large fabrics: part of its load that the fullest channel loses in a pass over routes that no job uses, or the
-/// pass is the last one.
-const LEAST_FALL: u32 = 256;
+/// Ports to other switches, in the mean, from which on those that lead nearer are listed.
+const MANY_PORTS: usize = 12;
+/// Of large fabrics: part of its load that the fullest channel loses in a pass, or the pass is the last one; and in
+/// one over routes that no job uses.
+const LEAST_FALL: u32 = 512;
+const LEAST_FALL_AROUND: u32 = 256;
 
 /// What bounds a move that need not be a gain.
 #[derive(Clone, Copy)]
@@ -42,9 +46,12 @@ impl Routing<'_> {
         let mean = self.mean_load();
         let is_large = self.is_large(terminals.len());
         let limit = floor.max(mean + if is_large { mean / 8 } else { 0 });
-        let base = if is_large { limit } else { mean };
-        self.refine(terminals, limit, base);
-        if !is_large || self.fullest() > limit + limit / 8 {
+        // Shortest routes that have one way only are not worth a look.
+        let is_forced = is_large && self.traffic.is_oblivious() && self.fullest() > limit;
+        let near = if is_forced { limit.max(bound::of_shortest(self.net)) } else { limit };
+        self.refine(terminals, near, if is_large { near } else { mean });
+        if !is_large || self.fullest() > near + near / 8 {
+            let base = if is_large { limit } else { mean };
             self.slack = 1;
             self.refine(terminals, limit, base);
             self.slack = 0;
@@ -87,8 +94,8 @@ impl Routing<'_> {
             if moved == 0 && !is_large {
                 moved = terminals.iter().map(|t| self.relieve(*t, limit, limit, None)).sum();
             }
-            let is_done = self.hold.is_some() && fullest - self.fullest() < fullest / LEAST_FALL;
-            if is_large && is_done {
+            let least_fall = fullest / if self.hold.is_some() { LEAST_FALL_AROUND } else { LEAST_FALL };
+            if is_large && fullest.saturating_sub(self.fullest()) < least_fall {
                 return;
             }
             if moved <= if is_large { size / PATIENCE } else { 0 } {
@@ -142,6 +149,9 @@ impl Routing<'_> {
         self.mark_held(terminal);
         self.gather(terminal);
         self.mark_full(terminal, limit);
+        if self.is_listed(sideways) {
+            self.nearer.find(self.net, self.home[terminal] as usize);
+        }
         let mut moved = 0;
         for i in (1..self.search.reached.len()).rev() {
             let v = self.search.reached[i] as usize;
@@ -158,6 +168,12 @@ impl Routing<'_> {
             }
         }
         moved
+    }
+
+    /// Whether slots that lead nearer are found for all switches at once: with few ports that saves nothing.
+    fn is_listed(&self, sideways: Option<Sideways>) -> bool {
+        let is_wide = self.net.channels() >= MANY_PORTS * self.net.switches();
+        self.slack == 0 && sideways.is_none() && is_wide && self.is_large(self.home.len())
     }
 
     fn mark_full(&mut self, terminal: usize, limit: u32) {
@@ -193,11 +209,17 @@ impl Routing<'_> {
         let mut best: Option<Detour> = None;
         // A gain leaves all channels that it joins below the fullest there is.
         let mut below = if sideways.is_some() { u32::MAX } else { most.saturating_sub(self.flow[v]) };
+        let nearer = std::mem::take(&mut self.nearer);
         let degree = self.net.degree(v);
         let first = if sideways.is_some() { self.rng.below(degree) } else { 0 };
-        for i in 0..degree {
+        let is_listed = self.is_listed(sideways);
+        let listed = if is_listed { nearer.slots(v, self.search.hops[v]) } else { None };
+        for i in 0..listed.map_or(degree, <[u8]>::len) {
             let i = first + i;
-            let slot = (if i < degree { i } else { i - degree }) as u8;
+            let slot = match listed {
+                Some(slots) => slots[i],
+                None => (if i < degree { i } else { i - degree }) as u8,
+            };
             let c = self.net.channel(v, slot);
             if self.load[c] >= below {
                 continue;
@@ -223,6 +245,7 @@ impl Routing<'_> {
                 best = Some(detour);
             }
         }
+        self.nearer = nearer;
         best
     }
 

@@ -4,6 +4,7 @@ use super::bound;
 use super::climb::Climb;
 use super::layers::Layers;
 use super::level::Hold;
+use super::nearer::Nearer;
 use super::net::{NONE, Net};
 use super::search::Search;
 use super::traffic::{Class, Traffic};
@@ -28,6 +29,8 @@ pub(super) struct Routing<'a> {
     pub(super) price_back: Vec<f32>,
     no_price: Vec<f32>,
     pub(super) search: Search,
+    /// Slots that lead nearer to the destination at hand.
+    pub(super) nearer: Nearer,
     /// Flow into the tree at each switch, from it and from all behind it.
     pub(super) flow: Vec<u32>,
     /// Switches still to visit, with the layers and hops of their routes.
@@ -63,6 +66,7 @@ impl<'a> Routing<'a> {
             price_back: vec![0.0; net.channels()],
             no_price: vec![0.0; net.channels()],
             search: Search::new(switches),
+            nearer: Nearer::default(),
             flow: vec![0; switches],
             stack: Vec::new(),
             slack: 0,

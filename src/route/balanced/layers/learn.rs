@@ -4,11 +4,12 @@ use super::super::net::{NONE, Net};
 use super::super::search::Search;
 use super::{Bundles, NEVER, sources};
 use crate::route::cdg::AcyclicLayer;
+use crate::route::order::Order;
 
 /// Adds all turns of the spanning tree; a tree has no cycle to close.
 pub(super) fn admit(
     net: &Net,
-    order: &mut AcyclicLayer,
+    order: &mut AcyclicLayer<impl Order>,
     bundles: &Bundles,
     bit: u16,
     added: &mut [u16],
@@ -32,7 +33,7 @@ pub(super) fn admit(
 /// fits nowhere is left to the search that follows.
 pub(super) fn learn(
     net: &Net,
-    orders: &mut [AcyclicLayer],
+    orders: &mut [AcyclicLayer<impl Order>],
     bundles: &Bundles,
     added: &mut [u16],
     all: u16,
@@ -74,7 +75,7 @@ pub(in crate::route::balanced) fn each_tree(
 
 /// Gives layers that learnt nothing the orders of those that did, in turn, so that routes have several
 /// layers to be spread over. The last one, of the last resort, stays.
-pub(super) fn repeat(orders: &mut [AcyclicLayer], added: &[u16]) {
+pub(super) fn repeat(orders: &mut [AcyclicLayer<impl Order + Clone>], added: &[u16]) {
     let any = added.iter().fold(0, |any, a| any | a);
     let last = orders.len() - 1;
     let learnt = (any.trailing_ones() as usize).min(last);
@@ -96,7 +97,7 @@ impl Teacher {
     fn fit(
         &mut self,
         net: &Net,
-        orders: &mut [AcyclicLayer],
+        orders: &mut [AcyclicLayer<impl Order>],
         added: &mut [u16],
         search: &mut Search,
         row: &[u8],
@@ -127,7 +128,7 @@ impl Teacher {
     fn add(
         &mut self,
         net: &Net,
-        order: &mut AcyclicLayer,
+        order: &mut AcyclicLayer<impl Order>,
         added: &mut [u16],
         v: usize,
         row: &[u8],

@@ -11,6 +11,7 @@ mod meetings;
 mod polish;
 mod shape;
 mod tree;
+mod whole;
 
 use self::polish::{Reach, Room};
 use self::shape::Shape;

@@ -1,7 +1,10 @@
 //! What `balanced` costs and reaches, on one thread.
 //!
 //! `cargo bench --bench balanced [loads] [bounds] [incremental] [scale] [jobs]`: all unless named. CPU seconds
-//! are those of the process. `incremental SPEC` and `jobs SPEC`, alone, are on another fabric.
+//! are those of the process. `incremental SPEC` and `jobs SPEC`, alone, are on another fabric. `scale` draws
+//! `docs/growth.svg`.
+
+mod growth;
 
 use std::error::Error;
 use std::process::Command;
@@ -33,12 +36,6 @@ const FABRICS: &[&str] = &[
     "dragonfly:12,6,6,15",
     "torus:8x8x8,hosts=4,faults=1%,seed=7",
     "torus:10x10x10,hosts=4,faults=1%,seed=7",
-];
-
-/// Two families that grow to 20,000 hosts.
-const SCALES: &[&[&str]] = &[
-    &["kary:10,3", "kary:14,3", "kary:20,3", "kary:27,3"],
-    &["dragonfly:8,4,4,33", "dragonfly:10,5,5,51", "dragonfly:14,7,7,75", "dragonfly:18,9,9,124"],
 ];
 
 /// Where computing times with jobs are promised.
@@ -86,7 +83,7 @@ fn main() -> Result<(), Failure> {
         pool.install(|| incremental("kary:10,3,hosts=20"))?;
     }
     if is_wanted("scale") {
-        SCALES.iter().try_for_each(|specs| scale(specs))?;
+        scale()?;
     }
     if is_wanted("jobs") {
         pool.install(|| with_jobs(WITH_JOBS))?;
@@ -174,22 +171,27 @@ fn loads() -> Result<(), Failure> {
 }
 
 /// The growth exponent is the slope of the least-squares line through the logarithms.
-fn scale(specs: &[&str]) -> Result<(), Failure> {
-    let mut rows = vec![head()];
-    let (mut times, mut sizes) = (Vec::new(), Vec::new());
-    for spec in specs {
-        let p = apart(spec)?;
-        rows.push(cells(spec, &p));
-        let hosts = (p.hosts as f64).ln();
-        times.push((hosts, p.cpu_seconds.ln()));
-        sizes.push((hosts, (p.peak_rss_bytes as f64).ln()));
+fn scale() -> Result<(), Failure> {
+    let mut families = Vec::new();
+    for (name, specs) in growth::FAMILIES {
+        let (mut rows, mut points) = (vec![head()], Vec::new());
+        for spec in *specs {
+            let p = apart(spec)?;
+            rows.push(cells(spec, &p));
+            points.push(p);
+        }
+        let line = |y: fn(&Point) -> f64| -> Vec<(f64, f64)> {
+            points.iter().map(|p| ((p.hosts as f64).ln(), y(p).ln())).collect()
+        };
+        println!(
+            "{}grows with hosts to the {:.2} in CPU time, to the {:.2} in memory\n",
+            align(&rows),
+            slope(&line(|p| p.cpu_seconds)),
+            slope(&line(|p| p.peak_rss_bytes as f64))
+        );
+        families.push((*name, points));
     }
-    println!(
-        "{}grows with hosts to the {:.2} in CPU time, to the {:.2} in memory\n",
-        align(&rows),
-        slope(&times),
-        slope(&sizes)
-    );
+    std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/growth.svg"), growth::draw(&families))?;
     Ok(())
 }
 
