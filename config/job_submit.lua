@@ -106,9 +106,12 @@ local function wrong_pattern(text)
         end
         return (n < 2 or n > 3) and "pattern " .. text .. ": expected halo:AxB or halo:AxBxC" or nil
     end
-    local size = text:match("^groups:(.*)$")
-    if size or text == "groups" then
-        return not whole(size or "", 1, 4294967295) and "pattern " .. text .. ": expected groups:G, G from 1" or nil
+    for _, kind in ipairs({ "groups", "rail-alltoall", "hierarchical" }) do
+        local size = text:sub(1, #kind + 1) == kind .. ":" and text:sub(#kind + 2)
+        if size or text == kind then
+            local wrong = "pattern " .. text .. ": expected " .. kind .. ":G, G from 1"
+            return not whole(size or "", 1, 4294967295) and wrong or nil
+        end
     end
     if text == "halo" then
         return "pattern halo: expected halo2d, halo3d, halo:AxB or halo:AxBxC"
@@ -122,6 +125,11 @@ local function wrong_pattern(text)
 end
 
 local function wrong_mix(mix)
+    local rest, rails = mix:match("^([^@]*)@(.*)$")
+    if rails and rails ~= "same" and rails ~= "all" then
+        return "@" .. rails .. ": expected @same or @all (rails)"
+    end
+    mix = rest or mix
     local n = 0
     for part in (mix .. "+"):gmatch("([^+]*)%+") do
         n = n + 1

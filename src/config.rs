@@ -14,7 +14,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 pub use self::written::STATUS_FILE;
-use crate::model::{LayerBudget, Promise, TrafficRules};
+use crate::model::{LayerBudget, Promise, Rails, TrafficRules};
 
 /// Where the settings are unless the command line says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/sarouter/sarouter.toml";
@@ -56,6 +56,8 @@ pub struct Settings {
     pub placement: Placement,
     /// What jobs exchange that do not say it.
     pub traffic: TrafficRules,
+    /// Which adapters of jobs exchange that do not say it.
+    pub rails: Rails,
 }
 
 /// The epoch store.

@@ -8,8 +8,8 @@ use super::common::{complain, write_file_with};
 use super::{Answer, Failure};
 use crate::measure::measure;
 use crate::model::{
-    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, SplitLids, Storage, SwitchId,
-    Tables,
+    Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, Rails, SplitLids, Storage,
+    SwitchId, Tables,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, hostlist, jobs};
@@ -34,6 +34,9 @@ pub struct Source {
     /// Node names of adapters: lines "GUID NAME"
     #[arg(long, value_name = "FILE")]
     pub node_map: Option<PathBuf>,
+    /// Which adapters of nodes with several exchange in jobs that do not say it: all, or same (rails)
+    #[arg(long, value_name = "all|same", default_value = "all")]
+    pub rails: Rails,
     #[command(flatten)]
     pub storage: StorageArgs,
     /// Virtual layers that may be used, 1 to 15
@@ -153,7 +156,7 @@ impl Source {
             Some(path) => NodeNames::load(path)?,
             None => NodeNames::default(),
         };
-        Ok(name_hosts(fabric, &names))
+        Ok(name_hosts(fabric, &names).among(self.rails))
     }
 
     /// Runs something with as many threads as the arguments say.

@@ -20,8 +20,7 @@ use crate::lab::simulate::traffic::open::Destinations;
 use crate::lab::simulate::traffic::ping::{Ping, Rounds};
 use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRouter};
-use crate::model::{Fabric, JobId, Pattern, Tables, TorusJob};
-use crate::observe::jobs as job_files;
+use crate::model::{Adapters, Fabric, JobId, Pattern, Tables, TorusJob};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
 use crate::report::cost::cpu_seconds;
 use crate::route::EngineOptions;
@@ -40,7 +39,8 @@ use crate::route::angara::{Limits, engine};
   sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt --storage n[163-180] --reads 64KiB --traffic none
 
 Traffic: exchanges of jobs (shift, linear, random, alltoall: all to all in several orders; ring,
-double-tree, doubling, halving, bruck, binomial, halo2d, halo3d, halo:AxBxC, groups:G, permutations),
+double-tree, doubling, halving, bruck, binomial, halo2d, halo3d, halo:AxBxC, groups:G, permutations,
+rail-alltoall:G, hierarchical:G),
 uniform, server-permutation, switch-permutation, transpose, neighbor, tornado, grid-transpose,
 grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
 given, or its own: --traffic shift,17=tornado. With --storage and --reads or --writes, hosts of jobs read
@@ -146,9 +146,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     let fabric_input = args.source.load()?;
     let net = Net::of_fabric(&fabric_input.fabric);
-    let jobs =
-        args.source.jobs.as_ref().map(|source| placed(&args.source, &fabric_input, source)).transpose()?;
+    let (jobs, adapters) = args.source.jobs.as_ref().map(|_| placed(&fabric_input)).unzip();
     let mut case = Case::new(&args, &net, jobs)?;
+    case.adapters = adapters.unwrap_or_default();
     let servers = fabric_input.demand.storage.servers.iter().map(|t| t.index() as u32).collect();
     case.io = Io { servers, reads: args.reads, writes: args.writes };
     if args.changes.is_asked() {
@@ -182,13 +182,14 @@ fn tables(args: &Args, input: &Input) -> Result<Tables, Failure> {
 /// A job, and its terminals.
 type PlacedJob = (Option<JobId>, Vec<u32>);
 
-/// Jobs as terminals; those on fewer than two are left out.
-fn placed(source: &Source, input: &Input, jobs: &str) -> Result<Vec<PlacedJob>, Failure> {
-    let nodes = source.nodes(&input.fabric)?;
-    let placed = nodes.place(&job_files::load(jobs)?);
-    let terminals = |t: &Vec<crate::model::TerminalId>| t.iter().map(|t| t.index() as u32).collect();
-    let jobs = placed.jobs.iter().filter(|job| job.ranks.terminals.len() > 1);
-    Ok(jobs.map(|job| (Some(job.id.clone()), terminals(&job.ranks.terminals))).collect())
+/// Jobs as terminals, and how these are on their nodes; jobs on fewer than two nodes are left out.
+fn placed(input: &Input) -> (Vec<PlacedJob>, Vec<Adapters>) {
+    let terminals = |t: &[crate::model::TerminalId]| t.iter().map(|t| t.index() as u32).collect();
+    let jobs = input.placed.iter().filter(|job| job.ranks.nodes > 1);
+    let placed = |job: &crate::model::PlacedJob| {
+        ((Some(job.id.clone()), terminals(&job.ranks.terminals)), job.ranks.group().adapters)
+    };
+    jobs.map(placed).unzip()
 }
 
 fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {

@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 
-use crate::model::{Mix, TrafficRule, TrafficRules};
+use crate::model::{Mix, Rails, TrafficRule, TrafficRules};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WrittenTraffic {
+    rails: Rails,
     rules: Vec<WrittenRule>,
 }
 
@@ -21,6 +22,10 @@ struct WrittenRule {
 }
 
 impl WrittenTraffic {
+    pub(super) fn rails(&self) -> Rails {
+        self.rails
+    }
+
     pub(super) fn resolve(self) -> TrafficRules {
         let rule = |WrittenRule { account, partition, user, name, pattern }| TrafficRule {
             account,

@@ -366,6 +366,7 @@ impl Written {
             history: self.history.resolve(),
             handoff: self.handoff.resolve(),
             placement: self.placement.resolve(home, bounds.0, bounds.1),
+            rails: self.traffic.rails(),
             traffic: self.traffic.resolve(),
         })
     }

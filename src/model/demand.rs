@@ -1,6 +1,6 @@
 //! What routing learns of the jobs: groups of terminals that talk among themselves.
 
-use super::{Fabric, Mix, Storage, TerminalId, without_repetition};
+use super::{Adapters, Fabric, Mix, Storage, TerminalId, without_repetition};
 
 /// Terminals that exchange traffic: the terminals of one job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +11,8 @@ pub struct Group {
     pub ranks: Vec<TerminalId>,
     /// What they exchange.
     pub mix: Mix,
+    /// How many of them each node has, and which of these exchange.
+    pub adapters: Adapters,
     /// Importance of one route inside the group relative to others; 1 unless a policy says more.
     pub weight: u32,
 }
@@ -33,13 +35,21 @@ impl Group {
         let ranks = without_repetition(ranks);
         let mut terminals = ranks.clone();
         terminals.sort_unstable();
-        Self { terminals, ranks, mix: Mix::default(), weight: 1 }
+        Self { terminals, ranks, mix: Mix::default(), adapters: Adapters::default(), weight: 1 }
     }
 
     /// The same with another mix.
     #[must_use]
     pub fn exchanging(mut self, mix: Mix) -> Self {
         self.mix = mix;
+        self
+    }
+
+    /// The same with so many ranks of each node, in a row; one each if they make no whole nodes.
+    #[must_use]
+    pub fn with_adapters(mut self, adapters: Adapters) -> Self {
+        let is_whole = adapters.per_node > 1 && self.ranks.len().is_multiple_of(adapters.per_node as usize);
+        self.adapters = if is_whole { adapters } else { Adapters::default() };
         self
     }
 }

@@ -36,7 +36,7 @@ pub use lids::{LidSet, SplitLids};
 pub(crate) use nearest::did_you_mean;
 pub use nearest::nearest;
 pub use nodes::{NodeMap, Placed, PlacedJob, Ranks};
-pub use pattern::{Grid, Mix, PATTERNS, Partners, Pattern, Phase};
+pub use pattern::{Adapters, Grid, Mix, PATTERNS, Partners, Pattern, Phase, Rails};
 pub use promise::{Promise, PromiseError};
 pub use shown::{shown, shown_lines};
 pub use storage::{Storage, StorageFlows};

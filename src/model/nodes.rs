@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Demand, Fabric, Group, JobId, JobMap, Mix, NodeName, Storage, TerminalId, without_repetition};
+use super::{
+    Adapters, Demand, Fabric, Group, JobId, JobMap, Mix, NodeName, Rails, Storage, TerminalId,
+    without_repetition,
+};
 
 /// Which terminals belong to which Slurm node. A node has one terminal per adapter port.
 ///
@@ -15,6 +18,7 @@ pub struct NodeMap {
     /// By the plain name; `None`: hosts of several domains have it.
     by_host: BTreeMap<String, Option<Host>>,
     unnamed: Vec<TerminalId>,
+    rails: Rails,
 }
 
 /// All adapters with one plain name, and their domain, if any has one.
@@ -53,6 +57,10 @@ pub struct Ranks {
     pub terminals: Vec<TerminalId>,
     /// Nodes that they are in.
     pub nodes: usize,
+    /// Which adapters exchange, unless the mix says it.
+    pub rails: Rails,
+    /// Whether all nodes have as many terminals.
+    pub is_even: bool,
     /// What they exchange.
     pub mix: Mix,
 }
@@ -65,9 +73,16 @@ impl Ranks {
         self.nodes > 1 && switches.next().is_some_and(|first| switches.any(|s| s != first))
     }
 
+    /// Adapters of each node; 0 if not all have as many.
+    fn per_node(&self) -> u32 {
+        if self.is_even { (self.terminals.len() / self.nodes.max(1)) as u32 } else { 0 }
+    }
+
     /// As a group.
     pub fn group(&self) -> Group {
-        Group::new(self.terminals.clone()).exchanging(self.mix.clone())
+        let group = Group::new(self.terminals.clone()).exchanging(self.mix.clone());
+        let rails = self.mix.rails().unwrap_or(self.rails);
+        group.with_adapters(Adapters { per_node: self.per_node(), rails })
     }
 }
 
@@ -101,8 +116,20 @@ impl NodeMap {
             }
             host.terminals.extend_from_slice(terminals);
         }
-        Self { by_name, by_host, unnamed }
+        Self { by_name, by_host, unnamed, rails: Rails::All }
     }
+
+    /// The same where jobs that do not say it exchange so.
+    #[must_use]
+    pub fn among(self, rails: Rails) -> Self {
+        Self { rails, ..self }
+    }
+
+    /// Which adapters of jobs exchange that do not say it.
+    pub fn rails(&self) -> Rails {
+        self.rails
+    }
+
     /// Terminals of a node; empty if unknown. O(log nodes).
     pub fn terminals(&self, node: &NodeName) -> &[TerminalId] {
         if let Some(found) = self.by_name.get(node) {
@@ -123,14 +150,17 @@ impl NodeMap {
     }
     /// The terminals of nodes in rank order, with the default mix; unknown nodes have none. O(nodes × log nodes).
     pub fn ranks<'a>(&self, nodes: impl IntoIterator<Item = &'a NodeName>) -> Ranks {
-        let (mut terminals, mut firsts) = (Vec::new(), Vec::new());
+        let (mut terminals, mut firsts, mut is_even) = (Vec::<TerminalId>::new(), Vec::new(), true);
         for found in nodes.into_iter().map(|node| self.terminals(node)).filter(|found| !found.is_empty()) {
+            is_even &= firsts.is_empty() || terminals.len() == firsts.len() * found.len();
             firsts.push(found[0]);
             terminals.extend_from_slice(found);
         }
         Ranks {
             terminals: without_repetition(terminals),
             nodes: without_repetition(firsts).len(),
+            rails: self.rails,
+            is_even,
             mix: Mix::default(),
         }
     }

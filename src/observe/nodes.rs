@@ -37,11 +37,13 @@ pub enum NodeNamesError {
 /// or of a port (`0x0002c90300080e84`, or `H-0002c90300080e84` as ibnetdiscover calls it) or a
 /// node description, in quotation marks if it looks like one of these. A description with `{node}`
 /// in it is a pattern for those that no other line names: `"{node}-ib mlx5_{rail}" {node}` (see
-/// `pattern`); of several the first that fits counts. Lines about switches
+/// `pattern`); of several the first that fits counts. Adapters of one node that lines with GUIDs name are in the
+/// order of these lines. Lines about switches
 /// (`S-…`) and about what is not in the fabric have no effect: one file may serve many tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeNames {
-    by_guid: BTreeMap<Guid, NodeName>,
+    /// With their lines.
+    by_guid: BTreeMap<Guid, (usize, NodeName)>,
     by_description: BTreeMap<String, NodeName>,
     /// With their lines.
     patterns: Vec<(usize, Pattern)>,
@@ -68,7 +70,7 @@ pub enum NamedBy {
 pub struct Named {
     /// The node.
     pub node: NodeName,
-    /// The place of the adapter among those of its node, where a pattern says it.
+    /// The place of the adapter among those of its node: the number that a pattern finds, or the line with its GUID.
     pub rail: Option<u32>,
     /// The rule.
     pub by: NamedBy,
@@ -121,7 +123,10 @@ impl NodeNames {
         }
         let name = NodeName::new(name.trim_matches('"')).map_err(|e| e.to_string())?;
         let before = match parse_key(key.trim())? {
-            Key::Guid(guid) => self.by_guid.insert(guid, name.clone()),
+            Key::Guid(guid) => {
+                let known = self.by_guid.get(&guid).map_or(at, |known| known.0);
+                self.by_guid.insert(guid, (known, name.clone())).map(|known| known.1)
+            }
             Key::Description(text) => self.by_description.insert(text, name.clone()),
         };
         match before.filter(|before| *before != name) {
@@ -141,7 +146,7 @@ impl NodeNames {
             found.next().map(|(line, (node, rail))| Named { node, rail, by: NamedBy::Pattern { line } })
         };
         by_guid
-            .map(|node| named(node, NamedBy::Guid))
+            .map(|(line, node)| Named { rail: u32::try_from(*line).ok(), ..named(node, NamedBy::Guid) })
             .or_else(|| self.by_description.get(description).map(|node| named(node, NamedBy::Description)))
             .or_else(by_pattern)
             .or_else(|| name_in(description).map(|node| named(&node, NamedBy::Itself)))
@@ -176,7 +181,7 @@ fn parse_key(key: &str) -> Result<Key, String> {
 }
 
 /// Names the hosts of a fabric: by the map file where it says something, else by description.
-/// All ports of all adapters of a node are the node's, in the order of rails where a pattern says it. What
+/// All ports of all adapters of a node are the node's, in the order of rails where the map says it. What
 /// has no name is listed, never guessed; aggregation nodes are nobody's and not listed.
 /// O(terminals × (log terminals + patterns)).
 pub fn name_hosts(fabric: &Fabric, names: &NodeNames) -> NodeMap {

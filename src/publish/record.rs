@@ -9,7 +9,8 @@ use serde_json::ser::Formatter;
 use super::EpochNumber;
 use crate::measure::Figures;
 use crate::model::{
-    Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, LidSet, Mix, Promise, Storage, TerminalId,
+    Adapters, Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, LidSet, Mix, Promise, Storage,
+    TerminalId,
 };
 use crate::pass::plan::{PassedOver, Plan, Reason};
 
@@ -87,6 +88,9 @@ pub struct GroupRecord {
     /// The same in rank order; left out where that is theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Guid>,
+    /// See [`Group::adapters`]; left out where nodes have one each.
+    #[serde(default, skip_serializing_if = "Adapters::is_default")]
+    pub adapters: Adapters,
     /// See [`Group::mix`]; left out where it is the default.
     #[serde(default, skip_serializing_if = "Mix::is_default")]
     pub mix: Mix,
@@ -130,6 +134,7 @@ impl DemandRecord {
             terminals: guids(&g.terminals),
             ranks: if g.ranks == g.terminals { Vec::new() } else { guids(&g.ranks) },
             mix: g.mix.clone(),
+            adapters: g.adapters,
         };
         let Storage { servers, reads, writes } = &demand.storage;
         Self {
@@ -148,7 +153,9 @@ impl DemandRecord {
         };
         let group = |g: &GroupRecord| {
             let ranks = if g.ranks.is_empty() { &g.terminals } else { &g.ranks };
-            Group { weight: g.weight, ..Group::new(ids(ranks)) }.exchanging(g.mix.clone())
+            Group { weight: g.weight, ..Group::new(ids(ranks)) }
+                .exchanging(g.mix.clone())
+                .with_adapters(g.adapters)
         };
         let [reads, writes] = self.storage_weights;
         let storage = Storage::new(ids(&self.storage)).weighing(reads, writes);

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineOptions, Make, RouteError};
-use crate::model::{Demand, DestId, Fabric, Group, LayerBudget, PortNum, Storage, Tables, TerminalId};
+use crate::model::{
+    Adapters, Demand, DestId, Fabric, Group, LayerBudget, PortNum, Storage, Tables, TerminalId,
+};
 
 /// An engine that is shown hosts only.
 pub(super) struct HostsOnly {
@@ -83,6 +85,11 @@ impl Ids {
             terminals: self.terminals(&g.terminals),
             ranks: self.terminals(&g.ranks),
             mix: g.mix.clone(),
+            // What is nobody's adapter makes nodes uneven.
+            adapters: match g.terminals.iter().all(|t| self.host[t.index()].is_some()) {
+                true => g.adapters,
+                false => Adapters::default(),
+            },
             weight: g.weight,
         };
         Demand {

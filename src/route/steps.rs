@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Mix, Partners};
+use crate::model::{Adapters, Mix, Partners};
 
-/// The steps of a mix among `n` ranks, at most so many, each with its share; the shares sum up to `weight`. Equal
+/// The steps of a mix among `n` ranks, on nodes with so many each, at most so many, each with its share; the shares sum up to `weight`. Equal
 /// steps of several patterns are one. O(phases of its patterns).
-pub(super) fn of(mix: &Mix, n: usize, weight: f32, most: usize) -> Vec<(f32, Partners)> {
+pub(super) fn of(mix: &Mix, n: usize, adapters: Adapters, weight: f32, most: usize) -> Vec<(f32, Partners)> {
     let sum: f32 = mix.parts().iter().map(|(_, weight)| f32::from(*weight)).sum();
     let (mut steps, mut known): (Vec<(f32, Partners)>, _) = (Vec::new(), BTreeMap::new());
     for (pattern, part) in mix.parts() {
         let weight = weight * f32::from(*part) / sum;
-        for phase in pattern.phases(n) {
+        for phase in pattern.phases_among(n, adapters) {
             let key = (phase.partners.as_shift(), phase.partners.as_xor());
             let at = if key == (None, None) { steps.len() } else { *known.entry(key).or_insert(steps.len()) };
             match steps.get_mut(at) {

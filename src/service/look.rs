@@ -354,5 +354,9 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
             communication: routing.communication,
         },
     };
-    Ok((View { fabric: named.fabric, nodes: named.nodes, jobs, policy, oblivious: named.oblivious }, unknown))
+    let nodes = match named.nodes.rails() == settings.rails {
+        true => named.nodes,
+        false => Arc::new(NodeMap::clone(&named.nodes).among(settings.rails)),
+    };
+    Ok((View { fabric: named.fabric, nodes, jobs, policy, oblivious: named.oblivious }, unknown))
 }

@@ -305,8 +305,18 @@ fn the_plugin_refuses_what_the_service_would_not_understand() {
     known.sort_unstable();
     words.sort_unstable();
     assert_eq!(words, known);
-    let good =
-        ["halo:4x4x2", "halo:8x4", "halo:0x2x3", "groups:8", "7*alltoall+3*ring", "65535*halo:2x2+ring"];
+    let good = [
+        "halo:4x4x2",
+        "halo:8x4",
+        "halo:0x2x3",
+        "groups:8",
+        "7*alltoall+3*ring",
+        "65535*halo:2x2+ring",
+        "ring@same",
+        "default@all",
+        "rail-alltoall:8",
+        "2*hierarchical:4+ring@same",
+    ];
     for word in known.iter().chain(&good) {
         assert_eq!(traffic::check(word), Ok(()), "{word}");
         assert!(pattern_hint(word).is_ok(), "{word}");
@@ -327,6 +337,10 @@ fn the_plugin_refuses_what_the_service_would_not_understand() {
         "groups",
         "groups:0",
         "groups:x",
+        "hierarchical",
+        "rail-alltoall:0",
+        "ring@some",
+        "ring@",
         "0*ring",
         "70000*ring",
         "-1*ring",

@@ -51,6 +51,7 @@ mod prolog;
 mod promise;
 mod python;
 mod questions;
+mod rails;
 mod record;
 mod reload;
 mod replay;

@@ -8,7 +8,7 @@ use crate::cli::Failure;
 use crate::lab::simulate::patterns::Pattern as OneToOne;
 use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{Net, Settings};
-use crate::model::{JobId, Pattern};
+use crate::model::{Adapters, JobId, Pattern};
 
 /// Who sends how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub(super) struct Case {
     pub(super) default: Kind,
     pub(super) own: BTreeMap<String, Kind>,
     pub(super) jobs: Vec<(Option<JobId>, Vec<u32>)>,
+    /// How the terminals of each job are on its nodes.
+    pub(super) adapters: Vec<Adapters>,
     pub(super) io: Io,
 }
 
@@ -95,6 +97,7 @@ impl Case {
             default: Kind::Exchange(Pattern::Shift),
             own: BTreeMap::new(),
             jobs: jobs.unwrap_or_else(|| vec![(None, net.hosts().to_vec())]),
+            adapters: Vec::new(),
             io: Io::default(),
         };
         for word in &args.traffic {
@@ -119,7 +122,10 @@ impl Case {
     pub(super) fn script(&self, net: &Net, job: usize, seed: u64) -> Result<Script, Failure> {
         let (members, bytes) = (&self.jobs[job].1, self.bytes.unwrap_or(self.settings.mtu));
         Ok(match self.kind(job) {
-            Kind::Exchange(pattern) => Script::exchange(members, net.terminals(), pattern, bytes, seed),
+            Kind::Exchange(pattern) => {
+                let adapters = self.adapters.get(job).copied().unwrap_or_default();
+                Script::among((members, adapters), net.terminals(), pattern, bytes, seed)
+            }
             Kind::OneToOne(pattern) => {
                 let to = pattern.destinations(net, members, seed)?;
                 Script::once(members, net.terminals(), to, bytes)

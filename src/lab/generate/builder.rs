@@ -20,6 +20,8 @@ pub(super) struct Net {
     /// (Definition 3.3).
     redundancy: usize,
     shape: Shape,
+    /// Nodes on each leaf and adapters of each node, if they have several.
+    rails: Option<[usize; 2]>,
 }
 
 impl Net {
@@ -33,7 +35,7 @@ impl Net {
             return Err(format!("redundancy={redundancy} is not 1 to {PORTS}").into());
         }
         let used = vec![0; switches];
-        Ok(Self { links: Vec::new(), used, hosts: 0, redundancy, shape: Shape::Unknown })
+        Ok(Self { links: Vec::new(), used, hosts: 0, redundancy, shape: Shape::Unknown, rails: None })
     }
 
     /// Attaches `count` hosts to a switch.
@@ -61,6 +63,18 @@ impl Net {
 
     pub(super) fn shape(&mut self, shape: Shape) {
         self.shape = shape;
+    }
+
+    /// Hosts are adapters of nodes with so many each: so many nodes' first ones, their second ones, and so on.
+    pub(super) fn rails(&mut self, nodes: usize, adapters: usize) {
+        self.rails = Some([nodes, adapters]);
+    }
+
+    /// What a host is called, by its number from 0.
+    fn description(&self, host: usize) -> String {
+        let Some([nodes, adapters]) = self.rails else { return format!("n{}", host + 1) };
+        let node = host / (nodes * adapters) * nodes + host % nodes;
+        format!("n{} mlx5_{}", node + 1, host / nodes % adapters)
     }
 
     fn take(&mut self, switch: usize) -> Result<(), NetError> {
@@ -95,7 +109,7 @@ impl Net {
                 port_guid: guid(HOST_GUIDS + 2 * host + 1),
                 adapter_port: PortNum::new(1).unwrap_or(PortNum::ZERO),
                 lid: None,
-                description: format!("n{}", host + 1),
+                description: self.description(host as usize),
                 role: Role::Host,
                 switch: ids[a],
                 port: near,

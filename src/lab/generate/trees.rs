@@ -1,4 +1,4 @@
-//! Trees (thesis section 3.2.2): two-level fat trees, k-ary n-trees, extended generalized fat trees.
+//! Trees (thesis section 3.2.2): two-level fat trees, k-ary n-trees, extended generalized fat trees, rails.
 
 use super::builder::Net;
 use super::spec::{Refusal, Words};
@@ -86,6 +86,37 @@ pub(super) fn xgft(words: &mut Words) -> Result<Net, Refusal> {
         }
         below += count;
         digit *= w[level];
+    }
+    Ok(net)
+}
+
+/// `rails:4x8,8,4[,apart=1]`: units of so many nodes, adapters of each node, spines. Adapter r of all nodes of a unit
+/// is on the unit's leaf of rail r (rail-optimised); leaves have as many uplinks as hosts, spread over the spines
+/// as those of [`fattree`]. With `apart=1` each rail has spines of its own, and no cable leads to another rail.
+pub(super) fn rails(words: &mut Words) -> Result<Net, Refusal> {
+    let wanted = "wants UNITSxNODES,RAILS,SPINES";
+    let numbers = |word: Option<&String>| word.map_or(Err(wanted.to_string()), |word| Words::sizes(word));
+    let [first, second, third] = [0, 1, 2].map(|at| numbers(words.plain.get(at)));
+    let (first, second, third) = (first?, second?, third?);
+    let (&[units, nodes], &[rails], &[spines]) = (first.as_slice(), second.as_slice(), third.as_slice())
+    else {
+        return Err(wanted.into());
+    };
+    let is_apart = match words.take("apart", 0)? {
+        0 => false,
+        1 => true,
+        _ => return Err("apart is 0 or 1".into()),
+    };
+    let leaves = units.checked_mul(rails).ok_or("too many switches")?;
+    let above = if is_apart { spines.checked_mul(rails).ok_or("too many switches")? } else { spines };
+    let mut net = words.net(leaves.checked_add(above).ok_or("too many switches")?)?;
+    net.rails(nodes, rails);
+    for leaf in 0..leaves {
+        net.hosts(leaf, nodes)?;
+        let first = leaves + if is_apart { leaf % rails * spines } else { 0 };
+        for up in 0..nodes {
+            net.cable(leaf, first + (up + leaf / rails) % spines)?;
+        }
     }
     Ok(net)
 }

@@ -5,7 +5,7 @@
 
 use super::step::Flows;
 use super::{Paths, Time, mixed};
-use crate::model::{Mix, Routes, Torus, TorusJob};
+use crate::model::{Adapters, Mix, Routes, Torus, TorusJob};
 
 /// Slow-down of each of these jobs, all at work at once, with its routes. Infinite if a pair that exchanges
 /// has none. As [`super::slowdowns`].
@@ -38,8 +38,8 @@ impl Paths for OnTorus<'_> {
         [self.torus.channel_slots(), self.torus.len()]
     }
 
-    fn ranks(&self) -> Vec<usize> {
-        self.places.iter().map(Vec::len).collect()
+    fn ranks(&self) -> Vec<(usize, Adapters)> {
+        self.places.iter().map(|places| (places.len(), Adapters::default())).collect()
     }
 
     fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()> {

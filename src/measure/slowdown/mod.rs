@@ -17,7 +17,8 @@ pub use self::direct::{mean_of_kept, of_routes};
 pub use self::predictor::Predictor;
 use self::step::{Flows, Law, Room};
 use crate::model::{
-    ChannelId, Demand, Fabric, Group, Mix, Pattern, Phase, PortNum, SwitchId, Tables, TerminalId, Wiring,
+    Adapters, ChannelId, Demand, Fabric, Group, Mix, Pattern, Phase, PortNum, SwitchId, Tables, TerminalId,
+    Wiring,
 };
 
 /// Steps of an exchange that are looked at; of longer ones so many, evenly spaced.
@@ -122,8 +123,8 @@ pub fn slowdowns_of(fabric: &Fabric, tables: &Tables, groups: &[Group], pattern:
 trait Paths: Sync {
     /// Numbers of channels and of terminals.
     fn size(&self) -> [usize; 2];
-    /// Ranks by group.
-    fn ranks(&self) -> Vec<usize>;
+    /// Ranks by group, and how they are on nodes.
+    fn ranks(&self) -> Vec<(usize, Adapters)>;
     /// Adds the flow from one rank of a group to another; `None` if it does not arrive.
     fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()>;
 }
@@ -178,8 +179,8 @@ impl Paths for Placed<'_> {
     fn size(&self) -> [usize; 2] {
         self.network.size()
     }
-    fn ranks(&self) -> Vec<usize> {
-        self.groups.iter().map(|g| g.ranks.len()).collect()
+    fn ranks(&self) -> Vec<(usize, Adapters)> {
+        self.groups.iter().map(|g| (g.ranks.len(), g.adapters)).collect()
     }
     fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()> {
         let ranks = &self.groups[group].ranks;
@@ -235,16 +236,16 @@ struct Steps {
 
 impl Steps {
     /// Of all groups, none of those that do not take part.
-    fn all(ranks: &[usize], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<Self> {
-        let hosts: usize = ranks.iter().sum();
+    fn all(ranks: &[(usize, Adapters)], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<Self> {
+        let hosts: usize = ranks.iter().map(|r| r.0).sum();
         let most = (MOST_FLOWS / hosts.max(1)).clamp(LEAST_STEPS, MOST_STEPS);
-        let taking = |j: usize| if takes_part(j) { ranks[j] } else { 0 };
+        let taking = |j: usize| if takes_part(j) { ranks[j] } else { (0, Adapters::default()) };
         (0..ranks.len()).map(|j| Self::of(pattern, taking(j), most)).collect()
     }
 
     /// At most so many.
-    fn of(pattern: Pattern, ranks: usize, most: usize) -> Self {
-        let phases = pattern.phases(ranks);
+    fn of(pattern: Pattern, (ranks, adapters): (usize, Adapters), most: usize) -> Self {
+        let phases = pattern.phases_among(ranks, adapters);
         let n = phases.len().min(most);
         // The middle ones of n equal stretches.
         let chosen = (0..n).map(|i| phases[(2 * i + 1) * phases.len() / (2 * n)].clone());

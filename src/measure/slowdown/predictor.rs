@@ -3,7 +3,7 @@
 
 use super::step::{Flows, Law, Room};
 use super::{Average, Network, Steps, patterns, share};
-use crate::model::{Fabric, Group, Phase, Tables, TerminalId};
+use crate::model::{Adapters, Fabric, Group, Phase, Tables, TerminalId};
 
 /// Predicts the time of one job for any order of its ranks, others at work beside it.
 ///
@@ -46,7 +46,7 @@ impl<'a> Predictor<'a> {
     /// the others does not arrive. O(patterns × steps × ranks × hops).
     pub fn new(fabric: &'a Fabric, tables: &'a Tables, groups: &[Group], job: usize) -> Option<Self> {
         let network = Network::new(fabric, tables);
-        let sizes: Vec<usize> = groups.iter().map(|g| g.ranks.len()).collect();
+        let sizes: Vec<(usize, Adapters)> = groups.iter().map(|g| (g.ranks.len(), g.adapters)).collect();
         let part = |pattern| {
             let shares: Vec<f64> = groups.iter().map(|g| share(&g.mix, pattern)).collect();
             let steps = Steps::all(&sizes, pattern, |j| shares[j] > 0.0);

@@ -105,9 +105,9 @@ impl Law {
     pub(super) fn of(pattern: Pattern) -> Self {
         match pattern {
             Pattern::Linear | Pattern::Shift | Pattern::Pairwise | Pattern::Random => EXCHANGE,
-            Pattern::Permutations | Pattern::Groups(_) => EXCHANGE,
+            Pattern::Permutations | Pattern::Groups(_) | Pattern::RailAllToAll(_) => EXCHANGE,
             Pattern::Halo(_) | Pattern::Doubling => MEETING,
-            Pattern::Neighbor | Pattern::Ring | Pattern::DoubleTree => ROUND,
+            Pattern::Neighbor | Pattern::Ring | Pattern::DoubleTree | Pattern::Hierarchical(_) => ROUND,
             Pattern::Halving | Pattern::Bruck | Pattern::Binomial => ROUND,
         }
     }

@@ -9,10 +9,62 @@ use super::{Pattern, PatternError};
 
 /// Patterns of a job, each with its part of the job's traffic.
 ///
-/// Text is a sum such as `7*alltoall+3*ring`; a weight of 1 may be left out.
+/// Text is a sum such as `7*alltoall+3*ring`; a weight of 1 may be left out. `@same` or `@all` at its end says which
+/// adapters of nodes with several exchange.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Mix(Vec<(Pattern, u16)>);
+pub struct Mix(Vec<(Pattern, u16)>, Option<Rails>);
+
+/// Which adapters of a job's nodes exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rails {
+    /// Each with all of other nodes.
+    #[default]
+    All,
+    /// Each with those at its place in other nodes.
+    Same,
+}
+
+/// How the ranks of a job are on its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Adapters {
+    /// Ranks of each node, all in a row: one for each adapter. 1 if nodes differ.
+    pub per_node: u32,
+    /// Which of them exchange.
+    pub rails: Rails,
+}
+
+impl Default for Adapters {
+    /// One of each node.
+    fn default() -> Self {
+        Self { per_node: 1, rails: Rails::All }
+    }
+}
+
+impl Adapters {
+    /// Whether nodes have one each.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Rails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::All { "all" } else { "same" })
+    }
+}
+
+impl FromStr for Rails {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            "same" => Ok(Self::Same),
+            _ => Err(format!("{text:?} is not all or same")),
+        }
+    }
+}
 
 /// Text that is no mix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +75,9 @@ pub enum MixError {
     /// A weight is not one.
     #[error("{0:?} is no weight: 1 to 65535")]
     Weight(String),
+    /// What follows `@` is not known.
+    #[error("@{0}: expected @same or @all (rails)")]
+    Rails(String),
 }
 
 /// Traffic of a job that says nothing of it.
@@ -44,12 +99,12 @@ impl Mix {
             kept.1 = if same { kept.1.saturating_add(next.1) } else { kept.1 };
             same
         });
-        (!all.is_empty()).then_some(Self(all))
+        (!all.is_empty()).then_some(Self(all, None))
     }
 
     /// One pattern alone.
     pub fn only(pattern: Pattern) -> Self {
-        Self(vec![(pattern, 1)])
+        Self(vec![(pattern, 1)], None)
     }
 
     /// The patterns with their weights, ascending.
@@ -59,14 +114,25 @@ impl Mix {
 
     /// Whether it is that of a job that says nothing.
     pub fn is_default(&self) -> bool {
-        self.0 == DEFAULT
+        self.0 == DEFAULT && self.1.is_none()
+    }
+
+    /// Which adapters exchange, if it says so.
+    pub fn rails(&self) -> Option<Rails> {
+        self.1
+    }
+
+    /// The same among these adapters.
+    #[must_use]
+    pub fn among(self, rails: Rails) -> Self {
+        Self(self.0, Some(rails))
     }
 }
 
 impl Default for Mix {
     /// The traffic of a job that says nothing of it.
     fn default() -> Self {
-        Self(DEFAULT.to_vec())
+        Self(DEFAULT.to_vec(), None)
     }
 }
 
@@ -78,8 +144,9 @@ impl From<Pattern> for Mix {
 
 impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_default() {
-            return f.write_str("default");
+        let ending = self.1.map_or(String::new(), |rails| format!("@{rails}"));
+        if self.0 == DEFAULT {
+            return write!(f, "default{ending}");
         }
         for (i, (pattern, weight)) in self.0.iter().enumerate() {
             let plus = if i == 0 { "" } else { "+" };
@@ -88,7 +155,7 @@ impl fmt::Display for Mix {
                 _ => write!(f, "{plus}{weight}*{pattern}")?,
             }
         }
-        Ok(())
+        f.write_str(&ending)
     }
 }
 
@@ -96,6 +163,13 @@ impl FromStr for Mix {
     type Err = MixError;
 
     fn from_str(text: &str) -> Result<Self, MixError> {
+        if let Some((text, rails)) = text.rsplit_once('@') {
+            let rails: Rails = rails.parse().map_err(|_| MixError::Rails(rails.to_string()))?;
+            return match text.contains('@') {
+                true => Err(MixError::Rails(text.rsplit('@').next().unwrap_or_default().to_string())),
+                false => Ok(text.parse::<Self>()?.among(rails)),
+            };
+        }
         if text == "default" {
             return Ok(Self::default());
         }
@@ -136,6 +210,18 @@ mod tests {
         assert_eq!("default".parse(), Ok(Mix::default()));
         assert_eq!(Mix::default().to_string(), "default");
         assert_eq!(Mix::new(DEFAULT), Some(Mix::default()), "the default is in canonical order");
+        let on_rails: Mix = "3*ring+alltoall@same".parse().unwrap();
+        assert_eq!((on_rails.rails(), on_rails.parts().len()), (Some(Rails::Same), 2));
+        for text in ["alltoall+3*ring@same", "default@all", "default@same"] {
+            assert_eq!(text.parse::<Mix>().unwrap().to_string(), text);
+        }
+        assert_ne!("default@all".parse(), Ok(Mix::default()));
+        assert!(!"default@all".parse::<Mix>().unwrap().is_default());
+        assert!("ring@same@all".parse::<Mix>().is_err());
+        assert_eq!(
+            "ring@some".parse::<Mix>().unwrap_err().to_string(),
+            "@some: expected @same or @all (rails)"
+        );
         assert!("0*ring".parse::<Mix>().is_err());
         assert!("".parse::<Mix>().is_err());
     }

@@ -13,7 +13,7 @@ mod text;
 use serde::{Deserialize, Serialize};
 
 pub use grid::{Grid, balanced_factors};
-pub use mix::{Mix, MixError};
+pub use mix::{Adapters, Mix, MixError, Rails};
 pub use partners::Partners;
 pub use phases::Phase;
 pub use text::PatternError;
@@ -57,6 +57,10 @@ pub enum Pattern {
     Groups(u32),
     /// Random permutations: what any traffic may do.
     Permutations,
+    /// All to all between nodes of so many consecutive ranks, each rank with those at its place.
+    RailAllToAll(u32),
+    /// All-reduce inside nodes of so many consecutive ranks, around a ring of nodes at each place, inside again.
+    Hierarchical(u32),
 }
 
 /// A row of [`PATTERNS`].
@@ -166,6 +170,18 @@ pub const PATTERNS: &[PatternRow] = &[
         "Narayanan et al., Megatron-LM on GPU clusters, SC 2021; Rajbhandari et al., DeepSpeed-MoE, ICML 2022",
     ),
     row(
+        Pattern::RailAllToAll(8),
+        "rail-alltoall:G",
+        "all to all between nodes of G ranks, each rank with those at its place; what is left stays in the node",
+        "NCCL 2.12 (PXN): messages go to the adapter on the receiver's rail inside the node, and then out",
+    ),
+    row(
+        Pattern::Hierarchical(8),
+        "hierarchical:G",
+        "all-reduce: inside nodes of G ranks, around a ring of nodes at each place, inside again",
+        "Cho et al., BlueConnect, MLSys 2019; NCCL (rings on rails)",
+    ),
+    row(
         Pattern::Permutations,
         "permutations",
         "16 random permutations of the ranks: any traffic whose ends have enough room",
@@ -191,6 +207,24 @@ impl Pattern {
         phases::of(self, n as u32)
     }
 
+    /// The same where nodes have several ranks each, which must divide `n`. On rails every node is a rank of the
+    /// pattern, and each of its ranks meets those at its place in other nodes; else ranks of one node meet
+    /// without the fabric, which is left out.
+    pub fn phases_among(self, n: usize, adapters: Adapters) -> Vec<Phase> {
+        let Adapters { per_node, rails } = adapters;
+        if per_node < 2 {
+            return self.phases(n);
+        }
+        let ranks = if rails == Rails::Same { n as u32 / per_node } else { n as u32 };
+        let among = |partners: Partners| match rails {
+            Rails::Same => partners.on_rails(per_node),
+            Rails::All => partners.between_nodes(per_node),
+        };
+        let phases = phases::of(self, ranks).into_iter();
+        let phases = phases.map(|phase| Phase { partners: among(phase.partners), ..phase });
+        phases.filter(|phase| phase.partners.pairs().next().is_some()).collect()
+    }
+
     /// Whether a rank sends in a phase only when all of the phases before has reached it: exchanges
     /// that pass on what they received, and those that MPI libraries make with blocking calls.
     pub fn waits(self) -> bool {
@@ -198,7 +232,8 @@ impl Pattern {
             Self::Linear | Self::Shift | Self::Random | Self::Neighbor => false,
             Self::Halo(_) | Self::Permutations => false,
             Self::Pairwise | Self::Ring | Self::DoubleTree | Self::Doubling | Self::Halving => true,
-            Self::Bruck | Self::Binomial | Self::Groups(_) => true,
+            Self::Bruck | Self::Binomial | Self::Groups(_) | Self::Hierarchical(_) => true,
+            Self::RailAllToAll(_) => false,
         }
     }
 }

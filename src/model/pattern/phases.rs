@@ -41,7 +41,30 @@ pub(super) fn of(pattern: Pattern, n: u32) -> Vec<Phase> {
         Pattern::Halo(grid) => halo(n, grid),
         Pattern::Groups(size) => groups(n, size),
         Pattern::Permutations => permutations(n),
+        Pattern::RailAllToAll(size) => {
+            let nodes = n / size.max(1);
+            even((1..nodes).map(|by| whole_nodes(n, nodes, size, by)))
+        }
+        Pattern::Hierarchical(size) => {
+            let nodes = n / size.max(1);
+            let ring = (nodes > 1).then(|| Phase {
+                share: 1.0,
+                times: 2 * (nodes - 1),
+                partners: whole_nodes(n, nodes, size, 1),
+            });
+            ring.into_iter().collect()
+        }
     }
+}
+
+/// Each of `nodes` nodes of `size` ranks to the one `by` further, rank by rank; ranks that make no whole node are
+/// silent.
+fn whole_nodes(n: u32, nodes: u32, size: u32, by: u32) -> Partners {
+    if nodes * size == n {
+        return Partners::shift(n, by * size);
+    }
+    let to = |r: u32| (r / size + by) % nodes * size + r % size;
+    Partners::of(n, |r| (r < nodes * size).then(|| to(r)))
 }
 
 /// Phases with messages of these relative sizes, without those in which nobody sends.

@@ -38,6 +38,8 @@ impl fmt::Display for Pattern {
                 [a, b, c] => write!(f, "halo:{a}x{b}x{c}"),
             },
             Self::Groups(size) => write!(f, "groups:{size}"),
+            Self::RailAllToAll(size) => write!(f, "rail-alltoall:{size}"),
+            Self::Hierarchical(size) => write!(f, "hierarchical:{size}"),
             plain => {
                 let row = PATTERNS.iter().find(|row| row.pattern == *plain);
                 f.write_str(row.map_or("", |row| row.form))
@@ -53,9 +55,13 @@ impl FromStr for Pattern {
         let wrong = |form| PatternError::Form { name: text.to_string(), form };
         match text.split_once(':') {
             Some(("halo", sides)) => grid(sides).map(Self::Halo).ok_or(wrong("halo:AxB or halo:AxBxC")),
-            Some(("groups", size)) => {
+            Some((kind @ ("groups" | "rail-alltoall" | "hierarchical"), size)) => {
                 let size = size.parse().ok().filter(|size| *size > 0);
-                size.map(Self::Groups).ok_or(wrong("groups:G, G from 1"))
+                match kind {
+                    "groups" => size.map(Self::Groups).ok_or(wrong("groups:G, G from 1")),
+                    "hierarchical" => size.map(Self::Hierarchical).ok_or(wrong("hierarchical:G, G from 1")),
+                    _ => size.map(Self::RailAllToAll).ok_or(wrong("rail-alltoall:G, G from 1")),
+                }
             }
             _ => {
                 let known = || PATTERNS.iter().filter(|row| !row.form.contains(':'));
@@ -63,6 +69,8 @@ impl FromStr for Pattern {
                 found.ok_or_else(|| match text {
                     "halo" => wrong("halo2d, halo3d, halo:AxB or halo:AxBxC"),
                     "groups" => wrong("groups:G, G from 1"),
+                    "rail-alltoall" => wrong("rail-alltoall:G, G from 1"),
+                    "hierarchical" => wrong("hierarchical:G, G from 1"),
                     _ => PatternError::Unknown {
                         name: text.to_string(),
                         hint: nearest(text, known().map(|row| row.form)).map(str::to_string),

@@ -99,7 +99,10 @@ pub fn together<E>(
 
 /// What engines are told: each terminal of a job once, in the order of ranks.
 fn demand(groups: &[Group]) -> Demand {
-    let once =
-        |g: &Group| Group { weight: g.weight, ..Group::new(g.ranks.clone()).exchanging(g.mix.clone()) };
+    let once = |g: &Group| Group {
+        weight: g.weight,
+        adapters: g.adapters,
+        ..Group::new(g.ranks.clone()).exchanging(g.mix.clone())
+    };
     Demand::new(groups.iter().map(once).collect(), Vec::new())
 }

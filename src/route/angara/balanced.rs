@@ -16,7 +16,7 @@ use super::choice::{self, Choice, Flexible};
 use super::shape::Shape;
 use super::{Limits, TorusEngine, TorusRouteError, sar};
 use crate::measure::slowdown::{Time, of_routes};
-use crate::model::{Routes, Torus, TorusDemand, TorusJob, TorusTables};
+use crate::model::{Adapters, Routes, Torus, TorusDemand, TorusJob, TorusTables};
 use crate::route::steps;
 
 /// See the module.
@@ -249,7 +249,7 @@ impl Exchange {
     fn new(job: &TorusJob) -> Self {
         let (nodes, ranks) = (job.nodes(), job.ranks());
         let most = (MESSAGES / nodes.len().max(1)).max(FEWEST_STEPS);
-        let of_mix = steps::of(&job.mix, ranks.len(), 1.0, most);
+        let of_mix = steps::of(&job.mix, ranks.len(), Adapters::default(), 1.0, most);
         let place: Vec<usize> =
             ranks.iter().map(|node| nodes.binary_search(node).unwrap_or_default()).collect();
         let pair = |(from, to): (u32, u32)| place[from as usize] * nodes.len() + place[to as usize];

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::direct::{SiteText, StartLine};
-use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeName, Promise, Storage, TerminalId};
+use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeName, Promise, Rails, Storage, TerminalId};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
@@ -46,6 +46,9 @@ pub struct PolicyLine {
     /// Of reads and writes; left out where both are 1.
     #[serde(default = "even_weights", skip_serializing_if = "is_even")]
     storage_weights: [u32; 2],
+    /// See [`crate::model::NodeMap::rails`]; left out where all adapters exchange.
+    #[serde(default, skip_serializing_if = "is_all")]
+    pub(super) rails: Rails,
     #[serde(default)]
     min_gain_ms: i64,
     #[serde(default)]
@@ -62,6 +65,10 @@ const fn even_weights() -> [u32; 2] {
 
 fn is_even(weights: &[u32; 2]) -> bool {
     *weights == even_weights()
+}
+
+fn is_all(rails: &Rails) -> bool {
+    *rails == Rails::All
 }
 
 /// One line.
@@ -226,6 +233,7 @@ impl PolicyLine {
             promise: *promise,
             storage: guids(view, &storage.servers),
             storage_weights: [storage.reads, storage.writes],
+            rails: view.nodes.rails(),
             min_gain_ms: price.min_gain.num_milliseconds(),
             min_pause_ms: price.min_pause.num_milliseconds(),
             communication_percent: price.communication,

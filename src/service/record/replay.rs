@@ -277,7 +277,10 @@ impl<'a> Replay<'a> {
                 self.oblivious = Oblivious::default();
             }
             Line::Policy(policy) => {
-                let (fabric, _) = self.fabric.as_ref().ok_or("a policy before any fabric")?;
+                let (fabric, nodes) = self.fabric.as_mut().ok_or("a policy before any fabric")?;
+                if nodes.rails() != policy.rails {
+                    *nodes = Arc::new(NodeMap::clone(nodes).among(policy.rails));
+                }
                 self.policy = Some(policy.on(fabric));
             }
             Line::Seen { time, snapshot, whole, jobs, ended } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::replay::fabric;
 use super::{Line, PolicyLine};
-use crate::model::JobMap;
+use crate::model::{JobMap, NodeMap};
 use crate::pass::step::View;
 
 /// Writes a look: fabric, policy, jobs, a line each.
@@ -38,7 +38,9 @@ pub fn read(from: impl BufRead) -> Result<View, String> {
         }
     }
     let (fabric, nodes) = named.ok_or("a look without a fabric")?;
-    let policy = policy.ok_or("a look without a policy")?.on(&fabric);
+    let policy = policy.ok_or("a look without a policy")?;
+    let nodes = Arc::new(NodeMap::clone(&nodes).among(policy.rails));
+    let policy = policy.on(&fabric);
     let jobs = jobs.ok_or("a look without jobs")?;
     Ok(View::new(Arc::clone(&fabric), nodes, jobs, policy))
 }

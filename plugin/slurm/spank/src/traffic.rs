@@ -34,6 +34,11 @@ pub fn check(text: &str) -> Result<(), String> {
     if text.len() > MOST_BYTES || text.split('+').count() > MOST_PATTERNS {
         return Err(format!("at most {MOST_BYTES} bytes and {MOST_PATTERNS} patterns"));
     }
+    let text = match text.rsplit_once('@') {
+        Some((text, "same" | "all")) => text,
+        Some((_, rails)) => return Err(format!("@{rails}: expected @same or @all (rails)")),
+        None => text,
+    };
     if text == "default" {
         return Ok(());
     }
@@ -59,13 +64,21 @@ fn pattern_of(text: &str) -> Result<(), String> {
                 _ => wrong("halo:AxB or halo:AxBxC"),
             }
         }
-        Some(("groups", size)) if size.parse::<u32>().is_ok_and(|size| size > 0) => Ok(()),
+        Some(("groups" | "rail-alltoall" | "hierarchical", size))
+            if size.parse::<u32>().is_ok_and(|size| size > 0) =>
+        {
+            Ok(())
+        }
         Some(("groups", _)) => wrong("groups:G, G from 1"),
+        Some(("rail-alltoall", _)) => wrong("rail-alltoall:G, G from 1"),
+        Some(("hierarchical", _)) => wrong("hierarchical:G, G from 1"),
         // The default is a mix already, and no part of one.
         _ if WORDS.contains(&text) && text != "default" => Ok(()),
         _ => match text {
             "halo" => wrong("halo2d, halo3d, halo:AxB or halo:AxBxC"),
             "groups" => wrong("groups:G, G from 1"),
+            "rail-alltoall" => wrong("rail-alltoall:G, G from 1"),
+            "hierarchical" => wrong("hierarchical:G, G from 1"),
             _ => {
                 let known = WORDS.iter().copied().filter(|word| *word != "default");
                 let near = nearest(text, known).map(|near| format!("; did you mean {near}?"));
@@ -108,7 +121,16 @@ mod tests {
 
     #[test]
     fn what_is_meant_is_said() {
-        for good in ["ring", "default", "halo:4x4x2", "3*ring+alltoall", "groups:8", "65535*shift"] {
+        for good in [
+            "ring",
+            "default",
+            "halo:4x4x2",
+            "3*ring+alltoall",
+            "groups:8",
+            "65535*shift",
+            "ring@same",
+            "rail-alltoall:8",
+        ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
         for (wrong, want) in [
@@ -116,6 +138,7 @@ mod tests {
             ("allotall", "did you mean alltoall?"),
             ("altoall", "did you mean alltoall?"),
             ("", "there is no pattern \"\""),
+            ("ring@some", "@some: expected @same or @all"),
             ("ring+", "there is no pattern \"\""),
             ("ring+default", "there is no pattern \"default\""),
             ("halo:4", "halo:AxB"),

@@ -2,7 +2,7 @@
 
 use super::{Delivery, Message, Next, Traffic};
 use crate::model::rng::Rng;
-use crate::model::{Partners, Pattern};
+use crate::model::{Adapters, Partners, Pattern};
 
 /// A finite exchange between participants; every terminal sends its messages one after the other.
 /// Places are positions among the participants.
@@ -58,13 +58,24 @@ impl Script {
     /// An exchange in a pattern; the largest of its messages is of `bytes`. `seed` draws the orders of
     /// [`Pattern::Random`]. `terminals` is that of the network.
     pub fn exchange(members: &[u32], terminals: usize, pattern: Pattern, bytes: u32, seed: u64) -> Self {
+        Self::among((members, Adapters::default()), terminals, pattern, bytes, seed)
+    }
+
+    /// The same where nodes have several of the members each.
+    pub fn among(
+        (members, adapters): (&[u32], Adapters),
+        terminals: usize,
+        pattern: Pattern,
+        bytes: u32,
+        seed: u64,
+    ) -> Self {
         let (n, bytes) = (members.len() as u32, bytes.max(1));
-        if pattern == Pattern::Random {
+        if pattern == Pattern::Random && adapters.is_default() {
             let messages = u64::from(n) * u64::from(n.saturating_sub(1));
             let shifts = orders(n, seed);
             return Self::new(members, terminals, Order::Own { shifts, bytes }, messages * u64::from(bytes));
         }
-        let phases = pattern.phases(members.len());
+        let phases = pattern.phases_among(members.len(), adapters);
         let size = |p: &crate::model::Phase| f64::from(p.share) / f64::from(p.times);
         let largest = phases.iter().map(size).fold(0.0, f64::max);
         let sends = |p: crate::model::Phase| {

@@ -28,7 +28,7 @@ impl Job {
         let ranks: Vec<u32> = group.ranks.iter().map(|t| t.index() as u32).collect();
         let homes = ranks.iter().map(|t| home[*t as usize]).collect();
         let most = (MESSAGES / ranks.len().max(1)).max(FEWEST_STEPS);
-        let steps = steps::of(&group.mix, ranks.len(), group.weight as f32, most);
+        let steps = steps::of(&group.mix, ranks.len(), group.adapters, group.weight as f32, most);
         Self { ranks, homes, steps }
     }
 
