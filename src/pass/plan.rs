@@ -12,7 +12,7 @@ use super::worth::{Price, Question, Worth};
 use crate::measure::{self, Figures};
 use crate::model::{
     Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, LidSet, NodeMap, NodeName,
-    PlacedJob, Promise, SplitLids, Storage, Tables, TerminalId,
+    PlacedJob, Promise, SplitLids, Storage, Tables,
 };
 use crate::route::{self, EngineOptions, RouteError};
 use crate::verify;

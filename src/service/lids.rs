@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::lab::generate::generate;
-    use crate::model::{Job, JobMap, JobState, LayerBudget, Promise};
+    use crate::model::{Job, JobMap, JobState, LayerBudget, Promise, Storage};
     use crate::observe::nodes::{NodeNames, name_hosts};
     use crate::pass::plan::Policy;
     use crate::pass::worth::Price;
@@ -129,7 +129,7 @@ mod tests {
             min_job_age: TimeDelta::zero(),
             layer_per_job: false,
             promise: Promise::TOLD,
-            storage: Vec::new(),
+            storage: Storage::default(),
             price: Price::NONE,
             lids_in_use: Some([false; 2]),
         };

@@ -45,7 +45,8 @@ fn an_epoch_leaves_the_lid_in_use_as_it_is() {
             assert_eq!(site.store.epoch(number).unwrap().plan().fresh_lids, Some(fresh));
             assert_eq!(LidSet::free(in_use), Some(fresh));
             assert_eq!(now[fresh.other().offset()], last[fresh.other().offset()], "{spec}: round {round}");
-            assert_eq!(&now[fresh.offset()], &**passed.tables.as_ref().unwrap());
+            let made = passed.tables.as_deref().unwrap();
+            assert_eq!(now[fresh.offset()].clone().into_raw(), made.clone().into_raw());
             changed[fresh.offset()] += usize::from(now[fresh.offset()] != last[fresh.offset()]);
             // Both together for every SL; while the one is written, its old routes are there too.
             let beside = Beside {
