@@ -48,7 +48,7 @@ impl Group {
     /// The same with so many ranks of each node, in a row; one each if they make no whole nodes.
     #[must_use]
     pub fn with_adapters(mut self, adapters: Adapters) -> Self {
-        let is_whole = adapters.per_node > 1 && self.ranks.len().is_multiple_of(adapters.per_node as usize);
+        let is_whole = adapters.per_node > 1 && self.ranks.len() % adapters.per_node as usize == 0;
         self.adapters = if is_whole { adapters } else { Adapters::default() };
         self
     }

@@ -31,7 +31,7 @@ pub enum Command {
     /// What was seen in the newest good look; `None` before the first.
     Seen(Reply<Option<Seen>>),
     /// A job is about to start. The answer comes when it may.
-    Start(Announcement, Reply<Outcome>),
+    Start(Box<Announcement>, Reply<Outcome>),
     /// A job is over.
     End(JobId, Reply<()>),
 }

@@ -26,9 +26,9 @@ fn copy_source(machine: &Machine) {
     let mut list = list.current_dir(root()).stdout(Stdio::piped()).spawn().unwrap();
     let mut pack = Command::new("tar");
     pack.args(["-c", "--null", "--ignore-failed-read", "-T", "-"]).current_dir(root());
-    let pack = pack.stdin(list.stdout.take().unwrap()).stdout(Stdio::piped()).spawn().unwrap();
-    run(Command::new("tar").arg("-x").current_dir(&to).stdin(pack.stdout.unwrap()));
-    assert!(list.wait().unwrap().success());
+    let mut pack = pack.stdin(list.stdout.take().unwrap()).stdout(Stdio::piped()).spawn().unwrap();
+    run(Command::new("tar").arg("-x").current_dir(&to).stdin(pack.stdout.take().unwrap()));
+    assert!(list.wait().unwrap().success() && pack.wait().unwrap().success());
 }
 
 /// Copies a built file to the same place there.

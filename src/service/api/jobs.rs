@@ -113,7 +113,7 @@ async fn start(
         patience: seconds(request.patience_seconds),
         submission: request.submission,
     };
-    let answer = api.handle.ask_for_job(|reply| Command::Start(said, reply));
+    let answer = api.handle.ask_for_job(|reply| Command::Start(Box::new(said), reply));
     let start = match tokio::time::timeout(ROUND, answer).await {
         Ok(outcome) => Some(outcome?),
         Err(_) => None,
