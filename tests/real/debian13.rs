@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use super::machine::Machine;
+use super::machine::{Machine, is_offered};
 use super::package::install_upgrade_and_remove;
 use super::testbed::{root, run};
 
@@ -48,6 +48,10 @@ fn toolchain() -> [PathBuf; 2] {
 #[test]
 #[ignore = "needs root, Debian's mmdebstrap and systemd-container, and its mirror"]
 fn debian_13_builds_runs_places_and_removes() {
+    if !is_offered("trixie") {
+        eprintln!("the mirror has no Debian 13: nothing is tested there");
+        return;
+    }
     let mut machine = Machine::of("trixie", PACKAGES);
     copy_source(&machine);
     let [program, tests] = [Path::new(env!("CARGO_BIN_EXE_sarouter")), &env::current_exe().unwrap()];

@@ -38,6 +38,13 @@ fn install(release: &str, packages: &str, directory: &Path) {
     run(command.arg(directory.join("root")));
 }
 
+/// Whether the mirror has a release of Debian. One that has this machine's alone is a good mirror.
+pub fn is_offered(release: &str) -> bool {
+    let mut command = Command::new("mmdebstrap");
+    command.args(["--quiet", "--simulate", "--variant=essential", release]).arg("/dev/null");
+    command.output().is_ok_and(|output| output.status.success())
+}
+
 fn directory(prefix: &str) -> tempfile::TempDir {
     let directory = tempfile::Builder::new().prefix(prefix).tempdir().unwrap();
     // It becomes a root directory: everybody looks into it.
