@@ -60,7 +60,7 @@ pub struct StorageArgs {
 
 /// `2:1`, each 0 to 1000.
 fn weights(text: &str) -> Result<(u32, u32), String> {
-    let one = |text: &str| text.parse::<u32>().ok().filter(|n| *n <= 1000);
+    let one = |text: &str| text.parse::<u32>().ok().filter(|n| *n <= Storage::MOST_WEIGHT);
     let both = text.split_once(':').and_then(|(reads, writes)| Some((one(reads)?, one(writes)?)));
     both.ok_or_else(|| "expected READS:WRITES, each 0 to 1000".to_string())
 }

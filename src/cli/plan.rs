@@ -129,8 +129,7 @@ impl Args {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if let Some(source) = &self.jobs {
             let jobs = jobs::load(source)?;
-            let fabric = settings.fabric.clone().ok_or(LookError::NoFabric)?;
-            let mut reader = FabricReader::new(fabric, settings.node_map.clone());
+            let mut reader = FabricReader::of(settings).ok_or(LookError::NoFabric)?;
             let named = runtime.block_on(reader.read())?;
             return Ok(Arc::new(view(settings, named, jobs)?.0));
         }

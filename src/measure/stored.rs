@@ -40,8 +40,9 @@ type Side<'a> = (&'a [TerminalId], &'a [(SwitchId, u32)]);
 /// `None` without servers or without jobs. O((servers + hosts of jobs) × switches).
 pub(super) fn of(trees: &Trees<'_>, parts: &[u32], demand: &Demand) -> Option<StorageLoad> {
     let storage = &demand.storage;
-    let even = Demand { storage: storage.clone().weighing(1, 1), ..demand.clone() };
-    let (plain, weighed) = (StorageFlows::of(trees.fabric, &even), StorageFlows::of(trees.fabric, demand));
+    let even = storage.clone().weighing(1, 1);
+    let plain = StorageFlows::between(trees.fabric, &demand.groups, &even);
+    let weighed = StorageFlows::of(trees.fabric, demand);
     if plain.clients.is_empty() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Storage servers as a directed group: what jobs read comes from them, what jobs write goes to them.
 
-use super::{Demand, Fabric, SwitchId, TerminalId};
+use super::{Demand, Fabric, Group, SwitchId, TerminalId};
 
 /// Servers that the hosts of all jobs talk to: Lustre, GPFS, NFS, LNet routers. They do not talk to each other,
 /// nor do hosts by them.
@@ -29,6 +29,9 @@ impl From<Vec<TerminalId>> for Storage {
 }
 
 impl Storage {
+    /// The largest weight.
+    pub const MOST_WEIGHT: u32 = 1000;
+
     /// Servers, in any order, that are read and written as much as hosts of a job exchange. O(n log n).
     pub fn new(mut servers: Vec<TerminalId>) -> Self {
         servers.sort_unstable();
@@ -43,6 +46,16 @@ impl Storage {
             (self.reads, self.writes) = (reads, writes);
         }
         self
+    }
+
+    /// Weights that count reads and writes as much as what a job exchanges.
+    pub(crate) const fn even() -> [u32; 2] {
+        [1; 2]
+    }
+
+    /// Whether weights are those.
+    pub(crate) fn is_even(weights: &[u32; 2]) -> bool {
+        *weights == Self::even()
     }
 
     /// Whether there are no servers.
@@ -70,11 +83,15 @@ pub struct StorageFlows {
 impl StorageFlows {
     /// Of a demand; empty without servers or without jobs. O(members of groups × log members).
     pub fn of(fabric: &Fabric, demand: &Demand) -> Self {
-        let storage = &demand.storage;
-        if storage.is_empty() || demand.is_oblivious() {
+        Self::between(fabric, &demand.groups, &demand.storage)
+    }
+
+    /// Of jobs and servers. As [`StorageFlows::of`].
+    pub fn between(fabric: &Fabric, groups: &[Group], storage: &Storage) -> Self {
+        if storage.is_empty() || groups.is_empty() {
             return Self::default();
         }
-        let members = demand.groups.iter().flat_map(|g| g.terminals.iter().copied());
+        let members = groups.iter().flat_map(|g| g.terminals.iter().copied());
         let mut clients: Vec<TerminalId> = members.filter(|t| !storage.has(*t)).collect();
         clients.sort_unstable();
         clients.dedup();
@@ -103,7 +120,6 @@ impl StorageFlows {
 mod tests {
     use super::*;
     use crate::lab::generate::generate;
-    use crate::model::Group;
 
     #[test]
     fn servers_are_no_clients_and_flows_start_at_switches() {

@@ -66,16 +66,8 @@ pub struct DemandRecord {
     /// See [`Demand::storage`].
     pub storage: Vec<Guid>,
     /// Its weights of reads and writes; left out where both are 1.
-    #[serde(default = "even_weights", skip_serializing_if = "is_even")]
+    #[serde(default = "Storage::even", skip_serializing_if = "Storage::is_even")]
     pub storage_weights: [u32; 2],
-}
-
-const fn even_weights() -> [u32; 2] {
-    [1; 2]
-}
-
-fn is_even(weights: &[u32; 2]) -> bool {
-    *weights == even_weights()
 }
 
 /// A [`Group`] by port GUIDs.

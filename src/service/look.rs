@@ -13,7 +13,7 @@ use super::health::Stage;
 use super::lids::Lids;
 use crate::config::{FabricSource, JobsFrom, Settings};
 use crate::lab::generate::spec;
-use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, Storage, TerminalId};
+use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, Rails, Storage, TerminalId};
 use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
@@ -93,6 +93,7 @@ pub struct Named {
 pub struct FabricReader {
     source: FabricSource,
     node_map: Option<PathBuf>,
+    rails: Rails,
     /// Digest of the texts, and what they mean.
     known: Option<([u8; 32], Named)>,
 }
@@ -100,7 +101,13 @@ pub struct FabricReader {
 impl FabricReader {
     /// A reader that has not read yet.
     pub fn new(source: FabricSource, node_map: Option<PathBuf>) -> Self {
-        Self { source, node_map, known: None }
+        Self { source, node_map, rails: Rails::All, known: None }
+    }
+
+    /// That of the fabric of the settings; `None` if they name none.
+    pub fn of(settings: &Settings) -> Option<Self> {
+        let source = settings.fabric.clone()?;
+        Some(Self { rails: settings.rails, ..Self::new(source, settings.node_map.clone()) })
     }
 
     /// The fabric of now. Parses only if a text differs from the last one.
@@ -128,10 +135,10 @@ impl FabricReader {
                 (command.program().to_string(), Some(command.output().await?))
             }
         };
-        let map = self.node_map.clone();
+        let (map, rails) = (self.node_map.clone(), self.rails);
         let known = self.known.take();
         // Parsing takes a while: not in the loop.
-        let parsed = tokio::task::spawn_blocking(move || parse(&name, text, map.as_deref(), known));
+        let parsed = tokio::task::spawn_blocking(move || parse(&name, text, map.as_deref(), rails, known));
         let known = parsed.await.map_err(|e| LookError::Aborted(e.to_string()))??;
         let named = known.1.clone();
         self.known = Some(known);
@@ -151,6 +158,7 @@ fn parse(
     name: &str,
     text: Option<String>,
     map: Option<&Path>,
+    rails: Rails,
     known: Option<([u8; 32], Named)>,
 ) -> Result<([u8; 32], Named), LookError> {
     let mut digest = Sha256::new();
@@ -173,7 +181,7 @@ fn parse(
         Some(text) => fabric::parse(Path::new(name), &text)?.fabric,
         None => fabric::load(name)?,
     };
-    let nodes = nodes::name_hosts(&fabric, &names);
+    let nodes = nodes::name_hosts(&fabric, &names).among(rails);
     Ok((digest, Named { fabric: Arc::new(fabric), nodes: Arc::new(nodes), oblivious: Oblivious::default() }))
 }
 
@@ -231,8 +239,7 @@ impl Looker {
     /// # Errors
     /// If the settings name no fabric.
     pub fn new(settings: Settings) -> Result<Self, LookError> {
-        let source = settings.fabric.clone().ok_or(LookError::NoFabric)?;
-        let fabric = FabricReader::new(source, settings.node_map.clone());
+        let fabric = FabricReader::of(&settings).ok_or(LookError::NoFabric)?;
         Ok(Self { jobs: job_source(&settings), fabric, settings, last: None, changed: false, said: None })
     }
 
@@ -354,9 +361,6 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
             communication: routing.communication,
         },
     };
-    let nodes = match named.nodes.rails() == settings.rails {
-        true => named.nodes,
-        false => Arc::new(NodeMap::clone(&named.nodes).among(settings.rails)),
-    };
-    Ok((View { fabric: named.fabric, nodes, jobs, policy, oblivious: named.oblivious }, unknown))
+    let Named { fabric, nodes, oblivious } = named;
+    Ok((View { fabric, nodes, jobs, policy, oblivious }, unknown))
 }

@@ -56,11 +56,11 @@ fn direct(source: &str, checks: &mut Vec<Check>) -> Option<Torus> {
 }
 
 async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
-    let Some(source) = settings.fabric.clone() else {
+    let Some(mut reader) = FabricReader::of(settings) else {
         checks.push(Check::fix("fabric", "none in the settings", "set fabric.source or fabric.command"));
         return None;
     };
-    match FabricReader::new(source, settings.node_map.clone()).read().await {
+    match reader.read().await {
         Ok(named) => {
             let fabric = &named.fabric;
             let unnamed = named.nodes.unnamed();

@@ -6,6 +6,13 @@ use std::str::FromStr;
 use super::{Grid, PATTERNS, Pattern};
 use crate::model::{did_you_mean, nearest};
 
+/// Patterns of groups of ranks: name, form, and how one is made.
+const SIZED: [(&str, &str, fn(u32) -> Pattern); 3] = [
+    ("groups", "groups:G, G from 1", Pattern::Groups),
+    ("rail-alltoall", "rail-alltoall:G, G from 1", Pattern::RailAllToAll),
+    ("hierarchical", "hierarchical:G, G from 1", Pattern::Hierarchical),
+];
+
 /// Text that is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
@@ -37,9 +44,10 @@ impl fmt::Display for Pattern {
                 [a, b, 1] => write!(f, "halo:{a}x{b}"),
                 [a, b, c] => write!(f, "halo:{a}x{b}x{c}"),
             },
-            Self::Groups(size) => write!(f, "groups:{size}"),
-            Self::RailAllToAll(size) => write!(f, "rail-alltoall:{size}"),
-            Self::Hierarchical(size) => write!(f, "hierarchical:{size}"),
+            Self::Groups(size) | Self::RailAllToAll(size) | Self::Hierarchical(size) => {
+                let kind = SIZED.iter().find(|(_, _, of)| of(*size) == *self);
+                write!(f, "{}:{size}", kind.map_or("", |(kind, ..)| kind))
+            }
             plain => {
                 let row = PATTERNS.iter().find(|row| row.pattern == *plain);
                 f.write_str(row.map_or("", |row| row.form))
@@ -53,24 +61,18 @@ impl FromStr for Pattern {
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
         let wrong = |form| PatternError::Form { name: text.to_string(), form };
+        let sized = |kind: &str| SIZED.iter().find(|(name, ..)| *name == kind);
         match text.split_once(':') {
             Some(("halo", sides)) => grid(sides).map(Self::Halo).ok_or(wrong("halo:AxB or halo:AxBxC")),
-            Some((kind @ ("groups" | "rail-alltoall" | "hierarchical"), size)) => {
-                let size = size.parse().ok().filter(|size| *size > 0);
-                match kind {
-                    "groups" => size.map(Self::Groups).ok_or(wrong("groups:G, G from 1")),
-                    "hierarchical" => size.map(Self::Hierarchical).ok_or(wrong("hierarchical:G, G from 1")),
-                    _ => size.map(Self::RailAllToAll).ok_or(wrong("rail-alltoall:G, G from 1")),
+            split => {
+                let (kind, size) = split.unwrap_or((text, ""));
+                if let Some((_, form, of)) = sized(kind) {
+                    return size.parse().ok().filter(|size| *size > 0).map(of).ok_or(wrong(form));
                 }
-            }
-            _ => {
                 let known = || PATTERNS.iter().filter(|row| !row.form.contains(':'));
                 let found = known().find(|row| row.form == text).map(|row| row.pattern);
                 found.ok_or_else(|| match text {
                     "halo" => wrong("halo2d, halo3d, halo:AxB or halo:AxBxC"),
-                    "groups" => wrong("groups:G, G from 1"),
-                    "rail-alltoall" => wrong("rail-alltoall:G, G from 1"),
-                    "hierarchical" => wrong("hierarchical:G, G from 1"),
                     _ => PatternError::Unknown {
                         name: text.to_string(),
                         hint: nearest(text, known().map(|row| row.form)).map(str::to_string),

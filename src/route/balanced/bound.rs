@@ -1,5 +1,7 @@
 //! What no routing can beat.
 
+use std::ops::AddAssign;
+
 use rayon::prelude::*;
 
 use super::net::Net;
@@ -67,14 +69,14 @@ pub(super) fn of_shortest(net: &Net) -> u32 {
         only.add(net, home, &mut load);
         (only, load)
     });
-    let all = loads.map(|(_, load)| load).reduce(
-        || vec![0; net.channels()],
-        |mut a, b| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-            a
-        },
-    );
+    let all = loads.map(|(_, load)| load).reduce(|| vec![0; net.channels()], sum);
     all.into_iter().max().unwrap_or(0).min(u64::from(u32::MAX)) as u32
+}
+
+/// Sums of two parts, entry by entry.
+pub(super) fn sum<N: Copy + AddAssign>(mut a: Vec<N>, b: Vec<N>) -> Vec<N> {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+    a
 }
 
 /// What all shortest routes to one switch have in common.

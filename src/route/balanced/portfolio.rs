@@ -81,8 +81,7 @@ impl Balanced {
             return Ok(own);
         }
         let (previous, _) = self.in_force(fabric);
-        let is_answer =
-            |tables: &Tables| previous.is_none_or(|p| same_ports(fabric, p, tables)) && may_be_mixed(tables);
+        let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
         let made = rivals.into_par_iter().filter_map(|rival| rival().ok().filter(|t| is_answer(t)));
         let mut others: Vec<Tables> = made.map(|t| spread_over(fabric, net, t, budget)).collect();
         others.extend(self.inside_one(&scene)?);
@@ -117,6 +116,12 @@ impl Balanced {
             }
         }
         Ok(best.1)
+    }
+
+    /// Whether these tables, which are not made from those in force, are an answer: none are, or the same.
+    pub(super) fn may_follow(&self, fabric: &Fabric, tables: &Tables) -> bool {
+        let same = |p: &Tables| fabric.dest_ids().all(|d| p.ports_to(d) == tables.ports_to(d));
+        self.in_force(fabric).0.is_none_or(same)
     }
 
     /// Who else is asked, in the order of preference. With tables in force, of which others are an answer only if
@@ -199,7 +204,7 @@ impl Balanced {
         let Ok(tables) = torus::Torus.route(fabric, demand, budget) else { return Ok(None) };
         let scene = Scene { fabric, net, demand, budget, fullest: None };
         let is_least = fullest(&scene, &tables).is_some_and(|found| found <= least_on_grid(fabric, net));
-        if !is_least || !self.in_force(fabric).0.is_none_or(|p| same_ports(fabric, p, &tables)) {
+        if !is_least || !self.may_follow(fabric, &tables) {
             return Ok(None);
         }
         let (ports, layers) = spread_over(fabric, net, tables, budget).into_raw();
@@ -245,10 +250,6 @@ fn entries(fabric: &Fabric) -> usize {
 fn is_small(scene: &Scene<'_>) -> bool {
     let most = if is_indirect(&scene.net.hosts) { FEWEST_ENTRIES } else { FEW_ENTRIES };
     entries(scene.fabric) <= most
-}
-
-fn same_ports(fabric: &Fabric, a: &Tables, b: &Tables) -> bool {
-    fabric.dest_ids().all(|d| a.ports_to(d) == b.ports_to(d))
 }
 
 /// What tables are worth, less is better; infinite where a route does not arrive.

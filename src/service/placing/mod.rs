@@ -141,7 +141,7 @@ impl Worker {
         Self {
             state,
             settings: settings.placement.clone(),
-            reader: reader(settings),
+            reader: FabricReader::of(settings),
             source: settings.fabric.clone(),
             node_map: settings.node_map.clone(),
             prepared: None,
@@ -158,7 +158,7 @@ impl Worker {
         self.squeue = squeue(settings);
         self.control = Control::new(settings.placement.clone());
         if self.source != settings.fabric || self.node_map != settings.node_map {
-            self.reader = reader(settings);
+            self.reader = FabricReader::of(settings);
             (self.source, self.node_map) = (settings.fabric.clone(), settings.node_map.clone());
             self.prepared = None;
         }
@@ -312,10 +312,6 @@ impl Worker {
         }
         Ok(())
     }
-}
-
-fn reader(settings: &Settings) -> Option<FabricReader> {
-    settings.fabric.clone().map(|source| FabricReader::new(source, settings.node_map.clone()))
 }
 
 fn squeue(settings: &Settings) -> Squeue {

@@ -44,7 +44,7 @@ pub struct PolicyLine {
     promise: Promise,
     pub(super) storage: Vec<Guid>,
     /// Of reads and writes; left out where both are 1.
-    #[serde(default = "even_weights", skip_serializing_if = "is_even")]
+    #[serde(default = "Storage::even", skip_serializing_if = "Storage::is_even")]
     storage_weights: [u32; 2],
     /// See [`crate::model::NodeMap::rails`]; left out where all adapters exchange.
     #[serde(default, skip_serializing_if = "is_all")]
@@ -57,14 +57,6 @@ pub struct PolicyLine {
     communication_percent: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lids_in_use: Option<[bool; 2]>,
-}
-
-const fn even_weights() -> [u32; 2] {
-    [1; 2]
-}
-
-fn is_even(weights: &[u32; 2]) -> bool {
-    *weights == even_weights()
 }
 
 fn is_all(rails: &Rails) -> bool {

@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use super::super::Balanced;
+use super::super::bound::sum;
 use super::super::climb::Climb;
 use super::super::jobs::JobLayers;
 use super::super::layers::Layers;
@@ -46,12 +47,7 @@ impl Balanced {
         let layers = Layers::climbing(net, &shape.levels, budget.get());
         let turn = Some(Turn::new(fabric));
         let tables = self.write(fabric, net, &layers, rows, &JobLayers::default(), turn);
-        let is_in_force = |tables: &Tables| {
-            self.in_force(fabric)
-                .0
-                .is_none_or(|p| fabric.dest_ids().all(|d| p.ports_to(d) == tables.ports_to(d)))
-        };
-        if tables.as_ref().is_ok_and(|tables| !is_in_force(tables)) {
+        if tables.as_ref().is_ok_and(|tables| !self.may_follow(fabric, tables)) {
             return None;
         }
         Some(tables)
@@ -106,11 +102,6 @@ fn fill_all(net: &Net, shape: &Shape, home: &[u32], choices: &Choices, rows: &mu
             Some((filler, flow, load))
         },
     );
-    loads.map(|worker| worker.map(|(_, _, load)| load)).try_reduce(
-        || vec![0; net.channels()],
-        |mut a, b| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-            Some(a)
-        },
-    )
+    let loads = loads.map(|worker| worker.map(|(_, _, load)| load));
+    loads.try_reduce(|| vec![0; net.channels()], |a, b| Some(sum(a, b)))
 }
