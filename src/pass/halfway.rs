@@ -2,8 +2,20 @@
 
 use super::plan::{Plan, Published};
 use crate::model::{DestId, Fabric, Tables};
-use crate::route::lanes::is_inside;
+use crate::route::lanes::{is_inside, tree_ways};
 use crate::verify::trees::{LOST, Trees};
+
+/// The first of two steps; `None` if there is nothing between. See [`in_lanes`], and for a tree that lost cables, or got
+/// some back, [`TreeWays::halfway`](crate::route::lanes::TreeWays::halfway).
+///
+/// O(destinations × switches × ports).
+pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan) -> Option<Tables> {
+    if plan.lanes.is_some() {
+        return in_lanes(fabric, published, plan);
+    }
+    let tables = tree_ways(fabric)?.halfway(fabric, &published.tables, &plan.tables);
+    (tables != plan.tables).then_some(tables)
+}
 
 /// Tables halfway: with the lanes of the plan, and its routes to all whom those in force do not reach any more.
 /// To all others those in force, where the next hops of both are in the closure of the plan: the second step is
@@ -12,7 +24,7 @@ use crate::verify::trees::{LOST, Trees};
 /// A cable that came back is the usual case: switches get its lanes before any route leads over it.
 ///
 /// O(destinations × switches × ports).
-pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan) -> Option<Tables> {
+fn in_lanes(fabric: &Fabric, published: &Published, plan: &Plan) -> Option<Tables> {
     let (before, now) = (&*published.tables, &plan.tables);
     let closure = &plan.lanes.as_ref()?.closure;
     let trees = Trees::new(fabric, before);

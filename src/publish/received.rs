@@ -107,7 +107,9 @@ impl Received {
         let apart: Vec<Tables> = self.epoch.kept(&self.fabric)?.into_iter().collect();
         let alone = Promise { mixed: !mixed.is_empty(), ..promise };
         let fabric = self.fabric.clone();
-        let beside = Beside { mixed: &mixed, apart: &apart, ..Beside::default() };
+        let tables: &Tables = self.as_ref();
+        let answers_later = plan.halfway && tables.lanes().is_none();
+        let beside = Beside { mixed: &mixed, apart: &apart, answers_later, ..Beside::default() };
         let certificate = self.epoch.certificate(&fabric).filter(|_| !alone.mixed);
         let by_certificate = match certificate {
             Some(certificate) => verify::accept_certified(&fabric, self, budget, alone, &apart, certificate),

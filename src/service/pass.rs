@@ -193,7 +193,11 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
     };
     let step = |refused: Box<(Plan, Verdict)>| {
         let first = published.filter(|_| may_leave_change).and_then(|p| first_step(view, p, &refused.0));
-        match first.map(|first| judge(first, promise, beside)) {
+        let judge_first = |first: Plan| {
+            let answers_later = first.lanes.is_none();
+            judge(first, promise, Beside { answers_later, ..beside })
+        };
+        match first.map(judge_first) {
             Some(Ok(first)) => Ok(first),
             _ => last(refused),
         }

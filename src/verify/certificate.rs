@@ -108,7 +108,7 @@ pub fn judge_certified(
         let mut on = vec![0u16; fabric.switches().len() * lanes.columns()];
         for d in dests {
             trees.trace(*d, &mut tree);
-            reach::check(&trees, *d, &tree, &parts, &mut findings);
+            reach::check(&trees, *d, &tree, (&parts, false), &mut findings);
             senders.check(tables, *d, &tree, budget.get(), &mut findings);
             reader.climb(*d, &tree, &mut on, &mut findings);
         }

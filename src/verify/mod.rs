@@ -99,6 +99,9 @@ pub struct Beside<'a> {
     pub mixed: &'a [Tables],
     /// Tables of the ports' other LIDs, in force as well: packets to those follow them alone.
     pub apart: &'a [Tables],
+    /// Switches without hosts may have no way to hosts yet, nor these to them: nothing but management waits. So it
+    /// is after the first of two steps, which the loss of a cable may take.
+    pub answers_later: bool,
 }
 
 /// Destinations that one task handles, at least, before its results are merged.
@@ -211,7 +214,7 @@ impl<'a> Case<'a> {
         let mut findings = Findings::default();
         let mut dependencies = Dependencies::none(&turns, &lanes);
         for flight in &flights {
-            let (found, own) = sweep(flight, self.budget, parts, checks);
+            let (found, own) = self.sweep(flight, parts);
             findings = findings.then(found);
             dependencies = dependencies.and(&own);
         }
@@ -220,6 +223,29 @@ impl<'a> Case<'a> {
             self.check_lanes(map, sls, &mut findings);
         }
         then(&flights, &Graph { turns: &turns, lanes: &lanes, dependencies: &dependencies }, findings)
+    }
+
+    /// Checks every destination and collects the dependencies of all routes.
+    fn sweep(&self, flight: &Flight<'_>, parts: &[u32]) -> (Findings, Dependencies) {
+        let nothing = || (Findings::default(), Dependencies::none(flight.turns, flight.lanes));
+        let (trees, budget) = (&flight.trees[0], self.budget.get());
+        let dests: Vec<_> = trees.fabric.dest_ids().collect();
+        let partial = tasks(&dests).map(|dests| {
+            let (mut findings, mut dependencies) = nothing();
+            let mut room = flight.room();
+            for d in dests {
+                if self.checks.hosts_only && !trees.fabric.is_host_dest(*d) {
+                    continue;
+                }
+                flight.trace(*d, &mut room);
+                let tree = &room.trees[0];
+                reach::check(trees, *d, tree, (parts, self.beside.answers_later), &mut findings);
+                flight.senders.check(trees.tables, *d, tree, budget, &mut findings);
+                flight.mark(*d, &mut room, &mut dependencies);
+            }
+            (findings, dependencies)
+        });
+        partial.reduce(nothing, |(f1, d1), (f2, d2)| (f1.then(f2), d1.and(&d2)))
     }
 
     fn check_lanes(&self, map: &LaneMap, sls: u16, findings: &mut Findings) {
@@ -239,33 +265,6 @@ impl<'a> Case<'a> {
 fn verdict(findings: Findings, unreachable_pairs: u64, promise: Promise) -> Verdict {
     let (findings, findings_total) = findings.finish();
     Verdict { accepted: findings_total == 0, promise, findings, findings_total, unreachable_pairs }
-}
-
-/// Checks every destination and collects the dependencies of all routes.
-fn sweep(
-    flight: &Flight<'_>,
-    budget: LayerBudget,
-    parts: &[u32],
-    checks: Checks,
-) -> (Findings, Dependencies) {
-    let nothing = || (Findings::default(), Dependencies::none(flight.turns, flight.lanes));
-    let trees = &flight.trees[0];
-    let dests: Vec<_> = trees.fabric.dest_ids().collect();
-    let partial = tasks(&dests).map(|dests| {
-        let (mut findings, mut dependencies) = nothing();
-        let mut room = flight.room();
-        for d in dests {
-            if checks.hosts_only && !trees.fabric.is_host_dest(*d) {
-                continue;
-            }
-            flight.trace(*d, &mut room);
-            reach::check(trees, *d, &room.trees[0], parts, &mut findings);
-            flight.senders.check(trees.tables, *d, &room.trees[0], budget.get(), &mut findings);
-            flight.mark(*d, &mut room, &mut dependencies);
-        }
-        (findings, dependencies)
-    });
-    partial.reduce(nothing, |(f1, d1), (f2, d2)| (f1.then(f2), d1.and(&d2)))
 }
 
 /// Names the routes of a cycle. O(its length × destinations × switches).

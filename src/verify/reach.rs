@@ -24,8 +24,14 @@ pub(super) fn unreachable_pairs(fabric: &Fabric, parts: &[u32]) -> u64 {
     hosts.iter().map(|n| n * (all - n)).sum()
 }
 
-/// Checks the traced tree of one destination. O(switches).
-pub(super) fn check(trees: &Trees<'_>, d: DestId, tree: &Tree, parts: &[u32], findings: &mut Findings) {
+/// Checks the traced tree of one destination, in these parts; `answers_later`: see [`super::Beside`]. O(switches).
+pub(super) fn check(
+    trees: &Trees<'_>,
+    d: DestId,
+    tree: &Tree,
+    (parts, answers_later): (&[u32], bool),
+    findings: &mut Findings,
+) {
     let ports = trees.tables.ports_to(d);
     let expected = trees.fabric.last_port(d).get();
     if ports[tree.home] != expected {
@@ -39,10 +45,15 @@ pub(super) fn check(trees: &Trees<'_>, d: DestId, tree: &Tree, parts: &[u32], fi
     if tree.looping.is_none() && tree.order.len() == ports.len() {
         return;
     }
-    let may_miss = is_management_only(trees.fabric, tree, parts);
+    let has_hosts = |s: usize| trees.fabric.has_hosts(SwitchId::at(s));
+    let all_hosts_arrive = hosts_arrive(trees.fabric, tree, parts);
+    let may_miss = |s: usize| match has_hosts(tree.home) {
+        true => answers_later && all_hosts_arrive && !has_hosts(s),
+        false => answers_later || all_hosts_arrive,
+    };
     for s in (0..ports.len()).filter(|s| *s != tree.home && tree.next[*s] == NO_CHANNEL) {
         // A port where the fabric has no way is as wrong as a dead one: only 255 is explicit.
-        if ports[s] != Tables::UNREACHABLE || (parts[s] == parts[tree.home] && !may_miss) {
+        if ports[s] != Tables::UNREACHABLE || (parts[s] == parts[tree.home] && !may_miss(s)) {
             dead_end(trees, d, s, ports[s], findings);
         }
     }
@@ -51,11 +62,10 @@ pub(super) fn check(trees: &Trees<'_>, d: DestId, tree: &Tree, parts: &[u32], fi
     }
 }
 
-/// Whether no host is at the destination's switch, and all hosts elsewhere reach it.
-fn is_management_only(fabric: &Fabric, tree: &Tree, parts: &[u32]) -> bool {
-    let has_hosts = |s: usize| fabric.has_hosts(SwitchId::at(s));
+/// Whether all hosts that the fabric connects to a destination reach it.
+fn hosts_arrive(fabric: &Fabric, tree: &Tree, parts: &[u32]) -> bool {
     let lost = |s: usize| tree.depth[s] == LOST && parts[s] == parts[tree.home];
-    !has_hosts(tree.home) && !(0..parts.len()).any(|s| has_hosts(s) && lost(s))
+    !(0..parts.len()).any(|s| fabric.has_hosts(SwitchId::at(s)) && lost(s))
 }
 
 /// Says why the route to `d` ends at switch `s`.

@@ -80,7 +80,7 @@ fn outside(fabric: &Fabric, lanes: &FabricLanes, tables: &Tables) -> Vec<(Switch
 
 fn is_safe(fabric: &Fabric, tables: &Tables, before: &[Tables]) -> bool {
     let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
-    let beside = Beside { since: before, mixed: before, apart: &[] };
+    let beside = Beside { since: before, mixed: before, ..Beside::default() };
     judge_beside(fabric, std::slice::from_ref(tables), budget(), checks, beside).accepted
 }
 

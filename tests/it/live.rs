@@ -100,7 +100,7 @@ fn judge_epochs(rounds: usize) {
             assert_eq!(promise, if round == 0 { Promise::EVERYTHING } else { site.policy.promise });
             let last = &before[before.len().saturating_sub(1)..];
             let since = &before[before.len().saturating_sub(5)..];
-            let beside = Beside { since, mixed: last, apart: &[] };
+            let beside = Beside { since, mixed: last, ..Beside::default() };
             for promise in ["told", "untold+reply", "told+since", "any+mixed"] {
                 let verdict = judge(&fabric, &tables, promise, beside);
                 assert!(verdict.accepted, "{spec} {round} {promise}: {:?}", verdict.findings);

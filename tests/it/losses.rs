@@ -81,9 +81,12 @@ fn step(site: &mut Site, fabric: &Arc<Fabric>, what: &str) -> (bool, bool) {
     let line = site.pass(fabric).unwrap().epoch.unwrap();
     assert_eq!(line.reason, Reason::FabricChanged, "{what}");
     let (_, tables, promise) = site.in_force(fabric);
-    let alone = judge(fabric, &tables, "any+reply", Beside::default());
+    // The first of two steps in a tree: switches that lost a cable answer some hosts after the second.
+    let answers_later = line.halfway && in_force(site, fabric).lanes.is_none();
+    let alone = judge(fabric, &tables, "any+reply", Beside { answers_later, ..Beside::default() });
     assert!(alone.accepted, "{what}: {:?}", alone.findings);
-    let beside = Beside { mixed: std::slice::from_ref(&*before.tables), ..Beside::default() };
+    let mixed = std::slice::from_ref(&*before.tables);
+    let beside = Beside { mixed, answers_later, ..Beside::default() };
     let both = judge(fabric, &tables, "any+mixed", beside);
     assert_eq!((both.accepted, line.mixed), (promise.mixed, promise.mixed), "{what}");
     assert_eq!(line.halfway, in_force(site, fabric).halfway, "{what}");

@@ -150,7 +150,7 @@ proptest! {
         let beside = Beside {
             since: if parts & 16 != 0 { std::slice::from_ref(&before) } else { &[] },
             mixed: if parts & 32 != 0 { std::slice::from_ref(&other) } else { &[] },
-            apart: &[],
+            ..Beside::default()
         };
         let told: Vec<&Tables> = Some(&now).filter(|_| promise.told).into_iter().chain(beside.since).chain(beside.mixed).collect();
         let in_force = std::iter::once(&now).chain(beside.mixed).collect();

@@ -71,6 +71,7 @@ use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
 use self::search::Search;
 use self::traffic::{Class, Traffic};
+use super::lanes::tree_ways;
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
@@ -124,37 +125,68 @@ impl Engine for Balanced {
             return self.route_inside(fabric, demand, lanes, budget);
         }
         let net = Net::new(fabric);
-        if is_narrow(fabric, budget) && self.aim == Aim::Time && !demand.is_oblivious() {
-            let own = self.route(fabric, &Demand::new(Vec::new(), demand.storage.clone()), budget)?;
-            return self.or_better(fabric, &net, demand, budget, (None, own));
-        }
-        if self.aim == Aim::Time && !demand.is_oblivious() {
-            if let Some(tables) = self.route_tree(fabric, &net, demand, budget) {
-                return self.or_better(fabric, &net, demand, budget, (None, tables?));
-            }
-        }
-        if let Some(tables) = self.known(fabric, &net, demand, budget)? {
+        let Own { fullest, tables, is_best } = self.own(fabric, &net, demand, budget)?;
+        // In a tree all tables that climb and descend alike may be mixed, with the same ways where cables are lost.
+        let ways = (!self.options.promise.is_told_only()).then(|| tree_ways(fabric)).flatten();
+        let tables = match &ways {
+            Some(ways) => ways.complete(fabric, tables),
+            None => tables,
+        };
+        if is_best {
             return Ok(tables);
         }
-        if let Some(tables) = self.known_tree(fabric, &net, demand, budget) {
-            return tables;
-        }
-        let layers = Layers::new(fabric, &net, budget.get(), !demand.is_oblivious());
-        let (fullest, tables) = self.route_over(fabric, &net, &layers, demand)?;
-        // Few hosts, as in a job, would have few ways that start with full channels.
-        let first = if demand.is_oblivious() { layers.hot_first(&net) } else { None };
-        let mut own = (Some(fullest), tables);
-        if let Some(first) = first {
-            let (fullest_first, tables_first) = self.route_over(fabric, &net, &first, demand)?;
-            if fullest_first <= fullest {
-                own = (Some(fullest_first), tables_first);
-            }
-        }
-        self.or_better(fabric, &net, demand, budget, own)
+        self.or_better(fabric, &net, (demand, budget), ways.as_ref(), (fullest, tables))
     }
 }
 
+/// Tables that this engine makes itself.
+struct Own {
+    /// Without jobs, most routes on a channel, if that is known.
+    fullest: Option<u32>,
+    tables: Tables,
+    /// Whether no other engine has better ones.
+    is_best: bool,
+}
+
 impl Balanced {
+    /// The tables of this engine alone, without a lane map.
+    fn own(
+        &self,
+        fabric: &Fabric,
+        net: &Net,
+        demand: &Demand,
+        budget: LayerBudget,
+    ) -> Result<Own, RouteError> {
+        let own = |fullest, tables| Own { fullest, tables, is_best: false };
+        let best = |tables| Own { fullest: None, tables, is_best: true };
+        if is_narrow(fabric, budget) && self.aim == Aim::Time && !demand.is_oblivious() {
+            let none = Demand::new(Vec::new(), demand.storage.clone());
+            return self.route(fabric, &none, budget).map(|tables| own(None, tables));
+        }
+        if self.aim == Aim::Time && !demand.is_oblivious() {
+            if let Some(tables) = self.route_tree(fabric, net, demand, budget) {
+                return tables.map(|tables| own(None, tables));
+            }
+        }
+        if let Some(tables) = self.known(fabric, net, demand, budget)? {
+            return Ok(best(tables));
+        }
+        if let Some(tables) = self.known_tree(fabric, net, demand, budget) {
+            return tables.map(best);
+        }
+        let layers = Layers::new(fabric, net, budget.get(), !demand.is_oblivious());
+        let (fullest, tables) = self.route_over(fabric, net, &layers, demand)?;
+        // Few hosts, as in a job, would have few ways that start with full channels.
+        let first = if demand.is_oblivious() { layers.hot_first(net) } else { None };
+        if let Some(first) = first {
+            let (fullest_first, tables_first) = self.route_over(fabric, net, &first, demand)?;
+            if fullest_first <= fullest {
+                return Ok(own(Some(fullest_first), tables_first));
+            }
+        }
+        Ok(own(Some(fullest), tables))
+    }
+
     /// The tables in force on this fabric, and the demand that they serve.
     fn in_force(&self, fabric: &Fabric) -> (Option<&Tables>, Option<&Demand>) {
         let previous = self.options.previous.as_deref().filter(|p| p.fabric() == fabric.fingerprint());

@@ -12,10 +12,11 @@ use crate::measure::slowdown::{Time, slowdowns};
 use crate::model::{Demand, Fabric, LayerBudget, Shape, Tables, TerminalId};
 use crate::route::forest::Forest;
 use crate::route::graph::is_indirect;
+use crate::route::lanes::{TreeWays, is_inside};
 use crate::route::minhop::{Eligible, locally_balanced};
 use crate::route::spread::spread_over;
 use crate::route::trees::Join;
-use crate::route::{Engine, RouteError, dfsssp, fattree, lanes, lash, nue, sar, torus, updown};
+use crate::route::{Engine, RouteError, dfsssp, fattree, lash, nue, sar, torus, updown};
 
 /// Destinations × switches above which other engines would take longer than ours.
 const MOST_ENTRIES: usize = 1 << 21;
@@ -49,14 +50,15 @@ struct Scene<'a> {
 
 impl Balanced {
     /// These tables, or others if they are better for the demand: by predicted time with jobs, by
-    /// the largest number of routes between hosts on a channel without. What is in force stays an answer:
+    /// the largest number of routes between hosts on a channel without. In a tree whose tables may be mixed they
+    /// take its `ways`. What is in force stays an answer:
     /// with tables in force that no other engine made, ours are taken.
     pub(super) fn or_better(
         &self,
         fabric: &Fabric,
         net: &Net,
-        demand: &Demand,
-        budget: LayerBudget,
+        (demand, budget): (&Demand, LayerBudget),
+        ways: Option<&TreeWays>,
         (fullest, own): (Option<u32>, Tables),
     ) -> Result<Tables, RouteError> {
         let counts_jobs = self.aim == Aim::Counts && !demand.is_oblivious();
@@ -68,21 +70,23 @@ impl Balanced {
         if rivals.is_empty() {
             return Ok(own);
         }
-        // In a tree all tables that climb and descend alike may be mixed; some of others' do not.
-        let closure = match self.options.promise.is_told_only() {
-            true => None,
-            false => lanes::tree_closure(fabric),
-        };
+        // Some of others' tables do not climb and descend.
         let may_be_mixed = |tables: &Tables| {
-            let inside = |closure| fabric.dest_ids().all(|d| lanes::is_inside(fabric, closure, tables, d));
-            closure.as_ref().is_none_or(inside)
+            let is_inside =
+                |ways: &TreeWays| fabric.dest_ids().all(|d| is_inside(fabric, &ways.closure, tables, d));
+            ways.is_none_or(is_inside)
+        };
+        let complete = |tables| match ways {
+            Some(ways) => ways.complete(fabric, tables),
+            None => tables,
         };
         if !may_be_mixed(&own) {
             return Ok(own);
         }
         let (previous, _) = self.in_force(fabric);
         let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
-        let made = rivals.into_par_iter().filter_map(|rival| rival().ok().filter(|t| is_answer(t)));
+        let made = rivals.into_par_iter().filter_map(|rival| rival().ok().map(complete));
+        let made = made.filter(|tables| is_answer(tables));
         let mut others: Vec<Tables> = made.map(|t| spread_over(fabric, net, t, budget)).collect();
         others.extend(self.inside_one(&scene)?);
         if others.is_empty() {
@@ -98,7 +102,7 @@ impl Balanced {
         let levelled =
             |apart| move |t: Tables| self.level_stored((fabric, net), apart, budget, &t).unwrap_or(t);
         if let (Some(apart), None) = (&apart, previous) {
-            others = others.into_iter().map(levelled(apart)).collect();
+            others = others.into_iter().map(levelled(apart)).map(complete).collect();
         }
         let stored =
             |tables: &Tables| apart.as_ref().map(|[_, storage]| most_stored(&scene, storage, tables));

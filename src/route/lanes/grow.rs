@@ -74,11 +74,18 @@ impl<'a, 's> Grower<'a, 's> {
     pub(super) fn lost(&self) -> Vec<usize> {
         let (terrain, graph) = (self.terrain, self.terrain.graph);
         let is_led_to = |s: usize| graph.out(s).any(|back| self.is_way[graph.reverse(back)]);
-        let needs = |s: usize| s != self.home && (terrain.starts(self.home, s) || is_led_to(s));
-        let is_lost = |s: &usize| self.ways[*s] == 0 && terrain.hops(self.home, *s) != FAR && needs(*s);
-        let mut lost: Vec<usize> = (0..graph.switches()).filter(is_lost).collect();
-        lost.sort_by_key(|s| terrain.hops(self.home, *s));
+        let mut lost = self.without();
+        lost.retain(|s| terrain.starts(self.home, *s) || is_led_to(*s));
         lost
+    }
+
+    /// Switches that have no next hop, the nearest first.
+    pub(super) fn without(&self) -> Vec<usize> {
+        let hops = |s: &usize| self.terrain.hops(self.home, *s);
+        let is_without = |s: &usize| *s != self.home && self.ways[*s] == 0 && hops(s) != FAR;
+        let mut without: Vec<usize> = (0..self.ways.len()).filter(is_without).collect();
+        without.sort_by_key(hops);
+        without
     }
 
     fn set(&self, sets: &mut Closure, c: usize, allowed: bool) {
@@ -136,8 +143,13 @@ impl<'a, 's> Grower<'a, 's> {
 
     /// Finds a next hop for each switch that lost them, the nearest first; whether all have one then.
     pub(super) fn complete(&mut self, sets: &mut Closure, of: &mut Use) -> bool {
+        let lost = self.lost();
+        self.lead(lost, sets, of).is_empty()
+    }
+
+    /// Finds a next hop for each of these switches, in this order where it matters; those that stay without.
+    pub(super) fn lead(&mut self, mut lost: Vec<usize>, sets: &mut Closure, of: &mut Use) -> Vec<usize> {
         let (graph, terrain, home) = (self.terrain.graph, self.terrain, self.home);
-        let mut lost = self.lost();
         let mut is_done = false;
         while !std::mem::replace(&mut is_done, true) && !lost.is_empty() {
             lost.retain(|s| {
@@ -151,7 +163,49 @@ impl<'a, 's> Grower<'a, 's> {
                 found.is_none()
             });
         }
-        lost.is_empty()
+        lost
+    }
+
+    /// Leads these switches to another one by its next hops, as far as ways go on from there.
+    pub(super) fn lead_by(&mut self, pivot: usize, switches: &[usize], sets: &mut Closure, of: &mut Use) {
+        let graph = self.terrain.graph;
+        let mut is_done = false;
+        while !std::mem::replace(&mut is_done, true) {
+            for s in switches.iter().filter(|s| **s != pivot) {
+                let towards = |c: &usize| {
+                    let slot = usize::from(graph.slot_at(*s, *c));
+                    sets.allows(SwitchId::at(*s), SwitchId::at(pivot), slot)
+                };
+                let mut channels =
+                    graph.out(*s).filter(|c| self.ways[*s] == 0 && towards(c)).collect::<Vec<_>>();
+                channels.retain(|c| self.ways[graph.to(*c)] > 0 || graph.to(*c) == self.home);
+                if let Some(c) = channels.into_iter().find(|c| self.try_way(*c, of)) {
+                    self.set(sets, c, true);
+                    is_done = false;
+                }
+            }
+        }
+    }
+
+    /// Drops the next hops of those of these switches that nothing starts at and nothing is led to.
+    pub(super) fn drop_unused(&mut self, switches: &[usize], sets: &mut Closure) {
+        let graph = self.terrain.graph;
+        let mut is_done = false;
+        while !std::mem::replace(&mut is_done, true) {
+            for s in switches.iter().filter(|s| !self.terrain.starts(self.home, **s)) {
+                let is_led_to = graph.out(*s).any(|back| self.is_way[graph.reverse(back)]);
+                if is_led_to || self.ways[*s] == 0 {
+                    continue;
+                }
+                for c in graph.out(*s) {
+                    if std::mem::replace(&mut self.is_way[c], false) {
+                        self.set(sets, c, false);
+                    }
+                }
+                self.ways[*s] = 0;
+                is_done = false;
+            }
+        }
     }
 
     /// Makes a channel a next hop, if all walks through it keep the graph without a cycle.

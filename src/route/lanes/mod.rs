@@ -21,6 +21,7 @@ mod rules;
 mod search;
 mod space;
 mod terrain;
+mod tree;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use self::mend::regrown;
 pub use self::mend::{Mended, mend, mended};
 use self::search::Search;
 use self::terrain::{NONE, Terrain};
+pub use self::tree::TreeWays;
 use super::RouteError;
 use super::cdg::Dependencies;
 use super::graph::Graph;
@@ -93,17 +95,16 @@ impl std::fmt::Display for Way {
     }
 }
 
-/// Whether routes that go up and then down reach everyone: all traffic is safe on any lanes then.
-/// O(switches × channels).
+/// Whether the fabric is a tree, perhaps with cables that are lost ([`tree_ways`]): all traffic is safe on any
+/// lanes then. O(switches × channels).
 pub fn is_tree(fabric: &Fabric) -> bool {
-    tree_closure(fabric).is_some()
+    tree_ways(fabric).is_some()
 }
 
-/// Where [`is_tree`], all next hops of routes that go up and then down: tables inside may be mixed as they
-/// like. O(switches × channels).
-pub fn tree_closure(fabric: &Fabric) -> Option<Closure> {
+/// The ways of a tree: tables inside may be mixed as they like. O(switches × channels).
+pub fn tree_ways(fabric: &Fabric) -> Option<TreeWays> {
     let graph = Graph::new(fabric);
-    rules::find(fabric, &Terrain::new(fabric, &graph), 1).map(|rule| rule.sets)
+    tree::tree_ways(fabric, &Terrain::new(fabric, &graph))
 }
 
 /// Lane map and closure for so many VLs. Always an answer: with one VL, and where nothing better is

@@ -1,9 +1,9 @@
 //! Fabrics whose structure says which next hops no mixture can close a cycle with: no search.
 
 use super::terrain::{FAR, Terrain};
+use super::tree::tree_ways;
 use crate::model::{Closure, Fabric, SwitchId};
-use crate::route::graph::{Graph, is_indirect};
-use crate::route::updown::{Distances, histogram_roots};
+use crate::route::graph::Graph;
 
 /// Next hops by a rule, and the lane behind all turns between switches (packets start on lane 0).
 pub(super) struct Rule {
@@ -13,102 +13,13 @@ pub(super) struct Rule {
 
 /// The first rule that reaches everyone with so many lanes.
 pub(super) fn find(fabric: &Fabric, terrain: &Terrain<'_>, lanes: u8) -> Option<Rule> {
-    let tree = || tree(fabric, terrain).map(|sets| Rule { sets, behind: 0 });
+    let tree = || tree_ways(fabric, terrain).map(|ways| Rule { sets: ways.closure, behind: 0 });
     let two = || two_hops(fabric, terrain).or_else(|| dragonfly(fabric, terrain));
     tree().or_else(|| (lanes > 1).then(two).flatten().map(|sets| Rule { sets, behind: 1 }))
 }
 
-/// How much longer routes up and down may be than the shortest, in percent of all hops.
-const DETOUR: u64 = 2;
-
-/// Trees: up, and then down. The dependencies on channels up, ordered by height, and then on
-/// channels down have no cycle, whatever is mixed: a switch above a home goes down, every other one up.
-fn tree(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<Closure> {
-    let graph = terrain.graph;
-    let height = heights(terrain)?;
-    let n = graph.switches();
-    let mut sets = Closure::empty(fabric);
-    let mut by_height: Vec<usize> = (0..n).collect();
-    by_height.sort_by_key(|s| height[*s]);
-    let (mut hops, mut shortest) = (0, 0);
-    for home in 0..n {
-        let length = up_and_down(graph, &height, &by_height, home);
-        for s in 0..n {
-            if terrain.hops(home, s) == FAR || s == home {
-                continue;
-            }
-            let Some((own, is_above)) = length[s] else {
-                if terrain.starts(home, s) {
-                    return None;
-                }
-                continue;
-            };
-            if terrain.is_home(home) && terrain.is_home(s) {
-                hops += u64::from(own);
-                shortest += u64::from(terrain.hops(home, s));
-            }
-            for (slot, to) in graph.neighbours(s).iter().enumerate() {
-                let to = *to as usize;
-                let is_down = height[to] < height[s];
-                let leads = length[to].is_some_and(|(h, above)| h + 1 == own && (above || !is_above));
-                if is_down == is_above && leads {
-                    sets.set(SwitchId::at(s), SwitchId::at(home), slot, true);
-                }
-            }
-        }
-    }
-    (100 * hops <= (100 + DETOUR) * shortest).then_some(sets)
-}
-
-/// Length of the shortest way up and then down to a home, and whether it only goes down.
-fn up_and_down(graph: &Graph, height: &[u32], by_height: &[usize], home: usize) -> Vec<Option<(u32, bool)>> {
-    let mut length: Vec<Option<(u32, bool)>> = vec![None; height.len()];
-    length[home] = Some((0, true));
-    for s in by_height.iter().copied().filter(|s| *s != home) {
-        let below = graph.neighbours(s).iter().filter(|to| height[**to as usize] < height[s]);
-        let down = below.filter_map(|to| length[*to as usize]).map(|(h, _)| h + 1).min();
-        length[s] = down.map(|h| (h, true));
-    }
-    for s in by_height.iter().rev().copied() {
-        if length[s].is_none() {
-            let above = graph.neighbours(s).iter().filter(|to| height[**to as usize] > height[s]);
-            length[s] = above.filter_map(|to| length[*to as usize]).map(|(h, _)| (h + 1, false)).min();
-        }
-    }
-    length
-}
-
-/// Heights such that no cable joins two switches of one height, where terminals are at the bottom or
-/// cables close no ring.
-fn heights(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
-    let (graph, n) = (terrain.graph, terrain.graph.switches());
-    let levelled = |height: &[u32]| {
-        let channels = (0..n).flat_map(|s| graph.neighbours(s).iter().map(move |to| (s, *to as usize)));
-        channels.into_iter().all(|(s, to)| height[s] != height[to])
-    };
-    if is_indirect(graph.terminals()) {
-        let nearest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).min();
-        let from_hosts: Vec<u32> = (0..n).map(|s| u32::from(nearest(s).unwrap_or(0))).collect();
-        if levelled(&from_hosts) {
-            return Some(from_hosts);
-        }
-        let roots = histogram_roots(graph, &Distances::new(graph));
-        let from_root = |s: usize| roots.iter().map(|r| terrain.hops(*r, s)).min().unwrap_or(0);
-        let from_roots: Vec<u32> = (0..n).map(|s| u32::from(u16::MAX - from_root(s))).collect();
-        if !roots.is_empty() && levelled(&from_roots) {
-            return Some(from_roots);
-        }
-    }
-    // A real tree: all cables between two switches are the only way between them.
-    let pairs: usize = (0..n).map(|s| distinct(graph, s).len()).sum();
-    let part = graph.components();
-    let parts = (0..n).filter(|s| part[*s] as usize == *s).count();
-    let from_first: Vec<u32> = (0..n).map(|s| u32::from(terrain.hops(part[s] as usize, s))).collect();
-    (pairs == 2 * (n - parts)).then_some(from_first)
-}
-
 /// Switches beside a switch, ascending.
-fn distinct(graph: &Graph, s: usize) -> Vec<u32> {
+pub(super) fn distinct(graph: &Graph, s: usize) -> Vec<u32> {
     let mut beside = graph.neighbours(s).to_vec();
     beside.sort_unstable();
     beside.dedup();

@@ -4,7 +4,7 @@ use super::{Way, fabric_lanes, mended, safe_tables};
 use crate::lab::generate::generate;
 use crate::model::rng::Rng;
 use crate::model::{
-    Demand, DestId, Fabric, Group, LayerBudget, PortNum, PortPeer, Promise, Tables, TerminalId,
+    Demand, DestId, Fabric, Group, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables, TerminalId,
 };
 use crate::route::{EngineOptions, engine};
 use crate::verify::{Beside, Checks, Verdict, judge_beside};
@@ -22,7 +22,7 @@ fn job(fabric: &Fabric, seed: u64) -> Demand {
 
 fn judge(fabric: &Fabric, tables: &Tables, others: &[Tables], vls: u64) -> Verdict {
     let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
-    let beside = Beside { since: others, mixed: others, apart: &[] };
+    let beside = Beside { since: others, mixed: others, ..Beside::default() };
     judge_beside(fabric, std::slice::from_ref(tables), budget(vls), checks, beside)
 }
 
@@ -187,4 +187,52 @@ fn lanes_are_mended_after_each_loss() {
         }
     }
     assert!(new * 5 <= losses, "{losses} losses: {replaced} replaced, {new} new");
+}
+
+/// Cables of a tree are lost one after the other and come back: no lane map is due, and tables with and without jobs
+/// may be mixed on any SL, with those of before in two steps.
+#[test]
+fn trees_that_lost_cables_need_no_map() {
+    let options = EngineOptions { promise: Promise::EVERYTHING, ..EngineOptions::default() };
+    let balanced = engine("balanced", &options).unwrap();
+    let route = |fabric: &Fabric, seed: u64| {
+        [Demand::oblivious(), job(fabric, seed)].map(|d| balanced.route(fabric, &d, budget(8)).unwrap())
+    };
+    let mut rng = Rng::new(11);
+    for (spec, most) in [("fattree:4x4,4", 4), ("kary:3,3", 4), ("kary:2,4", 3), ("fattree:6x4,3", 4)] {
+        let whole = generate(spec).unwrap();
+        let lost: Vec<usize> = (0..most).map(|_| rng.below(whole.channels().len() / 2)).collect();
+        let (mut fabric, mut before) = (whole.clone(), route(&whole, 1));
+        for round in 1..=2 * most {
+            let lost = &lost[..round.min(2 * most - round)];
+            let what = format!("{spec} without {lost:?}");
+            let after = whole.without(|c| lost.contains(&(c.index() / 2)), |_| false).unwrap();
+            assert_eq!(fabric_lanes(&after, budget(8)).way, Way::Tree, "{what}");
+            let now = route(&after, round as u64);
+            for (before, tables) in before.iter().zip(&now) {
+                assert!(judge(&after, tables, &now, 8).accepted, "{what}");
+                check_two_steps(&after, &left_of(before, &fabric, &after), tables, &what);
+            }
+            (fabric, before) = (after, now);
+        }
+    }
+}
+
+/// A change in two steps: switches that lost a cable may answer some hosts in the second only.
+fn check_two_steps(fabric: &Fabric, before: &Tables, now: &Tables, what: &str) {
+    let first = super::tree_ways(fabric).unwrap().halfway(fabric, before, now);
+    // Who has a way now that the first step lacks, if hosts are at an end.
+    let has_hosts = |s: SwitchId| fabric.has_hosts(s);
+    let lacks = |d: DestId| {
+        let lost = |s: &SwitchId| now.port(*s, d).is_some() && first.port(*s, d).is_none();
+        fabric.switch_ids().filter(lost).any(|s| has_hosts(s) || has_hosts(fabric.home(d)))
+    };
+    assert_eq!(judge(fabric, &first, &[], 8).accepted, !fabric.dest_ids().any(lacks), "{what}");
+    let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
+    let mixed = std::slice::from_ref(before);
+    let beside = Beside { mixed, answers_later: true, ..Beside::default() };
+    let verdict = judge_beside(fabric, std::slice::from_ref(&first), budget(8), checks, beside);
+    assert!(verdict.accepted, "{what}, first step: {:?}", verdict.findings);
+    let verdict = judge(fabric, now, std::slice::from_ref(&first), 8);
+    assert!(verdict.accepted, "{what}, second step: {:?}", verdict.findings);
 }

@@ -1,0 +1,253 @@
+//! Trees: up, and then down. The dependencies on channels up, ordered by height, and then on channels down have no
+//! cycle, whatever is mixed and whatever the lane: a switch above a home goes down, every other one up.
+//!
+//! Where cables are lost a switch in the middle of a tree may be reached from a leaf only by a way that climbs
+//! again, and may answer only by one. Such ways are added one by one, each only if all dependencies together
+//! still have an order. Hosts among themselves need none.
+
+use super::grow::Grower;
+use super::rules::distinct;
+use super::space::{Space, Use};
+use super::terrain::{FAR, Terrain};
+use crate::model::{Closure, DestId, Fabric, PortPeer, SwitchId, Tables};
+use crate::route::graph::{Graph, is_indirect};
+use crate::route::updown::{Distances, histogram_roots};
+
+/// How much longer routes up and down may be than the shortest, in percent of all hops.
+const DETOUR: u64 = 2;
+
+/// Next hops in a tree that may be mixed as one likes, on any lanes.
+pub struct TreeWays {
+    /// Shortest ways up and then down, and those that climb again.
+    pub closure: Closure,
+    /// By home: switches without a way up and then down.
+    without: Vec<Vec<SwitchId>>,
+}
+
+impl TreeWays {
+    /// Tables whose other routes go up and then down, with ways that climb again where some are needed. Where no
+    /// packet starts, as between the tops of a tree, there is none: while switches change, one might be led there.
+    /// O(destinations + entries that change).
+    #[must_use]
+    pub fn complete(&self, fabric: &Fabric, tables: Tables) -> Tables {
+        let n = fabric.switches().len();
+        tables.edited(|ports, layers| {
+            for d in fabric.dest_ids() {
+                for s in &self.without[fabric.home(d).index()] {
+                    let at = d.index() * n + s.index();
+                    let way = self.closure.ways(fabric, *s, fabric.home(d)).next();
+                    ports[at] = way.map_or(Tables::UNREACHABLE, |c| fabric.channel(c).from_port.get());
+                    if way.is_none() || !fabric.has_hosts(*s) {
+                        layers[at] = Tables::NO_LAYER;
+                    } else if layers[at] == Tables::NO_LAYER {
+                        layers[at] = 0;
+                    }
+                }
+            }
+        })
+    }
+
+    /// Tables between those of before and new ones, both of which are in force while switches change. Where hosts
+    /// still get to a destination by next hops of before, these stay. There are only ways up and then down: one
+    /// that climbs again may lead to where the other tables come from. Between hosts all is there.
+    /// O(destinations × switches × ports).
+    pub fn halfway(&self, fabric: &Fabric, before: &Tables, now: &Tables) -> Tables {
+        let n = fabric.switches().len();
+        let is_way = |s: SwitchId, d: DestId| {
+            let mut ways = self.closure.ways(fabric, s, fabric.home(d));
+            ways.any(|c| Some(fabric.channel(c).from_port) == before.port(s, d))
+        };
+        now.clone().edited(|ports, layers| {
+            for d in fabric.dest_ids() {
+                let (home, first) = (fabric.home(d), d.index() * n);
+                let without = &self.without[home.index()];
+                without.iter().for_each(|s| ports[first + s.index()] = Tables::UNREACHABLE);
+                without.iter().for_each(|s| layers[first + s.index()] = Tables::NO_LAYER);
+                let is_led = |s: &SwitchId| *s != home && without.binary_search(s).is_err();
+                let (known, unknown): (Vec<SwitchId>, Vec<SwitchId>) =
+                    fabric.switch_ids().filter(is_led).partition(|s| is_way(*s, d));
+                let stays = before.port(home, d) == now.port(home, d);
+                if !stays || unknown.iter().any(|s| fabric.has_hosts(*s)) {
+                    continue;
+                }
+                for at in known.into_iter().map(SwitchId::index) {
+                    ports[first + at] = before.ports_to(d)[at];
+                    layers[first + at] = before.layers_to(d)[at];
+                }
+                // Where packets arrive before by no way of now, they climb again.
+                for s in unknown.into_iter().filter(|s| arrives(fabric, before, *s, d)) {
+                    ports[first + s.index()] = Tables::UNREACHABLE;
+                }
+            }
+        })
+    }
+}
+
+/// Whether packets to a destination arrive from a switch. O(hops).
+fn arrives(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> bool {
+    let next = |s: &SwitchId| match fabric.peer(*s, tables.port(*s, d)?) {
+        Some(PortPeer::Channel(c)) => Some(fabric.channel(c).to),
+        _ => None,
+    };
+    std::iter::successors(Some(from), next).take(fabric.switches().len()).any(|s| s == fabric.home(d))
+}
+
+/// The ways of a tree; `None` if the fabric is none, or cables are missing between leaves.
+/// O(switches × channels).
+pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWays> {
+    let graph = terrain.graph;
+    let height = heights(terrain)?;
+    let n = graph.switches();
+    let mut closure = Closure::empty(fabric);
+    let mut by_height: Vec<usize> = (0..n).collect();
+    by_height.sort_by_key(|s| height[*s]);
+    let (mut hops, mut shortest) = (0, 0);
+    let mut without = vec![Vec::new(); n];
+    for home in 0..n {
+        let length = up_and_down(graph, &height, &by_height, home);
+        for s in (0..n).filter(|s| terrain.hops(home, *s) != FAR && *s != home) {
+            let between_hosts = terrain.is_home(home) && terrain.is_home(s);
+            let Some((own, is_above)) = length[s] else {
+                if between_hosts {
+                    return None;
+                }
+                without[home].push(SwitchId::at(s));
+                continue;
+            };
+            if between_hosts {
+                hops += u64::from(own);
+                shortest += u64::from(terrain.hops(home, s));
+            }
+            for (slot, to) in graph.neighbours(s).iter().enumerate() {
+                let to = *to as usize;
+                let is_down = height[to] < height[s];
+                let leads = length[to].is_some_and(|(h, above)| h + 1 == own && (above || !is_above));
+                if is_down == is_above && leads {
+                    closure.set(SwitchId::at(s), SwitchId::at(home), slot, true);
+                }
+            }
+        }
+    }
+    if 100 * hops > (100 + DETOUR) * shortest {
+        return None;
+    }
+    let closure = climb_again(terrain, &height, &without, closure)?;
+    Some(TreeWays { closure, without })
+}
+
+/// Switches at which ways are tried to turn, at most.
+const PIVOTS: usize = 4;
+
+/// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without.
+/// Where all of them turn at one and the same leaf, they seldom close a cycle.
+fn climb_again(
+    terrain: &Terrain<'_>,
+    height: &[u32],
+    without: &[Vec<SwitchId>],
+    closure: Closure,
+) -> Option<Closure> {
+    let starts = |home: &usize| without[*home].iter().any(|s| terrain.starts(*home, s.index()));
+    let broken: Vec<usize> = (0..without.len()).filter(starts).collect();
+    if broken.is_empty() {
+        return Some(closure);
+    }
+    // Those with the most ways up and then down come first.
+    let mut lacks: Vec<usize> = without.iter().map(Vec::len).collect();
+    without.iter().flatten().for_each(|s| lacks[s.index()] += 1);
+    let mut leaves: Vec<usize> = (0..without.len()).filter(|s| terrain.is_home(*s)).collect();
+    leaves.sort_by_key(|s| lacks[*s]);
+    (0..=PIVOTS.min(leaves.len())).find_map(|first| {
+        let pivots = if first < PIVOTS { &leaves[first..] } else { &[] };
+        let mut sets = closure.clone();
+        let mut space = climbing(terrain.graph, height);
+        let mut grower = Grower::new(terrain, &mut space);
+        broken.iter().all(|home| lead_all(&mut grower, *home, pivots, &mut sets)).then_some(sets)
+    })
+}
+
+/// Leads switches to a home that have no way there, by the first pivot if that will do; whether all have one then
+/// that send.
+fn lead_all(grower: &mut Grower<'_, '_>, home: usize, pivots: &[usize], sets: &mut Closure) -> bool {
+    let mut of = Use::default();
+    grower.begin(home, sets, &mut of);
+    let without = grower.without();
+    if let Some(pivot) = pivots.iter().find(|pivot| **pivot != home) {
+        grower.lead_by(*pivot, &without, sets, &mut of);
+    }
+    if !grower.lost().is_empty() {
+        grower.lead(grower.without(), sets, &mut of);
+    }
+    let is_whole = grower.lost().is_empty();
+    grower.drop_unused(&without, sets);
+    is_whole
+}
+
+/// The graph of one lane with every turn, and the dependencies of all that climb and then descend.
+fn climbing<'a>(graph: &'a Graph, height: &[u32]) -> Space<'a> {
+    let is_up = |c: usize| height[graph.to(c)] > height[graph.from(c)];
+    let mut order: Vec<u32> = (0..graph.channels() as u32).collect();
+    order.sort_by_key(|c| {
+        let (c, from) = (*c as usize, height[graph.from(*c as usize)]);
+        if is_up(c) { (0, from) } else { (1, u32::MAX - from) }
+    });
+    let mut space = Space::new(graph, 1, &order);
+    space.is_unordered = true;
+    for from in 0..graph.channels() {
+        for to in graph.out(graph.to(from)) {
+            let Some(turn) = space.links.turn(from, to) else { continue };
+            space.pin(turn, 0);
+            if is_up(from) || !is_up(to) {
+                space.add(turn, 0);
+            }
+        }
+    }
+    space.is_unordered = false;
+    space
+}
+
+/// Length of the shortest way up and then down to a home, and whether it only goes down.
+fn up_and_down(graph: &Graph, height: &[u32], by_height: &[usize], home: usize) -> Vec<Option<(u32, bool)>> {
+    let mut length: Vec<Option<(u32, bool)>> = vec![None; height.len()];
+    length[home] = Some((0, true));
+    for s in by_height.iter().copied().filter(|s| *s != home) {
+        let below = graph.neighbours(s).iter().filter(|to| height[**to as usize] < height[s]);
+        let down = below.filter_map(|to| length[*to as usize]).map(|(h, _)| h + 1).min();
+        length[s] = down.map(|h| (h, true));
+    }
+    for s in by_height.iter().rev().copied() {
+        if length[s].is_none() {
+            let above = graph.neighbours(s).iter().filter(|to| height[**to as usize] > height[s]);
+            length[s] = above.filter_map(|to| length[*to as usize]).map(|(h, _)| (h + 1, false)).min();
+        }
+    }
+    length
+}
+
+/// Heights such that no cable joins two switches of one height, where terminals are at the bottom or
+/// cables close no ring.
+fn heights(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
+    let (graph, n) = (terrain.graph, terrain.graph.switches());
+    let levelled = |height: &[u32]| {
+        let channels = (0..n).flat_map(|s| graph.neighbours(s).iter().map(move |to| (s, *to as usize)));
+        channels.into_iter().all(|(s, to)| height[s] != height[to])
+    };
+    if is_indirect(graph.terminals()) {
+        let nearest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).min();
+        let from_hosts: Vec<u32> = (0..n).map(|s| u32::from(nearest(s).unwrap_or(0))).collect();
+        if levelled(&from_hosts) {
+            return Some(from_hosts);
+        }
+        let roots = histogram_roots(graph, &Distances::new(graph));
+        let from_root = |s: usize| roots.iter().map(|r| terrain.hops(*r, s)).min().unwrap_or(0);
+        let from_roots: Vec<u32> = (0..n).map(|s| u32::from(u16::MAX - from_root(s))).collect();
+        if !roots.is_empty() && levelled(&from_roots) {
+            return Some(from_roots);
+        }
+    }
+    // A real tree: all cables between two switches are the only way between them.
+    let pairs: usize = (0..n).map(|s| distinct(graph, s).len()).sum();
+    let part = graph.components();
+    let parts = (0..n).filter(|s| part[*s] as usize == *s).count();
+    let from_first: Vec<u32> = (0..n).map(|s| u32::from(terrain.hops(part[s] as usize, s))).collect();
+    (pairs == 2 * (n - parts)).then_some(from_first)
+}
