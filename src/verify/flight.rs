@@ -92,10 +92,7 @@ impl<'a> Flight<'a> {
         let (tree, to, state) = (&room.trees[0], &self.trees[0].wiring.to, &mut room.state);
         let far = tree.order.iter().rev().map(|s| *s as usize);
         let lost = (0..tree.depth.len()).filter(|s| tree.depth[*s] == LOST && tree.next[*s] != NO_CHANNEL);
-        let starts = |s: usize| {
-            let start = self.senders.start(d, tree.home, s);
-            start.hosts | start.own
-        };
+        let starts = |s: usize| self.lanes.enter(tree.next[s], 0, self.senders.start(d, tree.home, s));
         lost.clone().for_each(|s| state[s] = starts(s));
         far.clone().for_each(|s| state[s] = starts(s));
         for s in lost.chain(far).filter(|s| *s != tree.home) {

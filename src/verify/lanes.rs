@@ -8,7 +8,7 @@ use crate::model::{Fabric, LaneMap, LaneRow, PortNum, SwitchId};
 ///
 /// Without a map there is one column, in which each SL stays on its own VL.
 pub(super) enum Lanes {
-    /// VL = SL.
+    /// VL = SL, and SL 15 has none: VL 15 is that of management, no switch takes data there.
     Layers,
     /// What maps say, each of which may be in force at any switch.
     Mapped(Mapped),
@@ -26,6 +26,9 @@ pub(super) struct Mapped {
     /// The same for packets that start at the sender itself.
     own: Vec<u16>,
 }
+
+/// VLs that carry data, as bits.
+const DATA_VLS: u16 = 0x7FFF;
 
 /// Where packets start.
 #[derive(Debug, Clone, Copy, Default)]
@@ -108,7 +111,7 @@ impl Lanes {
     #[inline]
     pub(super) fn enter(&self, channel: u32, column: usize, start: Start) -> u16 {
         match self {
-            Self::Layers => start.hosts | start.own,
+            Self::Layers => (start.hosts | start.own) & DATA_VLS,
             Self::Mapped(mapped) => {
                 let (at, sls) = (channel as usize * mapped.columns + column, mapped.sls[column]);
                 let hosts = if start.hosts & sls != 0 { mapped.hosts[at] } else { 0 };
