@@ -18,7 +18,7 @@ pub use self::lanes::Lanes;
 pub use self::next_hops::NextHops;
 use self::sections::{Kind, Sections};
 use crate::model::{
-    ChannelId, Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, SwitchId, Tables,
+    ChannelId, Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, Promise, SwitchId, Tables,
     TablesError, Vl,
 };
 use crate::verify::Certificate;
@@ -117,7 +117,12 @@ pub struct Handoff {
     pub next_hops: Option<NextHops>,
     /// The order of buffers that all routes climb, if it says so.
     pub order: Option<Vec<(ChannelId, Vl)>>,
+    /// Which packets climb it, if it says so.
+    pub promise: Option<Promise>,
 }
+
+/// A certificate, and the promise for which it is one.
+pub type Proof<'a> = (&'a Certificate, Promise);
 
 impl Handoff {
     /// Lane map and closure on a fabric, found by GUID: without the next hops over cables that it does not
@@ -163,15 +168,15 @@ pub fn encode(fabric: &Fabric, tables: &Tables, epoch: u64) -> Vec<u8> {
     encode_with(fabric, tables, None, None, epoch)
 }
 
-/// As [`encode`], with the closure inside which the next epochs choose as well, and the certificate.
+/// As [`encode`], with the closure inside which the next epochs choose as well, and what proves the tables.
 pub fn encode_with(
     fabric: &Fabric,
     tables: &Tables,
     closure: Option<&Closure>,
-    certificate: Option<&Certificate>,
+    proof: Option<Proof<'_>>,
     epoch: u64,
 ) -> Vec<u8> {
-    encode_lids(fabric, tables, None, closure, certificate, epoch)
+    encode_lids(fabric, tables, None, closure, proof, epoch)
 }
 
 /// As [`encode_with`], for ports with two LIDs: with the routes of high LIDs, on the same lanes, if these have their
@@ -181,7 +186,7 @@ pub fn encode_lids(
     tables: &Tables,
     high: Option<&Tables>,
     closure: Option<&Closure>,
-    certificate: Option<&Certificate>,
+    proof: Option<Proof<'_>>,
     epoch: u64,
 ) -> Vec<u8> {
     let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
@@ -212,12 +217,13 @@ pub fn encode_lids(
         parts.extend([(Kind::LaneRows, rows), (Kind::LaneIndex, index)]);
     }
     parts.extend(closure.map(|closure| (Kind::NextHops, next_hops::encode(fabric, closure))));
-    parts.extend(certificate.map(|certificate| (Kind::Order, order::encode(certificate))));
+    parts.extend(proof.map(|(certificate, _)| (Kind::Order, order::encode(certificate))));
     parts.extend(devices::encode_aggregation(fabric).map(|numbers| (Kind::Aggregation, numbers)));
     if let Some(high) = high {
         parts.push((Kind::HighPorts, by_switch(switches, dests, |d| high.ports_to(d))));
         parts.push((Kind::HighLayers, by_switch(switches, dests, |d| high.layers_to(d))));
     }
+    parts.extend(proof.map(|(_, promise)| (Kind::Promise, order::encode_promise(promise))));
     sections::write(&fixed, &parts)
 }
 
@@ -253,6 +259,7 @@ pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
     Ok(Handoff {
         high: high.map(|(ports, layers)| (by_dest(ports, s, s + t), by_dest(layers, s, s + t))),
         next_hops,
+        promise: sections.get(Kind::Promise).map(order::decode_promise),
         order,
         epoch: header.epoch,
         fabric: header.fabric,

@@ -196,7 +196,8 @@ impl Writer {
             let closure = plan.lanes.as_ref().map(|lanes| &*lanes.closure);
             let of = |set| plan.lids.as_ref().map(|lids| lids.of(&plan.tables, set));
             let (base, high) = (of(LidSet::Base).unwrap_or(&plan.tables), of(LidSet::High));
-            handoff::encode_lids(fabric, base, high, closure, verified.certificate(), epoch.get())
+            let proof = verified.certificate().map(|certificate| (certificate, verified.promise()));
+            handoff::encode_lids(fabric, base, high, closure, proof, epoch.get())
         };
         let files = Files::new(to_json(&record).map_err(json)?, tables, to_json(report).map_err(json)?);
         // What cannot be read back (a figure that is not a number, say) must not come into force.

@@ -211,8 +211,9 @@ fn nothing_damaged_and_nothing_unproved_comes_into_force() {
     ports[home.index()] = up;
     let looping = Tables::new(&fabric, &engine, ports, decoded.layers.clone()).unwrap();
     assert_eq!(width, fabric.switches().len());
-    for certificate in [Some(&certificate), None] {
-        plant(&state, 2, "lft.bin", |_| handoff::encode_with(&fabric, &looping, None, certificate, 2));
+    let promise = decoded.promise.expect("an epoch says what it promises");
+    for proof in [Some((&certificate, promise)), None] {
+        plant(&state, 2, "lft.bin", |_| handoff::encode_with(&fabric, &looping, None, proof, 2));
         pair.refused(1, "epoch 2 is rejected");
     }
     // Tables of another number.

@@ -1,6 +1,6 @@
 //! The parts of a hand-off file, and where they are in it, in both versions.
 
-use super::{HEADER, HandoffError, RECORD, crc, little_endian};
+use super::{HEADER, HandoffError, RECORD, crc, little_endian, order};
 
 /// Bytes that describe one section.
 const SECTION: usize = 32;
@@ -25,10 +25,11 @@ pub(super) enum Kind {
     Aggregation,
     HighPorts,
     HighLayers,
+    Promise,
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Switches,
         Self::Terminals,
         Self::Cables,
@@ -41,11 +42,13 @@ impl Kind {
         Self::Aggregation,
         Self::HighPorts,
         Self::HighLayers,
+        Self::Promise,
     ];
 
     /// Whether a reader that does not know it may go on without.
     fn flags(self) -> u64 {
-        if matches!(self, Self::NextHops | Self::Order | Self::Aggregation) { OPTIONAL } else { 0 }
+        let more = matches!(self, Self::NextHops | Self::Order | Self::Aggregation | Self::Promise);
+        if more { OPTIONAL } else { 0 }
     }
 
     /// How long it must be; `None`: whatever it is. What version 1 does not have may be missing.
@@ -57,6 +60,7 @@ impl Kind {
             Self::Ports | Self::Layers | Self::HighPorts | Self::HighLayers => {
                 Some(switches * (switches + terminals))
             }
+            Self::Promise => Some(order::PROMISE),
             Self::LaneRows | Self::LaneIndex | Self::NextHops | Self::Order | Self::Aggregation => None,
         }
     }
@@ -73,7 +77,7 @@ impl Kind {
 
 /// The parts of a file by kind.
 #[derive(Debug, Default)]
-pub(super) struct Sections<'a>([Option<&'a [u8]>; 13]);
+pub(super) struct Sections<'a>([Option<&'a [u8]>; 14]);
 
 impl<'a> Sections<'a> {
     /// A part; nothing if it is not there.
