@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "handoff.h"
 
@@ -22,6 +23,11 @@ uint64_t little_endian(const uint8_t *p, size_t bytes)
 	while (bytes-- > 0)
 		value = value << 8 | p[bytes];
 	return value;
+}
+
+void *zeroed(size_t count, size_t size)
+{
+	return calloc(count > 0 ? count : 1, size);
 }
 
 bool all_zero(const uint8_t *p, size_t bytes)

@@ -10,6 +10,9 @@
 __attribute__((format(printf, 2, 3))) bool refuse(char *why, const char *format, ...);
 
 uint64_t little_endian(const uint8_t *p, size_t bytes);
+/* An array of zeros, which may have no elements; NULL if memory runs out. */
+void *zeroed(size_t count, size_t size);
+
 bool all_zero(const uint8_t *p, size_t bytes);
 
 #endif

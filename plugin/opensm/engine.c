@@ -1,6 +1,8 @@
 /* The routing engine: lays the tables over the fabric as it is, in OpenSM's threads. */
 #include "plugin.h"
 
+#include "certificate.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +86,10 @@ static void put_back(struct plugin *p, struct handoff *candidate, const char *wh
 	wake_thread(p);
 }
 
-/* Takes the candidate into force if there is one and it fits. */
+/*
+ * Takes the candidate into force if there is one and it fits. That nothing in it can wait in a circle was seen when it
+ * was read: on a fabric that lacks some of its cables only packets are missing.
+ */
 static void try_candidate(struct plugin *p)
 {
 	pthread_mutex_lock(&p->mutex);
@@ -128,6 +133,7 @@ static int serve(struct plugin *p)
 						  .layers = h->layers_used,
 						  .lanes = h->lanes,
 						  .lid_sets = h->sets,
+						  .certified = certificate_there(h),
 						  .lost_entries = fit.lost_entries,
 						  .stranded_pairs = fit.stranded_pairs,
 						  .uncovered_lids = fit.uncovered_lids,

@@ -166,6 +166,7 @@ static bool parse_lanes(struct handoff *h, const struct layout *layout, char *wh
 		return refuse(why, "lanes of %zu pairs of ports, there are %zu",
 			      layout->size[LAYOUT_LANE_INDEX] / 2, turns);
 	h->lane_rows = layout->at[LAYOUT_LANE_ROWS];
+	h->lane_row_count = rows;
 	h->lane_index = layout->at[LAYOUT_LANE_INDEX];
 	for (size_t i = 0; i < rows * HANDOFF_SLS; i++) {
 		if (h->lane_rows[i] > MAX_VL)
@@ -187,18 +188,17 @@ static bool parse_rest(struct handoff *h, const struct layout *layout, uint8_t *
 	h->ports[1] = layout->at[LAYOUT_HIGH_PORTS];
 	h->layers[1] = layout->at[LAYOUT_HIGH_LAYERS];
 	h->sets = h->ports[1] != NULL ? 2 : 1;
+	h->order = layout->at[LAYOUT_ORDER];
+	h->order_size = layout->size[LAYOUT_ORDER];
+	h->aggregation = layout->at[LAYOUT_AGGREGATION];
+	h->aggregation_size = layout->size[LAYOUT_AGGREGATION];
+	h->promise = layout->at[LAYOUT_PROMISE];
 	bool good = parse_switches(h, layout->at[LAYOUT_SWITCHES], why) &&
 	       parse_terminals(h, layout->at[LAYOUT_TERMINALS], taken, why) &&
 	       parse_cables(h, layout->at[LAYOUT_CABLES], taken, why);
 	for (unsigned set = 0; good && set < h->sets; set++)
 		good = check_layers(h, set, why) && check_trees(h, set, why);
 	return good && parse_lanes(h, layout, why);
-}
-
-/* An array that may have no elements. */
-static void *array(size_t count, size_t size)
-{
-	return calloc(count > 0 ? count : 1, size);
 }
 
 struct handoff *handoff_parse(uint8_t *file, size_t size, char why[HANDOFF_WHY])
@@ -213,11 +213,11 @@ struct handoff *handoff_parse(uint8_t *file, size_t size, char why[HANDOFF_WHY])
 	struct layout layout;
 	bool good = layout_parse(&layout, h, file, size, why);
 	if (good) {
-		uint8_t *taken = array((size_t)h->switches * 256, 1);
-		h->sw = array(h->switches, sizeof(*h->sw));
-		h->terminal = array(h->terminals, sizeof(*h->terminal));
-		h->cable = array(h->cables, sizeof(*h->cable));
-		h->cable_at = array((size_t)h->switches * 256, sizeof(*h->cable_at));
+		uint8_t *taken = zeroed((size_t)h->switches * 256, 1);
+		h->sw = zeroed(h->switches, sizeof(*h->sw));
+		h->terminal = zeroed(h->terminals, sizeof(*h->terminal));
+		h->cable = zeroed(h->cables, sizeof(*h->cable));
+		h->cable_at = zeroed((size_t)h->switches * 256, sizeof(*h->cable_at));
 		good = taken != NULL && h->sw != NULL && h->terminal != NULL && h->cable != NULL &&
 		       h->cable_at != NULL;
 		good = good ? parse_rest(h, &layout, taken, why) : refuse(why, "no memory");
@@ -254,7 +254,7 @@ struct handoff *handoff_read(const char *path, char why[HANDOFF_WHY])
 		good = refuse(why, "%s: not a regular file of at most 1 GiB", path);
 	if (good) {
 		size = (size_t)st.st_size;
-		file = array(size, 1);
+		file = zeroed(size, 1);
 		good = file != NULL || refuse(why, "no memory");
 	}
 	while (good && filled < size) {

@@ -54,8 +54,11 @@ struct handoff {
 	const uint8_t *layers[HANDOFF_SETS]; /* [switches * dests], raw */
 	uint8_t lanes;                     /* VLs that the lane map needs; 0: there is none */
 	const uint8_t *lane_rows;          /* [rows * SLS], raw; NULL: there is no lane map */
+	size_t lane_row_count;
 	const uint8_t *lane_index;         /* row of each pair of ports, raw */
 	size_t *lane_start;                /* [switches]: its first pair */
+	const uint8_t *order, *aggregation, *promise; /* raw, for certificate.h; NULL: not there */
+	size_t order_size, aggregation_size;          /* bytes */
 	uint8_t *file;                     /* what all that is raw lies in */
 };
 

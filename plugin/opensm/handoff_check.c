@@ -1,10 +1,17 @@
 /*
  * Prints what the plugin reads from a hand-off file, every field of it: for people, and for the
  * test that compares it with what was written.
+ *
+ *   handoff_check FILE
+ *   handoff_check --certificate FILE...   a line for each: whether the plugin would take it
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
+#include "certificate.h"
 #include "handoff.h"
 
 static void print_hex(const uint8_t *bytes, size_t size)
@@ -33,11 +40,46 @@ static void print_lanes(const struct handoff *h)
 			}
 }
 
+static double seconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* One line: `certified`, `no certificate`, `unreadable` or `refused`, the latter two with why. CPU times to standard error. */
+static bool print_verdict(const char *path)
+{
+	char why[HANDOFF_WHY];
+	double start = seconds();
+	struct handoff *h = handoff_read(path, why);
+	if (h == NULL) {
+		printf("%s: unreadable: %s\n", path, why);
+		return false;
+	}
+	double middle = seconds();
+	bool good = certificate_check(h, why);
+	double end = seconds();
+	if (good)
+		printf("%s: %s\n", path, certificate_there(h) ? "certified" : "no certificate");
+	else
+		printf("%s: refused: %s\n", path, why);
+	fprintf(stderr, "%s: read in %.3f s, certificate in %.3f s\n", path, middle - start, end - middle);
+	handoff_free(h);
+	return good;
+}
+
 int main(int argc, char **argv)
 {
 	char why[HANDOFF_WHY];
+	if (argc > 2 && strcmp(argv[1], "--certificate") == 0) {
+		bool good = true;
+		for (int i = 2; i < argc; i++)
+			good = print_verdict(argv[i]) && good;
+		return good ? 0 : 1;
+	}
 	if (argc != 2) {
-		fprintf(stderr, "usage: handoff_check FILE\n");
+		fprintf(stderr, "usage: handoff_check FILE | handoff_check --certificate FILE...\n");
 		return 2;
 	}
 	struct handoff *h = handoff_read(argv[1], why);

@@ -1,5 +1,5 @@
 /*
- * Feeds damaged copies of a good hand-off file to the parser. Built with the sanitizers, so that
+ * Feeds damaged copies of a good hand-off file to the parser and to the check of certificates. Built with the sanitizers, so that
  * any access out of bounds ends it.
  *
  *   handoff_fuzz FILE COUNT SEED [KEEP_DIR KEEP]
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "certificate.h"
 #include "handoff.h"
 
 static uint64_t state;
@@ -139,14 +140,14 @@ int main(int argc, char **argv)
 		memcpy(exact, file, size);
 		char why[HANDOFF_WHY];
 		struct handoff *h = handoff_parse(exact, size, why);
-		if (h == NULL) {
+		if (h == NULL || !certificate_check(h, why)) {
 			refused++;
 			if (kept < wanted)
 				keep(argv[4], kept++, file, size);
 		} else {
 			accepted++;
-			handoff_free(h);
 		}
+		handoff_free(h);
 		free(file);
 	}
 	free(good);

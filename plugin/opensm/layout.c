@@ -7,6 +7,8 @@
 
 enum { HEADER = 128, SECTION = 32, MAX_SECTIONS = 64, NAME_AT = 80, MAX_DESTS = 49151, MAX_LAYERS = 15 };
 
+enum { PROMISE_BYTES = 4 };
+
 /* Of a section: a reader that does not know it may go on without. */
 enum { OPTIONAL = 1 };
 
@@ -24,6 +26,22 @@ static void wanted_sizes(const struct handoff *h, size_t size[LAYOUT_KINDS])
 	size[LAYOUT_LAYERS] = dests * h->switches;
 	size[LAYOUT_HIGH_PORTS] = size[LAYOUT_PORTS];
 	size[LAYOUT_HIGH_LAYERS] = size[LAYOUT_LAYERS];
+	size[LAYOUT_PROMISE] = PROMISE_BYTES;
+}
+
+/* Whether those parts are as long as they must be. One that is not there has no bytes, and goes if `optional`. */
+static bool check_sizes(const struct layout *layout, const struct handoff *h, int first, int last, bool optional,
+			char *why)
+{
+	size_t wanted[LAYOUT_KINDS];
+	wanted_sizes(h, wanted);
+	for (int kind = first; kind <= last; kind++) {
+		bool there = layout->at[kind] != NULL;
+		if (there ? layout->size[kind] != wanted[kind] : !optional)
+			return refuse(why, "section %d has %zu bytes and should have %zu", kind, layout->size[kind],
+				      wanted[kind]);
+	}
+	return true;
 }
 
 /* What all versions have. */
@@ -128,22 +146,12 @@ static bool parse_sections(struct layout *layout, struct handoff *h, const uint8
 	}
 	if ((end + 7) / 8 * 8 != content || !all_zero(file + end, content - end))
 		return refuse(why, "there is something behind the last section");
-	size_t wanted[LAYOUT_KINDS];
-	wanted_sizes(h, wanted);
-	for (int kind = LAYOUT_SWITCHES; kind <= LAYOUT_LAYERS; kind++)
-		if (layout->at[kind] == NULL || layout->size[kind] != wanted[kind])
-			return refuse(why, "section %d has %zu bytes and should have %zu", kind,
-				      layout->size[kind], wanted[kind]);
 	if ((layout->at[LAYOUT_LANE_ROWS] == NULL) != (layout->at[LAYOUT_LANE_INDEX] == NULL))
 		return refuse(why, "it has half a lane map");
-	bool high_ports = layout->at[LAYOUT_HIGH_PORTS] != NULL, high_layers = layout->at[LAYOUT_HIGH_LAYERS] != NULL;
-	if (high_ports != high_layers)
+	if ((layout->at[LAYOUT_HIGH_PORTS] == NULL) != (layout->at[LAYOUT_HIGH_LAYERS] == NULL))
 		return refuse(why, "it has half of the routes to high LIDs");
-	for (int kind = LAYOUT_HIGH_PORTS; high_ports && kind <= LAYOUT_HIGH_LAYERS; kind++)
-		if (layout->size[kind] != wanted[kind])
-			return refuse(why, "section %d has %zu bytes and should have %zu", kind,
-				      layout->size[kind], wanted[kind]);
-	return true;
+	return check_sizes(layout, h, LAYOUT_SWITCHES, LAYOUT_LAYERS, false, why) &&
+	       check_sizes(layout, h, LAYOUT_HIGH_PORTS, LAYOUT_PROMISE, true, why);
 }
 
 bool layout_parse(struct layout *layout, struct handoff *h, const uint8_t *file, size_t size, char *why)

@@ -17,9 +17,12 @@ enum layout_kind {
 	LAYOUT_LAYERS,
 	LAYOUT_LANE_ROWS,
 	LAYOUT_LANE_INDEX,
-	/* Those between are for others than us. */
-	LAYOUT_HIGH_PORTS = 11,
+	LAYOUT_NEXT_HOPS, /* for others than us */
+	LAYOUT_ORDER,
+	LAYOUT_AGGREGATION,
+	LAYOUT_HIGH_PORTS,
 	LAYOUT_HIGH_LAYERS,
+	LAYOUT_PROMISE,
 	LAYOUT_KINDS
 };
 
@@ -30,8 +33,9 @@ struct layout {
 };
 
 /*
- * Fills what the header says into `h`, and finds the parts. Those up to the layers are there; they and
- * those of high LIDs, if there are any, are as long as the header's numbers want. Returns false and says why if the file is damaged.
+ * Fills what the header says into `h`, and finds the parts. Those up to the layers are there; they, those of
+ * high LIDs and the promise, if there are any, are as long as they should be. Returns false and says why if the
+ * file is damaged.
  */
 bool layout_parse(struct layout *layout, struct handoff *h, const uint8_t *file, size_t size, char *why);
 

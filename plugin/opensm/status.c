@@ -90,6 +90,7 @@ static void put(FILE *out, const void *what)
 	put_number(out, "layers", s->ours, s->tables.layers);
 	put_number(out, "lanes", s->ours && s->tables.lanes > 0, s->tables.lanes);
 	put_number(out, "lid_sets", s->ours, s->tables.lid_sets);
+	fprintf(out, " \"certified\": %s,\n", !s->ours ? "null" : s->tables.certified ? "true" : "false");
 	fputs(" \"acknowledged\": ", out);
 	if (s->routings > 0)
 		put_time(out, &s->acknowledged);

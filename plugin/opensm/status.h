@@ -16,6 +16,7 @@ struct status_tables {
 	uint8_t fingerprint[32];
 	unsigned layers, lanes; /* lanes: 0 without a lane map */
 	unsigned lid_sets;
+	bool certified; /* they came with a certificate, and it holds */
 	uint64_t lost_entries, stranded_pairs, uncovered_lids, guest_lids;
 };
 

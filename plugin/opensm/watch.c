@@ -10,6 +10,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "certificate.h"
+
 /* How often to look without being notified, and when to repeat a request that OpenSM lost. */
 enum { LOOK_MS = 1000, REPEAT_S = 5 };
 
@@ -30,6 +32,11 @@ bool look(struct plugin *p)
 		return false;
 	p->seen = now;
 	struct handoff *h = handoff_read(path, why);
+	uint64_t epoch = h != NULL ? h->epoch : 0;
+	if (h != NULL && !certificate_check(h, why)) {
+		handoff_free(h);
+		h = NULL;
+	}
 	pthread_mutex_lock(&p->mutex);
 	if (h != NULL) {
 		handoff_free(p->candidate);
@@ -37,7 +44,7 @@ bool look(struct plugin *p)
 		p->candidate_tried = false;
 		p->file_refusal.refused = false;
 	} else {
-		status_refuse(&p->file_refusal, 0, why);
+		status_refuse(&p->file_refusal, epoch, why);
 		p->status_due = true;
 	}
 	pthread_mutex_unlock(&p->mutex);

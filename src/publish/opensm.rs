@@ -94,6 +94,9 @@ pub struct PluginStatus {
     /// LIDs of a port that have routes of their own: 1, or 2 with LMC 1.
     #[serde(default)]
     pub lid_sets: Option<u8>,
+    /// Whether it came with a certificate, which the plugin has checked.
+    #[serde(default)]
+    pub certified: Option<bool>,
     /// When OpenSM last reported that every switch answered.
     pub acknowledged: Option<DateTime<Utc>>,
     /// When OpenSM was asked to look at an epoch at which it has not looked yet.

@@ -2,6 +2,7 @@
 //! they need Debian's packages.
 
 mod browser;
+mod certificate;
 mod coverage;
 mod debian13;
 mod end_to_end;
