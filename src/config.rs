@@ -4,6 +4,7 @@
 
 mod handoff;
 mod interfaces;
+mod numbers;
 mod placement;
 mod traffic;
 mod written;

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 
 use super::HandOff;
-use super::written::{Seconds, SecondsOrZero};
+use super::numbers::{Seconds, SecondsOrZero};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::written::{Kibibytes, Mebibytes, Seconds};
+use super::numbers::{Kibibytes, Mebibytes, Seconds};
 use super::{Api, History, Record, Rest, RestUrl, Tcp, Tls};
 
 /// What is wrong, and at which byte of the text.

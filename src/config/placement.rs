@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::Placement;
-use super::written::Seconds;
+use super::numbers::Seconds;
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
