@@ -6,6 +6,8 @@ mod handoff;
 mod interfaces;
 mod numbers;
 mod placement;
+mod several;
+mod site;
 mod traffic;
 mod written;
 
@@ -14,15 +16,18 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+pub use self::site::Site;
 pub use self::written::STATUS_FILE;
 use crate::model::{LayerBudget, Promise, Rails, TrafficRules};
 
 /// Where the settings are unless the command line says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/sarouter/sarouter.toml";
 
-/// Everything an administrator decided, with paths resolved and defaults filled in.
+/// Everything an administrator decided for one fabric, with paths resolved and defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
+    /// Which of several fabrics these are for; `None` if the file has one `[fabric]`.
+    pub name: Option<String>,
     /// The epoch store.
     pub state: State,
     /// Where the fabric comes from; `None` if the settings do not say.
@@ -41,7 +46,7 @@ pub struct Settings {
     pub lft_file: Option<PathBuf>,
     /// Each port has two LIDs (LMC 1), and epochs change the routes of one that no running job uses.
     pub split_lids: bool,
-    /// The service's HTTP interface; `None` if there is to be none.
+    /// The service's HTTP interface; `None` if there is to be none, or one for several fabrics ([`Site::api`]).
     pub api: Option<Api>,
     /// Slurm's own HTTP interface; `None` if it is not used.
     pub rest: Option<Rest>,
@@ -332,41 +337,52 @@ pub enum ConfigError {
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// There are several fabrics, and it was not said which.
+    #[error("the settings have several fabrics: say which by --fabric-name: {}", names.join(", "))]
+    Several {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// There is no fabric of that name.
+    #[error("the settings have no fabric {name:?}{}", among(names))]
+    NoSuchFabric {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        names: Vec<String>,
+    },
+}
+
+/// Those that there are, for people.
+fn among(names: &[String]) -> String {
+    match names {
+        [] => ": it is one, and has no name".to_string(),
+        names => format!("; there are: {}", names.join(", ")),
+    }
 }
 
 impl Settings {
-    /// The settings of a file, or of [`DEFAULT_PATH`].
+    /// The settings of a file, or of [`DEFAULT_PATH`], with one fabric.
     ///
     /// # Errors
-    /// With file and line.
+    /// With file and line; or if there are several fabrics: see [`Site::load`].
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let path = path.unwrap_or(Path::new(DEFAULT_PATH));
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
-        Self::parse(&text, path)
+        Site::load(path)?.only(None)
     }
 
-    /// As [`Settings::load`], but without a path given, a missing [`DEFAULT_PATH`] means the
-    /// defaults: for commands that work without an installation.
+    /// The settings in a text, with one fabric. Relative paths in it are relative to the directory of `path`.
     ///
     /// # Errors
-    /// With file and line.
-    pub fn load_or_default(path: Option<&Path>) -> Result<Self, ConfigError> {
-        match Self::load(path) {
-            Err(ConfigError::Read { source, .. })
-                if path.is_none() && source.kind() == std::io::ErrorKind::NotFound =>
-            {
-                Self::parse("", Path::new(DEFAULT_PATH))
-            }
-            result => result,
-        }
-    }
-
-    /// The settings in a text. Relative paths in it are relative to the directory of `path`.
-    ///
-    /// # Errors
-    /// With `path` and line.
+    /// With `path` and line; or if there are several fabrics.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        written::Written::parse(text, path)?.resolve(text, path)
+        Site::parse(text, path)?.only(None)
+    }
+}
+
+impl Default for Settings {
+    /// What an empty file means.
+    fn default() -> Self {
+        let nothing = written::Written::default().resolve("", Path::new(DEFAULT_PATH));
+        nothing.unwrap_or_else(|error| unreachable!("the defaults can be used: {error}"))
     }
 }

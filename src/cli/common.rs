@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use crate::config::{Settings, Site};
 use crate::model::shown_lines;
 
 /// The answer of a command that worked.
@@ -36,6 +37,30 @@ pub struct Context {
     pub format: Format,
     /// Settings file, if given.
     pub config: Option<PathBuf>,
+    /// Which of several fabrics, if given.
+    pub fabric_name: Option<String>,
+}
+
+impl Context {
+    /// The settings of the fabric that is meant.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        Ok(Site::load(self.config.as_deref())?.only(self.fabric_name.as_deref())?)
+    }
+
+    /// The same, or the defaults where nothing is installed.
+    pub fn settings_or_default(&self) -> Result<Settings, Failure> {
+        Ok(self.site_or_default()?.only(self.fabric_name.as_deref())?)
+    }
+
+    /// All that the settings file says.
+    pub fn site(&self) -> Result<Site, Failure> {
+        Ok(Site::load(self.config.as_deref())?)
+    }
+
+    /// The same, or the defaults where nothing is installed.
+    pub fn site_or_default(&self) -> Result<Site, Failure> {
+        Ok(Site::load_or_default(self.config.as_deref())?)
+    }
 }
 
 /// How much less of something there is, in percent with so many digits after the point; `None`: as much.

@@ -9,7 +9,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::common::print;
 use super::state::StateArgs;
 use super::{Answer, Context, Failure, Format, chain};
-use crate::config::Settings;
 use crate::service::follow::remote::{Access, Place};
 use crate::service::follow::{Did, FollowError, Follower};
 
@@ -54,7 +53,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         authority: args.ca.clone(),
         deadline: Duration::from_secs(args.deadline.into()),
     };
-    let keep = Settings::load_or_default(context.config.as_deref())?.state.keep_epochs;
+    let keep = context.settings_or_default()?.state.keep_epochs;
     let follower = Follower::new(access, args.state.store(context)?, keep)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let pause = Duration::from_secs(args.interval.into());

@@ -6,10 +6,9 @@ use std::time::Duration;
 use chrono::Utc;
 
 use super::common::print;
-use super::state::StateArgs;
+use super::state::{StateArgs, print_each};
 use super::{Answer, Context, Failure, Format};
-use crate::config::Settings;
-use crate::publish::{EpochStore, Hold};
+use crate::publish::Hold;
 use crate::service::client::Client;
 
 /// Arguments of `hold`.
@@ -35,36 +34,49 @@ pub struct ResumeArgs {
     state: StateArgs,
 }
 
-/// Holds what is in force.
+/// Holds what is in force: of several fabrics on all, unless one is named.
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let store = args.state.store(context)?;
-    let hold = Hold { since: Utc::now(), epoch: store.current().unwrap_or(None), reason: args.reason };
-    store.lock()?.hold(&hold)?;
-    tell_service(context);
-    match context.format {
-        Format::Json => print(&serde_json::to_string_pretty(&hold)?)?,
-        Format::Text => print(&format!("{} until `sarouter resume`", held(&hold)))?,
+    let mut holds = Vec::new();
+    for (name, store) in args.state.stores(context)? {
+        let epoch = store.current().unwrap_or(None);
+        let hold = Hold { since: Utc::now(), epoch, reason: args.reason.clone() };
+        store.lock()?.hold(&hold)?;
+        holds.push((name, hold));
     }
+    tell_service(context);
+    print_each(&holds, |i| format!("{} until `sarouter resume`", held(&holds[i].1)), context)?;
     Ok(Answer::Yes)
 }
 
 /// Ends a hold.
 pub fn resume(args: ResumeArgs, context: &Context) -> Result<Answer, Failure> {
-    let store: EpochStore = args.state.store(context)?;
-    let was_held = store.lock()?.resume()?;
-    tell_service(context);
-    match context.format {
-        Format::Json => print(&serde_json::json!({ "was_held": was_held }).to_string())?,
-        Format::Text if was_held => print("resumed: the next pass publishes what is due")?,
-        Format::Text => print("nothing was held")?,
+    let mut ended = Vec::new();
+    for (name, store) in args.state.stores(context)? {
+        let was_held = store.lock()?.resume()?;
+        ended.push((name, WasHeld { was_held }));
     }
-    Ok(if was_held { Answer::Yes } else { Answer::No })
+    tell_service(context);
+    let text = |i: usize| match ended[i].1.was_held {
+        true => "resumed: the next pass publishes what is due".to_string(),
+        false => "nothing was held".to_string(),
+    };
+    match context.format {
+        Format::Json if ended.len() == 1 && ended[0].0.is_none() => {
+            print(&serde_json::to_string(&ended[0].1)?)?;
+        }
+        _ => print_each(&ended, text, context)?,
+    }
+    Ok(if ended.iter().any(|(_, one)| one.was_held) { Answer::Yes } else { Answer::No })
+}
+
+#[derive(serde::Serialize)]
+struct WasHeld {
+    was_held: bool,
 }
 
 /// A running service looks at once; one that does not notices at its next look.
 pub(super) fn tell_service(context: &Context) {
-    let settings = Settings::load_or_default(context.config.as_deref());
-    if let Some(api) = settings.ok().and_then(|s| s.api) {
+    if let Some(api) = context.site_or_default().ok().and_then(|site| site.api) {
         let client = Client::new(&api.socket, Duration::from_secs(1));
         let _ = client.wait(client.post::<serde_json::Value>("/v1/look", &()));
     }

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::common::{less_now, print};
 use super::{Answer, Context, Failure, Format};
-use crate::config::Settings;
 use crate::model::JobId;
 use crate::service::client::{Client, ClientError};
 use crate::service::torus;
@@ -47,7 +46,7 @@ struct Told {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let from_slurm = || JobId::new(std::env::var("SLURM_JOB_ID").ok()?).ok();
-    let settings = Settings::load(context.config.as_deref())?;
+    let settings = context.settings()?;
     let api = settings.api.as_ref().ok_or("the settings switch the service's socket off")?;
     let client = Client::new(&api.socket, api.deadline);
     let mut all: Value = client.wait(client.get("/v1/jobs"))?;

@@ -76,6 +76,9 @@ struct Cli {
     /// Settings file.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// One of several [[fabric]] of the settings; all of them where that makes sense, unless given.
+    #[arg(long, global = true, value_name = "NAME")]
+    fabric_name: Option<String>,
     /// More logs (-v info, -vv debug).
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -220,7 +223,7 @@ pub fn main() -> ExitCode {
     // Colours are for terminals: in files and journals they are bytes that nobody asked for.
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
-    let context = Context { format: cli.format, config: cli.config };
+    let context = Context { format: cli.format, config: cli.config, fabric_name: cli.fabric_name };
     match cli.command.run(&context) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),

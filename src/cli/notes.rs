@@ -10,19 +10,32 @@ use crate::service::run::Note;
 pub(super) fn print(note: &Note, format: Format) {
     let line = match format {
         Format::Text => text(note),
-        Format::Json => json(note),
+        Format::Json => json(note).to_string(),
     };
     // Nobody reads: the service goes on.
     let _ = common::print(&line);
 }
 
-fn json(note: &Note) -> String {
+/// The same of one of several fabrics.
+pub(super) fn print_of(name: &str, note: &Note, format: Format) {
+    let line = match format {
+        Format::Text => format!("{name}: {}", text(note)),
+        Format::Json => {
+            let mut line = json(note);
+            line["fabric"] = name.into();
+            line.to_string()
+        }
+    };
+    let _ = common::print(&line);
+}
+
+fn json(note: &Note) -> serde_json::Value {
     let (kind, value) = match note {
         Note::Epoch(line) => ("epoch", serde_json::to_value(line)),
         Note::Acknowledged(acknowledged) => ("acknowledged", serde_json::to_value(acknowledged)),
         Note::Failed(failure) => ("failed", serde_json::to_value(failure)),
     };
-    serde_json::json!({ kind: value.unwrap_or_default() }).to_string()
+    serde_json::json!({ kind: value.unwrap_or_default() })
 }
 
 fn text(note: &Note) -> String {

@@ -77,10 +77,9 @@ impl Args {
     /// The settings, with what the command line says instead. With a fabric and jobs given, no
     /// settings file is needed.
     fn settings(&self, context: &Context) -> Result<Settings, Failure> {
-        let path = context.config.as_deref();
         let mut settings = match (&self.fabric, &self.jobs) {
-            (Some(_), Some(_)) => Settings::load_or_default(path)?,
-            _ => Settings::load(path)?,
+            (Some(_), Some(_)) => context.settings_or_default()?,
+            _ => context.settings()?,
         };
         if let Some(fabric) = &self.fabric {
             settings.fabric = Some(FabricSource::Source(fabric.clone()));

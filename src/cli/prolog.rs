@@ -6,6 +6,7 @@
 //! the deadline. A job whose user said `--routing=require` goes back into the queue likewise: here it has
 //! no node that could suffer, on its nodes it would be too late.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,6 @@ use serde::Serialize;
 
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
-use crate::config::Settings;
 use crate::model::{HintError, Mix, Submission, hint, pattern_hint};
 use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
 use crate::service::client::{Client, ClientError};
@@ -72,6 +72,9 @@ struct Said {
     /// Why the job starts; `None`: the service does not answer.
     outcome: Option<Outcome>,
     waited_ms: u128,
+    /// The same on each of several fabrics, as far as it is known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    fabrics: BTreeMap<String, Outcome>,
     /// What the service answered instead.
     trouble: Option<String>,
 }
@@ -87,8 +90,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let begun = Instant::now();
     let strict = args.strict || is_required();
     let waited = job(args.job.as_deref()).and_then(|job| {
-        let settings = Settings::load(context.config.as_deref())?;
-        let socket = &settings.api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
+        let site = context.site()?;
+        let (settings, api) = (&site.fabrics[0], &site.api);
+        let socket = &api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
         let timeout = args.timeout.map_or(Ok(settings.handoff.deadline), Duration::try_from_secs_f64)?;
         let nodes = args.nodes.clone().or_else(|| variable("SLURM_JOB_NODELIST"));
         let request = StartRequest {
@@ -108,7 +112,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     match waited {
         Ok(said) => {
             say(&said, context)?;
-            let late = said.outcome.is_none_or(|o| matches!(o, Outcome::Deadline | Outcome::Unrouted));
+            let late = said.outcome.is_none_or(|o| o.is_late());
             Ok(if strict && late { Answer::No } else { Answer::Yes })
         }
         Err(error) if is_required() => {
@@ -130,8 +134,9 @@ fn is_required() -> bool {
 /// Tells the service that the job is over.
 pub fn epilog(args: EpilogArgs, context: &Context) -> Result<Answer, Failure> {
     let told = job(args.job.as_deref()).and_then(|job| {
-        let settings = Settings::load(context.config.as_deref())?;
-        let socket = &settings.api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
+        let site = context.site()?;
+        let (settings, api) = (&site.fabrics[0], &site.api);
+        let socket = &api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
         let client = Client::new(socket, settings.handoff.away);
         client.wait(client.post::<serde_json::Value>(&format!("/v1/jobs/{job}/end"), &()))?;
         Ok(())
@@ -207,7 +212,7 @@ impl Prolog<'_> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let path = format!("/v1/jobs/{}/start", self.job);
         let (mut heard, mut answered) = (begun, false);
-        let mut trouble = None;
+        let (mut trouble, mut known) = (None, BTreeMap::new());
         let outcome = loop {
             let asked = Instant::now();
             let left = self.deadline.saturating_duration_since(asked);
@@ -219,8 +224,12 @@ impl Prolog<'_> {
             self.request.patience_seconds = (left - MARGIN.min(left / 10)).as_secs_f64();
             let client = Client::new(self.socket, left.min(ROUND + self.away));
             match runtime.block_on(client.post::<StartAnswer>(&path, &self.request)) {
-                Ok(StartAnswer { start: None }) => (heard, answered) = (Instant::now(), true),
-                Ok(StartAnswer { start }) => break start,
+                Ok(StartAnswer { start, fabrics }) => {
+                    (heard, answered, known) = (Instant::now(), true, fabrics);
+                    if start.is_some() {
+                        break start;
+                    }
+                }
                 Err(error) => {
                     let refused = matches!(error, ClientError::Refused { status: 400..=499, .. });
                     trouble = Some(error.to_string());
@@ -233,7 +242,8 @@ impl Prolog<'_> {
             std::thread::sleep(PAUSE.saturating_sub(asked.elapsed()).min(left));
         };
         trouble = trouble.filter(|_| outcome.is_none());
-        Ok(Said { job: self.job, outcome, waited_ms: begun.elapsed().as_millis(), trouble })
+        let waited_ms = begun.elapsed().as_millis();
+        Ok(Said { job: self.job, outcome, waited_ms, fabrics: known, trouble })
     }
 }
 
@@ -245,7 +255,9 @@ fn say(said: &Said, context: &Context) -> Result<(), Failure> {
         Format::Json => print(&serde_json::to_string(said)?),
         Format::Text => {
             let why = said.outcome.map_or("the service does not answer", words);
-            print(&format!("job {} starts after {} ms: {why}", said.job, said.waited_ms))
+            let each = said.fabrics.iter().map(|(name, outcome)| format!("; {name}: {}", words(*outcome)));
+            let each: String = each.collect();
+            print(&format!("job {} starts after {} ms: {why}{each}", said.job, said.waited_ms))
         }
     }
 }
@@ -262,5 +274,6 @@ fn words(outcome: Outcome) -> &'static str {
         Outcome::Gone => "the batch system does not know it any more",
         Outcome::Superseded => "another start of it was announced",
         Outcome::Unrouted => "no tables could be made for it",
+        Outcome::OpensmGone => "the OpenSM of a fabric is gone: there on the last verified routes",
     }
 }

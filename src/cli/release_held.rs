@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::common::print;
 use super::{Answer, Context, Failure, Format};
-use crate::config::Settings;
 use crate::service::placing;
 
 /// Arguments.
@@ -18,8 +17,9 @@ pub struct Args {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let settings = Settings::load(context.config.as_deref())?;
-    let released = placing::release(&settings, args.all)?;
+    // Of several fabrics the first one places jobs.
+    let site = context.site()?;
+    let released = placing::release(&site.fabrics[0], args.all)?;
     match context.format {
         Format::Text if released == 0 => {}
         Format::Text => print(&format!("{released} released"))?,

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Answer, Context, Failure, notes};
-use crate::config::{DEFAULT_PATH, Settings};
-use crate::service::run;
+use crate::config::{DEFAULT_PATH, Site};
+use crate::service::run::{self, several};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,10 @@ pub struct Args {}
 
 pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
     let config = context.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
-    let settings = Settings::load(Some(config))?;
-    run::serve(settings, config, &mut |note| notes::print(note, context.format))?;
+    let site = Site::load(Some(config))?;
+    match site.is_several() {
+        true => several::serve(site, config, &mut |name, note| notes::print_of(name, note, context.format))?,
+        false => run::serve(site.only(None)?, config, &mut |note| notes::print(note, context.format))?,
+    }
     Ok(Answer::Yes)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format, history};
-use crate::config::{FabricSource, Settings};
+use crate::config::FabricSource;
 use crate::measure::Figures;
 use crate::model::LidSet;
 use crate::publish::{EpochNumber, EpochStore, PlanRecord, dump};
@@ -138,7 +138,7 @@ fn named(args: &Args, context: &Context) -> Result<Named, Failure> {
     let (source, node_map) = match &args.fabric {
         Some(source) => (FabricSource::Source(source.clone()), None),
         None => {
-            let settings = Settings::load(context.config.as_deref())?;
+            let settings = context.settings()?;
             (settings.fabric.ok_or("the settings name no fabric: say --fabric")?, settings.node_map)
         }
     };

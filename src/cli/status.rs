@@ -8,10 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::common::print;
 use super::hold::held;
-use super::state::{StateArgs, percent, reason};
-use super::{Answer, Context, Failure, Format, trial};
+use super::state::{StateArgs, percent, print_each, reason};
+use super::{Answer, Context, Failure, trial};
 use crate::model::Promise;
 use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
@@ -89,15 +88,16 @@ pub(super) struct Watch {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let store = args.state.store(context)?;
     let limit = TimeDelta::seconds(args.opensm_limit.into());
-    let watch = Watch { opensm_status: args.opensm_status, opensm_limit: limit, now: Utc::now() };
-    let status = Status::read(&store, &watch);
-    match context.format {
-        Format::Text => print(&status.text())?,
-        Format::Json => print(&serde_json::to_string_pretty(&status)?)?,
+    let stores = args.state.stores(context)?;
+    if let (Some(_), [_, _, ..]) = (&args.opensm_status, &stores[..]) {
+        return Err("--opensm-status is of one fabric: say which by --fabric-name".into());
     }
-    Ok(if status.healthy { Answer::Yes } else { Answer::No })
+    let watch = Watch { opensm_status: args.opensm_status, opensm_limit: limit, now: Utc::now() };
+    let all: Vec<(Option<String>, Status)> =
+        stores.into_iter().map(|(name, store)| (name, Status::read(&store, &watch))).collect();
+    print_each(&all, |i| all[i].1.text(), context)?;
+    Ok(if all.iter().all(|(_, status)| status.healthy) { Answer::Yes } else { Answer::No })
 }
 
 impl Status {

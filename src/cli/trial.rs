@@ -10,7 +10,6 @@ use super::common::print;
 use super::hold::tell_service;
 use super::state::StateArgs;
 use super::{Answer, Context, Failure, Format};
-use crate::config::Settings;
 use crate::lab::trial::sacct::{FIELDS, Runs};
 use crate::lab::trial::{Difference, difference};
 use crate::pass::trial::Trial;
@@ -83,7 +82,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     if let Some(days) = args.begin.days {
         let trial = args.begin.draw(days)?;
-        let settings = Settings::load_or_default(context.config.as_deref())?;
+        let settings = context.settings_or_default()?;
         if torus::source(&settings).is_some() {
             return Err(
                 "on a direct torus each job has tables of its own: a trial needs a switched fabric".into()

@@ -177,7 +177,7 @@ impl Default for WrittenOpenSm {
 }
 
 /// Number of the line, from 1, that a byte offset is in.
-fn line_at(text: &str, offset: usize) -> usize {
+pub(super) fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
 }
 
@@ -198,12 +198,23 @@ const FROM_OPENSM: &str = "opensm";
 /// Name of the plugin's status file in the state directory.
 pub const STATUS_FILE: &str = "opensm-status.json";
 
+fn wrong(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
+    let line = line_at(text, error.span().map_or(0, |span| span.start));
+    ConfigError::Line { path: path.to_path_buf(), line, message: error.message().to_string() }
+}
+
 impl Written {
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|error| {
-            let line = line_at(text, error.span().map_or(0, |span| span.start));
-            ConfigError::Line { path: path.to_path_buf(), line, message: error.message().to_string() }
-        })
+        toml::from_str(text).map_err(|error| wrong(&error, text, path))
+    }
+
+    /// What a table says, which may be put together of several tables of the text.
+    pub(super) fn read(
+        table: Spanned<toml::de::DeTable<'_>>,
+        text: &str,
+        path: &Path,
+    ) -> Result<Self, ConfigError> {
+        Self::deserialize(toml::de::Deserializer::from(table)).map_err(|error| wrong(&error, text, path))
     }
 
     pub(super) fn resolve(self, text: &str, path: &Path) -> Result<Settings, ConfigError> {
@@ -243,6 +254,7 @@ impl Written {
         });
         let bounds = (self.slurm.deadline_seconds.0, self.slurm.output_limit_mib.0);
         Ok(Settings {
+            name: None,
             state: State { directory, keep_epochs: self.state.keep_epochs.0 },
             fabric,
             node_map: self.fabric.node_map.map(|p| home.join(p)),

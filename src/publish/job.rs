@@ -4,6 +4,8 @@
 //! complete or not at all: files are written beside it, synced, then the directory is renamed, or
 //! exchanged in one step with the one of an earlier start of the job.
 
+mod fabrics;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -14,6 +16,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use self::fabrics::{OnFabric, publish_of_several};
 use super::StoreError;
 use crate::model::{JobId, JobMap, LidSet, Mix, NodeName, Sl, Traffic};
 
@@ -65,6 +68,8 @@ pub struct JobEnvironment {
     pub traffic: Option<Traffic>,
     /// Why it is not routed, in one line for people. Control characters become spaces.
     pub note: String,
+    /// What each of several fabrics says, by its name.
+    pub fabrics: Vec<(String, JobEnvironment)>,
 }
 
 impl JobEnvironment {
@@ -87,6 +92,18 @@ impl JobEnvironment {
         if let Some(Traffic { mix, guessed }) = &self.traffic {
             let from = if *guessed { "rule" } else { "job" };
             let _ = writeln!(text, "SAROUTER_TRAFFIC={mix}\nSAROUTER_TRAFFIC_FROM={from}");
+        }
+        for (name, own) in &self.fabrics {
+            let name = name.to_ascii_uppercase().replace('-', "_");
+            if let Some(level) = own.service_level {
+                let _ = writeln!(text, "SAROUTER_SL_{name}={}", level.get());
+            }
+            if let Some(lids) = own.lids {
+                let _ = writeln!(text, "{PATH_BITS}_{name}={}", lids.offset());
+            }
+            if let Some(epoch) = own.epoch {
+                let _ = writeln!(text, "SAROUTER_EPOCH_{name}={epoch}");
+            }
         }
         if !self.note.is_empty() {
             let note = self.note.replace(char::is_control, " ");

@@ -7,6 +7,7 @@ mod memory;
 mod opensm;
 mod outcome;
 pub(in crate::service) mod reload;
+pub mod several;
 pub(in crate::service) mod waiting;
 
 use std::future::Future;
@@ -83,6 +84,17 @@ pub enum ServeError {
     /// Nobody would be told LIDs.
     #[error("opensm.lmc = 1 needs `sarouter serve` and the prolog, which tell jobs their LIDs")]
     Lids,
+    /// One of several fabrics.
+    #[error("fabric {name}: {source}")]
+    Fabric {
+        /// Its name.
+        name: String,
+        /// What is wrong there.
+        source: Box<ServeError>,
+    },
+    /// A direct torus among several fabrics.
+    #[error("a direct torus has a service of its own: write its settings as one [fabric]")]
+    TorusOfSeveral,
     /// Neither runtime nor signals.
     #[error("the runtime does not start: {0}")]
     Runtime(#[from] std::io::Error),
@@ -200,6 +212,10 @@ impl Service {
         let serving = config.is_some();
         for engine in settings.routing.engines() {
             route::engine(engine, &EngineOptions::default())?;
+        }
+        if let (Some(_), Some(of_all)) = (&settings.name, settings.state.directory.parent()) {
+            // There already, or what is wrong is said below.
+            let _ = std::fs::create_dir(of_all);
         }
         let store = EpochStore::open(&settings.state.directory)?;
         // Creates the directory. Anything else that is wrong is reported by the pass.

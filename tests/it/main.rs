@@ -26,6 +26,7 @@ mod every_command;
 mod fabric_files;
 mod fabric_kinds;
 mod fabric_oddities;
+mod fabrics;
 mod follow;
 mod generated;
 mod grid;

@@ -14,7 +14,7 @@ use crate::plugin::routed;
 use crate::testbed::{Testbed, assert_in_force, await_some, run, unreached};
 
 /// The same fabric with other devices.
-fn elsewhere(fabric: &Fabric) -> Fabric {
+pub fn elsewhere(fabric: &Fabric) -> Fabric {
     let other = |guid: Guid| Guid::new(guid.get() + 0x77_0000_0000).unwrap();
     let mut builder = FabricBuilder::default();
     let switches: Vec<SwitchId> = (fabric.switches().iter())

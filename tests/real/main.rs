@@ -7,6 +7,7 @@ mod coverage;
 mod debian13;
 mod end_to_end;
 mod fabric_files;
+mod fabrics;
 mod failover;
 mod file_engine;
 mod handoff;

@@ -7,7 +7,6 @@ use chrono::Utc;
 
 use super::Args;
 use crate::cli::{Context, Failure, input};
-use crate::config::Settings;
 use crate::model::{
     Fabric, Group, JobId, JobMap, Mix, NodeMap, NodeName, Tables, TerminalId, did_you_mean, nearest,
 };
@@ -92,7 +91,7 @@ impl Args {
 
     /// As the settings and Slurm say.
     fn running(&self, job: &JobId, context: &Context) -> Result<Found, Failure> {
-        let settings = Settings::load(context.config.as_deref())?;
+        let settings = context.settings()?;
         if torus::source(&settings).is_some() {
             return Err(NO_TORUS.into());
         }

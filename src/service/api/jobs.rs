@@ -61,6 +61,24 @@ pub struct StartRequest {
 pub struct StartAnswer {
     /// Why the job may start; `None`: not yet, ask again.
     pub start: Option<Outcome>,
+    /// The same on each of several fabrics, as far as it is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fabrics: BTreeMap<String, Outcome>,
+}
+
+impl StartRequest {
+    /// What is announced.
+    pub(super) fn announcement(self, job: JobId) -> Result<Announcement, ApiError> {
+        let nodes = hostlist::expand(&self.nodes).map_err(ApiError::bad)?;
+        Ok(Announcement {
+            start: StartId::new(job, self.restart, nodes)
+                .exchanging(self.traffic.map(Traffic::said))
+                .ordering(self.rank_order),
+            length: self.length_seconds.map(seconds),
+            patience: seconds(self.patience_seconds),
+            submission: self.submission,
+        })
+    }
 }
 
 /// At most a year, so that it fits.
@@ -70,20 +88,27 @@ fn seconds(value: f64) -> TimeDelta {
     TimeDelta::milliseconds((bounded * 1000.0) as i64)
 }
 
-/// The lines of the job's `routing.env`, by name.
 async fn environment(State(api): Ask, Path(job): Path<String>) -> Result<Response, ApiError> {
+    read_environment(&api.store.path().join(JOBS_DIRECTORY), job).await
+}
+
+/// The lines of the job's `routing.env`, by name.
+pub(super) async fn read_environment(root: &std::path::Path, job: String) -> Result<Response, ApiError> {
     let job = JobId::new(job).map_err(ApiError::bad)?;
-    let path = api.store.path().join(JOBS_DIRECTORY).join(job.as_str()).join(ENVIRONMENT_FILE);
-    let text = tokio::fs::read_to_string(path).await;
+    let text = tokio::fs::read_to_string(root.join(job.as_str()).join(ENVIRONMENT_FILE)).await;
     let text = text.map_err(|_| ApiError::missing(format!("job {job} has no directory")))?;
     let values: BTreeMap<&str, &str> = text.lines().filter_map(|l| l.split_once('=')).collect();
     Ok(json(values))
 }
 
-/// The order that was found for the job's ranks when it started: see [`RankOrder`].
 async fn order(State(api): Ask, Path(job): Path<String>) -> Result<Response, ApiError> {
+    read_order(&api.store.path().join(JOBS_DIRECTORY), job).await
+}
+
+/// The order that was found for the job's ranks when it started: see [`RankOrder`].
+pub(super) async fn read_order(root: &std::path::Path, job: String) -> Result<Response, ApiError> {
     let job = JobId::new(job).map_err(ApiError::bad)?;
-    let path = api.store.path().join(JOBS_DIRECTORY).join(job.as_str()).join(ORDER_FILE);
+    let path = root.join(job.as_str()).join(ORDER_FILE);
     let missing = || {
         let why = format!(
             "job {job} has no order of ranks: it did not ask for one (sbatch --rank-order=fabric), or none could be \
@@ -103,25 +128,16 @@ async fn start(
     Json(request): Json<StartRequest>,
 ) -> Result<Response, ApiError> {
     let job = JobId::new(job).map_err(ApiError::bad)?;
-    let nodes = hostlist::expand(&request.nodes).map_err(ApiError::bad)?;
-    let name = job.clone();
-    let said = Announcement {
-        start: StartId::new(job, request.restart, nodes)
-            .exchanging(request.traffic.map(Traffic::said))
-            .ordering(request.rank_order),
-        length: request.length_seconds.map(seconds),
-        patience: seconds(request.patience_seconds),
-        submission: request.submission,
-    };
+    let said = request.announcement(job.clone())?;
     let answer = api.handle.ask_for_job(|reply| Command::Start(Box::new(said), reply));
     let start = match tokio::time::timeout(ROUND, answer).await {
         Ok(outcome) => Some(outcome?),
         Err(_) => None,
     };
     if let Some(outcome) = start {
-        audit(&caller, format_args!("start of job {name}: {outcome:?}"));
+        audit(&caller, format_args!("start of job {job}: {outcome:?}"));
     }
-    Ok(json(StartAnswer { start }))
+    Ok(json(StartAnswer { start, fabrics: BTreeMap::new() }))
 }
 
 async fn end(

@@ -26,6 +26,8 @@
 //! On a direct torus nodes stand in the place of switches and changes of tables in that of epochs: what is
 //! asked of the tables is answered for those of now (`direct`).
 //!
+//! Where the settings have several `[[fabric]]`, all this is below `/fabrics/NAME/`, and [`several`] is in its place.
+//!
 //! Errors are `{"error": "…"}` with a fitting status. To add a path: make a router of it in a file
 //! of its own and merge it in [`router`], with [`peer::writers_only`] if it changes anything and
 //! [`with_deadline`] unless it waits on purpose.
@@ -46,6 +48,7 @@ pub mod peer;
 pub mod picture;
 pub mod served;
 pub mod servers;
+pub mod several;
 pub mod state;
 pub mod strangers;
 

@@ -24,8 +24,10 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
 
 /// Whether a request is for one of the files.
 pub(super) fn is_file(request: &Request) -> bool {
+    let path = request.uri().path();
+    let path = super::several::below(path).map_or(path, |(_, path)| path);
     request.method() == axum::http::Method::GET
-        && ["/", "/page.css", "/page.js", "/picture.js"].contains(&request.uri().path())
+        && ["/", "/page.css", "/page.js", "/picture.js"].contains(&path)
 }
 
 /// Scripts and styles are files of ours, requests go to us, nobody frames the page.

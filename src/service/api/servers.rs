@@ -9,23 +9,33 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Router;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::info;
 
 use super::listen::{self, ListenError};
-use super::{Api, READING, network, peer, router};
+use super::several::Front;
+use super::{Api, READING, network, peer, router, several};
 use crate::config::{self, Settings};
 use crate::publish::EpochStore;
 use crate::service::command::Handle;
 
 /// What is open. Everything ends when it is dropped, and the unix socket is removed.
 pub struct Servers {
-    handle: Handle,
-    store: EpochStore,
+    serves: Serves,
     open: Option<Open>,
     tasks: JoinSet<()>,
+}
+
+/// What is behind the doors.
+#[derive(Debug, Clone)]
+enum Serves {
+    /// One fabric.
+    One(Door),
+    /// Several, each by its name.
+    Several(Front),
 }
 
 /// The doors of some settings.
@@ -58,10 +68,46 @@ impl Drop for Bound {
     }
 }
 
+/// One fabric: its loop and its epochs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Door {
+    /// The loop.
+    pub handle: Handle,
+    /// The epochs, for reading.
+    pub store: EpochStore,
+}
+
+impl Door {
+    /// All paths of this fabric.
+    pub(super) fn router(&self, settings: &Arc<config::Api>, spool: Option<&PathBuf>) -> Router {
+        router(Api {
+            handle: self.handle.clone(),
+            store: self.store.clone(),
+            settings: Arc::clone(settings),
+            spool: spool.cloned(),
+            places: Arc::default(),
+            reading: Arc::new(tokio::sync::Semaphore::new(READING)),
+        })
+    }
+}
+
 impl Servers {
     /// Nothing is open yet. Must be used inside a runtime.
     pub fn new(handle: Handle, store: EpochStore) -> Self {
-        Self { handle, store, open: None, tasks: JoinSet::new() }
+        Self { serves: Serves::One(Door { handle, store }), open: None, tasks: JoinSet::new() }
+    }
+
+    /// The same for several fabrics behind one interface.
+    pub fn of_several(front: Front) -> Self {
+        Self { serves: Serves::Several(front), open: None, tasks: JoinSet::new() }
+    }
+
+    /// The loop and the epochs of the one fabric that is served.
+    pub fn door(&self) -> Option<&Door> {
+        match &self.serves {
+            Serves::One(door) => Some(door),
+            Serves::Several(_) => None,
+        }
     }
 
     /// Opens what is not open, and reads tokens and certificate: all that can fail.
@@ -69,10 +115,22 @@ impl Servers {
     /// # Errors
     /// Names the socket, address or file. Nothing has changed then.
     pub fn prepare(&self, settings: &Settings) -> Result<Prepared, ListenError> {
-        let Some(api) = &settings.api else {
+        self.prepare_for(settings.api.as_ref(), settings.spool.as_ref())
+    }
+
+    /// The same of an interface and a spool.
+    ///
+    /// # Errors
+    /// As [`Servers::prepare`].
+    pub fn prepare_for(
+        &self,
+        api: Option<&config::Api>,
+        spool: Option<&PathBuf>,
+    ) -> Result<Prepared, ListenError> {
+        let Some(api) = api else {
             return Ok(Prepared { wanted: None, unix: None, tcp: None, tls: None });
         };
-        let wanted = Some((api.clone(), settings.spool.clone()));
+        let wanted = Some((api.clone(), spool.cloned()));
         let open = self.open.as_ref();
         let unix = match open.is_some_and(|o| o.settings.socket == api.socket) {
             true => None,
@@ -99,14 +157,11 @@ impl Servers {
             }
             old => old,
         };
-        let router = router(Api {
-            handle: self.handle.clone(),
-            store: self.store.clone(),
-            settings: Arc::new(settings.clone()),
-            spool: spool.clone(),
-            places: Arc::default(),
-            reading: Arc::new(tokio::sync::Semaphore::new(READING)),
-        });
+        let shared = Arc::new(settings.clone());
+        let router = match &self.serves {
+            Serves::One(door) => door.router(&shared, spool.as_ref()),
+            Serves::Several(front) => several::router(front, &shared, spool.as_ref()),
+        };
         let (mut old_unix, mut old_tcp) = (None, None);
         if let Some(Open { settings: before, unix, tcp, .. }) = old {
             match before.socket == settings.socket {
@@ -117,18 +172,18 @@ impl Servers {
         }
         let listener = new.unix.as_mut().and_then(|bound| bound.listener.take());
         let terms = listen::Terms { router: router.clone(), rule: peer::Rule::new(&settings) };
-        let unix = self.door(old_unix, terms, listener, listen::serve_unix);
+        let unix = self.open_door(old_unix, terms, listener, listen::serve_unix);
         let tcp = settings.tcp.as_ref().map(|tcp| {
             let old = old_tcp.filter(|(address, _)| *address == tcp.address).map(|(_, sender)| sender);
             let terms = network::Terms::new(&router, tcp.token_file.clone(), new.tls.take());
             info!(address = %tcp.address, tls = tcp.tls.is_some(), "listening");
-            (tcp.address, self.door(old, terms, new.tcp.take(), network::serve_tcp))
+            (tcp.address, self.open_door(old, terms, new.tcp.take(), network::serve_tcp))
         });
         self.open = Some(Open { settings, spool, unix, tcp });
     }
 
     /// Tells a server its new terms, or starts one.
-    fn door<T, L, F>(
+    fn open_door<T, L, F>(
         &mut self,
         old: Option<watch::Sender<T>>,
         terms: T,

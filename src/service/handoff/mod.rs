@@ -15,6 +15,7 @@
 //! the batch system does not know any more is forgotten. Jobs never wait for each other: all that
 //! are new when a look sees the cluster share one computation.
 
+mod outcome;
 mod passes;
 mod start;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use self::outcome::Outcome;
 pub use self::start::{Announcement, StartId};
 use self::traffic::Told;
 use crate::model::{Demand, Fabric, JobId, NodeMap, Ranks, Traffic};
@@ -44,32 +46,6 @@ pub struct Rules {
     pub reroute_interval: TimeDelta,
     /// Jobs that wait at one time; further ones start at once.
     pub max_pending: usize,
-}
-
-/// Why a job may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Routes for it are in force.
-    InForce,
-    /// It is on one switch: routes do not matter to it.
-    OneSwitch,
-    /// Other routes would gain it too little: those in force serve it.
-    GoodEnough,
-    /// It is too small, too short, or too close to the last computation: the next pass serves it.
-    NextPass,
-    /// Its deadline has passed; it starts on the last verified routes.
-    Deadline,
-    /// An administrator holds the routes as they are.
-    Held,
-    /// Too many jobs wait already.
-    Full,
-    /// It is over, or the batch system does not know it any more.
-    Gone,
-    /// Another start of the same job was announced.
-    Superseded,
-    /// Direct torus: no tables could be made for it.
-    Unrouted,
 }
 
 /// The answer to an announcement.
@@ -176,6 +152,8 @@ pub struct HandOff {
     /// A pass is under way that may not know of the newest starts.
     under_way: bool,
     held: bool,
+    /// OpenSM is gone, and jobs need not wait for it.
+    gone: bool,
     released: Vec<Released>,
     counters: Counters,
 }
@@ -193,6 +171,7 @@ impl HandOff {
             asked: false,
             under_way: false,
             held: false,
+            gone: false,
             released: Vec::new(),
             counters: Counters::default(),
         }
@@ -321,10 +300,14 @@ impl HandOff {
         if self.held {
             return Some(Outcome::Held);
         }
-        let (fabric, nodes) = self.site.as_ref()?;
+        let gone = self.gone.then_some(Outcome::OpensmGone);
+        let Some((fabric, nodes)) = &self.site else { return gone };
         let ranks = nodes.ranks(&id.nodes);
         if !ranks.is_multi_switch(fabric) {
             return Some(Outcome::OneSwitch);
+        }
+        if gone.is_some() {
+            return gone;
         }
         let group = Ranks { mix: self.told.mix(&id.job), ..ranks }.group();
         let serves = |f: &&InForce| f.acknowledged && f.demand.groups.contains(&group);
@@ -389,6 +372,15 @@ impl HandOff {
         if held {
             self.asked = false;
             self.start_all(now, |_| Some(Outcome::Held));
+        }
+    }
+
+    /// OpenSM is gone, or is there again: nobody waits meanwhile for what it would put in force. For one of
+    /// several fabrics: the others go on.
+    pub fn opensm_gone(&mut self, now: DateTime<Utc>, gone: bool) {
+        self.gone = gone;
+        if gone {
+            self.start_all(now, |_| Some(Outcome::OpensmGone));
         }
     }
 

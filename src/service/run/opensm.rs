@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{Service, delta};
 use crate::publish::opensm::{PluginStatus, StatusError, Trouble};
 use crate::service::chain;
+use crate::service::clock::steady;
 use crate::service::health::Kind;
 
 impl Service {
@@ -12,6 +13,7 @@ impl Service {
     pub(super) fn look_around(&mut self) {
         let now = Utc::now();
         let (said, written) = self.opensm_says(now);
+        self.note_gone(&said);
         self.health.note_opensm(now, said);
         self.look_at_lft_file();
         let times = [
@@ -21,6 +23,14 @@ impl Service {
         ];
         let times: Vec<_> = times.into_iter().filter_map(|(what, time)| Some((what, time?))).collect();
         self.health.look_around(now, &self.settings.state.directory, &times);
+    }
+
+    /// Jobs wait for no OpenSM that is gone, if there are other fabrics that serve them.
+    fn note_gone(&mut self, said: &[(Kind, String)]) {
+        let (Some(_), Some(opensm)) = (&self.settings.name, &self.settings.opensm) else { return };
+        let is_missing = matches!(PluginStatus::read(&opensm.status_file), Err(StatusError::Missing(_)));
+        let is_gone = said.iter().any(|(kind, _)| matches!(kind, Kind::OpensmEnded | Kind::OpensmSilent));
+        self.waiting.handoff.opensm_gone(steady(), is_missing || is_gone);
     }
 
     /// What is wrong with OpenSM, and when its plugin said something last.

@@ -6,7 +6,7 @@ use chrono::Utc;
 use tracing::{error, info};
 
 use super::{Listener, Note, Service, delta};
-use crate::config::{ConfigError, Settings};
+use crate::config::{ConfigError, Settings, Site};
 use crate::pass::step::Rhythm;
 use crate::route::angara::TorusRouteError;
 use crate::route::{self, EngineOptions, RouteError};
@@ -35,6 +35,8 @@ pub(in crate::service) struct ConfigFile {
     /// What it looked like when it was last read; `None`: not there, or not read yet.
     stamp: Option<Stamp>,
     watch: Watch,
+    /// What several fabrics have together, which nobody changes while they are served.
+    site: Option<Site>,
 }
 
 impl ConfigFile {
@@ -43,7 +45,12 @@ impl ConfigFile {
     pub(in crate::service) fn new(path: &Path, settings: &Settings) -> Self {
         let watch = Watch::new(Some(path), settings);
         watch.settings_changed();
-        Self { path: path.to_path_buf(), stamp: None, watch }
+        Self { path: path.to_path_buf(), stamp: None, watch, site: None }
+    }
+
+    /// Of one of several fabrics.
+    pub(in crate::service) fn is_of(&mut self, site: &Site) {
+        self.site = Some(site.clone());
     }
 
     /// Whether it is another than when it was last read.
@@ -55,7 +62,19 @@ impl ConfigFile {
     pub(in crate::service) fn read(&mut self, old: &Settings) -> Result<Settings, Unusable> {
         // Before it is read: a change meanwhile is another change.
         self.stamp = Stamp::of(&self.path);
-        let new = Settings::load(Some(&self.path))?;
+        let site = Site::load(Some(&self.path))?;
+        let names = |site: &Site| site.names();
+        if names(&site) != self.site.as_ref().map(names).unwrap_or_default() {
+            return Err(Unusable::Restart("another list of [[fabric]]"));
+        }
+        if self
+            .site
+            .as_ref()
+            .is_some_and(|old| (&old.api, &old.state, &old.spool) != (&site.api, &site.state, &site.spool))
+        {
+            return Err(Unusable::Restart("another [api] or [spool] of several fabrics"));
+        }
+        let new = site.only(old.name.as_deref())?;
         if new.state.directory != old.state.directory {
             return Err(Unusable::Restart("another state.directory"));
         }

@@ -123,6 +123,7 @@ fn log(start: &StartId, outcome: Outcome, waited: TimeDelta) {
         Outcome::Deadline => {
             warn!(%job, nodes, ms, "the job starts at its deadline, on the last verified routes");
         }
+        Outcome::OpensmGone => warn!(%job, nodes, ms, "the job does not wait: OpenSM is gone"),
         Outcome::Unrouted => warn!(%job, nodes, ms, "the job starts without tables"),
         Outcome::Full => warn!(%job, nodes, "too many jobs wait: it starts on the last verified routes"),
         _ => info!(%job, nodes, ms, ?outcome, "the job starts"),

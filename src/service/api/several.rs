@@ -1,0 +1,288 @@
+//! One interface for several fabrics.
+//!
+//! | path | who | answer |
+//! |---|---|---|
+//! | `GET /v1/fabrics` | readers | their names |
+//! | `GET /v1/health` | readers | [`SiteHealth`]: that of each, and what is wrong with its name before it |
+//! | `GET /metrics` | readers | Prometheus, with the label `fabric` |
+//! | `POST /v1/look` | writers | all look at once |
+//! | `POST /v1/jobs/ID/start` | writers | one answer when all have answered |
+//! | `POST /v1/jobs/ID/end` | writers | told to all |
+//! | `GET /v1/jobs/ID/environment`, `…/order` | readers | what the job was told |
+//! | `/fabrics/NAME/…` | as there | every path of [`super`] for one fabric, its page among them |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Extension, Json, Router};
+use chrono::Utc;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use tracing::warn;
+
+use super::answer::ApiError;
+use super::jobs::{ROUND, StartAnswer, StartRequest, read_environment, read_order};
+use super::peer::{Caller, audit};
+use super::servers::Door;
+use super::state::HealthAnswer;
+use super::{json, page, peer, with_deadline};
+use crate::config;
+use crate::model::JobId;
+use crate::publish::job::{self, JOBS_DIRECTORY, OnFabric, publish_of_several};
+use crate::service::chain;
+use crate::service::command::{AskError, Command, Handle};
+use crate::service::handoff::Outcome;
+use crate::service::health::PATIENCE;
+
+/// The fabrics behind one interface. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Front {
+    /// In the order of the settings.
+    doors: Arc<Vec<(String, Door)>>,
+    /// Directories of jobs, of all fabrics together.
+    jobs: PathBuf,
+}
+
+/// Where everything of one fabric is, before its name.
+const PREFIX: &str = "/fabrics/";
+
+/// The name of a fabric and the path there, of `/fabrics/NAME/path`.
+pub(super) fn below(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix(PREFIX)?;
+    let slash = rest.find('/')?;
+    Some((&rest[..slash], &rest[slash..]))
+}
+
+impl Front {
+    /// For these fabrics; what jobs are told is in the state directory of the service.
+    pub fn new(doors: Vec<(String, Door)>, state: &std::path::Path) -> Self {
+        Self { doors: Arc::new(doors), jobs: state.join(JOBS_DIRECTORY) }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.doors.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Asks all at once, as long as one request may take; what is not answered by then is `None`.
+    async fn ask_for_job<T: Send + 'static>(
+        &self,
+        make: impl Fn(&Handle) -> std::pin::Pin<Box<dyn Future<Output = Result<T, AskError>> + Send>>,
+    ) -> Result<Vec<Option<T>>, ApiError> {
+        let mut asked = JoinSet::new();
+        for (i, (_, door)) in self.doors.iter().enumerate() {
+            let question = make(&door.handle);
+            asked.spawn(async move { (i, tokio::time::timeout(ROUND, question).await) });
+        }
+        let mut answers: Vec<Option<T>> = self.doors.iter().map(|_| None).collect();
+        while let Some(answered) = asked.join_next().await {
+            let (i, answer) = answered.map_err(|e| ApiError::failed(&e))?;
+            answers[i] = answer.ok().transpose()?;
+        }
+        Ok(answers)
+    }
+
+    /// Writes what a job is told that may start.
+    async fn tell(&self, job: JobId, outcomes: Vec<Outcome>) {
+        let front = self.clone();
+        let name = job.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let roots: Vec<PathBuf> =
+                front.doors.iter().map(|(_, door)| door.store.path().join(JOBS_DIRECTORY)).collect();
+            let each = front.doors.iter().zip(&roots).zip(outcomes);
+            let fabrics: Vec<OnFabric<'_>> = each
+                .map(|(((name, _), root), outcome)| OnFabric {
+                    name,
+                    root,
+                    matters: outcome != Outcome::OneSwitch,
+                })
+                .collect();
+            publish_of_several(&front.jobs, &job, &fabrics)
+        });
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(job = %name, "{}", chain(&error)),
+            Err(error) => warn!(job = %name, "{error}"),
+        }
+    }
+
+    /// Removes the directories of jobs that no fabric has any more.
+    pub fn sweep(&self) {
+        let published = |root: PathBuf| {
+            job::published(&root).unwrap_or_else(|error| {
+                warn!("{}", chain(&error));
+                Vec::new()
+            })
+        };
+        // Before those of the fabrics are read: a job that starts meanwhile is not in it.
+        let told = published(self.jobs.clone());
+        let known: BTreeSet<JobId> = self
+            .doors
+            .iter()
+            .flat_map(|(_, door)| published(door.store.path().join(JOBS_DIRECTORY)))
+            .collect();
+        for gone in told.iter().filter(|job| !known.contains(*job)) {
+            if let Err(error) = job::remove(&self.jobs, gone) {
+                warn!("{}", chain(&error));
+            }
+        }
+    }
+}
+
+/// All paths of the service, and below `/fabrics/NAME/` those of each fabric.
+pub(super) fn router(front: &Front, settings: &Arc<config::Api>, spool: Option<&PathBuf>) -> Router {
+    let deadline = settings.deadline;
+    let read = Router::new()
+        .route("/v1/fabrics", get(names))
+        .route("/v1/health", get(health))
+        .route("/v1/jobs/{id}/environment", get(environment))
+        .route("/v1/jobs/{id}/order", get(order))
+        .route_layer(middleware::from_fn(peer::readers_only));
+    let write =
+        Router::new().route("/v1/look", post(look)).route_layer(middleware::from_fn(peer::writers_only));
+    let waiting = Router::new()
+        .route("/v1/jobs/{id}/start", post(start))
+        .route("/v1/jobs/{id}/end", post(end))
+        .route_layer(middleware::from_fn(peer::writers_only));
+    let routers: BTreeMap<String, Router> =
+        front.doors.iter().map(|(name, door)| (name.clone(), door.router(settings, spool))).collect();
+    let routers = Arc::new(routers);
+    let one = any(move |request| enter(Arc::clone(&routers), request));
+    with_deadline(read.merge(write), deadline)
+        .merge(with_deadline(waiting, deadline + ROUND))
+        .route("/fabrics/{*rest}", one)
+        .fallback(elsewhere)
+        .layer(middleware::from_fn(page::own_pages_only))
+        .layer(DefaultBodyLimit::max(settings.body_limit))
+        .with_state(front.clone())
+}
+
+/// A request for one fabric, as if it were the only one.
+async fn enter(routers: Arc<BTreeMap<String, Router>>, mut request: Request) -> Response {
+    let path = request.uri().path_and_query().map_or("", |path| path.as_str()).to_string();
+    let found = below(&path).and_then(|(name, rest)| Some((routers.get(name)?, rest.parse::<Uri>().ok()?)));
+    let Some((router, uri)) = found else {
+        let names: Vec<&str> = routers.keys().map(String::as_str).collect();
+        return not_here(&names).into_response();
+    };
+    *request.uri_mut() = uri;
+    match TowerToHyperService::new(router.clone()).call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+fn not_here(names: &[&str]) -> ApiError {
+    let places: Vec<String> = names.iter().map(|name| format!("{PREFIX}{name}/")).collect();
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        format!("no such path; each fabric has its own: {}", places.join(", ")),
+    )
+}
+
+async fn elsewhere(State(front): State<Front>) -> ApiError {
+    not_here(&front.names())
+}
+
+async fn names(State(front): State<Front>) -> Response {
+    json(serde_json::json!({ "fabrics": front.names() }))
+}
+
+/// The answer of `GET /v1/health`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteHealth {
+    /// Whether nothing is wrong anywhere.
+    pub healthy: bool,
+    /// What is wrong, one sentence each, with the name of the fabric before it.
+    pub problems: Vec<String>,
+    /// The details of each fabric.
+    pub fabrics: BTreeMap<String, HealthAnswer>,
+}
+
+async fn health(State(front): State<Front>) -> Result<Response, ApiError> {
+    let mut answer = SiteHealth { healthy: true, problems: Vec::new(), fabrics: BTreeMap::new() };
+    for (name, door) in front.doors.iter() {
+        let health = door.handle.ask(Command::Health).await?;
+        let problems = health.troubles(Utc::now(), PATIENCE);
+        answer.problems.extend(problems.iter().map(|problem| format!("{name}: {problem}")));
+        let one = HealthAnswer { healthy: problems.is_empty(), problems, health };
+        answer.fabrics.insert(name.clone(), one);
+    }
+    answer.healthy = answer.problems.is_empty();
+    Ok(json(answer))
+}
+
+async fn look(
+    State(front): State<Front>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    audit(&caller, format_args!("look"));
+    for (_, door) in front.doors.iter() {
+        door.handle.ask(Command::Look).await?;
+    }
+    Ok(json(serde_json::json!({})))
+}
+
+async fn environment(State(front): State<Front>, Path(job): Path<String>) -> Result<Response, ApiError> {
+    read_environment(&front.jobs, job).await
+}
+
+async fn order(State(front): State<Front>, Path(job): Path<String>) -> Result<Response, ApiError> {
+    read_order(&front.jobs, job).await
+}
+
+/// May this job start? Once all fabrics say so: each has the same deadline, and a question that is asked again
+/// joins what waits there.
+async fn start(
+    State(front): State<Front>,
+    Extension(caller): Extension<Caller>,
+    Path(job): Path<String>,
+    Json(request): Json<StartRequest>,
+) -> Result<Response, ApiError> {
+    let job = JobId::new(job).map_err(ApiError::bad)?;
+    let said = request.announcement(job.clone())?;
+    let ask = |handle: &Handle| {
+        let (handle, said) = (handle.clone(), Box::new(said.clone()));
+        let answer = async move { handle.ask_for_job(|reply| Command::Start(said, reply)).await };
+        Box::pin(answer) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    let answers = front.ask_for_job(ask).await?;
+    let named = front.doors.iter().zip(&answers);
+    let fabrics: BTreeMap<String, Outcome> =
+        named.filter_map(|((name, _), outcome)| Some((name.clone(), (*outcome)?))).collect();
+    let all: Option<Vec<Outcome>> = answers.into_iter().collect();
+    let start = all.clone().and_then(Outcome::worst);
+    if let (Some(outcome), Some(all)) = (start, all) {
+        front.tell(job.clone(), all).await;
+        audit(&caller, format_args!("start of job {job}: {outcome:?} of {fabrics:?}"));
+    }
+    Ok(json(StartAnswer { start, fabrics }))
+}
+
+async fn end(
+    State(front): State<Front>,
+    Extension(caller): Extension<Caller>,
+    Path(job): Path<String>,
+) -> Result<Response, ApiError> {
+    let job = JobId::new(job).map_err(ApiError::bad)?;
+    audit(&caller, format_args!("end of job {job}"));
+    let ask = |handle: &Handle| {
+        let (handle, job) = (handle.clone(), job.clone());
+        let answer = async move { handle.ask_for_job(|reply| Command::End(job, reply)).await };
+        Box::pin(answer) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    front.ask_for_job(ask).await?;
+    let root = front.jobs.clone();
+    let removed = tokio::task::spawn_blocking(move || job::remove(&root, &job)).await;
+    if let Ok(Err(error)) = removed {
+        warn!("{}", chain(&error));
+    }
+    Ok(json(serde_json::json!({})))
+}

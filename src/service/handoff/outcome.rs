@@ -1,0 +1,59 @@
+//! Why a job may start.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a job may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Routes for it are in force.
+    InForce,
+    /// It is on one switch: routes do not matter to it.
+    OneSwitch,
+    /// Other routes would gain it too little: those in force serve it.
+    GoodEnough,
+    /// It is too small, too short, or too close to the last computation: the next pass serves it.
+    NextPass,
+    /// Its deadline has passed; it starts on the last verified routes.
+    Deadline,
+    /// An administrator holds the routes as they are.
+    Held,
+    /// Too many jobs wait already.
+    Full,
+    /// It is over, or the batch system does not know it any more.
+    Gone,
+    /// Another start of the same job was announced.
+    Superseded,
+    /// Direct torus: no tables could be made for it.
+    Unrouted,
+    /// One of several fabrics: its OpenSM is gone, so that nothing new comes into force there.
+    OpensmGone,
+}
+
+impl Outcome {
+    /// From the best for a job to the worst.
+    const BEST_FIRST: [Self; 11] = [
+        Self::OneSwitch,
+        Self::InForce,
+        Self::GoodEnough,
+        Self::NextPass,
+        Self::Held,
+        Self::Full,
+        Self::OpensmGone,
+        Self::Deadline,
+        Self::Unrouted,
+        Self::Gone,
+        Self::Superseded,
+    ];
+
+    /// Whether a job that requires routes of its own has none.
+    pub fn is_late(self) -> bool {
+        matches!(self, Self::Deadline | Self::Unrouted | Self::OpensmGone)
+    }
+
+    /// Of a job on several fabrics: that of the fabric that serves it worst.
+    pub fn worst(outcomes: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let place = |outcome: &Self| Self::BEST_FIRST.iter().position(|o| o == outcome);
+        outcomes.into_iter().max_by_key(place)
+    }
+}

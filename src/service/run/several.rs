@@ -1,0 +1,92 @@
+//! Several fabrics, one service: a loop, a store, a record and a history for each, one interface for all.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, LocalSet};
+use tracing::{Instrument, info_span};
+
+use super::{Note, ServeError, Service, Signals, allow_many_files, runtime};
+use crate::config::Site;
+use crate::service::api::servers::Servers;
+use crate::service::api::several::Front;
+use crate::service::torus;
+
+/// Between two looks for directories of jobs that are over.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// Runs all fabrics of a site until SIGTERM or SIGINT; notes come with the name of their fabric. Otherwise as
+/// [`super::serve`]; what is wrong with one fabric does not stop the others.
+///
+/// # Errors
+/// Only at the start.
+pub fn serve(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -> Result<(), ServeError> {
+    allow_many_files();
+    let runtime = runtime()?;
+    let result = runtime.block_on(LocalSet::new().run_until(run(site, config, listener)));
+    // A computation that did not finish in time is not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -> Result<(), ServeError> {
+    // Before any socket is open: who sees one may send a signal.
+    let mut signals = Signals::new()?;
+    let (mut loops, mut doors) = (Vec::new(), Vec::new());
+    for settings in site.fabrics.clone() {
+        let name = settings.name.clone().unwrap_or_default();
+        let named = |source| ServeError::Fabric { name: name.clone(), source: Box::new(source) };
+        if torus::source(&settings).is_some() {
+            return Err(named(ServeError::TorusOfSeveral));
+        }
+        let own = Signals::new()?;
+        let mut service = Service::start(settings, Some(config)).map_err(named)?;
+        if let Some(config) = &mut service.config {
+            config.is_of(&site);
+        }
+        doors.extend(service.servers.door().map(|door| (name.clone(), door.clone())));
+        loops.push((name, service, own));
+    }
+    let front = Front::new(doors, &site.state);
+    let mut servers = Servers::of_several(front.clone());
+    let opened = servers.prepare_for(site.api.as_ref(), site.spool.as_ref())?;
+    servers.follow(opened);
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let mut running = JoinSet::new();
+    for (name, service, own) in loops {
+        let (tell, span) = (tell.clone(), info_span!("fabric", name));
+        let serving = async move {
+            // Nobody hears it once the service ends.
+            let mut note = |note: &Note| drop(tell.send((name.clone(), note.clone())));
+            service.run(own, &mut note).await
+        };
+        running.spawn_local(serving.instrument(span));
+    }
+    drop(tell);
+    let mut sweep = tokio::time::interval(SWEEP);
+    loop {
+        tokio::select! {
+            Some((name, note)) = told.recv() => listener(&name, &note),
+            _ = signals.terminate.recv() => servers.end(),
+            _ = signals.interrupt.recv() => servers.end(),
+            _ = sweep.tick() => {
+                let front = front.clone();
+                drop(tokio::task::spawn_blocking(move || front.sweep()));
+            }
+            ended = running.join_next() => match ended {
+                None => break,
+                Some(Ok(result)) => result?,
+                // A panic in one loop is one of the service.
+                Some(Err(error)) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => break,
+                },
+            },
+        }
+    }
+    while let Ok((name, note)) = told.try_recv() {
+        listener(&name, &note);
+    }
+    Ok(())
+}

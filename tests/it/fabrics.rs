@@ -1,0 +1,206 @@
+//! Several `[[fabric]]`: their settings, one service for all, a job that waits for each, and what commands say.
+
+use std::path::Path;
+
+use sarouter::config::{self, FabricSource, Settings};
+use sarouter::service::handoff::Outcome;
+
+use crate::prolog::prolog;
+use crate::site::{Serving, Site, json};
+
+const TWO: &str = "\
+[state]
+directory = \"state\"
+keep_epochs = 7
+[opensm]
+stale_seconds = 9
+[routing]
+layers = 4
+[[fabric]]
+name = \"ib0\"
+source = \"opensm\"
+[fabric.opensm]
+conf = \"ib0.conf\"
+[[fabric]]
+name = \"ib1\"
+command = [\"ibnetdiscover\", \"-P\", \"2\"]
+node_map = \"nodes\"
+[fabric.routing]
+layers = 2
+[fabric.state]
+directory = \"/var/lib/other\"
+[api]
+write_users = [7]
+";
+
+fn site(text: &str) -> Result<config::Site, String> {
+    config::Site::parse(text, Path::new("/etc/s.toml")).map_err(|e| e.to_string())
+}
+
+#[test]
+fn each_fabric_has_its_own_and_what_the_file_says_for_all() {
+    let site = site(TWO).unwrap();
+    assert_eq!(site.names(), ["ib0", "ib1"]);
+    assert_eq!(site.api.as_ref().unwrap().socket, Path::new("/etc/state/api.sock"));
+    assert_eq!(site.api.as_ref().unwrap().write_users, [7]);
+    let [ib0, ib1] = &site.fabrics[..] else { panic!("{site:?}") };
+    assert_eq!((&ib0.api, &ib1.api), (&None, &None));
+    let of = |s: &Settings| (s.state.directory.clone(), s.state.keep_epochs, s.routing.layers.get());
+    assert_eq!(of(ib0), ("/etc/state/ib0".into(), 7, 4));
+    assert_eq!(of(ib1), ("/var/lib/other".into(), 7, 2));
+    let status = |s: &Settings| s.opensm.as_ref().unwrap().status_file.clone();
+    assert_eq!(status(ib0), Path::new("/etc/state/ib0/opensm-status.json"));
+    assert_eq!(status(ib1), Path::new("/var/lib/other/opensm-status.json"));
+    let conf = |s: &Settings| s.opensm.as_ref().unwrap().conf.clone();
+    assert_eq!((conf(ib0), conf(ib1)), ("/etc/ib0.conf".into(), "/etc/opensm/opensm.conf".into()));
+    assert!(site.fabrics.iter().all(|s| s.opensm.as_ref().unwrap().stale.as_secs() == 9));
+    let Some(FabricSource::OpenSm { directory, .. }) = &ib0.fabric else { panic!("{:?}", ib0.fabric) };
+    assert_eq!(directory, Path::new("/etc/state/ib0"));
+    assert!(matches!(&ib1.fabric, Some(FabricSource::Command { argv, .. }) if argv.len() == 3));
+    assert_eq!((&ib0.node_map, &ib1.node_map), (&None, &Some("/etc/nodes".into())));
+    // One is meant, or all.
+    assert_eq!(site.clone().only(Some("ib1")).unwrap(), *ib1);
+    let error = site.clone().only(None).unwrap_err().to_string();
+    assert_eq!(error, "the settings have several fabrics: say which by --fabric-name: ib0, ib1");
+    let error = site.only(Some("ib2")).unwrap_err().to_string();
+    assert_eq!(error, "the settings have no fabric \"ib2\"; there are: ib0, ib1");
+}
+
+#[test]
+fn one_fabric_is_as_it_was() {
+    let text = "[fabric]\nsource = \"fabric.net\"\n[routing]\nlayers = 2\n";
+    let one = site(text).unwrap();
+    assert!(!one.is_several());
+    let settings = Settings::parse(text, Path::new("/etc/s.toml")).unwrap();
+    assert_eq!((&one.fabrics[0], &settings.name), (&settings, &None));
+    assert_eq!((&one.api, one.state.as_path()), (&settings.api, Path::new("/var/lib/sarouter")));
+    assert_eq!(
+        one.only(Some("ib0")).unwrap_err().to_string(),
+        "the settings have no fabric \"ib0\": it is one, and has no name"
+    );
+}
+
+/// Each with its line and what was meant.
+#[test]
+fn fabrics_that_share_what_each_needs_are_refused() {
+    let two = |first: &str, second: &str| {
+        format!("[[fabric]]\nname = \"a\"\n{first}\n[[fabric]]\nname = \"b\"\n{second}\n")
+    };
+    let directory = "[fabric.state]\ndirectory = \"/x\"";
+    let status = "[fabric.opensm]\nstatus_file = \"/x/s.json\"";
+    let lft = "[fabric.opensm]\nwatch = false\nlft_file = \"/x/lft\"";
+    for (text, line, words) in [
+        (two("", "").replace("\"b\"", "\"a\""), 5, "another fabric has the name \"a\""),
+        (two(directory, directory), 8, "the state directory of fabric \"a\": each needs its own"),
+        (two("", "").replace("[[fabric]]\nname = \"b\"", "[[fabric]]\n"), 4, "each [[fabric]] needs a name"),
+        (two(status, status), 8, "the OpenSM status file of fabric \"a\""),
+        (two("", &format!("[opensm]\n{}", &status[16..])), 2, "each needs its own"),
+        (two(lft, lft), 9, "the lft_file of fabric \"a\""),
+        (two("[fabric.state]\ndirectory = \"/var/lib/sarouter\"", ""), 4, "state directory of the service"),
+        (two("", "").replace("\"b\"", "\"../b\""), 5, "small letters, digits and -"),
+        (two("", "").replace("\"b\"", "\"jobs\""), 5, "directory of the service itself"),
+        (two("", "layers = 3"), 6, "unknown field `layers`"),
+        (two("", "[fabric.routing]\nlayers = 99"), 7, ""),
+        (two("", "[fabric.api]\nenable = false"), 6, "unknown field `api`"),
+        (two("", "routing = 3"), 6, "fabric.routing is a table"),
+        ("fabric = []\n".to_string(), 1, "there is no fabric"),
+        ("fabric = [1]\n".to_string(), 1, "a fabric is a table"),
+        (two("", "[slurm]\nsource = \"spool\""), 7, "needs spool.directory"),
+    ] {
+        let error = site(&text).unwrap_err();
+        assert!(error.starts_with(&format!("/etc/s.toml:{line}: ")), "{text}\n{error}");
+        assert!(error.contains(words), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn the_fabric_that_serves_a_job_worst_says_how_it_starts() {
+    use Outcome::{Deadline, InForce, NextPass, OneSwitch, OpensmGone};
+    assert_eq!(Outcome::worst([OneSwitch, InForce]), Some(InForce));
+    assert_eq!(Outcome::worst([NextPass, InForce]), Some(NextPass));
+    assert_eq!(Outcome::worst([OpensmGone, InForce, Deadline]), Some(Deadline));
+    assert_eq!(Outcome::worst([]), None);
+}
+
+/// The 16 nodes of [`Site`] with an adapter on each of two fabrics; the second may have more settings.
+fn two(more: &str) -> Site {
+    let site = Site::new("");
+    let text = format!(
+        "[state]\ndirectory = \"state\"\n[slurm]\nsqueue = \"{}\"\nmin_job_age_seconds = 3600\n\
+         [routing]\nengine = \"dfsssp\"\nmin_gain_seconds = 0\n[opensm]\nwatch = false\n\
+         [service]\ninterval_seconds = 3600\n\
+         [handoff]\nmin_length_seconds = 0\nreroute_interval_seconds = 0\ndeadline_seconds = 100\n\
+         [[fabric]]\nname = \"ib0\"\nsource = \"fabric.net\"\n\
+         [[fabric]]\nname = \"ib1\"\nsource = \"fattree:2x8,2\"\n{more}",
+        site.path("squeue").display()
+    );
+    site.replace("sarouter.toml", &text);
+    site
+}
+
+const JOB: [&str; 4] = ["--job", "7", "--nodes", "n[2,10]"];
+
+#[test]
+fn one_service_serves_two_fabrics_and_a_job_waits_for_both() {
+    let site = two("");
+    let serving = Serving::start(&site);
+    let mut first = [serving.line(), serving.line()].map(|line| line["fabric"].as_str().unwrap().to_string());
+    first.sort();
+    assert_eq!(first, ["ib0", "ib1"]);
+    let (code, answer, _) = prolog(&site, &JOB);
+    assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{answer}");
+    assert_eq!(answer["fabrics"], serde_json::json!({"ib0": "in_force", "ib1": "in_force"}));
+    // Nodes 1 to 4 share a switch of the one, 1 to 8 of the other.
+    let (_, answer, _) = prolog(&site, &["--job", "8", "--nodes", "n[1,5]"]);
+    assert_eq!(answer["fabrics"], serde_json::json!({"ib0": "in_force", "ib1": "one_switch"}));
+    // What the job is told: of both in one place, of each in its own.
+    let told = std::fs::read_to_string(site.path("state/jobs/7/routing.env")).unwrap();
+    assert!(told.contains("SAROUTER_ROUTED=yes\n") && told.contains("SAROUTER_EPOCH_IB1="), "{told}");
+    assert!(site.path("state/ib0/jobs/7/routing.env").exists());
+    let (code, text) = site.run(&["status"]);
+    let fabrics = json(&text)["fabrics"].take();
+    assert_eq!(code, 0, "{text}");
+    assert!(fabrics["ib0"]["epoch"]["number"].as_u64() > Some(0), "{text}");
+    assert!(fabrics["ib1"]["epoch"]["number"].as_u64() > Some(0), "{text}");
+    // One that is held holds no job up, and is told by its name.
+    assert_eq!(site.run(&["hold", "--fabric-name", "ib1"]).0, 0);
+    let (_, answer, _) = prolog(&site, &["--job", "9", "--nodes", "n[3,11]"]);
+    assert_eq!(answer["fabrics"], serde_json::json!({"ib0": "in_force", "ib1": "held"}), "{answer}");
+    let (code, text) = site.run(&["status"]);
+    let healthy = |name: &str| json(&text)["fabrics"][name]["healthy"].as_bool();
+    assert_eq!((code, healthy("ib0"), healthy("ib1")), (1, Some(true), Some(false)), "{text}");
+    assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
+    assert!(!site.path("state/jobs/7").exists());
+    assert_eq!(serving.stop(), 0);
+    assert!(!site.path("state/api.sock").exists());
+}
+
+#[test]
+fn a_job_waits_for_no_fabric_whose_opensm_is_gone() {
+    let site = two("[fabric.opensm]\nwatch = true\nacknowledge_seconds = 100\n");
+    let serving = Serving::start(&site);
+    serving.line();
+    serving.line();
+    let (code, answer, _) = prolog(&site, &JOB);
+    assert_eq!((code, &answer["outcome"]), (0, &"opensm_gone".into()), "{answer}");
+    assert_eq!(answer["fabrics"], serde_json::json!({"ib0": "in_force", "ib1": "opensm_gone"}));
+    let told = std::fs::read_to_string(site.path("state/jobs/7/routing.env")).unwrap();
+    assert!(told.contains("SAROUTER_ROUTED=no\n") && told.contains("SAROUTER_NOTE=ib1: "), "{told}");
+    let strict = [&["--job", "8", "--nodes", "n[3,11]"][..], &["--strict"]].concat();
+    assert_eq!(prolog(&site, &strict).0, 1);
+}
+
+#[test]
+fn what_needs_one_fabric_says_which_there_are() {
+    let site = two("");
+    let (code, text) = site.run(&["tick"]);
+    assert_eq!((code, text.lines().count()), (0, 2), "{text}");
+    for words in [&["history"][..], &["show", "1"], &["rollback", "1"], &["explain", "1"]] {
+        let output = site.command(words).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        assert!(error.contains("say which by --fabric-name: ib0, ib1"), "{words:?}: {error}");
+        let named = [words, &["--fabric-name", "ib1"]].concat();
+        assert_eq!(site.run(&named).0, 0, "{named:?}");
+    }
+}
