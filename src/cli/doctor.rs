@@ -7,12 +7,13 @@ mod site;
 mod user;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
-use crate::config::{JobsFrom, Settings, SqueueFormat};
+use crate::config::{JobsFrom, Settings, Site, SqueueFormat};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -26,6 +27,9 @@ pub struct Args {}
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Check {
+    /// Which of several fabrics it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fabric: Option<String>,
     /// What.
     name: &'static str,
     /// Whether it is as it should be.
@@ -38,10 +42,10 @@ struct Check {
 
 impl Check {
     fn good(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, good: true, found: found.into(), fix: String::new() }
+        Self { fabric: None, name, good: true, found: found.into(), fix: String::new() }
     }
     fn fix(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, good: false, found: found.into(), fix: fix.into() }
+        Self { fabric: None, name, good: false, found: found.into(), fix: fix.into() }
     }
     /// Something that a site may do without.
     fn advice(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
@@ -50,10 +54,13 @@ impl Check {
 }
 
 pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
-    let checks = match Settings::load(context.config.as_deref()) {
-        Ok(settings) => match user::as_service(&settings.state.directory)? {
+    let site = Site::load(context.config.as_deref());
+    let site =
+        site.and_then(|site| Ok((site.state.clone(), site.with_interface(context.fabric_name.as_deref())?)));
+    let checks = match site {
+        Ok((state, fabrics)) => match user::as_service(&state)? {
             Some(answer) => return Ok(answer),
-            None => check(&settings)?,
+            None => check_all(&state, &fabrics)?,
         },
         Err(error) => {
             let fix =
@@ -68,12 +75,18 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
     Ok(if checks.iter().all(|c| c.good) { Answer::Yes } else { Answer::No })
 }
 
-fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
-    let mut checks = vec![Check::good("settings", "load"), user::check(&settings.state.directory)];
-    checks.extend(site::check(settings)?);
-    checks.extend(traffic(settings));
-    checks.extend(handoff::check(settings));
-    checks.extend(installation::check(settings));
+/// What the service is once, and what each fabric is.
+fn check_all(state: &Path, fabrics: &[Settings]) -> Result<Vec<Check>, Failure> {
+    let mut checks = vec![Check::good("settings", "load"), user::check(state)];
+    for (i, settings) in fabrics.iter().enumerate() {
+        let mut own = site::check(settings)?;
+        if i == 0 {
+            own.extend(traffic(settings));
+            own.extend(handoff::check(settings));
+        }
+        own.extend(installation::check(settings));
+        checks.extend(own.into_iter().map(|check| Check { fabric: settings.name.clone(), ..check }));
+    }
     Ok(checks)
 }
 
@@ -101,7 +114,8 @@ fn text(checks: &[Check]) -> String {
             (true, false) => "may",
             (false, _) => "FIX",
         };
-        let _ = write!(out, "{mark} {:16}{}", check.name, check.found);
+        let of = check.fabric.as_ref().map_or(String::new(), |fabric| format!("{fabric}: "));
+        let _ = write!(out, "{mark} {:16}{of}{}", check.name, check.found);
         if !check.fix.is_empty() {
             let _ = write!(out, "\n    -> {}", check.fix);
         }

@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::common::{less_now, print};
-use super::{Answer, Context, Failure, Format};
+use super::state::print_each;
+use super::{Answer, Context, Failure};
 use crate::model::JobId;
 use crate::service::client::{Client, ClientError};
 use crate::service::torus;
@@ -46,44 +47,65 @@ struct Told {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let from_slurm = || JobId::new(std::env::var("SLURM_JOB_ID").ok()?).ok();
-    let settings = context.settings()?;
-    let api = settings.api.as_ref().ok_or("the settings switch the service's socket off")?;
+    let id = args.job.or_else(from_slurm);
+    let site = context.site()?;
+    let api = site.api.clone().ok_or("the settings switch the service's socket off")?;
     let client = Client::new(&api.socket, api.deadline);
-    let mut all: Value = client.wait(client.get("/v1/jobs"))?;
-    let jobs = all["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    let Some(id) = args.job.or_else(from_slurm) else { return print_all(&jobs, context) };
-    let Some(job) = jobs.into_iter().find(|job| job["id"] == id.as_str()) else {
+    let (mut told, mut lists) = (Vec::new(), Vec::new());
+    for settings in site.among(context.fabric_name.as_deref())? {
+        let name = settings.name.clone();
+        let place = name.as_ref().map_or(String::new(), |name| format!("/fabrics/{name}"));
+        let mut all: Value = client.wait(client.get(&format!("{place}/v1/jobs")))?;
+        let jobs = all["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        match &id {
+            None => lists.push((name, jobs)),
+            Some(id) => {
+                let job = jobs.into_iter().find(|job| job["id"] == id.as_str());
+                let can_order = torus::source(&settings).is_none();
+                let found = job.map(|job| Told::of(&client, &place, id, &all, job, can_order));
+                told.extend(found.transpose()?.map(|found| (name, found)));
+            }
+        }
+    }
+    let Some(id) = id else { return print_all(&lists, context) };
+    if told.is_empty() {
         print(&format!("the service has seen no job {id}: it may be over, or not be placed yet"))?;
         return Ok(Answer::No);
-    };
-    let environment = match client.wait(client.get(&format!("/v1/jobs/{id}/environment"))) {
-        Err(ClientError::Refused { status: 404, .. }) => BTreeMap::new(),
-        told => told?,
-    };
-    let order = match client.wait(client.get(&format!("/v1/jobs/{id}/order"))) {
-        Err(ClientError::Refused { status: 404, .. }) => None,
-        order => Some(order?),
-    };
-    let baseline = all["baseline"]["engine"].as_str().map(str::to_string);
-    let can_order = torus::source(&settings).is_none();
-    let told = Told { epoch: all["epoch"].as_u64(), job, baseline, order, can_order, environment };
-    match context.format {
-        Format::Text => print(&told.text())?,
-        Format::Json => print(&serde_json::to_string_pretty(&told)?)?,
     }
+    print_each(&told, |i| told[i].1.text(), context)?;
     Ok(Answer::Yes)
 }
 
-fn print_all(jobs: &[Value], context: &Context) -> Result<Answer, Failure> {
-    if jobs.is_empty() {
+fn print_all(lists: &[(Option<String>, Vec<Value>)], context: &Context) -> Result<Answer, Failure> {
+    if lists.iter().all(|(_, jobs)| jobs.is_empty()) {
         print("the service has seen no job")?;
         return Ok(Answer::No);
     }
-    match context.format {
-        Format::Text => print(&list::text(jobs))?,
-        Format::Json => print(&serde_json::to_string_pretty(jobs)?)?,
-    }
+    print_each(lists, |i| list::text(&lists[i].1), context)?;
     Ok(Answer::Yes)
+}
+
+impl Told {
+    /// What the service says of a job that it has seen; below this place, of one of several fabrics.
+    fn of(
+        client: &Client,
+        place: &str,
+        id: &JobId,
+        all: &Value,
+        job: Value,
+        can_order: bool,
+    ) -> Result<Self, Failure> {
+        let environment = match client.wait(client.get(&format!("{place}/v1/jobs/{id}/environment"))) {
+            Err(ClientError::Refused { status: 404, .. }) => BTreeMap::new(),
+            told => told?,
+        };
+        let order = match client.wait(client.get(&format!("{place}/v1/jobs/{id}/order"))) {
+            Err(ClientError::Refused { status: 404, .. }) => None,
+            order => Some(order?),
+        };
+        let baseline = all["baseline"]["engine"].as_str().map(str::to_string);
+        Ok(Self { epoch: all["epoch"].as_u64(), job, baseline, order, can_order, environment })
+    }
 }
 
 impl Told {

@@ -7,13 +7,14 @@ use chrono::Utc;
 use serde::Serialize;
 
 use super::common::print;
-use super::state::{StateArgs, percent, reason};
+use super::state::{StateArgs, percent, print_each, reason};
 use super::{Answer, Context, Failure, Format};
 use crate::config::{FabricSource, Settings};
 use crate::measure::{Figures, JobFigures};
 use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::pass::step::View;
+use crate::publish::EpochStore;
 use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::service::dry_run::DryRun;
 use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
@@ -54,44 +55,59 @@ struct Answered {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let settings = args.settings(context)?;
-    if torus::source(&settings).is_some() {
-        return args.on_a_torus(&settings, context);
+    let fabrics = args.settings(context)?;
+    if let ([settings], Some(_)) = (&fabrics[..], torus::source(&fabrics[0])) {
+        return args.on_a_torus(settings, context);
     }
-    let view = args.look(&settings)?;
-    let store = args.state.store(context)?;
-    let published = store.published(&view.fabric)?;
-    let decided = decide(&view, published.as_ref())?;
-    let epoch = store.current()?.map(|n| n.get());
-    let dry = DryRun::new(&view, published.as_ref(), epoch, &decided);
-    let placement = args.placement(&settings, &view)?;
-    let answered = Answered { dry, placement };
-    match context.format {
-        Format::Text => print(&(text(&answered.dry) + &to_be_placed(&answered.placement)))?,
-        Format::Json => print(&serde_json::to_string_pretty(&answered)?)?,
+    let mut answers = Vec::new();
+    for settings in &fabrics {
+        answers.push((settings.name.clone(), args.answer(settings, context)?));
     }
-    Ok(if answered.dry.due { Answer::No } else { Answer::Yes })
+    let text = |i: usize| {
+        let Answered { dry, placement } = &answers[i].1;
+        text(dry) + &to_be_placed(placement)
+    };
+    print_each(&answers, text, context)?;
+    Ok(if answers.iter().any(|(_, answered)| answered.dry.due) { Answer::No } else { Answer::Yes })
 }
 
 impl Args {
-    /// The settings, with what the command line says instead. With a fabric and jobs given, no
-    /// settings file is needed.
-    fn settings(&self, context: &Context) -> Result<Settings, Failure> {
-        let mut settings = match (&self.fabric, &self.jobs) {
-            (Some(_), Some(_)) => context.settings_or_default()?,
-            _ => context.settings()?,
+    /// What would change on a switched fabric.
+    fn answer(&self, settings: &Settings, context: &Context) -> Result<Answered, Failure> {
+        let view = self.look(settings)?;
+        let store = match &settings.name {
+            Some(_) => EpochStore::open(&settings.state.directory)?,
+            None => self.state.store(context)?,
         };
-        if let Some(fabric) = &self.fabric {
-            settings.fabric = Some(FabricSource::Source(fabric.clone()));
+        let published = store.published(&view.fabric)?;
+        let decided = decide(&view, published.as_ref())?;
+        let epoch = store.current()?.map(|n| n.get());
+        let dry = DryRun::new(&view, published.as_ref(), epoch, &decided);
+        Ok(Answered { dry, placement: self.placement(settings, &view)? })
+    }
+
+    /// The settings of each fabric that is meant, with what the command line says instead. With a fabric and jobs
+    /// given, no settings file is needed.
+    fn settings(&self, context: &Context) -> Result<Vec<Settings>, Failure> {
+        let mut fabrics = match (&self.fabric, &self.jobs) {
+            (Some(_), Some(_)) => vec![context.settings_or_default()?],
+            // One that is named in the place of several, or jobs that can be read once.
+            (Some(_), None) | (None, Some(_)) => vec![context.settings()?],
+            (None, None) => context.site()?.among(context.fabric_name.as_deref())?,
+        };
+        for settings in &mut fabrics {
+            if let Some(fabric) = &self.fabric {
+                settings.fabric = Some(FabricSource::Source(fabric.clone()));
+            }
+            if let Some(engine) = &self.engine {
+                settings.routing.engine.clone_from(engine);
+                settings.routing.then.clear();
+            }
+            if let Some(layers) = self.layers {
+                settings.routing.layers = layers;
+            }
         }
-        if let Some(engine) = &self.engine {
-            settings.routing.engine.clone_from(engine);
-            settings.routing.then.clear();
-        }
-        if let Some(layers) = self.layers {
-            settings.routing.layers = layers;
-        }
-        Ok(settings)
+        Ok(fabrics)
     }
 
     /// What placement would do, unless the jobs come from a file: that has none that wait.

@@ -83,6 +83,16 @@ impl Site {
         }
     }
 
+    /// As [`Site::among`], each with the interface that it shares with the others: for who looks at settings.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn with_interface(self, name: Option<&str>) -> Result<Vec<Settings>, ConfigError> {
+        let api = self.api.clone();
+        let fabrics = self.among(name)?.into_iter();
+        Ok(fabrics.map(|fabric| Settings { api: api.clone(), ..fabric }).collect())
+    }
+
     /// The fabric of that name; without a name all.
     ///
     /// # Errors

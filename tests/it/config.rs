@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sarouter::config::{ConfigError, FabricSource, Settings};
+use sarouter::config::{ConfigError, FabricSource, Settings, Site};
 
 const EXAMPLE: &str = include_str!("../../config/sarouter.toml");
 
@@ -183,5 +183,5 @@ fn paths_are_absolute_however_the_file_is_named() {
 #[test]
 fn without_a_file_there_are_defaults_only_if_nobody_named_one() {
     let missing = Path::new("/no/such/sarouter.toml");
-    assert!(Settings::load_or_default(Some(missing)).unwrap_err().to_string().starts_with("/no/such/"));
+    assert!(Site::load_or_default(Some(missing)).unwrap_err().to_string().starts_with("/no/such/"));
 }

@@ -1,12 +1,17 @@
 //! Several `[[fabric]]`: their settings, one service for all, a job that waits for each, and what commands say.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use sarouter::config::{self, FabricSource, Settings};
+use sarouter::model::{JobId, Sl};
+use sarouter::publish::job::{self, JobEnvironment, OnFabric, publish_of_several};
+use sarouter::service::client::Client;
 use sarouter::service::handoff::Outcome;
 
 use crate::prolog::prolog;
-use crate::site::{Serving, Site, json};
+use crate::site::{LONG, Serving, Site, json};
 
 const TWO: &str = "\
 [state]
@@ -94,8 +99,8 @@ fn fabrics_that_share_what_each_needs_are_refused() {
         (two(directory, directory), 8, "the state directory of fabric \"a\": each needs its own"),
         (two("", "").replace("[[fabric]]\nname = \"b\"", "[[fabric]]\n"), 4, "each [[fabric]] needs a name"),
         (two(status, status), 8, "the OpenSM status file of fabric \"a\""),
-        (two("", &format!("[opensm]\n{}", &status[16..])), 2, "each needs its own"),
-        (two(lft, lft), 9, "the lft_file of fabric \"a\""),
+        (two("", &format!("[opensm]\n{}", &status[16..])), 7, "each needs its own"),
+        (two(lft, lft), 10, "the lft_file of fabric \"a\""),
         (two("[fabric.state]\ndirectory = \"/var/lib/sarouter\"", ""), 4, "state directory of the service"),
         (two("", "").replace("\"b\"", "\"../b\""), 5, "small letters, digits and -"),
         (two("", "").replace("\"b\"", "\"jobs\""), 5, "directory of the service itself"),
@@ -203,4 +208,110 @@ fn what_needs_one_fabric_says_which_there_are() {
         let named = [words, &["--fabric-name", "ib1"]].concat();
         assert_eq!(site.run(&named).0, 0, "{named:?}");
     }
+}
+
+/// What a job is told that two fabrics told so.
+fn told(each: [(&str, Option<u64>, bool, bool); 2]) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let job = JobId::new("7").unwrap();
+    let roots = each.map(|(name, level, routed, _)| {
+        let environment = JobEnvironment {
+            service_level: level.map(|level| Sl::new(level).unwrap()),
+            routed,
+            epoch: Some(3),
+            note: if routed { String::new() } else { "late".into() },
+            ..JobEnvironment::default()
+        };
+        let root = dir.path().join(name);
+        job::publish(&root, &job, &environment).unwrap();
+        root
+    });
+    let on = |i: usize| OnFabric { name: each[i].0, root: &roots[i], matters: each[i].3 };
+    let root = dir.path().join("jobs");
+    publish_of_several(&root, &job, &[on(0), on(1)]).unwrap();
+    std::fs::read_to_string(root.join("7/routing.env")).unwrap()
+}
+
+#[test]
+fn a_job_is_told_what_holds_on_all_its_fabrics() {
+    let same = told([("ib0", Some(2), true, true), ("ib-1", Some(2), true, true)]);
+    assert_eq!(
+        same,
+        "SAROUTER_FORMAT=1\nSAROUTER_JOB=7\nSAROUTER_ROUTED=yes\nSAROUTER_SL=2\n\
+         SAROUTER_SL_IB0=2\nSAROUTER_EPOCH_IB0=3\nSAROUTER_SL_IB_1=2\nSAROUTER_EPOCH_IB_1=3\n"
+    );
+    let other = told([("a", Some(2), true, true), ("b", Some(1), true, true)]);
+    assert!(!other.contains("SAROUTER_SL=") && other.contains("SAROUTER_SL_B=1\n"), "{other}");
+    assert!(other.contains("SAROUTER_NOTE=its service level differs by fabric"), "{other}");
+    let none = told([("a", Some(2), true, true), ("b", None, true, true)]);
+    assert!(!none.contains("SAROUTER_SL=") && !none.contains("NOTE"), "{none}");
+    // Where it is on one switch any level will do.
+    let one = told([("a", Some(2), true, true), ("b", Some(0), true, false)]);
+    assert!(one.contains("SAROUTER_SL=2\n") && one.contains("SAROUTER_ROUTED=yes\n"), "{one}");
+    let late = told([("a", Some(2), true, true), ("b", Some(2), false, true)]);
+    assert!(late.contains("SAROUTER_ROUTED=no\n") && late.contains("SAROUTER_NOTE=b: late\n"), "{late}");
+}
+
+#[test]
+fn commands_and_the_interface_speak_of_each_fabric() {
+    let site = two("");
+    let (code, text) = site.run(&["plan"]);
+    let due = |text: &str, name: &str| json(text)["fabrics"][name]["due"].clone();
+    assert_eq!((code, due(&text, "ib0"), due(&text, "ib1")), (1, true.into(), true.into()), "{text}");
+    assert_eq!(site.run(&["tick", "--fabric-name", "ib1"]).0, 0);
+    let (code, text) = site.run(&["plan"]);
+    assert_eq!((code, due(&text, "ib0"), due(&text, "ib1")), (1, true.into(), false.into()), "{text}");
+    let serving = Serving::start(&site);
+    serving.line();
+    let (code, answer, _) = prolog(&site, &JOB);
+    assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{answer}");
+    let ask = |path: &str| {
+        let client = Client::new(&site.path("state/api.sock"), LONG);
+        client.wait(client.get::<serde_json::Value>(path)).unwrap()
+    };
+    assert_eq!(ask("/v1/fabrics")["fabrics"], serde_json::json!(["ib0", "ib1"]));
+    let health = ask("/v1/health");
+    assert_eq!((&health["healthy"], &health["problems"]), (&true.into(), &serde_json::json!([])), "{health}");
+    assert!(health["fabrics"]["ib1"]["passes"].as_u64() > Some(0), "{health}");
+    assert_eq!(ask("/v1/jobs/7/environment")["SAROUTER_ROUTED"], "yes");
+    // Everything of one fabric is below its name; elsewhere it is said where.
+    let switches =
+        |name: &str| ask(&format!("/fabrics/{name}/v1/fabric"))["switches"].as_array().unwrap().len();
+    assert_eq!((switches("ib0"), switches("ib1")), (6, 4));
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    for path in ["/v1/jobs", "/fabrics/ib2/v1/jobs", "/fabrics/ib0"] {
+        let refused = client.wait(client.get::<serde_json::Value>(path)).unwrap_err().to_string();
+        assert!(refused.contains("404") && refused.contains("/fabrics/ib0/, /fabrics/ib1/"), "{refused}");
+    }
+    // A family stands once, with a sample of each fabric.
+    let metrics = metrics(&site);
+    let lines = |start: &str| metrics.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!(lines("# TYPE sarouter_healthy "), 1, "{metrics}");
+    assert_eq!(lines("sarouter_healthy{fabric=\"ib0\"} 1"), 1, "{metrics}");
+    assert_eq!(lines("sarouter_healthy{fabric=\"ib1\"} 1"), 1, "{metrics}");
+    assert_eq!(lines("sarouter_handoff_started_total{fabric=\"ib1\",reason=\"in_force\"} "), 1, "{metrics}");
+    assert_eq!(lines("process_open_fds "), 1, "{metrics}");
+    // Slurm does not list the job, whose routes are there: it is known from its prolog.
+    let (code, text) = site.run(&["job", "7"]);
+    let told = json(&text)["fabrics"].take();
+    assert_eq!((code, &told["ib1"]["environment"]["SAROUTER_ROUTED"]), (0, &"yes".into()), "{text}");
+    let (_, text) = site.run(&["doctor"]);
+    let checks = json(&text);
+    let of = |name: &str| checks.as_array().unwrap().iter().filter(|check| check["fabric"] == name).count();
+    assert!(of("ib0") > 0 && of("ib1") > 0, "{text}");
+    // A change for one fabric is followed; another list of them wants a restart.
+    site.alter("name = \"ib1\"", "name = \"ib2\"");
+    let refused =
+        || ask("/v1/health")["problems"].to_string().contains("another list of [[fabric]] needs a restart");
+    serving.until(refused);
+    assert_eq!(serving.stop(), 0);
+}
+
+/// What Prometheus gets.
+fn metrics(site: &Site) -> String {
+    let mut socket = UnixStream::connect(site.path("state/api.sock")).unwrap();
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    text
 }

@@ -13,7 +13,7 @@ use super::answer::ApiError;
 use super::{Api, Ask};
 use crate::model::JobMap;
 use crate::pass::step::View;
-use crate::service::command::{Command, Seen};
+use crate::service::command::{Command, Handle, Seen};
 use crate::service::health::{Health, PATIENCE};
 use crate::service::torus::Direct;
 
@@ -22,23 +22,48 @@ pub(super) fn read() -> Router<Api> {
 }
 
 async fn metrics(State(api): Ask) -> Result<Response, ApiError> {
-    let health = api.handle.ask(Command::Health).await?;
-    let seen = api.handle.ask(Command::Seen).await?;
     let mut text = Text::default();
-    of_health(&mut text, &health, Utc::now());
-    of_handoff(&mut text, &health);
+    of_fabric(&mut text, &api.handle).await?;
+    Ok(answer(text))
+}
+
+/// The same of several fabrics, with the label `fabric`.
+pub(super) async fn of_several(handles: impl Iterator<Item = (&str, &Handle)>) -> Result<Response, ApiError> {
+    let mut text = Text::default();
+    for (name, handle) in handles {
+        text.fabric = Some(name.to_string());
+        of_fabric(&mut text, handle).await?;
+    }
+    text.fabric = None;
+    Ok(answer(text))
+}
+
+fn answer(mut text: Text) -> Response {
+    of_process(&mut text);
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text.whole()).into_response()
+}
+
+async fn of_fabric(text: &mut Text, handle: &Handle) -> Result<(), ApiError> {
+    let health = handle.ask(Command::Health).await?;
+    let seen = handle.ask(Command::Seen).await?;
+    of_health(text, &health, Utc::now());
+    of_handoff(text, &health);
     match seen {
-        Some(Seen::Switched(view)) => of_view(&mut text, &view),
-        Some(Seen::Direct(seen)) => of_direct(&mut text, &seen, &health),
+        Some(Seen::Switched(view)) => of_view(text, &view),
+        Some(Seen::Direct(seen)) => of_direct(text, &seen, &health),
         None => {}
     }
-    of_process(&mut text);
-    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text.0).into_response())
+    Ok(())
 }
 
 /// Samples under their headings.
 #[derive(Default)]
-struct Text(String);
+struct Text {
+    /// By name in the order of their first samples; those of all fabrics stand together.
+    families: Vec<(String, String)>,
+    /// Whose samples come now.
+    fabric: Option<String>,
+}
 
 impl Text {
     fn family<'a, V: Display>(
@@ -48,10 +73,24 @@ impl Text {
         help: &str,
         samples: impl IntoIterator<Item = (&'a str, V)>,
     ) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let known = self.families.iter().position(|(known, _)| known == name);
+        let at = known.unwrap_or_else(|| {
+            let heading = format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            self.families.push((name.to_string(), heading));
+            self.families.len() - 1
+        });
+        let text = &mut self.families[at].1;
         for (labels, value) in samples {
-            let _ = writeln!(self.0, "{name}{labels} {value}");
+            let labels = match (&self.fabric, labels.strip_prefix('{')) {
+                (None, _) => labels.to_string(),
+                (Some(fabric), None) => format!("{{fabric=\"{fabric}\"}}"),
+                (Some(fabric), Some(others)) => format!("{{fabric=\"{fabric}\",{others}"),
+            };
+            let _ = writeln!(text, "{name}{labels} {value}");
         }
+    }
+    fn whole(&self) -> String {
+        self.families.iter().map(|(_, text)| text.as_str()).collect()
     }
     fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.family("gauge", name, help, [("", value)]);

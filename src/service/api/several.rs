@@ -33,7 +33,7 @@ use super::jobs::{ROUND, StartAnswer, StartRequest, read_environment, read_order
 use super::peer::{Caller, audit};
 use super::servers::Door;
 use super::state::HealthAnswer;
-use super::{json, page, peer, with_deadline};
+use super::{json, metrics, page, peer, with_deadline};
 use crate::config;
 use crate::model::JobId;
 use crate::publish::job::{self, JOBS_DIRECTORY, OnFabric, publish_of_several};
@@ -142,6 +142,7 @@ pub(super) fn router(front: &Front, settings: &Arc<config::Api>, spool: Option<&
     let read = Router::new()
         .route("/v1/fabrics", get(names))
         .route("/v1/health", get(health))
+        .route("/metrics", get(metrics))
         .route("/v1/jobs/{id}/environment", get(environment))
         .route("/v1/jobs/{id}/order", get(order))
         .route_layer(middleware::from_fn(peer::readers_only));
@@ -217,6 +218,10 @@ async fn health(State(front): State<Front>) -> Result<Response, ApiError> {
     }
     answer.healthy = answer.problems.is_empty();
     Ok(json(answer))
+}
+
+async fn metrics(State(front): State<Front>) -> Result<Response, ApiError> {
+    metrics::of_several(front.doors.iter().map(|(name, door)| (name.as_str(), &door.handle))).await
 }
 
 async fn look(

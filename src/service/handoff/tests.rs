@@ -329,6 +329,20 @@ fn small_short_and_too_many_jobs_join_the_next_pass() {
 }
 
 #[test]
+fn nobody_waits_for_an_opensm_that_is_gone() {
+    let mut handoff = HandOff::new(rules());
+    assert_eq!(handoff.announce(at(0), said(7, 0, "n[1,5]")), Answer::Wait);
+    handoff.opensm_gone(at(5), true);
+    assert_eq!(outcomes(&mut handoff), [("7".to_string(), Outcome::OpensmGone, 5)]);
+    assert_eq!(handoff.announce(at(6), said(7, 0, "n[1,5]")), Answer::Start(Outcome::OpensmGone));
+    look(&mut handoff, 10, &[]);
+    assert_eq!(handoff.announce(at(20), said(8, 0, "n[1,6]")), Answer::Start(Outcome::OpensmGone));
+    assert_eq!(handoff.announce(at(20), said(9, 0, "n[1-2]")), Answer::Start(Outcome::OneSwitch));
+    handoff.opensm_gone(at(30), false);
+    assert_eq!(handoff.announce(at(40), said(10, 0, "n[2,6]")), Answer::Wait);
+}
+
+#[test]
 fn nobody_waits_while_an_administrator_holds_the_routes() {
     let mut handoff = HandOff::new(rules());
     handoff.announce(at(0), said(1, 0, "n[1,5]"));
