@@ -4,6 +4,7 @@ mod events;
 mod files;
 mod lft_file;
 mod memory;
+mod neighbours;
 mod opensm;
 mod outcome;
 pub(in crate::service) mod reload;
@@ -22,6 +23,7 @@ use tracing::{info, warn};
 
 use self::files::{InForce, JobFiles};
 use self::lft_file::{Delivered, Delivery};
+use self::neighbours::Neighbours;
 use self::reload::{ConfigFile, changed, rhythm};
 use self::waiting::Waiting;
 use super::api::listen::{ListenError, allow_many_files};
@@ -191,6 +193,7 @@ struct Service {
     lids: Lids,
     files: JobFiles,
     teller: Teller,
+    neighbours: Neighbours,
 }
 
 /// What the loop woke up for.
@@ -289,6 +292,7 @@ impl Service {
             halfway: None,
             published: None,
             teller: Teller::default(),
+            neighbours: Neighbours::default(),
             settings,
         })
     }

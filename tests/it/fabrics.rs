@@ -190,7 +190,8 @@ fn a_job_waits_for_no_fabric_whose_opensm_is_gone() {
     assert_eq!((code, &answer["outcome"]), (0, &"opensm_gone".into()), "{answer}");
     assert_eq!(answer["fabrics"], serde_json::json!({"ib0": "in_force", "ib1": "opensm_gone"}));
     let told = std::fs::read_to_string(site.path("state/jobs/7/routing.env")).unwrap();
-    assert!(told.contains("SAROUTER_ROUTED=no\n") && told.contains("SAROUTER_NOTE=ib1: "), "{told}");
+    let why = "ib1: started without routes of its own (OpensmGone)";
+    assert!(told.contains("SAROUTER_ROUTED=no\n") && told.contains(why), "{told}");
     let strict = [&["--job", "8", "--nodes", "n[3,11]"][..], &["--strict"]].concat();
     assert_eq!(prolog(&site, &strict).0, 1);
 }
@@ -314,4 +315,24 @@ fn metrics(site: &Site) -> String {
     let mut text = String::new();
     socket.read_to_string(&mut text).unwrap();
     text
+}
+
+#[test]
+fn a_node_without_an_adapter_on_one_fabric_is_known_from_another() {
+    let site = two("");
+    site.alter("fattree:2x8,2", "fattree:3x8,2");
+    site.jobs("1|RUNNING|n[1,20]|7200\n2|RUNNING|n[2,99]|7200\n");
+    let serving = Serving::start(&site);
+    serving.line();
+    serving.line();
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    serving.until(|| {
+        client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap();
+        let health = client.wait(client.get::<serde_json::Value>("/v1/health")).unwrap();
+        let told = health["problems"].to_string();
+        // n20 has an adapter on the second alone, n99 on none.
+        assert!(!told.contains("n20"), "{told}");
+        ["ib0: ", "ib1: "].iter().all(|name| told.contains(&format!("{name}jobs run on nodes")))
+            && told.contains("n99")
+    });
 }

@@ -25,6 +25,7 @@ impl Service {
         match result {
             Ok(sight) => {
                 self.delivery.fabric = Some(Arc::clone(&sight.view.fabric));
+                self.neighbours.seen(self.settings.name.as_ref(), &sight.view.nodes);
                 if !sight.unknown_storage.is_empty() {
                     warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
                 }
@@ -223,7 +224,7 @@ impl Service {
     }
 
     pub(super) fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
-        self.health.note_unknown(Utc::now(), unknown_nodes);
+        self.health.note_unknown(Utc::now(), self.neighbours.nowhere(unknown_nodes));
         self.health.waiting_jobs = waiting;
         match self.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
             None => self.health.succeeded(Utc::now()),

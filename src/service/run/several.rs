@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 use tracing::{Instrument, info_span};
 
+use super::neighbours::Neighbours;
 use super::{Note, ServeError, Service, Signals, allow_many_files, runtime};
 use crate::config::Site;
 use crate::service::api::servers::Servers;
@@ -34,6 +35,7 @@ async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
     // Before any socket is open: who sees one may send a signal.
     let mut signals = Signals::new()?;
     let (mut loops, mut doors) = (Vec::new(), Vec::new());
+    let neighbours = Neighbours::of(site.fabrics.len());
     for settings in site.fabrics.clone() {
         let name = settings.name.clone().unwrap_or_default();
         let named = |source| ServeError::Fabric { name: name.clone(), source: Box::new(source) };
@@ -45,6 +47,7 @@ async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
         if let Some(config) = &mut service.config {
             config.is_of(&site);
         }
+        service.neighbours = neighbours.clone();
         doors.extend(service.servers.door().map(|door| (name.clone(), door.clone())));
         loops.push((name, service, own));
     }
