@@ -51,6 +51,8 @@ async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
         doors.extend(service.servers.door().map(|door| (name.clone(), door.clone())));
         loops.push((name, service, own));
     }
+    // There already, or what is wrong is said with the socket.
+    let _ = std::fs::create_dir(&site.state);
     let front = Front::new(doors, &site.state);
     let mut servers = Servers::of_several(front.clone());
     let opened = servers.prepare_for(site.api.as_ref(), site.spool.as_ref())?;
