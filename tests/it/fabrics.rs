@@ -276,8 +276,7 @@ fn commands_and_the_interface_speak_of_each_fabric() {
     assert!(health["fabrics"]["ib1"]["passes"].as_u64() > Some(0), "{health}");
     assert_eq!(ask("/v1/jobs/7/environment")["SAROUTER_ROUTED"], "yes");
     // Everything of one fabric is below its name; elsewhere it is said where.
-    let switches =
-        |name: &str| ask(&format!("/fabrics/{name}/v1/fabric"))["switches"].as_array().unwrap().len();
+    let switches = |name: &str| ask(&format!("/fabrics/{name}/v1/fabric"))["names"].as_array().unwrap().len();
     assert_eq!((switches("ib0"), switches("ib1")), (6, 4));
     let client = Client::new(&site.path("state/api.sock"), LONG);
     for path in ["/v1/jobs", "/fabrics/ib2/v1/jobs", "/fabrics/ib0"] {

@@ -19,7 +19,7 @@ use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use chrono::Utc;
 use hyper::service::Service;
@@ -155,11 +155,10 @@ pub(super) fn router(front: &Front, settings: &Arc<config::Api>, spool: Option<&
     let routers: BTreeMap<String, Router> =
         front.doors.iter().map(|(name, door)| (name.clone(), door.router(settings, spool))).collect();
     let routers = Arc::new(routers);
-    let one = any(move |request| enter(Arc::clone(&routers), request));
     with_deadline(read.merge(write), deadline)
         .merge(with_deadline(waiting, deadline + ROUND))
-        .route("/fabrics/{*rest}", one)
-        .fallback(elsewhere)
+        // Not a route: its part of the path would be one more for the handlers below.
+        .fallback(move |request| enter(Arc::clone(&routers), request))
         .layer(middleware::from_fn(page::own_pages_only))
         .layer(DefaultBodyLimit::max(settings.body_limit))
         .with_state(front.clone())
@@ -186,10 +185,6 @@ fn not_here(names: &[&str]) -> ApiError {
         StatusCode::NOT_FOUND,
         format!("no such path; each fabric has its own: {}", places.join(", ")),
     )
-}
-
-async fn elsewhere(State(front): State<Front>) -> ApiError {
-    not_here(&front.names())
 }
 
 async fn names(State(front): State<Front>) -> Response {
