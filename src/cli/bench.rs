@@ -134,6 +134,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         What::Time(args) => return time::run(&args, context),
         What::Adversary(args) => return adversary::run(&args, context),
     };
+    for name in &args.engines {
+        crate::route::engine(name, &crate::route::EngineOptions::default())?;
+    }
     let count = if args.quick { QUICK } else { FABRICS.len() };
     let default = || FABRICS[..count].iter().map(ToString::to_string).collect();
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 
@@ -63,6 +64,17 @@ impl Context {
     }
 }
 
+impl Context {
+    /// The answer is no, and these are the words: JSON where that is asked for.
+    pub fn no(&self, text: &str) -> Result<Answer, Failure> {
+        match self.format {
+            Format::Text => print(text)?,
+            Format::Json => print(&serde_json::json!({ "error": text }).to_string())?,
+        }
+        Ok(Answer::No)
+    }
+}
+
 /// How much less of something there is, in percent with so many digits after the point; `None`: as much.
 pub fn less(before: f64, after: f64, digits: usize) -> Option<String> {
     let gain = 100.0 * (1.0 - after / before);
@@ -80,15 +92,25 @@ pub fn less_now(before: f64, now: f64, digits: usize) -> String {
 
 /// Prints a text and ends the line. A reader that has seen enough (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
+    SAID.store(true, Ordering::Relaxed);
     match writeln!(io::stdout(), "{}", shown_lines(text)) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(e.into()),
         _ => Ok(()),
     }
 }
 
+/// Whether anything was printed: what follows is then no JSON of its own.
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// Whether standard output has something already.
+pub fn has_said() -> bool {
+    SAID.load(Ordering::Relaxed)
+}
+
 /// What `print!` and `println!` of the commands do. A reader that has seen enough is no failure; if
 /// nothing can be written for another reason, the command ends with 2.
 pub fn say(text: std::fmt::Arguments<'_>) {
+    SAID.store(true, Ordering::Relaxed);
     match io::stdout().write_all(shown_lines(&text.to_string()).as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             eprintln!("sarouter: standard output: {error}");

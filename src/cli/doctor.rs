@@ -81,6 +81,7 @@ fn check_all(state: &Path, fabrics: &[Settings]) -> Result<Vec<Check>, Failure> 
     for (i, settings) in fabrics.iter().enumerate() {
         let mut own = site::check(settings)?;
         if i == 0 {
+            own.push(user::publishers(settings));
             own.extend(traffic(settings));
             own.extend(handoff::check(settings));
         }

@@ -17,7 +17,7 @@ use crate::publish::{Epoch, EpochNumber, EpochStore};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: sarouter explain current --state /var/lib/sarouter")]
 pub struct Args {
-    /// Number of an epoch, or `current`
+    /// Number of an epoch, `current`, or a time at which it was in force: 14:05, 2026-12-01T14:05 (UTC)
     #[arg(value_name = "EPOCH")]
     epoch: Which,
     #[command(flatten)]
@@ -57,9 +57,9 @@ struct Came {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let store = args.state.store(context)?;
+    let store = args.state.existing(context)?;
     if history::is_of_a_torus(&store) {
-        return history::Table::of_change(&store, args.epoch.number())?.print(context);
+        return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context);
     }
     let explained = Explained::read(&store, args.epoch)?;
     match context.format {

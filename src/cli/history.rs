@@ -2,17 +2,27 @@
 
 use std::fmt::Write;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
-use crate::publish::{EpochNumber, EpochStore, HistoryRow, Page, Turnover};
+use crate::publish::{Act, Deed, EpochNumber, EpochStore, HistoryRow, Page, Turnover};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: sarouter history --state /var/lib/sarouter")]
+#[command(after_help = "Examples:\n  sarouter history --last 20\n  sarouter history --days 7 --worst 3")]
 pub struct Args {
+    /// Only so many, the newest
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+    /// Only those of so many days
+    #[arg(long, value_name = "DAYS")]
+    days: Option<u32>,
+    /// Only so many, those first in which jobs' exchanges took longest
+    #[arg(long, value_name = "N")]
+    worst: Option<usize>,
     #[command(flatten)]
     state: StateArgs,
 }
@@ -23,6 +33,8 @@ pub(super) struct Table {
     /// The epoch in force.
     current: Option<EpochNumber>,
     epochs: Vec<Line>,
+    /// What administrators did by hand, oldest first.
+    acts: Vec<Act>,
     /// What could not be read.
     notes: Vec<String>,
 }
@@ -36,7 +48,9 @@ struct Line {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    Table::read(&args.state.store(context)?)?.print(context)
+    let mut table = Table::read(&args.state.existing(context)?)?;
+    table.keep(&args, Utc::now());
+    table.print(context)
 }
 
 /// Whether the history is that of a direct torus, whose changes are no epochs on the disk.
@@ -47,6 +61,26 @@ pub(super) fn is_of_a_torus(store: &EpochStore) -> bool {
 }
 
 impl Table {
+    /// Leaves out what was not asked for.
+    fn keep(&mut self, args: &Args, now: DateTime<Utc>) {
+        if let Some(days) = args.days {
+            let from = now - TimeDelta::days(days.into());
+            self.epochs.retain(|line| line.row.created >= from);
+            self.acts.retain(|act| act.time >= from);
+        }
+        if let Some(last) = args.last {
+            self.epochs.drain(..self.epochs.len().saturating_sub(last));
+            let from = self.epochs.first().map(|line| line.row.created);
+            self.acts.retain(|act| from.is_none_or(|from| act.time >= from));
+        }
+        if let Some(worst) = args.worst {
+            let slow = |line: &Line| line.row.slowdown_after.unwrap_or(0.0);
+            self.epochs.sort_by(|a, b| slow(b).total_cmp(&slow(a)).then(b.row.epoch.cmp(&a.row.epoch)));
+            self.epochs.truncate(worst);
+            self.acts.clear();
+        }
+    }
+
     /// One change of a direct torus; the newest unless there is a number.
     pub(super) fn of_change(store: &EpochStore, number: Option<EpochNumber>) -> Result<Self, Failure> {
         let mut table = Self::read(store)?;
@@ -69,7 +103,11 @@ impl Table {
         let newest = history.rows.last().filter(|row| row.turnover.is_some()).map(|row| row.epoch);
         let current = current.or(newest);
         let line = |row: HistoryRow| Line { stored: stored.contains(&row.epoch), row };
-        Ok(Self { current, epochs: history.rows.into_iter().map(line).collect(), notes: history.notes })
+        let acts = store.acts().unwrap_or_else(|e| {
+            history.notes.push(e.to_string());
+            Vec::new()
+        });
+        Ok(Self { current, epochs: history.rows.into_iter().map(line).collect(), acts, notes: history.notes })
     }
 
     pub(super) fn print(&self, context: &Context) -> Result<Answer, Failure> {
@@ -98,8 +136,12 @@ impl Table {
             "layers",
             "ms"
         );
+        let mut acts = self.acts.iter().peekable();
         for line in &self.epochs {
             let row = &line.row;
+            while let Some(act) = acts.next_if(|act| act.time < row.created) {
+                out.push_str(&by_hand(act));
+            }
             let mark = match (self.current == Some(row.epoch), line.stored) {
                 (true, _) => '*',
                 (false, true) => ' ',
@@ -133,6 +175,7 @@ impl Table {
                 jobs_out.iter().for_each(|job| out.push_str(&format!(" -{job}")));
             }
         }
+        acts.for_each(|act| out.push_str(&by_hand(act)));
         out.push_str(match self.epochs.iter().any(|line| line.row.turnover.is_some()) {
             false => "\n* in force, - deleted; jobs: those on more than one switch; without jobs: slow-down with the best engine that knows none; ms: to compute the routes",
             true => "\n* in force; jobs: those that have tables; +JOB got tables, -JOB lost them; ms: to compute them",
@@ -142,4 +185,17 @@ impl Table {
         }
         out
     }
+}
+
+/// A line of what somebody did.
+fn by_hand(act: &Act) -> String {
+    let what = match act.act {
+        Deed::Hold => "held",
+        Deed::Resume => "resumed",
+        Deed::Rollback => "rolled back",
+    };
+    let epoch = act.epoch.map_or("-".to_string(), |epoch| epoch.to_string());
+    let by = act.by.as_deref().unwrap_or("somebody");
+    let reason = if act.reason.is_empty() { String::new() } else { format!(": {}", act.reason) };
+    format!("\n{epoch:>8}  {:20}  {what} by {by}{reason}", act.time.format("%Y-%m-%dT%H:%M:%SZ"))
 }

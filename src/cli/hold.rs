@@ -7,8 +7,9 @@ use chrono::Utc;
 
 use super::common::print;
 use super::state::{StateArgs, print_each};
+use super::who::who;
 use super::{Answer, Context, Failure, Format};
-use crate::publish::Hold;
+use crate::publish::{Act, Deed, Hold};
 use crate::service::client::Client;
 
 /// Arguments of `hold`.
@@ -38,9 +39,12 @@ pub struct ResumeArgs {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let mut holds = Vec::new();
     for (name, store) in args.state.stores(context)? {
-        let epoch = store.current().unwrap_or(None);
-        let hold = Hold { since: Utc::now(), epoch, reason: args.reason.clone() };
-        store.lock()?.hold(&hold)?;
+        let (since, epoch) = (Utc::now(), store.current().unwrap_or(None));
+        let hold = Hold { since, epoch, reason: args.reason.clone(), by: Some(who()) };
+        let mut writer = store.lock()?;
+        writer.hold(&hold)?;
+        let Hold { reason, by, .. } = hold.clone();
+        writer.note(&Act { time: since, act: Deed::Hold, epoch, by, reason });
         holds.push((name, hold));
     }
     tell_service(context);
@@ -52,7 +56,12 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 pub fn resume(args: ResumeArgs, context: &Context) -> Result<Answer, Failure> {
     let mut ended = Vec::new();
     for (name, store) in args.state.stores(context)? {
-        let was_held = store.lock()?.resume()?;
+        let mut writer = store.lock()?;
+        let was_held = writer.resume()?;
+        if was_held {
+            let (time, epoch) = (Utc::now(), store.current().unwrap_or(None));
+            writer.note(&Act { time, act: Deed::Resume, epoch, by: Some(who()), reason: String::new() });
+        }
         ended.push((name, WasHeld { was_held }));
     }
     tell_service(context);
@@ -86,5 +95,6 @@ pub(super) fn tell_service(context: &Context) {
 pub(super) fn held(hold: &Hold) -> String {
     let epoch = hold.epoch.map_or("no epoch".to_string(), |e| format!("epoch {e}"));
     let reason = if hold.reason.is_empty() { String::new() } else { format!(" ({})", hold.reason) };
-    format!("{epoch} is held since {}{reason}", hold.since.format("%Y-%m-%d %H:%M:%S UTC"))
+    let by = hold.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+    format!("{epoch} is held since {}{by}{reason}", hold.since.format("%Y-%m-%d %H:%M:%S UTC"))
 }

@@ -156,6 +156,9 @@ impl Source {
             Some(path) => NodeNames::load(path)?,
             None => NodeNames::default(),
         };
+        if let (Some(path), false) = (&self.node_map, names.names_any(fabric)) {
+            tracing::warn!("{} names none of the fabric's adapters; their descriptions do", path.display());
+        }
         Ok(name_hosts(fabric, &names).among(self.rails))
     }
 
@@ -174,8 +177,7 @@ pub fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<Asked, F
     let jobs = jobs::load(source)?;
     let placed = nodes.place(&jobs);
     if !placed.unknown.is_empty() {
-        let names: Vec<String> = placed.unknown.iter().map(ToString::to_string).collect();
-        tracing::warn!("no host of the fabric is called {}", names.join(", "));
+        tracing::warn!("no host of the fabric is called {}", hostlist::fold(&placed.unknown));
     }
     let demand = placed.demand(fabric, Vec::new());
     let summary = JobsSummary { running: jobs.jobs.len(), multi_switch: demand.groups.len() };
@@ -312,6 +314,10 @@ pub fn read_tables(fabric: &Fabric, tables: &Path, layers: Option<&Path>) -> Res
     }
     if let Some(epoch) = read_epoch(tables)? {
         return Ok(epoch.tables(fabric)?);
+    }
+    if tables.join("epochs").is_dir() {
+        let path = tables.display();
+        return Err(format!("{path} is a state directory: its tables are in {path}/epochs/N").into());
     }
     let own = tables.join(LAYERS_FILE);
     let lanes = read_lanes_file(fabric, &tables.join(LANES_FILE))?.map(Arc::new);

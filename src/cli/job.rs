@@ -5,21 +5,24 @@ mod list;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use chrono::Utc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::common::{less_now, print};
+use super::common::less_now;
 use super::state::print_each;
 use super::{Answer, Context, Failure};
 use crate::model::JobId;
+use crate::service::api::state::HealthAnswer;
 use crate::service::client::{Client, ClientError};
+use crate::service::handoff::Waits;
 use crate::service::torus;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Asks the service; nothing is changed. Exit 1 if the service has seen no such job.\n\n\
-                        Examples:\n  sarouter job 17\n  sarouter job, for a list of all: those first that gain least"
+                        Examples:\n  sarouter job 17\n  sarouter job, for a list of all: those first that gain least, and those that wait for routes"
 )]
 pub struct Args {
     /// Job; all of them if there is no $SLURM_JOB_ID either
@@ -67,21 +70,35 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             }
         }
     }
-    let Some(id) = id else { return print_all(&lists, context) };
+    let Some(id) = id else { return print_all(&client, &lists, context) };
     if told.is_empty() {
-        print(&format!("the service has seen no job {id}: it may be over, or not be placed yet"))?;
-        return Ok(Answer::No);
+        return context
+            .no(&format!("the service has seen no job {id}: it may be over, or not be placed yet"));
     }
     print_each(&told, |i| told[i].1.text(), context)?;
     Ok(Answer::Yes)
 }
 
-fn print_all(lists: &[(Option<String>, Vec<Value>)], context: &Context) -> Result<Answer, Failure> {
-    if lists.iter().all(|(_, jobs)| jobs.is_empty()) {
-        print("the service has seen no job")?;
-        return Ok(Answer::No);
+/// Jobs that wait for their routes before they start.
+fn waiting(client: &Client) -> Result<Vec<Waits>, Failure> {
+    let health: HealthAnswer = client.wait(client.get("/v1/health"))?;
+    Ok(health.health.handoff.waiting_jobs)
+}
+
+fn print_all(
+    client: &Client,
+    lists: &[(Option<String>, Vec<Value>)],
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let waiting = waiting(client)?;
+    if lists.iter().all(|(_, jobs)| jobs.is_empty()) && waiting.is_empty() {
+        return context.no("the service has seen no job");
     }
-    print_each(lists, |i| list::text(&lists[i].1), context)?;
+    let text = |i: usize| match i + 1 == lists.len() {
+        true => list::text(&lists[i].1) + &list::waiting(&waiting, Utc::now()),
+        false => list::text(&lists[i].1),
+    };
+    print_each(lists, text, context)?;
     Ok(Answer::Yes)
 }
 

@@ -23,7 +23,11 @@ pub fn engines(_: EnginesArgs, context: &Context) -> Result<Answer, Failure> {
         let jobs = if route::serves_jobs(row.0) { "jobs" } else { "all hosts" };
         ([row.0, jobs, row.1].map(String::from), json!({"name": row.0, "serves": jobs, "what": row.1}))
     });
-    show(rows.unzip(), context)
+    let tori = route::angara::ENGINES.iter().map(|name| {
+        let what = "on a direct torus";
+        ([name, "jobs", what].map(String::from), json!({"name": name, "serves": "jobs", "what": what}))
+    });
+    show(rows.chain(tori).unzip(), context)
 }
 
 pub fn patterns(_: PatternsArgs, context: &Context) -> Result<Answer, Failure> {

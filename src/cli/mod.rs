@@ -34,8 +34,11 @@ mod input;
 mod job;
 mod lists;
 mod man;
+mod mistake;
+mod node;
 mod notes;
 mod order;
+mod path;
 mod place;
 mod plan;
 mod prolog;
@@ -56,6 +59,7 @@ mod survive;
 mod tick;
 mod trial;
 mod verify;
+mod who;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -108,6 +112,10 @@ enum Command {
     Order(order::Args),
     /// What a job gets: its nodes, routes and service level
     Job(job::Args),
+    /// Where a node is attached, and whose it is
+    Node(node::Args),
+    /// Which way packets go from a node to another, with LID and service level
+    Path(path::Args),
     /// Release held jobs whose deadline has passed
     ReleaseHeld(release_held::Args),
     /// One pass: poll, diff, recompute if due, publish
@@ -176,6 +184,8 @@ impl Command {
             Self::Place(args) => place::run(args, context),
             Self::Order(args) => order::run(args, context),
             Self::Job(args) => job::run(args, context),
+            Self::Node(args) => node::run(args, context),
+            Self::Path(args) => path::run(args, context),
             Self::ReleaseHeld(args) => release_held::run(args, context),
             Self::Tick(args) => tick::run(args, context),
             Self::Serve(args) => serve::run(args, context),
@@ -210,31 +220,42 @@ impl Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // A slip in a prolog's command line must not hold every job.
-        Err(error) if error.use_stderr() && is_hook(std::env::args()) => {
-            let _ = error.print();
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => error.exit(),
+        Err(error) => return mistake::explain(&error),
     };
-    let level = ["warn", "info", "debug", "trace"][usize::from(cli.verbose.min(3))];
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SAROUTER_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    // Colours are for terminals: in files and journals they are bytes that nobody asked for.
-    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
+    log(&cli);
     let context = Context { format: cli.format, config: cli.config, fabric_name: cli.fabric_name };
     match cli.command.run(&context) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(failure) => {
-            eprintln!("sarouter: {}", chain(failure.as_ref()));
+            let text = mistake::with_user(chain(failure.as_ref()));
+            eprintln!("sarouter: {text}");
+            if context.format == Format::Json && !common::has_said() {
+                mistake::print(&text);
+            }
             ExitCode::from(2)
         }
     }
 }
 
-/// Whether Slurm's controller calls: as prolog or epilog.
-fn is_hook(mut arguments: impl Iterator<Item = String>) -> bool {
-    arguments.any(|word| word == "prolog" || word == "epilog")
+/// Logs to stderr. What runs for long says when; journald knows that itself. What runs once says what else it
+/// has to say, not where in the program.
+fn log(cli: &Cli) {
+    let runs_long = matches!(cli.command, Command::Serve(_) | Command::Follow(_));
+    let level = ["warn", "info", "debug", "trace"][usize::from(cli.verbose.min(3))];
+    // A pass that failed says so as its result.
+    let told = matches!(cli.command, Command::Tick(_)) && cli.verbose == 0;
+    let level =
+        if told { format!("{level},sarouter::failed=off,sarouter::trouble=off") } else { level.to_string() };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SAROUTER_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    // Colours are for terminals: in files and journals they are bytes that nobody asked for.
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr);
+    let is_journal = std::env::var_os("JOURNAL_STREAM").is_some() && !ansi;
+    match (runs_long || cli.verbose > 0, is_journal) {
+        (true, false) => log.init(),
+        (true, true) => log.without_time().init(),
+        (false, _) => log.without_time().with_target(false).init(),
+    }
 }

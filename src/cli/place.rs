@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     jobs: Option<String>,
     /// How many nodes the job wants
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     nodes: usize,
     /// Nodes it may get [default: all that no running job has]
     #[arg(long, value_name = "HOSTLIST")]
@@ -173,6 +173,13 @@ impl Args {
     }
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("a job has at least one node".to_string()),
+        parsed => parsed.map_err(|e| e.to_string()),
+    }
+}
+
 fn list(names: &[NodeName]) -> String {
     names.iter().map(NodeName::as_str).collect::<Vec<_>>().join(",")
 }
@@ -186,7 +193,7 @@ impl Answered {
         };
         let _ = write!(out, "\ncandidates    {}", self.candidates);
         if !self.unknown_nodes.is_empty() {
-            let _ = write!(out, "\nunknown nodes {}", list(&self.unknown_nodes));
+            let _ = write!(out, "\nunknown nodes {}", hostlist::fold(&self.unknown_nodes));
         }
         let Some(predicted) = &self.predicted else { return out };
         let _ = write!(

@@ -326,7 +326,11 @@ fn placements(args: &Replay, trace: &Trace) -> Vec<Nodes> {
 /// First snapshot, at a multiple of the interval, and how many there are.
 fn span(args: &Replay, trace: &Trace, histories: &[History]) -> Result<(i64, usize), Failure> {
     let spans: Vec<(i64, i64)> = histories.iter().filter_map(History::span).collect();
-    let first = spans.iter().map(|s| s.0).min().ok_or("the trace has no job that ran")?;
+    let first = spans
+        .iter()
+        .map(|s| s.0)
+        .min()
+        .ok_or("the trace has no job that ran: is it SWF, or what `sacct -P` prints?")?;
     let (first, last) = match trace.content {
         Content::Generated(_, days, _) => (GENERATED_START, GENERATED_START + i64::from(days) * 86_400),
         _ => (first, spans.iter().map(|s| s.1).max().unwrap_or(first)),

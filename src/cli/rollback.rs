@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::common::print;
 use super::state::StateArgs;
+use super::who::who;
 use super::{Answer, Context, Failure, Format, history, hold};
 use crate::model::{Fabric, Fingerprint};
 use crate::observe;
-use crate::publish::{Epoch, EpochNumber, EpochStore, Hold};
+use crate::publish::{Act, Deed, Epoch, EpochNumber, EpochStore, Hold};
 use crate::verify::{self, Finding};
 
 /// Arguments.
@@ -53,7 +54,7 @@ pub(super) struct Rollback {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let store = args.state.store(context)?;
+    let store = args.state.existing(context)?;
     if history::is_of_a_torus(&store) {
         return Err(
             "on a direct torus tables belong to jobs, and those of before are gone: nothing to go back to; \
@@ -99,7 +100,7 @@ impl Rollback {
             if hold {
                 // First, and under the same lock: no pass comes between.
                 let reason = format!("rolled back to epoch {to}");
-                writer.hold(&Hold { since: Utc::now(), epoch: Some(to), reason })?;
+                writer.hold(&Hold { since: Utc::now(), epoch: Some(to), reason, by: Some(who()) })?;
                 rollback.held = true;
             }
             if let Err(error) = writer.rollback(to) {
@@ -109,6 +110,12 @@ impl Rollback {
                 return Err(error.into());
             }
             rollback.done = true;
+            let note = |act, reason| Act { time: Utc::now(), act, epoch: Some(to), by: Some(who()), reason };
+            let reason = from.map(|from| format!("from epoch {from}")).unwrap_or_default();
+            writer.note(&note(Deed::Rollback, reason));
+            if hold {
+                writer.note(&note(Deed::Hold, String::new()));
+            }
         }
         Ok(rollback)
     }
@@ -140,8 +147,11 @@ fn other_fabric(
 ) -> Option<String> {
     let same = |now: Fingerprint, whose: &str| {
         let made = epoch.plan().fabric;
-        let text = format!("epoch {} was made for fabric {made}, {whose} is {now}", epoch.number());
-        (made != now).then_some(format!("{text}; --force overrides"))
+        let is_other = made != now;
+        let short = |fingerprint: Fingerprint| fingerprint.to_string()[..12].to_string();
+        let (made, now, number) = (short(made), short(now), epoch.number());
+        let text = format!("epoch {number} was made for fabric {made}…, {whose} is {now}…");
+        is_other.then_some(format!("{text}; --force overrides"))
     };
     match (fabric, current) {
         (Some(fabric), _) => same(fabric.fingerprint(), "the one given"),

@@ -60,6 +60,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if args.engine == "polarized" {
         return route_polarized::route(&input.fabric, &args.out, context);
     }
+    route::engine(&args.engine, &EngineOptions::default())?;
     let previous = args.previous.as_deref().map(|dir| input::read_tables(&input.fabric, dir, None));
     let options = EngineOptions {
         roots: input::switches(&input.fabric, &args.roots)?,

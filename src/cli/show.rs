@@ -1,20 +1,21 @@
 //! `sarouter show EPOCH`: everything about one epoch.
 
 mod cables;
+mod which;
 
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::Serialize;
 
+pub(super) use self::which::Which;
 use super::common::print;
 use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format, history};
 use crate::config::FabricSource;
 use crate::measure::Figures;
 use crate::model::LidSet;
-use crate::publish::{EpochNumber, EpochStore, PlanRecord, dump};
+use crate::publish::{EpochStore, PlanRecord, dump};
 use crate::report::Report;
 use crate::service::look::{FabricReader, Named};
 
@@ -26,7 +27,7 @@ use crate::service::look::{FabricReader, Named};
   sarouter show current --lft > epoch.fts; dump_fts > switches.fts
   diff <(grep ^0x epoch.fts | sort) <(grep ^0x switches.fts | sort)")]
 pub struct Args {
-    /// Number of an epoch, or `current`
+    /// Number of an epoch, `current`, or a time at which it was in force: 14:05, 2026-12-01T14:05 (UTC)
     #[arg(value_name = "EPOCH")]
     epoch: Which,
     /// Print its forwarding tables as `dump_fts` prints those of the switches, for base LIDs
@@ -42,37 +43,6 @@ pub struct Args {
     state: StateArgs,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Which {
-    Current,
-    Number(EpochNumber),
-}
-
-impl FromStr for Which {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "current" { Ok(Self::Current) } else { text.parse().map(Self::Number) }
-    }
-}
-
-impl Which {
-    /// The number, if one was said.
-    pub(super) fn number(self) -> Option<EpochNumber> {
-        match self {
-            Self::Current => None,
-            Self::Number(number) => Some(number),
-        }
-    }
-
-    /// The number of an epoch.
-    pub(super) fn of(self, store: &EpochStore) -> Result<EpochNumber, Failure> {
-        match self.number() {
-            Some(number) => Ok(number),
-            None => Ok(store.current()?.ok_or("no epoch has been published")?),
-        }
-    }
-}
-
 /// What is printed.
 #[derive(Debug, Serialize)]
 pub(super) struct Details {
@@ -84,14 +54,14 @@ pub(super) struct Details {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let store = args.state.store(context)?;
+    let store = args.state.existing(context)?;
     if history::is_of_a_torus(&store) {
         if args.lft || args.cables.is_some() {
             return Err(
                 "a direct torus has no forwarding tables: its nodes route by the tables of their jobs".into(),
             );
         }
-        return history::Table::of_change(&store, args.epoch.number())?.print(context);
+        return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context);
     }
     if args.lft {
         return print_tables(&store, &args, context);
@@ -109,7 +79,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 
 fn print_tables(store: &EpochStore, args: &Args, context: &Context) -> Result<Answer, Failure> {
     let epoch = store.epoch(args.epoch.of(store)?)?;
-    let fabric = named(args, context)?.fabric;
+    let fabric = named(args.fabric.as_deref(), context)?.fabric;
     if epoch.plan().fabric != fabric.fingerprint() {
         tracing::warn!("the epoch was made for another fabric: what it does not know has no lines");
     }
@@ -121,7 +91,7 @@ fn print_tables(store: &EpochStore, args: &Args, context: &Context) -> Result<An
 
 fn print_cables(store: &EpochStore, args: &Args, most: usize, context: &Context) -> Result<Answer, Failure> {
     let epoch = store.epoch(args.epoch.of(store)?)?;
-    let named = named(args, context)?;
+    let named = named(args.fabric.as_deref(), context)?;
     if epoch.plan().fabric != named.fabric.fingerprint() {
         return Err("the epoch was made for another fabric: name that one with --fabric".into());
     }
@@ -134,9 +104,9 @@ fn print_cables(store: &EpochStore, args: &Args, most: usize, context: &Context)
 }
 
 /// The fabric that is named, or that of the settings.
-fn named(args: &Args, context: &Context) -> Result<Named, Failure> {
-    let (source, node_map) = match &args.fabric {
-        Some(source) => (FabricSource::Source(source.clone()), None),
+pub(super) fn named(fabric: Option<&str>, context: &Context) -> Result<Named, Failure> {
+    let (source, node_map) = match fabric {
+        Some(source) => (FabricSource::Source(source.to_string()), None),
         None => {
             let settings = context.settings()?;
             (settings.fabric.ok_or("the settings name no fabric: say --fabric")?, settings.node_map)

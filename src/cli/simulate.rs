@@ -322,7 +322,7 @@ fn members(case: &Case) -> Result<&[u32], Failure> {
 /// Offered loads, one run for each; `None` for as much as possible.
 fn shares(args: &Args) -> Result<Vec<Option<f64>>, Failure> {
     if let Some(bad) = args.load.iter().find(|l| !(**l > 0.0 && **l <= 1.0)) {
-        return Err(format!("--load {bad}: above 0 and at most 1").into());
+        return Err(format!("--load {bad}: must be above 0 and at most 1").into());
     }
     Ok(if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() })
 }

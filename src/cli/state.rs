@@ -1,11 +1,16 @@
 //! `--state`, and what the commands on the epoch store share.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use super::common::print;
 use super::{Context, Failure, Format};
 use crate::pass::plan::Reason;
 use crate::publish::EpochStore;
+
+/// One of these is in every state directory that was used.
+const OURS: [&str; 8] =
+    ["epochs", "current", "lock", "service.lock", "history.db", "health.json", "jobs", "record"];
 
 /// Where the epochs are.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,14 +30,19 @@ impl StateArgs {
         Ok(EpochStore::open(&directory)?)
     }
 
+    /// The epoch store of a service that has run here: for commands that look, or go back.
+    pub fn existing(&self, context: &Context) -> Result<EpochStore, Failure> {
+        existing(self.store(context)?.path(), self.named().is_some())
+    }
+
     /// The epoch stores of all fabrics that are meant; several with the names of these.
     pub fn stores(&self, context: &Context) -> Result<Vec<(Option<String>, EpochStore)>, Failure> {
         if let Some(directory) = self.named() {
-            return Ok(vec![(None, EpochStore::open(&directory)?)]);
+            return Ok(vec![(None, existing(&directory, true)?)]);
         }
         let fabrics = context.site_or_default()?.among(context.fabric_name.as_deref())?;
         let stores = fabrics.into_iter().map(|settings| {
-            let store = EpochStore::open(&settings.state.directory)?;
+            let store = existing(&settings.state.directory, false)?;
             Ok((settings.name, store))
         });
         stores.collect()
@@ -41,6 +51,27 @@ impl StateArgs {
     fn named(&self) -> Option<PathBuf> {
         self.directory.clone().or_else(|| std::env::var_os("SAROUTER_STATE").map(PathBuf::from))
     }
+}
+
+/// The store of a directory in which a service has run. Before the first start there is none where the settings say;
+/// where somebody says, there must be.
+fn existing(directory: &Path, is_named: bool) -> Result<EpochStore, Failure> {
+    let (store, path) = (EpochStore::open(directory)?, directory.display());
+    let entries = match std::fs::read_dir(directory) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && !is_named => return Ok(store),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(format!("there is no state directory {path}: --state says which").into());
+        }
+        Err(e) => return Err(format!("{path}: {e}").into()),
+        Ok(entries) => entries,
+    };
+    let names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    if !names.is_empty() && !names.iter().any(|name| OURS.contains(&name.as_str())) {
+        let text = format!("{path} is no state directory: there is nothing of sarouter's in it");
+        return Err(text.into());
+    }
+    Ok(store)
 }
 
 /// What a command says of each fabric, under its name; of one without a name it alone.

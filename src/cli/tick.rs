@@ -1,7 +1,7 @@
 //! `sarouter tick`: one pass.
 
-use super::{Answer, Context, Failure, chain, notes};
-use crate::service::run;
+use super::{Answer, Context, Failure, Format, chain, notes};
+use crate::service::run::{self, Note};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -14,20 +14,25 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
     let mut failed = Vec::new();
     for settings in site.among(context.fabric_name.as_deref())? {
         let name = settings.name.clone();
+        // A failure is said once: people read it as the error.
+        let mut tell = |note: &Note| match (note, &name) {
+            (Note::Failed(_), _) if context.format == Format::Text => {}
+            (note, None) => notes::print(note, context.format),
+            (note, Some(name)) => notes::print_of(name, note, context.format),
+        };
+        let done = run::tick(settings, &mut tell);
         let ended = match &name {
-            None => run::tick(settings, &mut |note| notes::print(note, context.format))?,
-            Some(name) => {
-                let done = run::tick(settings, &mut |note| notes::print_of(name, note, context.format));
-                // The others go on.
-                done.unwrap_or_else(|error| {
-                    failed.push(format!("{name}: {}", chain(&error)));
-                    None
-                })
-            }
+            None => done?,
+            // The others go on.
+            Some(name) => done.unwrap_or_else(|error| {
+                failed.push(format!("{name}: {}", chain(&error)));
+                None
+            }),
         };
         failed.extend(ended.map(|failure| {
-            let of = name.map_or(String::new(), |name| format!("{name}: "));
-            format!("{of}{} failed: {}", failure.stage.name(), failure.message)
+            let of = name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+            let (stage, message) = (failure.stage.name(), failure.message);
+            format!("{of}{stage} failed: {message}; what was in force still is")
         }));
     }
     if failed.is_empty() { Ok(Answer::Yes) } else { Err(failed.join("; ").into()) }

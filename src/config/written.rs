@@ -15,7 +15,7 @@ use super::traffic::WrittenTraffic;
 use super::{
     ConfigError, FabricSource, JobsFrom, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State,
 };
-use crate::model::{LayerBudget, Promise};
+use crate::model::{LayerBudget, Promise, plain};
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -200,7 +200,7 @@ pub const STATUS_FILE: &str = "opensm-status.json";
 
 fn wrong(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
     let line = line_at(text, error.span().map_or(0, |span| span.start));
-    ConfigError::Line { path: path.to_path_buf(), line, message: error.message().to_string() }
+    ConfigError::Line { path: path.to_path_buf(), line, message: plain(error.message()) }
 }
 
 impl Written {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::ibnetdiscover::{self, Discovered, FabricFileError};
 use super::torus_toml;
 use crate::lab::generate::{self, SpecError};
-use crate::model::Fabric;
+use crate::model::{Fabric, did_you_mean, nearest};
 
 /// Why there is no fabric.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum FabricSourceError {
         source: std::io::Error,
     },
     /// Neither a spec nor a file.
-    #[error("{text:?} is neither a file nor a spec; specs are {}", generate::spec::KINDS.join(", "))]
+    #[error("{text:?} is neither a file nor a spec{}", specs(text))]
     Neither {
         /// As typed.
         text: String,
@@ -39,12 +39,27 @@ pub enum FabricSourceError {
         /// As typed.
         text: String,
     },
+    /// A file without a word in it.
+    #[error("{}: the file is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of no kind that is known.
     #[error("{}: neither ibnetdiscover output nor an ibsim .net file, nor OpenSM's subnet.lst or ibdiagnet's db_csv", path.display())]
     UnknownKind {
         /// The file.
         path: PathBuf,
     },
+}
+
+/// The kind of spec that was meant; all kinds, if what was typed looks like one.
+fn specs(text: &str) -> String {
+    let kind = text.split(':').next().unwrap_or(text);
+    match nearest(kind, generate::spec::KINDS.iter().copied()) {
+        None if text.contains(':') => format!("; specs are {}", generate::spec::KINDS.join(", ")),
+        near => did_you_mean(near),
+    }
 }
 
 /// Loads a fabric from a path or spec.
@@ -96,5 +111,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Discovered, FabricSourceError> {
     if ibnetdiscover::recognises(text) {
         return Ok(ibnetdiscover::parse(path, text)?);
     }
-    Err(FabricSourceError::UnknownKind { path: path.to_path_buf() })
+    let path = path.to_path_buf();
+    if text.trim().is_empty() {
+        return Err(FabricSourceError::Empty { path });
+    }
+    Err(FabricSourceError::UnknownKind { path })
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::hostlist::{self, Budget};
-use crate::model::{Component, Job, JobId, JobMap, JobState, Mix};
+use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, plain};
 
 /// Why there are no jobs. `name` is a path, a command, or `standard input`.
 #[derive(Debug, thiserror::Error)]
@@ -162,10 +162,7 @@ fn listed(name: &str, job: &str, message: &str) -> JobsError {
 
 /// What the JSON reader refuses, with the line where it belongs.
 fn wrong(name: &str, error: &serde_json::Error) -> JobsError {
-    let message = error.to_string();
-    let end = format!(" at line {} column {}", error.line(), error.column());
-    let message = message.strip_suffix(&end).unwrap_or(&message).to_string();
-    JobsError::Line { name: name.to_string(), line: error.line(), message }
+    JobsError::Line { name: name.to_string(), line: error.line(), message: plain(&error.to_string()) }
 }
 
 /// `ID HOSTLIST [PATTERN]` lines; `#` begins a comment.
@@ -180,7 +177,11 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Resu
         let mut words = content.split_whitespace();
         let (Some(id), Some(list), mix, None) = (words.next(), words.next(), words.next(), words.next())
         else {
-            return Err(wrong(format!("expected `ID HOSTLIST` or `ID HOSTLIST PATTERN`, found {content:?}")));
+            return Err(wrong(if content.starts_with("JOBID ") {
+                "this is what `squeue` prints for people; give what `squeue --json` prints".to_string()
+            } else {
+                format!("expected `ID HOSTLIST` or `ID HOSTLIST PATTERN`, found {content:?}")
+            }));
         };
         let mix = mix.map(str::parse::<Mix>).transpose();
         let mix = mix.map_err(|e| wrong(format!("{e}; a line is `ID HOSTLIST` or `ID HOSTLIST PATTERN`")))?;

@@ -153,6 +153,14 @@ impl NodeNames {
     }
 }
 
+impl NodeNames {
+    /// Whether the map file itself, and not only what the adapters say, names one of a fabric's.
+    pub fn names_any(&self, fabric: &Fabric) -> bool {
+        let mut named = fabric.terminal_ids().filter_map(|t| self.name(fabric.terminal(t)));
+        named.any(|named| named.by != NamedBy::Itself)
+    }
+}
+
 /// Cuts at a `#` outside quotation marks that begins the line or follows a blank.
 fn without_comment(line: &str) -> &str {
     let (mut quoted, mut blank) = (false, true);

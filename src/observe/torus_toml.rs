@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use crate::lab::generate::SpecError;
 use crate::lab::generate::angara::{self, fail};
-use crate::model::{Coords, Names, NodeName, Torus, TorusBuilder, TorusError, Transit};
+use crate::model::{Coords, Names, NodeName, Torus, TorusBuilder, TorusError, Transit, plain};
 
 /// Why there is no torus.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +116,7 @@ pub fn parse(path: &Path, text: &str) -> Result<TorusSource, TorusSourceError> {
     };
     let file: File = toml::from_str(text).map_err(|e| {
         let offset = e.span().map_or(text.len(), |s| s.start);
-        at(offset, e.message().to_string())
+        at(offset, plain(e.message()))
     })?;
     let build = Build { file: &file, at: &at };
     Ok(TorusSource { torus: build.torus()?, transit: file.transit, text: text.to_string() })

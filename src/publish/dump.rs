@@ -54,7 +54,7 @@ pub enum DumpError {
         message: String,
     },
     /// The file says nothing of a switch.
-    #[error("{}: nothing about switch {switch} ({description}); {missing} switches are missing", path.display())]
+    #[error("{}: nothing about switch {switch} ({description}); {missing} of the fabric's switches missing: is it a dump of another fabric?", path.display())]
     MissingSwitch {
         /// The file.
         path: PathBuf,

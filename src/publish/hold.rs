@@ -18,6 +18,9 @@ pub struct Hold {
     pub epoch: Option<EpochNumber>,
     /// The administrator's words.
     pub reason: String,
+    /// Who; `None` in files of before this was written down.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
 impl EpochStore {
@@ -31,6 +34,7 @@ impl EpochStore {
             since: DateTime::<Utc>::UNIX_EPOCH,
             epoch: None,
             reason: format!("{} is not understood", path.display()),
+            by: None,
         };
         let bytes = state_file::read(&path)?;
         Ok(bytes.map(|bytes| serde_json::from_slice(&bytes).unwrap_or_else(|_| unreadable())))

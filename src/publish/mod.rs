@@ -10,6 +10,7 @@
 //! STATE/service.id                  whose epochs these are, so that two services are told apart
 //! STATE/lock                        held by the one writer; its pid, for people
 //! STATE/hold.json               an administrator's hold: nothing is published meanwhile
+//! STATE/acts.jsonl               holds, their ends and rollbacks, and who did them
 //! STATE/trial.json              a trial: days with routes for jobs and days without
 //! STATE/history.db                  an index of the epochs and looks, can be deleted at any time
 //! STATE/record/                     the recording; see `service::record`
@@ -18,6 +19,7 @@
 //! An epoch never changes once it has its number. A crash at any point leaves `current` at the old
 //! or at the new epoch, both complete.
 
+mod acts;
 pub mod angara;
 pub mod dump;
 mod epoch;
@@ -40,6 +42,7 @@ pub(crate) mod tests;
 mod trial;
 mod writer;
 
+pub use acts::{ACTS_FILE, Act, Deed};
 pub use epoch::{Epoch, EpochNumber};
 pub use error::StoreError;
 pub use history::{History, HistoryRow, Page, Turnover};

@@ -65,11 +65,22 @@ pub enum RouteError {
         reason: String,
     },
     /// An engine of that name does not exist.
-    #[error("there is no engine {0:?}{near}; engines are {list}", near = did_you_mean(nearest(.0, names())), list = names().join(", "))]
+    #[error("{}", unknown(.0))]
     UnknownEngine(String),
     /// A bug: the engine's arrays do not fit the fabric.
     #[error(transparent)]
     Tables(#[from] TablesError),
+}
+
+/// What is said of a name that no engine for switches has.
+fn unknown(name: &str) -> String {
+    match nearest(name, names()) {
+        _ if angara::ENGINES.contains(&name) => {
+            format!("engine {name} is for direct tori; those for switches: `sarouter engines`")
+        }
+        None => format!("there is no engine {name:?}; `sarouter engines` lists them"),
+        near => format!("there is no engine {name:?}{}", did_you_mean(near)),
+    }
 }
 
 /// A routing engine: pure, deterministic whatever the thread count.

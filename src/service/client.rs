@@ -20,7 +20,7 @@ const ANSWER_LIMIT: usize = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens, or not for us.
-    #[error("{}: the service cannot be reached: {source}", socket.display())]
+    #[error("{}: the service cannot be reached (does `sarouter serve` run?): {source}", socket.display())]
     Connect {
         /// The socket.
         socket: PathBuf,

@@ -245,6 +245,11 @@ pub struct Health {
     pub ended: Option<DateTime<Utc>>,
 }
 
+/// A time, for people.
+fn at(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
 impl Health {
     /// At the start.
     pub fn new(started: DateTime<Utc>, serving: bool) -> Self {
@@ -314,7 +319,7 @@ impl Health {
             add(
                 Kind::Stopped,
                 ended,
-                format!("the service was ended at {ended}: nobody looks at jobs and cables"),
+                format!("the service was ended at {}: nobody looks at jobs and cables", at(ended)),
             );
         }
         if let Some(next) = self.next_pass.filter(|next| self.serving && now - *next > patience) {
@@ -325,8 +330,11 @@ impl Health {
         if let Some(failure) = &self.failing {
             let stage = failure.stage.name();
             let times = self.failures_in_row;
-            let (time, message) = (failure.time, &failure.message);
-            let text = format!("{stage} failed {times} times in a row, last at {time}: {message}");
+            let (time, message) = (at(failure.time), &failure.message);
+            let text = match times {
+                1 => format!("{stage} failed at {time}: {message}"),
+                _ => format!("{stage} failed {times} times in a row, last at {time}: {message}"),
+            };
             add(Kind::Failing, self.last_success.unwrap_or(self.started), text);
         }
         if let Some(failure) = &self.unacknowledged {
@@ -352,8 +360,9 @@ impl Health {
         found.extend(self.torus.iter().flat_map(|torus| torus.cut.values().cloned()));
         let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(hold) = &self.held {
-            let text = "an administrator holds what is in force: `sarouter resume` ends it";
-            add(Kind::Held, hold.since, text.to_string());
+            let by = hold.by.as_deref().map(|by| format!(" ({by})")).unwrap_or_default();
+            let text = format!("an administrator{by} holds what is in force: `sarouter resume` ends it");
+            add(Kind::Held, hold.since, text);
         }
         found
     }

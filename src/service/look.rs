@@ -34,7 +34,7 @@ use crate::route;
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     /// The settings name no fabric.
-    #[error("the settings name no fabric: set fabric.source or fabric.command")]
+    #[error("the settings name no fabric: set source or command in [fabric]")]
     NoFabric,
     /// Slurm does not answer.
     #[error(transparent)]

@@ -22,7 +22,9 @@ pub mod watch;
 
 use std::error::Error;
 
-/// `outer: inner: …`, leaving out a message that the one before already ends with.
+use crate::model::plain_chain;
+
+/// `outer: inner: …`, leaving out a message that the one before already ends with, in plain words.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -33,5 +35,5 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
         }
         source = inner.source();
     }
-    text
+    plain_chain(&text)
 }

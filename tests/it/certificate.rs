@@ -152,7 +152,7 @@ fn text_and_back_is_the_same() {
         };
         let twice = wrong(&[&lines[..3], &lines[1..2]].concat());
         assert_eq!(twice, "c:4: the same buffer comes twice");
-        assert!(wrong(&lines[1..]).starts_with("c:1: \"fabric "));
+        assert!(wrong(&lines[1..]).starts_with("c:1: no certificate of this fabric, "));
         assert!(wrong(&[lines[0], "0x1 1 0"]).starts_with("c:2: the fabric has no switch"));
         let nowhere = format!("{} 254 0", lines[1].split(' ').next().unwrap());
         assert!(wrong(&[lines[0], &nowhere]).starts_with("c:2: port 254 of"));

@@ -149,7 +149,7 @@ fn bad_input_is_refused_with_its_line() {
         ("17 n[1-2]\n18\n", 2, "ID HOSTLIST"),
         ("17 n1 n2\n", 1, "ID HOSTLIST"),
         ("17 n1\n\n18 n[1-\n", 3, "n[1-"),
-        ("{\"jobs\": [\n{\"job_id\": 1, \"job_state\":", 2, "EOF"),
+        ("{\"jobs\": [\n{\"job_id\": 1, \"job_state\":", 2, "too soon"),
         ("{\"jobs\": [\n{\"job_id\": 1,\n\"job_state\": \"RUNNING\", \"nodes\": \"n[3-1]\"}]}", 3, "job 1"),
         ("{\"no\": 1}", 1, "jobs"),
         ("{\"time\": \"yesterday\",\n\"jobs\": []}", 1, "input"),

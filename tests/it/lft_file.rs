@@ -69,8 +69,8 @@ fn the_file_has_what_is_in_force_and_a_stale_one_is_told() {
     look(&site);
     serving.until(|| has(&site, 1));
     assert_eq!(delivered(&site), first);
-    serving
-        .until(|| troubles(&site) == ["an administrator holds what is in force: `sarouter resume` ends it"]);
+    let is_held = |told: &[String]| told.len() == 1 && told[0].contains("holds what is in force");
+    serving.until(|| is_held(&troubles(&site)));
     assert_eq!(serving.stop(), 0);
     // One pass does the same.
     assert_eq!(site.run(&["resume"]).0, 0);

@@ -36,7 +36,7 @@ fn of_every_kind(source: &'static str, words: &'static str) -> Vec<Trouble> {
     vec![
         trouble(
             "held",
-            "an administrator holds what is in force",
+            "holds what is in force",
             |site| assert_eq!(site.run(&["hold", "--reason", "a test"]).0, 0),
             |site| assert_eq!(site.run(&["resume"]).0, 0),
         ),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Answer, Check, Failure};
+use crate::config::Settings;
 
 /// Set for the process that looks as the service's user; set by hand, root looks as root.
 const LOOKS_AS_SERVICE: &str = "SAROUTER_DOCTOR_AS_SERVICE";
@@ -60,4 +61,24 @@ pub(super) fn check(state: &Path) -> Check {
         return Check::advice(NAME, "root, who may read what the service may not, and sees every job", fix);
     }
     Check::good(NAME, format!("looked as {name}"))
+}
+
+/// Who may put routes in force, and who may make the service look or start jobs.
+pub(super) fn publishers(settings: &Settings) -> Check {
+    const NAME: &str = "who may";
+    let name = |user: &u32| name_of(*user).unwrap_or_else(|| format!("user {user}"));
+    let owner = std::fs::metadata(&settings.state.directory).map(|found| name(&found.uid()));
+    let owner = owner.unwrap_or_else(|_| "whoever makes the state directory".to_string());
+    let publish = if owner == "root" { owner } else { format!("{owner} and root") };
+    let Some(api) = &settings.api else {
+        return Check::good(NAME, format!("publish, hold and roll back: {publish}; there is no interface"));
+    };
+    let mut ask: Vec<String> = api.write_users.iter().map(name).collect();
+    ask.extend(api.write_groups.iter().map(|group| format!("group {group}")));
+    ask.extend(api.tcp.iter().map(|tcp| format!("tokens with write in {}", tcp.token_file.display())));
+    let also = if ask.is_empty() { "nobody else".to_string() } else { ask.join(", ") };
+    Check::good(
+        NAME,
+        format!("publish, hold and roll back: {publish}; announce jobs and ask for a look: also {also}"),
+    )
 }

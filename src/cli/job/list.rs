@@ -1,8 +1,10 @@
 //! All jobs, and what each gains.
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::report::align;
+use crate::service::handoff::Waits;
 
 /// A line for each job, those first that gain least from routes for jobs; jobs under one switch come last.
 pub(super) fn text(jobs: &[Value]) -> String {
@@ -34,6 +36,21 @@ pub(super) fn text(jobs: &[Value]) -> String {
         ]);
     }
     align(&rows)
+}
+
+/// A line for each job that waits before its start.
+pub(super) fn waiting(jobs: &[Waits], now: DateTime<Utc>) -> String {
+    let line = |wait: &Waits| {
+        let Waits { job, nodes, since, deadline } = wait;
+        let [since, left] = [now - *since, *deadline - now].map(|time| time.num_seconds().max(0));
+        format!(
+            "\njob {job}, {nodes} nodes, has waited for routes for {since} s, and starts in {left} s at the latest"
+        )
+    };
+    match jobs.is_empty() {
+        true => "\nno job waits for routes".to_string(),
+        false => jobs.iter().map(line).collect(),
+    }
 }
 
 #[cfg(test)]

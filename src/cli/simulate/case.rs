@@ -8,7 +8,7 @@ use crate::cli::Failure;
 use crate::lab::simulate::patterns::Pattern as OneToOne;
 use crate::lab::simulate::traffic::script::Script;
 use crate::lab::simulate::{Net, Settings};
-use crate::model::{Adapters, JobId, Pattern};
+use crate::model::{Adapters, JobId, Pattern, did_you_mean, nearest};
 
 /// Who sends how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,34 @@ pub(super) enum Kind {
     /// What jobs read and write alone.
     None,
 }
+
+/// What is no exchange, and the exchanges without numbers of their own.
+const NAMES: [&str; 24] = [
+    "none",
+    "uniform",
+    "server-permutation",
+    "switch-permutation",
+    "transpose",
+    "neighbor",
+    "tornado",
+    "grid-transpose",
+    "grid-neighbor",
+    "grid-tornado",
+    "pingpong",
+    "bulk",
+    "linear",
+    "shift",
+    "alltoall",
+    "random",
+    "ring",
+    "double-tree",
+    "doubling",
+    "halving",
+    "bruck",
+    "binomial",
+    "halo2d",
+    "halo3d",
+];
 
 impl FromStr for Kind {
     type Err = String;
@@ -42,7 +70,12 @@ impl FromStr for Kind {
             "bulk" => Self::Ping { bulk: true },
             exchange => match exchange.parse() {
                 Ok(pattern) => Self::Exchange(pattern),
-                Err(error) => return Err(format!("there is no traffic {text:?}; see --help ({error})")),
+                Err(error) => {
+                    return Err(match nearest(text, NAMES.iter().copied()) {
+                        None => error.to_string(),
+                        near => format!("there is no traffic {text:?}{}", did_you_mean(near)),
+                    });
+                }
             },
         })
     }

@@ -81,7 +81,7 @@ impl Damage {
                         (s > 0.0 && c > 0.0).then_some(s / c)
                     });
                     let per_cable =
-                        parts.ok_or_else(|| format!("--what {ratio}: cables, switches or S:C"))?;
+                        parts.ok_or_else(|| format!("--what {ratio}: must be cables, switches or S:C"))?;
                     let cut = round(of(*amount, cables));
                     Level { cables: cut, switches: round(cut as f64 * per_cable) }
                 }

@@ -34,7 +34,7 @@ pub fn read_certificate(fabric: &Fabric, path: &Path, from: impl BufRead) -> Res
     let first = lines.next()?.ok_or_else(|| lines.truncated("there is no line".to_string()))?;
     let wanted = format!("{FABRIC} {}", fabric.fingerprint());
     if first != wanted {
-        return Err(lines.wrong(format!("{wanted:?} wanted, {first:?} found")));
+        return Err(lines.wrong(format!("no certificate of this fabric, which begins with {wanted:?}")));
     }
     let mut order = Vec::new();
     while let Some(line) = lines.next()? {

@@ -54,8 +54,16 @@ pub enum TorusRouteError {
     #[error(transparent)]
     Demand(#[from] TorusError),
     /// An engine of that name does not exist.
-    #[error("there is no engine {0:?} for a direct torus{near}; engines are {list}", near = did_you_mean(nearest(.0, ENGINES)), list = ENGINES.join(", "))]
+    #[error("there is no engine {0:?} for a direct torus{near}", near = instead(.0))]
     UnknownEngine(String),
+}
+
+/// The name that was meant, or all.
+fn instead(name: &str) -> String {
+    match nearest(name, ENGINES) {
+        None => format!("; engines are {}", ENGINES.join(", ")),
+        near => did_you_mean(near),
+    }
 }
 
 impl TorusRouteError {

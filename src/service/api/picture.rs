@@ -18,7 +18,7 @@ use crate::measure::effective_loads;
 use crate::model::{JobId, JobMap, PlacedJob};
 use crate::pass::plan::Reason;
 use crate::pass::step::View;
-use crate::publish::{Epoch, EpochNumber, EpochStore, HistoryRow, Page};
+use crate::publish::{Act, Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::{Command, Seen};
 
@@ -93,6 +93,8 @@ pub struct EpochsAnswer {
     pub fabric: Option<String>,
     /// The newest, ascending.
     pub epochs: Vec<HistoryRow>,
+    /// What administrators did by hand, and who, oldest first.
+    pub acts: Vec<Act>,
     /// What could not be read.
     pub notes: Vec<String>,
 }
@@ -203,7 +205,8 @@ async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Respons
             Seen::Switched(view) => view.fabric.fingerprint().to_string(),
             Seen::Direct(seen) => seen.torus.fingerprint().to_string(),
         });
-        Ok(EpochsAnswer { current, fabric, epochs: history.rows, notes: history.notes })
+        let acts = api.store.acts().map_err(failed)?;
+        Ok(EpochsAnswer { current, fabric, epochs: history.rows, acts, notes: history.notes })
     };
     Ok(json(api.read(read).await?))
 }

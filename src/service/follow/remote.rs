@@ -42,12 +42,12 @@ pub enum RemoteError {
     #[error(transparent)]
     Client(reqwest::Error),
     /// No answer, or one that broke off.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}", why(error))]
     Exchange {
         /// What was asked.
         path: String,
         /// Why not.
-        source: reqwest::Error,
+        error: reqwest::Error,
     },
     /// The service says no.
     #[error("{path}: the service answers {status}: {message}")]
@@ -75,6 +75,18 @@ pub enum RemoteError {
         /// The system's reason.
         source: std::io::Error,
     },
+}
+
+/// The innermost reason, which is the system's, of what a client reports in four layers.
+fn why(error: &reqwest::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    match error.is_connect() {
+        true => format!("the service cannot be reached: {inner}"),
+        false => inner.to_string(),
+    }
 }
 
 /// Where a service is.
@@ -233,7 +245,7 @@ impl Remote {
         if let Some(file) = &self.access.token_file {
             request = request.bearer_auth(secret::read(file)?.trim());
         }
-        request.send().await.map_err(|source| RemoteError::Exchange { path: path.to_string(), source })
+        request.send().await.map_err(|error| RemoteError::Exchange { path: path.to_string(), error })
     }
 }
 
@@ -263,7 +275,7 @@ async fn whole(mut response: Response, path: &str) -> Result<Vec<u8>, RemoteErro
 }
 
 async fn chunk(response: &mut Response, path: &str) -> Result<Option<Bytes>, RemoteError> {
-    response.chunk().await.map_err(|source| RemoteError::Exchange { path: path.to_string(), source })
+    response.chunk().await.map_err(|error| RemoteError::Exchange { path: path.to_string(), error })
 }
 
 fn too_long(path: &str, limit: u64) -> RemoteError {

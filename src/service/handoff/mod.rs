@@ -90,6 +90,24 @@ pub struct Counters {
     pub waited_ms: u64,
     /// Jobs that wait now.
     pub waiting: usize,
+    /// Which, those first that have waited longest; at most [`NAMED_WAITING`].
+    pub waiting_jobs: Vec<Waits>,
+}
+
+/// Jobs that wait which are named.
+const NAMED_WAITING: usize = 64;
+
+/// A job that waits for its routes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Which.
+    pub job: JobId,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// When it starts whatever is then in force.
+    pub deadline: DateTime<Utc>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,7 +207,21 @@ impl HandOff {
 
     /// Counts.
     pub fn counters(&self) -> Counters {
-        Counters { waiting: self.waiting(), ..self.counters.clone() }
+        Counters { waiting: self.waiting(), waiting_jobs: self.waiting_jobs(), ..self.counters.clone() }
+    }
+
+    /// Which jobs wait, those first that have waited longest.
+    fn waiting_jobs(&self) -> Vec<Waits> {
+        let waits = |s: &Start| Waits {
+            job: s.id.job.clone(),
+            nodes: s.id.nodes.len(),
+            since: s.announced,
+            deadline: s.deadline,
+        };
+        let mut all: Vec<Waits> = self.starts.values().filter(|s| s.is_pending()).map(waits).collect();
+        all.sort_by(|a, b| (a.since, &a.job).cmp(&(b.since, &b.job)));
+        all.truncate(NAMED_WAITING);
+        all
     }
 
     /// How many jobs wait.

@@ -19,10 +19,10 @@ impl Teller {
         let found = health.found(Utc::now(), PATIENCE);
         let now: BTreeMap<Kind, String> = found.into_iter().map(|t| (t.kind, t.text)).collect();
         for (kind, text) in now.iter().filter(|(kind, _)| !self.told.contains_key(kind)) {
-            warn!(trouble = kind.name(), "{text}");
+            warn!(target: "sarouter::trouble", trouble = kind.name(), "{text}");
         }
         for (kind, text) in self.told.iter().filter(|(kind, _)| !now.contains_key(kind)) {
-            info!(trouble = kind.name(), "over: {text}");
+            info!(target: "sarouter::trouble", trouble = kind.name(), "over: {text}");
         }
         self.told = now;
     }

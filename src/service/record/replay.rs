@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::direct_replay::DirectReplay;
 use super::line::terminals;
 use super::{FORMAT, LINE_LIMIT, Line, Made, file_path, files};
-use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap};
+use crate::model::{Fabric, Guid, Job, JobId, JobMap, NodeMap, plain};
 use crate::observe::ibnetdiscover;
 use crate::pass::baseline::Oblivious;
 use crate::pass::plan::Policy;
@@ -210,7 +210,7 @@ fn read(
 /// # Errors
 /// What is wrong.
 pub fn parse(text: &str) -> Result<Line, String> {
-    let line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let line: Line = serde_json::from_str(text).map_err(|e| plain(&e.to_string()))?;
     match line {
         Line::Begin { format, .. } if format != FORMAT => {
             Err(format!("its format is {format}, this program knows {FORMAT}"))

@@ -210,7 +210,7 @@ impl Service {
             Err(failure) => {
                 // Said once, tried again at each pass.
                 if self.health.unacknowledged.is_none() {
-                    error!("{}", failure.message);
+                    error!(target: "sarouter::failed", "{}", failure.message);
                     *self.health.failures.entry(failure.stage).or_default() += 1;
                     listener(&Note::Failed(failure.clone()));
                 }
@@ -229,7 +229,7 @@ impl Service {
         match self.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
             None => self.health.succeeded(Utc::now()),
             Some(message) => {
-                error!(stage = Stage::Jobs.name(), "{message}");
+                error!(target: "sarouter::failed", stage = Stage::Jobs.name(), "{message}");
                 self.health.failed(Failure { time: Utc::now(), stage: Stage::Jobs, message });
             }
         }
@@ -247,7 +247,7 @@ impl Service {
         listener: Listener<'_>,
     ) {
         let message = chain(error);
-        error!(stage = stage.name(), "{message}");
+        error!(target: "sarouter::failed", stage = stage.name(), "{message}");
         let failure = Failure { time: Utc::now(), stage, message };
         self.health.failed(failure.clone());
         self.waiting.handoff.failed(steady());

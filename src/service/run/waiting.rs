@@ -103,7 +103,9 @@ pub(in crate::service) fn look_at_hold(store: &EpochStore, health: &mut Health) 
         }
     };
     if held.is_some() != health.held.is_some() {
-        info!(held = held.is_some(), "an administrator's hold");
+        let by = held.as_ref().or(health.held.as_ref()).and_then(|hold| hold.by.as_deref());
+        let reason = held.as_ref().map_or("", |hold| hold.reason.as_str());
+        info!(held = held.is_some(), by, reason, "audit: an administrator's hold");
     }
     health.held = held;
     health.held.is_some()
