@@ -7,7 +7,9 @@ use super::{Grid, PATTERNS, Pattern};
 use crate::model::{did_you_mean, nearest};
 
 /// Patterns of groups of ranks: name, form, and how one is made.
-const SIZED: [(&str, &str, fn(u32) -> Pattern); 3] = [
+type Sized = (&'static str, &'static str, fn(u32) -> Pattern);
+
+const SIZED: [Sized; 3] = [
     ("groups", "groups:G, G from 1", Pattern::Groups),
     ("rail-alltoall", "rail-alltoall:G, G from 1", Pattern::RailAllToAll),
     ("hierarchical", "hierarchical:G, G from 1", Pattern::Hierarchical),

@@ -25,21 +25,19 @@ pub struct TreeWays {
 }
 
 impl TreeWays {
-    /// Tables whose other routes go up and then down, with ways that climb again where some are needed. Where no
-    /// packet starts, as between the tops of a tree, there is none: while switches change, one might be led there.
-    /// O(destinations + entries that change).
+    /// Tables whose other routes go up and then down, with ways that climb again where some are needed.
+    /// O(destinations + switches without a way).
     #[must_use]
     pub fn complete(&self, fabric: &Fabric, tables: Tables) -> Tables {
         let n = fabric.switches().len();
         tables.edited(|ports, layers| {
             for d in fabric.dest_ids() {
-                for s in &self.without[fabric.home(d).index()] {
+                let home = fabric.home(d);
+                for s in &self.without[home.index()] {
+                    let Some(way) = self.closure.ways(fabric, *s, home).next() else { continue };
                     let at = d.index() * n + s.index();
-                    let way = self.closure.ways(fabric, *s, fabric.home(d)).next();
-                    ports[at] = way.map_or(Tables::UNREACHABLE, |c| fabric.channel(c).from_port.get());
-                    if way.is_none() || !fabric.has_hosts(*s) {
-                        layers[at] = Tables::NO_LAYER;
-                    } else if layers[at] == Tables::NO_LAYER {
+                    ports[at] = fabric.channel(way).from_port.get();
+                    if fabric.has_hosts(*s) && layers[at] == Tables::NO_LAYER {
                         layers[at] = 0;
                     }
                 }
@@ -102,16 +100,17 @@ pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWa
     let mut by_height: Vec<usize> = (0..n).collect();
     by_height.sort_by_key(|s| height[*s]);
     let (mut hops, mut shortest) = (0, 0);
-    let mut without = vec![Vec::new(); n];
+    let mut without = Vec::with_capacity(n);
     for home in 0..n {
         let length = up_and_down(graph, &height, &by_height, home);
+        let mut lacking = Vec::new();
         for s in (0..n).filter(|s| terrain.hops(home, *s) != FAR && *s != home) {
             let between_hosts = terrain.is_home(home) && terrain.is_home(s);
             let Some((own, is_above)) = length[s] else {
                 if between_hosts {
                     return None;
                 }
-                without[home].push(SwitchId::at(s));
+                lacking.push(SwitchId::at(s));
                 continue;
             };
             if between_hosts {
@@ -127,6 +126,7 @@ pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWa
                 }
             }
         }
+        without.push(lacking);
     }
     if 100 * hops > (100 + DETOUR) * shortest {
         return None;
