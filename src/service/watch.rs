@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tracing::warn;
 
 use crate::config::{FabricSource, Settings};
@@ -43,6 +44,8 @@ struct Flags {
     settings: AtomicBool,
     files: AtomicBool,
     woken: Notify,
+    /// When the change at hand has settled.
+    settled: Mutex<Option<Instant>>,
 }
 
 /// The files that matter.
@@ -126,9 +129,13 @@ impl Watch {
     pub async fn changed(&self) -> Changed {
         loop {
             self.flags.woken.notified().await;
-            // Not lost if this is dropped while it sleeps: the flags stay, and so does the call.
+            // Not lost if this is dropped while it sleeps: the flags stay, and so do the call and the time. A loop
+            // that is often asked something drops it often.
             let again = Again(&self.flags.woken);
-            tokio::time::sleep(SETTLE).await;
+            let settled = || self.flags.settled.lock().unwrap_or_else(PoisonError::into_inner);
+            let until = *settled().get_or_insert_with(|| Instant::now() + SETTLE);
+            tokio::time::sleep_until(until).await;
+            *settled() = None;
             std::mem::forget(again);
             let changed = Changed {
                 settings: self.flags.settings.swap(false, Ordering::Relaxed),
@@ -230,6 +237,10 @@ mod tests {
             let short = tokio::time::timeout(SETTLE / 5, watch.changed());
             assert!(short.await.is_err());
             assert_eq!(next().await, Changed { settings: false, files: true });
+            // Given up again and again, as by a loop that is asked all the time.
+            write("fabric.net");
+            let often = async { while tokio::time::timeout(SETTLE / 5, watch.changed()).await.is_err() {} };
+            tokio::time::timeout(Duration::from_secs(60), often).await.unwrap();
         });
     }
 }
