@@ -32,13 +32,13 @@ impl StateArgs {
 
     /// The epoch store of a service that has run here: for commands that look, or go back.
     pub fn existing(&self, context: &Context) -> Result<EpochStore, Failure> {
-        existing(self.store(context)?.path(), self.named().is_some())
+        existing(self.store(context)?.path(), self.directory.is_some())
     }
 
     /// The epoch stores of all fabrics that are meant; several with the names of these.
     pub fn stores(&self, context: &Context) -> Result<Vec<(Option<String>, EpochStore)>, Failure> {
         if let Some(directory) = self.named() {
-            return Ok(vec![(None, existing(&directory, true)?)]);
+            return Ok(vec![(None, existing(&directory, self.directory.is_some())?)]);
         }
         let fabrics = context.site_or_default()?.among(context.fabric_name.as_deref())?;
         let stores = fabrics.into_iter().map(|settings| {

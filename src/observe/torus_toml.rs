@@ -220,7 +220,7 @@ mod tests {
             ("sizes = [4, 2]\nnames = \"n{q}\"\n", "t.toml:2: name pattern"),
             ("sizes = [4, 2]\nfailed = [\"1.0\",\n \"9.0\"]\n", "t.toml:3: node 9.0 is outside"),
             ("sizes = [4, 2]\ncabling = [\"ring\"]\n", "t.toml:2: 1 cablings for 2 dimensions"),
-            ("sizes = [4, 2]\nfoo = 1\n", "t.toml:2: unknown field"),
+            ("sizes = [4, 2]\nfoo = 1\n", "t.toml:2: there is no key \"foo\" here"),
             ("sizes = [4, 2", "t.toml:1: "),
             (
                 "sizes = [2]\n[[node]]\nname = \"a\"\nat = [0]\n",

@@ -141,6 +141,7 @@ fn each_question_has_its_answer_in_one_command() {
     serving.until(|| site.log().contains("audit: an administrator's hold"));
 
     assert_eq!(site.run(&["resume"]).0, 0);
+    serving.until(|| site.log().contains("held=false"));
     fs::remove_file(site.path("state/opensm-status.json")).unwrap();
     try_rows(&site, &table, FREE);
 

@@ -104,9 +104,9 @@ fn fabrics_that_share_what_each_needs_are_refused() {
         (two("[fabric.state]\ndirectory = \"/var/lib/sarouter\"", ""), 4, "state directory of the service"),
         (two("", "").replace("\"b\"", "\"../b\""), 5, "small letters, digits and -"),
         (two("", "").replace("\"b\"", "\"jobs\""), 5, "directory of the service itself"),
-        (two("", "layers = 3"), 6, "unknown field `layers`"),
+        (two("", "layers = 3"), 6, "there is no key \"layers\" here"),
         (two("", "[fabric.routing]\nlayers = 99"), 7, ""),
-        (two("", "[fabric.api]\nenable = false"), 6, "unknown field `api`"),
+        (two("", "[fabric.api]\nenable = false"), 6, "there is no key \"api\" here"),
         (two("", "routing = 3"), 6, "fabric.routing is a table"),
         ("fabric = []\n".to_string(), 1, "there is no fabric"),
         ("fabric = [1]\n".to_string(), 1, "a fabric is a table"),
@@ -301,8 +301,11 @@ fn commands_and_the_interface_speak_of_each_fabric() {
     assert!(of("ib0") > 0 && of("ib1") > 0, "{text}");
     // A change for one fabric is followed; another list of them wants a restart.
     site.alter("name = \"ib1\"", "name = \"ib2\"");
-    let refused =
-        || ask("/v1/health")["problems"].to_string().contains("another list of [[fabric]] needs a restart");
+    let refused = || {
+        let health = ask("/v1/health");
+        let message = &health["fabrics"]["ib0"]["settings_refused"]["message"];
+        message.to_string().contains("another list of [[fabric]] needs a restart")
+    };
     serving.until(refused);
     assert_eq!(serving.stop(), 0);
 }

@@ -81,7 +81,7 @@ fn site(dir: &Path) {
     for entry in std::fs::read_dir(dir.join("state/epochs/000001")).unwrap().flatten() {
         let content = std::fs::read(entry.path()).unwrap();
         let cut = if entry.file_name() == "plan.json" { content.len() / 2 } else { content.len() };
-        write(&format!("damaged/epochs/000001/{}", entry.file_name().display()), &content[..cut]);
+        write(&format!("damaged/epochs/000001/{}", entry.file_name().to_string_lossy()), &content[..cut]);
     }
 }
 
