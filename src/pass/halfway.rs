@@ -5,8 +5,9 @@ use crate::model::{DestId, Fabric, Tables};
 use crate::route::lanes::{is_inside, tree_ways};
 use crate::verify::trees::{LOST, Trees};
 
-/// The first of two steps; `None` if there is nothing between. See [`in_lanes`], and for a tree that lost cables, or got
-/// some back, [`TreeWays::halfway`](crate::route::lanes::TreeWays::halfway).
+/// The first of two steps; `None` if there is nothing between. In a tree that lost cables, or got some back, see
+/// [`TreeWays::halfway`](crate::route::lanes::TreeWays::halfway). In lanes switches get these first, with routes to all
+/// whom those in force do not reach any more.
 ///
 /// O(destinations × switches × ports).
 pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan) -> Option<Tables> {

@@ -113,8 +113,7 @@ impl Bed {
 
     /// The pattern of a job, once the service knows the job.
     fn pattern(&self, id: &str) -> String {
-        let told = await_some("the job", || self.ask(&["job", id]));
-        told["job"]["pattern"].as_str().unwrap().to_string()
+        await_some("the job", || self.ask(&["job", id])?["job"]["pattern"].as_str().map(str::to_string))
     }
 
     /// The patterns of the epoch in force, once there is one that somebody waits for.

@@ -5,11 +5,14 @@
 //! again, and may answer only by one. Such ways are added one by one, each only if all dependencies together
 //! still have an order. Hosts among themselves need none.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
 use super::grow::Grower;
 use super::rules::distinct;
 use super::space::{Space, Use};
 use super::terrain::{FAR, Terrain};
-use crate::model::{Closure, DestId, Fabric, PortPeer, SwitchId, Tables};
+use crate::model::{Closure, DestId, Fabric, Fingerprint, PortPeer, SwitchId, Tables};
 use crate::route::graph::{Graph, is_indirect};
 use crate::route::updown::{Distances, histogram_roots};
 
@@ -131,38 +134,60 @@ pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWa
     if 100 * hops > (100 + DETOUR) * shortest {
         return None;
     }
-    let closure = climb_again(terrain, &height, &without, closure)?;
+    let closure = remembered(fabric.fingerprint(), || climb_again(terrain, &height, &without, closure))?;
     Some(TreeWays { closure, without })
+}
+
+/// What was found for a fabric; `None` if it needs lanes.
+type Known = (Fingerprint, Option<Closure>);
+
+/// What is found for a fabric that lost cables, once: a service asks for it in every pass, with aggregation nodes
+/// and without. The answer is the same as if it was searched again.
+fn remembered(fabric: Fingerprint, find: impl FnOnce() -> (bool, Option<Closure>)) -> Option<Closure> {
+    static LAST: Mutex<VecDeque<Known>> = Mutex::new(VecDeque::new());
+    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, known)) = last().iter().find(|(of, _)| *of == fabric) {
+        return known.clone();
+    }
+    let (is_damaged, found) = find();
+    if is_damaged {
+        let mut last = last();
+        last.truncate(1);
+        last.push_front((fabric, found.clone()));
+    }
+    found
 }
 
 /// Switches at which ways are tried to turn, at most.
 const PIVOTS: usize = 4;
 
-/// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without.
+/// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without;
+/// before that, whether there are such switches.
 /// Where all of them turn at one and the same leaf, they seldom close a cycle.
 fn climb_again(
     terrain: &Terrain<'_>,
     height: &[u32],
     without: &[Vec<SwitchId>],
     closure: Closure,
-) -> Option<Closure> {
+) -> (bool, Option<Closure>) {
     let starts = |home: &usize| without[*home].iter().any(|s| terrain.starts(*home, s.index()));
     let broken: Vec<usize> = (0..without.len()).filter(starts).collect();
     if broken.is_empty() {
-        return Some(closure);
+        return (false, Some(closure));
     }
     // Those with the most ways up and then down come first.
     let mut lacks: Vec<usize> = without.iter().map(Vec::len).collect();
     without.iter().flatten().for_each(|s| lacks[s.index()] += 1);
     let mut leaves: Vec<usize> = (0..without.len()).filter(|s| terrain.is_home(*s)).collect();
     leaves.sort_by_key(|s| lacks[*s]);
-    (0..=PIVOTS.min(leaves.len())).find_map(|first| {
+    let found = (0..=PIVOTS.min(leaves.len())).find_map(|first| {
         let pivots = if first < PIVOTS { &leaves[first..] } else { &[] };
         let mut sets = closure.clone();
         let mut space = climbing(terrain.graph, height);
         let mut grower = Grower::new(terrain, &mut space);
         broken.iter().all(|home| lead_all(&mut grower, *home, pivots, &mut sets)).then_some(sets)
-    })
+    });
+    (true, found)
 }
 
 /// Leads switches to a home that have no way there, by the first pivot if that will do; whether all have one then
@@ -171,7 +196,8 @@ fn lead_all(grower: &mut Grower<'_, '_>, home: usize, pivots: &[usize], sets: &m
     let mut of = Use::default();
     grower.begin(home, sets, &mut of);
     let without = grower.without();
-    if let Some(pivot) = pivots.iter().find(|pivot| **pivot != home) {
+    // To the pivot itself ways turn wherever they are short, mostly above the leaves.
+    if let Some(pivot) = pivots.first().filter(|pivot| **pivot != home) {
         grower.lead_by(*pivot, &without, sets, &mut of);
     }
     if !grower.lost().is_empty() {

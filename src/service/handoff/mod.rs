@@ -90,7 +90,7 @@ pub struct Counters {
     pub waited_ms: u64,
     /// Jobs that wait now.
     pub waiting: usize,
-    /// Which, those first that have waited longest; at most [`NAMED_WAITING`].
+    /// Which, those first that have waited longest; at most 64.
     pub waiting_jobs: Vec<Waits>,
 }
 
