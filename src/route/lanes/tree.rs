@@ -158,8 +158,9 @@ fn remembered(fabric: Fingerprint, find: impl FnOnce() -> (bool, Option<Closure>
     found
 }
 
-/// Switches at which ways are tried to turn, at most.
+/// Switches at which ways are tried to turn, at most, and homes × channels above which only the first one is.
 const PIVOTS: usize = 4;
+const WIDE: usize = 10_000_000;
 
 /// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without;
 /// before that, whether there are such switches.
@@ -180,7 +181,9 @@ fn climb_again(
     without.iter().flatten().for_each(|s| lacks[s.index()] += 1);
     let mut leaves: Vec<usize> = (0..without.len()).filter(|s| terrain.is_home(*s)).collect();
     leaves.sort_by_key(|s| lacks[*s]);
-    let found = (0..=PIVOTS.min(leaves.len())).find_map(|first| {
+    let is_wide = broken.len() * terrain.graph.channels() > WIDE;
+    let last = if is_wide { 0 } else { PIVOTS.min(leaves.len()) };
+    let found = (0..=last).find_map(|first| {
         let pivots = if first < PIVOTS { &leaves[first..] } else { &[] };
         let mut sets = closure.clone();
         let mut space = climbing(terrain.graph, height);
