@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::common::less_now;
-use super::state::print_each;
+use super::state::{print_each, service};
 use super::{Answer, Context, Failure};
 use crate::model::JobId;
 use crate::service::api::state::HealthAnswer;
@@ -51,17 +51,17 @@ struct Told {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let from_slurm = || JobId::new(std::env::var("SLURM_JOB_ID").ok()?).ok();
     let id = args.job.or_else(from_slurm);
-    let site = context.site()?;
-    let api = site.api.clone().ok_or("the settings switch the service's socket off")?;
-    let client = Client::new(&api.socket, api.deadline);
-    let (mut told, mut lists) = (Vec::new(), Vec::new());
-    for settings in site.among(context.fabric_name.as_deref())? {
+    let (client, fabrics) = service(context)?;
+    let (mut told, mut lists, mut waits) = (Vec::new(), Vec::new(), Vec::new());
+    for (settings, place) in fabrics {
         let name = settings.name.clone();
-        let place = name.as_ref().map_or(String::new(), |name| format!("/fabrics/{name}"));
         let mut all: Value = client.wait(client.get(&format!("{place}/v1/jobs")))?;
         let jobs = all["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
         match &id {
-            None => lists.push((name, jobs)),
+            None => {
+                lists.push((name, jobs));
+                waits.push(waiting(&client, &place)?);
+            }
             Some(id) => {
                 let job = jobs.into_iter().find(|job| job["id"] == id.as_str());
                 let can_order = torus::source(&settings).is_none();
@@ -70,7 +70,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             }
         }
     }
-    let Some(id) = id else { return print_all(&client, &lists, context) };
+    let Some(id) = id else { return print_all(&lists, &waits, context) };
     if told.is_empty() {
         return context
             .no(&format!("the service has seen no job {id}: it may be over, or not be placed yet"));
@@ -80,24 +80,21 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 /// Jobs that wait for their routes before they start.
-fn waiting(client: &Client) -> Result<Vec<Waits>, Failure> {
-    let health: HealthAnswer = client.wait(client.get("/v1/health"))?;
+fn waiting(client: &Client, place: &str) -> Result<Vec<Waits>, Failure> {
+    let health: HealthAnswer = client.wait(client.get(&format!("{place}/v1/health")))?;
     Ok(health.health.handoff.waiting_jobs)
 }
 
+/// The jobs of each fabric, and those that wait.
 fn print_all(
-    client: &Client,
     lists: &[(Option<String>, Vec<Value>)],
+    waits: &[Vec<Waits>],
     context: &Context,
 ) -> Result<Answer, Failure> {
-    let waiting = waiting(client)?;
-    if lists.iter().all(|(_, jobs)| jobs.is_empty()) && waiting.is_empty() {
+    if lists.iter().all(|(_, jobs)| jobs.is_empty()) && waits.iter().all(Vec::is_empty) {
         return context.no("the service has seen no job");
     }
-    let text = |i: usize| match i + 1 == lists.len() {
-        true => list::text(&lists[i].1) + &list::waiting(&waiting, Utc::now()),
-        false => list::text(&lists[i].1),
-    };
+    let text = |i: usize| list::text(&lists[i].1) + &list::waiting(&waits[i], Utc::now());
     print_each(lists, text, context)?;
     Ok(Answer::Yes)
 }

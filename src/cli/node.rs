@@ -4,11 +4,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::common::print;
-use super::{Answer, Context, Failure, Format};
-use crate::config::Settings;
+use super::state::{print_each, service};
+use super::{Answer, Context, Failure};
 use crate::model::NodeName;
-use crate::service::client::{Client, ClientError};
+use crate::service::client::ClientError;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -21,17 +20,18 @@ pub struct Args {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
-    let settings = Settings::load(context.config.as_deref())?;
-    let api = settings.api.as_ref().ok_or("the settings switch the service's socket off")?;
-    let client = Client::new(&api.socket, api.deadline);
-    let found: Value = match client.wait(client.get(&format!("/v1/nodes/{}", args.node))) {
-        Err(ClientError::Refused { status: 404, message }) => return context.no(&message),
-        found => found?,
-    };
-    match context.format {
-        Format::Json => print(&serde_json::to_string_pretty(&found)?)?,
-        Format::Text => print(&text(&found))?,
+    let (client, fabrics) = service(context)?;
+    let (mut found, mut missing): (Vec<(Option<String>, Value)>, _) = (Vec::new(), String::new());
+    for (settings, place) in fabrics {
+        match client.wait(client.get(&format!("{place}/v1/nodes/{}", args.node))) {
+            Err(ClientError::Refused { status: 404, message }) => missing = message,
+            node => found.push((settings.name, node?)),
+        }
     }
+    if found.is_empty() {
+        return context.no(&missing);
+    }
+    print_each(&found, |i| text(&found[i].1), context)?;
     Ok(Answer::Yes)
 }
 

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::common::print;
 use super::{Context, Failure, Format};
+use crate::config::Settings;
 use crate::pass::plan::Reason;
 use crate::publish::EpochStore;
+use crate::service::client::Client;
 
 /// One of these is in every state directory that was used.
 const OURS: [&str; 8] =
@@ -51,6 +53,17 @@ impl StateArgs {
     fn named(&self) -> Option<PathBuf> {
         self.directory.clone().or_else(|| std::env::var_os("SAROUTER_STATE").map(PathBuf::from))
     }
+}
+
+/// The running service, and of each fabric that is meant its settings and what its paths begin with.
+pub fn service(context: &Context) -> Result<(Client, Vec<(Settings, String)>), Failure> {
+    let site = context.site()?;
+    let api = site.api.clone().ok_or("the settings switch the service's socket off")?;
+    let fabrics = site.among(context.fabric_name.as_deref())?.into_iter().map(|settings| {
+        let place = settings.name.as_ref().map_or(String::new(), |name| format!("/fabrics/{name}"));
+        (settings, place)
+    });
+    Ok((Client::new(&api.socket, api.deadline), fabrics.collect()))
 }
 
 /// The store of a directory in which a service has run. Before the first start there is none where the settings say;

@@ -295,6 +295,16 @@ fn commands_and_the_interface_speak_of_each_fabric() {
     let (code, text) = site.run(&["job", "7"]);
     let told = json(&text)["fabrics"].take();
     assert_eq!((code, &told["ib1"]["environment"]["SAROUTER_ROUTED"]), (0, &"yes".into()), "{text}");
+    // Lists, and where a node is, come of each fabric that has them.
+    let (code, text) = site.run(&["job"]);
+    let listed = |name: &str| {
+        let told = json(&text);
+        told["fabrics"][name].as_array().map(|jobs| jobs.iter().any(|job| job["id"] == "7"))
+    };
+    assert_eq!((code, listed("ib0"), listed("ib1")), (0, Some(true), Some(true)), "{text}");
+    let (code, text) = site.run(&["node", "n2"]);
+    let told = json(&text)["fabrics"].take();
+    assert_eq!((code, &told["ib0"]["node"], &told["ib1"]["node"]), (0, &"n2".into(), &"n2".into()), "{text}");
     let (_, text) = site.run(&["doctor"]);
     let checks = json(&text);
     let of = |name: &str| checks.as_array().unwrap().iter().filter(|check| check["fabric"] == name).count();
