@@ -1,6 +1,7 @@
 //! Who types: for what is written down of acts by hand.
 
 use std::fs::read_to_string;
+use std::process::Command;
 
 /// What the kernel says where nobody has logged in.
 const NOBODY: u32 = u32::MAX;
@@ -13,18 +14,22 @@ pub fn who() -> String {
     let login = read_to_string("/proc/self/loginuid").ok().and_then(number).filter(|uid| *uid != NOBODY);
     let login = login.or_else(|| number(std::env::var("SUDO_UID").ok()?));
     let login = login.unwrap_or_else(|| rustix::process::getuid().as_raw());
-    let passwd = read_to_string("/etc/passwd").unwrap_or_default();
     match login == acts {
-        true => name(&passwd, acts),
-        false => format!("{} as {}", name(&passwd, login), name(&passwd, acts)),
+        true => name(acts),
+        false => format!("{} as {}", name(login), name(acts)),
     }
 }
 
-/// The name of an account of this machine, or its number.
-fn name(passwd: &str, uid: u32) -> String {
-    let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let known = fields.into_iter().find(|f| f.get(2).and_then(|id| id.parse().ok()) == Some(uid));
-    known.map_or_else(|| format!("uid {uid}"), |fields| fields[0].to_string())
+/// The name of an account, or its number.
+fn name(uid: u32) -> String {
+    account(uid).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+/// An account's name, from wherever the system has it.
+pub fn account(uid: u32) -> Option<String> {
+    let output = Command::new("getent").args(["passwd", &uid.to_string()]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.split(':').next().map(str::to_string).filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -33,7 +38,6 @@ mod tests {
 
     #[test]
     fn an_account_has_its_name_or_its_number() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\nalex:x:1000:1000::/home/alex:/bin/sh\n";
-        assert_eq!([0, 1000, 7].map(|uid| name(passwd, uid)), ["root", "alex", "uid 7"]);
+        assert_eq!([0, 3_999_999_999].map(name), ["root", "uid 3999999999"]);
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Answer, Check, Failure};
+use crate::cli::who::account;
 use crate::config::Settings;
 
 /// Set for the process that looks as the service's user; set by hand, root looks as root.
@@ -20,14 +21,7 @@ fn service_user(state: &Path) -> Option<String> {
     if owner == 0 || !may_change {
         return None;
     }
-    name_of(owner)
-}
-
-/// A user's name, from wherever the system has it.
-fn name_of(user: u32) -> Option<String> {
-    let output = Command::new("getent").args(["passwd", &user.to_string()]).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    text.split(':').next().map(str::to_string).filter(|name| !name.is_empty())
+    account(owner)
 }
 
 /// Started by root, looks as the service's user, with the same arguments; what that says. `None` if this process is to
@@ -55,7 +49,7 @@ pub(super) fn as_service(state: &Path) -> Result<Option<Answer>, Failure> {
 pub(super) fn check(state: &Path) -> Check {
     const NAME: &str = "user";
     let user = rustix::process::geteuid();
-    let name = name_of(user.as_raw()).unwrap_or_else(|| format!("user {}", user.as_raw()));
+    let name = account(user.as_raw()).unwrap_or_else(|| format!("user {}", user.as_raw()));
     if user.is_root() && std::fs::metadata(state).is_ok_and(|found| found.uid() != 0) {
         let fix = "runuser -u USER -- sarouter doctor, as the user of the service";
         return Check::advice(NAME, "root, who may read what the service may not, and sees every job", fix);
@@ -66,7 +60,7 @@ pub(super) fn check(state: &Path) -> Check {
 /// Who may put routes in force, and who may make the service look or start jobs.
 pub(super) fn publishers(settings: &Settings) -> Check {
     const NAME: &str = "who may";
-    let name = |user: &u32| name_of(*user).unwrap_or_else(|| format!("user {user}"));
+    let name = |user: &u32| account(*user).unwrap_or_else(|| format!("user {user}"));
     let owner = std::fs::metadata(&settings.state.directory).map(|found| name(&found.uid()));
     let owner = owner.unwrap_or_else(|_| "whoever makes the state directory".to_string());
     let publish = if owner == "root" { owner } else { format!("{owner} and root") };
