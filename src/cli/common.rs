@@ -62,9 +62,7 @@ impl Context {
     pub fn site_or_default(&self) -> Result<Site, Failure> {
         Ok(Site::load_or_default(self.config.as_deref())?)
     }
-}
 
-impl Context {
     /// The answer is no, and these are the words: JSON where that is asked for.
     pub fn no(&self, text: &str) -> Result<Answer, Failure> {
         match self.format {

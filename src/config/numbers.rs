@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::model::Storage;
+
 /// 1 to 1048576 KiB, in bytes.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "u64")]
@@ -91,7 +93,7 @@ impl TryFrom<u64> for StorageWeight {
     type Error = String;
     fn try_from(weight: u64) -> Result<Self, String> {
         match u32::try_from(weight) {
-            Ok(weight @ 0..=1000) => Ok(Self(weight)),
+            Ok(weight @ 0..=Storage::MOST_WEIGHT) => Ok(Self(weight)),
             _ => Err("must be 0 to 1000".into()),
         }
     }

@@ -1,27 +1,29 @@
 //! What follows a look: decide, check, publish. A dry run is the same without the last.
 
-use std::collections::BTreeSet;
+mod line;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
+pub use self::line::EpochLine;
+use self::line::line;
 use super::chain;
 use super::health::Stage;
 use super::record::Made;
-use crate::measure::{Figures, measure};
+use crate::measure::measure;
 use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, SplitLids, Tables};
 use crate::pass::halfway;
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
 use crate::publish::job::{self, JOBS_DIRECTORY};
-use crate::publish::{EpochNumber, EpochStore, Hold, StoreError};
+use crate::publish::{EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::RouteError;
-use crate::verify::{self, Beside, Transition, Verdict, Verified};
+use crate::verify::{self, Beside, Verdict, Verified};
 
 /// Why a pass made no epoch though one was due.
 #[derive(Debug, thiserror::Error)]
@@ -236,54 +238,6 @@ fn checked(
     Checked { plan, report, routing, verifying }
 }
 
-/// A published epoch, for the log. Times in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EpochLine {
-    /// Its number.
-    pub epoch: u64,
-    /// When it came into force on the disk.
-    pub time: DateTime<Utc>,
-    /// Why.
-    pub reason: Reason,
-    /// The engine.
-    pub engine: String,
-    /// Jobs that own nodes.
-    pub jobs: usize,
-    /// Jobs that count.
-    pub multi_switch: usize,
-    /// Node sets of multi-switch jobs that were not served before.
-    pub jobs_added: usize,
-    /// Those that are served no more.
-    pub jobs_removed: usize,
-    /// Blocks of 64 entries that OpenSM must send; `None` if the fabric is another.
-    pub changed_blocks: Option<usize>,
-    /// What old and new tables may do together until all switches are programmed; `None` if the fabric is
-    /// another.
-    pub transition: Option<Transition>,
-    /// What was in force, under the new jobs; `None` if of another fabric.
-    pub before: Option<Figures>,
-    /// What is in force now.
-    pub after: Figures,
-    /// What the change is worth, where that was the question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worth: Option<Worth>,
-    /// The first of two steps; left out where not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub halfway: bool,
-    /// Whether any switch may still have the routes of before while others have these: proved.
-    pub mixed: bool,
-    /// Asking Slurm.
-    pub ask_ms: f64,
-    /// Reading the fabric.
-    pub parse_ms: f64,
-    /// Deciding and routing.
-    pub route_ms: f64,
-    /// Checking.
-    pub verify_ms: f64,
-    /// Writing, until the data are on the disk.
-    pub publish_ms: f64,
-}
-
 /// A pass that ended well.
 #[derive(Debug)]
 pub struct Passed {
@@ -439,44 +393,6 @@ fn switched_at(store: &EpochStore) -> Option<DateTime<Utc>> {
     use std::os::unix::fs::MetadataExt;
     let link = std::fs::symlink_metadata(store.current_path()).ok()?;
     DateTime::from_timestamp(link.ctime(), u32::try_from(link.ctime_nsec()).ok()?)
-}
-
-fn line(
-    view: &View,
-    published: Option<&Published>,
-    checked: &Checked,
-    epoch: EpochNumber,
-    time: DateTime<Utc>,
-    publishing: Duration,
-) -> EpochLine {
-    let plan = checked.plan.get();
-    let before: BTreeSet<&Group> = published.iter().flat_map(|p| &p.demand.groups).collect();
-    let after: BTreeSet<&Group> = plan.demand.groups.iter().collect();
-    let same_fabric = published.filter(|p| p.fabric == view.fabric.fingerprint());
-    EpochLine {
-        epoch: epoch.get(),
-        time,
-        reason: plan.reason,
-        engine: plan.engine.clone(),
-        jobs: view.jobs.jobs.len(),
-        multi_switch: plan.demand.groups.len(),
-        jobs_added: after.difference(&before).count(),
-        jobs_removed: before.difference(&after).count(),
-        changed_blocks: same_fabric
-            .and_then(|p| plan.tables.changed_blocks(&view.fabric, p.replaced_by(plan))),
-        transition: same_fabric
-            .and_then(|p| verify::transition(&view.fabric, p.replaced_by(plan), &plan.tables)),
-        before: plan.before,
-        after: plan.after,
-        worth: plan.worth,
-        halfway: plan.halfway,
-        mixed: checked.plan.promise().mixed,
-        ask_ms: 0.0,
-        parse_ms: 0.0,
-        route_ms: milliseconds(checked.routing),
-        verify_ms: milliseconds(checked.verifying),
-        publish_ms: milliseconds(publishing),
-    }
 }
 
 /// For people: to a tenth.

@@ -57,9 +57,20 @@ pub fn is_inside(fabric: &Fabric, closure: &Closure, tables: &Tables, d: DestId)
     let home = fabric.home(d);
     fabric.switch_ids().filter(|s| *s != home).all(|s| {
         // Where the closure leads nowhere, no packet starts.
-        closure.slots(s, home).iter().all(|word| *word == 0)
-            || closure.ways(fabric, s, home).any(|c| Some(fabric.channel(c).from_port) == tables.port(s, d))
+        closure.slots(s, home).iter().all(|word| *word == 0) || is_next_hop(fabric, closure, tables, s, d)
     })
+}
+
+/// Whether the next hop of a switch to a destination is one of a closure. O(next hops).
+pub(super) fn is_next_hop(
+    fabric: &Fabric,
+    closure: &Closure,
+    tables: &Tables,
+    s: SwitchId,
+    d: DestId,
+) -> bool {
+    let mut ways = closure.ways(fabric, s, fabric.home(d));
+    ways.any(|c| Some(fabric.channel(c).from_port) == tables.port(s, d))
 }
 
 /// Most routes between hosts on a channel, if tables choose inside a closure.

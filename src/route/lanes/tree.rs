@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use super::choose::is_next_hop;
 use super::grow::Grower;
 use super::rules::distinct;
 use super::space::{Space, Use};
@@ -54,10 +55,7 @@ impl TreeWays {
     /// O(destinations × switches × ports).
     pub fn halfway(&self, fabric: &Fabric, before: &Tables, now: &Tables) -> Tables {
         let n = fabric.switches().len();
-        let is_way = |s: SwitchId, d: DestId| {
-            let mut ways = self.closure.ways(fabric, s, fabric.home(d));
-            ways.any(|c| Some(fabric.channel(c).from_port) == before.port(s, d))
-        };
+        let is_way = |s, d| is_next_hop(fabric, &self.closure, before, s, d);
         now.clone().edited(|ports, layers| {
             for d in fabric.dest_ids() {
                 let (home, first) = (fabric.home(d), d.index() * n);
@@ -163,8 +161,7 @@ const PIVOTS: usize = 4;
 const WIDE: usize = 10_000_000;
 
 /// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without;
-/// before that, whether there are such switches.
-/// Where all of them turn at one and the same leaf, they seldom close a cycle.
+/// before that, whether there are such switches. Where all of them turn at one and the same leaf, they seldom close a cycle.
 fn climb_again(
     terrain: &Terrain<'_>,
     height: &[u32],
@@ -182,26 +179,24 @@ fn climb_again(
     let mut leaves: Vec<usize> = (0..without.len()).filter(|s| terrain.is_home(*s)).collect();
     leaves.sort_by_key(|s| lacks[*s]);
     let is_wide = broken.len() * terrain.graph.channels() > WIDE;
-    let last = if is_wide { 0 } else { PIVOTS.min(leaves.len()) };
-    let found = (0..=last).find_map(|first| {
-        let pivots = if first < PIVOTS { &leaves[first..] } else { &[] };
+    let pivots = leaves.into_iter().take(PIVOTS).map(Some).chain([None]);
+    let found = pivots.take(if is_wide { 1 } else { PIVOTS + 1 }).find_map(|pivot| {
         let mut sets = closure.clone();
         let mut space = climbing(terrain.graph, height);
         let mut grower = Grower::new(terrain, &mut space);
-        broken.iter().all(|home| lead_all(&mut grower, *home, pivots, &mut sets)).then_some(sets)
+        broken.iter().all(|home| lead_all(&mut grower, *home, pivot, &mut sets)).then_some(sets)
     });
     (true, found)
 }
 
-/// Leads switches to a home that have no way there, by the first pivot if that will do; whether all have one then
-/// that send.
-fn lead_all(grower: &mut Grower<'_, '_>, home: usize, pivots: &[usize], sets: &mut Closure) -> bool {
+/// Leads switches to a home that have no way there, by a pivot if that will do; whether all have one then that send.
+fn lead_all(grower: &mut Grower<'_, '_>, home: usize, pivot: Option<usize>, sets: &mut Closure) -> bool {
     let mut of = Use::default();
     grower.begin(home, sets, &mut of);
     let without = grower.without();
     // To the pivot itself ways turn wherever they are short, mostly above the leaves.
-    if let Some(pivot) = pivots.first().filter(|pivot| **pivot != home) {
-        grower.lead_by(*pivot, &without, sets, &mut of);
+    if let Some(pivot) = pivot.filter(|pivot| *pivot != home) {
+        grower.lead_by(pivot, &without, sets, &mut of);
     }
     if !grower.lost().is_empty() {
         grower.lead(grower.without(), sets, &mut of);

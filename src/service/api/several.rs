@@ -72,13 +72,16 @@ impl Front {
     }
 
     /// Asks all at once, as long as one request may take; what is not answered by then is `None`.
-    async fn ask_for_job<T: Send + 'static>(
+    async fn ask_for_job<T: Send + 'static, F>(
         &self,
-        make: impl Fn(&Handle) -> std::pin::Pin<Box<dyn Future<Output = Result<T, AskError>> + Send>>,
-    ) -> Result<Vec<Option<T>>, ApiError> {
+        make: impl Fn(Handle) -> F,
+    ) -> Result<Vec<Option<T>>, ApiError>
+    where
+        F: Future<Output = Result<T, AskError>> + Send + 'static,
+    {
         let mut asked = JoinSet::new();
         for (i, (_, door)) in self.doors.iter().enumerate() {
-            let question = make(&door.handle);
+            let question = make(door.handle.clone());
             asked.spawn(async move { (i, tokio::time::timeout(ROUND, question).await) });
         }
         let mut answers: Vec<Option<T>> = self.doors.iter().map(|_| None).collect();
@@ -248,10 +251,9 @@ async fn start(
 ) -> Result<Response, ApiError> {
     let job = JobId::new(job).map_err(ApiError::bad)?;
     let said = request.announcement(job.clone())?;
-    let ask = |handle: &Handle| {
-        let (handle, said) = (handle.clone(), Box::new(said.clone()));
-        let answer = async move { handle.ask_for_job(|reply| Command::Start(said, reply)).await };
-        Box::pin(answer) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    let ask = |handle: Handle| {
+        let said = Box::new(said.clone());
+        async move { handle.ask_for_job(|reply| Command::Start(said, reply)).await }
     };
     let answers = front.ask_for_job(ask).await?;
     let named = front.doors.iter().zip(&answers);
@@ -273,10 +275,9 @@ async fn end(
 ) -> Result<Response, ApiError> {
     let job = JobId::new(job).map_err(ApiError::bad)?;
     audit(&caller, format_args!("end of job {job}"));
-    let ask = |handle: &Handle| {
-        let (handle, job) = (handle.clone(), job.clone());
-        let answer = async move { handle.ask_for_job(|reply| Command::End(job, reply)).await };
-        Box::pin(answer) as std::pin::Pin<Box<dyn Future<Output = _> + Send>>
+    let ask = |handle: Handle| {
+        let job = job.clone();
+        async move { handle.ask_for_job(|reply| Command::End(job, reply)).await }
     };
     front.ask_for_job(ask).await?;
     let root = front.jobs.clone();

@@ -63,8 +63,7 @@ impl ConfigFile {
         // Before it is read: a change meanwhile is another change.
         self.stamp = Stamp::of(&self.path);
         let site = Site::load(Some(&self.path))?;
-        let names = |site: &Site| site.names();
-        if names(&site) != self.site.as_ref().map(names).unwrap_or_default() {
+        if site.names() != self.site.as_ref().map(Site::names).unwrap_or_default() {
             return Err(Unusable::Restart("another list of [[fabric]]"));
         }
         if self

@@ -1,0 +1,103 @@
+//! What is said of a published epoch.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::{Checked, milliseconds};
+use crate::measure::Figures;
+use crate::model::Group;
+use crate::pass::plan::{Published, Reason};
+use crate::pass::step::View;
+use crate::pass::worth::Worth;
+use crate::publish::EpochNumber;
+use crate::verify::{self, Transition};
+
+/// A published epoch, for the log. Times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EpochLine {
+    /// Its number.
+    pub epoch: u64,
+    /// When it came into force on the disk.
+    pub time: DateTime<Utc>,
+    /// Why.
+    pub reason: Reason,
+    /// The engine.
+    pub engine: String,
+    /// Jobs that own nodes.
+    pub jobs: usize,
+    /// Jobs that count.
+    pub multi_switch: usize,
+    /// Node sets of multi-switch jobs that were not served before.
+    pub jobs_added: usize,
+    /// Those that are served no more.
+    pub jobs_removed: usize,
+    /// Blocks of 64 entries that OpenSM must send; `None` if the fabric is another.
+    pub changed_blocks: Option<usize>,
+    /// What old and new tables may do together until all switches are programmed; `None` if the fabric is
+    /// another.
+    pub transition: Option<Transition>,
+    /// What was in force, under the new jobs; `None` if of another fabric.
+    pub before: Option<Figures>,
+    /// What is in force now.
+    pub after: Figures,
+    /// What the change is worth, where that was the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worth: Option<Worth>,
+    /// The first of two steps; left out where not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub halfway: bool,
+    /// Whether any switch may still have the routes of before while others have these: proved.
+    pub mixed: bool,
+    /// Asking Slurm.
+    pub ask_ms: f64,
+    /// Reading the fabric.
+    pub parse_ms: f64,
+    /// Deciding and routing.
+    pub route_ms: f64,
+    /// Checking.
+    pub verify_ms: f64,
+    /// Writing, until the data are on the disk.
+    pub publish_ms: f64,
+}
+
+/// The line of an epoch that a checked plan became; asking and reading are not in it yet.
+pub(super) fn line(
+    view: &View,
+    published: Option<&Published>,
+    checked: &Checked,
+    epoch: EpochNumber,
+    time: DateTime<Utc>,
+    publishing: Duration,
+) -> EpochLine {
+    let plan = checked.plan.get();
+    let before: BTreeSet<&Group> = published.iter().flat_map(|p| &p.demand.groups).collect();
+    let after: BTreeSet<&Group> = plan.demand.groups.iter().collect();
+    let same_fabric = published.filter(|p| p.fabric == view.fabric.fingerprint());
+    EpochLine {
+        epoch: epoch.get(),
+        time,
+        reason: plan.reason,
+        engine: plan.engine.clone(),
+        jobs: view.jobs.jobs.len(),
+        multi_switch: plan.demand.groups.len(),
+        jobs_added: after.difference(&before).count(),
+        jobs_removed: before.difference(&after).count(),
+        changed_blocks: same_fabric
+            .and_then(|p| plan.tables.changed_blocks(&view.fabric, p.replaced_by(plan))),
+        transition: same_fabric
+            .and_then(|p| verify::transition(&view.fabric, p.replaced_by(plan), &plan.tables)),
+        before: plan.before,
+        after: plan.after,
+        worth: plan.worth,
+        halfway: plan.halfway,
+        mixed: checked.plan.promise().mixed,
+        ask_ms: 0.0,
+        parse_ms: 0.0,
+        route_ms: milliseconds(checked.routing),
+        verify_ms: milliseconds(checked.verifying),
+        publish_ms: milliseconds(publishing),
+    }
+}
