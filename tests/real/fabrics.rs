@@ -12,7 +12,8 @@ use sarouter::publish::EpochStore;
 use serde_json::Value;
 
 use crate::coverage::elsewhere;
-use crate::testbed::{Testbed, assert_in_force, await_some, run};
+use crate::prolog::EPILOG;
+use crate::testbed::{Testbed, assert_in_force, await_some, print_logs, run};
 
 /// Seconds that a job may wait.
 const DEADLINE: f64 = 40.0;
@@ -28,8 +29,6 @@ cp @OTHER@/state/opensm-status.*.json "$seen.ib1"
 mv "$seen.said.new" "$seen.said"
 exit $code
 "#;
-const EPILOG: &str =
-    "#!/bin/sh\nexec @SAROUTER@ epilog --config @BED@/sarouter.toml 2>>@BED@/log/prolog.log\n";
 
 /// Each with a script in the directory of the bed.
 const LINES: [&str; 4] = [
@@ -134,11 +133,7 @@ impl Drop for Cluster {
             let _ = service.wait();
         }
         if std::thread::panicking() {
-            for name in ["prolog.log", "service.log", "slurmctld.log"] {
-                let log = fs::read_to_string(self.path("log").join(name)).unwrap_or_default();
-                let lines: Vec<_> = log.lines().collect();
-                eprintln!("{name}:\n{}", lines[lines.len().saturating_sub(25)..].join("\n"));
-            }
+            print_logs(self.ib0.0.path(), &["prolog.log", "service.log", "slurmctld.log"]);
         }
     }
 }

@@ -16,7 +16,7 @@ use sarouter::publish::job::RankOrder;
 use serde_json::Value;
 
 use crate::spank::plugin;
-use crate::testbed::{Testbed, await_some};
+use crate::testbed::{Testbed, await_some, print_logs};
 
 /// Only so that a broken test ends.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -137,11 +137,7 @@ impl Drop for Bed {
             let _ = service.wait();
         }
         if std::thread::panicking() {
-            for name in ["hook.log", "service.log", "slurmctld.log"] {
-                let log = fs::read_to_string(self.bed.path().join("log").join(name)).unwrap_or_default();
-                let lines: Vec<_> = log.lines().collect();
-                eprintln!("{name}:\n{}", lines[lines.len().saturating_sub(25)..].join("\n"));
-            }
+            print_logs(self.bed.path(), &["hook.log", "service.log", "slurmctld.log"]);
         }
     }
 }

@@ -15,7 +15,7 @@ use sarouter::publish::EpochStore;
 use sarouter::verify::{Beside, Checks, judge_jobs, layers_of_group};
 use serde_json::Value;
 
-use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, run};
+use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, print_logs, run};
 
 /// Jobs that go through the hand-off in one run; `SAROUTER_JOBS` asks for another number.
 const JOBS: usize = 200;
@@ -37,7 +37,7 @@ echo "$begun $ended $code" >>"$seen.times"
 mv "$seen.said.new" "$seen.said"
 exit $code
 "#;
-const EPILOG: &str =
+pub const EPILOG: &str =
     "#!/bin/sh\nexec @SAROUTER@ epilog --config @BED@/sarouter.toml 2>>@BED@/log/prolog.log\n";
 
 const LINES: [&str; 4] = [
@@ -201,11 +201,7 @@ impl Drop for Cluster {
             let _ = service.wait();
         }
         if std::thread::panicking() {
-            for name in ["prolog.log", "service.log", "slurmctld.log"] {
-                let log = fs::read_to_string(self.path("log").join(name)).unwrap_or_default();
-                let lines: Vec<_> = log.lines().collect();
-                eprintln!("{name}:\n{}", lines[lines.len().saturating_sub(25)..].join("\n"));
-            }
+            print_logs(self.bed.path(), &["prolog.log", "service.log", "slurmctld.log"]);
         }
     }
 }

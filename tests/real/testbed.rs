@@ -39,6 +39,15 @@ pub fn await_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Prints the ends of logs, for a test that fails.
+pub fn print_logs(bed: &Path, names: &[&str]) {
+    for name in names {
+        let log = fs::read_to_string(bed.join("log").join(name)).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        eprintln!("{name}:\n{}", lines[lines.len().saturating_sub(25)..].join("\n"));
+    }
+}
+
 /// Forwarding tables as the switches have them: `lfts[switch][lid] = port`; what leads nowhere is
 /// not there.
 pub type Lfts = BTreeMap<Guid, BTreeMap<Lid, u8>>;
