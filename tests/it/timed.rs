@@ -65,7 +65,7 @@ fn job(fabric: &Fabric, size: usize, seed: u64) -> Group {
 #[test]
 fn a_job_alone_hardly_meets_itself() {
     let mut in_threes = 0;
-    for spec in ["kary:4,2,hosts=4", "fattree:6x6,6", "kary:4,3"] {
+    for spec in ["kary:4,2,hosts=4", "fattree:6x6,6", "kary:4,3", "kary:3,4"] {
         let fabric = generate(spec).unwrap();
         for (size, seed) in [(8, 1), (12, 2), (16, 3), (9, 4)] {
             let group = job(&fabric, size, seed);
@@ -90,7 +90,15 @@ fn a_job_alone_hardly_meets_itself() {
 /// Whole leaves: consecutive ranks go up different cables, so no two messages of any shift meet.
 #[test]
 fn shifts_of_whole_leaves_meet_nowhere() {
-    for (spec, size) in [("kary:4,2", 16), ("fattree:6x6,6", 24), ("kary:4,3", 64), ("kary:6,3", 72)] {
+    let cases = [
+        ("kary:4,2", 16),
+        ("fattree:6x6,6", 24),
+        ("kary:4,3", 64),
+        ("kary:6,3", 72),
+        ("kary:3,4", 81),
+        ("kary:4,4", 128),
+    ];
+    for (spec, size) in cases {
         let fabric = generate(spec).unwrap();
         let group = Group::new(fabric.host_ids().take(size).collect());
         let tables = route(&fabric, &Demand::new(vec![group.clone()], Vec::new()), &EngineOptions::default());
@@ -101,7 +109,7 @@ fn shifts_of_whole_leaves_meet_nowhere() {
 /// Jobs that go on keep all their routes when others start and end.
 #[test]
 fn running_jobs_keep_their_routes() {
-    for spec in ["kary:6,3", "fattree:10x18,5", "torus:4x4x4,hosts=3", "dragonfly:4,2,2,9"] {
+    for spec in ["kary:6,3", "kary:3,4", "fattree:10x18,5", "torus:4x4x4,hosts=3", "dragonfly:4,2,2,9"] {
         keep_when_others_come_and_go(&generate(spec).unwrap());
     }
 }
@@ -135,7 +143,7 @@ fn keep_when_others_come_and_go(fabric: &Fabric) {
 /// too, though routes of jobs stay where they are.
 #[test]
 fn routes_that_no_job_uses_are_level() {
-    for (spec, most) in [("kary:8,3", 1.07), ("kary:14,3", 1.07), (FAILED, 1.07)] {
+    for (spec, most) in [("kary:8,3", 1.07), ("kary:14,3", 1.07), ("kary:5,4", 1.07), (FAILED, 1.07)] {
         let fabric = generate(spec).unwrap();
         let demand = Demand::new(mix(&fabric, 101, &[16, 32, 64, 128]), Vec::new());
         let load = measure(&fabric, &route(&fabric, &demand, &EngineOptions::default()), &demand).load;

@@ -2,28 +2,35 @@
 
 use super::net::{NONE, Net};
 
-/// The switches of a tree of two or three levels, by level.
+/// The switches of a tree, by level.
 pub(super) struct Climb {
-    pub(super) leaves: Vec<u32>,
-    pub(super) middles: Vec<u32>,
-    tops: Vec<u32>,
+    /// Leaves first, tops last.
+    pub(super) switches: Vec<Vec<u32>>,
     levels: Vec<u32>,
 }
 
 impl Climb {
     /// `levels` says how far above the hosts each switch is.
     pub(super) fn new(levels: &[u32]) -> Self {
+        let height = levels.iter().copied().max().unwrap_or(0);
         let at = |level| (0..levels.len()).filter(|s| levels[*s] == level).map(|s| s as u32).collect();
-        Self { leaves: at(0), middles: at(1), tops: at(2), levels: levels.to_vec() }
+        Self { switches: (0..=height).map(at).collect(), levels: levels.to_vec() }
     }
 
-    /// Whether a switch is one that joins pods.
-    pub(super) fn is_top(&self, switch: usize) -> bool {
-        self.levels[switch] == 2
+    /// Where a switch forwards to.
+    #[inline]
+    fn next(net: &Net, row: &[u8], switch: usize) -> Option<usize> {
+        (row[switch] != NONE).then(|| net.to(net.channel(switch, row[switch])))
+    }
+
+    /// Whether a cable leads up.
+    #[inline]
+    pub(super) fn is_up(&self, from: usize, to: usize) -> bool {
+        self.levels[to] > self.levels[from]
     }
 
     /// Adds to the flow of each switch that of all behind it; false if not all routes in `row` climb and then
-    /// descend: where something passes, or everywhere if it `is_strict`. O(switches).
+    /// descend: where something passes, or everywhere if it `is_strict`. O(switches × levels).
     pub(super) fn gather(
         &self,
         net: &Net,
@@ -32,45 +39,54 @@ impl Climb {
         flow: &mut [u32],
         is_strict: bool,
     ) -> bool {
-        let next = |v: usize| net.to(net.channel(v, row[v]));
-        for s in self.leaves.iter().map(|s| *s as usize).filter(|s| *s != home) {
-            if row[s] != NONE {
-                flow[next(s)] += flow[s];
-            } else if is_strict || flow[s] > 0 {
-                return false;
+        let tops = self.switches.len() - 1;
+        for s in self.switches[..tops].iter().flatten().map(|s| *s as usize).filter(|s| *s != home) {
+            match Self::next(net, row, s) {
+                Some(next) if self.is_up(s, next) => flow[next] += flow[s],
+                _ => {
+                    let passes = is_strict || flow[s] > 0;
+                    if passes && !self.descends(net, home, row, s) {
+                        return false;
+                    }
+                }
             }
         }
-        for m in self.middles.iter().map(|m| *m as usize) {
-            if row[m] != NONE && self.is_top(next(m)) {
-                flow[next(m)] += flow[m];
-            } else if (is_strict || flow[m] > 0) && (row[m] == NONE || next(m) != home) {
-                return false;
-            }
-        }
-        for t in self.tops.iter().map(|t| *t as usize) {
-            if self.descends(net, home, row, t) {
-                flow[next(t)] += flow[t];
-            } else if is_strict || flow[t] > 0 {
-                return false;
+        for level in (1..=tops).rev() {
+            for s in self.switches[level].iter().map(|s| *s as usize) {
+                match Self::next(net, row, s) {
+                    Some(next) if self.is_up(s, next) => {}
+                    Some(next) if self.descends(net, home, row, s) => {
+                        flow[next] += if next == home { 0 } else { flow[s] };
+                    }
+                    _ if is_strict || flow[s] > 0 => return false,
+                    _ => {}
+                }
             }
         }
         true
     }
 
-    /// Whether the route of a top leads down to a switch.
+    /// Whether the route of a switch leads down to another, and nowhere up.
     #[inline]
-    fn descends(&self, net: &Net, home: usize, row: &[u8], top: usize) -> bool {
-        let next = |v: usize| (row[v] != NONE).then(|| net.to(net.channel(v, row[v])));
-        next(top).and_then(next) == Some(home)
+    fn descends(&self, net: &Net, home: usize, row: &[u8], mut switch: usize) -> bool {
+        while switch != home {
+            match Self::next(net, row, switch) {
+                Some(next) if !self.is_up(switch, next) => switch = next,
+                _ => return false,
+            }
+        }
+        true
     }
 
-    /// Whether the route of a switch that is no leaf leads to one, down or up and down.
+    /// Whether the route of a switch leads to one, down or up and down.
     #[inline]
-    pub(super) fn arrives(&self, net: &Net, home: usize, row: &[u8], switch: usize) -> bool {
-        if self.is_top(switch) || row[switch] == NONE {
-            return self.descends(net, home, row, switch);
+    pub(super) fn arrives(&self, net: &Net, home: usize, row: &[u8], mut switch: usize) -> bool {
+        while switch != home {
+            match Self::next(net, row, switch) {
+                Some(next) if self.is_up(switch, next) => switch = next,
+                _ => return self.descends(net, home, row, switch),
+            }
         }
-        let above = net.to(net.channel(switch, row[switch]));
-        above == home || (self.is_top(above) && self.descends(net, home, row, above))
+        true
     }
 }

@@ -10,7 +10,7 @@ use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::routing::Routing;
 use super::traffic::Traffic;
-use super::{Aim, Balanced};
+use super::{Aim, Balanced, FIRST};
 use crate::measure::slowdown::{Time, slowdowns};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
 use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
@@ -164,7 +164,7 @@ impl Balanced {
         }
         routing.read(fabric, &light);
         let settled = in_force.map_or_else(|| vec![false; fabric.terminals().len()], |f| f.stays.clone());
-        routing.save_time(demand, &settled, Some(closure));
+        routing.save_time(demand, &settled, Some(closure), FIRST);
         routing.restore(&before);
         let switches = net.switches();
         light.edited(|ports, _| {

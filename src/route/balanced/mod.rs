@@ -74,6 +74,7 @@ use self::traffic::{Class, Traffic};
 use super::lanes::tree_ways;
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
+use crate::model::rng::Rng;
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
 
 /// Fewest rows of tables that are worth a thread.
@@ -83,7 +84,12 @@ const FEWEST_ROWS: usize = 64;
 pub(super) struct Balanced {
     options: EngineOptions,
     aim: Aim,
+    /// Of the random numbers: searches with others find other tables.
+    seed: u64,
 }
+
+/// The first search for routes of jobs, and the only one in large fabrics.
+const FIRST: u64 = 1;
 
 /// What routes of jobs are to be good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,11 +102,11 @@ enum Aim {
 
 impl Balanced {
     pub(super) fn make(options: &EngineOptions) -> Box<dyn Engine> {
-        Box::new(Self { options: options.clone(), aim: Aim::Time })
+        Box::new(Self { options: options.clone(), aim: Aim::Time, seed: FIRST })
     }
 
     pub(super) fn make_for_counts(options: &EngineOptions) -> Box<dyn Engine> {
-        Box::new(Self { options: options.clone(), aim: Aim::Counts })
+        Box::new(Self { options: options.clone(), aim: Aim::Counts, seed: FIRST })
     }
 }
 
@@ -208,6 +214,7 @@ impl Balanced {
         let apart = Traffic::apart(fabric, demand);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let mut routing = Routing::new(net, layers, &traffic, home);
+        routing.rng = Rng::new(self.seed);
         let (previous, served) = self.in_force(fabric);
         let InForce { fullest: in_force, settled, before } =
             routing.start_from(fabric, previous, served, &everyone);
@@ -220,7 +227,7 @@ impl Balanced {
                 fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
                 if is_timed {
-                    routing.save_time(demand, &settled, None);
+                    routing.save_time(demand, &settled, None, self.seed);
                 } else if is_other {
                     routing.touch_up(&settled);
                 }

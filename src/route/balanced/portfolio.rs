@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::keep::Slots;
 use super::net::{NONE, Net};
 use super::traffic::{Class, Traffic};
-use super::{Aim, Balanced, is_narrow};
+use super::{Aim, Balanced, FIRST, is_narrow};
 use crate::measure::slowdown::{Time, slowdowns};
 use crate::model::{Demand, Fabric, LayerBudget, Shape, Tables, TerminalId};
 use crate::route::forest::Forest;
@@ -152,7 +152,7 @@ impl Balanced {
             rivals.push(ask(Box::new(nue::Nue { job_aware: true })));
         }
         if entries <= FEWEST_ENTRIES {
-            let own = |aim| Balanced { options: self.options.clone(), aim };
+            let own = |aim| Balanced { options: self.options.clone(), aim, seed: FIRST };
             rivals.push(ask(Box::new(own(Aim::Counts))));
             rivals.push(Box::new(move || own(Aim::Time).route(fabric, &Demand::oblivious(), budget)));
         }

@@ -38,18 +38,18 @@ impl Relief<'_> {
         (0..row.len()).any(|v| v != home && self.flow[v] > 0 && load[self.next(row, v).0] > limit)
     }
 
-    /// Leads middle switches over other tops where that makes the fuller of the two channels less full, up to a
-    /// limit. Returns the number of moves. O(middle switches × ports).
+    /// Leads switches below tops over other tops where that makes the fuller of the two channels less full, up to a
+    /// limit. Returns the number of moves. O(switches × ports).
     fn change_tops(&mut self, home: usize, row: &mut [u8], load: &mut [u32], limit: u32) -> usize {
         let mut moved = 0;
-        for i in 0..self.climb.middles.len() {
-            let m = self.climb.middles[i] as usize;
+        let climb = self.climb;
+        for m in climb.switches[climb.switches.len() - 2].iter().map(|m| *m as usize) {
             let flow = self.flow[m];
             if flow == 0 || self.held[m] > 0 {
                 continue;
             }
             let (up, top) = self.next(row, m);
-            if !self.climb.is_top(top) {
+            if !climb.is_up(m, top) {
                 continue;
             }
             let (down, below) = self.next(row, top);
@@ -57,8 +57,8 @@ impl Relief<'_> {
             if best.0 <= limit {
                 continue;
             }
-            for c in self.net.out(m).filter(|c| *c != up && self.climb.is_top(self.net.to(*c))) {
-                if !self.climb.arrives(self.net, home, row, self.net.to(c)) {
+            for c in self.net.out(m).filter(|c| *c != up && climb.is_up(m, self.net.to(*c))) {
+                if !climb.arrives(self.net, home, row, self.net.to(c)) {
                     continue;
                 }
                 let (then, middle) = self.next(row, self.net.to(c));
@@ -78,17 +78,26 @@ impl Relief<'_> {
         moved
     }
 
-    /// Leads leaves over other switches where that makes the fullest channel of the way less full, up to a
-    /// limit. Returns the number of moves. O(leaves × ports × hops).
-    fn change_ways(&mut self, home: usize, row: &mut [u8], load: &mut [u32], limit: u32) -> usize {
-        let mut moved = 0;
-        for i in 0..self.climb.leaves.len() {
-            let s = self.climb.leaves[i] as usize;
+    /// Leads switches of a level over others above where that makes the fullest channel of the way less full, up to a
+    /// limit. Returns the number of moves. O(switches × ports × hops).
+    fn change_ways(
+        &mut self,
+        level: usize,
+        home: usize,
+        row: &mut [u8],
+        load: &mut [u32],
+        limit: u32,
+    ) -> usize {
+        let (climb, mut moved) = (self.climb, 0);
+        for (i, s) in climb.switches[level].iter().map(|s| *s as usize).enumerate() {
             let flow = self.flow[s];
             if s == home || flow == 0 || self.held[s] > 0 {
                 continue;
             }
             let (up, now) = self.next(row, s);
+            if !climb.is_up(s, now) {
+                continue;
+            }
             let mut best = (load[up].max(self.most(home, row, load, now)), None);
             if best.0 <= limit {
                 continue;
@@ -97,7 +106,7 @@ impl Relief<'_> {
             let turn = (home + i) % out.len();
             for c in (out.start + turn..out.end).chain(out.start..out.start + turn).filter(|c| *c != up) {
                 let u = self.net.to(c);
-                if !self.climb.arrives(self.net, home, row, u) {
+                if !climb.is_up(s, u) || !climb.arrives(self.net, home, row, u) {
                     continue;
                 }
                 let behind = self.most(home, row, load, u) + if u == now { 0 } else { flow };
@@ -125,13 +134,13 @@ impl Relief<'_> {
         most
     }
 
-    /// Changes loads and flows on the way of a leaf.
-    fn count(&mut self, home: usize, row: &[u8], leaf: usize, load: &mut [u32], change: impl Fn(u32) -> u32) {
-        let mut v = leaf;
+    /// Changes loads and flows on the way of a switch.
+    fn count(&mut self, home: usize, row: &[u8], from: usize, load: &mut [u32], change: impl Fn(u32) -> u32) {
+        let mut v = from;
         while v != home {
             let (c, next) = self.next(row, v);
             load[c] = change(load[c]);
-            if v != leaf {
+            if v != from {
                 self.flow[v] = change(self.flow[v]);
             }
             v = next;
@@ -212,7 +221,11 @@ impl<'a> Routing<'a> {
             in_layer.iter().for_each(|s| relief.held[*s as usize] += 1);
             relief.climb.gather(net, home, row, &mut relief.held, false);
         }
-        relief.change_tops(home, row, &mut self.load, limit)
-            + relief.change_ways(home, row, &mut self.load, limit)
+        let below_tops = relief.climb.switches.len() - 2;
+        let mut moved = if below_tops > 0 { relief.change_tops(home, row, &mut self.load, limit) } else { 0 };
+        for level in (0..below_tops.max(1)).rev() {
+            moved += relief.change_ways(level, home, row, &mut self.load, limit);
+        }
+        moved
     }
 }

@@ -151,6 +151,12 @@ impl Field {
         self.job[t] != NOWHERE
     }
 
+    /// Whether the choices that were made cost nothing. O(terminals × pairs).
+    pub(super) fn is_free(&self) -> bool {
+        let choices = self.choice.iter().enumerate().filter(|(_, choice)| **choice != NOWHERE);
+        choices.map(|(t, choice)| self.cost(t as u32, *choice)).all(|cost| cost < LEAST_GAIN)
+    }
+
     /// Whether a choice matters for a terminal: something comes from other groups.
     pub(super) fn counts(&self, t: u32) -> bool {
         self.share[t as usize] > 0.0

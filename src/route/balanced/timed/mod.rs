@@ -46,7 +46,13 @@ const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 impl Routing<'_> {
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
     /// there is one.
-    pub(super) fn save_time(&mut self, demand: &Demand, settled: &[bool], closure: Option<&Closure>) {
+    pub(super) fn save_time(
+        &mut self,
+        demand: &Demand,
+        settled: &[bool],
+        closure: Option<&Closure>,
+        seed: u64,
+    ) {
         let (_, units) = exchange::units(demand, &self.home);
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
         let (heats, growth) = match closure {
@@ -61,7 +67,7 @@ impl Routing<'_> {
                 Some(closure) => Room::Closed { closure, reach: &reach },
                 None => Room::Layered { reach: &reach },
             };
-            self.polish(&units, &free, &room, heats);
+            self.polish(&units, &free, &room, heats, seed);
             if slack == 0 || self.carried(&units) <= most {
                 break;
             }
@@ -116,24 +122,24 @@ impl Balanced {
         let InForce { fullest: in_force, settled, before } =
             routing.start_from(fabric, previous, served, &everyone);
         routing.weigh_all(before.iter().map(|(t, _)| *t), &everyone, u32::wrapping_sub);
-        let mut choices = Choices::none(home.len());
+        let mut choices = Choices::none(&shape, home.len());
         for t in (0..home.len()).filter(|t| settled[*t]) {
-            if let Some((way, top)) = tree::read(net, &shape, home[t] as usize, routing.row(t)) {
-                (choices.ways[t], choices.tops[t]) = (way, top);
+            if let Some((way, planes)) = tree::read(net, &shape, home[t] as usize, routing.row(t)) {
+                choices.set(t, way, &planes);
             }
         }
-        tree::choose(&shape, &jobs, &home, &mut choices);
+        tree::choose(&shape, &jobs, &home, &mut choices, self.seed);
         tree::choose_rest(&shape, &home, &mut choices);
         let (mut filler, switches) = (Filler::new(net, &shape), net.switches());
         for t in (0..home.len()).filter(|t| !settled[*t]) {
             let row = &mut routing.rows[t * switches..(t + 1) * switches];
-            if !filler.fill(home[t] as usize, choices.ways[t], choices.tops[t], t, row) {
+            if !filler.fill(home[t] as usize, choices.ways[t], &choices.planes_of(t), t, row) {
                 return None;
             }
         }
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
         let room = Room::Tree { levels: &shape.levels };
-        routing.polish(&units, &free, &room, &[0.0; TREE_SWEEPS]);
+        routing.polish(&units, &free, &room, &[0.0; TREE_SWEEPS], self.seed);
         for t in (0..home.len()).filter(|t| !settled[*t]) {
             let row = t * switches..(t + 1) * switches;
             if routing.rows[row.clone()].iter().filter(|slot| **slot == NONE).count() > 1 {

@@ -110,7 +110,7 @@ struct Work {
 }
 
 impl Work {
-    fn new(switches: usize, terminals: usize) -> Self {
+    fn new(switches: usize, terminals: usize, seed: u64) -> Self {
         Self {
             looked: vec![0; terminals],
             sweep: 0,
@@ -123,7 +123,7 @@ impl Work {
             gains: Vec::new(),
             stack: Vec::new(),
             is_lazy: false,
-            rng: Rng::new(1),
+            rng: Rng::new(seed),
         }
     }
 
@@ -141,12 +141,19 @@ const NONE_SENDER: u32 = u32::MAX;
 
 impl Routing<'_> {
     /// Moves routes to the destinations of the units, those that are `free`, in so many sweeps, warm at the
-    /// beginning: `heats` is the temperature of each.
+    /// beginning: `heats` is the temperature of each, and `seed` that of the random numbers.
     ///
     /// O(sweeps × (routes of jobs × ports × hops × messages per route)).
-    pub(super) fn polish(&mut self, units: &[Unit], free: &[bool], room: &Room<'_>, heats: &[f32]) {
+    pub(super) fn polish(
+        &mut self,
+        units: &[Unit],
+        free: &[bool],
+        room: &Room<'_>,
+        heats: &[f32],
+        seed: u64,
+    ) {
         let mut meetings = Meetings::new(self.net.channels());
-        let mut work = Work::new(self.net.switches(), self.home.len());
+        let mut work = Work::new(self.net.switches(), self.home.len(), seed);
         for unit in units {
             self.each_way(unit, |c, at| meetings.share(c, unit.sender(at).share));
         }

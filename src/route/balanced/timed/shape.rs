@@ -1,10 +1,13 @@
-//! Trees of two and three levels: leaves with hosts, one switch of each plane above each leaf, and, in trees
-//! of three levels, top switches that join the pods of a plane.
+//! Trees of any height: leaves with hosts, one switch of each plane above each leaf, and, in higher trees, above each
+//! pod one switch of each plane of the next level, up to the tops, which join all pods of a plane.
 
 use super::super::net::{NONE, Net};
 
 /// A place that is none.
 pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// Levels above the leaves, at most: hops are counted in bytes.
+const MOST_LEVELS: u32 = 100;
 
 /// A way out of a leaf, and into it: a plane, and which of the parallel cables into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,26 +20,62 @@ pub(super) struct Way {
 pub(super) struct Shape {
     /// How far above the hosts each switch is.
     pub(super) levels: Vec<u32>,
-    /// Leaves, pods and planes by switch; [`NOWHERE`] where a switch is in none.
+    /// Leaves and planes by switch; [`NOWHERE`] where a switch is in none.
     pub(super) leaf_of: Vec<u32>,
-    pub(super) pod_of: Vec<u32>,
     pub(super) plane_of: Vec<u32>,
     /// Switch of each leaf.
     pub(super) leaves: Vec<u32>,
-    pub(super) pods: usize,
     /// All ways, and those that each leaf has.
     pub(super) ways: Vec<Way>,
     pub(super) ways_of: Vec<Vec<u32>>,
     /// Slot of each leaf by way: `up[leaf * ways + way]`.
     up: Vec<u8>,
-    /// The middle switch of each pod and plane: `middle[pod * planes + plane]`.
-    middle: Vec<u32>,
-    planes: usize,
-    /// Top switches, and the number of each.
-    pub(super) tops: Vec<u32>,
-    pub(super) top_of: Vec<u32>,
-    /// The tops that hang on each middle switch, as [`Shape::middle`] numbers these.
-    pub(super) tops_at: Vec<Vec<u32>>,
+    /// How pods are joined: into those of the second level, of the third, and so on.
+    pub(super) stages: Vec<Stage>,
+}
+
+/// From the switches of one level, the first or a higher one, to those of the next.
+pub(super) struct Stage {
+    /// The level that it leads to.
+    pub(super) level: u32,
+    /// Pods: connected parts of the switches below that level, by switch.
+    pub(super) pod_of: Vec<u32>,
+    pub(super) pods: usize,
+    /// Planes: connected parts of the switches from that level on, by switch. At the highest level these are the tops.
+    pub(super) plane_of: Vec<u32>,
+    pub(super) planes: usize,
+    /// Planes of the level below.
+    planes_below: usize,
+    /// The planes above each pod's switch of a plane of the level below, as [`Stage::at`] numbers these.
+    pub(super) planes_at: Vec<Vec<u32>>,
+}
+
+impl Stage {
+    /// `None` if a pod has two switches of one plane below.
+    fn of(net: &Net, levels: &[u32], level: u32, below: &[u32], planes_below: usize) -> Option<Self> {
+        let (pod_of, pods) = parts(net, |s| levels[s] < level);
+        let (plane_of, planes) = parts(net, |s| levels[s] >= level);
+        let mut stage = Self { level, pod_of, pods, plane_of, planes, planes_below, planes_at: Vec::new() };
+        stage.planes_at = vec![Vec::new(); pods * planes_below];
+        let mut is_there = vec![false; pods * planes_below];
+        for s in (0..net.switches()).filter(|s| levels[*s] + 1 == level) {
+            let at = stage.at(stage.pod_of[s], below[s]);
+            if std::mem::replace(&mut is_there[at], true) {
+                return None;
+            }
+            let ups = net.out(s).map(|c| net.to(c)).filter(|t| levels[*t] == level);
+            let mut planes: Vec<u32> = ups.map(|t| stage.plane_of[t]).collect();
+            planes.sort_unstable();
+            planes.dedup();
+            stage.planes_at[at] = planes;
+        }
+        Some(stage)
+    }
+
+    /// Place in [`Stage::planes_at`] of a pod's switch of a plane of the level below.
+    pub(super) fn at(&self, pod: u32, plane_below: u32) -> usize {
+        pod as usize * self.planes_below + plane_below as usize
+    }
 }
 
 /// Connected parts of the switches that count, by switch, and how many there are.
@@ -70,70 +109,51 @@ pub(super) fn cable(net: &Net, channel: usize) -> u32 {
 
 impl Shape {
     /// The shape of a fabric, if it is such a tree: all terminals on leaves, cables between neighbouring
-    /// levels only, and above each pod one switch of each plane. O(channels × ports).
+    /// levels only, and above each pod one switch of each plane. O(levels × channels × ports).
     pub(super) fn of(net: &Net) -> Option<Self> {
         let levels = net.hops_from((0..net.switches()).filter(|s| net.hosts[*s] > 0));
         let height = levels.iter().copied().max().unwrap_or(0);
         let is_level = |c| levels[net.from(c)].abs_diff(levels[net.to(c)]) == 1;
         let is_leaf_only = (0..net.switches()).all(|s| levels[s] == 0 || !net.is_source[s]);
-        if !(1..=2).contains(&height) || !is_leaf_only || !(0..net.channels()).all(is_level) {
+        if !(1..=MOST_LEVELS).contains(&height) || !is_leaf_only || !(0..net.channels()).all(is_level) {
             return None;
         }
-        let (pod_of, pods) = parts(net, |s| levels[s] < height);
         let (plane_of, planes) = parts(net, |s| levels[s] > 0);
-        let numbered = |level: u32| {
-            let all: Vec<u32> = (0..net.switches() as u32).filter(|s| levels[*s as usize] == level).collect();
-            let mut number = vec![NOWHERE; net.switches()];
-            all.iter().enumerate().for_each(|(i, s)| number[*s as usize] = i as u32);
-            (all, number)
-        };
-        let (leaves, leaf_of) = numbered(0);
-        let (tops, top_of) =
-            if height == 2 { numbered(2) } else { (Vec::new(), vec![NOWHERE; net.switches()]) };
+        let leaves: Vec<u32> = (0..net.switches() as u32).filter(|s| levels[*s as usize] == 0).collect();
+        let mut leaf_of = vec![NOWHERE; net.switches()];
+        leaves.iter().enumerate().for_each(|(i, s)| leaf_of[*s as usize] = i as u32);
+        let mut stages: Vec<Stage> = Vec::new();
+        for level in 2..=height {
+            let below = stages.last().map_or((&plane_of[..], planes), |s| (&s.plane_of[..], s.planes));
+            let stage = Stage::of(net, &levels, level, below.0, below.1)?;
+            stages.push(stage);
+        }
         let mut shape = Self {
             ways: Vec::new(),
             ways_of: vec![Vec::new(); leaves.len()],
             up: Vec::new(),
-            middle: vec![NOWHERE; pods * planes],
-            tops_at: vec![Vec::new(); if height == 2 { pods * planes } else { 0 }],
             levels,
             leaf_of,
-            pod_of,
             plane_of,
             leaves,
-            pods,
-            planes,
-            tops,
-            top_of,
+            stages,
         };
-        if height == 2 && !shape.join_pods(net) {
-            return None;
-        }
         shape.find_ways(net);
         // A leaf that is cut off has hosts to route for, and no way.
         (!shape.ways_of.iter().any(Vec::is_empty)).then_some(shape)
     }
 
-    /// Whether there are tops.
-    pub(super) fn is_high(&self) -> bool {
-        !self.tops.is_empty()
+    /// The level of the tops.
+    pub(super) fn height(&self) -> usize {
+        self.stages.len() + 1
     }
 
-    /// Notes the middle switches; false if a pod has two of one plane.
-    fn join_pods(&mut self, net: &Net) -> bool {
-        for s in (0..net.switches()).filter(|s| self.levels[*s] == 1) {
-            let at = self.pod_of[s] as usize * self.planes + self.plane_of[s] as usize;
-            if self.middle[at] != NOWHERE {
-                return false;
-            }
-            self.middle[at] = s as u32;
-            let ups = net.out(s).map(|c| net.to(c)).filter(|t| self.levels[*t] == 2);
-            let mut tops: Vec<u32> = ups.map(|t| self.top_of[t]).collect();
-            tops.sort_unstable();
-            tops.dedup();
-            self.tops_at[at] = tops;
-        }
-        true
+    /// The lowest level over which shortest routes between two switches turn, if nothing is cut; neither is above
+    /// the other.
+    pub(super) fn turn(&self, a: usize, b: usize) -> usize {
+        // Pods of the stage to a level are joined by that level.
+        let is_joined = |stage: &Stage| stage.pod_of[a] != NOWHERE && stage.pod_of[a] == stage.pod_of[b];
+        1 + self.stages.iter().take_while(|stage| !is_joined(stage)).count()
     }
 
     fn find_ways(&mut self, net: &Net) {
@@ -170,15 +190,5 @@ impl Shape {
         }
         let mut others = self.ways_of[leaf].iter().filter(|w| self.ways[**w as usize].plane == plane);
         others.next().map(|w| slots[*w as usize])
-    }
-
-    /// Place of a middle switch in [`Shape::tops_at`].
-    pub(super) fn middle_at(&self, pod: u32, plane: u32) -> usize {
-        pod as usize * self.planes + plane as usize
-    }
-
-    /// Blocks of hosts that share channels up to tops: pods times planes.
-    pub(super) fn middles(&self) -> usize {
-        self.pods * self.planes
     }
 }

@@ -9,7 +9,7 @@ use super::super::climb::Climb;
 use super::super::jobs::JobLayers;
 use super::super::layers::Layers;
 use super::super::net::{NONE, Net};
-use super::shape::{NOWHERE, Shape};
+use super::shape::{NOWHERE, Shape, Stage};
 use super::tree::{Choices, Filler, choose_rest};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
@@ -33,7 +33,7 @@ impl Balanced {
         }
         let shape = Shape::of(net)?;
         let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
-        let mut choices = Choices::none(home.len());
+        let mut choices = Choices::none(&shape, home.len());
         choose_rest(&shape, &home, &mut choices);
         let least = least(net, &shape);
         if most_at_leaves(net, &shape, &home, &choices) > u64::from(least) {
@@ -60,13 +60,16 @@ fn least(net: &Net, shape: &Shape) -> u32 {
     let bound = |hosts: u64, channels: u64| (hosts * (all - hosts)).div_ceil(channels.max(1));
     let at_leaf = |s: &u32| bound(net.hosts[*s as usize].into(), net.degree(*s as usize) as u64);
     let leaves = shape.leaves.iter().map(at_leaf).max().unwrap_or(0);
-    let (mut hosts, mut up) = (vec![0u64; shape.pods], vec![0u64; shape.pods]);
-    for s in (0..net.switches()).filter(|s| shape.pod_of[*s] != NOWHERE) {
-        let pod = shape.pod_of[s] as usize;
-        hosts[pod] += u64::from(net.hosts[s]);
-        up[pod] += net.out(s).filter(|c| shape.pod_of[net.to(*c)] != shape.pod_of[s]).count() as u64;
-    }
-    let pods = (0..shape.pods).map(|pod| bound(hosts[pod], up[pod])).max().unwrap_or(0);
+    let at_pods = |stage: &Stage| {
+        let (mut hosts, mut up) = (vec![0u64; stage.pods], vec![0u64; stage.pods]);
+        for s in (0..net.switches()).filter(|s| stage.pod_of[*s] != NOWHERE) {
+            let pod = stage.pod_of[s] as usize;
+            hosts[pod] += u64::from(net.hosts[s]);
+            up[pod] += net.out(s).filter(|c| stage.pod_of[net.to(*c)] != stage.pod_of[s]).count() as u64;
+        }
+        (0..stage.pods).map(|pod| bound(hosts[pod], up[pod])).max().unwrap_or(0)
+    };
+    let pods = shape.stages.iter().map(at_pods).max().unwrap_or(0);
     u32::try_from(leaves.max(pods)).unwrap_or(u32::MAX)
 }
 
@@ -91,7 +94,7 @@ fn fill_all(net: &Net, shape: &Shape, home: &[u32], choices: &Choices, rows: &mu
         |(mut filler, mut flow, mut load), (t, row)| {
             let to = home[t] as usize;
             flow.copy_from_slice(&net.hosts);
-            let is_whole = filler.fill(to, choices.ways[t], choices.tops[t], t, row)
+            let is_whole = filler.fill(to, choices.ways[t], &choices.planes_of(t), t, row)
                 && climb.gather(net, to, row, &mut flow, true);
             if !is_whole {
                 return None;
