@@ -13,15 +13,15 @@ const HOUSE: &str = "
     model        :
     config       : model
     measure/slowdown : model
-    route        : model measure/slowdown
+    pass/update  :
+    lab/simulate : model pass/update
+    route        : model measure/slowdown lab/simulate
     verify       : model
     measure      : model verify route measure/slowdown
     lab/generate : model
     lab/workload : model
     observe      : model config lab/generate
     placement    : model route measure
-    pass/update  :
-    lab/simulate : model pass/update
     pass         : model route verify measure
     report       : model route measure observe lab/generate
     publish      : model config verify measure report pass

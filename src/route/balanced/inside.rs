@@ -6,12 +6,16 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
+use super::attempts::more;
 use super::layers::Layers;
 use super::net::{NONE, Net};
+use super::portfolio::least;
 use super::routing::Routing;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST};
-use crate::measure::slowdown::{Time, slowdowns};
+use crate::model::rng::Rng;
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
 use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
 use crate::route::spread::Turn;
@@ -118,11 +122,15 @@ impl Balanced {
         if all_stay || self.aim == Aim::Counts || demand.is_oblivious() {
             return Ok(light);
         }
-        let timed = Self::timed_inside(fabric, demand, traffic, room.closure, light, in_force);
+        let timed =
+            |seed| Self::timed_inside(fabric, demand, traffic, room.closure, &light, (in_force, seed));
         let all = in_force.map(|f| Kept { tables: f.tables, stays: &f.is_inside });
         let other = room.tables(fabric, &Demand::oblivious(), all, self.name())?;
-        let cost = |tables| Time::of(&slowdowns(fabric, tables, demand)).slowdown_mean;
-        Ok(if cost(&timed) <= cost(&other) { timed } else { other })
+        let more = if in_force.is_none() { more(fabric) } else { Vec::new() };
+        let seeds: Vec<u64> = [FIRST].into_iter().chain(more).collect();
+        let mut tables: Vec<Tables> = seeds.into_par_iter().map(timed).collect();
+        tables.push(other);
+        Ok(least(fabric, demand, tables).map_or(light, |(_, tables)| tables))
     }
 
     /// The tables in force that fit.
@@ -150,8 +158,8 @@ impl Balanced {
         demand: &Demand,
         traffic: &Traffic<'_>,
         closure: &Closure,
-        light: Tables,
-        in_force: Option<&InForce<'_>>,
+        light: &Tables,
+        (in_force, seed): (Option<&InForce<'_>>, u64),
     ) -> Tables {
         let net = Net::new(fabric);
         let layers = Layers::any(&net);
@@ -162,12 +170,13 @@ impl Balanced {
             routing.read(fabric, in_force.tables);
             before = routing.rows_of(&in_force.is_inside, &in_force.stays);
         }
-        routing.read(fabric, &light);
+        routing.read(fabric, light);
         let settled = in_force.map_or_else(|| vec![false; fabric.terminals().len()], |f| f.stays.clone());
-        routing.save_time(demand, &settled, Some(closure), FIRST);
+        routing.rng = Rng::new(seed);
+        routing.save_time(demand, &settled, Some(closure), seed);
         routing.restore(&before);
         let switches = net.switches();
-        light.edited(|ports, _| {
+        light.clone().edited(|ports, _| {
             for (t, row) in routing.rows.chunks(switches).enumerate().filter(|(t, _)| !settled[*t]) {
                 let t = TerminalId::at(t);
                 let home = fabric.terminal(t).switch;

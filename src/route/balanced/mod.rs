@@ -38,6 +38,7 @@
 //! are balanced, for a job that starts before the next tables are there (`level`).
 
 mod apart;
+mod attempts;
 mod bound;
 mod chain;
 mod climb;

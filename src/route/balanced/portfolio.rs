@@ -4,6 +4,7 @@
 
 use rayon::prelude::*;
 
+use super::attempts::faster;
 use super::keep::Slots;
 use super::net::{NONE, Net};
 use super::traffic::{Class, Traffic};
@@ -39,11 +40,11 @@ const CLEAR_THERE: f64 = 1.02;
 type Rival<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
 
 /// What is to be routed.
-struct Scene<'a> {
-    fabric: &'a Fabric,
-    net: &'a Net,
-    demand: &'a Demand,
-    budget: LayerBudget,
+pub(super) struct Scene<'a> {
+    pub(super) fabric: &'a Fabric,
+    pub(super) net: &'a Net,
+    pub(super) demand: &'a Demand,
+    pub(super) budget: LayerBudget,
     /// Without jobs, most routes on a channel of our own tables, if that is known.
     fullest: Option<u32>,
 }
@@ -88,8 +89,8 @@ impl Balanced {
         let made = rivals.into_par_iter().filter_map(|rival| rival().ok().map(complete));
         let made = made.filter(|tables| is_answer(tables));
         let mut others: Vec<Tables> = made.map(|t| spread_over(fabric, net, t, budget)).collect();
-        others.extend(self.inside_one(&scene)?);
-        if others.is_empty() {
+        let inside = self.inside_one(&scene)?;
+        if others.is_empty() && inside.is_none() {
             return Ok(own);
         }
         // What is in force already has the better of two that are much the same.
@@ -106,20 +107,26 @@ impl Balanced {
         }
         let stored =
             |tables: &Tables| apart.as_ref().map(|[_, storage]| most_stored(&scene, storage, tables));
-        let mut best = (cost(&scene, &own) * pays, own);
-        let most = stored(&best.1);
-        for tables in others {
-            // Predictions know no storage: what fills channels more with it is no answer.
-            if stored(&tables) > most {
-                continue;
-            }
-            let cost = cost(&scene, &tables);
-            if cost < best.0 {
-                let (ports, layers) = tables.into_raw();
-                best = (cost, Tables::new(fabric, self.name(), ports, layers)?);
-            }
+        let most = stored(&own);
+        // Predictions know no storage: what fills channels more with it is no answer.
+        others.retain(|tables| stored(tables) <= most);
+        let more = self.attempts(&scene).into_iter().map(complete).chain(inside);
+        let mut more: Vec<Tables> = more.filter(|t| may_be_mixed(t) && stored(t) <= most).collect();
+        if previous.is_some() {
+            others.append(&mut more);
         }
-        Ok(best.1)
+        let price = |tables: &Tables| cost(&scene, tables);
+        let (own, best) = ((price(&own), own), least_of(others, price));
+        let own = least_of(more, price).filter(|more| more.0 < own.0).unwrap_or(own);
+        let tables = match best {
+            Some(best) if best.0 < own.0 * pays => best.1,
+            Some(best) if budget.get() == 1 && previous.is_none() && !demand.is_oblivious() => {
+                faster(fabric, demand, own.1, best.1)
+            }
+            _ => own.1,
+        };
+        let (ports, layers) = tables.into_raw();
+        Ok(Tables::new(fabric, self.name(), ports, layers)?)
     }
 
     /// Whether these tables, which are not made from those in force, are an answer: none are, or the same.
@@ -246,7 +253,7 @@ impl Balanced {
     }
 }
 
-fn entries(fabric: &Fabric) -> usize {
+pub(super) fn entries(fabric: &Fabric) -> usize {
     fabric.dest_count() * fabric.switches().len()
 }
 
@@ -262,6 +269,22 @@ fn cost(scene: &Scene<'_>, tables: &Tables) -> f64 {
     if demand.is_oblivious() {
         return fullest(scene, tables).map_or(f64::INFINITY, f64::from);
     }
+    predicted(fabric, demand, tables)
+}
+
+/// Of several tables those that cost the least, the first of equal ones.
+fn least_of(tables: Vec<Tables>, cost: impl Fn(&Tables) -> f64 + Sync) -> Option<(f64, Tables)> {
+    let priced: Vec<(f64, Tables)> = tables.into_par_iter().map(|tables| (cost(&tables), tables)).collect();
+    priced.into_iter().reduce(|a, b| if b.0 < a.0 { b } else { a })
+}
+
+/// Those with the least predicted time.
+pub(super) fn least(fabric: &Fabric, demand: &Demand, tables: Vec<Tables>) -> Option<(f64, Tables)> {
+    least_of(tables, |tables| predicted(fabric, demand, tables))
+}
+
+/// Predicted time of the jobs' exchanges.
+pub(super) fn predicted(fabric: &Fabric, demand: &Demand, tables: &Tables) -> f64 {
     Time::of(&slowdowns(fabric, tables, demand)).slowdown_mean
 }
 
