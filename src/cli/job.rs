@@ -16,7 +16,7 @@ use crate::model::JobId;
 use crate::service::api::state::HealthAnswer;
 use crate::service::client::{Client, ClientError};
 use crate::service::handoff::Waits;
-use crate::service::torus;
+use crate::service::kind::direct;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             }
             Some(id) => {
                 let job = jobs.into_iter().find(|job| job["id"] == id.as_str());
-                let can_order = torus::source(&settings).is_none();
+                let can_order = direct::source(&settings).is_none();
                 let found = job.map(|job| Told::of(&client, &place, id, &all, job, can_order));
                 told.extend(found.transpose()?.map(|found| (name, found)));
             }

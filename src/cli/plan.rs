@@ -17,10 +17,10 @@ use crate::pass::step::View;
 use crate::publish::EpochStore;
 use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::service::dry_run::DryRun;
+use crate::service::kind::direct::{self, Gets, Predicted, TorusDryRun, TorusPerJob};
 use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
 use crate::service::pass::decide;
 use crate::service::placing::{Outlook, outlook};
-use crate::service::torus::{self, Gets, Predicted, TorusDryRun, TorusPerJob};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ struct Answered {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let fabrics = args.settings(context)?;
-    if let ([settings], Some(_)) = (&fabrics[..], torus::source(&fabrics[0])) {
+    if let ([settings], Some(_)) = (&fabrics[..], direct::source(&fabrics[0])) {
         return args.on_a_torus(settings, context);
     }
     let mut answers = Vec::new();
@@ -132,7 +132,7 @@ impl Args {
         let mut settings = settings.clone();
         settings.state.directory = self.state.store(context)?.path().to_path_buf();
         add_traffic(&settings.state.directory.join(JOBS_DIRECTORY), &mut jobs)?;
-        let dry = torus::dry_run(&torus::Terms::of(&settings)?, &jobs)?;
+        let dry = direct::dry_run(&direct::Terms::of(&settings)?, &jobs)?;
         match context.format {
             Format::Text => print(&torus_text(&dry))?,
             Format::Json => print(&serde_json::to_string_pretty(&dry)?)?,

@@ -15,7 +15,7 @@ use crate::lab::trial::{Difference, difference};
 use crate::pass::trial::Trial;
 use crate::publish::{EpochStore, read_trial};
 use crate::route::{self, EngineOptions};
-use crate::service::torus;
+use crate::service::kind::direct;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if let Some(days) = args.begin.days {
         let trial = args.begin.draw(days)?;
         let settings = context.settings_or_default()?;
-        if torus::source(&settings).is_some() {
+        if direct::source(&settings).is_some() {
             return Err(
                 "on a direct torus each job has tables of its own: a trial needs a switched fabric".into()
             );

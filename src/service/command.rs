@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::handoff::{Announcement, Outcome};
 use super::health::Health;
-use super::torus::Direct;
+use super::kind::direct::Direct;
 use crate::model::JobId;
 use crate::pass::step::View;
 

@@ -10,6 +10,7 @@ pub mod file;
 pub mod follow;
 pub mod handoff;
 pub mod health;
+pub mod kind;
 mod lids;
 pub mod look;
 pub mod pass;
@@ -17,7 +18,6 @@ pub mod placing;
 pub mod record;
 pub mod run;
 pub mod systemd;
-pub mod torus;
 pub mod watch;
 
 use std::error::Error;

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use tracing::warn;
 
-use self::direct::Standing;
+pub use self::direct::Standing;
 pub use self::line::{Line, Made, PolicyLine};
 use super::health::{Failure, Health, Stage};
 use crate::config::Record;
@@ -93,7 +93,7 @@ pub fn base_path(directory: &Path, number: u64) -> PathBuf {
 
 impl Recorder {
     /// Goes on with the newest file, or begins one; after a time without recording (`gap`) always
-    /// begins one, with what is in force beside it.
+    /// begins one, with what is in force beside it. `standing`: what of a direct torus is.
     ///
     /// # Errors
     /// If the directory cannot be used.
@@ -102,19 +102,9 @@ impl Recorder {
         bounds: Record,
         rhythm: Rhythm,
         gap: bool,
-        now: DateTime<Utc>,
+        standing: Option<Standing>,
     ) -> io::Result<Self> {
-        Self::open_as(store, bounds, rhythm, gap, now, None)
-    }
-
-    fn open_as(
-        store: &EpochStore,
-        bounds: Record,
-        rhythm: Rhythm,
-        gap: bool,
-        now: DateTime<Utc>,
-        direct: Option<Standing>,
-    ) -> io::Result<Self> {
+        let (now, direct) = (Utc::now(), standing);
         let directory = store.path().join(DIRECTORY);
         fs::create_dir_all(&directory)?;
         let newest = files(&directory)?.last().copied();
@@ -136,12 +126,15 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// New settings: the memory of what is in force is void.
+    /// New settings: on switches the memory of what is in force is void. Tables of a direct torus stay.
     ///
     /// # Errors
     /// If the line cannot be written.
     pub fn resume(&mut self, rhythm: Rhythm, bounds: Record, now: DateTime<Utc>) -> io::Result<()> {
         (self.rhythm, self.bounds) = (rhythm, bounds);
+        if self.direct.is_some() {
+            return Ok(());
+        }
         self.known = Known::default();
         self.begin(now, false)
     }

@@ -357,6 +357,25 @@ fn a_full_disk_is_told_in_every_place_and_gone_after() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// What was not recorded is not missed afterwards: the recording goes on in a file that stands by itself.
+#[test]
+fn a_full_disk_of_a_direct_torus_is_told_in_every_place_and_its_recording_goes_on() {
+    let site = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
+    site.alter("interval_seconds = 3600", RHYTHM);
+    let Some(_tiny) = Tiny::mount(&site) else { return };
+    site.settings("[record]\n");
+    let (serving, line) = serve(&site);
+    assert_eq!(site.starts("1", "n[1,5,9]"), "in_force");
+    let full = |kind, words| trouble(kind, words, Tiny::fill, Tiny::empty);
+    every_place_tells(&site, &line, &[full("unrecorded", "No space left")]);
+    assert!(site.path("state/record/000002.jsonl").exists());
+    assert_eq!(site.starts("2", "n[2,6]"), "in_force");
+    assert_eq!(serving.stop(), 0);
+    let [record, out] = ["state/record", "again"].map(|name| site.path(name).display().to_string());
+    let (code, text) = site.run(&["replay-events", &record, "--out", &out]);
+    assert!(code == 0 && text.contains("\"same\": 2"), "{text}");
+}
+
 /// A clock of its own for a service: see `clock.c`.
 fn set_clock(site: &Site, ahead: i64) {
     // In place: it is mapped.

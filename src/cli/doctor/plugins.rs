@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Check, some};
 use crate::config::Settings;
-use crate::service::torus;
+use crate::service::kind::direct;
 
 /// What `scontrol show config` says, without what is not set.
 pub(super) type Values<'a> = BTreeMap<String, &'a str>;
@@ -26,7 +26,7 @@ pub(super) fn checks(settings: &Settings, values: &Values<'_>) -> Vec<Check> {
         settings,
         version: value("SLURM_VERSION").unwrap_or(""),
         directories: value("PluginDir").unwrap_or("").split(':').map(PathBuf::from).collect(),
-        torus: torus::source(settings).is_some(),
+        torus: direct::source(settings).is_some(),
     };
     let mut found = Vec::new();
     found.extend(site.select(value("SelectType"), value("SlurmUser")));

@@ -14,13 +14,13 @@ use crate::observe::slurm::{JobSource, Squeue};
 use crate::observe::topology_conf::Topology;
 use crate::observe::torus_toml;
 use crate::route::{self, EngineOptions, lanes};
+use crate::service::kind::direct;
 use crate::service::look::{FabricReader, Named, view};
-use crate::service::torus;
 
 pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut checks = Vec::new();
-    let (torus, named) = match torus::source(settings) {
+    let (torus, named) = match direct::source(settings) {
         Some(source) => (direct(&source, &mut checks), None),
         None => (None, runtime.block_on(fabric(settings, &mut checks))),
     };
@@ -208,8 +208,8 @@ fn fallback(settings: &Settings, named: &Named) -> Option<Check> {
 
 fn engine(settings: &Settings) -> Check {
     let routing = &settings.routing;
-    if torus::source(settings).is_some() {
-        return match torus::engines(settings) {
+    if direct::source(settings).is_some() {
+        return match direct::engines(settings) {
             Ok(engines) => Check::good("engine", engines.join(", then ")),
             Err(error) => Check::fix("engine", chain(&error), "correct routing.engine"),
         };

@@ -15,7 +15,7 @@ use crate::observe::{fabric, grid, hostlist, jobs, torus_toml};
 use crate::placement::order::Movable;
 use crate::publish::EpochStore;
 use crate::service::look::Looker;
-use crate::service::torus;
+use crate::service::kind::direct;
 
 /// The job and those beside it; the job is the first group.
 pub struct Site {
@@ -92,7 +92,7 @@ impl Args {
     /// As the settings and Slurm say.
     fn running(&self, job: &JobId, context: &Context) -> Result<Found, Failure> {
         let settings = context.settings()?;
-        if torus::source(&settings).is_some() {
+        if direct::source(&settings).is_some() {
             return Err(NO_TORUS.into());
         }
         let store = EpochStore::open(&settings.state.directory)?;

@@ -15,7 +15,7 @@ use crate::model::{JobId, NodeName};
 use crate::publish::angara::NODES_FILE;
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::service::command::Seen;
-use crate::service::torus::Terms;
+use crate::service::kind::direct::Terms;
 
 pub(super) fn read() -> Router<Api> {
     Router::new()

@@ -14,7 +14,7 @@ use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob, Traffic};
 use crate::observe::hostlist;
 use crate::publish::{EpochNumber, HistoryRow};
 use crate::report::layout;
-use crate::service::torus::{self, Direct, Newest};
+use crate::service::kind::direct::{self, Direct, Newest};
 
 impl FabricAnswer {
     /// A direct torus: a node is a switch with one host. O(nodes).
@@ -84,7 +84,7 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     if asked.is_some() {
         newest(seen, asked)?;
     }
-    let gets = |tables: &Tables| torus::gets(&seen.torus, tables);
+    let gets = |tables: &Tables| direct::gets(&seen.torus, tables);
     let now = gets(&seen.running);
     let before = seen.newest.as_ref().and_then(|newest| newest.before.as_ref()).map(gets).unwrap_or_default();
     let answer = |id: &JobId, nodes: Vec<NodeName>, job: Option<&Job>| {

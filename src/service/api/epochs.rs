@@ -18,7 +18,7 @@ use crate::model::{Fabric, Guid, Tables};
 use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore, Page, StoreError};
 use crate::service::command::{Command, Seen};
-use crate::service::torus::Direct;
+use crate::service::kind::direct::Direct;
 
 pub(super) fn read() -> Router<Api> {
     Router::new()

@@ -15,7 +15,7 @@ use crate::model::JobMap;
 use crate::pass::step::View;
 use crate::service::command::{Command, Handle, Seen};
 use crate::service::health::{Health, PATIENCE};
-use crate::service::torus::Direct;
+use crate::service::kind::direct::Direct;
 
 pub(super) fn read() -> Router<Api> {
     Router::new().route("/metrics", get(metrics))

@@ -11,7 +11,7 @@ use crate::observe::hostlist;
 use crate::pass::baseline::Baseline;
 use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore};
-use crate::service::torus::Gets;
+use crate::service::kind::direct::Gets;
 
 /// The answer of `GET /v1/jobs?epoch=N`. For the epoch in force, the jobs of the newest look; for
 /// another, those it was made for.

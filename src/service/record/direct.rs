@@ -12,10 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{Line, Recorder, link_files};
-use crate::config::Record;
 use crate::model::{JobId, NodeName, Traffic};
-use crate::pass::step::Rhythm;
-use crate::publish::EpochStore;
 use crate::publish::angara::NODES_FILE;
 use crate::publish::job;
 
@@ -43,9 +40,11 @@ pub struct SiteText {
 
 /// What a recording of a direct torus keeps beside each of its files.
 #[derive(Debug)]
-pub(super) struct Standing {
-    root: PathBuf,
-    site: SiteText,
+pub struct Standing {
+    /// Directories of jobs.
+    pub root: PathBuf,
+    /// The torus, until the next computation.
+    pub site: SiteText,
 }
 
 impl Standing {
@@ -71,26 +70,6 @@ impl Standing {
 }
 
 impl Recorder {
-    /// As [`Recorder::open`], for a direct torus whose jobs have their directories in `root`.
-    ///
-    /// # Errors
-    /// If the directory cannot be used.
-    pub fn open_direct(
-        store: &EpochStore,
-        bounds: Record,
-        rhythm: Rhythm,
-        gap: bool,
-        now: DateTime<Utc>,
-        (root, site): (PathBuf, SiteText),
-    ) -> io::Result<Self> {
-        Self::open_as(store, bounds, rhythm, gap, now, Some(Standing { root, site }))
-    }
-
-    /// New settings: what is remembered stays.
-    pub fn follow(&mut self, rhythm: Rhythm, bounds: Record) {
-        (self.rhythm, self.bounds) = (rhythm, bounds);
-    }
-
     /// Writes that tables are computed, in a new file if this one is full. `site`: the torus before.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::publish::EpochStore;
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::service::chain;
 use crate::service::handoff::StartId;
-use crate::service::torus::work::{Limit, Running, Source, Work, found};
+use crate::service::kind::direct::work::{Limit, Running, Source, Work, found};
 
 /// The service of a direct torus without clock and outside.
 pub(super) struct DirectReplay {

@@ -1,170 +1,148 @@
-//! What wakes the loop, and what it then does.
+//! What wakes the loop, what every kind then does, and where it is kept.
 
-use std::sync::Arc;
+use std::io;
 
 use chrono::{TimeDelta, Utc};
-use tracing::debug;
+use tracing::{info, warn};
 
-use super::{Listener, Service, Woken, delta};
-use crate::model::LidSet;
-use crate::pass::step::{Action, Event};
-use crate::service::clock::{by_the_wall, steady};
-use crate::service::command::{Command, Seen};
-use crate::service::handoff::{Outcome, Released};
+use super::reload::rhythm;
+use super::{Listener, SELDOM, Service, Woken, delta};
+use crate::config::{Record, Settings};
+use crate::service::clock::steady;
+use crate::service::command::Command;
 use crate::service::health::Health;
-use crate::service::pass::{PassError, pass};
+use crate::service::kind::Kind;
+use crate::service::record::{Recorder, note};
 
 /// Between two looks that somebody wants.
 const AGAIN: TimeDelta = TimeDelta::seconds(1);
 
-/// The health file is not written more often for what prologs say.
-const SELDOM: TimeDelta = TimeDelta::seconds(1);
-
-impl Service {
-    pub(super) fn handle(&mut self, woken: Woken, listener: Listener<'_>) {
-        self.handle_one(woken, listener);
-        let now = steady();
-        self.waiting.handoff.tick(now);
-        if self.step.due().is_some() && self.waiting.handoff.wants_look(now) {
-            let action = self.step(now, Event::Asked);
-            self.act(action);
-        }
-        for (released, replies) in self.waiting.let_go() {
-            let lids = self.lids_for(&released);
-            self.files.start(released.start, released.outcome, self.in_force.clone(), lids, replies);
-        }
-        let told = self.health.handoff.announced + self.health.handoff.ended;
-        let counters = self.waiting.handoff.counters();
-        if counters.announced + counters.ended != told && (Utc::now() - self.health.time).abs() > SELDOM {
-            self.write_health();
-        }
-    }
-
-    fn handle_one(&mut self, woken: Woken, listener: Listener<'_>) {
-        let mut fresh_in = None;
-        let event = match woken {
-            Woken::Stop(_) | Woken::Alive => return,
-            Woken::Event(event) => {
+impl<K: Kind> Service<K> {
+    pub(super) fn handle(&mut self, woken: Woken<K::Done>, listener: Listener<'_>) {
+        K::woken(self);
+        match woken {
+            Woken::Stop(_) | Woken::Alive => {}
+            Woken::Asked => K::look(self),
+            Woken::Tick => {
                 // Where nobody tells of changes.
-                if matches!(event, Event::Tick) && self.is_config_other() {
+                if self.is_config_other() {
                     self.reload(listener);
                 }
-                event
+                K::tick(self);
             }
+            Woken::Done(done) => K::done(self, done, listener),
             Woken::Changed(changed) => {
-                let reloaded = changed.settings && self.reload(listener);
-                match reloaded || changed.files {
-                    true => match self.look_soon() {
-                        Some(event) => event,
-                        None => return,
-                    },
-                    false => return,
+                if (changed.settings && self.reload(listener)) || changed.files {
+                    self.look_soon();
                 }
             }
-            Woken::Answered(answer) => return self.answered(answer, listener),
-            Woken::Delivered(delivered) => return self.delivered(delivered),
-            Woken::Command(command) => match self.command(command) {
-                Some(event) => event,
-                None => return,
-            },
-            Woken::Looked(looked) => {
-                self.looker = Some(self.next_looker.take().unwrap_or(looked.0));
-                fresh_in = looked.1.as_ref().ok().and_then(|sight| sight.fresh_in);
-                self.looked(looked.1, listener)
-            }
-            Woken::Routed(result) => self.routed(*result, listener),
-        };
-        let now = steady();
-        let action = self.step(now, event);
-        if let Some(fresh_in) = fresh_in {
-            self.step.look_by(now + delta(fresh_in));
+            Woken::Command(command) => self.command(command),
         }
-        self.act(action);
-        if let Some(due) = self.step.due() {
-            self.health.next_pass = Some(by_the_wall(due));
+        self.waiting.handoff.tick(steady());
+        K::attend(self);
+        for (released, replies) in self.waiting.let_go() {
+            K::start(self, released, replies);
+        }
+        self.is_behind = self.waiting.handoff.counters() != self.health.handoff;
+        if self.is_behind && (Utc::now() - self.health.time).abs() > delta(SELDOM) {
             self.write_health();
         }
     }
 
     /// A look because somebody wants one: at once, unless the last one began just now. However often
     /// it is wanted, Slurm is asked once in [`AGAIN`].
-    fn look_soon(&mut self) -> Option<Event> {
+    fn look_soon(&mut self) {
         let (now, soonest) = (steady(), self.looked_at + AGAIN);
-        if now >= soonest {
-            return Some(Event::Asked);
+        match now >= soonest {
+            true => K::look(self),
+            false => self.kind.look_by(soonest.min(now + AGAIN)),
         }
-        self.step.look_by(soonest.min(now + AGAIN));
-        None
     }
 
-    /// Answers a command; the event that it is, if it is one.
-    fn command(&mut self, command: Command) -> Option<Event> {
+    fn command(&mut self, command: Command) {
         // Whoever does not wait for the answer any more does not get it.
         match command {
             Command::Health(reply) => {
-                self.look_around();
+                K::look_around(self);
                 let handoff = self.waiting.handoff.counters();
-                let _ = reply.send(Health { handoff, ..self.health.clone() });
+                drop(reply.send(Health { handoff, ..self.health.clone() }));
             }
-            Command::Seen(reply) => {
-                let view = self.sight.as_ref().map(|sight| Arc::clone(&sight.view));
-                let _ = reply.send(view.map(Seen::Switched));
-            }
+            Command::Seen(reply) => drop(reply.send(K::seen(self))),
             Command::Start(said, reply) => {
                 self.waiting.announce(steady(), said.guessing(&self.settings.traffic), reply);
             }
             Command::End(job, reply) => {
                 self.waiting.ended(steady(), &job);
-                self.lids.ended(&job);
-                self.files.end(job);
+                K::ended(self, job);
                 let _ = reply.send(());
             }
             Command::Look(reply) => {
                 let _ = reply.send(());
-                return self.look_soon();
+                self.look_soon();
             }
         }
-        None
     }
 
-    /// Which LIDs a job is to use that starts, where a port's two have routes of their own.
-    fn lids_for(&mut self, released: &Released) -> Option<LidSet> {
-        let starts = !matches!(released.outcome, Outcome::Gone | Outcome::Superseded);
-        let in_force = self.in_force.as_ref().filter(|_| starts && self.settings.split_lids)?;
-        let fresh = in_force.lids.as_ref().map(|lids| lids.fresh);
-        let acknowledged = self.health.acknowledged.is_some_and(|a| a.epoch == in_force.epoch);
-        Some(self.lids.tell(&released.start.job, fresh, acknowledged || self.settings.opensm.is_none()))
+    /// Whether an administrator holds what is in force. A hold that cannot be read is one.
+    pub(in crate::service) fn look_at_hold(&mut self) -> bool {
+        let held = match self.store.hold() {
+            Ok(held) => held,
+            Err(error) => {
+                warn!("{error}");
+                return true;
+            }
+        };
+        let before = std::mem::replace(&mut self.health.held, held);
+        let held = &self.health.held;
+        if held.is_some() != before.is_some() {
+            let by = held.as_ref().or(before.as_ref()).and_then(|hold| hold.by.as_deref());
+            let reason = held.as_ref().map_or("", |hold| hold.reason.as_str());
+            info!(held = held.is_some(), by, reason, "audit: an administrator's hold");
+        }
+        held.is_some()
     }
 
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Wait => {}
-            Action::Look => {
-                if let Some(mut looker) = self.looker.take() {
-                    self.looked_at = steady();
-                    self.looking = Some(Box::pin(async move {
-                        let result = looker.look(Utc::now()).await;
-                        (looker, result)
-                    }));
-                }
+    pub(in crate::service) fn write_health(&mut self) {
+        self.health.time = Utc::now();
+        K::look_around(self);
+        self.health.handoff = self.waiting.handoff.counters();
+        self.is_behind = false;
+        self.teller.tell(&self.health);
+        self.systemd.status(self.health.line(self.health.time));
+        if let Err(error) = self.health.write(&self.settings.state.directory) {
+            warn!("{error}");
+        }
+    }
+
+    /// Begins a recording with these settings, or goes on with it: see [`Recorder::open`].
+    pub(super) fn recorder(&self, settings: &Settings, bounds: Record, gap: bool) -> io::Result<Recorder> {
+        Recorder::open(&self.store, bounds, rhythm(settings), gap, K::standing(self))
+    }
+
+    /// What was not recorded may have changed everything. So the recording goes on with an event that says all
+    /// (`whole`), in a file of its own, with what is in force beside it.
+    pub(in crate::service) fn may_record(&mut self, whole: bool) -> bool {
+        let is_behind = self.health.unrecorded.is_some() && self.config.is_some();
+        let (true, Some(bounds)) = (is_behind, self.settings.record) else { return true };
+        if !whole {
+            return false;
+        }
+        match self.recorder(&self.settings, bounds, true) {
+            Ok(recorder) => {
+                self.recorder = Some(recorder);
+                true
             }
-            Action::Keep(wanted) => {
-                debug!(waiting = wanted.waiting, "nothing changed");
-                self.succeeded(wanted.unknown_nodes, wanted.waiting);
-                self.waiting.handoff.kept(steady());
-            }
-            Action::Refrain(_) => {
-                debug!("the same failed not long ago");
-                self.waiting.handoff.failed(steady());
-            }
-            Action::Route(view) => {
-                self.lids.begun(view.policy.lids_in_use);
-                let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);
-                let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view));
-                self.routing = Some(Box::pin(async move {
-                    route.await.unwrap_or_else(|error| Err(PassError::Aborted(error.to_string())))
-                }));
+            Err(error) => {
+                note(&mut self.health, Err(error));
+                false
             }
         }
+    }
+
+    /// What cannot be recorded is told, and handled all the same.
+    pub(in crate::service) fn record(&mut self, write: impl FnOnce(&mut Recorder) -> io::Result<()>) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let written = write(recorder);
+        note(&mut self.health, written);
     }
 }

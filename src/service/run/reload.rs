@@ -8,14 +8,11 @@ use tracing::{error, info};
 use super::{Listener, Note, Service, delta};
 use crate::config::{ConfigError, Settings, Site};
 use crate::pass::step::Rhythm;
-use crate::route::angara::TorusRouteError;
-use crate::route::{self, EngineOptions, RouteError};
 use crate::service::api::listen::ListenError;
+use crate::service::chain;
 use crate::service::health::{Failure, Health, Stage};
-use crate::service::look::{LookError, Looker};
-use crate::service::record::Recorder;
+use crate::service::kind::{Kind, NotReady, direct};
 use crate::service::watch::{Changed, Watch};
-use crate::service::{chain, torus};
 
 /// What tells one content of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +74,7 @@ impl ConfigFile {
         if new.state.directory != old.state.directory {
             return Err(Unusable::Restart("another state.directory"));
         }
-        let torus = |settings| torus::source(settings).is_some();
+        let torus = |settings| direct::source(settings).is_some();
         if new.fabric != old.fabric && torus(&new) != torus(old) {
             return Err(Unusable::Restart("another kind of fabric"));
         }
@@ -95,7 +92,7 @@ impl ConfigFile {
 }
 
 /// Notes that a settings file is not used.
-pub(in crate::service) fn refuse(health: &mut Health, error: &Unusable) -> Failure {
+fn refuse(health: &mut Health, error: &Unusable) -> Failure {
     let message = chain(error);
     error!("the old settings stay: {message}");
     let failure = Failure { time: Utc::now(), stage: Stage::Settings, message };
@@ -104,7 +101,7 @@ pub(in crate::service) fn refuse(health: &mut Health, error: &Unusable) -> Failu
     failure
 }
 
-impl Service {
+impl<K: Kind> Service<K> {
     /// Whether the settings file is another than when it was last read.
     pub(super) fn is_config_other(&self) -> bool {
         self.config.as_ref().is_some_and(ConfigFile::is_other)
@@ -136,33 +133,23 @@ impl Service {
 
     /// Puts new settings in force. What can fail comes first; then nothing has changed.
     fn adopt(&mut self, new: Settings) -> Result<(), Unusable> {
-        for engine in new.routing.engines() {
-            route::engine(engine, &EngineOptions::default())?;
-        }
-        let looker = Looker::new(new.clone())?;
-        let rhythm = rhythm(&new);
+        let ready = K::ready(&new)?;
         let opened = self.servers.prepare(&new)?;
         let recorder = match (new.record, self.recorder.is_some()) {
-            (Some(bounds), false) => {
-                let opened = Recorder::open(&self.store, bounds, rhythm, true, Utc::now());
-                Some(opened.map_err(Unusable::Record)?)
-            }
+            (Some(bounds), false) => Some(self.recorder(&new, bounds, true).map_err(Unusable::Record)?),
             _ => None,
         };
         self.placing.follow(&new).map_err(Unusable::Placing)?;
         self.servers.follow(opened);
-        self.settings = new;
-        let new = &self.settings;
-        match self.looker {
-            Some(_) => self.looker = Some(looker),
-            None => self.next_looker = Some(looker),
-        }
+        self.waiting.follow(&K::rules(&new));
         if let Some(config) = &mut self.config {
-            config.follow(new);
+            config.follow(&new);
         }
-        self.waiting.follow(&new.handoff);
-        info!(engine = new.routing.engine, "new settings");
-        match (recorder, new.record) {
+        let (torus, engine) = K::names(&new);
+        info!(torus, engine, "new settings");
+        let (rhythm, bounds) = (rhythm(&new), new.record);
+        self.settings = new;
+        match (recorder, bounds) {
             (Some(new), _) => self.recorder = Some(new),
             (None, Some(bounds)) => self.record(|recorder| recorder.resume(rhythm, bounds, Utc::now())),
             (None, None) => {
@@ -170,7 +157,7 @@ impl Service {
                 self.health.unrecorded = None;
             }
         }
-        self.step.resume(rhythm);
+        K::follow(self, ready);
         Ok(())
     }
 }
@@ -185,11 +172,7 @@ pub(in crate::service) enum Unusable {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
-    Engine(#[from] RouteError),
-    #[error(transparent)]
-    TorusEngine(#[from] TorusRouteError),
-    #[error(transparent)]
-    Look(#[from] LookError),
+    Settings(#[from] NotReady),
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error("the recording: {0}")]

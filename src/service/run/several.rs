@@ -7,12 +7,12 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 use tracing::{Instrument, info_span};
 
-use super::neighbours::Neighbours;
 use super::{Note, ServeError, Service, Signals, allow_many_files, runtime};
 use crate::config::Site;
 use crate::service::api::servers::Servers;
 use crate::service::api::several::Front;
-use crate::service::torus;
+use crate::service::kind::direct;
+use crate::service::kind::switched::{Neighbours, SwitchedKind};
 
 /// Between two looks for directories of jobs that are over.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -39,15 +39,15 @@ async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
     for settings in site.fabrics.clone() {
         let name = settings.name.clone().unwrap_or_default();
         let named = |source| ServeError::Fabric { name: name.clone(), source: Box::new(source) };
-        if torus::source(&settings).is_some() {
+        if direct::source(&settings).is_some() {
             return Err(named(ServeError::TorusOfSeveral));
         }
         let own = Signals::new()?;
-        let mut service = Service::start(settings, Some(config)).map_err(named)?;
+        let mut service = Service::<SwitchedKind>::start(settings, Some(config)).map_err(named)?;
         if let Some(config) = &mut service.config {
             config.is_of(&site);
         }
-        service.neighbours = neighbours.clone();
+        service.kind.neighbours = neighbours.clone();
         doors.extend(service.servers.door().map(|door| (name.clone(), door.clone())));
         loops.push((name, service, own));
     }

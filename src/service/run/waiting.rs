@@ -8,13 +8,11 @@ use tracing::{info, warn};
 use super::delta;
 use crate::config;
 use crate::model::JobId;
-use crate::publish::EpochStore;
 use crate::publish::job::all_traffic;
 use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::command::Reply;
 use crate::service::handoff::{Announcement, Answer, HandOff, Outcome, Released, Rules, StartId};
-use crate::service::health::Health;
 
 /// [`HandOff`] with the prologs behind it.
 pub(in crate::service) struct Waiting {
@@ -91,24 +89,6 @@ fn rules(settings: &config::HandOff) -> Rules {
         reroute_interval: settings.reroute_interval,
         max_pending: settings.max_pending,
     }
-}
-
-/// Whether an administrator holds what is in force. A hold that cannot be read is one.
-pub(in crate::service) fn look_at_hold(store: &EpochStore, health: &mut Health) -> bool {
-    let held = match store.hold() {
-        Ok(held) => held,
-        Err(error) => {
-            warn!("{error}");
-            return true;
-        }
-    };
-    if held.is_some() != health.held.is_some() {
-        let by = held.as_ref().or(health.held.as_ref()).and_then(|hold| hold.by.as_deref());
-        let reason = held.as_ref().map_or("", |hold| hold.reason.as_str());
-        info!(held = held.is_some(), by, reason, "audit: an administrator's hold");
-    }
-    health.held = held;
-    health.held.is_some()
 }
 
 /// Tells those who wait for a start.

@@ -17,9 +17,9 @@ use crate::publish::EpochStore;
 use crate::service::api::answer::{Answered, ApiError};
 use crate::service::api::{epochs, picture, served};
 use crate::service::dry_run::DryRun;
+use crate::service::kind::direct::dry_run;
 use crate::service::pass::decide;
 use crate::service::record::whole;
-use crate::service::torus::dry_run;
 
 /// How much nicer than the service.
 const NICE: i32 = 10;

@@ -24,8 +24,8 @@ use super::answer::{Answered, ApiError};
 use crate::model::{Guid, JobId};
 use crate::publish::EpochNumber;
 use crate::service::command::Seen;
+use crate::service::kind::direct::Terms;
 use crate::service::record::whole;
-use crate::service::torus::Terms;
 
 /// The hidden command that answers.
 pub const COMMAND: &str = "answer";

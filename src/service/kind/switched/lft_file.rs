@@ -6,14 +6,15 @@ use std::sync::Arc;
 use chrono::Utc;
 use tracing::{error, info};
 
-use super::{Service, Task};
+use super::SwitchedKind;
 use crate::model::Fabric;
 use crate::publish::{EpochNumber, Stamp, lft_file_trouble};
 use crate::service::chain;
+use crate::service::run::{Service, Task};
 
 /// What was delivered, or why not.
 #[derive(Debug, Clone)]
-pub(super) struct Delivered {
+pub(in crate::service) struct Delivered {
     epoch: EpochNumber,
     path: PathBuf,
     result: Result<Stamp, String>,
@@ -28,17 +29,18 @@ pub(super) struct Delivery {
     newest: Option<Delivered>,
 }
 
-impl Service {
+impl Service<SwitchedKind> {
     /// Begins to deliver what is in force, unless it was delivered. One that failed is tried again.
     pub(super) fn deliver(&mut self) {
-        let Some(path) = self.settings.lft_file.clone().filter(|_| self.delivery.task.is_none()) else {
+        let Some(path) = self.settings.lft_file.clone().filter(|_| self.kind.delivery.task.is_none()) else {
             return;
         };
-        let (Some(fabric), Ok(Some(epoch))) = (self.delivery.fabric.clone(), self.store.current()) else {
+        let (Some(fabric), Ok(Some(epoch))) = (self.kind.delivery.fabric.clone(), self.store.current())
+        else {
             return;
         };
         let is_there = |d: &Delivered| d.epoch == epoch && d.path == path && d.result.is_ok();
-        if self.delivery.newest.as_ref().is_some_and(is_there) {
+        if self.kind.delivery.newest.as_ref().is_some_and(is_there) {
             return;
         }
         let store = self.store.clone();
@@ -47,7 +49,7 @@ impl Service {
             let result = store.deliver(epoch, &fabric, &path).map_err(|e| chain(&e));
             Delivered { epoch, path, result }
         });
-        self.delivery.task = Some(Box::pin(async move {
+        self.kind.delivery.task = Some(Box::pin(async move {
             let aborted =
                 |e: tokio::task::JoinError| Delivered { epoch: of, path: to, result: Err(e.to_string()) };
             task.await.unwrap_or_else(aborted)
@@ -55,7 +57,7 @@ impl Service {
     }
 
     pub(super) fn delivered(&mut self, delivered: Delivered) {
-        let before = self.delivery.newest.replace(delivered.clone());
+        let before = self.kind.delivery.newest.replace(delivered.clone());
         let Delivered { epoch, path, result } = delivered;
         match result {
             Ok(_) => info!(%epoch, path = %path.display(), "delivered for the file engine"),
@@ -70,7 +72,7 @@ impl Service {
 
     /// Whether the file is as it was written.
     pub(super) fn look_at_lft_file(&mut self) {
-        let said = match (&self.settings.lft_file, &self.delivery) {
+        let said = match (&self.settings.lft_file, &self.kind.delivery) {
             (None, _) => None,
             // It has its time.
             (Some(_), Delivery { task: Some(_), .. }) => return,

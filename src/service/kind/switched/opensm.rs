@@ -2,15 +2,16 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Service, delta};
+use super::SwitchedKind;
 use crate::publish::opensm::{PluginStatus, StatusError, Trouble};
 use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::health::Kind;
+use crate::service::run::{Service, delta};
 
-impl Service {
+impl Service<SwitchedKind> {
     /// Looks at what may be wrong outside: OpenSM, its file, the disk, the clock. Files are few and small.
-    pub(super) fn look_around(&mut self) {
+    pub(super) fn look_outside(&mut self) {
         let now = Utc::now();
         let (said, written) = self.opensm_says(now);
         self.note_gone(&said);
@@ -18,7 +19,7 @@ impl Service {
         self.look_at_lft_file();
         let times = [
             ("OpenSM's plugin wrote its status", written),
-            ("the epoch in force was published", self.published.map(|(_, time)| time)),
+            ("the epoch in force was published", self.kind.published.map(|(_, time)| time)),
             ("the last pass ended", self.health.last_success),
         ];
         let times: Vec<_> = times.into_iter().filter_map(|(what, time)| Some((what, time?))).collect();
@@ -40,9 +41,9 @@ impl Service {
         let mut said = match PluginStatus::read(&opensm.status_file) {
             Ok(status) => {
                 written = Some(status.written);
-                let found = status.troubles(self.published.map(|(epoch, _)| epoch), now);
+                let found = status.troubles(self.kind.published.map(|(epoch, _)| epoch), now);
                 // OpenSM has its time to take the newest epoch.
-                let waits = self.acknowledging.is_some() && self.health.unacknowledged.is_none();
+                let waits = self.kind.acknowledging.is_some() && self.health.unacknowledged.is_none();
                 let early = |t: &Trouble| {
                     matches!(t, Trouble::Behind { .. } | Trouble::FellBack(_) | Trouble::NotRouted)
                 };

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::TorusService;
 use super::dry_run::Terms;
 use super::work::Running;
 use crate::model::{JobMap, Torus};
@@ -39,14 +38,4 @@ pub struct Newest {
     pub engine: String,
     /// Tables before it; `None` if they are not known any more.
     pub before: Option<Running>,
-}
-
-impl TorusService {
-    /// For those who ask; `None` while the torus is not known.
-    pub(super) fn seen(&self) -> Option<Arc<Direct>> {
-        let torus = Arc::clone(self.torus.as_ref()?);
-        let (jobs, running, newest) = (self.jobs.clone(), self.running.clone(), self.newest.clone());
-        let terms = Terms::of(&self.settings).ok()?;
-        Some(Arc::new(Direct { torus, jobs, running, newest, terms }))
-    }
 }

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::history::Change;
 use super::work::{Computed, Running, Tables, Written};
-use super::{Done, Newest, TorusService};
+use super::{DirectKind, Done, Newest};
 use crate::model::JobId;
 use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
@@ -17,30 +17,39 @@ use crate::publish::{HistoryRow, Turnover};
 use crate::service::clock::steady;
 use crate::service::handoff::{Outcome, StartId};
 use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
+use crate::service::look::job_source;
 use crate::service::pass::milliseconds;
+use crate::service::run::Service;
 
-impl TorusService {
+impl Service<DirectKind> {
     /// Something beside the loop ended.
-    pub(super) fn done(&mut self, done: Done) {
+    pub(super) fn came(&mut self, done: Done) {
         match done {
             Done::Computed(computed) => {
-                let was_well = self.torus_well;
-                self.torus_well = !matches!(&computed, Some(computed) if computed.result.is_err());
-                if self.torus_well && !was_well {
+                let was_well = self.kind.torus_well;
+                self.kind.torus_well = !matches!(&computed, Some(computed) if computed.result.is_err());
+                if self.kind.torus_well && !was_well {
                     self.well();
                 }
                 if let Some(Computed { starts, result }) = computed.map(|computed| *computed) {
-                    self.came(starts, result);
+                    self.use_tables(starts, result);
                 }
             }
             Done::Published(starts, searched, written, failed) => {
                 self.published(&starts, searched, written, &failed);
             }
+            Done::Polled(batch, jobs) => {
+                let replaced = std::mem::take(&mut self.kind.other_batch);
+                self.kind.batch = Some(if replaced { job_source(&self.settings) } else { batch });
+                return self.polled(jobs);
+            }
+            Done::Remembered(load) => return self.written(load),
+            Done::Aborted => {}
         }
         self.write_health();
     }
 
-    fn came(&mut self, starts: Vec<StartId>, result: Result<Tables, String>) {
+    fn use_tables(&mut self, starts: Vec<StartId>, result: Result<Tables, String>) {
         match result {
             Ok(tables) => self.computed(starts, tables),
             Err(message) if starts.is_empty() => {
@@ -66,20 +75,20 @@ impl TorusService {
             let Some(id) = &jobs[*number].id else { return false };
             match starts.iter().find(|start| start.job == *id) {
                 Some(start) => self.waiting.handoff.is_waiting(start),
-                None => self.health.held.is_none() && self.running.contains_key(id),
+                None => self.health.held.is_none() && self.kind.running.contains_key(id),
             }
         };
         let wanted: Vec<usize> = tables.plan.changed.iter().copied().filter(wanted).collect();
         let known = self.health.torus.take().unwrap_or_default();
-        let (sizes, jobs) = (tables.site.torus.size_text(), self.running.len());
+        let (sizes, jobs) = (tables.site.torus.size_text(), self.kind.running.len());
         self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, ..known });
-        self.site = Some(tables.site.clone());
-        self.torus = Some(Arc::new(tables.site.torus.clone()));
-        self.took = tables.took;
+        self.kind.site = Some(tables.site.clone());
+        self.kind.torus = Some(Arc::new(tables.site.torus.clone()));
+        self.kind.took = tables.took;
         self.record_torus(&tables.text);
-        self.engine.clone_from(&tables.plan.tables.get().engine);
+        self.kind.engine.clone_from(&tables.plan.tables.get().engine);
         let root = self.jobs_root.clone();
-        self.working.spawn_blocking(move || {
+        self.kind.working.spawn_blocking(move || {
             let (written, failed) = tables.publish(&root, &wanted);
             Done::Published(starts, tables.searched, written, failed)
         });
@@ -93,7 +102,7 @@ impl TorusService {
         failed: &[(JobId, String)],
     ) {
         let wrote = !written.is_empty();
-        let before = self.running.clone();
+        let before = self.kind.running.clone();
         let (mut jobs_in, mut mended, mut made) = (Vec::new(), false, BTreeMap::new());
         for Written { id, job, digest } in written {
             match starts.iter().find(|start| start.job == id) {
@@ -101,7 +110,7 @@ impl TorusService {
                     self.waiting.handoff.served(steady(), start, Outcome::InForce);
                     jobs_in.push(id.clone());
                 }
-                None if self.running.contains_key(&id) => mended = true,
+                None if self.kind.running.contains_key(&id) => mended = true,
                 // It ended meanwhile.
                 _ => {
                     self.warn_of(job::remove(&self.jobs_root, &id).err());
@@ -109,7 +118,7 @@ impl TorusService {
                 }
             }
             made.insert(id.clone(), digest);
-            self.running.insert(id, job);
+            self.kind.running.insert(id, job);
         }
         self.record_tables(searched, made);
         for (id, why) in failed {
@@ -117,7 +126,7 @@ impl TorusService {
         }
         if mended || !jobs_in.is_empty() {
             let reason = if jobs_in.is_empty() { Reason::FabricChanged } else { Reason::JobsChanged };
-            let milliseconds = milliseconds(self.took);
+            let milliseconds = milliseconds(self.kind.took);
             self.health.published += 1;
             self.changed(reason, before, Turnover { jobs_in, jobs_out: Vec::new() }, milliseconds);
         }
@@ -125,7 +134,7 @@ impl TorusService {
             self.well();
         }
         if let Some(torus) = &mut self.health.torus {
-            torus.jobs = self.running.len();
+            torus.jobs = self.kind.running.len();
         }
     }
 
@@ -162,10 +171,10 @@ impl TorusService {
 
     /// Forgets running jobs that are over.
     pub(super) fn forget(&mut self, over: impl Fn(&JobId) -> bool) {
-        let before = self.running.clone();
-        self.running.retain(|id, _| !over(id));
+        let before = self.kind.running.clone();
+        self.kind.running.retain(|id, _| !over(id));
         let jobs_out: Vec<JobId> =
-            before.keys().filter(|id| !self.running.contains_key(*id)).cloned().collect();
+            before.keys().filter(|id| !self.kind.running.contains_key(*id)).cloned().collect();
         if !jobs_out.is_empty() {
             self.record_over(&jobs_out);
             let turnover = Turnover { jobs_in: Vec::new(), jobs_out };
@@ -173,22 +182,22 @@ impl TorusService {
         }
         if let Some(torus) = &mut self.health.torus {
             torus.cut.retain(|id, _| !over(id));
-            torus.jobs = self.running.len();
+            torus.jobs = self.kind.running.len();
         }
     }
 
     /// Notes a change of tables for the history, and for those who ask.
     fn changed(&mut self, reason: Reason, before: Running, turnover: Turnover, milliseconds: f64) {
-        let Some(torus) = self.torus.clone() else { return };
-        let (time, engine, after) = (Utc::now(), self.engine.clone(), self.running.clone());
-        let first = self.chronicle.newest().is_none();
+        let Some(torus) = self.kind.torus.clone() else { return };
+        let (time, engine, after) = (Utc::now(), self.kind.engine.clone(), self.kind.running.clone());
+        let first = self.kind.chronicle.newest().is_none();
         let reason = if first { Reason::First } else { reason };
         let known = Some(before.clone());
         let change =
             Change { time, reason, engine: engine.clone(), torus, before, after, turnover, milliseconds };
-        let epoch = self.chronicle.change(change);
+        let epoch = self.kind.chronicle.change(change);
         self.health.epoch = Some(epoch.get());
-        self.newest = Some(Newest { epoch, time, reason, engine, before: known });
+        self.kind.newest = Some(Newest { epoch, time, reason, engine, before: known });
     }
 
     /// The history was written.
@@ -200,15 +209,15 @@ impl TorusService {
 
     /// Goes on where the history ends. Tables that were found and are not in it begin it.
     pub(super) fn go_on(&mut self) {
-        match self.chronicle.newest_row() {
+        match self.kind.chronicle.newest_row() {
             Some(row) => {
                 let HistoryRow { epoch, created, reason, engine, .. } = row;
                 self.health.epoch = Some(epoch.get());
-                self.newest = Some(Newest { epoch, time: created, reason, engine, before: None });
+                self.kind.newest = Some(Newest { epoch, time: created, reason, engine, before: None });
             }
-            None if self.running.is_empty() => {}
+            None if self.kind.running.is_empty() => {}
             None => {
-                let jobs_in = self.running.keys().cloned().collect();
+                let jobs_in = self.kind.running.keys().cloned().collect();
                 let turnover = Turnover { jobs_in, jobs_out: Vec::new() };
                 self.changed(Reason::First, Running::new(), turnover, 0.0);
             }

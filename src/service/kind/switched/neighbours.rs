@@ -8,7 +8,7 @@ use crate::model::{NodeMap, NodeName};
 /// What the loops of several fabrics know of each other: a node without an adapter on one fabric may have one on
 /// another. Cheap to clone; of one fabric it is empty.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Neighbours {
+pub(in crate::service) struct Neighbours {
     /// So many fabrics there are.
     fabrics: usize,
     seen: Arc<Mutex<BTreeMap<String, Arc<NodeMap>>>>,
@@ -16,7 +16,7 @@ pub(super) struct Neighbours {
 
 impl Neighbours {
     /// Of so many fabrics.
-    pub(super) fn of(fabrics: usize) -> Self {
+    pub(in crate::service) fn of(fabrics: usize) -> Self {
         Self { fabrics, ..Self::default() }
     }
 

@@ -9,7 +9,6 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
-use super::waiting::answer;
 use crate::measure::Predictor;
 use crate::model::{
     Demand, Fabric, JobId, Layer, LayerBudget, LidSet, NodeMap, Ranks, Sl, SplitLids, Tables, TerminalId,
@@ -20,6 +19,7 @@ use crate::publish::job::{self, JobEnvironment, RankOrder};
 use crate::service::chain;
 use crate::service::command::Reply;
 use crate::service::handoff::{Outcome, StartId};
+use crate::service::run::waiting::answer;
 use crate::verify;
 
 /// Directories that are not older than this stay, whatever the batch system said of their jobs.

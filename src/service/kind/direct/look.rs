@@ -6,33 +6,35 @@ use std::sync::Arc;
 use chrono::Utc;
 use tracing::{info, warn};
 
-use super::TorusService;
+use super::{DirectKind, Done};
 use crate::model::{JobId, JobMap, NodeName, Torus};
 use crate::observe::slurm::PollError;
 use crate::publish::job;
 use crate::service::chain;
 use crate::service::clock::{by_the_wall, steadily, steady};
 use crate::service::health::{Failure, Stage};
-use crate::service::run::delta;
+use crate::service::run::{Service, delta};
 
-impl TorusService {
+impl Service<DirectKind> {
     /// Asks for the jobs of now, beside the loop.
     pub(super) fn poll(&mut self) {
         let now = Utc::now();
-        self.look = true;
-        self.next_poll = steady() + delta(self.settings.service.interval);
-        self.health.next_pass = Some(by_the_wall(self.next_poll));
-        if let Some(mut batch) = self.batch.take() {
-            self.polling.spawn(async move {
+        self.kind.look = true;
+        self.looked_at = steady();
+        let next = self.looked_at + delta(self.settings.service.interval);
+        self.kind.next_poll = self.health.serving.then_some(next);
+        self.health.next_pass = self.kind.next_poll.map(by_the_wall);
+        if let Some(mut batch) = self.kind.batch.take() {
+            self.kind.polling.spawn(async move {
                 let jobs = batch.poll(now).await;
-                (batch, jobs)
+                Done::Polled(batch, jobs)
             });
         }
     }
 
     /// All is well unless the other half of a look was not.
     pub(super) fn well(&mut self) {
-        if self.jobs_well && self.torus_well {
+        if self.kind.jobs_well && self.kind.torus_well {
             self.health.succeeded(Utc::now());
         }
     }
@@ -42,10 +44,11 @@ impl TorusService {
         let now = Utc::now();
         match jobs {
             Ok(jobs) => {
-                let unknown = self.torus.as_ref().map(|torus| strangers(torus, &jobs)).unwrap_or_default();
-                self.chronicle.look(jobs.time, jobs.jobs.len(), unknown.len());
+                let unknown =
+                    self.kind.torus.as_ref().map(|torus| strangers(torus, &jobs)).unwrap_or_default();
+                self.kind.chronicle.look(jobs.time, jobs.jobs.len(), unknown.len());
                 self.health.note_unknown(now, unknown);
-                self.jobs = Some(Arc::new(jobs.clone()));
+                self.kind.jobs = Some(Arc::new(jobs.clone()));
                 let jobs = JobMap { time: steadily(jobs.time), ..jobs };
                 self.waiting.handoff.forget(steady(), &jobs);
                 let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
@@ -60,11 +63,11 @@ impl TorusService {
                     info!(job = %id, "its end was not announced: its tables are removed");
                     self.warn_of(job::remove(&self.jobs_root, &id).err());
                 }
-                self.jobs_well = true;
+                self.kind.jobs_well = true;
                 self.well();
             }
             Err(error) => {
-                self.jobs_well = false;
+                self.kind.jobs_well = false;
                 let message = chain(&error);
                 warn!("{message}");
                 self.health.failed(Failure { time: now, stage: Stage::Jobs, message });

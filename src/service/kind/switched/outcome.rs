@@ -7,11 +7,13 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, error, info, info_span, warn};
 
 use super::files::InForce;
-use super::waiting::look_at_hold;
-use super::{Answer, Listener, Note, Service};
+use super::{Answer, SwitchedKind};
+use crate::measure::Figures;
 use crate::model::{JobId, JobMap, LidSet, NodeName};
+use crate::pass::plan::Reason;
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
+use crate::publish::Snapshot;
 use crate::service::acknowledge::acknowledgement;
 use crate::service::chain;
 use crate::service::clock::{steadily, steady};
@@ -19,13 +21,17 @@ use crate::service::handoff::Outcome;
 use crate::service::health::{Failure, NotWorth, Stage};
 use crate::service::look::{LookError, Sight};
 use crate::service::pass::{EpochLine, PassError, Passed, milliseconds};
+use crate::service::run::{Listener, Note, Service};
 
-impl Service {
+/// Why an epoch was made, and what it changed.
+pub(super) type EpochFigures = (Reason, Option<Figures>, Figures);
+
+impl Service<SwitchedKind> {
     pub(super) fn looked(&mut self, result: Result<Sight, LookError>, listener: Listener<'_>) -> Event {
         match result {
             Ok(sight) => {
-                self.delivery.fabric = Some(Arc::clone(&sight.view.fabric));
-                self.neighbours.seen(self.settings.name.as_ref(), &sight.view.nodes);
+                self.kind.delivery.fabric = Some(Arc::clone(&sight.view.fabric));
+                self.kind.neighbours.seen(self.settings.name.as_ref(), &sight.view.nodes);
                 if !sight.unknown_storage.is_empty() {
                     warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
                 }
@@ -34,8 +40,8 @@ impl Service {
                     return Event::Held;
                 }
                 // Until all switches have the first of two steps, or OpenSM is known not to answer.
-                let is_between = self.halfway == Some(sight.view.fabric.fingerprint());
-                if is_between && self.acknowledging.is_some() {
+                let is_between = self.kind.halfway == Some(sight.view.fabric.fingerprint());
+                if is_between && self.kind.acknowledging.is_some() {
                     self.health.succeeded(Utc::now());
                     self.waiting.handoff.failed(steady());
                     return Event::Held;
@@ -49,9 +55,9 @@ impl Service {
                 let known: BTreeSet<JobId> = known.cloned().collect();
                 let mut view = View { jobs, ..(*sight.view).clone() };
                 self.note_lids(&mut view, &known);
-                self.files.sweep(known, view.jobs.time);
+                self.kind.files.sweep(known, view.jobs.time);
                 let view = Arc::new(view);
-                self.sight = Some(Sight { view: Arc::clone(&view), ..sight });
+                self.kind.sight = Some(Sight { view: Arc::clone(&view), ..sight });
                 Event::Seen(view)
             }
             Err(error) => {
@@ -67,24 +73,24 @@ impl Service {
             return;
         }
         let (asked, handoff) = (view.jobs.time, &self.waiting.handoff);
-        let mut in_use = self.lids.in_use(view, known, asked, |job| handoff.is_starting(job));
+        let mut in_use = self.kind.lids.in_use(view, known, asked, |job| handoff.is_starting(job));
         // What is in force is not known yet, so that jobs that start now are told nothing.
         in_use[LidSet::Base.offset()] |=
-            self.in_force.is_none() && self.store.current().is_ok_and(|c| c.is_some());
+            self.kind.in_force.is_none() && self.store.current().is_ok_and(|c| c.is_some());
         view.policy.lids_in_use = Some(in_use);
     }
 
-    /// See [`look_at_hold`].
+    /// Whether an administrator holds what is in force.
     pub(super) fn is_held(&mut self) -> bool {
-        let is_held = look_at_hold(&self.store, &mut self.health);
+        let is_held = self.look_at_hold();
         // One that cannot be read lets nobody go: it may be over soon.
         self.waiting.handoff.hold(steady(), self.health.held.is_some());
         is_held
     }
 
     pub(super) fn routed(&mut self, result: Result<Passed, PassError>, listener: Listener<'_>) -> Event {
-        self.lids.settled();
-        match (result, &self.sight) {
+        self.kind.lids.settled();
+        match (result, &self.kind.sight) {
             (Ok(passed), Some(sight)) => {
                 let sight_view = Arc::clone(&sight.view);
                 for warning in &passed.warnings {
@@ -94,21 +100,21 @@ impl Service {
                 let found = passed.in_force.filter(|_| passed.epoch.is_none());
                 let is_new = passed.epoch.is_some();
                 let is_halfway = passed.epoch.as_ref().is_some_and(|epoch| epoch.halfway);
-                self.halfway = is_halfway.then(|| sight_view.fabric.fingerprint());
-                self.made = passed.made;
+                self.kind.halfway = is_halfway.then(|| sight_view.fabric.fingerprint());
+                self.kind.made = passed.made;
                 if let Some(mut line) = passed.epoch {
                     line.ask_ms = milliseconds(sight.asking);
                     line.parse_ms = milliseconds(sight.parsing);
                     self.published(line, listener);
-                } else if found.is_some() && found != self.published {
+                } else if found.is_some() && found != self.kind.published {
                     // Of an earlier process, or put in force by hand.
-                    self.published = found;
+                    self.kind.published = found;
                     self.await_acknowledgement();
                 }
                 if let Some(worth) = passed.not_worth {
                     self.not_worth(worth, sight_view.jobs.time);
                 }
-                if let Some(((epoch, _), tables)) = self.published.zip(passed.tables) {
+                if let Some(((epoch, _), tables)) = self.kind.published.zip(passed.tables) {
                     let view = &sight_view;
                     let (fabric, nodes) = (Arc::clone(&view.fabric), Arc::clone(&view.nodes));
                     let (budget, layer_per_job) = (view.policy.budget, view.policy.layer_per_job);
@@ -116,9 +122,9 @@ impl Service {
                     let lids = passed.lids;
                     let in_force =
                         InForce { epoch, fabric, nodes, tables, lids, budget, layer_per_job, demand };
-                    self.in_force = Some(Arc::new(in_force));
+                    self.kind.in_force = Some(Arc::new(in_force));
                 }
-                if let Some((epoch, _)) = self.published {
+                if let Some((epoch, _)) = self.kind.published {
                     let watched = self.settings.opensm.is_some();
                     let handoff = &mut self.waiting.handoff;
                     match passed.not_worth {
@@ -159,7 +165,7 @@ impl Service {
     fn not_worth(&mut self, worth: Worth, time: DateTime<Utc>) {
         if let Some(not_before) = worth.not_before {
             debug!(%not_before, "too soon after the last change");
-            return self.step.look_by(steadily(not_before));
+            return self.kind.step.look_by(steadily(not_before));
         }
         let Worth { gain, at_most, price, slowdown, slowdown_after, .. } = worth;
         info!(gain, at_most, price, slowdown, slowdown_after, "other routes are not worth the change");
@@ -177,16 +183,16 @@ impl Service {
         if self.settings.opensm.is_some() {
             self.health.unanswered_since.get_or_insert(line.time);
         }
-        self.published = Some((line.epoch, line.time));
-        self.figures = Some((line.reason, line.before, line.after));
+        self.kind.published = Some((line.epoch, line.time));
+        self.kind.figures = Some((line.reason, line.before, line.after));
         listener(&Note::Epoch(Box::new(line)));
         self.await_acknowledgement();
     }
 
     /// Begins to wait for OpenSM; gives up waiting for an earlier epoch.
     pub(super) fn await_acknowledgement(&mut self) {
-        if let (Some(opensm), Some((epoch, renamed))) = (&self.settings.opensm, self.published) {
-            self.acknowledging = Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed)));
+        if let (Some(opensm), Some((epoch, renamed))) = (&self.settings.opensm, self.kind.published) {
+            self.kind.acknowledging = Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed)));
         }
     }
 
@@ -202,8 +208,8 @@ impl Service {
                 self.health.unanswered_since = None;
                 self.health.unacknowledged = None;
                 self.waiting.handoff.acknowledged(steady(), acknowledged.epoch);
-                if self.halfway.is_some() {
-                    self.step.look_by(steady());
+                if self.kind.halfway.is_some() {
+                    self.kind.step.look_by(steady());
                 }
                 listener(&Note::Acknowledged(acknowledged));
             }
@@ -224,9 +230,9 @@ impl Service {
     }
 
     pub(super) fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
-        self.health.note_unknown(Utc::now(), self.neighbours.nowhere(unknown_nodes));
+        self.health.note_unknown(Utc::now(), self.kind.neighbours.nowhere(unknown_nodes));
         self.health.waiting_jobs = waiting;
-        match self.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
+        match self.kind.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
             None => self.health.succeeded(Utc::now()),
             Some(message) => {
                 error!(target: "sarouter::failed", stage = Stage::Jobs.name(), "{message}");
@@ -235,7 +241,7 @@ impl Service {
         }
         self.remember();
         self.deliver();
-        if self.health.unacknowledged.is_some() && self.acknowledging.is_none() {
+        if self.health.unacknowledged.is_some() && self.kind.acknowledging.is_none() {
             self.await_acknowledgement();
         }
     }
@@ -254,14 +260,30 @@ impl Service {
         listener(&Note::Failed(failure));
     }
 
-    pub(super) fn write_health(&mut self) {
-        self.health.time = Utc::now();
-        self.look_around();
-        self.teller.tell(&self.health);
-        self.health.handoff = self.waiting.handoff.counters();
-        self.systemd.status(self.health.line(self.health.time));
-        if let Err(error) = self.health.write(&self.settings.state.directory) {
-            warn!("{error}");
-        }
+    /// Writes a look into the history, beside the loop. While the disk is slow, looks are left
+    /// out: nothing waits for it, and nothing piles up.
+    pub(super) fn remember(&mut self) {
+        let busy = self.kind.remembering.as_ref().is_some_and(|task| !task.is_finished());
+        let Some(sight) = self.kind.sight.as_ref().filter(|_| !busy) else { return };
+        let snapshot = Snapshot {
+            time: sight.view.jobs.time,
+            jobs: sight.view.jobs.jobs.len(),
+            waiting: self.health.waiting_jobs,
+            unknown_nodes: self.health.unknown_nodes.len(),
+            epoch: self.store.current().ok().flatten(),
+        };
+        let (figures, store, keep) =
+            (self.kind.figures.take(), self.store.clone(), self.settings.history.keep);
+        self.kind.remembering = Some(tokio::task::spawn_blocking(move || {
+            let reason =
+                figures.as_ref().map(|(reason, ..)| serde_json::to_value(reason).unwrap_or_default());
+            let reason = reason.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+            let made = figures.as_ref().zip(snapshot.epoch);
+            let made = made.map(|((_, before, after), epoch)| (epoch, reason, before.as_ref(), after));
+            if let Err(error) = store.remember(&snapshot, made, keep) {
+                // An index for people; the epochs are what counts.
+                debug!(%error, "the history was not written");
+            }
+        }));
     }
 }

@@ -1,0 +1,301 @@
+//! A direct torus: tables for each job before it starts, removed when it is over.
+//!
+//! No epochs and no OpenSM: each job's tables are its own. They are computed around those of the jobs that
+//! run, checked together with them, and published as the job's directory; those of jobs that the batch
+//! system does not know any more are removed. Where a failed link or node touches a job that runs, the pairs
+//! that lost their route get another.
+
+mod dry_run;
+mod history;
+mod look;
+mod outcome;
+mod record;
+mod seen;
+pub(in crate::service) mod work;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::task::JoinSet;
+use tracing::warn;
+
+pub use self::dry_run::{Gets, Predicted, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
+use self::history::Chronicle;
+pub use self::seen::{Direct, Newest};
+use self::work::{Computed, Limit, Running, Source, Work, Written, found};
+use super::{Kind, NotReady};
+use crate::config::{FabricSource, HandOff, Settings};
+use crate::model::{JobId, JobMap, Torus};
+use crate::observe::slurm::{JobSource, PollError};
+use crate::observe::torus_toml;
+use crate::pass::torus::Site;
+use crate::publish::EpochStore;
+use crate::publish::job::{self, JobEnvironment};
+use crate::route::angara::{TorusRouteError, named};
+use crate::service::chain;
+use crate::service::clock::steady;
+use crate::service::command::{Reply, Seen};
+use crate::service::handoff::{Outcome, Released, StartId};
+use crate::service::health::Health;
+use crate::service::look::{LookError, job_source};
+use crate::service::record::Standing;
+use crate::service::run::waiting::answer;
+use crate::service::run::{Listener, Service, delta};
+
+/// The description of the torus, if the settings name one and no switched fabric.
+pub fn source(settings: &Settings) -> Option<String> {
+    match &settings.fabric {
+        Some(FabricSource::Source(source)) if torus_toml::is_torus(source) => Some(source.clone()),
+        _ => None,
+    }
+}
+
+/// The engines of the settings, by their names on a direct torus.
+///
+/// # Errors
+/// The first that there is not.
+pub fn engines(settings: &Settings) -> Result<Vec<String>, TorusRouteError> {
+    settings.routing.engines().map(|name| named(name).map(String::from)).collect()
+}
+
+/// What ended beside the loop.
+pub(in crate::service) enum Done {
+    Computed(Option<Box<Computed>>),
+    /// Who started, what was written, whose tables could not be.
+    Published(Vec<StartId>, Option<u32>, Vec<Written>, Vec<(JobId, String)>),
+    /// The batch system has answered.
+    Polled(Box<dyn JobSource>, Result<JobMap, PollError>),
+    /// The history was written: the largest load of a channel, if tables changed.
+    Remembered(Option<u64>),
+    /// A bug: it panicked.
+    Aborted,
+}
+
+/// What the service of a direct torus remembers. It decides nothing of its own: every job gets tables.
+pub(in crate::service) struct DirectKind {
+    source: String,
+    /// One computation or publication at a time, so that each knows all others' routes.
+    working: JoinSet<Done>,
+    /// Who starts and is in no computation yet.
+    starts: Vec<StartId>,
+    running: Running,
+    /// The torus of the last computation; `None` before the first.
+    site: Option<Site>,
+    /// The torus that the running jobs' routes are on; `None` while its description cannot be read.
+    torus: Option<Arc<Torus>>,
+    /// What the newest computation read it from.
+    torus_text: Option<String>,
+    /// The engine of the newest tables.
+    engine: String,
+    /// Time that they took.
+    took: Duration,
+    chronicle: Chronicle,
+    /// The newest change of tables.
+    newest: Option<Newest>,
+    /// Those of the newest good look.
+    jobs: Option<Arc<JobMap>>,
+    /// Whether the newest answer of the batch system was good.
+    jobs_well: bool,
+    /// Whether the newest computation was: it reads the torus.
+    torus_well: bool,
+    /// The torus is to be looked at.
+    look: bool,
+    /// Not here while it asks.
+    batch: Option<Box<dyn JobSource>>,
+    /// Settings changed while it asked.
+    other_batch: bool,
+    polling: JoinSet<Done>,
+    /// By [`steady`]; `None` once a single pass has asked.
+    next_poll: Option<DateTime<Utc>>,
+    /// Whether an administrator holds the tables.
+    held: bool,
+}
+
+impl Kind for DirectKind {
+    type Ready = (String, Box<dyn JobSource>);
+    type Done = Done;
+
+    fn ready(settings: &Settings) -> Result<Self::Ready, NotReady> {
+        engines(settings)?;
+        Ok((source(settings).ok_or(LookError::NoFabric)?, job_source(settings)))
+    }
+
+    fn new(ready: Self::Ready, settings: &Settings, store: &EpochStore, root: &Path) -> Self {
+        let (source, batch) = ready;
+        let torus = torus_toml::load(&source).ok().map(|source| Arc::new(source.torus));
+        let running = torus.as_ref().map(|torus| found(root, torus)).unwrap_or_default();
+        Self {
+            running,
+            source,
+            site: None,
+            torus,
+            torus_text: None,
+            engine: settings.routing.engine.clone(),
+            took: Duration::ZERO,
+            chronicle: Chronicle::open(store),
+            newest: None,
+            jobs: None,
+            jobs_well: false,
+            torus_well: true,
+            look: false,
+            starts: Vec::new(),
+            working: JoinSet::new(),
+            batch: Some(batch),
+            other_batch: false,
+            polling: JoinSet::new(),
+            next_poll: Some(steady()),
+            held: false,
+        }
+    }
+
+    fn begin(service: &mut Service<Self>, before: Option<&Health>) {
+        // A single pass asks for the jobs first, so that none is served that is over.
+        service.kind.look = service.health.serving;
+        // Whom failures touched before is on the nodes still.
+        service.health.torus = Some(before.and_then(|before| before.torus.clone()).unwrap_or_default());
+        service.go_on();
+    }
+
+    fn follow(service: &mut Service<Self>, (source, batch): Self::Ready) {
+        let kind = &mut service.kind;
+        kind.source = source;
+        kind.other_batch = kind.batch.is_none();
+        if !kind.other_batch {
+            kind.batch = Some(batch);
+        }
+    }
+
+    /// Without tables no job can speak, however small and short.
+    fn rules(settings: &Settings) -> HandOff {
+        let zero = delta(Duration::ZERO);
+        HandOff { min_nodes: 1, min_length: zero, reroute_interval: zero, ..settings.handoff.clone() }
+    }
+
+    fn names(settings: &Settings) -> (Option<&str>, Option<&str>) {
+        match &settings.fabric {
+            Some(FabricSource::Source(source)) => (Some(source), None),
+            _ => (None, None),
+        }
+    }
+
+    fn standing(service: &Service<Self>) -> Option<Standing> {
+        Some(Standing { root: service.jobs_root.clone(), site: service.kind.site_text() })
+    }
+
+    fn due(&self) -> Option<DateTime<Utc>> {
+        self.next_poll
+    }
+
+    fn look_by(&mut self, time: DateTime<Utc>) {
+        self.next_poll = self.next_poll.into_iter().chain([time]).min();
+    }
+
+    async fn finished(&mut self) -> Done {
+        tokio::select! {
+            biased;
+            Some(done) = self.working.join_next() => done.unwrap_or(Done::Aborted),
+            Some(done) = self.polling.join_next() => done.unwrap_or(Done::Aborted),
+            load = self.chronicle.written() => Done::Remembered(load),
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.working.is_empty() || !self.polling.is_empty()
+    }
+
+    /// An administrator's hold: no table is made or changed.
+    fn woken(service: &mut Service<Self>) {
+        service.kind.held = service.look_at_hold();
+        service.waiting.handoff.hold(steady(), service.kind.held);
+    }
+
+    fn look(service: &mut Service<Self>) {
+        service.kind.look_by(steady());
+    }
+
+    fn done(service: &mut Service<Self>, done: Done, _: Listener<'_>) {
+        service.came(done);
+    }
+
+    fn attend(service: &mut Service<Self>) {
+        let (kind, handoff) = (&mut service.kind, &mut service.waiting.handoff);
+        kind.starts.extend(handoff.take_new());
+        kind.starts.retain(|start| handoff.is_waiting(start));
+        if kind.working.is_empty() && (!kind.starts.is_empty() || (kind.look && !kind.held)) {
+            service.compute();
+        }
+        if service.kind.next_poll.is_some_and(|next| steady() >= next) {
+            service.poll();
+        }
+        service.kind.chronicle.write(service.settings.history.keep);
+    }
+
+    fn start(service: &mut Service<Self>, released: Released, replies: Vec<Reply<Outcome>>) {
+        service.tell_unrouted(&released);
+        answer(replies, released.outcome);
+    }
+
+    fn ended(service: &mut Service<Self>, job: JobId) {
+        service.forget(|id| *id == job);
+        // Nobody waits long for this: a rename, and files of one job.
+        service.warn_of(job::remove(&service.jobs_root, &job).err());
+    }
+
+    fn seen(service: &Service<Self>) -> Option<Seen> {
+        let DirectKind { torus, jobs, running, newest, .. } = &service.kind;
+        let (torus, jobs, running, newest) = (torus.clone()?, jobs.clone(), running.clone(), newest.clone());
+        let terms = Terms::of(&service.settings).ok()?;
+        Some(Seen::Direct(Arc::new(Direct { torus, jobs, running, newest, terms })))
+    }
+
+    fn look_around(service: &mut Service<Self>) {
+        let last = service.health.last_success.map(|time| ("the last pass ended", time));
+        service.health.look_around(Utc::now(), &service.settings.state.directory, last.as_slice());
+    }
+
+    async fn end(service: &mut Service<Self>, _: Listener<'_>) {
+        service.kind.chronicle.end(service.settings.history.keep).await;
+    }
+}
+
+impl Service<DirectKind> {
+    /// A job that starts without tables is told so.
+    fn tell_unrouted(&mut self, released: &Released) {
+        let why = match released.outcome {
+            Outcome::Deadline => "no tables at the deadline",
+            Outcome::Full => "too many jobs wait for tables",
+            Outcome::Held => "an administrator holds the routes as they are",
+            _ => return,
+        };
+        self.tell(&released.start.job, why);
+    }
+
+    /// Tells a job why it has no tables.
+    fn tell(&self, job: &JobId, why: &str) {
+        let environment = JobEnvironment { note: why.to_string(), ..JobEnvironment::default() };
+        self.warn_of(job::publish(&self.jobs_root, job, &environment).err());
+    }
+
+    fn compute(&mut self) {
+        self.kind.look = false;
+        self.record_compute();
+        let work = Work {
+            source: Source::Named(self.kind.source.clone()),
+            engines: engines(&self.settings).unwrap_or_default(),
+            site: self.kind.site.clone(),
+            running: self.kind.running.clone(),
+            starts: std::mem::take(&mut self.kind.starts),
+            // A job that comes meanwhile waits for this computation and for its own.
+            limit: Limit::For(self.settings.handoff.deadline / 4),
+        };
+        self.kind.working.spawn_blocking(move || Done::Computed(work.run().map(Box::new)));
+    }
+
+    fn warn_of(&self, error: Option<crate::publish::StoreError>) {
+        if let Some(error) = error {
+            warn!("{}", chain(&error));
+        }
+    }
+}
