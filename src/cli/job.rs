@@ -16,7 +16,6 @@ use crate::model::JobId;
 use crate::service::api::state::HealthAnswer;
 use crate::service::client::{Client, ClientError};
 use crate::service::handoff::Waits;
-use crate::service::kind::direct;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -41,9 +40,6 @@ struct Told {
     baseline: Option<String>,
     /// The order of its ranks, if it asked for one.
     order: Option<Value>,
-    /// Whether its ranks are put in order on this kind of network.
-    #[serde(skip)]
-    can_order: bool,
     /// What the job was told at its start.
     environment: BTreeMap<String, String>,
 }
@@ -64,8 +60,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             }
             Some(id) => {
                 let job = jobs.into_iter().find(|job| job["id"] == id.as_str());
-                let can_order = direct::source(&settings).is_none();
-                let found = job.map(|job| Told::of(&client, &place, id, &all, job, can_order));
+                let found = job.map(|job| Told::of(&client, &place, id, &all, job));
                 told.extend(found.transpose()?.map(|found| (name, found)));
             }
         }
@@ -101,14 +96,7 @@ fn print_all(
 
 impl Told {
     /// What the service says of a job that it has seen; below this place, of one of several fabrics.
-    fn of(
-        client: &Client,
-        place: &str,
-        id: &JobId,
-        all: &Value,
-        job: Value,
-        can_order: bool,
-    ) -> Result<Self, Failure> {
+    fn of(client: &Client, place: &str, id: &JobId, all: &Value, job: Value) -> Result<Self, Failure> {
         let environment = match client.wait(client.get(&format!("{place}/v1/jobs/{id}/environment"))) {
             Err(ClientError::Refused { status: 404, .. }) => BTreeMap::new(),
             told => told?,
@@ -118,7 +106,7 @@ impl Told {
             order => Some(order?),
         };
         let baseline = all["baseline"]["engine"].as_str().map(str::to_string);
-        Ok(Self { epoch: all["epoch"].as_u64(), job, baseline, order, can_order, environment })
+        Ok(Self { epoch: all["epoch"].as_u64(), job, baseline, order, environment })
     }
 }
 
@@ -179,7 +167,7 @@ impl Told {
                 let [list, ordered] = ["list", "ordered"].map(|key| order[key].as_f64().unwrap_or_default());
                 line("", format!("predicted {ordered:.2} in it, {list:.2} in the order of Slurm's list"));
             }
-            None if job["now"].is_null() || !self.can_order => {}
+            None if job["now"].is_null() => {}
             None => {
                 line("ranks", format!("sarouter order --job {} finds the best order for them", word("id")))
             }

@@ -1,5 +1,6 @@
 //! `sarouter order`: which rank goes to which node.
 
+mod direct;
 mod files;
 mod site;
 
@@ -13,9 +14,11 @@ use super::common::{print, write_file};
 use super::{Answer, Context, Failure, Format, input};
 use crate::measure::Predictor;
 use crate::model::{Demand, Fabric, Group, JobId, LayerBudget, Mix, NodeName, Promise, Tables, TerminalId};
+use crate::observe::torus_toml::is_torus;
 use crate::placement::order::{self, Movable, Question};
 use crate::report::align;
 use crate::route::{EngineOptions, engine};
+use crate::service::kind;
 use crate::verify::{Checks, judge_with};
 
 /// The routes if nothing is said of them.
@@ -28,13 +31,14 @@ const USUAL: &str = "balanced";
 
 Examples:
   sarouter order --fabric fattree:8x8,8 --nodes n[1-64] --pattern halo:8x8
+  sarouter order --fabric angara:4x4x4 --nodes n[1-16] --pattern ring
   sarouter order --fabric site.ibnetdiscover --tables lfts.dump --nodes \"$SLURM_JOB_NODELIST\" \\
       --pattern ring --as rankfile > ranks && mpirun --rankfile ranks ./program
   sarouter order --job \"$SLURM_JOB_ID\" --as slurm > hosts &&
       SLURM_HOSTFILE=hosts srun --distribution=arbitrary ./program"
 )]
 pub struct Args {
-    /// Fabric: ibnetdiscover output, ibsim .net file, or a spec
+    /// Fabric: ibnetdiscover output, ibsim .net file, direct torus, or a spec
     #[arg(long, value_name = "FILE|SPEC", required_unless_present = "job")]
     fabric: Option<String>,
     /// The job's nodes, in the order in which its ranks would go to them
@@ -55,7 +59,7 @@ pub struct Args {
     /// Layers of the routes; without it, those of the directory, or layer 0 for every route
     #[arg(long, value_name = "FILE", requires = "tables")]
     layers_file: Option<PathBuf>,
-    /// Find new routes together with the order, with this engine
+    /// Find new routes together with the order, with this engine; on a direct torus: the engine of the routes
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// Virtual layers that new routes may use, 1 to 15
@@ -73,6 +77,9 @@ pub struct Args {
     /// Node names of adapters: lines "GUID NAME"
     #[arg(long, value_name = "FILE")]
     node_map: Option<PathBuf>,
+    /// Direct torus: nodes that may forward a job's packets [default: what the description says]
+    #[arg(long, value_name = "job|any")]
+    transit: Option<String>,
     /// Print the order alone, in this form
     #[arg(long = "as", value_name = "FORM", value_enum)]
     form: Option<Form>,
@@ -119,6 +126,9 @@ struct Both {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    if let Some(source) = args.torus(context)? {
+        return direct::run(&args, &source, context);
+    }
     let mut site = args.site(context)?;
     let (routes, tables) = args.tables(&mut site)?;
     let predictor = Predictor::new(&site.fabric, &tables, &site.groups, 0);
@@ -171,6 +181,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 impl Args {
+    /// The description of a direct torus, if that is where the job is.
+    fn torus(&self, context: &Context) -> Result<Option<String>, Failure> {
+        match &self.fabric {
+            Some(fabric) => Ok(Some(fabric.clone()).filter(|fabric| is_torus(fabric))),
+            None => Ok(kind::direct::source(&context.settings()?)),
+        }
+    }
+
     /// The routes that are not changed, with their name.
     fn tables(&self, site: &mut Site) -> Result<(String, Tables), Failure> {
         match (&self.tables, site.in_force.take()) {

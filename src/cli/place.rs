@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::common::print;
+use super::route_angara::transit;
 use super::{Answer, Context, Failure, Format};
 use crate::measure;
-use crate::model::{Demand, Fabric, Group, LayerBudget, NodeMap, NodeName, TerminalId, Transit};
+use crate::model::{Demand, Fabric, Group, LayerBudget, NodeMap, NodeName, TerminalId};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, hostlist, jobs, torus_toml};
 use crate::placement::{self, Board, Choice, Direct, Insist, Predicted, Question, Switched};
@@ -134,12 +135,7 @@ impl Args {
     fn site(&self) -> Result<Site, Failure> {
         if torus_toml::is_torus(&self.fabric) {
             let source = torus_toml::load(&self.fabric)?;
-            let transit = match self.transit.as_deref() {
-                None => source.transit.unwrap_or_default(),
-                Some("job") => Transit::Job,
-                Some("any") => Transit::Any,
-                Some(other) => return Err(format!("--transit {other}: job or any").into()),
-            };
+            let transit = transit(self.transit.as_deref())?.or(source.transit).unwrap_or_default();
             return Ok(Site { board: Board::Direct(Direct::new(source.torus, transit)), switched: None });
         }
         let fabric = fabric::load(&self.fabric)?;

@@ -29,7 +29,7 @@ pub struct TorusArgs {
     /// Nodes that may forward a job's packets: job or any [default: what the description says, else
     /// job with --jobs and any without]
     #[arg(long, value_name = "job|any")]
-    transit: Option<String>,
+    pub transit: Option<String>,
     /// Accept routes longer than the shortest legal ones
     #[arg(long)]
     pub allow_detours: bool,
@@ -61,12 +61,7 @@ pub(super) struct Site {
 impl Site {
     pub(super) fn load(fabric: &str, jobs: Option<&str>, args: &TorusArgs) -> Result<Self, Failure> {
         let source = torus_toml::load(fabric)?;
-        let transit = match args.transit.as_deref() {
-            None => source.transit,
-            Some("job") => Some(Transit::Job),
-            Some("any") => Some(Transit::Any),
-            Some(other) => return Err(format!("--transit {other}: job or any").into()),
-        };
+        let transit = transit(args.transit.as_deref())?.or(source.transit);
         let torus = source.torus;
         let Some(jobs) = jobs else {
             let whole = TorusDemand::whole(&torus);
@@ -75,6 +70,16 @@ impl Site {
                 torus,
             });
         };
+        let demand = TorusDemand { jobs: Self::jobs(&torus, jobs)?, transit: transit.unwrap_or_default() };
+        demand.check(&torus).map_err(|e| match &e {
+            TorusError::JobOnFailedNode { job, .. } => format!("{}: {e}", place(jobs, job)),
+            _ => e.to_string(),
+        })?;
+        Ok(Self { torus, demand })
+    }
+
+    /// The jobs of a file.
+    pub(super) fn jobs(torus: &Torus, jobs: &str) -> Result<Vec<TorusJob>, Failure> {
         let mut found = Vec::new();
         for job in jobs::load(jobs)?.jobs {
             let node = |name| {
@@ -86,12 +91,7 @@ impl Site {
             let nodes: Result<Vec<_>, String> = job.nodes.iter().map(node).collect();
             found.push(TorusJob::new(Some(job.id.clone()), nodes?).exchanging(job.mix.clone()));
         }
-        let demand = TorusDemand { jobs: found, transit: transit.unwrap_or_default() };
-        demand.check(&torus).map_err(|e| match &e {
-            TorusError::JobOnFailedNode { job, .. } => format!("{}: {e}", place(jobs, job)),
-            _ => e.to_string(),
-        })?;
-        Ok(Self { torus, demand })
+        Ok(found)
     }
 
     /// An engine's tables, and what they cost.
@@ -116,6 +116,16 @@ impl Site {
             Some(id) if self.demand.jobs.len() > 1 => out.join(format!("job-{id}")),
             _ => out.to_path_buf(),
         }
+    }
+}
+
+/// What is typed of a transit rule.
+pub(super) fn transit(typed: Option<&str>) -> Result<Option<Transit>, Failure> {
+    match typed {
+        None => Ok(None),
+        Some("job") => Ok(Some(Transit::Job)),
+        Some("any") => Ok(Some(Transit::Any)),
+        Some(other) => Err(format!("--transit {other}: job or any").into()),
     }
 }
 

@@ -11,11 +11,10 @@ use crate::model::{
     Fabric, Group, JobId, JobMap, Mix, NodeMap, NodeName, Tables, TerminalId, did_you_mean, nearest,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
-use crate::observe::{fabric, grid, hostlist, jobs, torus_toml};
+use crate::observe::{fabric, grid, hostlist, jobs};
 use crate::placement::order::Movable;
 use crate::publish::EpochStore;
 use crate::service::look::Looker;
-use crate::service::kind::direct;
 
 /// The job and those beside it; the job is the first group.
 pub struct Site {
@@ -39,8 +38,6 @@ struct Found {
     beside: JobMap,
     in_force: Option<(String, Tables)>,
 }
-
-const NO_TORUS: &str = "order knows switched fabrics only, and this is a direct torus";
 
 impl Args {
     pub(super) fn site(&self, context: &Context) -> Result<Site, Failure> {
@@ -70,9 +67,6 @@ impl Args {
     /// As the command line says.
     fn given(&self) -> Result<Found, Failure> {
         let source = self.fabric.as_deref().unwrap_or_default();
-        if torus_toml::is_torus(source) {
-            return Err(NO_TORUS.into());
-        }
         let fabric = grid::shaped(fabric::load(source)?);
         let names = self.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
         let beside = match &self.jobs {
@@ -92,9 +86,6 @@ impl Args {
     /// As the settings and Slurm say.
     fn running(&self, job: &JobId, context: &Context) -> Result<Found, Failure> {
         let settings = context.settings()?;
-        if direct::source(&settings).is_some() {
-            return Err(NO_TORUS.into());
-        }
         let store = EpochStore::open(&settings.state.directory)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let view =

@@ -11,13 +11,8 @@ use crate::model::{Adapters, Mix, Routes, Torus, TorusJob};
 /// has none. As [`super::slowdowns`].
 pub fn of_routes<'a>(torus: &Torus, jobs: impl IntoIterator<Item = (&'a TorusJob, &'a Routes)>) -> Vec<f64> {
     let (jobs, routes): (Vec<&TorusJob>, Vec<&Routes>) = jobs.into_iter().unzip();
-    let place = |routes: &Routes, job: &TorusJob| {
-        let at = |node| routes.nodes().binary_search(node).map_or(u32::MAX, |at| at as u32);
-        job.ranks().iter().map(at).collect()
-    };
-    let places = routes.iter().zip(&jobs).map(|(routes, job)| place(routes, job)).collect();
     let mixes: Vec<&Mix> = jobs.iter().map(|job| &job.mix).collect();
-    mixed(&OnTorus { torus, routes, places }, &mixes)
+    mixed(&OnTorus::new(torus, jobs.into_iter().zip(routes)), &mixes)
 }
 
 /// Geometric mean of the slow-downs of those jobs that have their routes already; 1 of none. As [`of_routes`].
@@ -26,11 +21,47 @@ pub fn mean_of_kept<'a>(torus: &Torus, jobs: impl IntoIterator<Item = &'a TorusJ
     Time::of(&of_routes(torus, with_routes)).slowdown_mean
 }
 
-struct OnTorus<'a> {
+/// Jobs with their routes.
+pub(super) struct OnTorus<'a> {
     torus: &'a Torus,
     routes: Vec<&'a Routes>,
     /// By job and rank: place in the nodes of the job's routes.
     places: Vec<Vec<u32>>,
+}
+
+impl<'a> OnTorus<'a> {
+    pub(super) fn new(torus: &'a Torus, jobs: impl IntoIterator<Item = (&'a TorusJob, &'a Routes)>) -> Self {
+        let place = |(job, routes): (&TorusJob, &'a Routes)| {
+            let at = |node| routes.nodes().binary_search(node).map_or(u32::MAX, |at| at as u32);
+            (routes, job.ranks().iter().map(at).collect())
+        };
+        let (routes, places) = jobs.into_iter().map(place).unzip();
+        Self { torus, routes, places }
+    }
+
+    /// Of a job's ranks.
+    pub(super) fn places(&self, job: usize) -> &[u32] {
+        &self.places[job]
+    }
+
+    /// Adds the flow from one place in the nodes of a job's routes to another; `None` if it does not arrive.
+    pub(super) fn way(&self, job: usize, from: usize, to: usize, flows: &mut Flows) -> Option<()> {
+        let routes = self.routes[job];
+        let (source, sink) = (routes.nodes().get(from)?, routes.nodes().get(to)?);
+        if from == to {
+            flows.stay(job);
+            return Some(());
+        }
+        let steps = routes.route(from, to);
+        if steps.is_empty() {
+            return None;
+        }
+        for (node, direction) in self.torus.walk(*source, steps) {
+            flows.hop(self.torus.channel(node, direction) as u32, 0);
+        }
+        flows.end(job, sink.index() as u32);
+        Some(())
+    }
 }
 
 impl Paths for OnTorus<'_> {
@@ -43,17 +74,7 @@ impl Paths for OnTorus<'_> {
     }
 
     fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()> {
-        let (routes, places) = (self.routes[group], &self.places[group]);
-        let [from, to] = [from, to].map(|rank| places[rank as usize] as usize);
-        let (source, sink) = (routes.nodes().get(from)?, routes.nodes().get(to)?);
-        let steps = routes.route(from, to);
-        if steps.is_empty() {
-            return None;
-        }
-        for (node, direction) in self.torus.walk(*source, steps) {
-            flows.hop(self.torus.channel(node, direction) as u32, 0);
-        }
-        flows.end(group, sink.index() as u32);
-        Some(())
+        let [from, to] = [from, to].map(|rank| self.places[group][rank as usize] as usize);
+        self.way(group, from, to, flows)
     }
 }

@@ -266,22 +266,6 @@ impl<'a> Network<'a> {
         [self.fabric.channels().len(), self.fabric.terminals().len()]
     }
 
-    /// Adds the flows of a step of one group; `None` if one does not arrive.
-    fn collect_of(
-        &self,
-        j: usize,
-        ranks: &[TerminalId],
-        steps: &Steps,
-        s: usize,
-        flows: &mut Flows,
-    ) -> Option<()> {
-        let Some(phase) = steps.phases.get(s) else { return Some(()) };
-        for (from, to) in phase.partners.pairs() {
-            self.walk(ranks[from as usize], ranks[to as usize], j, flows)?;
-        }
-        Some(())
-    }
-
     /// Adds the flow from one terminal to another; `None` if it does not arrive.
     fn walk(&self, from: TerminalId, to: TerminalId, job: usize, flows: &mut Flows) -> Option<()> {
         if from == to {

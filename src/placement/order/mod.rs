@@ -10,6 +10,7 @@
 //! traffic for MPI global collectives, JPDC 2012). Blocks of grids for blocks of nodes are those of recursive
 //! bipartitioning (Pellegrini, Static mapping by dual recursive bipartitioning, SHPCC 1994).
 
+mod direct;
 mod joint;
 pub mod starts;
 
@@ -17,6 +18,7 @@ use crate::measure::Predictor;
 use crate::model::rng::Rng;
 use crate::model::{Fabric, Mix, TerminalId};
 
+pub use self::direct::{Job, on_torus};
 pub use self::joint::{Movable, Together, order_all, time, together};
 
 /// Hops that a search may look at unless told otherwise: a few seconds.
@@ -61,11 +63,13 @@ pub struct Question<'a> {
 /// How good an order is: the mean over all groups, and the job's own time, which must not be more than as given.
 type Value = (f64, f64);
 
-/// A search: the current order of units, and the terminals that it means.
-struct Search<'q, 'p, 'a> {
-    question: Question<'q>,
+/// A search: the place of each rank as given, and as the current order of units has it.
+struct Search<'p, 'a> {
     predictor: &'p mut Predictor<'a>,
-    ranks: Vec<TerminalId>,
+    given: Vec<u32>,
+    ranks: Vec<u32>,
+    unit: usize,
+    work: u64,
     tried: usize,
 }
 
@@ -75,40 +79,46 @@ struct Search<'q, 'p, 'a> {
 /// # Panics
 /// If the predictor is for another number of ranks.
 pub fn order(question: Question<'_>, predictor: &mut Predictor<'_>) -> Order {
-    let units = question.ranks.len() / question.unit.max(1);
-    let mut search = Search { question, predictor, ranks: question.ranks.to_vec(), tried: 0 };
-    let given: Vec<u32> = (0..units as u32).collect();
-    let before = search.value(&given);
-    let mut best = (before, given, "list");
-    for (name, order) in starts::all(question.fabric, question.ranks, question.unit, question.mix) {
-        let value = search.value(&order);
-        if value.1 <= before.1 && value.0 < best.0.0 {
-            best = (value, order, name);
-        }
-    }
-    let (mut value, mut order, start) = best;
-    search.improve(&mut order, &mut value, before.1);
-    let unit = question.unit as u32;
-    let places = order.iter().flat_map(|u| u * unit..(u + 1) * unit).collect();
-    Order { places, start, before: before.1, after: value.1, tried: search.tried }
+    let Question { fabric, ranks, unit, mix, work } = question;
+    let given: Vec<u32> = ranks.iter().map(|terminal| terminal.index() as u32).collect();
+    let search = Search { predictor, ranks: given.clone(), given, unit, work, tried: 0 };
+    search.run(starts::all(fabric, ranks, unit, mix))
 }
 
-impl Search<'_, '_, '_> {
+impl Search<'_, '_> {
+    /// Improves the best of the list as given and these starts.
+    fn run(mut self, starts: Vec<(&'static str, Vec<u32>)>) -> Order {
+        let list: Vec<u32> = (0..(self.given.len() / self.unit.max(1)) as u32).collect();
+        let before = self.value(&list);
+        let mut best = (before, list, "list");
+        for (name, order) in starts {
+            let value = self.value(&order);
+            if value.1 <= before.1 && value.0 < best.0.0 {
+                best = (value, order, name);
+            }
+        }
+        let (mut value, mut order, start) = best;
+        self.improve(&mut order, &mut value, before.1);
+        let unit = self.unit as u32;
+        let places = order.iter().flat_map(|u| u * unit..(u + 1) * unit).collect();
+        Order { places, start, before: before.1, after: value.1, tried: self.tried }
+    }
+
     fn value(&mut self, order: &[u32]) -> Value {
-        let unit = self.question.unit;
+        let unit = self.unit;
         for (place, u) in order.iter().enumerate() {
-            let from = &self.question.ranks[*u as usize * unit..][..unit];
+            let from = &self.given[*u as usize * unit..][..unit];
             self.ranks[place * unit..][..unit].copy_from_slice(from);
         }
         self.tried += 1;
-        let own = self.predictor.time(&self.ranks);
+        let own = self.predictor.time_at(&self.ranks);
         (if own.is_finite() { self.predictor.mean() } else { own }, own)
     }
 
     /// Changes that are not worse are kept: they lead across plains. At 1 nobody meets anybody.
     fn improve(&mut self, order: &mut [u32], value: &mut Value, most: f64) {
         let (mut rng, mut vain) = (Rng::new(SEED), 0);
-        let until = self.predictor.work().saturating_add(self.question.work);
+        let until = self.predictor.work().saturating_add(self.work);
         let patience = PATIENCE * order.len();
         while order.len() > 2 && vain < patience && self.predictor.work() < until && value.0 != 1.0 {
             let change = Change::draw(&mut rng, order.len());

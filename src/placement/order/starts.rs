@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::{Fabric, Mix, Pattern, Shape, SwitchId, TerminalId};
+use crate::model::{Fabric, Mix, NodeId, Pattern, Shape, SwitchId, TerminalId, Torus};
 
 /// All starts but the list as given, by name: the unit on each place. Units are `unit` ranks in a row, which are
 /// on one node.
@@ -11,27 +11,43 @@ use crate::model::{Fabric, Mix, Pattern, Shape, SwitchId, TerminalId};
 /// O(switches of the units × (channels + switches of the units)).
 pub fn all(fabric: &Fabric, ranks: &[TerminalId], unit: usize, mix: &Mix) -> Vec<(&'static str, Vec<u32>)> {
     let units: Vec<TerminalId> = ranks.iter().step_by(unit.max(1)).copied().collect();
-    let members = Members::new(fabric, &units);
-    let distances = members.distances(fabric);
-    let far = |a: usize, b: usize| distances[a][b];
-    let mut lines = vec![
-        ("switch by switch", members.expand(0..members.switches.len())),
-        ("nearest switch next", members.expand(chain(members.switches.len(), &far))),
-        ("halves of halves", members.expand(halves(&members.weights(), &far))),
-    ];
-    if let Shape::Grid { sizes, coords, .. } = fabric.shape() {
-        if !sizes.is_empty() {
-            let at = |s: usize| &coords[members.switches[s].index() * sizes.len()..][..sizes.len()];
-            lines.push(("along the torus", members.expand(serpentine(members.switches.len(), sizes, &at))));
+    let members = Members::new(&units, |terminal| fabric.terminal(terminal).switch);
+    let distances = distances(fabric, &members.homes);
+    let along = match fabric.shape() {
+        Shape::Grid { sizes, coords, .. } if !sizes.is_empty() => {
+            let at = |s: usize| &coords[members.homes[s].index() * sizes.len()..][..sizes.len()];
+            Some(serpentine(members.homes.len(), sizes, &at))
         }
-    }
-    let tiles = tiles(mix, ranks.len(), unit.max(1), units.len());
-    let mut starts = lines.clone();
-    if let Some(tiles) = tiles {
-        let given = ("list", (0..units.len() as u32).collect());
-        starts.extend(lines.into_iter().chain([given]).map(|(name, line)| (tiled(name), lay(&line, &tiles))));
-    }
-    starts
+        _ => None,
+    };
+    members.starts(&|a, b| distances[a][b], along, tiles(mix, ranks.len(), unit.max(1), units.len()))
+}
+
+/// The same on a direct torus, whose nodes are switches with one host: the node of each unit. Far is how many hops
+/// a packet would need if nothing had failed. O(units²).
+pub fn on_torus(
+    torus: &Torus,
+    units: Vec<NodeId>,
+    ranks: usize,
+    unit: usize,
+    mix: &Mix,
+) -> Vec<(&'static str, Vec<u32>)> {
+    let members = Members::new(&units, |node| node);
+    let at = |node: &NodeId| {
+        torus.coords(*node).as_slice()[..torus.dims()].iter().map(|x| u16::from(*x)).collect()
+    };
+    let coords: Vec<Vec<u16>> = members.homes.iter().map(at).collect();
+    let sizes: Vec<u16> = torus.sizes().iter().map(|size| u16::from(*size)).collect();
+    let far = |a: usize, b: usize| {
+        let hops = |dim: usize| {
+            let straight = coords[a][dim].abs_diff(coords[b][dim]);
+            let around = if torus.is_ring(dim) { sizes[dim] - straight } else { straight };
+            u32::from(straight.min(around))
+        };
+        (0..sizes.len()).map(hops).sum()
+    };
+    let along = serpentine(members.homes.len(), &sizes, &|s| &coords[s]);
+    members.starts(&far, Some(along), tiles(mix, ranks, unit, units.len()))
 }
 
 /// A line of nodes laid on blocks of a grid of ranks.
@@ -52,24 +68,46 @@ fn lay(line: &[u32], places: &[u32]) -> Vec<u32> {
     order
 }
 
-/// Units by switch.
-struct Members {
+/// Units by the switch, or the node of a torus, that they are on.
+struct Members<H> {
     /// Ascending.
-    switches: Vec<SwitchId>,
-    /// By switch: its units, by terminal and then as given.
+    homes: Vec<H>,
+    /// By home: its units, by terminal and then as given.
     units: Vec<Vec<u32>>,
 }
 
-impl Members {
-    fn new(fabric: &Fabric, units: &[TerminalId]) -> Self {
-        let mut sorted: Vec<(SwitchId, TerminalId, u32)> =
-            units.iter().enumerate().map(|(u, t)| (fabric.terminal(*t).switch, *t, u as u32)).collect();
+impl<H: Copy + Ord> Members<H> {
+    fn new<T: Copy + Ord>(units: &[T], home: impl Fn(T) -> H) -> Self {
+        let mut sorted: Vec<(H, T, u32)> =
+            units.iter().enumerate().map(|(u, t)| (home(*t), *t, u as u32)).collect();
         sorted.sort_unstable();
         let runs: Vec<_> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
         Self {
-            switches: runs.iter().map(|run| run[0].0).collect(),
+            homes: runs.iter().map(|run| run[0].0).collect(),
             units: runs.iter().map(|run| run.iter().map(|(_, _, u)| *u).collect()).collect(),
         }
+    }
+
+    /// Lines through the homes, and lines laid on blocks of a grid of ranks.
+    fn starts(
+        &self,
+        far: &impl Fn(usize, usize) -> u32,
+        along: Option<Vec<usize>>,
+        tiles: Option<Vec<u32>>,
+    ) -> Vec<(&'static str, Vec<u32>)> {
+        let mut lines = vec![
+            ("switch by switch", self.expand(0..self.homes.len())),
+            ("nearest switch next", self.expand(chain(self.homes.len(), far))),
+            ("halves of halves", self.expand(halves(&self.weights(), far))),
+        ];
+        lines.extend(along.map(|along| ("along the torus", self.expand(along))));
+        let mut starts = lines.clone();
+        if let Some(tiles) = tiles {
+            let given = ("list", (0..tiles.len() as u32).collect());
+            let laid = lines.into_iter().chain([given]);
+            starts.extend(laid.map(|(name, line)| (tiled(name), lay(&line, &tiles))));
+        }
+        starts
     }
 
     fn weights(&self) -> Vec<usize> {
@@ -79,26 +117,26 @@ impl Members {
     fn expand(&self, order: impl IntoIterator<Item = usize>) -> Vec<u32> {
         order.into_iter().flat_map(|s| &self.units[s]).copied().collect()
     }
+}
 
-    /// Hops between the switches; those that are apart are `u32::MAX` from each other.
-    fn distances(&self, fabric: &Fabric) -> Vec<Vec<u32>> {
-        let from = |s: &SwitchId| {
-            let mut far = vec![u32::MAX; fabric.switches().len()];
-            let mut queue = VecDeque::from([*s]);
-            far[s.index()] = 0;
-            while let Some(at) = queue.pop_front() {
-                for c in fabric.out(at) {
-                    let next = fabric.channel(*c).to;
-                    if far[next.index()] == u32::MAX {
-                        far[next.index()] = far[at.index()] + 1;
-                        queue.push_back(next);
-                    }
+/// Hops between switches; those that are apart are `u32::MAX` from each other.
+fn distances(fabric: &Fabric, switches: &[SwitchId]) -> Vec<Vec<u32>> {
+    let from = |s: &SwitchId| {
+        let mut far = vec![u32::MAX; fabric.switches().len()];
+        let mut queue = VecDeque::from([*s]);
+        far[s.index()] = 0;
+        while let Some(at) = queue.pop_front() {
+            for c in fabric.out(at) {
+                let next = fabric.channel(*c).to;
+                if far[next.index()] == u32::MAX {
+                    far[next.index()] = far[at.index()] + 1;
+                    queue.push_back(next);
                 }
             }
-            self.switches.iter().map(|s| far[s.index()]).collect()
-        };
-        self.switches.iter().map(from).collect()
-    }
+        }
+        switches.iter().map(|s| far[s.index()]).collect()
+    };
+    switches.iter().map(from).collect()
 }
 
 /// From the first on, always the nearest that is left, the first of equals. O(n²).
