@@ -3,6 +3,7 @@
 
 mod advice;
 mod damage;
+mod direct;
 mod lost;
 mod matrix;
 mod throughput;

@@ -226,6 +226,18 @@ impl Torus {
         }
         narrowed
     }
+    /// The same torus after these nodes and links failed, each link by one of its ends. Its fingerprint stays.
+    #[must_use]
+    pub fn failing(&self, nodes: &[NodeId], links: &[(NodeId, Direction)]) -> Self {
+        let of_nodes = nodes.iter().flat_map(|node| Direction::all().map(|d| (*node, d)));
+        let links = of_nodes.chain(links.iter().copied()).flat_map(|(node, d)| {
+            let other = self.cabled(node, d).map(|other| (other, d.opposite()));
+            other.into_iter().chain([(node, d)])
+        });
+        let mut failing = self.without_channels(links);
+        nodes.iter().for_each(|node| failing.healthy[node.index()] = false);
+        failing
+    }
     /// `4x2x2x2`
     pub fn size_text(&self) -> String {
         self.sizes.iter().map(u8::to_string).collect::<Vec<_>>().join("x")

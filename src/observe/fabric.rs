@@ -32,8 +32,8 @@ pub enum FabricSourceError {
     },
     /// A network without switches.
     #[error(
-        "{text} is a direct torus, and this is for fabrics of switches; route, verify, compare, place, simulate, \
-         plan and the service take tori"
+        "{text} is a direct torus, and this is for fabrics of switches; route, verify, compare, place, order, \
+         survive lost, simulate, plan and the service take tori"
     )]
     Direct {
         /// As typed.

@@ -205,6 +205,11 @@ fn rejected(accepted: bool, verdict: TorusVerdict) -> Result<(), PlanError> {
     if accepted { Ok(()) } else { Err(PlanError::of(verdict)) }
 }
 
+/// How many of the routes that a job keeps lead nowhere on a torus.
+pub fn dead_routes(torus: &Torus, transit: Transit, job: &TorusJob) -> usize {
+    without_dead_routes(torus, transit, job).1
+}
+
 /// A job that keeps those of its routes that still lead somewhere, and how many do not.
 fn without_dead_routes(torus: &Torus, transit: Transit, job: &TorusJob) -> (TorusJob, usize) {
     let Some(kept) = job.kept() else { return (job.clone(), 0) };

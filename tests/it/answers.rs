@@ -56,6 +56,7 @@ const FREE: &[Row] = &[
     ("What is the fabric, as the service reads it?", 0, &["switches              6"]),
     ("Which nodes of Slurm have no adapter?", 1, &["1 nodes without adapters\n  n77"]),
     ("How many connections are lost when two cables fail?", 0, &["dfsssp", "Prop. 4.2"]),
+    ("Which jobs of a direct torus end when a link or node fails?", 0, &["angara-balanced", "jobs over"]),
     ("Is it worth it here?", 0, &["slow-down"]),
     ("Is it a day with routes for jobs or without?", 1, &["there is no trial"]),
 ];
@@ -77,6 +78,7 @@ fn ask(site: &Site, table: &str, question: &str) -> (i32, String) {
     let typed = command_of(table, question);
     let words = typed.split(' ').skip(1).map(|word| match word {
         "FABRIC" => path("fabric.net"),
+        "TORUS" => "angara:4x4".to_string(),
         "JOBS" => path("more"),
         "TRACE" => path("trace"),
         "LIST" => "n[1-16,77]".to_string(),

@@ -34,6 +34,8 @@ const LIVE: &[Row] = &[
     ("job", (0, "\"id\": \"1\""), (0, "\"id\": \"1\"")),
     ("job 1", (0, "\"now\": {"), (0, "\"now\": {")),
     ("job 9", (1, "no job 9"), (1, "no job 9")),
+    ("order --job 1", (0, "\"routes\": \"epoch 1\""), (0, "\"routes\": \"its tables\"")),
+    ("order --job 9", (2, "no job 9"), (2, "no job 9")),
     ("plan", (0, "\"due\": false"), (0, "\"due\": false")),
     ("plan --jobs MORE", (1, "\"due\": true"), (1, "\"starting\": [\n    \"2\"")),
     ("plan --jobs MORE", (1, "\"slowdown_mean\""), (1, "\"slowdown_mean\"")),
@@ -61,13 +63,14 @@ const NAMED: &[Row] = &[
     ("compare --fabric NET", (0, "dfsssp"), (0, "angara-balanced")),
     ("place --fabric NET --nodes 4", (0, "\"nodes\""), (0, "\"nodes\"")),
     ("plan --fabric NET --jobs MORE --engine ENGINE", (1, "\"due\": true"), (1, "\"due\": true")),
-    ("order --fabric NET --nodes n[1-4]", (0, ""), (2, "is a direct torus")),
+    ("order --fabric NET --nodes n[1-4]", (0, "\"order alone\""), (0, "\"order alone\"")),
+    ("order --fabric NET --nodes n[1-4] --jobs MORE --transit any --as list", (0, "n"), (0, "n")),
     (
         "replay --fabric NET --trace generated:taurus,days=1 --every 12h --engines dfsssp",
         (0, "run"),
         (2, "a trace with node lists is wanted"),
     ),
-    ("survive lost --fabric NET --faults 1", (0, ""), (2, "is a direct torus")),
+    ("survive lost --fabric NET --faults 1", (0, "\"cables\": 1"), (0, "\"mended\": 1.0")),
 ];
 
 fn try_rows(kind: &str, site: &Site, rows: &[Row], names: [&str; 2], pick: impl Fn(&Row) -> Wanted) {

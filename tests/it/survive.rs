@@ -252,3 +252,50 @@ fn the_tables_of_a_torus_run_like_the_engine_that_made_them() {
     }
     assert_ne!(times[0], times[1]);
 }
+
+/// Rows of `survive lost` for two jobs of two and four nodes of a 4x4 torus.
+fn lost_on_a_torus(more: &[&str]) -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = dir.path().join("jobs");
+    fs::write(&jobs, "1 n[1,2]\n2 n[5-8]\n").unwrap();
+    let call =
+        ["survive", "lost", "--fabric", "angara:4x4", "--jobs", jobs.to_str().unwrap(), "--format", "json"];
+    json(&[&call, more].concat()).as_array().unwrap().clone()
+}
+
+/// Every route counts once for each of its links, so the mean over all links is that of Proposition 4.2.
+#[test]
+fn each_link_of_a_direct_torus_alone_cuts_as_many_pairs_as_the_proposition_says() {
+    for engine in ["angara-balanced", "angara-bfs"] {
+        let rows = lost_on_a_torus(&["--engines", engine, "--transit", "any"]);
+        let [links, nodes] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((&links["tried"], &nodes["tried"]), (&32.into(), &16.into()));
+        for row in &rows {
+            let (mean, expected) = (row["mean"].as_f64().unwrap(), row["expected"].as_f64().unwrap());
+            assert!(mean > 0.0 && (mean - expected).abs() < 1e-12, "{row}");
+        }
+        // One link never parts a torus whose nodes may all forward; a job that loses a node is over.
+        assert_eq!(links["mended"], 1.0, "{links}");
+        assert_eq!(
+            (&links["jobs"][0]["over"], &nodes["jobs"][0]["over"]),
+            (&0.into(), &2.into()),
+            "{rows:?}"
+        );
+        assert_eq!(nodes["jobs"][1]["over"], 4, "{nodes}");
+    }
+}
+
+/// Two neighbours that no others may forward for have one link; a ring of four goes the other way round.
+#[test]
+fn jobs_that_keep_to_their_nodes_are_over_where_no_other_way_is_left() {
+    let rows = lost_on_a_torus(&["--engines", "angara-balanced", "--transit", "job"]);
+    let jobs = &rows[0]["jobs"];
+    assert_eq!((&jobs[0]["mended"], &jobs[0]["over"]), (&0.into(), &1.into()), "{jobs}");
+    assert_eq!(jobs[1]["over"], 0, "{jobs}");
+    assert!(jobs[1]["mended"].as_u64().unwrap() >= 2, "{jobs}");
+    assert_eq!(rows[1]["mended"], 0.0, "{}", rows[1]);
+    let by_lot = lost_on_a_torus(&["--engines", "sar", "--faults", "1,4", "--what", "nodes", "--seeds", "3"]);
+    let levels: Vec<&Value> = by_lot.iter().map(|row| &row["switches"]).collect();
+    assert_eq!((levels, &by_lot[0]["tried"]), (vec![&1.into(), &4.into()], &3.into()));
+    assert_eq!(by_lot[1]["worst"].as_array().unwrap().len(), 4);
+}

@@ -2,16 +2,15 @@
 
 use crate::cli::Failure;
 use crate::lab::generate::faults::{Amount, Faults};
-use crate::model::Fabric;
 
 /// Arguments that say how much fails.
 #[derive(Debug, clap::Args)]
 pub struct Damage {
-    /// Levels of damage: numbers or shares
+    /// Levels of damage: numbers or shares; on a direct torus without them each link and each node alone
     #[arg(long, value_name = "N|P%,…", value_delimiter = ',', conflicts_with = "years")]
     faults: Vec<Amount>,
-    /// What fails: cables, switches, or both in a ratio of switches to cables such as 1:13
-    #[arg(long, value_name = "cables|switches|S:C", default_value = "cables")]
+    /// What fails: cables, switches (on a direct torus nodes), or both in a ratio of switches to cables such as 1:13
+    #[arg(long, value_name = "cables|switches|nodes|S:C", default_value = "cables")]
     what: String,
     /// Levels of damage by age, from 0 to so many years, at the annual rates
     #[arg(long, value_name = "Y")]
@@ -55,12 +54,11 @@ fn of(amount: Amount, all: usize) -> f64 {
 }
 
 impl Damage {
-    /// The levels for a fabric, in the order given; `default` where none is.
+    /// The levels for so many cables and switches, in the order given; `default` where none is.
     ///
     /// # Errors
     /// If `--what` is not understood.
-    pub fn levels(&self, fabric: &Fabric, default: &[Amount]) -> Result<Vec<Level>, Failure> {
-        let (cables, switches) = (fabric.channels().len() / 2, fabric.switches().len());
+    pub fn levels(&self, [cables, switches]: [usize; 2], default: &[Amount]) -> Result<Vec<Level>, Failure> {
         let round = |n: f64| n.round() as usize;
         if let Some(years) = self.years {
             let rate = |amount, all| of(amount, all);
@@ -74,14 +72,14 @@ impl Damage {
         let level = |amount: &Amount| -> Result<Level, Failure> {
             Ok(match self.what.as_str() {
                 "cables" => Level { cables: round(of(*amount, cables)), switches: 0 },
-                "switches" => Level { cables: 0, switches: round(of(*amount, switches)) },
+                "switches" | "nodes" => Level { cables: 0, switches: round(of(*amount, switches)) },
                 ratio => {
                     let parts = ratio.split_once(':').and_then(|(s, c)| {
                         let (s, c) = (s.parse::<f64>().ok()?, c.parse::<f64>().ok()?);
                         (s > 0.0 && c > 0.0).then_some(s / c)
                     });
-                    let per_cable =
-                        parts.ok_or_else(|| format!("--what {ratio}: must be cables, switches or S:C"))?;
+                    let per_cable = parts
+                        .ok_or_else(|| format!("--what {ratio}: must be cables, switches, nodes or S:C"))?;
                     let cut = round(of(*amount, cables));
                     Level { cables: cut, switches: round(cut as f64 * per_cable) }
                 }

@@ -6,26 +6,44 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::damage::{Damage, Level};
+use super::direct;
 use crate::cli::input::{self, Source};
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::generate::faults::Amount;
 use crate::measure::{channel_loads, lost_pairs};
 use crate::model::{Fabric, Tables};
+use crate::observe::torus_toml::is_torus;
 use crate::report::align;
 use crate::route::EngineOptions;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter survive lost --fabric kary:10,3,hosts=11 --engines dfsssp,fattree,updown --faults 1,2,5,10,20 --seeds 100")]
+  sarouter survive lost --fabric kary:10,3,hosts=11 --engines dfsssp,fattree,updown --faults 1,2,5,10,20 --seeds 100
+  sarouter survive lost --fabric site.toml --jobs jobs.txt     (direct torus: each link and each node alone)")]
 pub struct Args {
     #[command(flatten)]
-    source: Source,
-    /// Engines, separated by commas
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', default_value = "dfsssp,updown,balanced")]
+    pub(super) source: Source,
+    /// Engines, separated by commas [default: dfsssp,updown,balanced; on a direct torus
+    /// angara-balanced,angara-sar]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     engines: Vec<String>,
     #[command(flatten)]
-    damage: Damage,
+    pub(super) damage: Damage,
+    /// Direct torus: nodes that may forward a job's packets [default: what the description says, else job
+    /// with --jobs and any without]
+    #[arg(long, value_name = "job|any")]
+    pub(super) transit: Option<String>,
+}
+
+impl Args {
+    /// Those named, else the usual ones.
+    pub(super) fn engines(&self, usual: &[&str]) -> Vec<String> {
+        match self.engines.is_empty() {
+            true => usual.iter().map(|name| name.to_string()).collect(),
+            false => self.engines.clone(),
+        }
+    }
 }
 
 /// Share of connections lost, over the seeds, and what Proposition 4.2 says.
@@ -41,11 +59,16 @@ struct Row {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    if is_torus(&args.source.fabric) {
+        return direct::run(args, context);
+    }
     let input = args.source.load()?;
-    let levels = args.damage.levels(&input.fabric, &[1, 2, 5, 10, 20].map(Amount::Count))?;
-    let bar = super::bar(args.engines.len() * levels.len());
+    let counts = [input.fabric.channels().len() / 2, input.fabric.switches().len()];
+    let engines = args.engines(&["dfsssp", "updown", "balanced"]);
+    let levels = args.damage.levels(counts, &[1, 2, 5, 10, 20].map(Amount::Count))?;
+    let bar = super::bar(engines.len() * levels.len());
     let mut rows = Vec::new();
-    for name in &args.engines {
+    for name in &engines {
         let tables = input::route(name, &EngineOptions::default(), &input).answer?;
         for level in &levels {
             let one = |seed| lost(&input.fabric, &tables, *level, seed);

@@ -99,7 +99,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
         route::engine(name, &EngineOptions::default())?;
     }
     let default = [0.0, 1.0, 3.0, 5.0, 10.0].map(Amount::Percent);
-    let levels = args.damage.levels(&fabric, &default)?;
+    let levels = args.damage.levels([fabric.channels().len() / 2, fabric.switches().len()], &default)?;
     let packets = args.packets.unwrap_or(if fabric.host_ids().count() <= 300 { 10 } else { 1 }).max(1);
     fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
     let path = match args.shard {
