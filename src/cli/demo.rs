@@ -128,6 +128,7 @@ impl Demo {
             // No simulated job is too short to be worth an epoch.
             min_job_age: TimeDelta::zero(),
             lids_in_use: None,
+            may_wait: false,
             layer_per_job: false,
             promise: route::default_promise(&args.engine, false),
             storage: Storage::default(),

@@ -65,7 +65,8 @@ pub struct Args {
     #[arg(long)]
     hosts_only: bool,
     /// Switches without hosts may have no way to hosts yet, nor these to them: the first of two steps to new routes,
-    /// as after the loss of a cable ("halfway" in an epoch's plan.json)
+    /// as after the loss of a cable ("halfway" in an epoch's plan.json). With mixed:EPOCH whoever is led nowhere by that
+    /// epoch any more may be without a way, too
     #[arg(long, conflicts_with = "certificate")]
     first_step: bool,
     /// Also reject tables that have routes inside a job (--jobs) on several layers
@@ -171,7 +172,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let apart: Vec<Tables> = lids.iter().map(|lids| (*lids.kept).clone()).collect();
     let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables, lids.as_ref())?;
     let checks = Checks { promise, hosts_only: args.hosts_only };
-    let beside = Beside { since: &since, mixed: &mixed, apart: &apart, answers_later: args.first_step };
+    let (answers_later, lost_later) = (args.first_step, args.first_step && !mixed.is_empty());
+    let beside = Beside { since: &since, mixed: &mixed, apart: &apart, answers_later, lost_later };
     let groups = match (&args.jobs, args.layer_per_job) {
         (Some(jobs), true) => {
             let nodes = name_hosts(&fabric, &NodeNames::default());

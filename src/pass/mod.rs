@@ -10,4 +10,4 @@ pub mod trial;
 pub mod update;
 pub mod worth;
 
-pub use self::halfway::halfway;
+pub use self::halfway::{FirstStep, halfway};

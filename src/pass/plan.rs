@@ -38,6 +38,9 @@ pub struct Policy {
     pub price: Price,
     /// Where a port's two LIDs have routes of their own: which of them jobs use that run, by [`LidSet::offset`].
     pub lids_in_use: Option<[bool; 2]>,
+    /// Whether hosts that a loss has cut off may wait for the second of two steps, because it follows as soon as OpenSM has
+    /// the first one, and nobody else routes until then.
+    pub may_wait: bool,
 }
 
 /// What is in force.

@@ -109,7 +109,9 @@ impl Received {
         let fabric = self.fabric.clone();
         let tables: &Tables = self.as_ref();
         let answers_later = plan.halfway && tables.lanes().is_none();
-        let beside = Beside { mixed: &mixed, apart: &apart, answers_later, ..Beside::default() };
+        let lost_later = plan.halfway && !answers_later;
+        let later = Beside { answers_later, lost_later, ..Beside::default() };
+        let beside = Beside { mixed: &mixed, apart: &apart, ..later };
         let certificate = self.epoch.certificate(&fabric).filter(|_| !alone.mixed);
         let by_certificate = match certificate {
             Some(certificate) => verify::accept_certified(&fabric, self, budget, alone, &apart, certificate),

@@ -132,6 +132,7 @@ mod tests {
             storage: Storage::default(),
             price: Price::NONE,
             lids_in_use: Some([false; 2]),
+            may_wait: false,
         };
         View::new(fabric, nodes, jobs, policy)
     }

@@ -350,6 +350,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
         budget: routing.layers,
         min_job_age: settings.slurm.min_job_age,
         lids_in_use: settings.split_lids.then_some([false; 2]),
+        may_wait: false,
         layer_per_job: routing.layer_per_job,
         promise: routing
             .promise

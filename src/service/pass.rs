@@ -14,10 +14,10 @@ use super::health::Stage;
 use super::record::Made;
 use crate::measure::measure;
 use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, SplitLids, Tables};
-use crate::pass::halfway;
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
+use crate::pass::{FirstStep, halfway};
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
@@ -194,28 +194,35 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
         false => Err(refused),
     };
     let step = |refused: Box<(Plan, Verdict)>| {
-        let first = published.filter(|_| may_leave_change).and_then(|p| first_step(view, p, &refused.0));
-        let judge_first = |first: Plan| {
+        let steps = published.filter(|_| may_leave_change).map(|p| first_steps(view, p, &refused.0));
+        let judge_first = |(first, lost_later): (Plan, bool)| {
             let answers_later = first.lanes.is_none();
-            judge(first, promise, Beside { answers_later, ..beside })
+            judge(first, promise, Beside { answers_later, lost_later, ..beside }).ok()
         };
-        match first.map(judge_first) {
-            Some(Ok(first)) => Ok(first),
-            _ => last(refused),
-        }
+        let first = steps.into_iter().flatten().find_map(judge_first);
+        first.map_or_else(|| last(refused), Ok)
     };
     judge(plan, promise, beside)
         .or_else(step)
         .map_err(|refused| PassError::Rejected { engine, verdict: refused.1 })
 }
 
-/// The plan of the first of two steps, see [`halfway`]. There is no third.
-fn first_step(view: &View, published: &Published, plan: &Plan) -> Option<Plan> {
+/// Plans of the first of two steps, see [`halfway`], and whether some wait for the second. There is no third.
+fn first_steps<'a>(
+    view: &'a View,
+    published: &Published,
+    plan: &'a Plan,
+) -> impl Iterator<Item = (Plan, bool)> + 'a {
     // The second of two steps changes all LIDs.
-    let may = !published.halfway && plan.lids.is_none();
-    let tables = halfway(&view.fabric, published, plan).filter(|_| may)?;
-    let after = measure(&view.fabric, &tables, &plan.demand);
-    Some(Plan { tables, after, halfway: true, ..plan.clone() })
+    let is_second = published.halfway && published.fabric == view.fabric.fingerprint();
+    let steps = match is_second || plan.lids.is_some() {
+        true => Vec::new(),
+        false => halfway(&view.fabric, published, plan, view.policy.may_wait),
+    };
+    steps.into_iter().map(|FirstStep { tables, lost_later }| {
+        let after = measure(&view.fabric, &tables, &plan.demand);
+        (Plan { tables, after, halfway: true, ..plan.clone() }, lost_later)
+    })
 }
 
 fn checked(

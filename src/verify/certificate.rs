@@ -5,7 +5,7 @@
 use super::cycles::{Buffer, Turns};
 use super::finding::{Finding, Findings, Kind, destination_name};
 use super::lanes::Lanes;
-use super::reach;
+use super::reach::{self, Later};
 use super::senders::Senders;
 use super::trees::{LOST, NO_CHANNEL, Tree, Trees};
 use super::{Beside, Case, Checks, Verdict, judge_ordered, tasks, verdict};
@@ -108,7 +108,7 @@ pub fn judge_certified(
         let mut on = vec![0u16; fabric.switches().len() * lanes.columns()];
         for d in dests {
             trees.trace(*d, &mut tree);
-            reach::check(&trees, *d, &tree, (&parts, false), &mut findings);
+            reach::check(&trees, *d, &tree, (&parts, Later::default()), &mut findings);
             senders.check(tables, *d, &tree, budget.get(), &mut findings);
             reader.climb(*d, &tree, &mut on, &mut findings);
         }

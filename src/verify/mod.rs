@@ -24,6 +24,7 @@ use self::finding::{Findings, Kind, switch_name};
 use self::flight::Flight;
 pub use self::jobs::{is_safe_with, layers_of_group, safe_layers};
 use self::lanes::Lanes;
+use self::reach::Later;
 pub(crate) use self::reach::parts;
 use self::senders::Senders;
 pub use self::transition::{Transition, transition};
@@ -102,6 +103,9 @@ pub struct Beside<'a> {
     /// Switches without hosts may have no way to hosts yet, nor these to them: nothing but management waits. So it
     /// is after the first of two steps, which the loss of a cable may take.
     pub answers_later: bool,
+    /// Who is not led to a destination by any of [`Beside::mixed`] may be without a way there: the loss of a cable cut it
+    /// off, and it waits for the second of two steps. Nobody else may. Without tables to compare with, anybody may.
+    pub lost_later: bool,
 }
 
 /// Destinations that one task handles, at least, before its results are merged.
@@ -238,8 +242,10 @@ impl<'a> Case<'a> {
                     continue;
                 }
                 flight.trace(*d, &mut room);
-                let tree = &room.trees[0];
-                reach::check(trees, *d, tree, (parts, self.beside.answers_later), &mut findings);
+                let (tree, others) = (&room.trees[0], &room.trees[1..]);
+                let later =
+                    Later { answers: self.beside.answers_later, lost: self.beside.lost_later, others };
+                reach::check(trees, *d, tree, (parts, later), &mut findings);
                 flight.senders.check(trees.tables, *d, tree, budget, &mut findings);
                 flight.mark(*d, &mut room, &mut dependencies);
             }

@@ -24,12 +24,21 @@ pub(super) fn unreachable_pairs(fabric: &Fabric, parts: &[u32]) -> u64 {
     hosts.iter().map(|n| n * (all - n)).sum()
 }
 
-/// Checks the traced tree of one destination, in these parts; `answers_later`: see [`super::Beside`]. O(switches).
+/// Who may still be without a way: see [`super::Beside`].
+#[derive(Clone, Copy, Default)]
+pub(super) struct Later<'a> {
+    pub(super) answers: bool,
+    pub(super) lost: bool,
+    /// The same destination in the tables that switches may have instead.
+    pub(super) others: &'a [Tree],
+}
+
+/// Checks the traced tree of one destination, in these parts. O(switches).
 pub(super) fn check(
     trees: &Trees<'_>,
     d: DestId,
     tree: &Tree,
-    (parts, answers_later): (&[u32], bool),
+    (parts, later): (&[u32], Later<'_>),
     findings: &mut Findings,
 ) {
     let ports = trees.tables.ports_to(d);
@@ -47,9 +56,11 @@ pub(super) fn check(
     }
     let has_hosts = |s: usize| trees.fabric.has_hosts(SwitchId::at(s));
     let all_hosts_arrive = hosts_arrive(trees.fabric, tree, parts);
+    let is_cut_off = |s: usize| later.lost && later.others.iter().all(|tree| tree.depth[s] == LOST);
     let may_miss = |s: usize| match has_hosts(tree.home) {
-        true => answers_later && all_hosts_arrive && !has_hosts(s),
-        false => answers_later || all_hosts_arrive,
+        _ if is_cut_off(s) => true,
+        true => later.answers && all_hosts_arrive && !has_hosts(s),
+        false => later.answers || all_hosts_arrive,
     };
     for s in (0..ports.len()).filter(|s| *s != tree.home && tree.next[*s] == NO_CHANNEL) {
         // A port where the fabric has no way is as wrong as a dead one: only 255 is explicit.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
-use sarouter::model::{ChannelId, Fabric, Promise};
+use sarouter::model::{ChannelId, DestId, Fabric, PortPeer, Promise, SwitchId, Tables};
 use sarouter::pass::plan::{Published, Reason};
 use sarouter::verify::Beside;
 
@@ -83,10 +83,13 @@ fn step(site: &mut Site, fabric: &Arc<Fabric>, what: &str) -> (bool, bool) {
     let (_, tables, promise) = site.in_force(fabric);
     // The first of two steps in a tree: switches that lost a cable answer some hosts after the second.
     let answers_later = line.halfway && in_force(site, fabric).lanes.is_none();
-    let alone = judge(fabric, &tables, "any+reply", Beside { answers_later, ..Beside::default() });
+    // In lanes: whom the loss cut off, and nobody else.
+    let lost_later = line.halfway && !answers_later;
+    let later = Beside { answers_later, lost_later, ..Beside::default() };
+    let alone = judge(fabric, &tables, "any+reply", later);
     assert!(alone.accepted, "{what}: {:?}", alone.findings);
     let mixed = std::slice::from_ref(&*before.tables);
-    let beside = Beside { mixed, answers_later, ..Beside::default() };
+    let beside = Beside { mixed, ..later };
     let both = judge(fabric, &tables, "any+mixed", beside);
     assert_eq!((both.accepted, line.mixed), (promise.mixed, promise.mixed), "{what}");
     assert_eq!(line.halfway, in_force(site, fabric).halfway, "{what}");
@@ -169,12 +172,68 @@ fn lose_on_each(rounds: usize) {
             (changes, safe) = (changes + count.changes, safe + count.safe);
         }
     }
-    assert!(changes == FABRICS.len() * rounds && safe * 2 >= changes, "{safe} of {changes}");
+    assert!(changes == FABRICS.len() * rounds && safe * 10 >= changes * 9, "{safe} of {changes}");
 }
 
 #[test]
 fn after_each_loss_everyone_is_reached_with_any_sl() {
     lose_on_each(8);
+}
+
+/// Switches whose packets arrive by tables, by destination.
+fn arriving(fabric: &Fabric, tables: &Tables) -> Vec<Vec<bool>> {
+    let next = |s: SwitchId, d| match tables.port(s, d).and_then(|port| fabric.peer(s, port)) {
+        Some(PortPeer::Channel(c)) => Some(fabric.channel(c).to),
+        _ => None,
+    };
+    let arrives = |s: SwitchId, d| {
+        let mut way = std::iter::successors(Some(s), |s| next(*s, d)).take(fabric.switches().len());
+        way.any(|s| s == fabric.home(d))
+    };
+    fabric.dest_ids().map(|d| fabric.switch_ids().map(|s| arrives(s, d)).collect()).collect()
+}
+
+/// Tables without the next hops of some switches to some destinations.
+fn without_ways(fabric: &Fabric, tables: &Tables, is_gone: impl Fn(DestId, SwitchId) -> bool) -> Tables {
+    let (mut ports, mut layers) = tables.clone().into_raw();
+    for (d, s) in fabric.dest_ids().flat_map(|d| fabric.switch_ids().map(move |s| (d, s))) {
+        if is_gone(d, s) {
+            let at = d.index() * fabric.switches().len() + s.index();
+            (ports[at], layers[at]) = (Tables::UNREACHABLE, Tables::NO_LAYER);
+        }
+    }
+    Tables::new(fabric, "first step", ports, layers).unwrap().with_lanes(tables.lanes().cloned())
+}
+
+#[test]
+fn only_whom_a_loss_has_cut_off_may_wait_for_the_second_step() {
+    let whole = Arc::new(generate("torus:3x3,hosts=1").unwrap());
+    let mut site = Site::new("balanced", Promise::EVERYTHING, 1);
+    site.pass(&whole).unwrap();
+    let cut = whole.without(|c| c.index() / 2 == 0, |_| false).unwrap();
+    let before = in_force(&site, &cut).tables;
+    let arriving = arriving(&cut, &before);
+    let is_led = |d: DestId, s: SwitchId| arriving[d.index()][s.index()];
+    let first = without_ways(&cut, &before, |d, s| !is_led(d, s));
+    let mixed = std::slice::from_ref(&*before);
+    let accepts = |tables: &Tables, lost_later| {
+        judge(&cut, tables, "any+mixed", Beside { mixed, lost_later, ..Beside::default() }).accepted
+    };
+    assert_eq!([true, false].map(|later| accepts(&first, later)), [true, false]);
+    let d = cut.dest_of_terminal(cut.host_ids().next().unwrap());
+    // The farthest one: nobody is led through it.
+    let others = cut.switch_ids().filter(|s| *s != cut.home(d) && is_led(d, *s));
+    let one = others.max_by_key(|s| hops(&cut, &before, *s, d)).unwrap();
+    let more = without_ways(&cut, &first, |other, s| other == d && s == one);
+    assert!(!accepts(&more, true), "it cuts off somebody else");
+}
+
+fn hops(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> usize {
+    let next = |s: &SwitchId| match tables.port(*s, d).and_then(|port| fabric.peer(*s, port)) {
+        Some(PortPeer::Channel(c)) => Some(fabric.channel(c).to),
+        _ => None,
+    };
+    std::iter::successors(Some(from), next).take(fabric.switches().len()).count()
 }
 
 /// A leaf loses its last cable while a job has nodes on both sides: its exchange will not end, and the routes of

@@ -48,6 +48,7 @@ impl World {
             budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(min_job_age),
             lids_in_use: None,
+            may_wait: false,
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: sarouter::model::Storage::default(),

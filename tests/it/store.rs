@@ -30,6 +30,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::zero(),
         lids_in_use: None,
+        may_wait: true,
         layer_per_job: false,
         promise: Promise::TOLD,
         storage: sarouter::model::Storage::default(),

@@ -97,6 +97,7 @@ impl Setup {
             // A snapshot stands for the whole time until the next one.
             min_job_age: TimeDelta::zero(),
             lids_in_use: None,
+            may_wait: false,
             layer_per_job: self.layer_per_job,
             promise: Promise::TOLD,
             storage: self.storage.clone(),

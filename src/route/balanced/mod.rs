@@ -142,7 +142,7 @@ impl Engine for Balanced {
         if is_best {
             return Ok(tables);
         }
-        self.or_better(fabric, &net, (demand, budget), ways.as_ref(), (fullest, tables))
+        self.or_better(fabric, &net, (demand, budget), ways.as_deref(), (fullest, tables))
     }
 }
 

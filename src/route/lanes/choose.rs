@@ -55,10 +55,14 @@ pub struct Kept<'a> {
 /// Whether all next hops to a destination are inside a closure. O(switches).
 pub fn is_inside(fabric: &Fabric, closure: &Closure, tables: &Tables, d: DestId) -> bool {
     let home = fabric.home(d);
-    fabric.switch_ids().filter(|s| *s != home).all(|s| {
-        // Where the closure leads nowhere, no packet starts.
-        closure.slots(s, home).iter().all(|word| *word == 0) || is_next_hop(fabric, closure, tables, s, d)
-    })
+    fabric.switch_ids().filter(|s| *s != home).all(|s| is_inside_at(fabric, closure, tables, (s, d)))
+}
+
+/// Whether the next hop of a switch to a destination is inside a closure. O(next hops).
+pub fn is_inside_at(fabric: &Fabric, closure: &Closure, tables: &Tables, (s, d): (SwitchId, DestId)) -> bool {
+    // Where the closure leads nowhere, no packet starts.
+    let leads = closure.slots(s, fabric.home(d)).iter().any(|word| *word != 0);
+    !leads || is_next_hop(fabric, closure, tables, s, d)
 }
 
 /// Whether the next hop of a switch to a destination is one of a closure. O(next hops).

@@ -24,6 +24,8 @@ pub(super) struct Grower<'a, 's> {
     queue: VecDeque<(usize, u8)>,
     /// Next hops that may still be tried while closures grow.
     pub(super) tries: usize,
+    /// What a channel costs who is led, in hops: where ways to many homes take the same ones, they close fewer cycles.
+    pub(super) price: Vec<u16>,
 }
 
 impl<'a, 's> Grower<'a, 's> {
@@ -38,6 +40,7 @@ impl<'a, 's> Grower<'a, 's> {
             trial: Vec::new(),
             queue: VecDeque::new(),
             tries: usize::MAX,
+            price: vec![0; terrain.graph.channels()],
         }
     }
 
@@ -154,7 +157,7 @@ impl<'a, 's> Grower<'a, 's> {
         while !std::mem::replace(&mut is_done, true) && !lost.is_empty() {
             lost.retain(|s| {
                 let mut channels: Vec<usize> = graph.out(*s).collect();
-                channels.sort_by_key(|c| terrain.hops(home, graph.to(*c)));
+                channels.sort_by_key(|c| terrain.hops(home, graph.to(*c)).saturating_add(self.price[*c]));
                 let found = channels.into_iter().find(|c| self.try_way(*c, of));
                 if let Some(c) = found {
                     self.set(sets, c, true);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::grow::Grower;
+use super::in_force::{InForce, next_hops, turns_that};
 use super::space::{Space, Use};
 use super::terrain::Terrain;
 use super::{LOOKS, STEPS, fabric_lanes};
@@ -12,7 +13,6 @@ use crate::model::{
     Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables, Vl,
 };
 use crate::route::graph::Graph;
-use crate::route::ways::bits;
 
 /// What became of the lanes of a fabric that changed.
 #[derive(Debug, Clone)]
@@ -30,8 +30,9 @@ pub struct Mended {
 /// switch its next hops that are left. Switches without any get new ones, each only if all walks through
 /// it leave the graph of dependencies without a cycle. Where a wide closure leaves no room for that, longer
 /// ways are dropped first, then all that the tables in force do not use: those may still be mixed with new
-/// ones. Where that fails, all next hops to a home are searched again. Where that fails too, the lanes of
-/// the whole fabric are.
+/// ones. Where that fails, only turns that the tables in force take keep their lane, and only their next hops
+/// by which packets still arrive stay: a change in two steps. Where that fails, all next hops to a home are
+/// searched again. Where that fails too, the lanes of the whole fabric are.
 ///
 /// Deterministic. O(homes × next hops × lanes) if little was lost.
 pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudget) -> Mended {
@@ -47,23 +48,31 @@ pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudg
 pub fn mend(lanes: &FabricLanes, now: &Fabric, vls: LayerBudget, in_force: Option<&Tables>) -> Mended {
     let graph = Graph::new(now);
     let terrain = Terrain::new(now, &graph);
-    let used = in_force.map_or_else(|| Closure::empty(now), |tables| used(now, &lanes.closure, tables));
-    let keeping = [Keep::All, Keep::Short, Keep::Used].map(|keep| (keep, false));
-    for (keep, may_replace) in keeping.into_iter().chain([(Keep::All, true), (Keep::Short, true)]) {
-        if in_force.is_none() && keep == Keep::Used {
-            continue;
-        }
-        let mut repair = Repair::new(&terrain, now, lanes);
-        repair.may_replace = may_replace;
-        repair.drop_but(keep, &used);
-        if repair.run(&lanes.closure).is_some() {
+    let hops = in_force.map(|tables| InForce::new(&terrain, now, tables, &lanes.closure));
+    let nothing = Closure::empty(now);
+    let used = hops.as_ref().map_or(&nothing, |hops| &hops.all);
+    let keeping = [(Keep::All, 1), (Keep::Short, 1), (Keep::Used, orders(&graph))];
+    let kept = |(keep, orders): (Keep, usize), may_replace: bool| {
+        let make = || {
+            let mut repair = Repair::known(&terrain, now, lanes);
+            repair.may_replace = may_replace;
+            repair.drop_but(keep, used);
+            repair
+        };
+        Repair::in_some_order(make, &lanes.closure, orders)
+    };
+    let mut one_step = keeping.into_iter().filter(|(keep, _)| in_force.is_some() || *keep != Keep::Used);
+    let repaired = one_step
+        .find_map(|keep| kept(keep, false))
+        .or_else(|| Repair::around(&terrain, now, lanes, hops.as_ref()?))
+        .or_else(|| [Keep::All, Keep::Short].into_iter().find_map(|keep| kept((keep, 1), true)));
+    match repaired {
+        Some(repair) => {
             let replaced = homes_that_lack(&repair.sets, &lanes.closure, graph.switches());
-            let map = repair.map(now, &lanes.map);
-            let lanes = FabricLanes { map, closure: Arc::new(repair.sets) };
-            return Mended { lanes, replaced, is_new: false };
+            Mended { lanes: repair.lanes(now, &lanes.map), replaced, is_new: false }
         }
+        None => Mended { lanes: fabric_lanes(now, vls).lanes, replaced: graph.switches(), is_new: true },
     }
-    Mended { lanes: fabric_lanes(now, vls).lanes, replaced: graph.switches(), is_new: true }
 }
 
 /// Homes to which a closure lacks next hops that another one has.
@@ -73,6 +82,17 @@ fn homes_that_lack(now: &Closure, before: &Closure, homes: usize) -> usize {
         words.any(|(before, now)| before & !now != 0)
     };
     (0..homes).map(SwitchId::at).filter(lacks).count()
+}
+
+/// Orders of homes in which ways are searched: the least and the most, and homes × channels of all together.
+const ORDERS: (usize, usize) = (2, 32);
+const ORDERED: usize = 4_000_000;
+/// What a channel may cost in all orders but the first, in hops, less than.
+const DEARER: usize = 4;
+
+/// How many orders a fabric is worth.
+fn orders(graph: &Graph) -> usize {
+    (ORDERED / (graph.switches() * graph.channels()).max(1)).clamp(ORDERS.0, ORDERS.1)
 }
 
 /// Which next hops stay before others are added. Those that tables in force use always do, but for homes
@@ -86,22 +106,6 @@ enum Keep {
     Used,
 }
 
-/// The next hops of a closure that tables use.
-fn used(fabric: &Fabric, closure: &Closure, tables: &Tables) -> Closure {
-    let mut used = Closure::empty(fabric);
-    for d in fabric.dest_ids() {
-        let home = fabric.home(d);
-        for s in fabric.switch_ids().filter(|s| *s != home) {
-            let port = tables.port(s, d);
-            let slot = fabric.out(s).iter().position(|c| Some(fabric.channel(*c).from_port) == port);
-            if let Some(slot) = slot.filter(|slot| closure.allows(s, home, *slot)) {
-                used.set(s, home, slot, true);
-            }
-        }
-    }
-    used
-}
-
 /// Lanes while they are mended.
 struct Repair<'a> {
     terrain: &'a Terrain<'a>,
@@ -109,26 +113,76 @@ struct Repair<'a> {
     sets: Closure,
     /// What each home needs of the graph.
     uses: Vec<Use>,
-    /// Channels over which nothing leads.
-    is_unknown: Vec<bool>,
+    /// Turns whose lane is not settled, by number.
+    is_free: Vec<bool>,
+    /// See [`Grower`].
+    price: Vec<u16>,
     /// Whether all next hops to a home may be searched again.
     may_replace: bool,
 }
 
 impl<'a> Repair<'a> {
-    fn new(terrain: &'a Terrain<'a>, fabric: &Fabric, lanes: &FabricLanes) -> Self {
-        let graph = terrain.graph;
-        let mut is_unknown = vec![true; graph.channels()];
-        for (s, home) in fabric.switch_ids().flat_map(|s| fabric.switch_ids().map(move |home| (s, home))) {
-            let first = graph.out(s.index()).start;
-            for (word, slots) in lanes.closure.slots(s, home).iter().enumerate() {
-                bits(*slots).for_each(|slot| is_unknown[first + 64 * word + slot] = false);
+    /// All turns between channels over which something leads keep their lane.
+    fn known(terrain: &'a Terrain<'a>, fabric: &Fabric, lanes: &FabricLanes) -> Self {
+        let mut is_known = vec![false; terrain.graph.channels()];
+        for home in 0..terrain.graph.switches() {
+            next_hops(terrain.graph, &lanes.closure, home).for_each(|c| is_known[c] = true);
+        }
+        let is_free = turns_that(terrain.graph, |from, to| !is_known[from] || !is_known[to]);
+        Self::new(terrain, fabric, &lanes.map, Closure::clone(&lanes.closure), is_free)
+    }
+
+    fn new(
+        terrain: &'a Terrain<'a>,
+        fabric: &Fabric,
+        map: &LaneMap,
+        sets: Closure,
+        is_free: Vec<bool>,
+    ) -> Self {
+        let space = frozen(terrain, fabric, map, &is_free);
+        let uses = vec![Use::default(); terrain.graph.switches()];
+        let price = vec![0; terrain.graph.channels()];
+        Self { terrain, space, sets, uses, is_free, price, may_replace: false }
+    }
+
+    /// For a change in two steps, see [`InForce`]: only what tables in force lead over keeps its lanes, and only what
+    /// still arrives there its next hops.
+    fn around(
+        terrain: &'a Terrain<'a>,
+        fabric: &Fabric,
+        lanes: &FabricLanes,
+        in_force: &InForce,
+    ) -> Option<Self> {
+        let is_taken = in_force.turns(terrain.graph);
+        let make = || {
+            let is_free = is_taken.iter().map(|taken| !taken).collect();
+            Self::new(terrain, fabric, &lanes.map, in_force.alive.clone(), is_free)
+        };
+        Self::in_some_order(make, &lanes.closure, orders(terrain.graph))
+    }
+
+    /// Mends in several orders at most, homes that stayed without a way before those that found one, and each time
+    /// over other channels.
+    fn in_some_order(make: impl Fn() -> Self, before: &Closure, orders: usize) -> Option<Self> {
+        let (mut first, mut rng) = (Vec::new(), Rng::new(1));
+        for order in 0..orders {
+            let mut repair = make();
+            if order > 0 {
+                repair.price.iter_mut().for_each(|price| *price = rng.below(DEARER) as u16);
+            }
+            match repair.run(before, &first) {
+                Ok(()) => return Some(repair),
+                Err(lost) => {
+                    first.retain(|home: &usize| !lost.contains(home));
+                    first.splice(0..0, lost);
+                }
             }
         }
-        let space = frozen(terrain, fabric, &lanes.map, &is_unknown);
-        let uses = vec![Use::default(); graph.switches()];
-        let sets = Closure::clone(&lanes.closure);
-        Self { terrain, space, sets, uses, is_unknown, may_replace: true }
+        None
+    }
+
+    fn lanes(self, fabric: &Fabric, before: &Arc<LaneMap>) -> FabricLanes {
+        FabricLanes { map: self.map(fabric, before), closure: Arc::new(self.sets) }
     }
 
     /// Drops the next hops that do not stay.
@@ -156,12 +210,13 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Mends the sets. `None` if someone stays without a way. What was dropped
+    /// Mends the sets, of these homes first; those that stay without a way, if any. What was dropped
     /// of `before` comes back where it can.
-    fn run(&mut self, before: &Closure) -> Option<()> {
+    fn run(&mut self, before: &Closure, first: &[usize]) -> Result<(), Vec<usize>> {
         let (n, sets) = (self.terrain.graph.switches(), &mut self.sets);
         self.space.is_unordered = true;
         let mut grower = Grower::new(self.terrain, &mut self.space);
+        grower.price.clone_from(&self.price);
         let mut broken = Vec::new();
         for (home, of) in self.uses.iter_mut().enumerate() {
             grower.begin(home, sets, of);
@@ -170,8 +225,9 @@ impl<'a> Repair<'a> {
             }
         }
         if !grower.space.sort() {
-            return None;
+            return Err(Vec::new());
         }
+        broken.sort_by_key(|home| first.iter().position(|other| other == home).unwrap_or(n));
         let mut lost = Vec::new();
         for home in &broken {
             let of = &mut self.uses[*home];
@@ -181,7 +237,7 @@ impl<'a> Repair<'a> {
             }
         }
         if !lost.is_empty() && !self.may_replace {
-            return None;
+            return Err(lost);
         }
         for home in &lost {
             grower.space.release(std::mem::take(&mut self.uses[*home]));
@@ -192,23 +248,28 @@ impl<'a> Repair<'a> {
             let mut of = Use::default();
             grower.begin(*home, sets, &mut of);
             if !grower.complete(sets, &mut of) {
-                return None;
+                return Err(vec![*home]);
             }
             self.uses[*home] = of;
         }
         self.widen(before, broken);
-        Some(())
+        Ok(())
     }
 
     /// More next hops: shortest ways to homes that needed others, to all where cables came back, and what was dropped.
     fn widen(&mut self, before: &Closure, broken: Vec<usize>) {
         let (n, sets) = (self.terrain.graph.switches(), &mut self.sets);
         let mut grower = Grower::new(self.terrain, &mut self.space);
-        let came_back = self.is_unknown.contains(&true);
+        let came_back = self.is_free.contains(&true);
         if came_back {
             grower.space.steps = STEPS;
         }
-        for home in if came_back { (0..n).collect() } else { broken } {
+        let homes = if came_back { (0..n).collect() } else { broken };
+        let is_wide = n * self.terrain.graph.channels() > LOOKS;
+        for home in homes.iter().copied() {
+            if is_wide {
+                grower.tries = TRIES / homes.len();
+            }
             grower.begin(home, sets, &mut self.uses[home]);
             grower.grow(0, sets, &mut self.uses[home]);
         }
@@ -224,7 +285,7 @@ impl<'a> Repair<'a> {
 
     /// The map of before, with the lanes that turns of unknown channels got.
     fn map(&self, fabric: &Fabric, before: &Arc<LaneMap>) -> Arc<LaneMap> {
-        if !self.is_unknown.contains(&true) {
+        if !self.is_free.contains(&true) {
             return Arc::clone(before);
         }
         let graph = self.terrain.graph;
@@ -239,9 +300,7 @@ impl<'a> Repair<'a> {
             };
             let (into, next) = (channel[back.reverse().index()], channel[next.index()]);
             match self.space.links.turn(into, next) {
-                Some(turn) if self.is_unknown[into] || self.is_unknown[next] => {
-                    [Vl::at(behind[turn.id]); SLS]
-                }
+                Some(turn) if self.is_free[turn.id] => [Vl::at(behind[turn.id]); SLS],
                 _ => *before.row(s, from, to),
             }
         }))
@@ -260,9 +319,9 @@ pub(super) fn regrown(fabric: &Fabric, terrain: &Terrain<'_>, map: &LaneMap, set
     if homes.len() * terrain.graph.channels() > LOOKS {
         return sets;
     }
-    let known = vec![false; terrain.graph.channels()];
+    let settled = turns_that(terrain.graph, |_, _| false);
     let (mut more, mut uses) = (sets.clone(), vec![Use::default(); n]);
-    let mut space = frozen(terrain, fabric, map, &known);
+    let mut space = frozen(terrain, fabric, map, &settled);
     space.is_unordered = true;
     space.steps = STEPS;
     let mut grower = Grower::new(terrain, &mut space);
@@ -282,9 +341,9 @@ pub(super) fn regrown(fabric: &Fabric, terrain: &Terrain<'_>, map: &LaneMap, set
     more
 }
 
-/// The graph in which every turn between known channels has the lane of a map for good, without
+/// The graph in which every turn that is not free has the lane of a map for good, without
 /// dependencies. Lanes are VLs.
-fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap, is_unknown: &[bool]) -> Space<'a> {
+fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap, is_free: &[bool]) -> Space<'a> {
     let graph = terrain.graph;
     let lanes = usize::from(map.vls());
     let order: Vec<u32> = (0..(graph.channels() * lanes) as u32).collect();
@@ -293,7 +352,7 @@ fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap, is_unknown:
     for from in 0..graph.channels() {
         let at = SwitchId::at(graph.to(from));
         for to in graph.out(at.index()) {
-            let turn = space.links.turn(from, to).filter(|_| !is_unknown[from] && !is_unknown[to]);
+            let turn = space.links.turn(from, to).filter(|turn| !is_free[turn.id]);
             if let Some(turn) = turn {
                 let vl = map.row(at, port(graph.reverse(from)), port(to))[0];
                 space.pin(turn, vl.get());

@@ -16,6 +16,7 @@
 
 mod choose;
 mod grow;
+mod in_force;
 mod mend;
 mod rules;
 mod search;
@@ -25,7 +26,7 @@ mod tree;
 
 use std::sync::Arc;
 
-pub use self::choose::{Kept, choose, is_inside};
+pub use self::choose::{Kept, choose, is_inside, is_inside_at};
 use self::grow::Grower;
 use self::mend::regrown;
 pub use self::mend::{Mended, mend, mended};
@@ -101,10 +102,13 @@ pub fn is_tree(fabric: &Fabric) -> bool {
     tree_ways(fabric).is_some()
 }
 
-/// The ways of a tree: tables inside may be mixed as they like. O(switches × channels).
-pub fn tree_ways(fabric: &Fabric) -> Option<TreeWays> {
-    let graph = Graph::new(fabric);
-    tree::tree_ways(fabric, &Terrain::new(fabric, &graph))
+/// The ways of a tree: tables inside may be mixed as they like. Those of the last fabrics are remembered.
+/// O(switches × channels).
+pub fn tree_ways(fabric: &Fabric) -> Option<Arc<TreeWays>> {
+    tree::remembered(fabric, || {
+        let graph = Graph::new(fabric);
+        tree::tree_ways(fabric, &Terrain::new(fabric, &graph))
+    })
 }
 
 /// Lane map and closure for so many VLs. Always an answer: with one VL, and where nothing better is

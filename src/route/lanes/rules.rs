@@ -1,7 +1,7 @@
 //! Fabrics whose structure says which next hops no mixture can close a cycle with: no search.
 
 use super::terrain::{FAR, Terrain};
-use super::tree::tree_ways;
+use super::tree::{remembered, tree_ways};
 use crate::model::{Closure, Fabric, SwitchId};
 use crate::route::graph::Graph;
 
@@ -13,7 +13,8 @@ pub(super) struct Rule {
 
 /// The first rule that reaches everyone with so many lanes.
 pub(super) fn find(fabric: &Fabric, terrain: &Terrain<'_>, lanes: u8) -> Option<Rule> {
-    let tree = || tree_ways(fabric, terrain).map(|ways| Rule { sets: ways.closure, behind: 0 });
+    let ways = || remembered(fabric, || tree_ways(fabric, terrain));
+    let tree = || ways().map(|ways| Rule { sets: ways.closure.clone(), behind: 0 });
     let two = || two_hops(fabric, terrain).or_else(|| dragonfly(fabric, terrain));
     tree().or_else(|| (lanes > 1).then(two).flatten().map(|sets| Rule { sets, behind: 1 }))
 }

@@ -1,12 +1,14 @@
 use std::sync::Arc;
 
-use super::{Way, fabric_lanes, mended, safe_tables};
+use super::{Way, fabric_lanes, mend, mended, safe_tables};
 use crate::lab::generate::generate;
 use crate::model::rng::Rng;
 use crate::model::{
-    Demand, DestId, Fabric, Group, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables, TerminalId,
+    Demand, DestId, Fabric, FabricLanes, Group, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables,
+    TerminalId,
 };
 use crate::route::{EngineOptions, engine};
+use crate::verify::trees::{LOST, Trees};
 use crate::verify::{Beside, Checks, Verdict, judge_beside};
 
 fn budget(vls: u64) -> LayerBudget {
@@ -187,6 +189,59 @@ fn lanes_are_mended_after_each_loss() {
         }
     }
     assert!(new * 5 <= losses, "{losses} losses: {replaced} replaced, {new} new");
+}
+
+/// Tables without the next hops by which nobody arrives.
+fn arriving(fabric: &Fabric, tables: &Tables) -> Tables {
+    let n = fabric.switches().len();
+    let trees = Trees::new(fabric, tables);
+    let mut tree = trees.room();
+    tables.clone().edited(|ports, layers| {
+        for d in fabric.dest_ids() {
+            trees.trace(d, &mut tree);
+            for s in (0..n).filter(|s| tree.depth[*s] == LOST) {
+                ports[d.index() * n + s] = Tables::UNREACHABLE;
+                layers[d.index() * n + s] = Tables::NO_LAYER;
+            }
+        }
+    })
+}
+
+/// Cables are lost one after the other, and all that may not stay makes room: first switches get the new map, while whom
+/// the loss cut off waits, and then the new tables. Each of the two steps is safe in any mixture.
+#[test]
+fn a_loss_is_mended_around_the_tables_in_force() {
+    let mut rng = Rng::new(3);
+    let (mut losses, mut new) = (0, 0);
+    for (spec, seed) in [("torus:4x3x3,hosts=1", 1), ("dragonfly:4,2,2,9", 2), ("hyperx:3x3x2,hosts=1", 3)] {
+        let mut fabric = generate(spec).unwrap();
+        let mut lanes = fabric_lanes(&fabric, budget(8)).lanes;
+        for round in 0..5 {
+            let cut = crate::model::ChannelId::at(2 * rng.below(fabric.channels().len() / 2));
+            let after = fabric.without(|c| c == cut, |_| false).unwrap();
+            let before = safe_tables(&fabric, &job(&fabric, seed + round), &lanes, None, "before").unwrap();
+            let no_lane = |_, _, _| [crate::model::Vl::ZERO; crate::model::lanes::SLS];
+            let map = Arc::new(lanes.map.on(&fabric, &after, no_lane));
+            let before = left_of(&before, &fabric, &after).with_lanes(Some(Arc::clone(&map)));
+            let closure = Arc::new(lanes.closure.on(&fabric, &after));
+            let mended = mend(&FabricLanes { map, closure }, &after, budget(8), Some(&before));
+            losses += 1;
+            new += usize::from(mended.is_new);
+            let now = safe_tables(&after, &job(&after, 9), &mended.lanes, None, "now").unwrap();
+            if !mended.is_new {
+                let first = arriving(&after, &before).with_lanes(Some(Arc::clone(&mended.lanes.map)));
+                let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
+                let mixed = std::slice::from_ref(&before);
+                let beside = Beside { mixed, lost_later: true, ..Beside::default() };
+                let verdict = judge_beside(&after, std::slice::from_ref(&first), budget(8), checks, beside);
+                assert!(verdict.accepted, "{spec} {round}, first step: {:?}", verdict.findings);
+                let verdict = judge(&after, &now, std::slice::from_ref(&first), 8);
+                assert!(verdict.accepted, "{spec} {round}, second step: {:?}", verdict.findings);
+            }
+            (fabric, lanes) = (after, mended.lanes);
+        }
+    }
+    assert!(new * 3 <= losses, "{new} of {losses} maps are new");
 }
 
 /// Cables of a tree are lost one after the other and come back: no lane map is due, and tables with and without jobs

@@ -6,7 +6,7 @@
 //! still have an order. Hosts among themselves need none.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::choose::is_next_hop;
 use super::grow::Grower;
@@ -132,27 +132,25 @@ pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWa
     if 100 * hops > (100 + DETOUR) * shortest {
         return None;
     }
-    let closure = remembered(fabric.fingerprint(), || climb_again(terrain, &height, &without, closure))?;
+    let closure = climb_again(terrain, &height, &without, closure)?;
     Some(TreeWays { closure, without })
 }
 
 /// What was found for a fabric; `None` if it needs lanes.
-type Known = (Fingerprint, Option<Closure>);
+type Known = (Fingerprint, Option<Arc<TreeWays>>);
 
-/// What is found for a fabric that lost cables, once: a service asks for it in every pass, with aggregation nodes
-/// and without. The answer is the same as if it was searched again.
-fn remembered(fabric: Fingerprint, find: impl FnOnce() -> (bool, Option<Closure>)) -> Option<Closure> {
+/// What is found for a fabric, once: a service asks for it several times in every pass, with aggregation nodes and
+/// without. The answer is the same as if it was searched again.
+pub(super) fn remembered(fabric: &Fabric, find: impl FnOnce() -> Option<TreeWays>) -> Option<Arc<TreeWays>> {
     static LAST: Mutex<VecDeque<Known>> = Mutex::new(VecDeque::new());
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, known)) = last().iter().find(|(of, _)| *of == fabric) {
+    if let Some((_, known)) = last().iter().find(|(of, _)| *of == fabric.fingerprint()) {
         return known.clone();
     }
-    let (is_damaged, found) = find();
-    if is_damaged {
-        let mut last = last();
-        last.truncate(1);
-        last.push_front((fabric, found.clone()));
-    }
+    let found = find().map(Arc::new);
+    let mut last = last();
+    last.truncate(1);
+    last.push_front((fabric.fingerprint(), found.clone()));
     found
 }
 
@@ -160,18 +158,18 @@ fn remembered(fabric: Fingerprint, find: impl FnOnce() -> (bool, Option<Closure>
 const PIVOTS: usize = 4;
 const WIDE: usize = 10_000_000;
 
-/// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without;
-/// before that, whether there are such switches. Where all of them turn at one and the same leaf, they seldom close a cycle.
+/// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without.
+/// Where all of them turn at one and the same leaf, they seldom close a cycle.
 fn climb_again(
     terrain: &Terrain<'_>,
     height: &[u32],
     without: &[Vec<SwitchId>],
     closure: Closure,
-) -> (bool, Option<Closure>) {
+) -> Option<Closure> {
     let starts = |home: &usize| without[*home].iter().any(|s| terrain.starts(*home, s.index()));
     let broken: Vec<usize> = (0..without.len()).filter(starts).collect();
     if broken.is_empty() {
-        return (false, Some(closure));
+        return Some(closure);
     }
     // Those with the most ways up and then down come first.
     let mut lacks: Vec<usize> = without.iter().map(Vec::len).collect();
@@ -180,13 +178,12 @@ fn climb_again(
     leaves.sort_by_key(|s| lacks[*s]);
     let is_wide = broken.len() * terrain.graph.channels() > WIDE;
     let pivots = leaves.into_iter().take(PIVOTS).map(Some).chain([None]);
-    let found = pivots.take(if is_wide { 1 } else { PIVOTS + 1 }).find_map(|pivot| {
+    pivots.take(if is_wide { 1 } else { PIVOTS + 1 }).find_map(|pivot| {
         let mut sets = closure.clone();
         let mut space = climbing(terrain.graph, height);
         let mut grower = Grower::new(terrain, &mut space);
         broken.iter().all(|home| lead_all(&mut grower, *home, pivot, &mut sets)).then_some(sets)
-    });
-    (true, found)
+    })
 }
 
 /// Leads switches to a home that have no way there, by a pivot if that will do; whether all have one then that send.

@@ -57,6 +57,12 @@ pub struct PolicyLine {
     communication_percent: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lids_in_use: Option<[bool; 2]>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    may_wait: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn is_all(rails: &Rails) -> bool {
@@ -214,8 +220,18 @@ fn guids(view: &View, terminals: &[TerminalId]) -> Vec<Guid> {
 impl PolicyLine {
     pub(super) fn of(view: &View) -> Self {
         // Named one by one: a new field must not be forgotten here.
-        let Policy { engine, then, budget, min_job_age, layer_per_job, promise, storage, price, lids_in_use } =
-            &view.policy;
+        let Policy {
+            engine,
+            then,
+            budget,
+            min_job_age,
+            layer_per_job,
+            promise,
+            storage,
+            price,
+            lids_in_use,
+            may_wait,
+        } = &view.policy;
         Self {
             engine: engine.clone(),
             then: then.clone(),
@@ -230,6 +246,7 @@ impl PolicyLine {
             min_pause_ms: price.min_pause.num_milliseconds(),
             communication_percent: price.communication,
             lids_in_use: *lids_in_use,
+            may_wait: *may_wait,
         }
     }
 
@@ -251,6 +268,7 @@ impl PolicyLine {
                 communication: self.communication_percent,
             },
             lids_in_use: self.lids_in_use,
+            may_wait: self.may_wait,
         }
     }
 }

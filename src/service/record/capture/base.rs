@@ -86,7 +86,8 @@ pub(super) fn publish(
     let promise = Promise { mixed: false, ..record.promise };
     let apart = kept.as_deref().map_or(&[][..], std::slice::from_ref);
     let answers_later = plan.halfway && plan.lanes.is_none();
-    let beside = Beside { apart, answers_later, ..Beside::default() };
+    let lost_later = plan.halfway && !answers_later;
+    let beside = Beside { apart, answers_later, lost_later, ..Beside::default() };
     let accepted = verify::accept_promise(&fabric, plan, record.layer_budget, promise, beside, &[]);
     let Ok(plan) = accepted else { return Ok(None) };
     let summary = epoch.report().jobs;
