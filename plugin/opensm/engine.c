@@ -39,12 +39,28 @@ static bool has_its_lids(const struct plugin *p, const struct handoff *h, char *
 	return h->sets == 1 || h->sets == lids;
 }
 
+/*
+ * Whether an epoch that strands hosts is the first of two steps: with on_loss=hold the tables in force strand no fewer
+ * on the fabric as it is, and the epoch relies on nothing that is gone.
+ */
+static bool is_first_step(const struct plugin *p, const struct fit *fit)
+{
+	struct fit in_force;
+	if (!p->options.hold_on_loss || p->tables == NULL || fit->uncovered_hosts > 0 || fit->lost_entries > 0)
+		return false;
+	bool made = fit_make(&in_force, p->tables, &p->osm->subn);
+	bool is_first = made && in_force.uncovered_hosts == 0 && fit->stranded_pairs <= in_force.stranded_pairs;
+	fit_free(&in_force);
+	return is_first;
+}
+
 /* Whether an epoch may come into force on the fabric as it is. */
 static bool may_take(const struct plugin *p, const struct handoff *h, const struct fit *fit, char *why)
 {
 	const osm_subn_opt_t *opt = &p->osm->subn.opt;
-	if (!has_its_lids(p, h, why) || !covers(fit, why))
+	if (!has_its_lids(p, h, why) || (!covers(fit, why) && !is_first_step(p, fit)))
 		return false;
+	why[0] = '\0';
 	const char *what = h->lane_rows != NULL ? "lanes" : "layers";
 	unsigned vls = handoff_vls(h);
 	if (vls > 1 && !opt->qos)

@@ -12,7 +12,7 @@ use crate::publish::opensm::PluginStatus;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits for the acknowledgement of an epoch that came into force on the disk at `renamed`, at
-/// most for the deadline of the settings.
+/// most for the deadline of the settings. Where the epoch is the first of two steps, its refusal ends that too.
 ///
 /// # Errors
 /// What OpenSM says instead, or that it says nothing.
@@ -20,6 +20,7 @@ pub async fn acknowledgement(
     settings: OpenSm,
     epoch: u64,
     renamed: DateTime<Utc>,
+    is_halfway: bool,
 ) -> Result<Acknowledged, Failure> {
     let deadline = tokio::time::Instant::now() + settings.acknowledge;
     loop {
@@ -32,7 +33,9 @@ pub async fn acknowledgement(
                 return Ok(Acknowledged { epoch, milliseconds: (time - since).num_milliseconds().max(0) });
             }
         }
-        if tokio::time::Instant::now() >= deadline {
+        let is_refused = |status: &PluginStatus| status.refused_generation == Some(epoch);
+        let is_over = is_halfway && status.as_ref().is_ok_and(is_refused);
+        if is_over || tokio::time::Instant::now() >= deadline {
             let waited = settings.acknowledge.as_secs_f64();
             let why = match status {
                 Err(error) => error.to_string(),

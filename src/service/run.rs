@@ -157,6 +157,8 @@ pub(super) struct Service<K> {
     pub(super) looked_at: DateTime<Utc>,
     /// Prologs said something that the health file does not have.
     is_behind: bool,
+    /// Whether there will be another pass.
+    pub(super) goes_on: bool,
 }
 
 /// What the loop woke up for.
@@ -230,6 +232,7 @@ impl<K: Kind> Service<K> {
             teller: Teller::default(),
             looked_at: DateTime::UNIX_EPOCH,
             is_behind: false,
+            goes_on: false,
             settings,
         };
         K::begin(&mut service, before.as_ref());
@@ -250,6 +253,7 @@ impl<K: Kind> Service<K> {
         let (torus, engine) = K::names(&self.settings);
         info!(torus, state = %self.settings.state.directory.display(), engine, "serving");
         self.systemd.ready();
+        self.goes_on = true;
         loop {
             match self.wake(&mut signals).await {
                 Woken::Stop(signal) => {

@@ -2,8 +2,8 @@
 
 use sarouter::lab::generate::generate;
 use sarouter::model::{
-    ChannelId, Demand, DestId, Fabric, FabricBuilder, LayerBudget, Lid, NewTerminal, PortNum, SwitchId,
-    Tables, TerminalId,
+    ChannelId, Demand, DestId, Fabric, FabricBuilder, LayerBudget, Lid, NewTerminal, PortNum, PortPeer,
+    SwitchId, Tables, TerminalId,
 };
 use sarouter::observe::ibnetdiscover::to_net;
 use sarouter::publish::handoff;
@@ -221,6 +221,21 @@ fn held(fabric: &Fabric, tables: &Tables, cut: ChannelId) -> (Tables, u64) {
     (held, lost)
 }
 
+/// The same, and without those by which packets arrive at such an entry.
+fn held_as_far_as_they_lead(fabric: &Fabric, tables: &Tables, cut: ChannelId) -> Tables {
+    let mut held = held(fabric, tables, cut).0;
+    for _ in fabric.switches() {
+        for (s, d) in fabric.switch_ids().flat_map(|s| fabric.dest_ids().map(move |d| (s, d))) {
+            let next = held.port(s, d).and_then(|port| fabric.peer(s, port));
+            let Some(PortPeer::Channel(c)) = next.filter(|_| fabric.home(d) != s) else { continue };
+            if held.port(fabric.channel(c).to, d).is_none() {
+                held = with_port(fabric, &held, s, d, Tables::UNREACHABLE);
+            }
+        }
+    }
+    held
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn holds_the_tables_when_a_cable_is_cut() {
@@ -241,10 +256,22 @@ fn holds_the_tables_when_a_cable_is_cut() {
     let status = bed.await_status("the refusal", |s| s.refused_generation == Some(2));
     assert_eq!(status.generation, Some(1));
     let damaged = fabric.without(|c| c == cut || c.reverse() == cut, |_| false).unwrap();
+    // So is the first of two steps, which strands nobody who is not stranded already; one that does is refused.
+    let (ports, layers) = held_as_far_as_they_lead(&fabric, &tables, cut).into_raw();
+    let first = Tables::new(&damaged, "first", ports, layers).unwrap();
+    let d = damaged.dest_of_terminal(damaged.host_ids().next().unwrap());
+    let stranded =
+        |s: &SwitchId| damaged.has_hosts(*s) && *s != damaged.home(d) && first.port(*s, d).is_some();
+    let more = damaged.switch_ids().find(stranded).unwrap();
+    bed.publish(&damaged, &with_port(&damaged, &first, more, d, Tables::UNREACHABLE), 5);
+    bed.await_status("the refusal", |s| s.refused_generation == Some(5));
+    bed.publish(&damaged, &first, 6);
+    let status = bed.await_epoch(6);
+    assert!(status.lost_entries == 0 && status.stranded_pairs > 0, "{status:?}");
     let repaired = routed(&damaged, "sssp");
     bed.publish(&damaged, &repaired, 3);
     let status = bed.await_epoch(3);
-    assert_eq!((status.lost_entries, status.refused_generation), (0, None));
+    assert_eq!((status.lost_entries, status.stranded_pairs, status.refused_generation), (0, 0, None));
     assert_in_force(&bed, &damaged, &repaired);
 
     // OpenSM ends and starts: nothing changes.

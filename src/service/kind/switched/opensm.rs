@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::SwitchedKind;
-use crate::publish::opensm::{PluginStatus, StatusError, Trouble};
+use crate::publish::opensm::{ENGINE, PluginStatus, StatusError, Trouble};
 use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::health::Kind;
@@ -32,6 +32,15 @@ impl Service<SwitchedKind> {
         let is_missing = matches!(PluginStatus::read(&opensm.status_file), Err(StatusError::Missing(_)));
         let is_gone = said.iter().any(|(kind, _)| matches!(kind, Kind::OpensmEnded | Kind::OpensmSilent));
         self.waiting.handoff.opensm_gone(steady(), is_missing || is_gone);
+    }
+
+    /// Whether OpenSM keeps our tables though hosts cannot reach each other by them (`on_loss=hold`): nobody else routes
+    /// before the next epoch.
+    pub(super) fn is_stranded_by_us(&self) -> bool {
+        let Some(opensm) = &self.settings.opensm else { return false };
+        let is_ours = |status: &PluginStatus| status.running && status.engine.as_deref() == Some(ENGINE);
+        PluginStatus::read(&opensm.status_file)
+            .is_ok_and(|status| is_ours(&status) && status.stranded_pairs > 0)
     }
 
     /// What is wrong with OpenSM, and when its plugin said something last.

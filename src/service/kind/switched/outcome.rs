@@ -55,6 +55,7 @@ impl Service<SwitchedKind> {
                 let known: BTreeSet<JobId> = known.cloned().collect();
                 let mut view = View { jobs, ..(*sight.view).clone() };
                 self.note_lids(&mut view, &known);
+                view.policy.may_wait = self.goes_on && self.is_stranded_by_us();
                 self.kind.files.sweep(known, view.jobs.time);
                 let view = Arc::new(view);
                 self.kind.sight = Some(Sight { view: Arc::clone(&view), ..sight });
@@ -192,7 +193,9 @@ impl Service<SwitchedKind> {
     /// Begins to wait for OpenSM; gives up waiting for an earlier epoch.
     pub(super) fn await_acknowledgement(&mut self) {
         if let (Some(opensm), Some((epoch, renamed))) = (&self.settings.opensm, self.kind.published) {
-            self.kind.acknowledging = Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed)));
+            let is_halfway = self.kind.halfway.is_some();
+            self.kind.acknowledging =
+                Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed, is_halfway)));
         }
     }
 
@@ -221,7 +224,10 @@ impl Service<SwitchedKind> {
                     listener(&Note::Failed(failure.clone()));
                 }
                 self.health.unacknowledged = Some(failure);
-                if self.waiting.handoff.awaits_acknowledgement() {
+                // Whoever waits for the second of two steps waits no longer.
+                if self.kind.halfway.is_some() {
+                    self.kind.step.look_by(steady());
+                } else if self.waiting.handoff.awaits_acknowledgement() {
                     self.await_acknowledgement();
                 }
             }
