@@ -299,12 +299,17 @@ fn read_epoch(tables: &Path) -> Result<Option<Epoch>, Failure> {
     Ok(number.map(|number| Epoch::read(tables, number)).transpose()?)
 }
 
-/// The LIDs of an epoch whose two LIDs have routes of their own: which of them [`read_tables`] reads, and the tables
-/// of the others. `None` for what has one set of routes.
-pub fn read_lids(fabric: &Fabric, tables: &Path) -> Result<Option<SplitLids>, Failure> {
-    let Some(epoch) = read_epoch(tables)? else { return Ok(None) };
+/// As [`read_tables`], and of an epoch whose two LIDs have routes of their own which of them these are, and the
+/// tables of the others: `None` for what has one set of routes. An epoch is read once.
+pub fn read_tables_of_lids(
+    fabric: &Fabric,
+    tables: &Path,
+    layers: Option<&Path>,
+) -> Result<(Tables, Option<SplitLids>), Failure> {
+    let Some(epoch) = read_epoch(tables)? else { return Ok((read_tables(fabric, tables, layers)?, None)) };
     let kept = epoch.kept(fabric)?.map(Arc::new);
-    Ok(epoch.plan().fresh_lids.zip(kept).map(|(fresh, kept)| SplitLids { fresh, kept }))
+    let lids = epoch.plan().fresh_lids.zip(kept).map(|(fresh, kept)| SplitLids { fresh, kept });
+    Ok((epoch.tables(fabric)?, lids))
 }
 
 /// Where tables are: a directory of ours, that of an epoch, or a dump with or without a file of layers.

@@ -131,7 +131,7 @@ impl Question {
                 Asked::Mixed(epoch) => ("mixed", &mut question.mixed, epoch),
             };
             let path = epoch_path(&args.tables, epoch);
-            let (own, others) = (input::read_tables(fabric, &path, None)?, input::read_lids(fabric, &path)?);
+            let (own, others) = input::read_tables_of_lids(fabric, &path, None)?;
             // Where one LID of each port keeps its routes, the other mixes with its own of before.
             let kept = lids.zip(others.as_ref()).is_some_and(|(now, before)| now.fresh != before.fresh);
             if part != "mixed" || !kept {
@@ -164,11 +164,10 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return route_angara::verify(&args.fabric, args.jobs.as_deref(), &args.tables, &args.torus, context);
     }
     let fabric = fabric::load(&args.fabric)?;
-    let tables = input::read_tables(&fabric, &args.tables, args.layers_file.as_deref())?;
+    let (tables, lids) = input::read_tables_of_lids(&fabric, &args.tables, args.layers_file.as_deref())?;
     if let (Some(before), Some(high)) = (&args.update_from, &args.high_lids) {
         return update(&args, &fabric, &tables, (before, high), context);
     }
-    let lids = input::read_lids(&fabric, &args.tables)?;
     let apart: Vec<Tables> = lids.iter().map(|lids| (*lids.kept).clone()).collect();
     let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables, lids.as_ref())?;
     let checks = Checks { promise, hosts_only: args.hosts_only };

@@ -13,7 +13,7 @@ use super::{ConfigError, Settings, Site};
 const OVERRIDING: [&str; 3] = ["state", "opensm", "routing"];
 
 /// What else is in the state directory of the service, now or from when it had one fabric.
-const TAKEN: [&str; 4] = ["jobs", "epochs", "current", "record"];
+const TAKEN: [&str; 6] = ["jobs", "epochs", "current", "record", "lock", "trial"];
 
 /// The longest name of a fabric: it is a directory, a label and a part of addresses.
 const NAME_LENGTH: usize = 32;

@@ -104,6 +104,8 @@ fn fabrics_that_share_what_each_needs_are_refused() {
         (two("[fabric.state]\ndirectory = \"/var/lib/sarouter\"", ""), 4, "state directory of the service"),
         (two("", "").replace("\"b\"", "\"../b\""), 5, "small letters, digits and -"),
         (two("", "").replace("\"b\"", "\"jobs\""), 5, "directory of the service itself"),
+        (two("", "").replace("\"b\"", "\"lock\""), 5, "directory of the service itself"),
+        (two("", "").replace("\"b\"", "\"trial\""), 5, "directory of the service itself"),
         (two("", "layers = 3"), 6, "there is no key \"layers\" here"),
         (two("", "[fabric.routing]\nlayers = 99"), 7, ""),
         (two("", "[fabric.api]\nenable = false"), 6, "there is no key \"api\" here"),

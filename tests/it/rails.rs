@@ -217,3 +217,22 @@ fn nested_rails_are_no_mix() {
     assert!("default@same".parse::<Mix>().is_ok());
     assert!("default@same@same".parse::<Mix>().is_err());
 }
+
+#[test]
+fn order_counts_messages_on_the_rails_that_the_pattern_names() {
+    let site = Site::new("");
+    let order = |fabric: &str, pattern: &str| {
+        let (code, said) =
+            site.run(&["order", "--fabric", fabric, "--nodes", "n[1-8]", "--pattern", pattern]);
+        (code, json(&said))
+    };
+    // Rails that no cable joins: what keeps to them has all its routes.
+    let (code, said) = order("rails:2x4,8,4,apart=1", "ring@same");
+    assert_eq!((code, &said["ranks_per_node"]), (0, &8.into()), "{said}");
+    assert!(said["choices"][0]["time"].as_f64().unwrap() < 2.0, "{said}");
+    let (code, said) = order("rails:2x4,8,4,apart=1", "ring@all");
+    assert!(code == 2 && said["error"].as_str().unwrap().contains("does not arrive"), "{said}");
+    // The same nodes and cables, and fewer messages.
+    let time = |pattern: &str| order("rails:2x4,8,4", pattern).1["choices"][0]["time"].as_f64().unwrap();
+    assert!(time("alltoall@same") < time("alltoall@all"));
+}

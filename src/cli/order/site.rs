@@ -8,7 +8,7 @@ use chrono::Utc;
 use super::Args;
 use crate::cli::{Context, Failure, input};
 use crate::model::{
-    Fabric, Group, JobId, JobMap, Mix, NodeMap, NodeName, Tables, TerminalId, did_you_mean, nearest,
+    Adapters, Fabric, Group, JobId, JobMap, Mix, NodeMap, NodeName, Tables, TerminalId, did_you_mean, nearest,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, grid, hostlist, jobs};
@@ -49,8 +49,10 @@ impl Args {
         let per_node = self.per_node(&nodes, &terminals)?;
         let ranks = terminals.iter().flat_map(|t| (0..per_node).map(|r| t[r % t.len()])).collect();
         let seats = (0..nodes.len() as u32).flat_map(|n| vec![n; per_node]).collect();
+        let rails = mix.rails().unwrap_or(map.rails());
         let mut job = Group::new(terminals.concat()).exchanging(mix);
         job.ranks = ranks;
+        job = job.with_adapters(Adapters { per_node: per_node as u32, rails });
         if job.ranks.len() < 2 {
             return Err("one rank exchanges nothing: the job has one node".into());
         }

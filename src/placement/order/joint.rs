@@ -2,7 +2,7 @@
 
 use super::{Question, order};
 use crate::measure::Predictor;
-use crate::model::{Demand, Fabric, Group, Tables};
+use crate::model::{Adapters, Demand, Fabric, Group, Tables};
 
 /// Rounds of orders for routes and routes for orders.
 const ROUNDS: usize = 2;
@@ -99,10 +99,11 @@ pub fn together<E>(
 
 /// What engines are told: each terminal of a job once, in the order of ranks.
 fn demand(groups: &[Group]) -> Demand {
-    let once = |g: &Group| Group {
-        weight: g.weight,
-        adapters: g.adapters,
-        ..Group::new(g.ranks.clone()).exchanging(g.mix.clone())
+    let once = |g: &Group| {
+        let once = Group { weight: g.weight, ..Group::new(g.ranks.clone()).exchanging(g.mix.clone()) };
+        // Of several ranks on one adapter one is left.
+        let per_node = g.adapters.per_node as usize * once.ranks.len() / g.ranks.len().max(1);
+        once.with_adapters(Adapters { per_node: per_node as u32, ..g.adapters })
     };
     Demand::new(groups.iter().map(once).collect(), Vec::new())
 }
