@@ -100,6 +100,8 @@ fn run_sweep(args: &Sweep, context: &Context) -> Result<Answer, Failure> {
     if args.genetic {
         engines.push("angara-genetic");
     }
+    // What is wrong with it is said before minutes have passed.
+    fs::create_dir_all(&args.out)?;
     let systems = systems(args);
     let bar = bar(systems.len() * engines.len(), context);
     let mut rows = Vec::new();
@@ -113,7 +115,6 @@ fn run_sweep(args: &Sweep, context: &Context) -> Result<Answer, Failure> {
         }
     }
     bar.finish_and_clear();
-    fs::create_dir_all(&args.out)?;
     write(&args.out.join("sweep.csv"), &csv(&rows))?;
     write(&args.out.join("sweep.svg"), &svg(&rows, &engines))?;
     match context.format {

@@ -34,9 +34,9 @@ pub struct Args {
 }
 
 /// A row: a report, or why there is none.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, schemars::JsonSchema, serde::Serialize)]
 #[serde(untagged)]
-enum Row {
+pub enum Row {
     Report(Box<Report>),
     Refused(Refusal),
 }

@@ -23,15 +23,12 @@ pub fn explain(error: &clap::Error) -> ExitCode {
     if let Some(tip) = elsewhere(error) {
         eprintln!("\n{tip}");
     }
-    // A slip in a prolog's command line must not hold every job.
-    if is_hook(std::env::args()) {
-        return ExitCode::SUCCESS;
-    }
     if wants_json(std::env::args()) {
         let text = plain_chain(&error.render().to_string());
         print(&first_part(&text));
     }
-    ExitCode::from(2)
+    // A slip in a prolog's command line must not hold every job.
+    if is_hook(std::env::args()) { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
 /// Prints an error as the API says it: a JSON object on standard output.

@@ -50,6 +50,7 @@ mod rollback;
 mod route;
 mod route_angara;
 mod route_polarized;
+mod schema;
 mod serve;
 mod show;
 mod simulate;
@@ -102,6 +103,10 @@ enum Command {
     Engines(lists::EnginesArgs),
     /// List the exchanges of jobs that are known
     Patterns(lists::PatternsArgs),
+    /// What may be asked of the service, for programs (OpenAPI)
+    Openapi(schema::OpenapiArgs),
+    /// JSON schema of what a command prints with --format json
+    Schema(schema::Args),
     /// Measure several engines side by side
     Compare(compare::Args),
     /// Dry run against the live cluster
@@ -179,6 +184,8 @@ impl Command {
             Self::Verify(args) => verify::run(args, context),
             Self::Engines(args) => lists::engines(args, context),
             Self::Patterns(args) => lists::patterns(args, context),
+            Self::Openapi(args) => schema::openapi(args),
+            Self::Schema(args) => schema::run(args),
             Self::Compare(args) => compare::run(args, context),
             Self::Plan(args) => plan::run(args, context),
             Self::Place(args) => place::run(args, context),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use chrono::Utc;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
@@ -46,8 +47,8 @@ pub struct Args {
 }
 
 /// What is printed.
-#[derive(Debug, Serialize)]
-struct Answered {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Answered {
     #[serde(flatten)]
     dry: DryRun,
     /// Tagged jobs that wait, if placement is on and Slurm was asked.

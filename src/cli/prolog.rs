@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::common::print;
-use super::{Answer, Context, Failure, Format, chain};
+use super::{Answer, Context, Failure, Format, chain, mistake};
 use crate::model::{HintError, Mix, Submission, hint, pattern_hint};
 use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
 use crate::service::client::{Client, ClientError};
@@ -116,13 +116,13 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             Ok(if strict && late { Answer::No } else { Answer::Yes })
         }
         Err(error) if is_required() => {
-            eprintln!(
-                "sarouter: {}; the job requires routes and goes back into the queue",
-                chain(error.as_ref())
+            tell(
+                &format!("{}; the job requires routes and goes back into the queue", chain(error.as_ref())),
+                context,
             );
             Ok(Answer::No)
         }
-        Err(error) => Ok(complain(error.as_ref())),
+        Err(error) => Ok(complain(error.as_ref(), context)),
     }
 }
 
@@ -141,13 +141,21 @@ pub fn epilog(args: EpilogArgs, context: &Context) -> Result<Answer, Failure> {
         client.wait(client.post::<serde_json::Value>(&format!("/v1/jobs/{job}/end"), &()))?;
         Ok(())
     });
-    Ok(told.map_or_else(|error| complain(error.as_ref()), |()| Answer::Yes))
+    Ok(told.map_or_else(|error| complain(error.as_ref(), context), |()| Answer::Yes))
 }
 
 /// Says what is wrong; the job starts nevertheless.
-fn complain(error: &(dyn std::error::Error + 'static)) -> Answer {
-    eprintln!("sarouter: {}; the job starts all the same", chain(error));
+fn complain(error: &(dyn std::error::Error + 'static), context: &Context) -> Answer {
+    tell(&format!("{}; the job starts all the same", chain(error)), context);
     Answer::Yes
+}
+
+/// An error that does not end the command with 2.
+fn tell(text: &str, context: &Context) {
+    eprintln!("sarouter: {text}");
+    if context.format == Format::Json {
+        mistake::print(text);
+    }
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -1,21 +1,20 @@
 //! `sarouter route` and `sarouter verify` for a direct torus.
 
+mod report;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
-use serde_json::{Value, json};
 
+pub use self::report::Report;
 use super::{Answer, Context, Failure, Format};
-use crate::measure::angara::{TorusFigures, lower_bound, measure, unique_share};
 use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
-use crate::report::time::JobTimes;
 use crate::report::{Compute, align};
 use crate::route::angara::{ENGINES, Limits, TorusEngine, TorusRouteError, engine};
 use crate::verify::angara::{TorusVerdict, accept, judge};
@@ -142,104 +141,6 @@ fn place(jobs: &str, id: &str) -> String {
         Some(line) => format!("{jobs}:{}", line + 1),
         None => jobs.to_string(),
     }
-}
-
-/// `report.json` of a direct torus.
-#[derive(Serialize)]
-struct Report {
-    engine: String,
-    fabric: Value,
-    jobs: Value,
-    compute: Compute,
-    verdict: TorusVerdict,
-    time: JobTimes,
-    load: Value,
-    paths: Value,
-    sigma4: f64,
-    unique_share: f64,
-    lower_bound: u32,
-    per_job: Vec<Value>,
-}
-
-impl Report {
-    fn new(site: &Site, tables: &TorusTables, compute: Compute, verdict: TorusVerdict) -> Self {
-        let figures = measure(&site.torus, tables, None);
-        let pairs: usize =
-            tables.routes.iter().map(|r| r.nodes().len() * r.nodes().len().saturating_sub(1)).sum();
-        let minimal = 1.0 - verdict.detours as f64 / pairs.max(1) as f64;
-        let row = |(job, the_job): (usize, &TorusJob)| {
-            let f = measure(&site.torus, tables, Some(job));
-            json!({"id": the_job.id, "nodes": the_job.nodes().len(), "load": load(&f), "sigma4": f.sigma4,
-                "max_hops": f.max_hops, "mean_hops": f.mean_hops})
-        };
-        Self {
-            engine: tables.engine.clone(),
-            fabric: json!({"kind": "direct torus", "sizes": site.torus.size_text(), "nodes": site.torus.len(),
-                "healthy_nodes": site.torus.healthy_nodes().len(), "channels": figures.channels,
-                "fingerprint": site.torus.fingerprint()}),
-            jobs: json!({"running": site.demand.jobs.len(), "multi_switch":
-                site.demand.jobs.iter().filter(|j| j.nodes().len() > 1).count()}),
-            compute,
-            verdict,
-            time: JobTimes::on_torus(&site.torus, tables),
-            load: load(&figures),
-            paths: json!({"max_hops": figures.max_hops, "mean_hops": figures.mean_hops, "minimal_share": minimal}),
-            sigma4: figures.sigma4,
-            unique_share: unique_share(&site.torus, &site.demand),
-            lower_bound: lower_bound(&site.torus, &site.demand),
-            per_job: site.demand.jobs.iter().enumerate().map(row).collect(),
-        }
-    }
-
-    fn verdict_word(&self) -> &'static str {
-        if self.verdict.accepted { "accepted" } else { "rejected" }
-    }
-
-    /// A row of a comparison.
-    fn cells(&self) -> Vec<String> {
-        let load = |key: &str| self.load[key].as_f64().unwrap_or_default();
-        vec![
-            self.engine.clone(),
-            format!("{:.3}", self.compute.cpu_seconds),
-            self.verdict_word().to_string(),
-            format!("{:.3}", self.time.all.slowdown_mean),
-            format!("{:.3}", self.time.all.slowdown_max),
-            self.load["max"].to_string(),
-            self.lower_bound.to_string(),
-            format!("{:.2}", load("mean")),
-            format!("{:.2}", load("sd")),
-            format!("{:.2}", self.sigma4),
-            format!("{:.2}", self.paths["mean_hops"].as_f64().unwrap_or_default()),
-        ]
-    }
-
-    fn text(&self) -> String {
-        format!(
-            "engine        {}\ntorus         {}, {} healthy nodes, {} channels\ncompute       {:.3} s CPU\n\
-             verdict       {}\nslow-down     mean {:.3} worst {:.3}\nload          max {} min {} mean {:.2}, at least {} for any table\n\
-             deviation     {:.3} (k = 4)\nhops          max {} mean {:.2}\none route     {:.1} % of pairs\n",
-            self.engine,
-            self.fabric["sizes"].as_str().unwrap_or_default(),
-            self.fabric["healthy_nodes"],
-            self.fabric["channels"],
-            self.compute.cpu_seconds,
-            self.verdict_word(),
-            self.time.all.slowdown_mean,
-            self.time.all.slowdown_max,
-            self.load["max"],
-            self.load["min"],
-            self.load["mean"].as_f64().unwrap_or_default(),
-            self.lower_bound,
-            self.sigma4,
-            self.paths["max_hops"],
-            self.paths["mean_hops"].as_f64().unwrap_or_default(),
-            100.0 * self.unique_share,
-        )
-    }
-}
-
-fn load(figures: &TorusFigures) -> Value {
-    json!({"max": figures.max, "min": figures.min, "mean": figures.mean, "sd": figures.sd})
 }
 
 /// Routes a direct torus and writes the files. `engine_name` without `angara-` is understood.

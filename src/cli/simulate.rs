@@ -2,14 +2,15 @@
 
 mod case;
 mod changes;
+mod printed;
 mod text;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use serde_json::{Value, json};
-
 use self::case::{Case, Io, Kind};
+pub use self::printed::Simulated;
+use self::printed::{JobRow, More};
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
@@ -154,7 +155,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if args.changes.is_asked() {
         let clock = Clock::new();
         let outcomes = changes::run(&args, &case, &fabric_input, &net)?;
-        return show(&args, &case, &args.engine, (outcomes, json!({})), clock, context);
+        return show(&args, &case, &args.engine, (outcomes, More::default()), clock, context);
     }
     if ADAPTIVE.contains(&args.engine.as_str()) && args.tables.is_none() {
         let far = Distances::new(&net)?;
@@ -250,7 +251,7 @@ fn show(
     args: &Args,
     case: &Case,
     engine: &str,
-    (outcomes, more): (Vec<Outcome>, Value),
+    (outcomes, more): (Vec<Outcome>, More),
     clock: Clock,
     context: &Context,
 ) -> Result<Answer, Failure> {
@@ -264,12 +265,16 @@ fn show(
     match context.format {
         Format::Text => print!("{}", text::of(&outcomes, &more)),
         Format::Json => {
-            let mut value = json!({"fabric": args.source.fabric, "engine": engine, "traffic": args.traffic,
-                "seed": args.seed, "settings": case.settings, "runs": outcomes});
-            if let (Value::Object(all), Value::Object(more)) = (&mut value, more) {
-                all.extend(more);
-            }
-            println!("{}", serde_json::to_string_pretty(&value)?);
+            let printed = Simulated {
+                fabric: &args.source.fabric,
+                engine,
+                traffic: &args.traffic,
+                seed: args.seed,
+                settings: case.settings,
+                runs: &outcomes,
+                more,
+            };
+            println!("{}", serde_json::to_string_pretty(&printed)?);
         }
     }
     Ok(if outcomes.iter().all(changes::is_whole) { Answer::Yes } else { Answer::No })
@@ -280,7 +285,7 @@ fn outcomes(
     case: &Case,
     net: &Net,
     router: &AnyRouter<'_>,
-) -> Result<(Vec<Outcome>, Value), Failure> {
+) -> Result<(Vec<Outcome>, More), Failure> {
     let (settings, seed) = (case.settings, args.seed);
     if let Kind::Ping { bulk } = case.default {
         return ping(args, case, net, router, bulk);
@@ -289,17 +294,17 @@ fn outcomes(
         return loads(args, case, net, router);
     }
     let mut scripts: Vec<Script> = Vec::with_capacity(case.jobs.len());
-    let mut rows: Vec<Value> = Vec::with_capacity(case.jobs.len());
+    let mut rows: Vec<JobRow> = Vec::with_capacity(case.jobs.len());
     for (j, (id, members)) in case.jobs.iter().enumerate() {
         if case.kind(j) != Kind::None {
             scripts.push(case.script(net, j, seed)?);
-            rows.push(json!({"id": id, "terminals": members.len()}));
+            rows.push(JobRow::new(id.as_ref(), members.len(), None));
         }
     }
     for (id, members) in &case.jobs {
         for (what, script) in case.io.scripts(net, members, seed) {
             scripts.push(script);
-            rows.push(json!({"id": id, "terminals": members.len(), "storage": what}));
+            rows.push(JobRow::new(id.as_ref(), members.len(), Some(what)));
         }
     }
     if scripts.is_empty() {
@@ -307,8 +312,8 @@ fn outcomes(
     }
     let jobs = Jobs::new(scripts, net.terminals());
     let (outcome, finished) = run::jobs(net, settings, router, jobs, seed)?;
-    rows.iter_mut().zip(&finished).for_each(|(row, ns)| row["finished_ns"] = json!(ns));
-    Ok((vec![outcome], json!({"jobs": rows})))
+    rows.iter_mut().zip(&finished).for_each(|(row, ns)| row.finished_ns = *ns);
+    Ok((vec![outcome], More { jobs: Some(rows), ..More::default() }))
 }
 
 /// Who takes part in traffic without end.
@@ -332,7 +337,7 @@ fn loads(
     case: &Case,
     net: &Net,
     router: &AnyRouter<'_>,
-) -> Result<(Vec<Outcome>, Value), Failure> {
+) -> Result<(Vec<Outcome>, More), Failure> {
     use rayon::prelude::*;
     let members = members(case)?.to_vec();
     let destinations = match case.default {
@@ -352,7 +357,7 @@ fn loads(
         run::load(net, case.settings, router, &load, args.seed)
     };
     let runs: Result<Vec<Outcome>, String> = args.source.in_pool(|| shares.par_iter().map(one).collect())?;
-    Ok((runs?, json!({})))
+    Ok((runs?, More::default()))
 }
 
 fn ping(
@@ -361,7 +366,7 @@ fn ping(
     net: &Net,
     router: &AnyRouter<'_>,
     bulk: bool,
-) -> Result<(Vec<Outcome>, Value), Failure> {
+) -> Result<(Vec<Outcome>, More), Failure> {
     let mut hosts = case.jobs.iter().flat_map(|(_, m)| m.iter().copied()).collect::<Vec<u32>>();
     crate::model::rng::Rng::new(args.seed).shuffle(&mut hosts);
     hosts.truncate(args.active.unwrap_or(hosts.len()));
@@ -379,7 +384,13 @@ fn ping(
     means.sort_by(f64::total_cmp);
     let sent = f64::from(what.messages) * f64::from(bytes);
     let bandwidths: Vec<f64> = means.iter().rev().map(|ns| sent / ns).collect();
-    Ok((vec![outcome], json!({"pairs": pairs.len(), "latency_ns": means, "bandwidth": bandwidths})))
+    let more = More {
+        pairs: Some(pairs.len()),
+        latency_ns: Some(means),
+        bandwidth: Some(bandwidths),
+        ..More::default()
+    };
+    Ok((vec![outcome], more))
 }
 
 /// Everything a study needs of one fabric and its tables: full shift throughput in Gbyte/s, or the deadlock.

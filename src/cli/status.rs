@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,8 +36,8 @@ pub struct Args {
 }
 
 /// What is printed.
-#[derive(Debug, Serialize)]
-pub(super) struct Status {
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Status {
     pub(super) healthy: bool,
     pub(super) problems: Vec<String>,
     state: PathBuf,
@@ -44,6 +45,7 @@ pub(super) struct Status {
     in_force_since: Option<DateTime<Utc>>,
     epoch: Option<InForce>,
     opensm: Option<Value>,
+    #[schemars(with = "Option<Health>")]
     service: Option<Value>,
     /// Instead of epochs, on a direct torus.
     torus: Option<TorusHealth>,
@@ -58,7 +60,7 @@ pub(super) struct Status {
 }
 
 /// The epoch in force.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct InForce {
     number: u64,
     published: DateTime<Utc>,

@@ -1,12 +1,13 @@
 //! Routes per channel: all of them, or those inside jobs.
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 
 use crate::model::{DestId, Fabric, Group, Tables, TerminalId};
 use crate::verify::trees::{LOST, Tree, Trees};
 
 /// What one job gets from the tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct JobFigures {
     /// Its routes on the channel that carries most of them.
     pub max: u64,

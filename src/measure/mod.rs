@@ -8,6 +8,7 @@ mod lost;
 pub mod slowdown;
 mod stored;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bound::packing;
@@ -23,7 +24,7 @@ use crate::verify::trees::Trees;
 
 /// Edge forwarding index (Definition 3.12) over directed inter-switch channels, counting
 /// host-to-host routes.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Load {
     /// Largest over channels.
     pub max: u64,
@@ -39,7 +40,7 @@ pub struct Load {
 }
 
 /// Effective edge forwarding index (Definition 5.1): routes inside jobs only.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Effective {
     /// Largest over channels.
     pub max: u64,
@@ -56,7 +57,7 @@ pub struct Effective {
 }
 
 /// Path lengths in inter-switch channels, over ordered pairs of hosts on different switches.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Paths {
     /// Longest.
     pub max_hops: u32,
@@ -67,7 +68,7 @@ pub struct Paths {
 }
 
 /// What tables are worth for a demand.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Figures {
     /// See [`Time`]. All 1 when the demand is oblivious.
     #[serde(default)]

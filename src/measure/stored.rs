@@ -1,5 +1,6 @@
 //! Routes of storage per channel, beside what no tables can be below.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bound::packing;
@@ -8,7 +9,7 @@ use crate::model::{Demand, Fabric, StorageFlows, SwitchId, TerminalId};
 use crate::verify::trees::Trees;
 
 /// Routes between storage servers and the hosts of jobs on the fullest channel between switches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct StorageLoad {
     /// Servers, and hosts of jobs that are none.
     pub servers: u64,
@@ -26,7 +27,7 @@ pub struct StorageLoad {
 }
 
 /// The fullest channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Fullest {
     /// Its routes.
     pub max: u64,

@@ -6,6 +6,7 @@ mod wiring;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::builder::{FabricBuilder, FabricError, NewTerminal};
@@ -100,7 +101,8 @@ pub enum Shape {
 
 /// SHA-256 over GUIDs, ports and cables: two fabrics with the same fingerprint can use the same
 /// tables. Descriptions and LIDs do not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "String")]
 pub struct Fingerprint(pub(crate) [u8; 32]);
 
 impl Fingerprint {

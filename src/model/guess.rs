@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Mix;
 
 /// Who submitted a job, where to and under which name, as far as Slurm says it; empty where it does not.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Submission {
     /// Account that is charged.
@@ -60,7 +61,7 @@ impl fmt::Display for TrafficRule {
 }
 
 /// What a job is taken to exchange.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Traffic {
     /// What.
     pub mix: Mix,

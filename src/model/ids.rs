@@ -2,6 +2,7 @@
 //! another. The dense ids (`SwitchId`, `TerminalId`, `ChannelId`, `DestId`) index `Vec`s and are
 //! minted by [`crate::model::FabricBuilder`] and by iterating over a [`crate::model::Fabric`].
 
+use schemars::JsonSchema;
 use std::fmt;
 use std::str::FromStr;
 
@@ -24,7 +25,8 @@ fn refuse<T>(what: &'static str, value: impl fmt::Display, rule: &'static str) -
 }
 
 /// A 64-bit InfiniBand globally unique id, never zero. Prints as `0x` and 16 hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "String")]
 pub struct Guid(u64);
 
 impl Guid {
@@ -73,7 +75,7 @@ impl<'de> Deserialize<'de> for Guid {
 macro_rules! small_id {
     ($(#[$doc:meta])* $name:ident($raw:ty) in $low:literal ..= $high:literal, $label:literal, $rule:literal) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
         #[serde(try_from = "u64", into = "u64")]
         pub struct $name($raw);
 
@@ -192,7 +194,7 @@ impl Layer {
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $label:literal, $max:literal) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 

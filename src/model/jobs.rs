@@ -4,12 +4,13 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{JobId, Mix, NodeName, Submitted, Traffic, TrafficRules, without_repetition};
 
 /// The states of Slurm in which a job owns nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum JobState {
     /// Nodes are being prepared (a prolog runs, nodes boot).
@@ -23,7 +24,7 @@ pub enum JobState {
 }
 
 /// Which part of a heterogeneous job a job of the batch system is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Component {
     /// Id of the heterogeneous job: that of its first component.
     pub of: JobId,
@@ -32,7 +33,7 @@ pub struct Component {
 }
 
 /// One job that owns nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Job {
     /// Slurm's id.
     pub id: JobId,
@@ -67,7 +68,7 @@ pub(crate) fn same_nodes(one: &[NodeName], other: &[NodeName]) -> bool {
 }
 
 /// A snapshot of all jobs that own nodes (also the snapshot format of `--jobs`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct JobMap {
     /// When the snapshot was taken.
     pub time: DateTime<Utc>,

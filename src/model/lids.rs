@@ -1,5 +1,6 @@
 //! The two LIDs of a port (LMC 1), which may have different routes.
 
+use schemars::JsonSchema;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Tables;
 
 /// Which of a port's two LIDs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LidSet {
     /// The base LID: that of programs that know nothing of others.

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which (source, destination, SL, tables) may be in flight.
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// switches themselves, which answer management on the SL on which they were asked; destinations
 /// are then all terminals and, from terminals, all switches. The SLs of a route are all those that
 /// the parts of the promise name. Traffic to multicast groups is in no promise: see the README.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Promise {
     /// Programs that asked: the SL that the tables give to the route.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hostlist::{self, Budget};
@@ -29,7 +30,7 @@ pub enum Held {
 }
 
 /// What a job wants: if this changes while it waits, a decision made for it is void.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Wants {
     /// Nodes, at least.
     pub nodes: usize,

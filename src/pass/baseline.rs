@@ -1,5 +1,6 @@
 //! What jobs would get from routes that know no jobs.
 
+use schemars::JsonSchema;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
@@ -17,7 +18,7 @@ const ENGINES: [(&str, usize); 3] = [("fattree", usize::MAX), ("updown", usize::
 const MOST_KEPT: usize = 1 << 22;
 
 /// The best of the engines that know no jobs, among those that everybody has.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Baseline {
     /// Its name.
     pub engine: &'static str,

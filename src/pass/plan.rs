@@ -2,6 +2,7 @@
 //!
 //! Pure: no clock, no I/O. Time comes in with the snapshot; what is in force comes in as a value.
 
+use schemars::JsonSchema;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -81,7 +82,7 @@ impl Published {
 }
 
 /// Why new routes are due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Nothing is in force.
@@ -130,7 +131,7 @@ pub struct Plan {
 }
 
 /// An engine that was to route before the one that did.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct PassedOver {
     /// Its name.
     pub engine: String,

@@ -15,6 +15,7 @@
 //! repeats notices to those in [`Manager::awaited`], and gives up on one that never answers with
 //! [`Event::Unsubscribe`], as the thesis does.
 
+use schemars::JsonSchema;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -31,7 +32,7 @@ pub enum Lids {
 }
 
 /// Where an update is. See the [module](self).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// None is under way.

@@ -10,6 +10,7 @@
 use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Policy, Published};
@@ -52,7 +53,7 @@ impl Price {
 }
 
 /// What a change is worth, in node-hours, and what it would have to be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Worth {
     /// What the running jobs save by the new routes until they end; `None`: they were not computed.
     pub gain: Option<f64>,

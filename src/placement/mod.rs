@@ -30,6 +30,7 @@ mod sets;
 pub mod switched;
 pub mod usual;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::direct::Direct;
@@ -115,7 +116,7 @@ impl Choice {
 }
 
 /// What a set of nodes is predicted to cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize)]
 pub struct Predicted {
     /// Largest load of a channel that the job uses, all jobs counted. 0 if it uses none.
     pub max: u64,

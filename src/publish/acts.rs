@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{EpochNumber, EpochStore, StoreError, Writer};
@@ -15,7 +16,7 @@ pub const ACTS_FILE: &str = "acts.jsonl";
 const READ: u64 = 1 << 20;
 
 /// What was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
     /// What is in force is held.
@@ -27,7 +28,7 @@ pub enum Deed {
 }
 
 /// One act.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Act {
     /// When.
     pub time: DateTime<Utc>,

@@ -1,5 +1,6 @@
 //! One published state: its number, its files, its checksums.
 
+use schemars::JsonSchema;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::report::Report;
 use crate::verify::Certificate;
 
 /// Number of an epoch, 1 upwards, never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EpochNumber(u64);
 

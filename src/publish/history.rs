@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Epoch, EpochNumber, EpochStore, StoreError};
@@ -18,7 +19,7 @@ use crate::pass::plan::Reason;
 const BUSY: Duration = Duration::from_millis(100);
 
 /// One epoch in the table of `history`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct HistoryRow {
     /// Its number.
     pub epoch: EpochNumber,
@@ -54,7 +55,7 @@ pub struct HistoryRow {
 }
 
 /// Whose tables came and went, on a direct torus.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Turnover {
     /// Jobs that got tables.
     pub jobs_in: Vec<JobId>,

@@ -2,6 +2,7 @@
 //! one put in force by hand stays.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{EpochNumber, EpochStore, StoreError, Writer, state_file};
@@ -10,7 +11,7 @@ use super::{EpochNumber, EpochStore, StoreError, Writer, state_file};
 pub const HOLD_FILE: &str = "hold.json";
 
 /// Since when, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Hold {
     /// Since when.
     pub since: DateTime<Utc>,

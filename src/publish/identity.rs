@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::job::hex;
@@ -18,7 +19,7 @@ const BYTES: usize = 32;
 const DIGITS: usize = 32;
 
 /// Whose epochs they are: 32 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Identity(String);
 

@@ -13,6 +13,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -36,7 +37,7 @@ pub const ORDERED_NODES_FILE: &str = "order.txt";
 const PATH_BITS: &str = "SAROUTER_LID_PATH_BITS";
 
 /// In which order ranks go to a job's nodes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RankOrder {
     /// The nodes, that of rank 0 first; ranks of one node follow each other.
     pub nodes: Vec<NodeName>,

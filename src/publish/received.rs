@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::epoch::{Files, PLAN, REPORT, SUMS, TABLES};
@@ -13,7 +14,7 @@ use crate::model::{Fabric, LidSet, Promise, Tables};
 use crate::verify::{self, Beside, Finding, Verified};
 
 /// One file of an epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct EpochFile {
     /// Its name.
     pub name: String,

@@ -1,5 +1,6 @@
 //! `plan.json`: what was decided and for whom, complete enough to know later what is in force.
 
+use schemars::JsonSchema;
 use std::io;
 
 use chrono::{DateTime, Utc};
@@ -18,7 +19,7 @@ use crate::pass::plan::{PassedOver, Plan, Reason};
 pub(super) const FORMAT: u32 = 1;
 
 /// The content of `plan.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PlanRecord {
     /// Version of this file's meaning.
     pub format: u32,
@@ -59,7 +60,7 @@ pub struct PlanRecord {
 }
 
 /// A [`Demand`] by port GUIDs, which outlive a change of the fabric.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DemandRecord {
     /// See [`Demand::groups`].
     pub groups: Vec<GroupRecord>,
@@ -71,7 +72,7 @@ pub struct DemandRecord {
 }
 
 /// A [`Group`] by port GUIDs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct GroupRecord {
     /// See [`Group::weight`].
     pub weight: u32,

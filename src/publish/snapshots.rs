@@ -1,6 +1,7 @@
 //! What was seen, in the tables `snapshots` and `figures` of `history.db`: a line per good look, and
 //! all figures of each epoch. Like the rest of the file it can be deleted at any time.
 
+use schemars::JsonSchema;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -18,7 +19,7 @@ const BUSY: Duration = Duration::from_millis(100);
 pub(super) const CACHE: i64 = -256;
 
 /// One good look.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Snapshot {
     /// When the jobs were asked for.
     pub time: DateTime<Utc>,

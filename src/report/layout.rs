@@ -3,7 +3,7 @@
 use crate::model::{Direction, Fabric, NodeId, Shape, SwitchId, Torus};
 
 /// What the places follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Rows by distance from the switches that have hosts.

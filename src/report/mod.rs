@@ -13,6 +13,7 @@ pub mod replay_page;
 pub mod svg;
 pub mod time;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::time::JobTimes;
@@ -21,7 +22,7 @@ use crate::model::Fabric;
 use crate::route::RouteError;
 
 /// `report.json`, and a row of `compare --format json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Report {
     /// Engine that made the tables.
     pub engine: String,
@@ -50,7 +51,7 @@ pub struct Report {
 }
 
 /// Size and identity of a fabric.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FabricSummary {
     /// Switches.
     pub switches: usize,
@@ -63,7 +64,7 @@ pub struct FabricSummary {
 }
 
 /// How many jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct JobsSummary {
     /// Jobs that own nodes.
     pub running: usize,
@@ -72,7 +73,7 @@ pub struct JobsSummary {
 }
 
 /// Cost of a computation.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct Compute {
     /// CPU seconds of the engine, all threads.
     pub cpu_seconds: f64,
@@ -83,7 +84,7 @@ pub struct Compute {
 }
 
 /// Virtual layers allowed and used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Layers {
     /// Allowed.
     pub budget: u8,
@@ -92,7 +93,7 @@ pub struct Layers {
 }
 
 /// The checker's answer; each finding as an object with a `kind`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct VerdictSummary {
     /// Whether the tables may be used.
     pub accepted: bool,
@@ -101,7 +102,7 @@ pub struct VerdictSummary {
 }
 
 /// Why an engine made no tables: what stands in the place of a [`Report`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Refusal {
     /// The engine.
     pub engine: String,
@@ -110,7 +111,7 @@ pub struct Refusal {
 }
 
 /// The reason of a [`Refusal`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct RefusalReason {
     /// `out_of_budget`, `not_applicable`, `unknown_engine` or `bug`.
     pub kind: String,

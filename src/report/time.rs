@@ -1,12 +1,13 @@
 //! Predicted times of jobs, for `report.json`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Time, of_routes, or_endless, slowdowns};
 use crate::model::{Demand, Fabric, JobId, PlacedJob, Routes, Tables, Torus, TorusJob, TorusTables};
 
 /// A job's predicted time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct JobTime {
     /// The job.
     pub id: JobId,
@@ -14,14 +15,16 @@ pub struct JobTime {
     pub pattern: String,
     /// Its time beside what its terminals' own cables need, all jobs at work.
     #[serde(deserialize_with = "or_endless")]
+    #[schemars(with = "Option<f64>")]
     pub slowdown: f64,
     /// The same without the other jobs.
     #[serde(deserialize_with = "or_endless")]
+    #[schemars(with = "Option<f64>")]
     pub alone: f64,
 }
 
 /// Slow-down over jobs and of each of them.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 pub struct JobTimes {
     /// Over all jobs.
     #[serde(flatten)]

@@ -1,5 +1,6 @@
 //! What a pass would do, without doing it: for the command `plan` and for the API.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pass::{Checked, Decided};
@@ -11,7 +12,7 @@ use crate::pass::worth::Worth;
 use crate::verify::{self, Transition};
 
 /// The answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DryRun {
     /// Whether new routes are due.
     pub due: bool,
@@ -49,7 +50,7 @@ pub struct DryRun {
 }
 
 /// One multi-switch job.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PerJob {
     /// Its id.
     pub job: JobId,

@@ -5,6 +5,7 @@ pub mod teller;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -26,7 +27,7 @@ pub const HEALTH_FILE: &str = "health.json";
 pub const PATIENCE: TimeDelta = TimeDelta::seconds(120);
 
 /// Where a pass can fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Asking Slurm.
@@ -50,7 +51,7 @@ pub enum Stage {
 }
 
 /// One failure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Failure {
     /// When.
     pub time: DateTime<Utc>,
@@ -61,7 +62,7 @@ pub struct Failure {
 }
 
 /// OpenSM's answer to the newest epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Acknowledged {
     /// The epoch.
     pub epoch: u64,
@@ -70,7 +71,7 @@ pub struct Acknowledged {
 }
 
 /// What can be wrong. The name is the label of the metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Passes fail.
@@ -133,7 +134,7 @@ impl Kind {
 }
 
 /// Something that a person should know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Trouble {
     /// What it is.
     pub kind: Kind,
@@ -144,7 +145,7 @@ pub struct Trouble {
 }
 
 /// How a direct torus is served.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TorusHealth {
     /// Its sizes, as `4x2x2`.
     pub sizes: String,
@@ -157,7 +158,7 @@ pub struct TorusHealth {
 }
 
 /// A change of routes that was not made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct NotWorth {
     /// When the jobs were seen that it was for.
     pub time: DateTime<Utc>,
@@ -167,7 +168,7 @@ pub struct NotWorth {
 }
 
 /// The content of `health.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Health {
     /// When this was written.
     pub time: DateTime<Utc>,

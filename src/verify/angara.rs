@@ -11,6 +11,7 @@
 
 mod reach;
 
+use schemars::JsonSchema;
 use std::collections::BTreeMap;
 
 use petgraph::algo::tarjan_scc;
@@ -26,7 +27,7 @@ use crate::model::{Direction, NodeId, Promise, Routes, Step, Torus, TorusDemand,
 const LISTED: usize = 20;
 
 /// One reason to reject. Nodes are named by coordinates.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TorusFinding {
     /// Tables are for another torus.
@@ -104,7 +105,7 @@ impl TorusFinding {
 }
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TorusVerdict {
     /// Whether the tables may be used.
     pub accepted: bool,

@@ -1,5 +1,6 @@
 //! Reasons to reject, in an administrator's words, and how many of each are kept.
 
+use schemars::JsonSchema;
 use std::fmt;
 
 use serde::Serialize;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use crate::model::{ChannelId, DestId, Fabric, Guid, Lid, SwitchId};
 
 /// A switch as an administrator knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SwitchName {
     /// Node GUID.
     pub guid: Guid,
@@ -16,7 +17,7 @@ pub struct SwitchName {
 }
 
 /// A destination as an administrator knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DestinationName {
     /// Local id.
     pub lid: Lid,
@@ -25,7 +26,7 @@ pub struct DestinationName {
 }
 
 /// One channel of a cycle and a route that goes from it to the next.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CycleStep {
     /// Sending switch.
     pub switch: SwitchName,
@@ -44,7 +45,7 @@ pub struct CycleStep {
 }
 
 /// One reason to reject. Names devices as an administrator knows them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
     /// Tables are for another fabric.

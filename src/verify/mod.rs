@@ -15,6 +15,7 @@ pub(crate) mod trees;
 mod update;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::certificate::{Certificate, certify, judge_certified};
@@ -33,7 +34,7 @@ pub use self::update::{Step, Update, UpdateVerdict, judge_update};
 use crate::model::{DestId, Fabric, Group, LaneMap, LayerBudget, Promise, Tables};
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Verdict {
     /// Whether the tables may be used.
     pub accepted: bool,

@@ -7,13 +7,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Beside, Case, Checks, reach};
 use crate::model::{Fabric, LayerBudget, Tables};
 
 /// What mixing two tables may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Transition {
     /// VLs that routes of either use between switches: their layers, without a lane map.
     pub layers: u8,

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Checks, Transition, Verdict, judge_all, transition};
@@ -23,7 +24,7 @@ pub struct Update<'a> {
 }
 
 /// A time of an update, by what may be in flight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Programs leave base LIDs: old routes to these, and routes to high LIDs.
@@ -45,7 +46,7 @@ impl fmt::Display for Step {
 }
 
 /// What was found of each step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct UpdateVerdict {
     /// Whether the update preserves properties: each step is accepted.
     pub accepted: bool,

@@ -1,13 +1,12 @@
 //! What a run says to people.
 
-use serde_json::Value;
-
 use super::changes;
+use super::printed::More;
 use crate::lab::simulate::run::Outcome;
 use crate::report::align;
 
 /// A row for each run, and what more is known of jobs, pairs, changes and deadlocks.
-pub fn of(outcomes: &[Outcome], more: &Value) -> String {
+pub fn of(outcomes: &[Outcome], more: &More) -> String {
     let head = ["offered", "accepted", "worst", "best", "Gbyte/s", "latency µs", "99 % µs", "hops", "ended"];
     let mut lines = vec![head.map(String::from).to_vec()];
     let share = |v: Option<f64>| v.map_or("-".to_string(), |v| format!("{v:.3}"));
@@ -26,14 +25,16 @@ pub fn of(outcomes: &[Outcome], more: &Value) -> String {
         ]);
     }
     let mut text = align(&lines);
-    for job in more["jobs"].as_array().into_iter().flatten().filter(|j| !j["id"].is_null()) {
-        let ms = job["finished_ns"].as_f64().map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));
-        let what = job["storage"].as_str().map_or(String::new(), |what| format!(" {what}"));
-        text += &format!("job {}{what} on {} terminals: finished after {ms}\n", job["id"], job["terminals"]);
+    for job in more.jobs.iter().flatten() {
+        let Some(id) = &job.id else { continue };
+        let ms = job.finished_ns.map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));
+        let what = job.storage.map_or(String::new(), |what| format!(" {what}"));
+        text += &format!("job \"{id}\"{what} on {} terminals: finished after {ms}\n", job.terminals);
     }
-    for (what, unit) in [("latency_ns", "ns"), ("bandwidth", "Gbyte/s")] {
-        let values: Vec<f64> =
-            more[what].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    for (what, values, unit) in
+        [("latency_ns", &more.latency_ns, "ns"), ("bandwidth", &more.bandwidth, "Gbyte/s")]
+    {
+        let values = values.as_deref().unwrap_or_default();
         if let Some(last) = values.last() {
             let at = |share: f64| values[((values.len() - 1) as f64 * share) as usize];
             text += &format!(

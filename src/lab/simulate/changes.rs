@@ -11,6 +11,7 @@
 //! Not modelled: time limits after which switches drop packets that wait (they would end a deadlock by losses),
 //! and the management packets themselves.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::deadlock::Wait;
@@ -60,7 +61,7 @@ pub struct Epoch {
 }
 
 /// What was changed, and what it did to connections.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, JsonSchema, Serialize)]
 pub struct Changes {
     /// Changes that were begun.
     pub made: u32,

@@ -6,7 +6,7 @@ use super::state::{NONE, Space};
 use super::traffic::Traffic;
 
 /// One packet of a circle of waiting packets.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Wait {
     /// The link in whose input buffer the packet is.
     pub link: u32,

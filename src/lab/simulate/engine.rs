@@ -17,6 +17,7 @@ use super::stats::Stats;
 use super::traffic::{Message, Traffic};
 use super::wheel::{LINES, Wheel, named};
 use crate::model::rng::Rng;
+use schemars::JsonSchema;
 
 pub(super) const ARRIVE: u64 = 0;
 pub(super) const READ: u64 = 1;
@@ -74,7 +75,7 @@ pub(super) struct Host {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// Nothing is left to do.

@@ -1,5 +1,6 @@
 //! Whole experiments: run traffic to its end or to a steady state, and say what came out.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::changes::Changes;
@@ -16,7 +17,7 @@ use super::traffic::script::Script;
 use super::update::Update;
 
 /// What came out of a run. Rates in Gbyte/s (bytes per nanosecond) of payload.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Outcome {
     /// How it ended.
     pub ended: Ended,
@@ -57,7 +58,7 @@ pub struct Outcome {
 }
 
 /// A [`Wait`] with names.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Waiting {
     /// Where it is and what it wants, as numbers.
     #[serde(flatten)]
@@ -69,7 +70,7 @@ pub struct Waiting {
 }
 
 /// Rates that terminals got, as shares of the cable's rate for payload, in a measuring window.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, JsonSchema, Serialize)]
 pub struct Steady {
     /// Offered load as a share, if it was limited.
     pub offered: Option<f64>,

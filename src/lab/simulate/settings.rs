@@ -2,7 +2,7 @@
 
 /// Hardware of a simulated fabric. Times are in picoseconds, sizes in bytes unless a name says
 /// flits, rates in bytes per nanosecond (= Gbyte/s).
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Length of the simulator's tick: all times are rounded to it.

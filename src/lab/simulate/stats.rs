@@ -139,7 +139,7 @@ fn student_t975(degrees: usize) -> f64 {
 }
 
 /// A straight line through points.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct Line {
     /// Value at 0.
     pub intercept: f64,

@@ -8,6 +8,7 @@
 //! for the whole run. Not modelled: the notices' packets, and programs that begin, end or do not answer, all of
 //! which the machine handles.
 
+use schemars::JsonSchema;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +29,7 @@ use crate::model::{Fabric, SwitchId, Tables};
 use crate::pass::update::{Action, Event, Lids, Manager, Phase};
 
 /// What programs do while tables change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
     /// They know of nothing.
@@ -62,7 +63,7 @@ impl FromStr for How {
 }
 
 /// What was sent while, as the thesis' Figure 5.13 shows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Update {
     /// What programs did.
     pub how: How,
@@ -73,7 +74,7 @@ pub struct Update {
 }
 
 /// All times of one phase together.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct InPhase {
     /// Which.
     pub phase: Phase,
@@ -84,7 +85,7 @@ pub struct InPhase {
 }
 
 /// Payload that arrived since the sample before, Gbyte/s.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, JsonSchema, Serialize)]
 pub struct Sample {
     /// Its end.
     pub time_ns: f64,

@@ -11,6 +11,7 @@ mod predictor;
 mod step;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::direct::{mean_of_kept, of_routes};
@@ -29,16 +30,19 @@ const LEAST_STEPS: usize = 8;
 const MOST_FLOWS: usize = 1 << 18;
 
 /// Slow-down over jobs. 1 is the time that the terminals' own cables need.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Time {
     /// Geometric mean over jobs.
     #[serde(deserialize_with = "or_endless")]
+    #[schemars(with = "Option<f64>")]
     pub slowdown_mean: f64,
     /// 95 of 100 jobs have at most this.
     #[serde(deserialize_with = "or_endless")]
+    #[schemars(with = "Option<f64>")]
     pub slowdown_p95: f64,
     /// Largest.
     #[serde(deserialize_with = "or_endless")]
+    #[schemars(with = "Option<f64>")]
     pub slowdown_max: f64,
 }
 

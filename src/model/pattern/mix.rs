@@ -1,5 +1,6 @@
 //! What a job's traffic is made of.
 
+use schemars::JsonSchema;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,12 +12,14 @@ use super::{Pattern, PatternError};
 ///
 /// Text is a sum such as `7*alltoall+3*ring`; a weight of 1 may be left out. `@same` or `@all` at its end says which
 /// adapters of nodes with several exchange.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Mix(Vec<(Pattern, u16)>, Option<Rails>);
 
 /// Which adapters of a job's nodes exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Rails {
     /// Each with all of other nodes.
@@ -27,7 +30,7 @@ pub enum Rails {
 }
 
 /// How the ranks of a job are on its nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 pub struct Adapters {
     /// Ranks of each node, all in a row: one for each adapter. 1 if nodes differ.
     pub per_node: u32,

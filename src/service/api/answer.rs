@@ -3,12 +3,13 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::service::command::AskError;
 
 /// The body of an answer that is an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ErrorBody {
     /// What is wrong, in words.
     pub error: String,
@@ -41,7 +42,7 @@ impl ApiError {
 }
 
 /// How a question ended, as the process that answers it says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Answered {
     /// HTTP status; after 200 the answer follows.
     pub status: u16,

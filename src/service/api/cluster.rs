@@ -1,27 +1,63 @@
 //! Nodes, tables of nodes, and a dry run.
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use axum::routing::{get, post};
-use axum::{Extension, Router};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::answer::ApiError;
+use super::direct::TorusNodeAnswer;
 use super::heavy::Question;
+use super::heavy::child::PlanRequest;
 use super::peer::Caller;
+use super::routes::{Operation, Routes};
 use super::{Api, Ask, direct, json, written};
-use crate::model::{JobId, NodeName};
+use crate::model::{Guid, JobId, Lid, NodeName, PortNum};
 use crate::publish::angara::NODES_FILE;
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::service::command::Seen;
-use crate::service::kind::direct::Terms;
+use crate::service::dry_run::DryRun;
+use crate::service::kind::direct::{Terms, TorusDryRun};
 
-pub(super) fn read() -> Router<Api> {
-    Router::new()
-        .route("/v1/jobs/{job}/nodes/{node}/table", get(node_table))
-        .route("/v1/nodes/{node}", get(node))
-        .route("/v1/plan", post(plan))
+pub(super) fn read() -> Routes<Api> {
+    let what = "On a direct torus: the node's table of the job";
+    let told_table = Operation::new("/v1/jobs/{job}/nodes/{node}/table", what);
+    let told_node = Operation::new("/v1/nodes/{node}", "Where a node is attached, and whose it is");
+    let told_plan = Operation::new("/v1/plan", "A dry run for the jobs of now, or for others");
+    let told_node = told_node.answers::<NodeAnswer>().answers::<TorusNodeAnswer>();
+    let told_plan = told_plan.takes::<PlanRequest>().answers::<DryRun>().answers::<TorusDryRun>();
+    Routes::new()
+        .get(told_table.answers_as("text/plain").refuses(&[400, 404]), node_table)
+        .get(told_node.refuses(&[400, 404]), node)
+        .post(told_plan.refuses(&[400, 404, 413, 429]), plan)
+}
+
+/// A node on a switched fabric.
+#[derive(Debug, Serialize, JsonSchema)]
+struct NodeAnswer {
+    /// Slurm's name.
+    node: NodeName,
+    /// Its adapters.
+    terminals: Vec<Attached>,
+    /// Jobs that own it.
+    jobs: Vec<JobId>,
+}
+
+/// Where an adapter is attached.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Attached {
+    /// Of its port.
+    guid: Guid,
+    /// Its base LID.
+    lid: Lid,
+    /// Its own port.
+    port: PortNum,
+    /// GUID of the switch.
+    switch: Guid,
+    /// What the switch is called.
+    switch_description: String,
 }
 
 fn named(name: &str) -> Result<NodeName, ApiError> {
@@ -43,14 +79,18 @@ async fn node(State(api): Ask, Path(name): Path<String>) -> Result<Response, Api
         .map(|t| {
             let (terminal, switch) = (view.fabric.terminal(*t), view.fabric.terminal(*t).switch);
             let switch = view.fabric.switch(switch);
-            json!({
-                "guid": terminal.port_guid, "lid": terminal.lid, "port": terminal.port,
-                "switch": switch.guid, "switch_description": switch.description,
-            })
+            Attached {
+                guid: terminal.port_guid,
+                lid: terminal.lid,
+                port: terminal.port,
+                switch: switch.guid,
+                switch_description: switch.description.clone(),
+            }
         })
         .collect();
-    let jobs: Vec<_> = view.jobs.jobs.iter().filter(|j| j.nodes.contains(&node)).map(|j| &j.id).collect();
-    Ok(json(json!({ "node": node, "terminals": terminals, "jobs": jobs })))
+    let jobs: Vec<_> =
+        view.jobs.jobs.iter().filter(|j| j.nodes.contains(&node)).map(|j| j.id.clone()).collect();
+    Ok(json(NodeAnswer { node, terminals, jobs }))
 }
 
 /// The routing table of one node of a job on a direct torus, as text. Names lead only to files that

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::answer::ApiError;
 use super::picture::{FabricAnswer, LoadAnswer};
@@ -122,22 +123,50 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     Ok(JobsAnswer { epoch, time, now, before, baseline: None, jobs })
 }
 
+/// A node of a direct torus.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TorusNodeAnswer {
+    /// Slurm's name.
+    node: NodeName,
+    /// Its coordinates.
+    at: String,
+    /// Whether it works.
+    healthy: bool,
+    /// Jobs that own it.
+    jobs: Vec<JobId>,
+    /// Jobs whose tables it has.
+    tables: Vec<JobId>,
+}
+
+/// A change of tables.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ChangeAnswer {
+    /// Whether it is the newest.
+    in_force: bool,
+    /// As the history tells it.
+    change: HistoryRow,
+}
+
 /// A node: where it is, and whose it is.
-pub(super) fn node(seen: &Direct, name: &NodeName) -> Result<Value, ApiError> {
+pub(super) fn node(seen: &Direct, name: &NodeName) -> Result<TorusNodeAnswer, ApiError> {
     let node = seen.torus.node_named(name);
     let node = node.ok_or_else(|| ApiError::missing(format!("the torus has no node {name}")))?;
     let known = seen.jobs.iter().flat_map(|jobs| &jobs.jobs);
-    let jobs: Vec<&JobId> = known.filter(|job| job.nodes.contains(name)).map(|job| &job.id).collect();
+    let jobs = known.filter(|job| job.nodes.contains(name)).map(|job| job.id.clone()).collect();
     let tables = seen.running.iter().filter(|(_, job)| job.nodes().binary_search(&node).is_ok());
-    let tables: Vec<&JobId> = tables.map(|(id, _)| id).collect();
+    let tables = tables.map(|(id, _)| id.clone()).collect();
     let (at, healthy) = (seen.torus.coords(node).to_string(), seen.torus.is_healthy(node));
-    Ok(json!({ "node": name, "at": at, "healthy": healthy, "jobs": jobs, "tables": tables }))
+    Ok(TorusNodeAnswer { node: name.clone(), at, healthy, jobs, tables })
 }
 
 /// A change of tables, as the history tells it.
-pub(super) fn change(rows: &[HistoryRow], number: EpochNumber, seen: &Direct) -> Result<Value, ApiError> {
+pub(super) fn change(
+    rows: &[HistoryRow],
+    number: EpochNumber,
+    seen: &Direct,
+) -> Result<ChangeAnswer, ApiError> {
     let missing = || ApiError::missing(format!("there is no change {number} in the history"));
     let row = rows.iter().find(|row| row.epoch == number).ok_or_else(missing)?;
     let in_force = seen.newest.as_ref().is_some_and(|newest| newest.epoch == number);
-    Ok(json!({ "in_force": in_force, "change": row }))
+    Ok(ChangeAnswer { in_force, change: row.clone() })
 }

@@ -2,29 +2,69 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use axum::routing::get;
-use axum::{Extension, Router};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
+use super::direct::ChangeAnswer;
 use super::heavy::Question;
 use super::peer::Caller;
+use super::routes::{Operation, Routes};
 use super::{Api, Ask, direct, json, written};
 use crate::model::{Fabric, Guid, Tables};
 use crate::pass::step::View;
-use crate::publish::{Epoch, EpochNumber, EpochStore, Page, StoreError};
+use crate::publish::{Epoch, EpochNumber, EpochStore, Page, PlanRecord, Snapshot, StoreError};
+use crate::report::Report;
 use crate::service::command::{Command, Seen};
 use crate::service::kind::direct::Direct;
 
-pub(super) fn read() -> Router<Api> {
-    Router::new()
-        .route("/v1/epochs/{epoch}", get(one))
-        .route("/v1/epochs/{epoch}/switches/{guid}", get(switch_table))
-        .route("/v1/snapshots", get(snapshots))
+pub(super) fn read() -> Routes<Api> {
+    let told_one =
+        Operation::new("/v1/epochs/{epoch}", "An epoch: plan.json and report.json; a change of a torus");
+    let what = "Port and layer of a switch for each destination";
+    let told_table = Operation::new("/v1/epochs/{epoch}/switches/{guid}", what);
+    let told_looks = Operation::new("/v1/snapshots", "A line for each good look, oldest first");
+    Routes::new()
+        .get(told_one.answers::<EpochAnswer<'_>>().answers::<ChangeAnswer>().refuses(&[400, 404]), one)
+        .get(told_table.answers::<SwitchAnswer>().refuses(&[400, 404, 429]), switch_table)
+        .get(told_looks.query::<Range>().answers::<SnapshotsAnswer>().refuses(&[400]), snapshots)
+}
+
+/// An epoch.
+#[derive(Debug, Serialize, JsonSchema)]
+struct EpochAnswer<'a> {
+    /// Whether it is the current one.
+    in_force: bool,
+    /// What was decided, and for whom.
+    plan: &'a PlanRecord,
+    /// What it is worth.
+    report: &'a Report,
+}
+
+/// Looks of the past.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SnapshotsAnswer {
+    /// Oldest first.
+    snapshots: Vec<Snapshot>,
+}
+
+/// The table of a switch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SwitchAnswer {
+    /// Of which epoch.
+    epoch: EpochNumber,
+    /// The switch.
+    guid: Guid,
+    /// What it is called.
+    description: String,
+    /// What the four of each entry are.
+    columns: [&'static str; 4],
+    /// GUID and LID of each destination, port (null: none) and layer (null: none).
+    entries: Vec<(Guid, u16, Option<u8>, Option<u8>)>,
 }
 
 /// The epoch that a path names: a number, or `current`.
@@ -46,9 +86,9 @@ fn epoch(store: &EpochStore, number: EpochNumber) -> Result<Epoch, ApiError> {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Range {
-    /// At most so many, the newest.
+    /// At most so many, the newest; 1,000 unless told.
     last: Option<usize>,
 }
 
@@ -58,7 +98,7 @@ async fn snapshots(State(api): Ask, Query(range): Query<Range>) -> Result<Respon
     const MOST: usize = 100_000;
     let last = range.last.unwrap_or(USUAL).min(MOST);
     let found = api.read(move |api| api.store.snapshots(last).map_err(|e| ApiError::failed(&e)));
-    Ok(json(json!({ "snapshots": found.await? })))
+    Ok(json(SnapshotsAnswer { snapshots: found.await? }))
 }
 
 async fn one(State(api): Ask, Path(name): Path<String>) -> Result<Response, ApiError> {
@@ -69,7 +109,7 @@ async fn one(State(api): Ask, Path(name): Path<String>) -> Result<Response, ApiE
     let read = move |api: &Api| {
         let epoch = epoch(&api.store, number)?;
         let in_force = api.store.current().is_ok_and(|current| current == Some(number));
-        Ok(json(json!({ "in_force": in_force, "plan": epoch.plan(), "report": epoch.report() })))
+        Ok(json(EpochAnswer { in_force, plan: epoch.plan(), report: epoch.report() }))
     };
     api.read(read).await
 }
@@ -122,13 +162,13 @@ pub(super) fn entries(
     view: &View,
     number: EpochNumber,
     guid: Guid,
-) -> Result<Value, ApiError> {
+) -> Result<SwitchAnswer, ApiError> {
     let found = view.fabric.switch_by_guid(guid);
     let switch = found.ok_or_else(|| ApiError::missing(format!("no switch has GUID {guid}")))?;
     let epoch = epoch(store, number)?;
     same_fabric(view, &epoch)?;
     let (fabric, tables) = (&view.fabric, tables(&epoch, &view.fabric)?);
-    let entries: Vec<_> = fabric
+    let entries = fabric
         .dest_ids()
         .map(|d| {
             let port = tables.port(switch, d).map(|p| p.get());
@@ -136,9 +176,7 @@ pub(super) fn entries(
             (fabric.dest_guid(d), fabric.lid(d).get(), port, layer)
         })
         .collect();
-    let description = &fabric.switch(switch).description;
-    Ok(json!({
-        "epoch": number, "guid": guid, "description": description,
-        "columns": ["guid", "lid", "port", "layer"], "entries": entries,
-    }))
+    let description = fabric.switch(switch).description.clone();
+    let columns = ["guid", "lid", "port", "layer"];
+    Ok(SwitchAnswer { epoch: number, guid, description, columns, entries })
 }

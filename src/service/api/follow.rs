@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
 use super::epochs::number;
+use super::routes::{Operation, Routes};
 use super::{Api, Ask, json};
 use crate::publish::{EpochFile, EpochNumber, Hold, Identity, StoreError};
 use crate::service::command::{Command, Seen};
@@ -19,15 +19,20 @@ use crate::service::command::{Command, Seen};
 /// Bytes of one answer with a part of a file.
 pub const PART: u64 = 8 << 20;
 
-pub(super) fn read() -> Router<Api> {
-    Router::new()
-        .route("/v1/follow", get(followed))
-        .route("/v1/epochs/{epoch}/files", get(files))
-        .route("/v1/epochs/{epoch}/files/{name}", get(part))
+pub(super) fn read() -> Routes<Api> {
+    let told_follow = Operation::new("/v1/follow", "What a standby should have in force");
+    let what = "The files of an epoch: names, lengths, checksums";
+    let told_files = Operation::new("/v1/epochs/{epoch}/files", what);
+    let what = "A file from a byte on, 8 MiB at most";
+    let told_part = Operation::new("/v1/epochs/{epoch}/files/{name}", what).query::<From>();
+    Routes::new()
+        .get(told_follow.answers::<Followed>().refuses(&[404]), followed)
+        .get(told_files.answers::<EpochFiles>().refuses(&[400, 404]), files)
+        .get(told_part.answers_as("application/octet-stream").refuses(&[400, 404]), part)
 }
 
 /// What a standby should have in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Followed {
     /// Who publishes.
     pub service: Identity,
@@ -40,7 +45,7 @@ pub struct Followed {
 }
 
 /// The files of an epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct EpochFiles {
     /// Which epoch.
     pub epoch: EpochNumber,
@@ -92,7 +97,7 @@ async fn files(State(api): Ask, Path(name): Path<String>) -> Result<Response, Ap
     api.read(read).await
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct From {
     /// The first byte.
     from: Option<u64>,

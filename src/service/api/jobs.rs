@@ -1,31 +1,51 @@
 //! Jobs announced by prolog and epilog.
 
+use schemars::JsonSchema;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
 use super::peer::{Caller, audit};
-use super::{Api, Ask, json};
+use super::routes::{Operation, Routes};
+use super::{Api, Ask, Done, json};
 use crate::model::{JobId, Mix, Submission, Traffic};
 use crate::observe::hostlist;
 use crate::publish::job::{ENVIRONMENT_FILE, JOBS_DIRECTORY, ORDER_FILE, RankOrder};
 use crate::service::command::Command;
 use crate::service::handoff::{Announcement, Outcome, StartId};
 
-pub(super) fn read() -> Router<Api> {
-    let router = Router::new().route("/v1/jobs/{id}/environment", get(environment));
-    router.route("/v1/jobs/{id}/order", get(order))
+pub(super) fn read() -> Routes<Api> {
+    Routes::new().get(told_environment(), environment).get(told_order(), order)
 }
 
-pub(super) fn write() -> Router<Api> {
-    Router::new().route("/v1/jobs/{id}/start", post(start)).route("/v1/jobs/{id}/end", post(end))
+pub(super) fn write() -> Routes<Api> {
+    Routes::new().post(told_start(), start).post(told_end(), end)
+}
+
+pub(super) fn told_environment() -> Operation {
+    let what = "What the job was told at its start, by name: SAROUTER_SL and others";
+    let told = Operation::new("/v1/jobs/{id}/environment", what);
+    told.answers::<BTreeMap<String, String>>().refuses(&[400, 404])
+}
+
+pub(super) fn told_order() -> Operation {
+    let told = Operation::new("/v1/jobs/{id}/order", "The order that was found for the job's ranks");
+    told.answers::<RankOrder>().refuses(&[400, 404])
+}
+
+pub(super) fn told_start() -> Operation {
+    let told = Operation::new("/v1/jobs/{id}/start", "May this job start? Asked by the prolog until it may");
+    told.takes::<StartRequest>().answers::<StartAnswer>().refuses(&[400, 415, 422])
+}
+
+pub(super) fn told_end() -> Operation {
+    Operation::new("/v1/jobs/{id}/end", "The job is over").answers::<Done>().refuses(&[400])
 }
 
 /// One request waits no longer than this; the prolog then asks again, and so notices a service that
@@ -33,7 +53,7 @@ pub(super) fn write() -> Router<Api> {
 pub const ROUND: Duration = Duration::from_millis(1000);
 
 /// A prolog's request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct StartRequest {
     /// How often the job was started before.
     #[serde(default)]
@@ -57,7 +77,7 @@ pub struct StartRequest {
 }
 
 /// The answer to a prolog.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct StartAnswer {
     /// Why the job may start; `None`: not yet, ask again.
     pub start: Option<Outcome>,
@@ -148,5 +168,5 @@ async fn end(
     let job = JobId::new(job).map_err(ApiError::bad)?;
     audit(&caller, format_args!("end of job {job}"));
     api.handle.ask_for_job(|reply| Command::End(job, reply)).await?;
-    Ok(json(serde_json::json!({})))
+    Ok(json(Done {}))
 }

@@ -2,14 +2,13 @@
 
 use std::fmt::{Display, Write};
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use chrono::{DateTime, Utc};
 
 use super::answer::ApiError;
+use super::routes::{Operation, Routes};
 use super::{Api, Ask};
 use crate::model::JobMap;
 use crate::pass::step::View;
@@ -17,8 +16,12 @@ use crate::service::command::{Command, Handle, Seen};
 use crate::service::health::{Health, PATIENCE};
 use crate::service::kind::direct::Direct;
 
-pub(super) fn read() -> Router<Api> {
-    Router::new().route("/metrics", get(metrics))
+pub(super) fn read() -> Routes<Api> {
+    Routes::new().get(told(), metrics)
+}
+
+pub(super) fn told() -> Operation {
+    Operation::new("/metrics", "For Prometheus").answers_as("text/plain")
 }
 
 async fn metrics(State(api): Ask) -> Result<Response, ApiError> {

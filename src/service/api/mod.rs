@@ -2,6 +2,7 @@
 //!
 //! | path | who | answer |
 //! |---|---|---|
+//! | `GET /v1/openapi.json` | readers | all of this for programs, with schemas: [`openapi`] |
 //! | `GET /v1/health` | readers | [`super::health::Health`] and what is wrong in words |
 //! | `GET /` | everybody | the web page |
 //! | `GET /v1/fabric` | readers | [`picture::FabricAnswer`]: switches, cables, where to draw them |
@@ -28,9 +29,9 @@
 //!
 //! Where the settings have several `[[fabric]]`, all this is below `/fabrics/NAME/`, and [`several`] is in its place.
 //!
-//! Errors are `{"error": "…"}` with a fitting status. To add a path: make a router of it in a file
-//! of its own and merge it in [`router`], with [`peer::writers_only`] if it changes anything and
-//! [`with_deadline`] unless it waits on purpose.
+//! Errors are `{"error": "…"}` with a fitting status. To add a path: make [`routes::Routes`] of it in a file
+//! of its own and merge them in `paths`, [`routes::Routes::for_administrators`] if it changes anything and
+//! [`with_deadline`] unless it waits on purpose. What they are told with is the document for programs.
 
 pub mod answer;
 mod cluster;
@@ -43,9 +44,11 @@ pub mod jobs;
 pub mod listen;
 mod metrics;
 pub mod network;
+pub mod openapi;
 mod page;
 pub mod peer;
 pub mod picture;
+pub mod routes;
 pub mod served;
 pub mod servers;
 pub mod several;
@@ -62,10 +65,13 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use self::answer::ApiError;
 use self::heavy::Places;
+use self::routes::{Operation, Routes};
 use super::command::{Command, Handle, Seen};
 use crate::config;
 use crate::publish::EpochStore;
@@ -117,23 +123,8 @@ impl Api {
 
 /// All paths.
 pub fn router(api: Api) -> Router {
-    let deadline = api.settings.deadline;
-    let read = Router::new()
-        .merge(state::read())
-        .merge(jobs::read())
-        .merge(picture::read())
-        .merge(cluster::read())
-        .merge(epochs::read())
-        .merge(follow::read())
-        .merge(metrics::read())
-        .route_layer(middleware::from_fn(peer::readers_only));
-    let write = Router::new().merge(state::write()).route_layer(middleware::from_fn(peer::writers_only));
-    // These wait on purpose, and not for long.
-    let waiting = jobs::write().route_layer(middleware::from_fn(peer::writers_only));
-    let waiting = with_deadline(waiting, deadline + jobs::ROUND);
-    with_deadline(read.merge(write), deadline)
-        .merge(waiting)
-        .merge(page::router())
+    paths(api.settings.deadline)
+        .router
         .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(|| async {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")
@@ -142,6 +133,34 @@ pub fn router(api: Api) -> Router {
         .layer(DefaultBodyLimit::max(api.settings.body_limit))
         .with_state(api)
 }
+
+/// All paths, with what is told of them.
+fn paths(deadline: Duration) -> Routes<Api> {
+    let read = openapi::read(false)
+        .merge(state::read())
+        .merge(jobs::read())
+        .merge(picture::read())
+        .merge(cluster::read())
+        .merge(epochs::read())
+        .merge(follow::read())
+        .merge(metrics::read())
+        .for_readers();
+    let write = state::write().for_administrators();
+    // These wait on purpose, and not for long.
+    let waiting = jobs::write().for_administrators();
+    let waiting = waiting.wrapped(|router| with_deadline(router, deadline + jobs::ROUND));
+    let short = read.merge(write).wrapped(|router| with_deadline(router, deadline));
+    short.merge(waiting).merge(page::routes())
+}
+
+/// What is told of all paths.
+fn told() -> Vec<Operation> {
+    paths(Duration::ZERO).told
+}
+
+/// Done, and there is nothing to say of it.
+#[derive(Debug, Clone, Copy, JsonSchema, Serialize)]
+pub struct Done {}
 
 /// Ends a handler that takes longer than this with 504.
 pub fn with_deadline<S: Clone + Send + Sync + 'static>(router: Router<S>, deadline: Duration) -> Router<S> {

@@ -1,33 +1,42 @@
-//! The web page: three files inside the program, which ask [`super::picture`] and `GET /v1/health`
+//! The web page: files inside the program, which ask [`super::picture`] and `GET /v1/health`
 //! for everything they show. Nothing comes from another host, and the browser is told to allow none.
 
-use axum::Router;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use tracing::warn;
 
 use super::answer::ApiError;
 use super::peer::Caller;
+use super::routes::{Operation, Routes};
 
 /// The files hold no secret: they need no token, only what they ask for does.
-pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    let file = |kind: &'static str, text: &'static str| get(move || async move { answer(kind, text) });
-    Router::new()
-        .route("/", file("text/html; charset=utf-8", include_str!("page/index.html")))
-        .route("/page.css", file("text/css; charset=utf-8", include_str!("page/page.css")))
-        .route("/page.js", file("text/javascript; charset=utf-8", include_str!("page/page.js")))
-        .route("/picture.js", file("text/javascript; charset=utf-8", include_str!("page/picture.js")))
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Routes<S> {
+    let file = |routes: Routes<S>, (path, what, kind, text): File| {
+        let told = Operation::new(path, what).answers_as(kind);
+        routes.get(told, move || async move { answer(kind, text) })
+    };
+    FILES.into_iter().fold(Routes::new(), file)
 }
+
+/// Path, what it is, media type, content.
+type File = (&'static str, &'static str, &'static str, &'static str);
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+const FILES: [File; 4] = [
+    ("/", "The web page", "text/html; charset=utf-8", include_str!("page/index.html")),
+    ("/page.css", "Its style", "text/css; charset=utf-8", include_str!("page/page.css")),
+    ("/page.js", "Its script", SCRIPT, include_str!("page/page.js")),
+    ("/picture.js", "Its pictures", SCRIPT, include_str!("page/picture.js")),
+];
 
 /// Whether a request is for one of the files.
 pub(super) fn is_file(request: &Request) -> bool {
     let path = request.uri().path();
     let path = super::several::below(path).map_or(path, |(_, path)| path);
-    request.method() == axum::http::Method::GET
-        && ["/", "/page.css", "/page.js", "/picture.js"].contains(&path)
+    request.method() == axum::http::Method::GET && FILES.iter().any(|(file, ..)| *file == path)
 }
 
 /// Scripts and styles are files of ours, requests go to us, nobody frames the page.

@@ -1,18 +1,20 @@
 //! What the web page draws: the fabric, the load of its channels, the jobs, the epochs.
 
+use schemars::JsonSchema;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Query, State};
 use axum::response::Response;
-use axum::routing::get;
-use axum::{Extension, Router, body::Bytes};
+use axum::{Extension, body::Bytes};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
 use super::heavy::Question;
 use super::peer::Caller;
+use super::routes::{Operation, Routes};
+use super::served::JobsAnswer;
 use super::{Api, Ask, direct, json, written};
 use crate::measure::effective_loads;
 use crate::model::{JobId, JobMap, PlacedJob};
@@ -22,17 +24,21 @@ use crate::publish::{Act, Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::{Command, Seen};
 
-pub(super) fn read() -> Router<Api> {
-    Router::new()
-        .route("/v1/fabric", get(fabric))
-        .route("/v1/epochs", get(epochs))
-        .route("/v1/jobs", get(jobs))
-        .route("/v1/load", get(load))
-        .layer(Extension(Arc::new(Computed::default())))
+pub(super) fn read() -> Routes<Api> {
+    let told_fabric = Operation::new("/v1/fabric", "Switches and cables, and where to draw them");
+    let told_epochs = Operation::new("/v1/epochs", "The newest epochs, ascending, and what was done by hand");
+    let told_jobs = Operation::new("/v1/jobs", "What an epoch's tables give each job");
+    let told_load = Operation::new("/v1/load", "Routes inside jobs over each channel, now and before");
+    Routes::new()
+        .get(told_fabric.answers::<FabricAnswer>().refuses(&[429]), fabric)
+        .get(told_epochs.query::<Newest>().answers::<EpochsAnswer>().refuses(&[400]), epochs)
+        .get(told_jobs.query::<OfEpoch>().answers::<JobsAnswer>().refuses(&[400, 404, 429]), jobs)
+        .get(told_load.query::<Asked>().answers::<LoadAnswer>().refuses(&[400, 404, 429]), load)
+        .wrapped(|router| router.layer(Extension(Arc::new(Computed::default()))))
 }
 
 /// The answer of `GET /v1/fabric`: the fabric of the newest look, and where to draw its switches.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct FabricAnswer {
     /// Changes with the fabric.
     pub fingerprint: String,
@@ -85,7 +91,7 @@ impl FabricAnswer {
 }
 
 /// The answer of `GET /v1/epochs?limit=N&before=EPOCH`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct EpochsAnswer {
     /// The epoch in force.
     pub current: Option<EpochNumber>,
@@ -101,7 +107,7 @@ pub struct EpochsAnswer {
 
 /// The answer of `GET /v1/load?epoch=N&job=ID`: routes inside the epoch's jobs, or inside one of
 /// them, over each channel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct LoadAnswer {
     /// The epoch.
     pub epoch: EpochNumber,
@@ -182,10 +188,20 @@ async fn fabric(
 }
 
 /// Which epochs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 struct Newest {
+    /// At most so many; 500 unless told.
     limit: Option<usize>,
+    /// Only those before this one.
     before: Option<String>,
+}
+
+/// What `GET /v1/jobs` takes, for the document: it reads [`Asked`].
+#[derive(JsonSchema)]
+struct OfEpoch {
+    /// An epoch; that in force unless told.
+    #[allow(dead_code)]
+    epoch: Option<String>,
 }
 
 async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Response, ApiError> {
@@ -212,9 +228,11 @@ async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Respons
 }
 
 /// What is to be measured.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 struct Asked {
+    /// An epoch; that in force unless told.
     epoch: Option<String>,
+    /// Of this job alone.
     job: Option<String>,
 }
 

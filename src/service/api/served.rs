@@ -1,6 +1,7 @@
 //! What tables give each job: the answer of `GET /v1/jobs`.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::ApiError;
@@ -15,7 +16,7 @@ use crate::service::kind::direct::Gets;
 
 /// The answer of `GET /v1/jobs?epoch=N`. For the epoch in force, the jobs of the newest look; for
 /// another, those it was made for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct JobsAnswer {
     /// The epoch whose tables are measured; `None`: nothing is published.
     pub epoch: Option<EpochNumber>,
@@ -32,7 +33,7 @@ pub struct JobsAnswer {
 }
 
 /// A job, and what the tables give it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct JobAnswer {
     /// Slurm's id.
     pub id: JobId,
@@ -59,7 +60,7 @@ pub struct JobAnswer {
 }
 
 /// Who says what a job exchanges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SaidBy {
     /// The job itself.

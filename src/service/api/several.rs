@@ -2,6 +2,7 @@
 //!
 //! | path | who | answer |
 //! |---|---|---|
+//! | `GET /v1/openapi.json` | readers | all of this for programs: [`openapi`] |
 //! | `GET /v1/fabrics` | readers | their names |
 //! | `GET /v1/health` | readers | [`SiteHealth`]: that of each, and what is wrong with its name before it |
 //! | `GET /metrics` | readers | Prometheus, with the label `fabric` |
@@ -14,26 +15,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use chrono::Utc;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tracing::warn;
 
 use super::answer::ApiError;
-use super::jobs::{ROUND, StartAnswer, StartRequest, read_environment, read_order};
+use super::jobs::{
+    ROUND, StartAnswer, StartRequest, read_environment, read_order, told_end, told_environment, told_order,
+    told_start,
+};
 use super::peer::{Caller, audit};
+use super::routes::{Operation, Routes};
 use super::servers::Door;
 use super::state::HealthAnswer;
-use super::{json, metrics, page, peer, with_deadline};
+use super::{Done, json, metrics, openapi, page, with_deadline};
 use crate::config;
 use crate::model::JobId;
 use crate::publish::job::{self, JOBS_DIRECTORY, OnFabric, publish_of_several};
@@ -141,30 +147,46 @@ impl Front {
 
 /// All paths of the service, and below `/fabrics/NAME/` those of each fabric.
 pub(super) fn router(front: &Front, settings: &Arc<config::Api>, spool: Option<&PathBuf>) -> Router {
-    let deadline = settings.deadline;
-    let read = Router::new()
-        .route("/v1/fabrics", get(names))
-        .route("/v1/health", get(health))
-        .route("/metrics", get(metrics))
-        .route("/v1/jobs/{id}/environment", get(environment))
-        .route("/v1/jobs/{id}/order", get(order))
-        .route_layer(middleware::from_fn(peer::readers_only));
-    let write =
-        Router::new().route("/v1/look", post(look)).route_layer(middleware::from_fn(peer::writers_only));
-    let waiting = Router::new()
-        .route("/v1/jobs/{id}/start", post(start))
-        .route("/v1/jobs/{id}/end", post(end))
-        .route_layer(middleware::from_fn(peer::writers_only));
     let routers: BTreeMap<String, Router> =
         front.doors.iter().map(|(name, door)| (name.clone(), door.router(settings, spool))).collect();
     let routers = Arc::new(routers);
-    with_deadline(read.merge(write), deadline)
-        .merge(with_deadline(waiting, deadline + ROUND))
+    paths(settings.deadline)
+        .router
         // Not a route: its part of the path would be one more for the handlers below.
         .fallback(move |request| enter(Arc::clone(&routers), request))
         .layer(middleware::from_fn(page::own_pages_only))
         .layer(DefaultBodyLimit::max(settings.body_limit))
         .with_state(front.clone())
+}
+
+/// All paths that are not below a fabric, with what is told of them.
+pub(super) fn paths(deadline: Duration) -> Routes<Front> {
+    let told_names = Operation::new("/v1/fabrics", "Names of the fabrics").answers::<FabricsAnswer<'_>>();
+    let told_health = Operation::new("/v1/health", "How each fabric is served, and what is wrong");
+    let told_look = Operation::new("/v1/look", "All look at jobs and cables at once").answers::<Done>();
+    let read = openapi::read(true)
+        .get(told_names, names)
+        .get(told_health.answers::<SiteHealth>(), health)
+        .get(metrics::told(), metrics)
+        .get(told_environment(), environment)
+        .get(told_order(), order)
+        .for_readers();
+    let write = Routes::new().post(told_look, look).for_administrators();
+    let waiting = Routes::new().post(told_start(), start).post(told_end(), end).for_administrators();
+    let short = read.merge(write).wrapped(|router| with_deadline(router, deadline));
+    short.merge(waiting.wrapped(|router| with_deadline(router, deadline + ROUND)))
+}
+
+/// What is told of them.
+pub(super) fn told() -> Vec<Operation> {
+    paths(Duration::ZERO).told
+}
+
+/// The answer of `GET /v1/fabrics`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FabricsAnswer<'a> {
+    /// In the order of the settings.
+    fabrics: Vec<&'a str>,
 }
 
 /// A request for one fabric, as if it were the only one.
@@ -191,11 +213,11 @@ fn not_here(names: &[&str]) -> ApiError {
 }
 
 async fn names(State(front): State<Front>) -> Response {
-    json(serde_json::json!({ "fabrics": front.names() }))
+    json(FabricsAnswer { fabrics: front.names() })
 }
 
 /// The answer of `GET /v1/health`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SiteHealth {
     /// Whether nothing is wrong anywhere.
     pub healthy: bool,
@@ -230,7 +252,7 @@ async fn look(
     for (_, door) in front.doors.iter() {
         door.handle.ask(Command::Look).await?;
     }
-    Ok(json(serde_json::json!({})))
+    Ok(json(Done {}))
 }
 
 async fn environment(State(front): State<Front>, Path(job): Path<String>) -> Result<Response, ApiError> {
@@ -285,5 +307,5 @@ async fn end(
     if let Ok(Err(error)) = removed {
         warn!("{}", chain(&error));
     }
-    Ok(json(serde_json::json!({})))
+    Ok(json(Done {}))
 }

@@ -11,6 +11,7 @@ mod incoming;
 pub mod remote;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
@@ -110,7 +111,7 @@ impl FollowError {
 }
 
 /// The content of `followed.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Following {
     /// Where the service is.
     pub place: String,

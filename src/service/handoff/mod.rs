@@ -22,6 +22,7 @@ mod start;
 mod tests;
 mod traffic;
 
+use schemars::JsonSchema;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ pub struct Released {
 }
 
 /// What happened since the service started.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
     /// Announcements, repetitions included.
@@ -98,7 +99,7 @@ pub struct Counters {
 const NAMED_WAITING: usize = 64;
 
 /// A job that waits for its routes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Waits {
     /// Which.
     pub job: JobId,

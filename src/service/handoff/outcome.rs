@@ -1,9 +1,10 @@
 //! Why a job may start.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a job may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Routes for it are in force.

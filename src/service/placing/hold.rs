@@ -11,6 +11,7 @@
 //! repeated and a command that came too late does no harm. A record, with its deadline, is on the
 //! disk before Slurm is told to hold the job.
 
+use schemars::JsonSchema;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -40,7 +41,7 @@ pub struct Rules {
 }
 
 /// Where a job stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Slurm was told to hold it, or is about to be.
@@ -61,7 +62,7 @@ pub enum Phase {
 }
 
 /// A job of ours.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Record {
     /// Where it stands.
     pub phase: Phase,

@@ -369,7 +369,7 @@ pub fn release(settings: &Settings, all: bool) -> Result<usize, Box<dyn std::err
 }
 
 /// What placement would do for a tagged job that waits.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, schemars::JsonSchema, serde::Serialize)]
 pub struct Outlook {
     /// The job.
     pub job: JobId,

@@ -1,6 +1,7 @@
 //! Calls between programs that keep their connections: requests and answers on the SL that the caller chose
 //! when it connected, whatever tables say since.
 
+use schemars::JsonSchema;
 use std::collections::VecDeque;
 
 use super::endpoints::{Endpoints, Held, Leaving};
@@ -47,7 +48,7 @@ enum Program {
 }
 
 /// What was sent and what came of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, serde::Serialize)]
 pub struct Counts {
     /// Connections, from caller to called.
     pub connections: u64,

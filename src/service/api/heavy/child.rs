@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use axum::http::StatusCode;
 use chrono::Utc;
 use rustix::process::{Resource, Rlimit, Signal, nice, set_parent_process_death_signal, setrlimit};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Question;
@@ -48,9 +49,9 @@ pub struct Head {
 }
 
 /// What to plan for; nothing means the jobs of the look.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct PlanRequest {
+pub struct PlanRequest {
     /// Jobs in any form that `--jobs` takes.
     jobs: Option<String>,
     /// The same in a file of the spool.

@@ -1,5 +1,6 @@
 //! What a pass on a direct torus would do now. Nothing is written.
 
+use schemars::JsonSchema;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,7 +48,7 @@ impl Terms {
 }
 
 /// What tables give a job beside all the others.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Gets {
     /// Predicted time of its exchange over what its nodes' own cables need; `None` if a route is missing.
     pub slowdown: Option<f64>,
@@ -59,14 +60,14 @@ pub struct Gets {
 }
 
 /// What is predicted of jobs together.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Predicted {
     /// Over the jobs.
     pub time: Time,
 }
 
 /// A job of a dry run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct TorusPerJob {
     /// Its id.
     pub job: JobId,
@@ -79,7 +80,7 @@ pub struct TorusPerJob {
 }
 
 /// See the module.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct TorusDryRun {
     /// Whether tables would be written or removed.
     pub due: bool,

@@ -1,0 +1,192 @@
+//! `report.json` of a direct torus.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Site;
+
+use crate::measure::angara::{TorusFigures, lower_bound, measure, unique_share};
+use crate::model::{Fingerprint, JobId, TorusJob, TorusTables};
+use crate::report::time::JobTimes;
+use crate::report::{Compute, JobsSummary};
+use crate::verify::angara::TorusVerdict;
+
+/// What a routing engine made of a direct torus.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TorusReport")]
+pub struct Report {
+    /// The engine.
+    engine: String,
+    /// The torus.
+    fabric: TorusSummary,
+    /// How many jobs; those on several nodes count as on several switches.
+    jobs: JobsSummary,
+    /// What it took.
+    compute: Compute,
+    /// What the checker says.
+    pub(super) verdict: TorusVerdict,
+    /// Predicted slow-down.
+    time: JobTimes,
+    /// Routes over channels.
+    load: TorusLoad,
+    /// Lengths of routes.
+    paths: TorusPaths,
+    /// Fourth root of the mean fourth power of the difference from the mean load.
+    sigma4: f64,
+    /// Share of pairs that have one route alone.
+    unique_share: f64,
+    /// No tables have a smaller largest load.
+    lower_bound: u32,
+    /// Of each job alone.
+    per_job: Vec<TorusJobRow>,
+}
+
+/// A direct torus.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TorusSummary {
+    /// `direct torus`.
+    kind: &'static str,
+    /// As `4x2x2`.
+    sizes: String,
+    /// Its nodes.
+    nodes: usize,
+    /// Those that work.
+    healthy_nodes: usize,
+    /// Channels that routes may use.
+    channels: usize,
+    /// Changes with the torus.
+    fingerprint: Fingerprint,
+}
+
+/// Routes over channels.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TorusLoad {
+    /// On the fullest.
+    max: u32,
+    /// On the emptiest.
+    min: u32,
+    /// Mean over channels.
+    mean: f64,
+    /// Standard deviation.
+    sd: f64,
+}
+
+/// Lengths of routes.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TorusPaths {
+    /// The longest.
+    max_hops: u32,
+    /// Mean over pairs.
+    mean_hops: f64,
+    /// Share of pairs with a route as short as possible.
+    minimal_share: f64,
+}
+
+/// A job alone.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TorusJobRow {
+    /// Slurm's id; null of the one job on all nodes.
+    id: Option<JobId>,
+    /// How many nodes it has.
+    nodes: usize,
+    /// Its routes over channels.
+    load: TorusLoad,
+    /// As of all jobs.
+    sigma4: f64,
+    /// Its longest route.
+    max_hops: u32,
+    /// Mean over its pairs.
+    mean_hops: f64,
+}
+
+impl TorusLoad {
+    fn of(figures: &TorusFigures) -> Self {
+        Self { max: figures.max, min: figures.min, mean: figures.mean, sd: figures.sd }
+    }
+}
+
+impl Report {
+    pub(super) fn new(site: &Site, tables: &TorusTables, compute: Compute, verdict: TorusVerdict) -> Self {
+        let figures = measure(&site.torus, tables, None);
+        let pairs: usize =
+            tables.routes.iter().map(|r| r.nodes().len() * r.nodes().len().saturating_sub(1)).sum();
+        let minimal_share = 1.0 - verdict.detours as f64 / pairs.max(1) as f64;
+        let (max_hops, mean_hops) = (figures.max_hops, figures.mean_hops);
+        let row = |(job, the_job): (usize, &TorusJob)| {
+            let f = measure(&site.torus, tables, Some(job));
+            let (id, nodes, load) = (the_job.id.clone(), the_job.nodes().len(), TorusLoad::of(&f));
+            let (sigma4, max_hops, mean_hops) = (f.sigma4, f.max_hops, f.mean_hops);
+            TorusJobRow { id, nodes, load, sigma4, max_hops, mean_hops }
+        };
+        let jobs = &site.demand.jobs;
+        Self {
+            engine: tables.engine.clone(),
+            fabric: TorusSummary {
+                kind: "direct torus",
+                sizes: site.torus.size_text(),
+                nodes: site.torus.len(),
+                healthy_nodes: site.torus.healthy_nodes().len(),
+                channels: figures.channels,
+                fingerprint: site.torus.fingerprint(),
+            },
+            jobs: JobsSummary {
+                running: jobs.len(),
+                multi_switch: jobs.iter().filter(|job| job.nodes().len() > 1).count(),
+            },
+            compute,
+            verdict,
+            time: JobTimes::on_torus(&site.torus, tables),
+            load: TorusLoad::of(&figures),
+            paths: TorusPaths { max_hops, mean_hops, minimal_share },
+            sigma4: figures.sigma4,
+            unique_share: unique_share(&site.torus, &site.demand),
+            lower_bound: lower_bound(&site.torus, &site.demand),
+            per_job: jobs.iter().enumerate().map(row).collect(),
+        }
+    }
+
+    fn verdict_word(&self) -> &'static str {
+        if self.verdict.accepted { "accepted" } else { "rejected" }
+    }
+
+    /// A row of a comparison.
+    pub(super) fn cells(&self) -> Vec<String> {
+        vec![
+            self.engine.clone(),
+            format!("{:.3}", self.compute.cpu_seconds),
+            self.verdict_word().to_string(),
+            format!("{:.3}", self.time.all.slowdown_mean),
+            format!("{:.3}", self.time.all.slowdown_max),
+            self.load.max.to_string(),
+            self.lower_bound.to_string(),
+            format!("{:.2}", self.load.mean),
+            format!("{:.2}", self.load.sd),
+            format!("{:.2}", self.sigma4),
+            format!("{:.2}", self.paths.mean_hops),
+        ]
+    }
+
+    pub(super) fn text(&self) -> String {
+        format!(
+            "engine        {}\ntorus         {}, {} healthy nodes, {} channels\ncompute       {:.3} s CPU\n\
+             verdict       {}\nslow-down     mean {:.3} worst {:.3}\nload          max {} min {} mean {:.2}, at least {} for any table\n\
+             deviation     {:.3} (k = 4)\nhops          max {} mean {:.2}\none route     {:.1} % of pairs\n",
+            self.engine,
+            self.fabric.sizes,
+            self.fabric.healthy_nodes,
+            self.fabric.channels,
+            self.compute.cpu_seconds,
+            self.verdict_word(),
+            self.time.all.slowdown_mean,
+            self.time.all.slowdown_max,
+            self.load.max,
+            self.load.min,
+            self.load.mean,
+            self.lower_bound,
+            self.sigma4,
+            self.paths.max_hops,
+            self.paths.mean_hops,
+            100.0 * self.unique_share,
+        )
+    }
+}
