@@ -128,7 +128,7 @@ fn the_page_shows_epochs_jobs_and_load_and_asks_no_other_host() {
     browser.click("#columns th[data-key='gain']");
     assert_eq!(browser.eval("document.querySelector('#columns th[data-key=gain]').ariaSort"), "descending");
     let gains = browser
-        .eval("[...document.querySelectorAll('#jobs tr')].map((row) => Number(row.children[8].textContent))");
+        .eval("[...document.querySelectorAll('#jobs tr')].map((row) => Number(row.children[9].textContent))");
     let gains: Vec<f64> = gains.as_array().unwrap().iter().map(|g| g.as_f64().unwrap()).collect();
     assert!(gains.len() == 3 && gains.is_sorted_by(|a, b| a >= b) && gains[0] >= 1.0, "{gains:?}");
     browser.click("#columns th[data-key='id']");
@@ -205,7 +205,7 @@ fn names_of_switches_are_text_and_other_sites_are_refused() {
     let site = Site::new(net.to_str().unwrap(), "balanced", &["1 n[1-12]\n".to_string()]);
     let browser = Browser::start(900, 900);
     let address = open(&site, &browser);
-    browser.click("summary");
+    browser.click("#pictures ~ details summary");
     assert!(
         text(&browser, "busiest").contains("<img src=x onerror=alert(1)> →"),
         "{}",
@@ -217,6 +217,87 @@ fn names_of_switches_are_text_and_other_sites_are_refused() {
     // What a page of another site makes a browser send to a forwarded port.
     let from = |site: &str| status(&address, &format!("Sec-Fetch-Site: {site}\r\n"));
     assert_eq!(["none", "same-origin", "same-site", "cross-site"].map(from), [200, 200, 403, 403]);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn a_node_is_found_a_job_tried_out_and_the_address_says_what_is_shown() {
+    let site = island();
+    let browser = Browser::start(1400, 1000);
+    let address = open(&site, &browser);
+    let hash = || browser.eval("decodeURIComponent(location.hash)").as_str().unwrap().to_string();
+    assert_eq!(hash(), "");
+    browser.write("#filter", "n83");
+    browser.eval("document.getElementById('filter').dispatchEvent(new Event('change'))");
+    browser.until("document.getElementById('node').textContent.startsWith('n83: LID ')");
+    assert_eq!(hash(), "#filter=n83");
+
+    // Where a kept address leads; a job that is over is forgotten.
+    browser.go("about:blank");
+    browser.go(&format!("{address}#job=2&sort=-gain"));
+    browser.until("document.getElementById('t-now').textContent.includes('routes of job 2')");
+    browser.until("document.querySelector('#columns th[data-key=gain]').ariaSort === 'descending'");
+    assert_eq!(hash(), "#job=2&sort=-gain");
+    browser.eval("location.hash = '#epoch=1'");
+    browser.until("document.getElementById('t-now').textContent.startsWith('Epoch 1:')");
+    browser.go("about:blank");
+    browser.go(&format!("{address}#job=999"));
+    browser.until("document.querySelectorAll('#jobs tr').length === 3");
+    browser.until("document.getElementById('t-now').textContent.includes('inside jobs')");
+    assert_eq!(hash(), "");
+
+    // What if a job ran there?
+    let ask = |nodes: &str, pattern: &str| {
+        browser.write("#if-nodes", nodes);
+        browser.write("#if-pattern", pattern);
+        browser.click("#whatif button");
+        browser.until("!['', 'asking …'].includes(document.getElementById('if-answer').textContent)");
+        text(&browser, "if-answer")
+    };
+    let said = ask("n[21-40,101-120]", "ring");
+    assert!(said.starts_with("Routes would change") && said.contains("This job: "), "{said}");
+    assert!(said.contains("times what their own cables need"), "{said}");
+    browser.screenshot("page-what-if");
+
+    // The picture as a document, and the channels of a switch.
+    let parsed = "new DOMParser().parseFromString(shown.pictures.now.svg(), 'image/svg+xml')";
+    assert_eq!(browser.eval(&format!("{parsed}.querySelectorAll('circle').length")), 15);
+    assert_eq!(browser.eval(&format!("{parsed}.querySelectorAll('parsererror').length")), 0);
+    browser.click("#pictures ~ details summary");
+    let name = browser.eval("shown.fabric.names[0]").as_str().unwrap().to_string();
+    browser.write("#which", &name);
+    let others = format!(
+        "[...document.querySelectorAll('#busiest tr')].filter((r) => !r.textContent.includes({name:?})).length"
+    );
+    browser.until(&format!("{others} === 0 && document.querySelectorAll('#busiest tr').length > 0"));
+    // What people did.
+    assert_eq!(browser.eval("document.getElementById('acts').closest('details').hidden"), true);
+    run(site.sarouter("hold").args(["--reason", "cable work"]));
+    browser.until("document.getElementById('acts').textContent.includes('cable work')");
+    assert_eq!(browser.eval("document.getElementById('acts').closest('details').hidden"), false);
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
+    // The browser complains of this one itself.
+    let said = ask("n[21-40", "");
+    assert!(said.contains("n[21-40"), "{said}");
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver, and axe.min.js where SAROUTER_AXE says"]
+fn axe_finds_nothing() {
+    let Some(axe) = std::env::var_os("SAROUTER_AXE") else { return println!("no SAROUTER_AXE: not tried") };
+    let axe = fs::read_to_string(axe).unwrap();
+    let sites = [island(), Site::new("torus:4x4x4,hosts=2", "updown", &["1 n[1-64]\n".to_string()])];
+    for site in sites {
+        for scheme in ["light", "dark"] {
+            let browser = Browser::start(1400, 1000);
+            browser.prefer(scheme);
+            open(&site, &browser);
+            browser.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
+            let found = "axe.run().then((r) => r.violations.map((v) => v.id + ': ' + v.nodes[0].html))";
+            let found = browser.eval(&format!("(() => {{ {axe}\n return {found}; }})()"));
+            assert_eq!(found, Value::Array(Vec::new()), "{scheme}");
+        }
+    }
 }
 
 /// The status of `GET /v1/health` with another header.

@@ -12,15 +12,16 @@ const shown = {
 
 class Refused extends Error {}
 
-async function ask(path) {
+async function ask(path, body) {
   const headers = {};
   const token = sessionStorage.getItem("token");
   if (token) headers.Authorization = "Bearer " + token;
-  const answer = await fetch(path, { headers });
-  const body = await answer.json().catch(() => ({}));
-  if (answer.status === 401 || answer.status === 403) throw new Refused(body.error || "refused");
-  if (!answer.ok) throw new Error(body.error || `the service answers ${answer.status}`);
-  return body;
+  const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const answer = await fetch(path, { headers, ...sent });
+  const said = await answer.json().catch(() => ({}));
+  if (answer.status === 401 || answer.status === 403) throw new Refused(said.error || "refused");
+  if (!answer.ok) throw new Error(said.error || `the service answers ${answer.status}`);
+  return said;
 }
 
 // Element with text (never markup: names come from the fabric) and children.
@@ -41,10 +42,11 @@ function showHealth(health) {
   const facts = [
     shown.current === null ? "nothing published yet" : health.torus ? `change ${shown.current} on the nodes` : `epoch ${shown.current} in force`,
     health.acknowledged ? `OpenSM took it in ${health.acknowledged.milliseconds} ms` : null,
-    `last pass ${clock(health.last_success)}`,
-    health.next_pass ? `next ${clock(health.next_pass)}` : null,
+    health.last_success ? `last pass ${ago(health.last_success)}` : "no pass yet",
+    health.next_pass ? `next ${ago(health.next_pass)}` : null,
     health.waiting_jobs ? `${health.waiting_jobs} young jobs wait` : null,
   ];
+  box.title = `last pass ${clock(health.last_success)}, times of ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
   box.replaceChildren(make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
   $("problems").replaceChildren(...health.problems.map((p) => make("li", p)));
 }
@@ -133,7 +135,9 @@ function showLoad() {
     pictures.before.draw(load.before, full, isDark());
   }
   showScale(full);
-  const order = load.now.map((_, c) => c).filter((c) => load.now[c] > 0);
+  const wanted = $("which").value.trim();
+  const fits = (c) => load.now[c] > 0 && (!wanted || channelName(c).includes(wanted));
+  const order = load.now.map((_, c) => c).filter(fits);
   order.sort((a, b) => load.now[b] - load.now[a] || a - b);
   $("busiest").replaceChildren(...order.slice(0, 12).map((c) =>
     make("tr", null, make("td", channelName(c)), make("td", load.now[c]), make("td", load.before ? load.before[c] : "–"))));
@@ -181,7 +185,7 @@ function cellsOf(job) {
   const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;
   const or = (value) => (value === undefined ? "–" : value);
   return {
-    id: job.id, state: job.state.toLowerCase(), nodes: job.nodes, node_count: job.node_count, switches: job.switches,
+    id: job.id, state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((Date.now() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
     slowdown: two(gets.slowdown), slowdownBefore: two(before.slowdown), baseline: two(job.baseline),
     gain: gain === null ? "–" : gain.toFixed(0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
   };
@@ -199,6 +203,7 @@ function listed() {
   // Numbers by size, text by letters with numbers in it, what is not there last.
   const compare = (a, b) => {
     const [x, y] = [a.cells[key], b.cells[key]];
+    if (key === "running") return (down ? -1 : 1) * (new Date(b.job.start || 0) - new Date(a.job.start || 0));
     if (x === "–" || y === "–") return (x === "–") - (y === "–");
     const order = Number.isNaN(x - y) ? x.localeCompare(y, "en", { numeric: true }) : x - y;
     return down ? -order : order;
@@ -228,6 +233,7 @@ function showJobs() {
   $("jobs").replaceChildren(...rows.map(({ job, cells }) => {
     const row = make("tr", null, ...COLUMNS.map((key) => make("td", cells[key])));
     row.children[2].title = job.nodes;
+    if (job.start) row.children[5].title = "since " + clock(job.start);
     row.dataset.job = job.id;
     row.setAttribute("aria-selected", job.id === shown.job);
     row.tabIndex = 0;
@@ -244,6 +250,7 @@ function showJobs() {
   const all = shown.jobs.length;
   $("count").textContent = wanted ? `${rows.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
   $("all").hidden = shown.job === null;
+  remember();
 }
 
 // What the addresses have in common.
@@ -316,8 +323,11 @@ async function refresh() {
   if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) shown.epoch = null;
   showHealth(health);
   showEpochs();
+  showActs(history.acts);
   if (history.fabric === null) return; // the service has not looked yet
   await fetchFabric(history.fabric);
+  // A job of an old address may be over.
+  if (shown.job !== null && !shown.jobs.length) await fetchJobs();
   if (shown.current !== null) await fetchLoad();
   await fetchJobs();
 }
@@ -342,6 +352,7 @@ systemDark.addEventListener("change", applyTheme);
 
 // --- the rest of what a person does ---
 $("filter").addEventListener("input", showJobs);
+$("which").addEventListener("input", showLoad);
 for (const head of $("columns").children) {
   const sort = () => {
     const { key } = head.dataset;
@@ -356,11 +367,8 @@ $("csv").addEventListener("click", () => {
   // A cell that begins like a formula is text.
   const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
   const lines = [COLUMNS, ...listed().map(({ cells }) => COLUMNS.map((key) => (cells[key] === "–" ? "" : cells[key])))];
-  const link = make("a", null);
-  link.href = URL.createObjectURL(new Blob([lines.map((line) => line.map(cell).join(",") + "\n").join("")], { type: "text/csv" }));
-  link.download = `jobs-epoch-${shown.epoch === null ? shown.current : shown.epoch}.csv`;
-  link.click();
-  URL.revokeObjectURL(link.href);
+  const name = `jobs-epoch-${shown.epoch === null ? shown.current : shown.epoch}.csv`;
+  save(name, "text/csv", lines.map((line) => line.map(cell).join(",") + "\n").join(""));
 });
 $("all").addEventListener("click", () => choose(shown.epoch, null));
 $("login").addEventListener("submit", (event) => {
@@ -387,6 +395,15 @@ addEventListener("resize", () => {
   resizing = setTimeout(showLoad, 100);
 });
 
-applyTheme();
-inTurn(refresh);
+// The rest of the scripts is there by then.
+addEventListener("DOMContentLoaded", () => {
+  recall();
+  applyTheme();
+  inTurn(refresh);
+  inTurn(showNode);
+});
+addEventListener("hashchange", () => {
+  recall();
+  choose(shown.epoch, shown.job);
+});
 setInterval(() => { if (!document.hidden) inTurn(refresh); }, EVERY);

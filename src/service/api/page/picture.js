@@ -46,6 +46,7 @@ class Picture {
     const place = fabric.places.map(([x, y]) =>
       [left + margin + x * (span - 2 * margin), edge + y * (height - 2 * edge)]);
     this.lay(place, fabric);
+    this.drawn = { loads, full, dark, place, width, height };
     this.stroke(context, loads, full, dark, style);
     this.dots(context, place, style);
   }
@@ -117,6 +118,30 @@ class Picture {
     place.forEach(([x, y], s) => {
       context.fillText(fabric.names[s], x, y < this.canvas.clientHeight / 2 ? y - 10 : y + 19);
     });
+  }
+
+  // The same for documents: lines of one colour are one path.
+  svg() {
+    const { loads, full, dark, place, width, height } = this.drawn;
+    const style = getComputedStyle(document.documentElement);
+    const one = (value) => value.toFixed(1);
+    const paths = new Map();
+    this.lines.forEach((line, channel) => {
+      const load = loads[channel];
+      const key = load > 0 ? Math.min(Math.floor((load / full) * (SHADES - 1)), SHADES - 1) : -1;
+      if (!paths.has(key)) paths.set(key, []);
+      for (let i = 0; i < line.length; i += 4) paths.get(key).push(`M${one(line[i])} ${one(line[i + 1])}L${one(line[i + 2])} ${one(line[i + 3])}`);
+    });
+    const colour = (key) => (key < 0 ? style.getPropertyValue("--dark") : shade(dark ? STOPS.dark : STOPS.light, key / (SHADES - 1)));
+    const path = ([key, parts]) => `<path d="${parts.join("")}" stroke="${colour(key)}" stroke-width="${key < 0 ? 0.6 : this.gap * 1.6}" fill="none"/>`;
+    const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
+    const ink = style.getPropertyValue("--ink");
+    const paper = style.getPropertyValue("--paper");
+    const radius = place.length > 300 ? 2 : 6;
+    const dot = ([x, y], s) => `<circle cx="${one(x)}" cy="${one(y)}" r="${radius}" fill="${paper}" stroke="${ink}"><title>${escaped(this.fabric.names[s])}</title></circle>`;
+    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">`
+      + `<rect width="100%" height="100%" fill="${paper}"/>`
+      + [...paths].sort(([a], [b]) => a - b).map(path).join("") + place.map(dot).join("") + "</svg>\n";
   }
 
   // The channel drawn nearest to a point, if one is near.

@@ -1,0 +1,129 @@
+// What a person asks beside the page: a node, a job that is not there yet, a picture to keep, the page again later.
+"use strict";
+
+// --- times ---
+// 3 min, 5 h 12 min, 2 d 3 h.
+function long(seconds) {
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
+  if (hours < 1) return `${minutes} min`;
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+function ago(time) {
+  const seconds = (Date.now() - new Date(time)) / 1000;
+  return seconds < 0 ? `in ${long(-seconds)}` : `${long(seconds)} ago`;
+}
+
+// --- what people did by hand ---
+function showActs(acts) {
+  $("acts").parentElement.parentElement.hidden = !acts.length;
+  $("acts").replaceChildren(...[...acts].reverse().slice(0, 50).map((act) => {
+    const cells = [clock(act.time), act.act, act.by || "–", act.epoch === null ? "–" : act.epoch, act.reason];
+    return make("tr", null, ...cells.map((cell) => make("td", cell)));
+  }));
+}
+
+// --- the address says what is shown: it can be kept, sent, and gone back to ---
+function remember() {
+  const { key, down } = shown.sort;
+  const parts = new URLSearchParams();
+  if (shown.epoch !== null) parts.set("epoch", shown.epoch);
+  if (shown.job !== null) parts.set("job", shown.job);
+  if ($("filter").value) parts.set("filter", $("filter").value);
+  if (key !== "id" || down) parts.set("sort", (down ? "-" : "") + key);
+  const text = parts.toString();
+  history.replaceState(null, "", text ? "#" + text : location.pathname);
+}
+
+function recall() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  shown.epoch = /^\d+$/.test(parts.get("epoch") || "") ? Number(parts.get("epoch")) : null;
+  shown.job = parts.get("job");
+  $("filter").value = parts.get("filter") || "";
+  const sort = parts.get("sort") || "id";
+  const key = sort.replace(/^-/, "");
+  if (COLUMNS.includes(key)) shown.sort = { key, down: sort !== key };
+}
+
+// --- files ---
+function save(name, type, text) {
+  const link = make("a", null);
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+$("svg").addEventListener("click", () => {
+  if (shown.pictures && shown.load) save(`load-epoch-${shown.load.epoch}.svg`, "image/svg+xml", shown.pictures.now.svg());
+});
+
+$("channels").addEventListener("click", () => {
+  if (!shown.load) return;
+  const { now, before } = shown.load;
+  const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
+  const row = (_, c) => [channelName(c), now[c], before ? before[c] : ""].map(cell).join(",") + "\n";
+  save(`channels-epoch-${shown.load.epoch}.csv`, "text/csv", '"channel","now","before"\n' + now.map(row).join(""));
+});
+
+// --- where is a node? ---
+async function showNode() {
+  const name = $("filter").value.trim();
+  const box = $("node");
+  box.textContent = "";
+  if (!/^[A-Za-z][\w.-]*\d[\w.-]*$/.test(name)) return;
+  let node;
+  try {
+    node = await ask("v1/nodes/" + encodeURIComponent(name));
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    return; // no node: the jobs that fit are listed all the same
+  }
+  const jobs = node.jobs.length ? `job ${node.jobs.join(", ")}` : "no job";
+  const where = node.at
+    ? `at ${node.at}, ${node.healthy ? "works" : "has failed"}`
+    : node.terminals.map((t) => `LID ${t.lid} on ${t.switch_description} (${t.switch})`).join("; ");
+  box.textContent = `${node.node}: ${where}; ${jobs}`;
+}
+
+$("filter").addEventListener("change", () => inTurn(showNode));
+
+// --- what if a job ran on these nodes? ---
+function outcome(plan, id) {
+  const mean = (figures) => (figures && figures.time && typeof figures.time.slowdown_mean === "number" ? figures.time.slowdown_mean.toFixed(2) : null);
+  const [before, after] = [mean(plan.before), mean(plan.after)];
+  const own = (plan.per_job || []).find((job) => job.job === id);
+  const said = [];
+  if (!plan.due) said.push("Routes would stay as they are" + (plan.worth ? ": a change is not worth its price." : "."));
+  else said.push("Routes would change" + (typeof plan.changed_blocks === "number" ? ` (${plan.changed_blocks} blocks of tables).` : "."));
+  if (before && after) said.push(`All jobs' exchanges: ${before} times what their own cables need with the routes of now, ${after} with the new ones.`);
+  else if (after) said.push(`All jobs' exchanges would take ${after} times what their own cables need.`);
+  if (own) {
+    const slow = typeof own.after.slowdown === "number" ? `, slow-down ${own.after.slowdown.toFixed(2)}` : "";
+    const now = own.before ? `${own.before.max} → ` : "";
+    said.push(`This job: ${now}${own.after.max} of its routes on its fullest channel${slow}.`);
+  } else if (plan.refused && plan.refused.length) said.push(plan.refused.map(([job, why]) => `${job}: ${why}`).join("; "));
+  if (plan.unknown_nodes && plan.unknown_nodes.length) said.push(`Unknown nodes: ${plan.unknown_nodes.join(", ")}.`);
+  return said.join(" ");
+}
+
+$("whatif").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const [nodes, pattern] = [$("if-nodes").value.trim(), $("if-pattern").value.trim()];
+  if (!nodes) return;
+  const box = $("if-answer");
+  box.textContent = "asking …";
+  inTurn(async () => {
+    const { jobs } = await ask("v1/jobs");
+    const id = "what-if";
+    const line = (job) => `${job.id} ${job.nodes}${job.pattern_from === "nobody" ? "" : " " + job.pattern}`;
+    const text = [...jobs.map(line), `${id} ${nodes} ${pattern}`.trim()].join("\n") + "\n";
+    try {
+      box.textContent = outcome(await ask("v1/plan", { jobs: text }), id);
+    } catch (error) {
+      box.textContent = error.message;
+      if (error instanceof Refused) throw error;
+    }
+  });
+});
