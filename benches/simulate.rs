@@ -5,14 +5,14 @@
 use std::time::Instant;
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::adaptive::Distances;
-use sarouter::lab::simulate::traffic::Traffic;
-use sarouter::lab::simulate::traffic::open::{Destinations, Open};
-use sarouter::lab::simulate::traffic::script::Script;
-use sarouter::lab::simulate::{AnyRouter, Net, Router, Settings, Simulator, TableRouter};
 use sarouter::model::{Demand, LayerBudget, Pattern};
 use sarouter::report::cost::peak_rss_bytes;
 use sarouter::route::{self, EngineOptions};
+use sarouter::simulate::adaptive::Distances;
+use sarouter::simulate::traffic::Traffic;
+use sarouter::simulate::traffic::open::{Destinations, Open};
+use sarouter::simulate::traffic::script::Script;
+use sarouter::simulate::{AnyRouter, Net, Router, Settings, Simulator, TableRouter};
 
 /// Million packet-hops per second that are aimed at, on one quiet core.
 const TABLES: Aim = Aim { rate: 10.0, seconds: f64::INFINITY, megabytes: u64::MAX };

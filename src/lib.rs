@@ -14,7 +14,8 @@
 //! (purely) whether new routes are due and calls one engine of [`route`]; [`verify`] rebuilds
 //! everything from the tables alone; [`measure`] says what they are worth; [`publish`] takes only
 //! what `verify` accepted. [`service`] drives this from a clock; [`report`] and [`cli`] show it;
-//! [`placement`] says which nodes a job should get; [`lab`] studies all of it without a cluster.
+//! [`placement`] says which nodes a job should get; [`simulate`] sends packets; [`lab`] studies all of it without a
+//! cluster.
 //!
 //! Invariants: `route` and `verify` never import each other; nothing unverified is published;
 //! same input, same bytes, whatever the thread count; the core never reads a clock.
@@ -31,4 +32,5 @@ pub mod publish;
 pub mod report;
 pub mod route;
 pub mod service;
+pub mod simulate;
 pub mod verify;

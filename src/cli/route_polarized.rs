@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::common::write_file_with;
 use super::{Answer, Context, Failure, Format};
-use crate::lab::simulate::Net;
-use crate::lab::simulate::adaptive::{Distances, Penalties, Polarized};
 use crate::model::{Fabric, PortNum, PortPeer};
+use crate::simulate::Net;
+use crate::simulate::adaptive::{Distances, Penalties, Polarized};
 
 /// Name of the file in the directory.
 const FILE: &str = "polarized.txt";
@@ -26,7 +26,7 @@ pub fn route(fabric: &Fabric, out: &Path, context: &Context) -> Result<Answer, F
     fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
     let path = out.join(FILE);
     write_file_with(&path, |to| write(fabric, &net, &polarized, to))?;
-    let lanes = crate::lab::simulate::Router::lanes(&polarized);
+    let lanes = crate::simulate::Router::lanes(&polarized);
     match context.format {
         Format::Json => println!(
             "{}",

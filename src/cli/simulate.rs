@@ -14,18 +14,18 @@ use self::printed::{JobRow, More};
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
-use crate::lab::simulate::adaptive::Distances;
-use crate::lab::simulate::run::{self, Load, Outcome, Windows};
-use crate::lab::simulate::traffic::jobs::Jobs;
-use crate::lab::simulate::traffic::open::Destinations;
-use crate::lab::simulate::traffic::ping::{Ping, Rounds};
-use crate::lab::simulate::traffic::script::Script;
-use crate::lab::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRouter};
 use crate::model::{Adapters, Fabric, JobId, Pattern, Tables, TorusJob};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
 use crate::report::cost::cpu_seconds;
 use crate::route::EngineOptions;
 use crate::route::angara::{Limits, engine};
+use crate::simulate::adaptive::Distances;
+use crate::simulate::run::{self, Load, Outcome, Windows};
+use crate::simulate::traffic::jobs::Jobs;
+use crate::simulate::traffic::open::Destinations;
+use crate::simulate::traffic::ping::{Ping, Rounds};
+use crate::simulate::traffic::script::Script;
+use crate::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRouter};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

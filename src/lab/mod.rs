@@ -5,6 +5,5 @@ pub mod board;
 pub mod generate;
 pub mod peers;
 pub mod replay;
-pub mod simulate;
 pub mod trial;
 pub mod workload;

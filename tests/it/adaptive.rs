@@ -1,12 +1,12 @@
 //! The adaptive routings: they deliver, on routes of the right form.
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::adaptive::{Distances, Ksp, Penalties, Polarized};
-use sarouter::lab::simulate::run::{self, Load, Windows};
-use sarouter::lab::simulate::traffic::open::Destinations;
-use sarouter::lab::simulate::traffic::script::Script;
-use sarouter::lab::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, Simulator, Stats};
 use sarouter::model::{Fabric, Pattern};
+use sarouter::simulate::adaptive::{Distances, Ksp, Penalties, Polarized};
+use sarouter::simulate::run::{self, Load, Windows};
+use sarouter::simulate::traffic::open::Destinations;
+use sarouter::simulate::traffic::script::Script;
+use sarouter::simulate::{ADAPTIVE, AnyRouter, Ended, Net, Settings, Simulator, Stats};
 
 fn exchange(fabric: &Fabric, routing: &str, settings: Settings) -> Stats {
     let net = Net::of_fabric(fabric);
@@ -129,7 +129,7 @@ fn detours_help_where_minimal_paths_are_too_few() {
     let fabric = generate("regular:24,7,hosts=4,seed=1").unwrap();
     let net = Net::of_fabric(&fabric);
     let far = Distances::new(&net).unwrap();
-    let pattern = sarouter::lab::simulate::patterns::Pattern::SwitchPermutation;
+    let pattern = sarouter::simulate::patterns::Pattern::SwitchPermutation;
     let to = pattern.destinations(&net, net.hosts(), 1).unwrap();
     let accepted = |routing: &str| {
         let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();

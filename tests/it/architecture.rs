@@ -14,8 +14,8 @@ const HOUSE: &str = "
     config       : model
     measure/slowdown : model
     pass/update  :
-    lab/simulate : model pass/update
-    route        : model measure/slowdown lab/simulate
+    simulate : model pass/update
+    route        : model measure/slowdown simulate
     verify       : model
     measure      : model verify route measure/slowdown
     lab/generate : model
@@ -27,11 +27,11 @@ const HOUSE: &str = "
     publish      : model config verify measure report pass
     service      : model config route verify measure lab/generate observe placement pass report publish
     lab/peers    : model observe
-    lab/board    : model route verify measure lab/generate placement lab/simulate report
+    lab/board    : model route verify measure lab/generate placement simulate report
     lab/trial    : model pass
     lab/adversary : model route measure lab/generate lab/board
-    lab/replay   : model route measure lab/workload lab/simulate observe placement pass report service
-    cli          : model config route verify measure lab/generate lab/workload observe placement lab/simulate pass report publish service lab/peers lab/replay lab/board lab/trial lab/adversary
+    lab/replay   : model route measure lab/workload simulate observe placement pass report service
+    cli          : model config route verify measure lab/generate lab/workload observe placement simulate pass report publish service lab/peers lab/replay lab/board lab/trial lab/adversary
 ";
 
 /// One line of [`HOUSE`].

@@ -1,10 +1,10 @@
 //! Beside caminos 0.6.3: configurations, commands and figures are in `tests/data/caminos/README.md`.
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::adaptive::Distances;
-use sarouter::lab::simulate::traffic::script::Script;
-use sarouter::lab::simulate::{AnyRouter, Ended, Net, Settings, Simulator};
 use sarouter::model::Pattern;
+use sarouter::simulate::adaptive::Distances;
+use sarouter::simulate::traffic::script::Script;
+use sarouter::simulate::{AnyRouter, Ended, Net, Settings, Simulator};
 
 use crate::adaptive::at_full_load;
 

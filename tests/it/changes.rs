@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::changes::{self, Changes, Epoch, Plan};
-use sarouter::lab::simulate::run::Outcome;
-use sarouter::lab::simulate::traffic::open::Destinations;
-use sarouter::lab::simulate::traffic::script::Script;
-use sarouter::lab::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use sarouter::model::rng::Rng;
 use sarouter::model::{Demand, Fabric, FabricLanes, Group, LaneMap, LayerBudget, Tables, TerminalId, Vl};
 use sarouter::route::lanes::{fabric_lanes, mended};
 use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::changes::{self, Changes, Epoch, Plan};
+use sarouter::simulate::run::Outcome;
+use sarouter::simulate::traffic::open::Destinations;
+use sarouter::simulate::traffic::script::Script;
+use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use serde_json::Value;
 
 use super::helpers::random_tables;

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::traffic::script::Script;
-use sarouter::lab::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use sarouter::model::{Demand, Fabric, LayerBudget, Pattern, Tables};
 use sarouter::route::{self, EngineOptions};
+use sarouter::simulate::traffic::script::Script;
+use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 
 use super::helpers::random_tables;
 

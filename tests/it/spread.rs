@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::traffic::script::Script;
-use sarouter::lab::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use sarouter::model::{Demand, Fabric, Group, LayerBudget, Pattern, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::traffic::script::Script;
+use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use sarouter::verify::judge;
 
 fn route(name: &str, fabric: &Fabric, demand: &Demand, layers: u64, options: &EngineOptions) -> Tables {

@@ -4,15 +4,15 @@ use std::process::Command;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sarouter::lab::simulate::traffic::jobs::Jobs;
-use sarouter::lab::simulate::traffic::script::Script;
-use sarouter::lab::simulate::{Net, Settings, TorusRouter, run};
 use sarouter::measure::Time;
 use sarouter::measure::slowdown::of_routes;
 use sarouter::model::rng::Rng;
 use sarouter::model::*;
 use sarouter::pass::torus::{Site, plan};
 use sarouter::route::angara::{Limits, engine};
+use sarouter::simulate::traffic::jobs::Jobs;
+use sarouter::simulate::traffic::script::Script;
+use sarouter::simulate::{Net, Settings, TorusRouter, run};
 use sarouter::verify::angara::judge;
 
 fn torus(sizes: &[usize]) -> Torus {

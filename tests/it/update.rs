@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::simulate::changes::{Changes, Epoch, Plan};
-use sarouter::lab::simulate::run::Outcome;
-use sarouter::lab::simulate::traffic::open::Destinations;
-use sarouter::lab::simulate::update::{self, How, Sample};
-use sarouter::lab::simulate::{Ended, Net, Settings};
 use sarouter::model::rng::Rng;
 use sarouter::model::{Demand, Fabric, Group, Layer, LayerBudget, Promise, Tables, TerminalId};
 use sarouter::pass::update::Phase;
 use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::changes::{Changes, Epoch, Plan};
+use sarouter::simulate::run::Outcome;
+use sarouter::simulate::traffic::open::Destinations;
+use sarouter::simulate::update::{self, How, Sample};
+use sarouter::simulate::{Ended, Net, Settings};
 use sarouter::verify::{Checks, Finding, Step, Update, judge_update};
 use serde_json::Value;
 

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use super::{Args, hardware};
 use crate::cli::Failure;
-use crate::lab::simulate::patterns::Pattern as OneToOne;
-use crate::lab::simulate::traffic::script::Script;
-use crate::lab::simulate::{Net, Settings};
 use crate::model::{Adapters, JobId, Pattern, did_you_mean, nearest};
+use crate::simulate::patterns::Pattern as OneToOne;
+use crate::simulate::traffic::script::Script;
+use crate::simulate::{Net, Settings};
 
 /// Who sends how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,16 +10,16 @@ use crate::cli::common::write_file_with;
 use crate::cli::input::Input;
 use crate::lab::board::mix;
 use crate::lab::generate::faults::{Amount, Faults};
-use crate::lab::simulate::changes::{self, Changes, Epoch, Plan};
-use crate::lab::simulate::run::Outcome;
-use crate::lab::simulate::traffic::open::Destinations;
-use crate::lab::simulate::update::{self, How, InPhase};
-use crate::lab::simulate::{Ended, Net};
 use crate::model::{
     Demand, Fabric, FabricLanes, Layer, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables,
 };
 use crate::route::lanes::{fabric_lanes, mended};
 use crate::route::{EngineOptions, engine, serves_jobs};
+use crate::simulate::changes::{self, Changes, Epoch, Plan};
+use crate::simulate::run::Outcome;
+use crate::simulate::traffic::open::Destinations;
+use crate::simulate::update::{self, How, InPhase};
+use crate::simulate::{Ended, Net};
 
 /// Sizes of the jobs for which each epoch is routed.
 const SIZES: [usize; 4] = [8, 16, 32, 64];

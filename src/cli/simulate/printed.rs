@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::lab::simulate::Settings;
-use crate::lab::simulate::run::Outcome;
 use crate::model::JobId;
+use crate::simulate::Settings;
+use crate::simulate::run::Outcome;
 
 /// All of it.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -2,8 +2,8 @@
 
 use super::changes;
 use super::printed::More;
-use crate::lab::simulate::run::Outcome;
 use crate::report::align;
+use crate::simulate::run::Outcome;
 
 /// A row for each run, and what more is known of jobs, pairs, changes and deadlocks.
 pub fn of(outcomes: &[Outcome], more: &More) -> String {

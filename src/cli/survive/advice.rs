@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::lab::simulate::stats::Line;
+use crate::simulate::stats::Line;
 
 /// What is known of one engine.
 #[derive(Debug, Clone)]

@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use crate::cli::simulate::hardware;
 use crate::cli::{Answer, Context, Failure, Format};
-use crate::lab::simulate::run::{self, Load, Windows};
-use crate::lab::simulate::traffic::open::Destinations;
-use crate::lab::simulate::traffic::script::Script;
-use crate::lab::simulate::{Ended, Net, Settings, TableRouter};
 use crate::model::{Demand, Fabric, LayerBudget, Pattern, Tables};
 use crate::observe::fabric;
 use crate::report::align;
 use crate::route::{self, EngineOptions};
+use crate::simulate::run::{self, Load, Windows};
+use crate::simulate::traffic::open::Destinations;
+use crate::simulate::traffic::script::Script;
+use crate::simulate::{Ended, Net, Settings, TableRouter};
 use crate::verify::judge;
 
 /// Arguments.

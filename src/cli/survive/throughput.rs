@@ -16,12 +16,12 @@ use crate::cli::simulate::{hardware, shift};
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::generate::faults::Amount;
 use crate::lab::replay::files::Shard;
-use crate::lab::simulate::stats::{Line, mean_ci95, regression};
-use crate::lab::simulate::{Ended, Settings};
 use crate::model::{Demand, Fabric, LayerBudget};
 use crate::observe::fabric;
 use crate::report::align;
 use crate::route::{self, EngineOptions};
+use crate::simulate::stats::{Line, mean_ci95, regression};
+use crate::simulate::{Ended, Settings};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

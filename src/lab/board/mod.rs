@@ -18,11 +18,11 @@ pub use self::mix::mix;
 pub use self::order::{Order, order};
 pub use self::summary::{Beside, Engine, Summary};
 use crate::lab::generate::{SpecError, generate};
-use crate::lab::simulate::adaptive::Distances;
-use crate::lab::simulate::exchange::{self, geometric};
-use crate::lab::simulate::{AnyRouter, Net};
 use crate::measure::{Time, effective_loads, slowdowns_of};
 use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Promise, Tables};
+use crate::simulate::adaptive::Distances;
+use crate::simulate::exchange::{self, geometric};
+use crate::simulate::{AnyRouter, Net};
 
 /// Engines that the others are held against: they know no jobs.
 pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];

@@ -15,8 +15,6 @@ use super::history::{History, Window};
 use super::moment::{Moment, better};
 use super::series::{Cost, Row};
 use super::setup::{Chunk, Setup, Simulated};
-use crate::lab::simulate::Net;
-use crate::lab::simulate::exchange::with_tables;
 use crate::measure::{self, Effective, Time};
 use crate::model::{Demand, JobMap, Promise, Tables};
 use crate::pass::plan::{Plan, Policy, Published, wanted};
@@ -24,6 +22,8 @@ use crate::pass::step::View;
 use crate::pass::worth::Running;
 use crate::route;
 use crate::service::pass::{Checked, PassError, decide};
+use crate::simulate::Net;
+use crate::simulate::exchange::with_tables;
 
 /// What chunks gave.
 #[derive(Debug, Clone, Default)]

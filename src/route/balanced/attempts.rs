@@ -5,9 +5,9 @@ use rayon::prelude::*;
 
 use super::portfolio::{Scene, entries, predicted};
 use super::{Aim, Balanced, is_narrow};
-use crate::lab::simulate::{Net as Wires, exchange};
 use crate::model::{Demand, Fabric, Group, Pattern, Tables};
 use crate::route::graph::is_indirect;
+use crate::simulate::{Net as Wires, exchange};
 
 /// Destinations × switches up to which there are this many more attempts; half as many at twice the size, and so on.
 const ENTRIES: usize = 1 << 16;

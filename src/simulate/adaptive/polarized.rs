@@ -3,10 +3,10 @@
 
 use super::ways::{Turns, WORD, channels};
 use super::{Best, Distances, Ways, lanes_for};
-use crate::lab::simulate::net::Net;
-use crate::lab::simulate::router::{Header, Hop, Router, RouterError};
-use crate::lab::simulate::state::View;
 use crate::model::rng::Rng;
+use crate::simulate::net::Net;
+use crate::simulate::router::{Header, Hop, Router, RouterError};
+use crate::simulate::state::View;
 
 /// What is added to the occupancy of a candidate, by how much its Δμ is below the greatest one
 /// among the candidates, in 192nds of a queue (output and input buffer of a lane). The numbers are

@@ -84,12 +84,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 mod tests {
     use super::*;
     use crate::lab::generate::generate;
-    use crate::lab::simulate::traffic::calls::{Calling, Calls};
-    use crate::lab::simulate::traffic::endpoints::Leaving;
-    use crate::lab::simulate::traffic::open::Destinations;
-    use crate::lab::simulate::{Ended, LiveRouter, Net, Settings};
     use crate::model::{Demand, LayerBudget};
     use crate::route::{EngineOptions, engine};
+    use crate::simulate::traffic::calls::{Calling, Calls};
+    use crate::simulate::traffic::endpoints::Leaving;
+    use crate::simulate::traffic::open::Destinations;
+    use crate::simulate::{Ended, LiveRouter, Net, Settings};
 
     /// Nothing vanishes and no room is left taken, whatever a packet was doing when its cable died.
     #[test]

@@ -193,12 +193,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 mod tests {
     use super::*;
     use crate::lab::generate::generate;
-    use crate::lab::simulate::adaptive::Distances;
-    use crate::lab::simulate::traffic::script::Script;
-    use crate::lab::simulate::{AnyRouter, Net, Settings, TableRouter};
     use crate::model::Pattern;
     use crate::model::{Demand, LayerBudget};
     use crate::route::{self, EngineOptions};
+    use crate::simulate::adaptive::Distances;
+    use crate::simulate::traffic::script::Script;
+    use crate::simulate::{AnyRouter, Net, Settings, TableRouter};
 
     fn outcome(net: &Net, settings: Settings, router: &AnyRouter<'_>, fetches: bool) -> String {
         let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 40, 0);

@@ -1,8 +1,8 @@
 //! Which channels of a switch lead nearer to a target, stay level or lead away.
 
 use super::Distances;
-use crate::lab::simulate::fetch::prefetch;
-use crate::lab::simulate::net::Net;
+use crate::simulate::fetch::prefetch;
+use crate::simulate::net::Net;
 
 /// Channels of one word.
 pub(super) const WORD: u32 = 28;

@@ -176,7 +176,7 @@ pub struct View<'a> {
 /// A [`View`] of a simulator that borrows its generator not.
 macro_rules! view {
     ($simulator:expr) => {
-        $crate::lab::simulate::state::View {
+        $crate::simulate::state::View {
             net: $simulator.net,
             links: &$simulator.links,
             parallel_fills: $simulator.settings.parallel_fills.into(),

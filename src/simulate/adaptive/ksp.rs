@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use super::{Distances, lanes_for};
-use crate::lab::simulate::net::Net;
-use crate::lab::simulate::router::{Header, Hop, Router, RouterError};
-use crate::lab::simulate::state::View;
 use crate::model::rng::Rng;
+use crate::simulate::net::Net;
+use crate::simulate::router::{Header, Hop, Router, RouterError};
+use crate::simulate::state::View;
 
 /// The k shortest loopless paths of every pair of switches with hosts, as Yen's algorithm (1971)
 /// finds them; where several have the last length that is needed, which of them is drawn by the

@@ -1,10 +1,10 @@
 //! `dor` and `rdr` on tori and meshes.
 
 use super::lanes_for;
-use crate::lab::simulate::net::{NO_LINK, Net};
-use crate::lab::simulate::router::{Header, Hop, Router, RouterError};
-use crate::lab::simulate::state::View;
 use crate::model::rng::Rng;
+use crate::simulate::net::{NO_LINK, Net};
+use crate::simulate::router::{Header, Hop, Router, RouterError};
+use crate::simulate::state::View;
 
 /// Which channels lead one step along a dimension.
 struct Lines {

@@ -122,7 +122,7 @@ pub struct Calls {
     is_closed: bool,
     endpoints: Endpoints,
     /// Payload that arrived at base and at high LIDs.
-    pub(in crate::lab::simulate) bytes: [u64; 2],
+    pub(in crate::simulate) bytes: [u64; 2],
     rng: Rng,
     /// What was counted.
     pub counts: Counts,

@@ -1,10 +1,10 @@
 //! `minimal`, `valiant` and `ugal`.
 
 use super::{Best, Distances, Ways, lanes_for};
-use crate::lab::simulate::net::Net;
-use crate::lab::simulate::router::{Header, Hop, Router, RouterError};
-use crate::lab::simulate::state::View;
 use crate::model::rng::Rng;
+use crate::simulate::net::Net;
+use crate::simulate::router::{Header, Hop, Router, RouterError};
+use crate::simulate::state::View;
 
 /// Hop by hop to some next switch on a shortest path, at random among those that can take it.
 pub struct Minimal<'a> {
