@@ -147,7 +147,15 @@ impl<'a, 's> Grower<'a, 's> {
     /// Finds a next hop for each switch that lost them, the nearest first; whether all have one then.
     pub(super) fn complete(&mut self, sets: &mut Closure, of: &mut Use) -> bool {
         let lost = self.lost();
-        self.lead(lost, sets, of).is_empty()
+        if self.lead(lost, sets, of).is_empty() {
+            return true;
+        }
+        // Over switches that need no way themselves.
+        let without = self.without();
+        self.lead(without.clone(), sets, of);
+        let is_whole = self.lost().is_empty();
+        self.drop_unused(&without, sets);
+        is_whole
     }
 
     /// Finds a next hop for each of these switches, in this order where it matters; those that stay without.
