@@ -15,7 +15,7 @@ pub struct FirstStep {
 }
 
 /// First of two steps, those first that leave nobody without a way; none if there is nothing between. In a tree that lost
-/// cables, or got some back, see [`TreeWays::halfway`](crate::route::lanes::TreeWays::halfway). In lanes: [`Between`].
+/// cables, or got some back, see [`TreeWays::halfway`](crate::route::lanes::TreeWays::halfway). In lanes: `Between`.
 ///
 /// `may_wait`: whether hosts that are cut off may wait for the second step.
 ///

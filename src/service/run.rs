@@ -1,5 +1,5 @@
 //! The only loop, for every kind of network: clock, signals, sockets, files, log, health file. What differs
-//! between kinds is behind [`Kind`].
+//! between kinds is behind `Kind`.
 
 mod events;
 pub(in crate::service) mod reload;

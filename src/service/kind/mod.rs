@@ -1,5 +1,5 @@
 //! Kinds of network: what is looked at, what is computed and what is delivered. The loop of [`super::run`] and
-//! all that is common know a kind by [`Kind`] alone.
+//! all that is common know a kind by `Kind` alone.
 
 pub mod direct;
 pub(super) mod switched;
