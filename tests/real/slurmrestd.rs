@@ -122,7 +122,7 @@ impl Cluster {
              StateSaveLocation={dir}/state\nSlurmctldPidFile={dir}/slurmctld.pid\nSlurmctldLogFile={dir}/slurmctld.log\n\
              ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n\
              MpiDefault=none\nSwitchType=switch/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n\
-             MaxJobCount=20000\nMaxArraySize=10001\nMailProg=/bin/true\nSchedulerParameters=defer_batch,sched_min_interval=0\n\
+             MaxJobCount=20000\nMaxArraySize=10001\nMailProg=/bin/true\nSchedulerParameters=defer_batch,sched_min_interval=0,sched_interval=2,default_queue_depth=5000,bf_interval=2,bf_max_job_test=5000\n\
              ResumeProgram=/bin/true\nSuspendProgram=/bin/true\nSuspendTime=3600\nResumeTimeout=3600\nTreeWidth=65533\n\
              NodeName=n[1-{NODES}],spare[1-{SPARE}] CPUs=1 RealMemory=64 State=CLOUD\n\
              PartitionName=all Nodes=n[1-{NODES}] Default=YES MaxTime=INFINITE State=UP\n\
