@@ -1,6 +1,7 @@
 /* The routing engine: lays the tables over the fabric as it is, in OpenSM's threads. */
 #include "plugin.h"
 
+#include "bytes.h"
 #include "certificate.h"
 
 #include <stdio.h>
@@ -46,9 +47,9 @@ static bool has_its_lids(const struct plugin *p, const struct handoff *h, char *
 static bool is_first_step(const struct plugin *p, const struct fit *fit)
 {
 	struct fit in_force;
-	if (!p->options.hold_on_loss || p->tables == NULL || fit->uncovered_hosts > 0 || fit->lost_entries > 0)
+	if (p->options.on_loss != LOSS_HOLD || p->tables == NULL || fit->uncovered_hosts > 0 || fit->lost_entries > 0)
 		return false;
-	bool made = fit_make(&in_force, p->tables, &p->osm->subn);
+	bool made = fit_make(&in_force, p->repaired != NULL ? p->repaired : p->tables, &p->osm->subn);
 	bool is_first = made && in_force.uncovered_hosts == 0 && fit->stranded_pairs <= in_force.stranded_pairs;
 	fit_free(&in_force);
 	return is_first;
@@ -81,7 +82,13 @@ static bool may_stay(const struct plugin *p, const struct handoff *h, const stru
 {
 	if (!has_its_lids(p, h, why))
 		return false;
-	return covers(fit, why) || (p->options.hold_on_loss && fit->uncovered_hosts == 0);
+	return covers(fit, why) || (p->options.on_loss == LOSS_HOLD && fit->uncovered_hosts == 0);
+}
+
+static void drop_repair(struct plugin *p)
+{
+	repair_free(p->repaired);
+	p->repaired = NULL;
 }
 
 /* Gives a candidate back that was not taken, unless a newer one has come meanwhile. */
@@ -120,6 +127,7 @@ static void try_candidate(struct plugin *p)
 	if (fit_make(&fit, candidate, &p->osm->subn) && may_take(p, candidate, &fit, why)) {
 		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu taken\n",
 			(unsigned long long)candidate->epoch);
+		drop_repair(p);
 		handoff_free(p->tables);
 		p->tables = candidate;
 	} else {
@@ -128,41 +136,137 @@ static void try_candidate(struct plugin *p)
 	fit_free(&fit);
 }
 
+/* What there is of the tables' fabric; to be freed. False if memory runs out. */
+static bool living_make(struct living *living, const struct handoff *h, const struct fit *fit)
+{
+	uint8_t *sources = zeroed(h->switches, 1), *dests = zeroed(handoff_dests(h), 1);
+	*living = (struct living){fit->alive, sources, dests};
+	if (sources == NULL || dests == NULL)
+		return false;
+	for (size_t i = 0; i < fit->targets; i++) {
+		const struct fit_target *target = &fit->target[i];
+		sources[handoff_home(h, target->dest)] |= target->host;
+		if (dests[target->dest] < 1 + target->host)
+			dests[target->dest] = (uint8_t)(1 + target->host);
+	}
+	return true;
+}
+
+static void living_free(struct living *living)
+{
+	free((uint8_t *)living->sources);
+	free((uint8_t *)living->dests);
+}
+
+/* Whether tables reach every host on the fabric as it is. Makes `fit` anew. */
+static bool fits(const struct plugin *p, const struct handoff *h, struct fit *fit, char *why)
+{
+	fit_free(fit);
+	snprintf(why, HANDOFF_WHY, "no memory");
+	return fit_make(fit, h, &p->osm->subn) && has_its_lids(p, h, why) && covers(fit, why);
+}
+
+/* Finds other ways around what is gone. Whether there are any; if not, the fit is that of the tables in force. */
+static bool repair(struct plugin *p, const struct handoff *in_force, struct fit *fit)
+{
+	struct living living;
+	char none[HANDOFF_WHY] = "no memory";
+	struct handoff *repaired = NULL;
+	if (living_make(&living, in_force, fit))
+		repaired = repair_tables(in_force, &living, none);
+	living_free(&living);
+	struct fit mended = {0};
+	if (repaired != NULL && fits(p, repaired, &mended, none)) {
+		fit_free(fit);
+		*fit = mended;
+		drop_repair(p);
+		p->repaired = repaired;
+		return true;
+	}
+	OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu is not repaired: %s\n",
+		(unsigned long long)in_force->epoch, none);
+	fit_free(&mended);
+	repair_free(repaired);
+	return false;
+}
+
+/* Whether switches may go back from repaired tables to those of the epoch, one after the other. */
+static bool may_return(const struct plugin *p, const struct fit *fit)
+{
+	struct living living;
+	char why[HANDOFF_WHY];
+	bool may = living_make(&living, p->tables, fit) && repair_may_change(p->repaired, p->tables, &living, why);
+	living_free(&living);
+	return may;
+}
+
+/*
+ * The tables to write, and how they lie over the fabric: those of the epoch, or its repair, that of before or a new one.
+ * NULL, with the reason, if none of them may be in force. `fit` is to be released, whatever the outcome.
+ */
+static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why)
+{
+	if (fits(p, p->tables, fit, why) && (p->repaired == NULL || may_return(p, fit))) {
+		drop_repair(p);
+		return p->tables;
+	}
+	const struct handoff *in_force = p->repaired != NULL ? p->repaired : p->tables;
+	if (fits(p, in_force, fit, why))
+		return in_force;
+	if (fit->target == NULL || !has_its_lids(p, in_force, why))
+		return NULL;
+	if (p->options.on_loss == LOSS_REPAIR && fit->uncovered_hosts == 0 && repair(p, in_force, fit))
+		return p->repaired;
+	return may_stay(p, in_force, fit, why) ? in_force : NULL;
+}
+
+static void note_built(struct plugin *p, const struct handoff *h, const struct fit *fit)
+{
+	uint64_t repaired = h == p->tables ? 0 : repair_entries(p->tables, h);
+	char *text = repaired > 0 ? repair_text(p->tables, h) : NULL;
+	pthread_mutex_lock(&p->mutex);
+	if (text != NULL) {
+		free(p->repair);
+		p->repair = text;
+	}
+	p->built = (struct status_tables){.generation = h->epoch,
+					  .layers = h->layers_used,
+					  .lanes = h->lanes,
+					  .lid_sets = h->sets,
+					  .certified = certificate_there(h),
+					  .lost_entries = fit->lost_entries,
+					  .stranded_pairs = fit->stranded_pairs,
+					  .uncovered_lids = fit->uncovered_lids,
+					  .guest_lids = fit->guest_lids,
+					  .repaired_entries = repaired};
+	memcpy(p->built.fingerprint, h->fingerprint, sizeof(h->fingerprint));
+	pthread_mutex_unlock(&p->mutex);
+	if (text != NULL)
+		wake_thread(p);
+}
+
 /* Writes the tables in force. Returns 0, or -1 to let OpenSM's next engine route. */
 static int serve(struct plugin *p)
 {
-	const struct handoff *h = p->tables;
-	if (h == NULL)
+	if (p->tables == NULL)
 		return -1;
-	struct fit fit;
-	char why[HANDOFF_WHY] = "no memory";
-	bool made = fit_make(&fit, h, &p->osm->subn);
-	bool declined = !made || !may_stay(p, h, &fit, why);
-	if (made)
-		p->uncovered = fit.uncovered_lids;
-	pthread_mutex_lock(&p->mutex);
-	if (declined) {
-		status_refuse(&p->fit_refusal, h->epoch, why);
-		p->status_due = true;
-	} else {
-		p->built = (struct status_tables){.generation = h->epoch,
-						  .layers = h->layers_used,
-						  .lanes = h->lanes,
-						  .lid_sets = h->sets,
-						  .certified = certificate_there(h),
-						  .lost_entries = fit.lost_entries,
-						  .stranded_pairs = fit.stranded_pairs,
-						  .uncovered_lids = fit.uncovered_lids,
-						  .guest_lids = fit.guest_lids};
-		memcpy(p->built.fingerprint, h->fingerprint, sizeof(h->fingerprint));
-	}
-	pthread_mutex_unlock(&p->mutex);
-	if (declined)
-		wake_thread(p);
-	else
+	struct fit fit = {0};
+	char why[HANDOFF_WHY];
+	const struct handoff *h = choose(p, &fit, why);
+	p->uncovered = fit.uncovered_lids;
+	if (h != NULL) {
+		note_built(p, h, &fit);
 		fit_write(&fit, h, &p->osm->subn, p->lids);
+	} else {
+		drop_repair(p);
+		pthread_mutex_lock(&p->mutex);
+		status_refuse(&p->fit_refusal, p->tables->epoch, why);
+		p->status_due = true;
+		pthread_mutex_unlock(&p->mutex);
+		wake_thread(p);
+	}
 	fit_free(&fit);
-	return declined ? -1 : 0;
+	return h != NULL ? 0 : -1;
 }
 
 /* After a discovery: what it found, for our thread to write. */

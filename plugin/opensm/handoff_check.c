@@ -4,15 +4,18 @@
  *
  *   handoff_check FILE
  *   handoff_check --certificate FILE...   a line for each: whether the plugin would take it
+ *   handoff_check --repair FILE CABLE...  the repair that the plugin writes when these cables are gone
  */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "certificate.h"
 #include "handoff.h"
+#include "repair.h"
 
 static void print_hex(const uint8_t *bytes, size_t size)
 {
@@ -69,6 +72,52 @@ static bool print_verdict(const char *path)
 	return good;
 }
 
+/* What is left of a fabric without some cables: a switch without any is gone, and its hosts with it. */
+static struct living without(const struct handoff *h, char **cables, int count)
+{
+	uint8_t *alive = malloc(h->cables + 1u), *sources = calloc(h->switches, 1), *dests = calloc(handoff_dests(h), 1);
+	uint8_t *there = calloc(h->switches, 1);
+	if (alive == NULL || sources == NULL || dests == NULL || there == NULL)
+		exit(1);
+	memset(alive, 1, h->cables);
+	for (int i = 0; i < count; i++)
+		alive[strtoul(cables[i], NULL, 10) % (h->cables + 1u)] = 0;
+	for (uint32_t c = 0; c < h->cables; c++)
+		if (alive[c])
+			there[h->cable[c].a] = there[h->cable[c].b] = 1;
+	for (uint32_t d = 0; d < handoff_dests(h); d++) {
+		uint32_t home = handoff_home(h, d);
+		dests[d] = !there[home] ? 0 : d < h->terminals ? 2 : 1;
+		sources[home] |= dests[d] == 2;
+	}
+	free(there);
+	return (struct living){alive, sources, dests};
+}
+
+/* The file that the plugin would write. */
+static int print_repair(const struct handoff *h, char **cables, int count)
+{
+	char why[HANDOFF_WHY];
+	struct living living = without(h, cables, count);
+	double start = seconds();
+	struct handoff *mended = repair_tables(h, &living, why);
+	fprintf(stderr, "repaired in %.3f s\n", seconds() - start);
+	char *text = mended != NULL ? repair_text(h, mended) : NULL;
+	bool good = text != NULL;
+	printf(good ? "%s" : "refused: %s\n", good ? text : why);
+	free(text);
+	/* And back, when the cables are there again. */
+	uint8_t *alive = (uint8_t *)living.cables;
+	memset(alive, 1, h->cables);
+	if (good && !repair_may_change(mended, h, &living, why))
+		printf("back refused: %s\n", why);
+	repair_free(mended);
+	free(alive);
+	free((uint8_t *)living.sources);
+	free((uint8_t *)living.dests);
+	return good ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
 	char why[HANDOFF_WHY];
@@ -78,14 +127,21 @@ int main(int argc, char **argv)
 			good = print_verdict(argv[i]) && good;
 		return good ? 0 : 1;
 	}
-	if (argc != 2) {
-		fprintf(stderr, "usage: handoff_check FILE | handoff_check --certificate FILE...\n");
+	bool repair = argc > 2 && strcmp(argv[1], "--repair") == 0;
+	if (argc != 2 && !repair) {
+		fprintf(stderr, "usage: handoff_check FILE | handoff_check --certificate FILE... | "
+				"handoff_check --repair FILE CABLE...\n");
 		return 2;
 	}
-	struct handoff *h = handoff_read(argv[1], why);
+	struct handoff *h = handoff_read(argv[repair ? 2 : 1], why);
 	if (h == NULL) {
 		fprintf(stderr, "handoff_check: %s\n", why);
 		return 1;
+	}
+	if (repair) {
+		int answer = print_repair(h, argv + 3, argc - 3);
+		handoff_free(h);
+		return answer;
 	}
 	printf("epoch %" PRIu64 "\nengine %s\nlayers %u\nfingerprint ", h->epoch, h->engine, h->layers_used);
 	print_hex(h->fingerprint, sizeof(h->fingerprint));

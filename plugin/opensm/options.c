@@ -27,8 +27,13 @@ static bool take(struct options *options, const char *word)
 		return take_path(options->status, word + 7);
 	if (strncmp(word, "heartbeat=", 10) == 0)
 		return take_seconds(&options->heartbeat, word + 10);
-	options->hold_on_loss = strcmp(word, "on_loss=hold") == 0;
-	return options->hold_on_loss || strcmp(word, "on_loss=decline") == 0;
+	static const char *const words[] = {"on_loss=repair", "on_loss=decline", "on_loss=hold"};
+	for (int i = LOSS_REPAIR; i <= LOSS_HOLD; i++)
+		if (strcmp(word, words[i]) == 0) {
+			options->on_loss = i;
+			return true;
+		}
+	return false;
 }
 
 bool options_parse(struct options *options, const char *text, char wrong[PATH_MAX])

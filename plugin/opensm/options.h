@@ -9,7 +9,8 @@ struct options {
 	char state[PATH_MAX];
 	char status[PATH_MAX]; /* empty: in `state`, with the port's GUID in its name */
 	unsigned heartbeat;
-	bool hold_on_loss;
+	/* When hosts cannot be reached any more. */
+	enum { LOSS_REPAIR, LOSS_DECLINE, LOSS_HOLD } on_loss;
 };
 
 /* Parses; `text` may be NULL. Returns false and the word that cannot be used. */

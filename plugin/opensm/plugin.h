@@ -2,7 +2,7 @@
  * One plugin in one OpenSM: what its parts share.
  *
  * Who may touch what:
- *  - `tables`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM calls the engine with it
+ *  - `tables`, `repaired`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM calls the engine with it
  *    held exclusively, and asks for the SL of a path with it held at least shared. So tables can
  *    be replaced inside the engine without a lock of our own.
  *  - everything marked (m): with `mutex`, held for moments only, by any thread.
@@ -19,13 +19,15 @@
 #include "fabric.h"
 #include "file.h"
 #include "options.h"
+#include "repair.h"
 #include "status.h"
 
 struct plugin {
 	osm_opensm_t *osm;
 	struct options options;
 
-	struct handoff *tables; /* in force, or NULL */
+	struct handoff *tables;   /* in force, or NULL */
+	struct handoff *repaired; /* the same with other ways around what is gone, which are in force then; or NULL */
 	uint64_t uncovered;     /* LIDs they did not reach when they were last laid over the fabric */
 	struct fit_lid *lids;   /* [IB_LID_UCAST_END_HO + 1] */
 
@@ -40,6 +42,7 @@ struct plugin {
 	enum { NOT_UP, UP_ONCE, SETTLED } bring_up; /* (m) */
 	bool swept;                          /* (m) OpenSM has discovered the fabric since we looked at it */
 	char *fabric;                        /* (m) what it then was, until it is written; or NULL */
+	char *repair;                        /* (m) the entries of `repaired`, until they are written; or NULL */
 	bool stop;                           /* (m) */
 
 	pthread_t thread;
@@ -47,6 +50,7 @@ struct plugin {
 	struct file_id seen;
 	char *fabric_written;       /* or NULL */
 	int fabric_error;           /* of the last writing, told already */
+	int repair_error;           /* the same */
 	struct file_id status_seen; /* as we wrote it last */
 	bool rival;                 /* somebody else writes it, too */
 	int status_error;           /* of the last writing, told already */

@@ -85,9 +85,11 @@ static void release(struct plugin *p)
 	if (p->notify >= 0)
 		close(p->notify);
 	handoff_free(p->candidate);
+	repair_free(p->repaired);
 	handoff_free(p->tables);
 	pthread_mutex_destroy(&p->mutex);
 	free(p->fabric);
+	free(p->repair);
 	free(p->fabric_written);
 	free(p->lids);
 	free(p);

@@ -108,6 +108,7 @@ static void put(FILE *out, const void *what)
 	put_number(out, "stranded_pairs", true, s->ours ? s->tables.stranded_pairs : 0);
 	put_number(out, "uncovered_lids", true, s->ours ? s->tables.uncovered_lids : 0);
 	put_number(out, "guest_lids", true, s->ours ? s->tables.guest_lids : 0);
+	put_number(out, "repaired_entries", true, s->ours ? s->tables.repaired_entries : 0);
 	put_number(out, "refused_generation", s->refusal.refused && s->refusal.generation > 0,
 		   s->refusal.generation);
 	put_text(out, "refused_reason", s->refusal.refused ? s->refusal.reason : NULL, ",\n");

@@ -181,9 +181,29 @@ time_t write_status(struct plugin *p, time_t last)
 	return now;
 }
 
-static void put_fabric(FILE *out, const void *text)
+static void put_text(FILE *out, const void *text)
 {
 	fputs(text, out);
+}
+
+/* Writes the entries that were repaired, before the status says that there are any. */
+static void write_repair(struct plugin *p)
+{
+	char path[PATH_MAX];
+	uint64_t port = cl_ntoh64(p->osm->subn.sm_port_guid);
+	pthread_mutex_lock(&p->mutex);
+	char *text = p->repair;
+	p->repair = NULL;
+	pthread_mutex_unlock(&p->mutex);
+	if (text == NULL ||
+	    snprintf(path, PATH_MAX, "%s/opensm-repair.%016" PRIx64 ".txt", p->options.state, port) >= PATH_MAX)
+		return free(text);
+	int error = file_replace(path, put_text, text);
+	if (error != 0 && error != p->repair_error)
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
+			error == EINVAL ? "not a regular file" : strerror(error));
+	p->repair_error = error;
+	free(text);
 }
 
 /* Writes the fabric if it is another than in the file. */
@@ -204,7 +224,7 @@ static void write_fabric(struct plugin *p)
 		free(text);
 		return;
 	}
-	int error = file_replace(path, put_fabric, text);
+	int error = file_replace(path, put_text, text);
 	if (error != 0 && error != p->fabric_error)
 		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
 			error == EINVAL ? "not a regular file" : strerror(error));
@@ -243,6 +263,7 @@ void *watch(void *context)
 			ask_to_route(p->osm);
 			asked = seconds_now();
 		}
+		write_repair(p);
 		write_fabric(p);
 		written = write_status(p, written);
 		wait_for_news(p);

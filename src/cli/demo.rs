@@ -129,6 +129,7 @@ impl Demo {
             min_job_age: TimeDelta::zero(),
             lids_in_use: None,
             may_wait: false,
+            repair: None,
             layer_per_job: false,
             promise: route::default_promise(&args.engine, false),
             storage: Storage::default(),

@@ -80,7 +80,7 @@ impl Args {
             Some(_) => EpochStore::open(&settings.state.directory)?,
             None => self.state.store(context)?,
         };
-        let published = store.published(&view.fabric)?;
+        let published = store.published_as(&view.fabric, view.policy.repair.as_deref())?;
         let decided = decide(&view, published.as_ref())?;
         let epoch = store.current()?.map(|n| n.get());
         let dry = DryRun::new(&view, published.as_ref(), epoch, &decided);

@@ -2,11 +2,12 @@
 //!
 //! Pure: no clock, no I/O. Time comes in with the snapshot; what is in force comes in as a value.
 
-use schemars::JsonSchema;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::lanes;
 use super::worth::{Price, Question, Worth};
@@ -42,6 +43,17 @@ pub struct Policy {
     /// Whether hosts that a loss has cut off may wait for the second of two steps, because it follows as soon as OpenSM has
     /// the first one, and nobody else routes until then.
     pub may_wait: bool,
+    /// What OpenSM's plugin has changed of the epoch in force.
+    pub repair: Option<Arc<Repair>>,
+}
+
+/// Entries of an epoch that OpenSM's plugin has replaced by others, because cables or switches are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repair {
+    /// Number of the epoch.
+    pub epoch: u64,
+    /// Its set of routes, switch and destination, by their numbers in the hand-off, and the port.
+    pub entries: Vec<[u32; 4]>,
 }
 
 /// What is in force.

@@ -1,19 +1,19 @@
 //! One published state: its number, its files, its checksums.
 
-use schemars::JsonSchema;
 use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::StoreError;
 use super::handoff::{self, Handoff};
 use super::record::{FORMAT, PlanRecord};
-use super::{StoreError, handoff::HandoffError};
 use crate::model::{Fabric, Guid, LidSet, SplitLids, Tables};
-use crate::pass::plan::Published;
+use crate::pass::plan::{Published, Repair};
 use crate::report::Report;
 use crate::verify::Certificate;
 
@@ -228,30 +228,30 @@ impl Epoch {
 
     /// The tables of a LID without their lane map.
     fn routes(&self, fabric: &Fabric, set: LidSet) -> Result<Tables, StoreError> {
-        let stored = &self.handoff;
-        let high = stored.high.as_ref().filter(|_| set == LidSet::High);
-        let (of_ports, of_layers) = high.map_or((&stored.ports, &stored.layers), |(p, l)| (p, l));
-        let width = stored.switches.len();
-        let entries = (stored.terminals.len() + width) * width;
-        if of_ports.len() != entries || of_layers.len() != entries {
-            let lengths = HandoffError::Length { wanted: entries, found: of_ports.len() };
-            return Err(lengths.into());
-        }
-        let find = |list: &[Guid], guid| list.binary_search(&guid).ok();
-        let switches: Vec<_> = fabric.switches().iter().map(|s| find(&stored.switches, s.guid)).collect();
-        let terminals = fabric.terminals().iter().map(|t| find(&stored.terminals, t.port_guid));
-        let after_terminals = switches.iter().map(|s| s.map(|s| stored.terminals.len() + s));
-        let dests: Vec<Option<usize>> = terminals.chain(after_terminals).collect();
-        let mut ports = Vec::with_capacity(dests.len() * switches.len());
-        let mut layers = Vec::with_capacity(ports.capacity());
-        for dest in &dests {
-            for switch in &switches {
-                let entry = dest.zip(*switch).map(|(d, s)| d * width + s);
-                ports.push(entry.map_or(Tables::UNREACHABLE, |e| of_ports[e]));
-                layers.push(entry.map_or(Tables::NO_LAYER, |e| of_layers[e]));
+        Ok(self.handoff.routes_on(fabric, &self.plan.engine, set)?)
+    }
+
+    /// With what OpenSM's plugin has changed since, if it was of this epoch.
+    pub fn repaired(mut self, repair: Option<&Repair>) -> Self {
+        let repair =
+            repair.filter(|repair| repair.epoch == self.number().get() && !repair.entries.is_empty());
+        let Some(repair) = repair else { return self };
+        let handoff = &mut self.handoff;
+        let switches = handoff.switches.len();
+        for [set, switch, dest, port] in &repair.entries {
+            let ports = match (set, &mut handoff.high) {
+                (0, _) => &mut handoff.ports,
+                (_, Some((ports, _))) => ports,
+                (_, None) => continue,
+            };
+            let at = *dest as usize * switches + *switch as usize;
+            if let (Some(entry), true) = (ports.get_mut(at), (*switch as usize) < switches) {
+                *entry = *port as u8;
             }
         }
-        Ok(Tables::new(fabric, &self.plan.engine, ports, layers).map_err(HandoffError::from)?)
+        // Neither this epoch nor the next one.
+        self.plan.halfway = true;
+        self
     }
 
     /// What this epoch puts in force, on the fabric of now. It keeps the fingerprint of the fabric

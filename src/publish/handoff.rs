@@ -18,8 +18,8 @@ pub use self::lanes::Lanes;
 pub use self::next_hops::NextHops;
 use self::sections::{Kind, Sections};
 use crate::model::{
-    ChannelId, Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, Promise, SwitchId, Tables,
-    TablesError, Vl,
+    ChannelId, Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, LidSet, Promise, SwitchId,
+    Tables, TablesError, Vl,
 };
 use crate::verify::Certificate;
 
@@ -142,6 +142,36 @@ impl Handoff {
     pub fn certificate(&self, fabric: &Fabric) -> Option<Certificate> {
         let order = self.order.as_ref().filter(|_| fabric.fingerprint() == self.fabric)?;
         Certificate::new(fabric, order.clone()).ok()
+    }
+
+    /// Its routes to one LID of each port, on the fabric of now: what is new there has none, and an entry may lead to a
+    /// cable that is gone. Without lanes. O(destinations × switches).
+    ///
+    /// # Errors
+    /// If the tables are not as large as the devices demand.
+    pub fn routes_on(&self, fabric: &Fabric, engine: &str, set: LidSet) -> Result<Tables, HandoffError> {
+        let high = self.high.as_ref().filter(|_| set == LidSet::High);
+        let (of_ports, of_layers) = high.map_or((&self.ports, &self.layers), |(p, l)| (p, l));
+        let width = self.switches.len();
+        let entries = (self.terminals.len() + width) * width;
+        if of_ports.len() != entries || of_layers.len() != entries {
+            return Err(HandoffError::Length { wanted: entries, found: of_ports.len() });
+        }
+        let find = |list: &[Guid], guid| list.binary_search(&guid).ok();
+        let switches: Vec<_> = fabric.switches().iter().map(|s| find(&self.switches, s.guid)).collect();
+        let terminals = fabric.terminals().iter().map(|t| find(&self.terminals, t.port_guid));
+        let after_terminals = switches.iter().map(|s| s.map(|s| self.terminals.len() + s));
+        let dests: Vec<Option<usize>> = terminals.chain(after_terminals).collect();
+        let mut ports = Vec::with_capacity(dests.len() * switches.len());
+        let mut layers = Vec::with_capacity(ports.capacity());
+        for dest in &dests {
+            for switch in &switches {
+                let entry = dest.zip(*switch).map(|(d, s)| d * width + s);
+                ports.push(entry.map_or(Tables::UNREACHABLE, |e| of_ports[e]));
+                layers.push(entry.map_or(Tables::NO_LAYER, |e| of_layers[e]));
+            }
+        }
+        Ok(Tables::new(fabric, engine, ports, layers)?)
     }
 
     /// The tables, for the very fabric they were made for: those of base LIDs. O(1) beside a comparison.

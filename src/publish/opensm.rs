@@ -1,6 +1,7 @@
 //! What the OpenSM plugin reports: its status file, specified in `plugin/README.md`.
 
 mod files;
+pub mod repair;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -113,6 +114,9 @@ pub struct PluginStatus {
     pub uncovered_lids: u64,
     /// LIDs of unknown terminals, routed like their switch.
     pub guest_lids: u64,
+    /// Entries that the plugin has replaced, because cables or switches are gone.
+    #[serde(default)]
+    pub repaired_entries: u64,
     /// The epoch last refused.
     pub refused_generation: Option<u64>,
     /// Why.
@@ -170,6 +174,11 @@ pub enum Trouble {
     /// Cables or switches are gone.
     #[error("{0} table entries are dead because cables or switches are gone")]
     Lost(u64),
+    /// The plugin has routed around what is gone.
+    #[error(
+        "OpenSM's plugin has replaced {0} table entries to go around what is gone, until there is a new epoch"
+    )]
+    Repaired(u64),
     /// Packets between some hosts have no way.
     #[error("{0} pairs of a switch and a host have no way between them")]
     Stranded(u64),
@@ -276,6 +285,9 @@ impl PluginStatus {
         }
         if self.lost_entries > 0 {
             found.push(Trouble::Lost(self.lost_entries));
+        }
+        if self.repaired_entries > 0 {
+            found.push(Trouble::Repaired(self.repaired_entries));
         }
         if self.stranded_pairs > 0 {
             found.push(Trouble::Stranded(self.stranded_pairs));

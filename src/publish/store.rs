@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::epoch::Files;
 use super::{Epoch, EpochNumber, History, HistoryRow, StoreError, history};
 use crate::model::Fabric;
-use crate::pass::plan::Published;
+use crate::pass::plan::{Published, Repair};
 
 /// A state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +112,20 @@ impl EpochStore {
     /// # Errors
     /// If the epoch in force is damaged. Planning as if nothing were in force repairs that.
     pub fn published(&self, fabric: &Fabric) -> Result<Option<Published>, StoreError> {
-        self.current()?.map(|n| self.epoch(n)?.published(fabric)).transpose()
+        self.published_as(fabric, None)
+    }
+
+    /// The same with what OpenSM's plugin has changed of it, if that was this epoch: then it is between two, and another
+    /// one is due.
+    ///
+    /// # Errors
+    /// See [`EpochStore::published`].
+    pub fn published_as(
+        &self,
+        fabric: &Fabric,
+        repair: Option<&Repair>,
+    ) -> Result<Option<Published>, StoreError> {
+        self.current()?.map(|n| self.epoch(n)?.repaired(repair).published(fabric)).transpose()
     }
 
     /// A line for each epoch, the deleted ones included as far as the index still knows them.

@@ -96,6 +96,8 @@ pub enum Kind {
     OpensmBehind,
     /// Entries of the tables are dead.
     OpensmLost,
+    /// OpenSM's plugin has routed around what is gone.
+    OpensmRepaired,
     /// Hosts cannot reach each other.
     OpensmStranded,
     /// Switches are unknown.

@@ -133,6 +133,7 @@ mod tests {
             price: Price::NONE,
             lids_in_use: Some([false; 2]),
             may_wait: false,
+            repair: None,
         };
         View::new(fabric, nodes, jobs, policy)
     }

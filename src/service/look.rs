@@ -22,11 +22,11 @@ use crate::observe::slurm::{JobSource, PollError, Squeue};
 use crate::observe::slurmrestd::Slurmrestd;
 use crate::observe::spool::SpooledJobs;
 use crate::pass::baseline::Oblivious;
-use crate::pass::plan::Policy;
+use crate::pass::plan::{Policy, Repair};
 use crate::pass::step::View;
 use crate::pass::worth::Price;
 use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
-use crate::publish::opensm::{PluginStatus, StatusError};
+use crate::publish::opensm::{PluginStatus, StatusError, repair};
 use crate::publish::{StoreError, read_trial};
 use crate::route;
 
@@ -328,6 +328,12 @@ impl Looker {
     }
 }
 
+/// What OpenSM's plugin has changed of the epoch in force.
+fn repair_in_force(settings: &Settings) -> Option<Repair> {
+    let status = PluginStatus::read(&settings.opensm.as_ref()?.status_file).ok()?;
+    repair::in_force(&status, &settings.state.directory)
+}
+
 /// Puts together what was seen, and lists the storage nodes that the fabric does not have.
 ///
 /// # Errors
@@ -351,6 +357,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
         min_job_age: settings.slurm.min_job_age,
         lids_in_use: settings.split_lids.then_some([false; 2]),
         may_wait: false,
+        repair: repair_in_force(settings).map(Arc::new),
         layer_per_job: routing.layer_per_job,
         promise: routing
             .promise

@@ -309,7 +309,7 @@ pub fn pass_as(
     if let Some(hold) = store.hold().map_err(PassError::Store)? {
         return Err(PassError::Held(hold));
     }
-    let published = store.published(&view.fabric).unwrap_or_else(|error| {
+    let published = store.published_as(&view.fabric, view.policy.repair.as_deref()).unwrap_or_else(|error| {
         warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
         None
     });

@@ -60,6 +60,7 @@ impl Case {
             min_job_age: TimeDelta::seconds(policy.get("min_job_age").map_or(0, |s| s.parse().unwrap())),
             lids_in_use: None,
             may_wait: true,
+            repair: None,
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: Storage::new(storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect()),

@@ -35,6 +35,7 @@ impl Site {
             min_job_age: TimeDelta::zero(),
             lids_in_use: None,
             may_wait: true,
+            repair: None,
             layer_per_job: false,
             promise,
             storage: sarouter::model::Storage::default(),

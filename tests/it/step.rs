@@ -49,6 +49,7 @@ impl World {
             min_job_age: TimeDelta::seconds(min_job_age),
             lids_in_use: None,
             may_wait: false,
+            repair: None,
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: sarouter::model::Storage::default(),

@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sarouter::lab::generate::generate;
-use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap, Promise};
+use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap, Promise, SwitchId};
 use sarouter::observe::jobs;
-use sarouter::pass::plan::{Decision, Policy, plan};
+use sarouter::pass::plan::{Decision, Policy, Repair, plan};
 use sarouter::publish::EpochStore;
 use sarouter::report::{JobsSummary, Layers, Report, VerdictSummary};
 use sarouter::verify;
@@ -31,6 +31,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         min_job_age: TimeDelta::zero(),
         lids_in_use: None,
         may_wait: true,
+        repair: None,
         layer_per_job: false,
         promise: Promise::TOLD,
         storage: sarouter::model::Storage::default(),
@@ -92,6 +93,28 @@ fn a_job_map_becomes_an_epoch_once() {
     assert_eq!(shown["plan"]["jobs"]["jobs"][1]["nodes"].as_array().unwrap().len(), 8);
     assert_eq!(shown["in_force"], false);
     assert_eq!(json(store.path(), "show current", 0)["plan"]["epoch"], 4);
+}
+
+#[test]
+fn what_the_plugin_changed_of_an_epoch_is_in_force_and_asks_for_another_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EpochStore::open(&dir.path().join("state")).unwrap();
+    let fabric = generate("fattree:4x4,2").unwrap();
+    assert!(publish(&store, &fabric, "sssp", "1 n[1-8]", at(0)));
+    let before = store.published(&fabric).unwrap().unwrap();
+    let (s, d) = (SwitchId::at(1), fabric.dest_ids().last().unwrap());
+    assert!(before.tables.port(s, d).is_some() && !before.halfway);
+    let (switch, dest) = (s.index() as u32, d.index() as u32);
+    let repair =
+        |epoch| Repair { epoch, entries: vec![[0, switch, dest, 255], [0, 9999, 9999, 1], [1, 0, 0, 1]] };
+    let after = store.published_as(&fabric, Some(&repair(1))).unwrap().unwrap();
+    assert!(after.tables.port(s, d).is_none() && after.halfway);
+    let others = fabric.dest_ids().flat_map(|d| fabric.switch_ids().map(move |s| (s, d)));
+    let changed = others.filter(|(s, d)| after.tables.port(*s, *d) != before.tables.port(*s, *d)).count();
+    assert_eq!(changed, 1);
+    // Of another epoch it says nothing.
+    let other = store.published_as(&fabric, Some(&repair(2))).unwrap().unwrap();
+    assert!(other.tables == before.tables && !other.halfway);
 }
 
 #[test]

@@ -123,6 +123,7 @@ fn of_opensm() -> Vec<Trouble> {
         ),
         row("opensm_behind", "OpenSM has epoch 77 in force", vec![("generation", json!(77))]),
         row("opensm_lost", "12 table entries are dead", vec![("lost_entries", json!(12))]),
+        row("opensm_repaired", "has replaced 34 table entries", vec![("repaired_entries", json!(34))]),
         row("opensm_stranded", "3 pairs of a switch and a host", vec![("stranded_pairs", json!(3))]),
         row("opensm_uncovered", "4 LIDs on switches", vec![("uncovered_lids", json!(4))]),
         row(

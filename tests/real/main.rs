@@ -15,6 +15,7 @@ mod hints;
 mod lanes;
 mod lids;
 mod machine;
+mod mend;
 mod mpi;
 mod package;
 mod page;

@@ -98,6 +98,7 @@ impl Setup {
             min_job_age: TimeDelta::zero(),
             lids_in_use: None,
             may_wait: false,
+            repair: None,
             layer_per_job: self.layer_per_job,
             promise: Promise::TOLD,
             storage: self.storage.clone(),

@@ -48,6 +48,7 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
         min_job_age: TimeDelta::hours(1),
         lids_in_use: None,
         may_wait: false,
+        repair: None,
         layer_per_job: false,
         promise: crate::model::Promise::TOLD,
         storage: crate::model::Storage::default(),

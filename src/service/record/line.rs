@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::direct::{SiteText, StartLine};
 use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeName, Promise, Rails, Storage, TerminalId};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
-use crate::pass::plan::Policy;
+use crate::pass::plan::{Policy, Repair};
 use crate::pass::step::View;
 use crate::pass::worth::Price;
 use crate::publish::{EpochNumber, EpochStore};
@@ -59,6 +60,8 @@ pub struct PolicyLine {
     lids_in_use: Option<[bool; 2]>,
     #[serde(default, skip_serializing_if = "is_false")]
     may_wait: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    repair: Option<Repair>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -231,6 +234,7 @@ impl PolicyLine {
             price,
             lids_in_use,
             may_wait,
+            repair,
         } = &view.policy;
         Self {
             engine: engine.clone(),
@@ -247,6 +251,7 @@ impl PolicyLine {
             communication_percent: price.communication,
             lids_in_use: *lids_in_use,
             may_wait: *may_wait,
+            repair: repair.as_deref().cloned(),
         }
     }
 
@@ -269,6 +274,7 @@ impl PolicyLine {
             },
             lids_in_use: self.lids_in_use,
             may_wait: self.may_wait,
+            repair: self.repair.clone().map(Arc::new),
         }
     }
 }

@@ -1,0 +1,45 @@
+/*
+ * Other ways for what a cable or a switch that is gone has cut off.
+ *
+ * Only destinations that some switch with hosts does not reach any more get new entries, and only at switches that
+ * do not reach them. Each new entry is tried against everything that may be in flight: packets of the promise by
+ * the entries in force, by the new ones, and by any mixture, as switches change one after the other. Knows nothing of
+ * OpenSM, so that it can be run on files by itself.
+ */
+#ifndef SAROUTER_REPAIR_H
+#define SAROUTER_REPAIR_H
+
+#include "handoff.h"
+
+#include <stdbool.h>
+
+/* What there is of the fabric, by number in the tables. */
+struct living {
+	const uint8_t *cables;  /* [cables] */
+	const uint8_t *sources; /* [switches]: switches with hosts: they must reach all hosts */
+	const uint8_t *dests;   /* [dests]: 0 not there, 1 there, 2 hosts */
+};
+
+/*
+ * Tables with other ways; they share all but the ports with `h`, which must stay. NULL, with the reason, if there
+ * are none, or packets might wait in a circle. To be released by repair_free. O(switches * dests * classes of SLs) for
+ * what is in flight, and O(switches * ports) and the searches of an order for each destination that lost something.
+ */
+struct handoff *repair_tables(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY]);
+
+/* Whether switches may go from one to the other of two tables that differ in their ports alone, in any order. */
+bool repair_may_change(const struct handoff *from, const struct handoff *to, const struct living *living,
+		       char why[HANDOFF_WHY]);
+
+/* At how many (switch, destination) two tables that differ in their ports alone are not the same. */
+uint64_t repair_entries(const struct handoff *a, const struct handoff *b);
+
+/*
+ * The entries of tables that were repaired, as a file, to be freed: see plugin/README.md, "The repair". NULL if memory
+ * runs out.
+ */
+char *repair_text(const struct handoff *h, const struct handoff *repaired);
+
+void repair_free(struct handoff *repaired);
+
+#endif

@@ -1,0 +1,241 @@
+//! The plugin's repair: what it changes when cables are gone is judged by the checker of this program, outside of OpenSM,
+//! and read back from the switches.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::{env, fs};
+
+use sarouter::lab::generate::generate;
+use sarouter::model::rng::Rng;
+use sarouter::model::{ChannelId, Demand, Fabric, LayerBudget, LidSet, Promise, Tables};
+use sarouter::publish::handoff::{Handoff, decode, encode_lids};
+use sarouter::publish::opensm::repair::in_force;
+use sarouter::publish::opensm::{PluginStatus, STATUS_FILE};
+use sarouter::route::lanes::fabric_lanes;
+use sarouter::route::{self, EngineOptions};
+use sarouter::verify::{Beside, Checks, certify, judge_beside};
+
+use crate::testbed::{Testbed, assert_in_force, root, run, unreached};
+
+/// Names fabrics to repair with the plugin as it is used, and to print what it takes.
+const TIMED: &str = "SAROUTER_MEND";
+
+pub const ANY: Promise = Promise { any: true, ..Promise::NOTHING };
+const REPLY: Promise = Promise { reply: true, ..Promise::TOLD };
+
+fn budget() -> LayerBudget {
+    LayerBudget::new(8).unwrap()
+}
+
+/// A hand-off file of an engine's tables for a promise; `None` where it has none.
+pub fn handed_off(fabric: &Fabric, engine: &str, promise: Promise) -> Option<Vec<u8>> {
+    let lanes = || Some(fabric_lanes(fabric, budget())).filter(|found| found.needs_map());
+    let lanes = (promise.any && route::reads_lanes(engine)).then(lanes).flatten();
+    let lanes = lanes.map(|found| Arc::new(found.lanes));
+    let options = EngineOptions { lanes, promise, ..EngineOptions::default() };
+    let tables = route::engine(engine, &options).unwrap();
+    let tables = tables.route(fabric, &Demand::oblivious(), budget()).ok()?;
+    let checks = Checks { promise, hosts_only: false };
+    let certificate = certify(fabric, &tables, budget(), checks, Beside::default())?;
+    Some(encode_lids(fabric, &tables, None, None, Some((&certificate, promise)), 1))
+}
+
+/// A repair of the plugin.
+struct Repair {
+    handoff: Handoff,
+    entries: usize,
+    /// Whether the tables of before may follow at once when the cables are back.
+    goes_back: bool,
+}
+
+/// What the plugin says to cables that are gone: its repair, or why there is none.
+fn repaired(file: &Path, cables: &BTreeSet<usize>) -> Result<Repair, String> {
+    let is_timed = env::var_os(TIMED).is_some();
+    let tool = if is_timed { "plugin/opensm/handoff_check" } else { "plugin/opensm/sanitize/handoff_check" };
+    let mut command = Command::new(root().join(tool));
+    let output =
+        command.arg("--repair").arg(file).args(cables.iter().map(usize::to_string)).output().unwrap();
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 1)) && !errors.contains("ERROR"), "{errors}");
+    if is_timed {
+        print!("{cables:?} {errors}");
+    }
+    if let Some(why) = text.trim().strip_prefix("refused: ") {
+        return Err(why.into());
+    }
+    let (text, goes_back) = match text.split_once("back refused") {
+        Some((entries, _)) => (entries, false),
+        None => (&*text, true),
+    };
+    let mut found = decode(&fs::read(file).unwrap()).unwrap();
+    let switches = found.switches.len();
+    let mut lines = text.lines().filter(|line| !line.starts_with("epoch "));
+    let entries = lines.next().and_then(|line| line.strip_prefix("entries ")).unwrap().parse().unwrap();
+    for line in lines.clone() {
+        let numbers: Vec<usize> = line.split(' ').map(|n| n.parse().unwrap()).collect();
+        let [0, switch, dest, port] = numbers[..] else { panic!("{line}") };
+        found.ports[dest * switches + switch] = port as u8;
+    }
+    assert_eq!(lines.count(), entries);
+    Ok(Repair { handoff: found, entries, goes_back })
+}
+
+/// On the fabric that is left, without entries that lead nowhere.
+pub fn on(fabric: &Fabric, handoff: &Handoff) -> Tables {
+    let tables = handoff.routes_on(fabric, "repair", LidSet::Base).unwrap();
+    let wiring = fabric.wiring();
+    let switches = fabric.switches().len();
+    let tables = tables.edited(|ports, layers| {
+        for d in fabric.dest_ids() {
+            for s in (0..switches).filter(|s| *s != fabric.home(d).index()) {
+                let at = d.index() * switches + s;
+                if wiring.channel(s, ports[at]) == sarouter::model::Wiring::NONE {
+                    (ports[at], layers[at]) = (Tables::UNREACHABLE, Tables::NO_LAYER);
+                }
+            }
+        }
+    });
+    tables.with_lanes(handoff.map_on(fabric))
+}
+
+/// What came of losses.
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    losses: usize,
+    repaired: usize,
+    entries: usize,
+    back: usize,
+}
+
+/// Cuts one to three cables, some of them all of a switch.
+fn cut(fabric: &Fabric, rng: &mut Rng) -> BTreeSet<usize> {
+    if rng.below(4) == 0 {
+        let switch = fabric.switch_ids().nth(rng.below(fabric.switches().len())).unwrap();
+        return fabric.out(switch).iter().map(|c| c.index() / 2).collect();
+    }
+    (0..1 + rng.below(3)).map(|_| rng.below(fabric.channels().len() / 2)).collect()
+}
+
+/// Losses one by one. Each repair reaches everyone left, with what the epoch promised, mixed with what it repairs.
+fn lose(spec: &str, engine: &str, promise: Promise, rounds: usize) -> Option<Count> {
+    let fabric = generate(spec).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("lft.bin");
+    fs::write(&file, handed_off(&fabric, engine, promise)?).unwrap();
+    let whole = decode(&fs::read(&file).unwrap()).unwrap();
+    let (mut rng, mut count) = (Rng::new(7), Count::default());
+    for round in 0..rounds {
+        let cables = cut(&fabric, &mut rng);
+        let gone = |c: sarouter::model::ChannelId| cables.contains(&(c.index() / 2));
+        let alone = |s: sarouter::model::SwitchId| fabric.out(s).iter().all(|c| gone(*c));
+        let Ok(left) = fabric.without(gone, alone) else { continue };
+        count.losses += 1;
+        let what = format!("{spec} {engine} {promise} {round}: {cables:?}");
+        let Ok(repair) = repaired(&file, &cables) else { continue };
+        let (before, after) = (on(&left, &whole), on(&left, &repair.handoff));
+        let checks = Checks { promise: Promise { mixed: true, ..promise }, hosts_only: true };
+        let mixed = std::slice::from_ref(&before);
+        let verdict = judge_beside(
+            &left,
+            std::slice::from_ref(&after),
+            budget(),
+            checks,
+            Beside { mixed, answers_later: true, ..Beside::default() },
+        );
+        assert!(verdict.accepted, "{what}: {:?}", verdict.findings);
+        count.repaired += 1;
+        count.entries += repair.entries;
+        count.back += usize::from(repair.goes_back);
+    }
+    Some(count)
+}
+
+/// What the plugin has in force on a fabric that has lost something, by its file; the switches must have just that.
+fn assert_repaired(bed: &Testbed, left: &Fabric, file: &[u8]) {
+    let status = PluginStatus::read(&bed.state().join(STATUS_FILE)).unwrap();
+    let repair = in_force(&status, &bed.state()).unwrap();
+    assert_eq!((repair.epoch, repair.entries.len() as u64), (1, status.repaired_entries));
+    let mut handoff = decode(file).unwrap();
+    let switches = handoff.switches.len();
+    for [_, switch, dest, port] in repair.entries {
+        handoff.ports[dest as usize * switches + switch as usize] = port as u8;
+    }
+    assert_in_force(bed, left, &on(left, &handoff));
+    assert_eq!(unreached(bed, left), []);
+}
+
+/// Nobody but OpenSM is there: cables are cut one after the other, and come back.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn the_plugin_alone_goes_around_what_is_gone() {
+    for spec in ["fattree:6x4,4", "hyperx:3x3,hosts=2"] {
+        let fabric = generate(spec).unwrap();
+        let options = ["--opensm-line", "qos TRUE"];
+        let bed = Testbed::fabric(&fabric, &options);
+        let file = handed_off(&fabric, "balanced", ANY).unwrap();
+        bed.publish_bytes("000001", &file);
+        bed.await_epoch(1);
+        let tables = on(&fabric, &decode(&file).unwrap());
+        assert_in_force(&bed, &fabric, &tables);
+        let leaf = fabric.switch_ids().find(|s| fabric.has_hosts(*s)).unwrap();
+        let [first, second] = [0, 1].map(|i| fabric.out(leaf)[i]);
+        let end = |c: ChannelId| {
+            let channel = fabric.channel(c);
+            (fabric.switch(channel.from).description.clone(), channel.from_port.get())
+        };
+        let mut gone: Vec<ChannelId> = Vec::new();
+        let mut entries = 0;
+        for cut in [first, second] {
+            let (name, port) = end(cut);
+            bed.cut(&name, port);
+            gone.extend([cut, cut.reverse()]);
+            let left = fabric.without(|c| gone.contains(&c), |_| false).unwrap();
+            let status = bed.await_status("the repair", |s| s.repaired_entries > entries);
+            entries = status.repaired_entries;
+            assert_eq!((status.generation, status.stranded_pairs), (Some(1), 0), "{spec}");
+            assert_repaired(&bed, &left, &file);
+        }
+        for cut in [first, second] {
+            let (name, port) = end(cut);
+            bed.mend(&name, port);
+        }
+        let whole = |s: &PluginStatus| s.repaired_entries == 0 || s.routings > 6;
+        bed.await_status("what comes after", whole);
+        assert_eq!(unreached(&bed, &fabric), [], "{spec}");
+    }
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn repairs_reach_everyone_and_wait_in_no_circle() {
+    run(Command::new("make")
+        .args(["--silent", "-C", "plugin/opensm", "all", "sanitize"])
+        .current_dir(root()));
+    // How many of the losses are repaired at least.
+    let cases = [
+        ("kary:4,3", "balanced", ANY, 40),
+        ("fattree:6x4,4", "balanced", ANY, 40),
+        ("kary:4,2,hosts=3,faults=5%,seed=2", "updown", ANY, 40),
+        ("torus:4x4,hosts=2", "balanced", ANY, 10),
+        ("torus:4x4x3,hosts=1", "balanced", ANY, 30),
+        ("mesh:5x4,hosts=2", "nue", REPLY, 10),
+        ("hyperx:4x4,hosts=2", "balanced", ANY, 40),
+        ("dragonfly:4,2,2,5", "balanced", ANY, 30),
+        ("random:16,40,40,seed=3", "balanced", ANY, 30),
+        ("random:16,40,40,seed=3", "nue", Promise::TOLD, 30),
+        ("random:16,40,40,seed=3", "dfsssp", Promise::TOLD, 32),
+    ];
+    let timed = env::var(TIMED).unwrap_or_default();
+    for spec in timed.split_whitespace() {
+        println!("{spec}: {:?}", lose(spec, "balanced", ANY, 12));
+    }
+    for (spec, engine, promise, least) in cases.iter().filter(|_| timed.is_empty()) {
+        let Some(count) = lose(spec, engine, *promise, 40) else {
+            panic!("{spec} {engine} {promise}: no tables")
+        };
+        println!("{spec} {engine} {promise}: {count:?}");
+        assert!(count.repaired >= *least, "{spec} {engine}: {count:?}, {least} at least");
+    }
+}
