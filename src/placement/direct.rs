@@ -98,6 +98,25 @@ impl Direct {
         Some(predicted)
     }
 
+    /// The same, and what decides between sets.
+    pub(super) fn weigh(&self, traffic: &Traffic, nodes: &[u32]) -> Option<(Predicted, [u64; 4])> {
+        let predicted = self.predict(traffic, nodes)?;
+        Some((predicted, [predicted.shared as u64, predicted.max, predicted.extent, 0]))
+    }
+
+    /// Sets that are worth a judgement.
+    pub(super) fn proposed(&self, question: Question<'_>) -> Vec<Vec<u32>> {
+        let free = self.ids(question.candidates);
+        let sets = Tries::new(&self.torus, &free, question.nodes).sets().into_iter().take(JUDGED);
+        sets.map(|set| self.numbers(&set, question.candidates)).collect()
+    }
+
+    /// Those of the candidates that are in a set.
+    fn numbers(&self, set: &[NodeId], candidates: &[u32]) -> Vec<u32> {
+        let chosen = |n: &&u32| set.binary_search(&self.nodes[**n as usize]).is_ok();
+        candidates.iter().filter(chosen).copied().collect()
+    }
+
     /// The best set found, and what the usual one costs; `None` if no set that was tried can be
     /// routed. There must be enough candidates.
     pub fn choose(&self, traffic: &Traffic, question: Question<'_>) -> Option<Choice> {
@@ -108,9 +127,7 @@ impl Direct {
         let judged = tries.into_iter().take(JUDGED).filter_map(|set| Some((self.judge(traffic, &set)?, set)));
         let all = usual.map(|p| (p, ordinary)).into_iter().chain(judged);
         let (predicted, set) = all.min_by_key(|(p, _)| (p.shared, p.max, p.extent))?;
-        let chosen = |n: &&u32| set.binary_search(&self.nodes[**n as usize]).is_ok();
-        let nodes = question.candidates.iter().filter(chosen).copied().collect();
-        Some(Choice { nodes, predicted, usual })
+        Some(Choice { nodes: self.numbers(&set, question.candidates), predicted, usual })
     }
 }
 

@@ -14,6 +14,8 @@
 //! - On a **direct torus** ([`direct`]) the set must be routable as a whole, should share few
 //!   channels with running jobs, then have a small largest load, then be compact.
 //!
+//! - On **several fabrics** ([`several`]) each puts the sets in its own order, and the worst place counts.
+//!
 //! The prediction runs no engine: it would take too long for a scheduler that waits. It is the
 //! larger of two things (`flow`): the load if every route were spread evenly over all shortest
 //! ways, and what indivisible routes need at each switch of the job. `balanced-efi` comes close
@@ -27,6 +29,7 @@ pub mod direct;
 mod flow;
 pub mod order;
 mod sets;
+pub mod several;
 pub mod switched;
 pub mod usual;
 
@@ -34,6 +37,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::direct::Direct;
+pub use self::several::Several;
 pub use self::switched::Switched;
 use crate::model::NodeName;
 
@@ -136,6 +140,8 @@ pub enum Board {
     Switched(Switched),
     /// Angara.
     Direct(Direct),
+    /// Several fabrics of the same nodes.
+    Several(Several),
 }
 
 /// The running jobs on a board, prepared for questions.
@@ -145,6 +151,8 @@ pub enum Running {
     Switched(switched::Traffic),
     /// See [`direct::Traffic`].
     Direct(direct::Traffic),
+    /// Of each fabric.
+    Several(Vec<Running>),
 }
 
 impl Board {
@@ -153,6 +161,7 @@ impl Board {
         match self {
             Self::Switched(board) => board.names(),
             Self::Direct(board) => board.names(),
+            Self::Several(board) => board.names(),
         }
     }
 
@@ -172,6 +181,7 @@ impl Board {
         match self {
             Self::Switched(board) => Running::Switched(board.traffic(jobs)),
             Self::Direct(board) => Running::Direct(board.traffic(jobs)),
+            Self::Several(board) => Running::Several(board.traffic(jobs)),
         }
     }
 
@@ -184,6 +194,7 @@ impl Board {
         let chosen = match (self, running) {
             (Self::Switched(board), Running::Switched(traffic)) => board.choose(traffic, question),
             (Self::Direct(board), Running::Direct(traffic)) => board.choose(traffic, question),
+            (Self::Several(board), Running::Several(traffic)) => board.choose(traffic, question),
             _ => None,
         };
         chosen.map_or_else(|| nothing(question.insist, Why::NotRoutable), Answer::Chosen)
@@ -194,7 +205,26 @@ impl Board {
         match (self, running) {
             (Self::Switched(board), Running::Switched(traffic)) => board.predict(traffic, nodes),
             (Self::Direct(board), Running::Direct(traffic)) => board.predict(traffic, nodes),
+            (Self::Several(board), Running::Several(traffic)) => board.predict(traffic, nodes),
             _ => None,
+        }
+    }
+
+    /// The same, and what decides between sets, the smaller the better.
+    fn weigh(&self, running: &Running, nodes: &[u32]) -> Option<(Predicted, [u64; 4])> {
+        match (self, running) {
+            (Self::Switched(board), Running::Switched(traffic)) => board.weigh(traffic, nodes),
+            (Self::Direct(board), Running::Direct(traffic)) => board.weigh(traffic, nodes),
+            _ => None,
+        }
+    }
+
+    /// Sets that are worth a judgement, the most promising first; each ascending.
+    fn proposed(&self, running: &Running, question: Question<'_>) -> Vec<Vec<u32>> {
+        match (self, running) {
+            (Self::Switched(board), Running::Switched(traffic)) => board.proposed(traffic, question),
+            (Self::Direct(board), Running::Direct(_)) => board.proposed(question),
+            _ => Vec::new(),
         }
     }
 }

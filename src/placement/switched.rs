@@ -143,6 +143,29 @@ impl Switched {
         Judged { take, predicted, added: added.round() as u64 }
     }
 
+    /// The same, and what decides between sets.
+    pub(super) fn weigh(&self, traffic: &Traffic, nodes: &[u32]) -> Option<(Predicted, [u64; 4])> {
+        let judged = self.judge(traffic, &mut Flow::new(&self.ways), self.take(nodes));
+        let predicted = judged.routable()?;
+        Some((predicted, [predicted.extent, predicted.max, judged.added, 0]))
+    }
+
+    /// Sets that are worth a judgement.
+    pub(super) fn proposed(&self, traffic: &Traffic, question: Question<'_>) -> Vec<Vec<u32>> {
+        let (free, need) = (self.take(question.candidates), question.nodes as u32);
+        let busy = self.busy(traffic, &free);
+        let distance = self.distances(&free);
+        let supply = Supply { free: &free, need, busy: &busy, distance: &distance };
+        let takes = supply.one_spot().into_iter().chain(supply.several_spots());
+        takes.map(|take| self.nodes(&take, question.candidates)).collect()
+    }
+
+    /// Channels between two spots, given as positions.
+    fn distances<'a>(&'a self, free: &'a [(u32, u32)]) -> impl Fn(usize, usize) -> u16 + 'a {
+        let home = move |i: usize| self.spots[free[i].0 as usize][0].0;
+        move |a: usize, b: usize| self.ways.to(home(a))[home(b) as usize]
+    }
+
     /// The best set found, and what the usual one costs; `None` if no set is connected. There must
     /// be enough candidates.
     pub fn choose(&self, traffic: &Traffic, question: Question<'_>) -> Option<Choice> {
@@ -151,9 +174,7 @@ impl Switched {
         let usual = self.judge(traffic, &mut flow, self.take(&usual));
         let free = self.take(question.candidates);
         let busy = self.busy(traffic, &free);
-        let home = |i: usize| self.spots[free[i].0 as usize][0].0;
-        let distance = |a: usize, b: usize| self.ways.to(home(a))[home(b) as usize];
-        let need = question.nodes as u32;
+        let (need, distance) = (question.nodes as u32, self.distances(&free));
         let supply = Supply { free: &free, need, busy: &busy, distance: &distance };
         let usual_predicted = usual.routable();
         let mut best = usual;

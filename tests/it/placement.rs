@@ -9,7 +9,9 @@ use sarouter::lab::generate::generate;
 use sarouter::measure;
 use sarouter::model::{Demand, Group, LayerBudget, NodeName, TerminalId, Transit};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
-use sarouter::placement::{Answer, Board, Choice, Direct, Insist, Predicted, Question, Switched, Why};
+use sarouter::placement::{
+    Answer, Board, Choice, Direct, Insist, Predicted, Question, Several, Switched, Why,
+};
 use sarouter::route::{EngineOptions, engine};
 
 fn switched(spec: &str) -> Board {
@@ -240,4 +242,41 @@ fn the_command_prints_the_set_and_the_gain() {
     assert!(code == 1 || text.starts_with("nodes "), "{text}");
     assert_eq!(place(&["--fabric", "fattree:4x4,2", "--nodes", "2", "--candidates", "n[1-"]).0, 2);
     let _ = NodeName::new("n1").unwrap();
+}
+
+/// Leaves of two on the one fabric, of four on the other.
+#[test]
+fn a_set_is_judged_on_all_fabrics_of_its_nodes() {
+    let two = || [switched("fattree:8x2,2"), switched("fattree:4x4,2")];
+    let [first, second] = two();
+    // On the first fabric n3 to n6 and n9 to n12 are alike, two leaves each; on the second only the latter share one.
+    let candidates: Vec<u32> = (2..6).chain(8..12).collect();
+    assert_eq!(names(&first, &choose(&first, &[], 4, &candidates).nodes), ["n3", "n4", "n5", "n6"]);
+    let wanted = ["n9", "n10", "n11", "n12"];
+    for boards in [[first, second], two().into_iter().rev().collect::<Vec<_>>().try_into().unwrap()] {
+        let both = Board::Several(Several::new(boards.into()));
+        let choice = choose(&both, &[], 4, &candidates);
+        assert_eq!(names(&both, &choice.nodes), wanted);
+        // What is told is of the fabric with the fuller channel.
+        assert_eq!(choice.predicted.extent, 2, "{choice:?}");
+        assert_eq!(both.predict(&both.running(&[]), &choice.nodes), Some(choice.predicted));
+    }
+}
+
+#[test]
+fn jobs_that_run_count_on_each_fabric_and_nodes_without_an_adapter_come_last() {
+    // Nodes 1 to 8 are on the torus too.
+    let boards = vec![switched("fattree:2x8,2"), torus("angara:4x2", Transit::Job)];
+    let both = Board::Several(Several::new(boards));
+    let all: Vec<u32> = (0..16).collect();
+    assert_eq!(both.names().len(), 16);
+    let choice = choose(&both, &[], 2, &all);
+    assert!(choice.nodes.iter().all(|n| *n < 8), "{choice:?}");
+    // Of what is left of the torus, a set that it can route.
+    let choice = choose(&both, &[vec![0, 1]], 4, &all[2..]);
+    let torus = torus("angara:4x2", Transit::Job);
+    assert!(choice.nodes.iter().all(|n| (2..8).contains(n)), "{choice:?}");
+    assert!(torus.predict(&torus.running(&[vec![0, 1]]), &choice.nodes).is_some(), "{choice:?}");
+    // More nodes than the torus has: then some without.
+    assert_eq!(choose(&both, &[], 12, &all).nodes.len(), 12);
 }
