@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
 use crate::config::{JobsFrom, Settings, Site, SqueueFormat};
+use crate::service::kind::direct;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -78,6 +79,11 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
 /// What the service is once, and what each fabric is.
 fn check_all(state: &Path, fabrics: &[Settings]) -> Result<Vec<Check>, Failure> {
     let mut checks = vec![Check::good("settings", "load"), user::check(state)];
+    let tori = fabrics.iter().filter(|settings| direct::source(settings).is_some()).count();
+    if tori > 1 {
+        let fix = "give all but one a service of their own";
+        checks.push(Check::fix("fabrics", format!("{tori} of them are direct tori, one may be"), fix));
+    }
     for (i, settings) in fabrics.iter().enumerate() {
         let mut own = site::check(settings)?;
         if i == 0 {

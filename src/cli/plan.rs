@@ -7,9 +7,8 @@ use chrono::Utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::print;
 use super::state::{StateArgs, percent, print_each, reason};
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};
 use crate::measure::{Figures, JobFigures};
 use crate::model::{LayerBudget, NodeName};
@@ -57,24 +56,50 @@ pub struct Answered {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let fabrics = args.settings(context)?;
-    if let ([settings], Some(_)) = (&fabrics[..], direct::source(&fabrics[0])) {
-        return args.on_a_torus(settings, context);
-    }
     let mut answers = Vec::new();
     for settings in &fabrics {
-        answers.push((settings.name.clone(), args.answer(settings, context)?));
+        let answered = match direct::source(settings) {
+            Some(_) => Each::Direct(Box::new(args.on_a_torus(settings, context)?)),
+            None => Each::Switched(Box::new(args.answer(settings, &fabrics, context)?)),
+        };
+        answers.push((settings.name.clone(), answered));
     }
-    let text = |i: usize| {
-        let Answered { dry, placement } = &answers[i].1;
-        text(dry) + &to_be_placed(placement)
-    };
-    print_each(&answers, text, context)?;
-    Ok(if answers.iter().any(|(_, answered)| answered.dry.due) { Answer::No } else { Answer::Yes })
+    print_each(&answers, |i| answers[i].1.text(), context)?;
+    Ok(if answers.iter().any(|(_, each)| each.is_due()) { Answer::No } else { Answer::Yes })
+}
+
+/// What is printed of a fabric.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Each {
+    Switched(Box<Answered>),
+    Direct(Box<TorusDryRun>),
+}
+
+impl Each {
+    fn is_due(&self) -> bool {
+        match self {
+            Self::Switched(answered) => answered.dry.due,
+            Self::Direct(dry) => dry.due,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Switched(answered) => text(&answered.dry) + &to_be_placed(&answered.placement),
+            Self::Direct(dry) => torus_text(dry),
+        }
+    }
 }
 
 impl Args {
     /// What would change on a switched fabric.
-    fn answer(&self, settings: &Settings, context: &Context) -> Result<Answered, Failure> {
+    fn answer(
+        &self,
+        settings: &Settings,
+        others: &[Settings],
+        context: &Context,
+    ) -> Result<Answered, Failure> {
         let view = self.look(settings)?;
         let store = match &settings.name {
             Some(_) => EpochStore::open(&settings.state.directory)?,
@@ -84,7 +109,7 @@ impl Args {
         let decided = decide(&view, published.as_ref())?;
         let epoch = store.current()?.map(|n| n.get());
         let dry = DryRun::new(&view, published.as_ref(), epoch, &decided);
-        Ok(Answered { dry, placement: self.placement(settings, &view)? })
+        Ok(Answered { dry, placement: self.placement(settings, others, &view)? })
     }
 
     /// The settings of each fabric that is meant, with what the command line says instead. With a fabric and jobs
@@ -112,17 +137,22 @@ impl Args {
     }
 
     /// What placement would do, unless the jobs come from a file: that has none that wait.
-    fn placement(&self, settings: &Settings, view: &View) -> Result<Vec<Outlook>, Failure> {
+    fn placement(
+        &self,
+        settings: &Settings,
+        others: &[Settings],
+        view: &View,
+    ) -> Result<Vec<Outlook>, Failure> {
         let placement = &settings.placement;
         if self.jobs.is_some() || !(placement.hold || placement.select_socket.is_some()) {
             return Ok(Vec::new());
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(runtime.block_on(outlook(settings, view))?)
+        Ok(runtime.block_on(outlook(settings, others, view))?)
     }
 
     /// What would change on a direct torus.
-    fn on_a_torus(&self, settings: &Settings, context: &Context) -> Result<Answer, Failure> {
+    fn on_a_torus(&self, settings: &Settings, context: &Context) -> Result<TorusDryRun, Failure> {
         let mut jobs = match &self.jobs {
             Some(source) => jobs::load(source)?,
             None => {
@@ -131,14 +161,11 @@ impl Args {
             }
         };
         let mut settings = settings.clone();
-        settings.state.directory = self.state.store(context)?.path().to_path_buf();
-        add_traffic(&settings.state.directory.join(JOBS_DIRECTORY), &mut jobs)?;
-        let dry = direct::dry_run(&direct::Terms::of(&settings)?, &jobs)?;
-        match context.format {
-            Format::Text => print(&torus_text(&dry))?,
-            Format::Json => print(&serde_json::to_string_pretty(&dry)?)?,
+        if settings.name.is_none() {
+            settings.state.directory = self.state.store(context)?.path().to_path_buf();
         }
-        Ok(if dry.due { Answer::No } else { Answer::Yes })
+        add_traffic(&settings.state.directory.join(JOBS_DIRECTORY), &mut jobs)?;
+        Ok(direct::dry_run(&direct::Terms::of(&settings)?, &jobs)?)
     }
 
     fn look(&self, settings: &Settings) -> Result<Arc<View>, Failure> {

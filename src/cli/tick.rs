@@ -2,6 +2,7 @@
 
 use super::{Answer, Context, Failure, Format, chain, notes};
 use crate::service::run::{self, Note};
+use crate::service::together::Together;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -10,9 +11,10 @@ use crate::service::run::{self, Note};
 pub struct Args {}
 
 pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
-    let site = context.site()?;
+    let fabrics = context.site()?.among(context.fabric_name.as_deref())?;
+    let together = Together::of_one_pass(fabrics.len());
     let mut failed = Vec::new();
-    for settings in site.among(context.fabric_name.as_deref())? {
+    for (number, settings) in fabrics.into_iter().enumerate() {
         let name = settings.name.clone();
         // A failure is said once: people read it as the error.
         let mut tell = |note: &Note| match (note, &name) {
@@ -20,7 +22,7 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
             (note, None) => notes::print(note, context.format),
             (note, Some(name)) => notes::print_of(name, note, context.format),
         };
-        let done = run::tick(settings, &mut tell);
+        let done = run::tick_of(settings, together.place(number), &mut tell);
         let ended = match &name {
             None => done?,
             // The others go on.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -28,6 +29,12 @@ pub enum PollError {
     /// The spool's file cannot be used.
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    /// Several asked together.
+    #[error(transparent)]
+    Together(Arc<PollError>),
+    /// A bug: asking panicked.
+    #[error("asking for the jobs was aborted")]
+    Aborted,
 }
 
 /// The answer to come from a [`JobSource`].

@@ -188,6 +188,16 @@ pub fn publish_with(
     environment: &JobEnvironment,
     order: Option<&RankOrder>,
 ) -> Result<(), StoreError> {
+    begin_with(root, job, environment, order)?.publish()
+}
+
+/// Begins a directory with both.
+fn begin_with(
+    root: &Path,
+    job: &JobId,
+    environment: &JobEnvironment,
+    order: Option<&RankOrder>,
+) -> Result<JobWriter, StoreError> {
     let mut writer = JobWriter::begin(root, job)?;
     writer.add(ENVIRONMENT_FILE, environment.text(job).as_bytes())?;
     if let Some(order) = order {
@@ -196,7 +206,7 @@ pub fn publish_with(
         let nodes: String = order.nodes.iter().map(|node| format!("{node}\n")).collect();
         writer.add(ORDERED_NODES_FILE, nodes.as_bytes())?;
     }
-    writer.publish()
+    Ok(writer)
 }
 
 /// Removes the directory of a job that is over; nothing to do if there is none.

@@ -13,11 +13,13 @@ pub mod health;
 pub mod kind;
 mod lids;
 pub mod look;
+mod neighbours;
 pub mod pass;
 pub mod placing;
 pub mod record;
 pub mod run;
 pub mod systemd;
+pub mod together;
 pub mod watch;
 
 use std::error::Error;

@@ -3,28 +3,51 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::{NodeMap, NodeName};
+use crate::model::{NodeMap, NodeName, Torus};
 
 /// What the loops of several fabrics know of each other: a node without an adapter on one fabric may have one on
 /// another. Cheap to clone; of one fabric it is empty.
 #[derive(Debug, Clone, Default)]
-pub(in crate::service) struct Neighbours {
+pub(super) struct Neighbours {
     /// So many fabrics there are.
     fabrics: usize,
-    seen: Arc<Mutex<BTreeMap<String, Arc<NodeMap>>>>,
+    seen: Arc<Mutex<BTreeMap<String, Nodes>>>,
+}
+
+/// The nodes of a fabric.
+#[derive(Debug, Clone)]
+pub(super) enum Nodes {
+    /// Those with adapters.
+    Switched(Arc<NodeMap>),
+    /// Those of the torus.
+    Direct(Arc<Torus>),
+}
+
+impl Nodes {
+    fn has(&self, node: &NodeName) -> bool {
+        match self {
+            Self::Switched(map) => !map.terminals(node).is_empty(),
+            Self::Direct(torus) => torus.node_named(node).is_some(),
+        }
+    }
 }
 
 impl Neighbours {
     /// Of so many fabrics.
-    pub(in crate::service) fn of(fabrics: usize) -> Self {
+    pub(super) fn of(fabrics: usize) -> Self {
         Self { fabrics, ..Self::default() }
     }
 
+    /// Whether there are other fabrics.
+    pub(super) fn are_there(&self) -> bool {
+        self.fabrics > 0
+    }
+
     /// A look saw these nodes on the fabric of that name.
-    pub(super) fn seen(&self, name: Option<&String>, nodes: &Arc<NodeMap>) {
-        if let Some(name) = name.filter(|_| self.fabrics > 0) {
+    pub(super) fn seen(&self, name: Option<&String>, nodes: Nodes) {
+        if let Some(name) = name.filter(|_| self.are_there()) {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.insert(name.clone(), Arc::clone(nodes));
+            seen.insert(name.clone(), nodes);
         }
     }
 
@@ -34,7 +57,6 @@ impl Neighbours {
         if seen.len() < self.fabrics {
             return Vec::new();
         }
-        let is_known = |node: &NodeName| seen.values().any(|map| !map.terminals(node).is_empty());
-        nodes.into_iter().filter(|node| !is_known(node)).collect()
+        nodes.into_iter().filter(|node| !seen.values().any(|nodes| nodes.has(node))).collect()
     }
 }

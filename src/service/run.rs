@@ -27,12 +27,16 @@ use super::health::{Acknowledged, Failure, Health};
 use super::kind::direct::{self, DirectKind};
 use super::kind::switched::SwitchedKind;
 use super::kind::{Kind, NotReady};
+use super::look::job_source;
+use super::neighbours::Neighbours;
 use super::pass::EpochLine;
 use super::placing::Placing;
 use super::record::{Recorder, note};
 use super::systemd::Systemd;
+use super::together::Place;
 use super::watch::Changed;
 use crate::config::Settings;
+use crate::observe::slurm::JobSource;
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::publish::{EpochStore, Serving, StoreError};
 
@@ -76,9 +80,9 @@ pub enum ServeError {
         /// What is wrong there.
         source: Box<ServeError>,
     },
-    /// A direct torus among several fabrics.
-    #[error("a direct torus has a service of its own: write its settings as one [fabric]")]
-    TorusOfSeveral,
+    /// More than one direct torus.
+    #[error("of several fabrics one may be a direct torus, and there are {}", .0.join(", "))]
+    TwoTori(Vec<String>),
     /// Neither runtime nor signals.
     #[error("the runtime does not start: {0}")]
     Runtime(#[from] std::io::Error),
@@ -95,7 +99,7 @@ pub enum ServeError {
 pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Result<(), ServeError> {
     allow_many_files();
     let runtime = runtime()?;
-    let result = runtime.block_on(work(settings, Some(config), listener));
+    let result = runtime.block_on(work(settings, Some(config), Beside::default(), listener));
     // A computation that did not finish in time is not waited for.
     runtime.shutdown_background();
     result.map(drop)
@@ -106,19 +110,65 @@ pub fn serve(settings: Settings, config: &Path, listener: Listener<'_>) -> Resul
 /// # Errors
 /// Only at the start. Returns the failure of the pass, if it failed.
 pub fn tick(settings: Settings, listener: Listener<'_>) -> Result<Option<Failure>, ServeError> {
-    runtime()?.block_on(work(settings, None, listener))
+    runtime()?.block_on(work(settings, None, Beside::default(), listener))
+}
+
+/// The same for one of several fabrics, which ask the batch system together.
+///
+/// # Errors
+/// As [`tick`].
+pub fn tick_of(
+    settings: Settings,
+    place: Place,
+    listener: Listener<'_>,
+) -> Result<Option<Failure>, ServeError> {
+    let beside = Beside { place: Some(place), ..Beside::default() };
+    runtime()?.block_on(work(settings, None, beside, listener))
 }
 
 /// With a settings file it serves, without it is one pass.
 async fn work(
     settings: Settings,
     config: Option<&Path>,
+    beside: Beside,
     listener: Listener<'_>,
 ) -> Result<Option<Failure>, ServeError> {
     match direct::source(&settings) {
-        Some(_) => Service::<DirectKind>::work(settings, config, listener).await,
+        Some(_) => Service::<DirectKind>::work(settings, config, beside, listener).await,
         None if settings.split_lids && config.is_none() => Err(ServeError::Lids),
-        None => Service::<SwitchedKind>::work(settings, config, listener).await,
+        None => Service::<SwitchedKind>::work(settings, config, beside, listener).await,
+    }
+}
+
+/// What one of several fabrics shares with the others; of one fabric nothing.
+#[derive(Clone, Default)]
+pub(super) struct Beside {
+    /// Where it asks the batch system.
+    pub(super) place: Option<Place>,
+    pub(super) neighbours: Neighbours,
+    /// The settings of all fabrics: nodes for jobs are chosen on all.
+    pub(super) fabrics: Vec<Settings>,
+}
+
+impl Beside {
+    /// Who is asked for the jobs.
+    fn jobs(&self, settings: &Settings) -> Box<dyn JobSource> {
+        match &self.place {
+            Some(place) => place.source(settings),
+            None => job_source(settings),
+        }
+    }
+
+    /// Another fabric had an answer from the batch system; never of one fabric.
+    async fn told(&self) {
+        match &self.place {
+            Some(place) => place.told().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        self.place.as_ref().is_some_and(Place::has_news)
     }
 }
 
@@ -136,6 +186,7 @@ pub(super) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(super) struct Service<K> {
     pub(super) kind: K,
     pub(super) settings: Settings,
+    pub(super) beside: Beside,
     pub(super) store: EpochStore,
     /// Directories of jobs.
     pub(super) jobs_root: PathBuf,
@@ -172,6 +223,8 @@ enum Woken<D> {
     Done(D),
     Command(Command),
     Changed(Changed),
+    /// Another fabric had an answer from the batch system.
+    Told,
     Alive,
 }
 
@@ -179,11 +232,12 @@ impl<K: Kind> Service<K> {
     async fn work(
         settings: Settings,
         config: Option<&Path>,
+        beside: Beside,
         listener: Listener<'_>,
     ) -> Result<Option<Failure>, ServeError> {
         // Before any socket is open: who sees one may send a signal.
         let signals = config.map(|_| Signals::new()).transpose()?;
-        let service = Self::start(settings, config)?;
+        let service = Self::start(settings, config, beside)?;
         match signals {
             Some(signals) => service.run(signals, listener).await.map(|()| None),
             None => Ok(service.once(listener).await),
@@ -191,9 +245,9 @@ impl<K: Kind> Service<K> {
     }
 
     /// With a settings file it serves, without it is for one pass.
-    fn start(settings: Settings, config: Option<&Path>) -> Result<Self, ServeError> {
+    fn start(settings: Settings, config: Option<&Path>, beside: Beside) -> Result<Self, ServeError> {
         let serving = config.is_some();
-        let ready = K::ready(&settings)?;
+        let ready = K::ready(&settings, beside.jobs(&settings))?;
         if let (Some(_), Some(of_all)) = (&settings.name, settings.state.directory.parent()) {
             // There already, or what is wrong is said below.
             let _ = std::fs::create_dir(of_all);
@@ -211,7 +265,7 @@ impl<K: Kind> Service<K> {
         let mut placing = Placing::default();
         if serving {
             let opened = servers.prepare(&settings)?;
-            placing.follow(&settings)?;
+            placing.follow(&settings, &beside.fabrics)?;
             servers.follow(opened);
         }
         let before = Health::read(&settings.state.directory).ok().flatten();
@@ -233,6 +287,7 @@ impl<K: Kind> Service<K> {
             looked_at: DateTime::UNIX_EPOCH,
             is_behind: false,
             goes_on: false,
+            beside,
             settings,
         };
         K::begin(&mut service, before.as_ref());
@@ -288,6 +343,7 @@ impl<K: Kind> Service<K> {
             () = self.systemd.due() => Woken::Alive,
             () = tokio::time::sleep(SELDOM), if self.is_behind => Woken::Alive,
             changed = changed(&self.config) => Woken::Changed(changed),
+            () = self.beside.told() => Woken::Told,
             // Last: however much is asked, the service's own work comes first.
             Some(command) = self.commands.recv() => Woken::Command(command),
         }

@@ -130,7 +130,7 @@ fn the_fabric_that_serves_a_job_worst_says_how_it_starts() {
 }
 
 /// The 16 nodes of [`Site`] with an adapter on each of two fabrics; the second may have more settings.
-fn two(more: &str) -> Site {
+pub fn two(more: &str) -> Site {
     let site = Site::new("");
     let text = format!(
         "[state]\ndirectory = \"state\"\n[slurm]\nsqueue = \"{}\"\nmin_job_age_seconds = 3600\n\
@@ -145,7 +145,7 @@ fn two(more: &str) -> Site {
     site
 }
 
-const JOB: [&str; 4] = ["--job", "7", "--nodes", "n[2,10]"];
+pub const JOB: [&str; 4] = ["--job", "7", "--nodes", "n[2,10]"];
 
 #[test]
 fn one_service_serves_two_fabrics_and_a_job_waits_for_both() {
@@ -229,7 +229,7 @@ fn told(each: [(&str, Option<u64>, bool, bool); 2]) -> String {
         job::publish(&root, &job, &environment).unwrap();
         root
     });
-    let on = |i: usize| OnFabric { name: each[i].0, root: &roots[i], matters: each[i].3 };
+    let on = |i: usize| OnFabric { name: each[i].0, root: &roots[i], matters: each[i].3, direct: false };
     let root = dir.path().join("jobs");
     publish_of_several(&root, &job, &[on(0), on(1)]).unwrap();
     std::fs::read_to_string(root.join("7/routing.env")).unwrap()
@@ -323,7 +323,7 @@ fn commands_and_the_interface_speak_of_each_fabric() {
 }
 
 /// What Prometheus gets.
-fn metrics(site: &Site) -> String {
+pub fn metrics(site: &Site) -> String {
     let mut socket = UnixStream::connect(site.path("state/api.sock")).unwrap();
     socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();

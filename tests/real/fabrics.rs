@@ -65,6 +65,7 @@ impl Cluster {
         let (ib0, ib1) = (self.ib0.0.path().display(), self.ib1.0.path().display());
         let text = format!(
             "[state]\ndirectory = \"{ib0}/service\"\n[slurm]\nmin_job_age_seconds = 86400\n\
+             squeue = \"{ib0}/squeue\"\n\
              [service]\ninterval_seconds = 5\nbackoff_max_seconds = 1\n\
              [handoff]\ndeadline_seconds = {DEADLINE}\naway_seconds = {DEADLINE}\nmin_length_seconds = 0\n\
              reroute_interval_seconds = 0.2\n[routing]\nmin_gain_seconds = 0\n\
@@ -74,6 +75,16 @@ impl Cluster {
              [fabric.state]\ndirectory = \"{ib1}/state\"\n"
         );
         fs::write(self.path("sarouter.toml"), text).unwrap();
+    }
+
+    /// How often Slurm was asked for its jobs.
+    fn asked(&self) -> u64 {
+        fs::read_to_string(self.path("asked")).unwrap_or_default().lines().count() as u64
+    }
+
+    /// Good looks of each fabric.
+    fn looks(&self) -> [u64; 2] {
+        ["ib0", "ib1"].map(|name| self.status(name)["service"]["passes"].as_u64().unwrap())
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -138,9 +149,12 @@ impl Drop for Cluster {
     }
 }
 
+/// Slurm's own `squeue`, and a line for each time it is asked.
+const SQUEUE: &str = "#!/bin/sh\necho asked >>@BED@/asked\nexec squeue \"$@\"\n";
+
 /// The scripts, and a directory for what they note: the controller ignores scripts that are not there when it starts.
 fn hooks(bed: &Path, other: &Path) {
-    for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG)] {
+    for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG), ("squeue", SQUEUE)] {
         let text = text.replace("@BED@", bed.to_str().unwrap()).replace("@OTHER@", other.to_str().unwrap());
         fs::write(bed.join(name), text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter"))).unwrap();
         fs::set_permissions(bed.join(name), fs::Permissions::from_mode(0o755)).unwrap();
@@ -210,4 +224,19 @@ fn a_job_waits_for_both_subnets_and_not_for_one_whose_opensm_was_killed() {
     for bed in cluster.beds() {
         assert_serves(bed, cluster.in_force(&job, bed.0), ["n4", "n13"]);
     }
+    asks_once(&cluster);
+}
+
+/// Slurm's controller is asked as often as one fabric looks, not as two do.
+fn asks_once(cluster: &Cluster) {
+    let (asked, before) = (cluster.asked(), cluster.looks());
+    await_some("four looks of each", || {
+        let now = cluster.looks();
+        (now[0] >= before[0] + 4 && now[1] >= before[1] + 4).then_some(())
+    });
+    let (asked, now) = (cluster.asked() - asked, cluster.looks());
+    let looks = [now[0] - before[0], now[1] - before[1]];
+    eprintln!("asked {asked} times for {looks:?} looks");
+    // One look may have begun before, or be under way.
+    assert!(asked <= looks[0].max(looks[1]) + 1, "asked {asked} times for {looks:?} looks");
 }

@@ -26,11 +26,11 @@ pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     };
     let slurm_nodes = runtime.block_on(slurm(settings, &mut checks));
     if let (Some(torus), Some(nodes)) = (&torus, &slurm_nodes) {
-        checks.push(nodes_match(|node| torus.node_named(node).is_some(), nodes));
+        checks.push(nodes_match(settings, |node| torus.node_named(node).is_some(), nodes));
     }
     if let Some(named) = &named {
         let has = |node: &NodeName| !named.nodes.terminals(node).is_empty();
-        checks.extend(slurm_nodes.map(|nodes| nodes_match(has, &nodes)));
+        checks.extend(slurm_nodes.map(|nodes| nodes_match(settings, has, &nodes)));
         checks.extend(topology(settings, named));
         checks.extend(storage(settings, named));
         checks.extend(fallback(settings, named));
@@ -139,7 +139,7 @@ fn squeue_sees(jobs: usize, hidden: &[&NodeName]) -> Check {
     Check::fix("squeue", found, fix)
 }
 
-fn nodes_match(has: impl Fn(&NodeName) -> bool, slurm: &BTreeSet<NodeName>) -> Check {
+fn nodes_match(settings: &Settings, has: impl Fn(&NodeName) -> bool, slurm: &BTreeSet<NodeName>) -> Check {
     let unmatched: Vec<&NodeName> = slurm.iter().filter(|n| !has(n)).collect();
     if unmatched.is_empty() {
         return Check::good("node names", format!("all {} nodes of Slurm are in the fabric", slurm.len()));
@@ -150,7 +150,12 @@ fn nodes_match(has: impl Fn(&NodeName) -> bool, slurm: &BTreeSet<NodeName>) -> C
         slurm.len(),
         some(&unmatched)
     );
-    Check::fix("node names", found, "name their adapters in the file of fabric.node_map (`GUID NODE` lines)")
+    let fix = "name their adapters in the file of fabric.node_map (`GUID NODE` lines)";
+    match settings.name {
+        None => Check::fix("node names", found, fix),
+        // Another of several fabrics may have them.
+        Some(_) => Check::advice("node names", found, format!("if they have adapters here: {fix}")),
+    }
 }
 
 fn topology(settings: &Settings, named: &Named) -> Option<Check> {

@@ -1,9 +1,12 @@
 //! The directory of a job that has adapters on several fabrics: what holds on all of them, and what each says.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
-use super::{JobEnvironment, ORDER_FILE, PATH_BITS, RankOrder, StoreError, publish_with, traffic, value};
+use super::{
+    ENVIRONMENT_FILE, JobEnvironment, JobWriter, ORDER_FILE, PATH_BITS, RankOrder, SUMS_FILE, StoreError,
+    begin_with, traffic, value,
+};
 use crate::model::{JobId, LidSet, Sl};
 
 /// One of the fabrics that a job is on.
@@ -15,6 +18,8 @@ pub struct OnFabric<'a> {
     pub root: &'a Path,
     /// Whether routes matter to the job there: it is on more than one switch.
     pub matters: bool,
+    /// Whether it is a direct torus: the job has tables there, and neither service level nor LIDs.
+    pub direct: bool,
 }
 
 /// Publishes in `root` what a job is told that started on several fabrics, from what each of them wrote: a service
@@ -27,8 +32,9 @@ pub fn publish_of_several(root: &Path, job: &JobId, fabrics: &[OnFabric<'_>]) ->
         fabrics.iter().map(|fabric| (fabric, read(fabric.root, job))).collect();
     let matters = said.iter().any(|(fabric, _)| fabric.matters);
     let counts: Vec<_> = said.iter().filter(|(fabric, _)| fabric.matters || !matters).collect();
-    let levels: Vec<Option<Sl>> = counts.iter().map(|(_, own)| own.service_level).collect();
-    let lids: Vec<Option<LidSet>> = counts.iter().map(|(_, own)| own.lids).collect();
+    let switched = || counts.iter().filter(|(fabric, _)| !fabric.direct);
+    let levels: Vec<Option<Sl>> = switched().map(|(_, own)| own.service_level).collect();
+    let lids: Vec<Option<LidSet>> = switched().map(|(_, own)| own.lids).collect();
     let mut notes: Vec<String> = counts
         .iter()
         .filter(|(_, own)| !own.note.is_empty())
@@ -43,11 +49,30 @@ pub fn publish_of_several(root: &Path, job: &JobId, fabrics: &[OnFabric<'_>]) ->
         routed: counts.iter().all(|(_, own)| own.routed),
         traffic: fabrics.iter().find_map(|fabric| traffic(fabric.root, job)),
         note: notes.join("; "),
+        tables: said.iter().map(|(_, own)| own.tables).sum(),
         fabrics: said.iter().map(|(fabric, own)| (fabric.name.to_string(), own.clone())).collect(),
         ..JobEnvironment::default()
     };
     let order = fabrics.iter().find_map(|fabric| order(fabric.root, job));
-    publish_with(root, job, &environment, order.as_ref())
+    let mut writer = begin_with(root, job, &environment, order.as_ref())?;
+    for fabric in fabrics.iter().filter(|fabric| fabric.direct) {
+        add_tables(&mut writer, &fabric.root.join(job.as_str()))?;
+    }
+    writer.publish()
+}
+
+/// Adds the tables of a job on a direct torus: what its directory there has beside its environment.
+fn add_tables(writer: &mut JobWriter, from: &Path) -> Result<(), StoreError> {
+    let sums = match fs::read_to_string(from.join(SUMS_FILE)) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        sums => sums.map_err(StoreError::io("read", from))?,
+    };
+    let names = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1));
+    for name in names.filter(|name| *name != ENVIRONMENT_FILE) {
+        let path = from.join(name);
+        writer.add(name, &fs::read(&path).map_err(StoreError::io("read", &path))?)?;
+    }
+    Ok(())
 }
 
 /// What all say.
@@ -64,6 +89,7 @@ fn read(root: &Path, job: &JobId) -> JobEnvironment {
         lids: said(PATH_BITS).and_then(|bits| LidSet::ALL.get(bits.parse::<usize>().ok()?).copied()),
         routed: said("SAROUTER_ROUTED").is_some_and(|word| word == "yes"),
         epoch: said("SAROUTER_EPOCH").and_then(|epoch| epoch.parse().ok()),
+        tables: said("SAROUTER_TABLES").and_then(|tables| tables.parse().ok()).unwrap_or(0),
         note: said("SAROUTER_NOTE").unwrap_or_default(),
         ..JobEnvironment::default()
     }

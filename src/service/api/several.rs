@@ -22,7 +22,7 @@ use axum::http::{StatusCode, Uri};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json, Router};
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use schemars::JsonSchema;
@@ -46,13 +46,15 @@ use crate::publish::job::{self, JOBS_DIRECTORY, OnFabric, publish_of_several};
 use crate::service::chain;
 use crate::service::command::{AskError, Command, Handle};
 use crate::service::handoff::Outcome;
-use crate::service::health::PATIENCE;
+use crate::service::health::{Health, Kind, PATIENCE, Stage};
 
 /// The fabrics behind one interface. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Front {
     /// In the order of the settings.
     doors: Arc<Vec<(String, Door)>>,
+    /// Those that are direct tori.
+    direct: Arc<BTreeSet<String>>,
     /// Directories of jobs, of all fabrics together.
     jobs: PathBuf,
 }
@@ -68,9 +70,9 @@ pub(super) fn below(path: &str) -> Option<(&str, &str)> {
 }
 
 impl Front {
-    /// For these fabrics; what jobs are told is in the state directory of the service.
-    pub fn new(doors: Vec<(String, Door)>, state: &std::path::Path) -> Self {
-        Self { doors: Arc::new(doors), jobs: state.join(JOBS_DIRECTORY) }
+    /// For these fabrics, of which some are direct tori; what jobs are told is in the state directory of the service.
+    pub fn new(doors: Vec<(String, Door)>, direct: BTreeSet<String>, state: &std::path::Path) -> Self {
+        Self { doors: Arc::new(doors), direct: Arc::new(direct), jobs: state.join(JOBS_DIRECTORY) }
     }
 
     fn names(&self) -> Vec<&str> {
@@ -111,6 +113,7 @@ impl Front {
                     name,
                     root,
                     matters: outcome != Outcome::OneSwitch,
+                    direct: front.direct.contains(name),
                 })
                 .collect();
             publish_of_several(&front.jobs, &job, &fabrics)
@@ -228,16 +231,39 @@ pub struct SiteHealth {
 }
 
 async fn health(State(front): State<Front>) -> Result<Response, ApiError> {
-    let mut answer = SiteHealth { healthy: true, problems: Vec::new(), fabrics: BTreeMap::new() };
+    let mut all: Vec<(String, Health)> = Vec::new();
     for (name, door) in front.doors.iter() {
-        let health = door.handle.ask(Command::Health).await?;
-        let problems = health.troubles(Utc::now(), PATIENCE);
-        answer.problems.extend(problems.iter().map(|problem| format!("{name}: {problem}")));
-        let one = HealthAnswer { healthy: problems.is_empty(), problems, health };
-        answer.fabrics.insert(name.clone(), one);
+        all.push((name.clone(), door.handle.ask(Command::Health).await?));
     }
-    answer.healthy = answer.problems.is_empty();
-    Ok(json(answer))
+    let now = Utc::now();
+    let problems = of_all(&all, now);
+    let fabrics = all.into_iter().map(|(name, health)| {
+        let problems = health.troubles(now, PATIENCE);
+        (name, HealthAnswer { healthy: problems.is_empty(), problems, health })
+    });
+    Ok(json(SiteHealth { healthy: problems.is_empty(), problems, fabrics: fabrics.collect() }))
+}
+
+/// What is wrong with each fabric, its name before it. That Slurm does not answer is said once, with the names of all
+/// to which it does not: they ask together.
+fn of_all(all: &[(String, Health)], now: DateTime<Utc>) -> Vec<String> {
+    let asks_in_vain = |health: &Health| health.failing.as_ref().is_some_and(|f| f.stage == Stage::Jobs);
+    let in_vain: Vec<&str> =
+        all.iter().filter(|(_, health)| asks_in_vain(health)).map(|(name, _)| name.as_str()).collect();
+    let mut problems = Vec::new();
+    for (name, health) in all {
+        for trouble in health.found(now, PATIENCE) {
+            let is_common = trouble.kind == Kind::Failing && asks_in_vain(health);
+            match is_common {
+                false => problems.push(format!("{name}: {}", trouble.text)),
+                true if in_vain[0] == name => {
+                    problems.push(format!("{}: {}", in_vain.join(", "), trouble.text))
+                }
+                true => {}
+            }
+        }
+    }
+    problems
 }
 
 async fn metrics(State(front): State<Front>) -> Result<Response, ApiError> {

@@ -16,6 +16,7 @@ use super::record::Standing;
 use super::run::{Listener, Service};
 use crate::config::{HandOff, Settings};
 use crate::model::JobId;
+use crate::observe::slurm::JobSource;
 use crate::publish::EpochStore;
 use crate::route::RouteError;
 use crate::route::angara::TorusRouteError;
@@ -41,7 +42,8 @@ pub(super) trait Kind: Sized {
     /// What ends beside the loop.
     type Done;
 
-    fn ready(settings: &Settings) -> Result<Self::Ready, NotReady>;
+    /// `jobs` is asked for the jobs.
+    fn ready(settings: &Settings, jobs: Box<dyn JobSource>) -> Result<Self::Ready, NotReady>;
 
     /// At the start: `root` holds the directories of jobs.
     fn new(ready: Self::Ready, settings: &Settings, store: &EpochStore, root: &Path) -> Self;

@@ -6,6 +6,7 @@
 //!
 //! Routing is never why a job does not start: whatever fails here, jobs are let go.
 
+mod boards;
 pub mod control;
 pub mod hold;
 pub mod ledger;
@@ -18,20 +19,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::watch;
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 
+use self::boards::Boards;
 use self::control::Control;
 use self::hold::{Act, Advice, Holds, Look, Rules};
 use self::select::{Answers, Server};
 use super::chain;
-use super::look::FabricReader;
-use crate::config::{FabricSource, Placement, Settings};
-use crate::model::{Fingerprint, JobId, JobMap, NodeName, Transit};
+use crate::config::{Placement, Settings};
+use crate::model::{JobId, JobMap, NodeName};
 use crate::observe::pending::Wants;
 use crate::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
-use crate::observe::torus_toml;
 use crate::pass::step::View;
-use crate::placement::{self, Board, Direct, Insist, Predicted, Question, Running, Switched};
+use crate::placement::{self, Board, Insist, Predicted, Question, Running, Switched};
 
 /// Looks that may follow each other without a pause, as long as something was done.
 const AT_ONCE: u32 = 3;
@@ -41,28 +41,39 @@ const AT_ONCE: u32 = 3;
 pub struct Placing {
     answers: Arc<Answers>,
     /// Tells the thread its settings; it ends when this is dropped.
-    orders: Option<watch::Sender<Settings>>,
+    orders: Option<watch::Sender<Orders>>,
     thread: Option<JoinHandle<()>>,
     /// Ends before the thread.
     server: Option<Server>,
 }
 
+/// What the thread goes by.
+#[derive(Clone)]
+struct Orders {
+    settings: Settings,
+    /// All fabrics on which sets are judged.
+    fabrics: Vec<Settings>,
+}
+
 impl Placing {
     /// Does from now on what the settings ask for. With `hold` off there may still be jobs that an
-    /// earlier service, or earlier settings, held: they are let go.
+    /// earlier service, or earlier settings, held: they are let go. Sets are judged on all of `others` too, the
+    /// fabrics of the service; none of one fabric.
     ///
     /// # Errors
     /// If the socket or the thread cannot be had. Nothing has changed then.
-    pub fn follow(&mut self, settings: &Settings) -> std::io::Result<()> {
+    pub fn follow(&mut self, settings: &Settings, others: &[Settings]) -> std::io::Result<()> {
         let wanted = settings.placement.select_socket.as_deref();
         let stays = self.server.as_ref().is_some_and(|server| Some(server.path()) == wanted);
         let server = match wanted.filter(|_| !stays) {
             Some(path) => Some(Server::start(path, Arc::clone(&self.answers))?),
             None => None,
         };
+        let fabrics = if others.is_empty() { vec![settings.clone()] } else { others.to_vec() };
+        let new = Orders { settings: settings.clone(), fabrics };
         match &self.orders {
-            Some(orders) => drop(orders.send_replace(settings.clone())),
-            None if wants_thread(settings) => self.start(settings)?,
+            Some(orders) => drop(orders.send_replace(new)),
+            None if wants_thread(settings) => self.start(new)?,
             None => {}
         }
         if !stays {
@@ -71,9 +82,9 @@ impl Placing {
         Ok(())
     }
 
-    fn start(&mut self, settings: &Settings) -> std::io::Result<()> {
-        let (orders, told) = watch::channel(settings.clone());
-        let mut worker = Worker::new(settings, Arc::clone(&self.answers));
+    fn start(&mut self, new: Orders) -> std::io::Result<()> {
+        let mut worker = Worker::new(&new, Arc::clone(&self.answers));
+        let (orders, told) = watch::channel(new);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let work = move || runtime.block_on(worker.run(told));
         self.thread = Some(std::thread::Builder::new().name("placing".into()).spawn(work)?);
@@ -82,7 +93,8 @@ impl Placing {
     }
 }
 
-fn wants_thread(settings: &Settings) -> bool {
+/// Whether these settings choose nodes, or let go whom earlier ones held.
+pub(super) fn wants_thread(settings: &Settings) -> bool {
     let placement = &settings.placement;
     let left = settings.state.directory.join(ledger::LEDGER_FILE).exists();
     placement.hold || placement.select_socket.is_some() || left
@@ -100,24 +112,15 @@ impl Drop for Placing {
 }
 
 /// Returns when nobody has orders any more.
-async fn ended(orders: &watch::Receiver<Settings>) {
+async fn ended(orders: &watch::Receiver<Orders>) {
     let mut orders = orders.clone();
     while orders.changed().await.is_ok() {}
-}
-
-/// A board and what it was made from.
-struct Prepared {
-    board: Board,
-    fabric: Fingerprint,
 }
 
 struct Worker {
     state: PathBuf,
     settings: Placement,
-    source: Option<FabricSource>,
-    node_map: Option<PathBuf>,
-    reader: Option<FabricReader>,
-    prepared: Option<Prepared>,
+    boards: Boards,
     squeue: Squeue,
     control: Control,
     answers: Arc<Answers>,
@@ -127,7 +130,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(settings: &Settings, answers: Arc<Answers>) -> Self {
+    fn new(orders: &Orders, answers: Arc<Answers>) -> Self {
+        let settings = &orders.settings;
         let state = settings.state.directory.clone();
         let holds = ledger::read(&state).unwrap_or_else(|e| {
             // Who is held is not known any more. Tagged jobs that an administrator holds would be
@@ -141,10 +145,7 @@ impl Worker {
         Self {
             state,
             settings: settings.placement.clone(),
-            reader: FabricReader::of(settings),
-            source: settings.fabric.clone(),
-            node_map: settings.node_map.clone(),
-            prepared: None,
+            boards: Boards::of(&orders.fabrics),
             squeue: squeue(settings),
             control: Control::new(settings.placement.clone()),
             answers,
@@ -153,23 +154,19 @@ impl Worker {
         }
     }
 
-    fn follow(&mut self, settings: &Settings) {
+    fn follow(&mut self, Orders { settings, fabrics }: &Orders) {
         self.settings = settings.placement.clone();
         self.squeue = squeue(settings);
         self.control = Control::new(settings.placement.clone());
-        if self.source != settings.fabric || self.node_map != settings.node_map {
-            self.reader = FabricReader::of(settings);
-            (self.source, self.node_map) = (settings.fabric.clone(), settings.node_map.clone());
-            self.prepared = None;
-        }
+        self.boards.follow(fabrics);
     }
 
-    async fn run(&mut self, mut orders: watch::Receiver<Settings>) {
+    async fn run(&mut self, mut orders: watch::Receiver<Orders>) {
         let mut in_a_row = 0;
         loop {
             if orders.has_changed().unwrap_or(false) {
-                let settings = orders.borrow_and_update().clone();
-                self.follow(&settings);
+                let new = orders.borrow_and_update().clone();
+                self.follow(&new);
             }
             if self.is_idle() {
                 match orders.changed().await {
@@ -199,7 +196,7 @@ impl Worker {
                 () = pause => {}
             }
         }
-        let bound = orders.borrow().service.stop_deadline;
+        let bound = orders.borrow().settings.service.stop_deadline;
         let acts = self.holds.close(None);
         if tokio::time::timeout(bound, self.act(&acts)).await.is_err() {
             warn!("not all held jobs were let go in time: run sarouter release-held");
@@ -230,8 +227,8 @@ impl Worker {
         }
         let running = self.running().await;
         if self.settings.select_socket.is_some() {
-            if let (Some(prepared), Some((_, traffic))) = (&self.prepared, &running) {
-                self.answers.prepare(&prepared.board, traffic, &look, Utc::now());
+            if let (Some(board), Some((_, traffic))) = (self.boards.board(), &running) {
+                self.answers.prepare(board, traffic, &look, Utc::now());
             }
         }
         self.hold(&look, running.as_ref().map(|(_, traffic)| traffic), Utc::now()).await
@@ -243,7 +240,7 @@ impl Worker {
         let rules =
             Rules { deadline: delta(self.settings.deadline), start: delta(self.settings.start), most };
         let before = self.holds.clone();
-        let board = self.prepared.as_ref().map(|p| &p.board);
+        let board = self.boards.board();
         let mut acts =
             self.holds.step(now, look, &rules, |wants, insist, candidates| match (board, traffic) {
                 (Some(board), Some(traffic)) => advise(board, traffic, wants, insist, candidates),
@@ -272,10 +269,7 @@ impl Worker {
 
     /// The running jobs on the fabric of now; `None` if either is not to be had.
     async fn running(&mut self) -> Option<(JobMap, Running)> {
-        if let Err(e) = self.prepare().await {
-            warn!("placement without a fabric: {e}");
-            self.prepared = None;
-        }
+        self.boards.look().await;
         let jobs = match self.squeue.poll(Utc::now()).await {
             Ok(jobs) => jobs,
             Err(e) => {
@@ -283,34 +277,10 @@ impl Worker {
                 return None;
             }
         };
-        let board = &self.prepared.as_ref()?.board;
+        let board = self.boards.board()?;
         let nodes: Vec<Vec<u32>> = jobs.jobs.iter().map(|job| board.numbers(&job.nodes)).collect();
         let traffic = board.running(&nodes);
         Some((jobs, traffic))
-    }
-
-    async fn prepare(&mut self) -> Result<(), String> {
-        if let Some(FabricSource::Source(source)) = &self.source {
-            if torus_toml::is_torus(source) {
-                let source = torus_toml::load(source).map_err(|e| chain(&e))?;
-                let fabric = source.torus.fingerprint();
-                if self.prepared.as_ref().is_none_or(|p| p.fabric != fabric) {
-                    let transit = source.transit.unwrap_or(Transit::Job);
-                    self.prepared =
-                        Some(Prepared { board: Board::Direct(Direct::new(source.torus, transit)), fabric });
-                }
-                return Ok(());
-            }
-        }
-        let reader = self.reader.as_mut().ok_or("the settings name no fabric")?;
-        let named = reader.read().await.map_err(|e| chain(&e))?;
-        let fabric = named.fabric.fingerprint();
-        if self.prepared.as_ref().is_none_or(|p| p.fabric != fabric) {
-            debug!("preparing the fabric for placement");
-            let board = Board::Switched(Switched::new(&named.fabric, &named.nodes));
-            self.prepared = Some(Prepared { board, fabric });
-        }
-        Ok(())
     }
 }
 
@@ -383,17 +353,27 @@ pub struct Outlook {
     pub usual: Option<Predicted>,
 }
 
-/// What placement would do now for the tagged jobs that wait, each beside those before it.
+/// What placement would do now for the tagged jobs that wait, each beside those before it; `others` are all fabrics of
+/// the service.
 ///
 /// # Errors
 /// If Slurm does not answer or is not understood.
-pub async fn outlook(settings: &Settings, view: &View) -> Result<Vec<Outlook>, PollError> {
+pub async fn outlook(
+    settings: &Settings,
+    others: &[Settings],
+    view: &View,
+) -> Result<Vec<Outlook>, PollError> {
     let mut look = Control::new(settings.placement.clone()).look().await?;
     look.jobs.retain(|j| hold::tag(&j.admin_comment).is_some() && j.wants.nodes > 1 && j.required.is_empty());
     if look.jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let board = Board::Switched(Switched::new(&view.fabric, &view.nodes));
+    let mut boards = Boards::of(others);
+    if others.len() > 1 {
+        boards.look().await;
+    }
+    let here = Board::Switched(Switched::new(&view.fabric, &view.nodes));
+    let board = boards.board().unwrap_or(&here);
     let mut running: Vec<Vec<u32>> = view.jobs.jobs.iter().map(|j| board.numbers(&j.nodes)).collect();
     let mut found = Vec::new();
     for job in &look.jobs {

@@ -1,7 +1,7 @@
 //! The lines of a direct torus fed back: the same computations, by the service's own code, into the jobs'
 //! directories of another state directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,8 @@ impl DirectReplay {
                 let starts = starts.into_iter().map(start).collect();
                 let (source, limit) = (Source::Text(String::new()), Limit::Asked(None));
                 let (site, running) = (self.site.clone(), self.running.clone());
-                self.pending = Some(Work { source, engines, site, running, starts, limit });
+                self.pending =
+                    Some(Work { source, engines, site, running, starts, elsewhere: BTreeSet::new(), limit });
                 replayed.looks += 1;
                 Ok(())
             }

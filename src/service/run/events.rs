@@ -22,6 +22,11 @@ impl<K: Kind> Service<K> {
         K::woken(self);
         match woken {
             Woken::Stop(_) | Woken::Alive => {}
+            Woken::Told => {
+                if self.beside.has_news() && !self.kind.is_busy() {
+                    self.kind.look_by(steady());
+                }
+            }
             Woken::Asked => K::look(self),
             Woken::Tick => {
                 // Where nobody tells of changes.

@@ -12,6 +12,7 @@ use crate::service::api::listen::ListenError;
 use crate::service::chain;
 use crate::service::health::{Failure, Health, Stage};
 use crate::service::kind::{Kind, NotReady, direct};
+use crate::service::placing::wants_thread;
 use crate::service::watch::{Changed, Watch};
 
 /// What tells one content of a file from another without reading it.
@@ -55,8 +56,8 @@ impl ConfigFile {
         Stamp::of(&self.path) != self.stamp
     }
 
-    /// Reads it again. `old`: the settings that the service works by.
-    pub(in crate::service) fn read(&mut self, old: &Settings) -> Result<Settings, Unusable> {
+    /// Reads it again, with the settings of all of several fabrics. `old`: the settings that the service works by.
+    pub(in crate::service) fn read(&mut self, old: &Settings) -> Result<(Settings, Vec<Settings>), Unusable> {
         // Before it is read: a change meanwhile is another change.
         self.stamp = Stamp::of(&self.path);
         let site = Site::load(Some(&self.path))?;
@@ -70,6 +71,7 @@ impl ConfigFile {
         {
             return Err(Unusable::Restart("another [api] or [spool] of several fabrics"));
         }
+        let fabrics = if site.is_several() { site.fabrics.clone() } else { Vec::new() };
         let new = site.only(old.name.as_deref())?;
         if new.state.directory != old.state.directory {
             return Err(Unusable::Restart("another state.directory"));
@@ -78,7 +80,7 @@ impl ConfigFile {
         if new.fabric != old.fabric && torus(&new) != torus(old) {
             return Err(Unusable::Restart("another kind of fabric"));
         }
-        Ok(new)
+        Ok((new, fabrics))
     }
 
     /// Watches what these settings name.
@@ -111,9 +113,13 @@ impl<K: Kind> Service<K> {
     pub(super) fn reload(&mut self, listener: Listener<'_>) -> bool {
         let Some(config) = &mut self.config else { return false };
         let read = config.read(&self.settings);
-        let result = read.and_then(|new| match new == self.settings {
-            true => Ok(false),
-            false => self.adopt(new).map(|()| true),
+        let result = read.and_then(|(new, fabrics)| {
+            // What the others say matters to who chooses nodes on all.
+            let is_same = !wants_thread(&new) || fabrics == self.beside.fabrics;
+            match new == self.settings && is_same {
+                true => Ok(false),
+                false => self.adopt(new, fabrics).map(|()| true),
+            }
         });
         match result {
             Ok(is_new) => {
@@ -132,14 +138,15 @@ impl<K: Kind> Service<K> {
     }
 
     /// Puts new settings in force. What can fail comes first; then nothing has changed.
-    fn adopt(&mut self, new: Settings) -> Result<(), Unusable> {
-        let ready = K::ready(&new)?;
+    fn adopt(&mut self, new: Settings, fabrics: Vec<Settings>) -> Result<(), Unusable> {
+        let ready = K::ready(&new, self.beside.jobs(&new))?;
         let opened = self.servers.prepare(&new)?;
         let recorder = match (new.record, self.recorder.is_some()) {
             (Some(bounds), false) => Some(self.recorder(&new, bounds, true).map_err(Unusable::Record)?),
             _ => None,
         };
-        self.placing.follow(&new).map_err(Unusable::Placing)?;
+        self.placing.follow(&new, &fabrics).map_err(Unusable::Placing)?;
+        self.beside.fabrics = fabrics;
         self.servers.follow(opened);
         self.waiting.follow(&K::rules(&new));
         if let Some(config) = &mut self.config {

@@ -1,5 +1,6 @@
 //! Several fabrics, one service: a loop, a store, a record and a history for each, one interface for all.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,15 +8,79 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 use tracing::{Instrument, info_span};
 
-use super::{Note, ServeError, Service, Signals, allow_many_files, runtime};
-use crate::config::Site;
-use crate::service::api::servers::Servers;
+use super::{Beside, Listener, Note, ServeError, Service, Signals, allow_many_files, runtime};
+use crate::config::{Settings, Site};
+use crate::service::api::servers::{Door, Servers};
 use crate::service::api::several::Front;
-use crate::service::kind::direct;
-use crate::service::kind::switched::{Neighbours, SwitchedKind};
+use crate::service::kind::Kind;
+use crate::service::kind::direct::{self, DirectKind};
+use crate::service::kind::switched::SwitchedKind;
+use crate::service::neighbours::Neighbours;
+use crate::service::together::Together;
 
 /// Between two looks for directories of jobs that are over.
 const SWEEP: Duration = Duration::from_secs(60);
+
+/// The service of one of the fabrics.
+enum Loop {
+    Switched(Box<Service<SwitchedKind>>),
+    Direct(Box<Service<DirectKind>>),
+}
+
+impl Loop {
+    /// With the way in.
+    fn of(
+        settings: &Settings,
+        config: &Path,
+        site: &Site,
+        beside: Beside,
+    ) -> Result<(Self, Option<Door>), ServeError> {
+        Ok(match direct::source(settings) {
+            Some(_) => {
+                let (service, door) = start(settings, config, site, beside)?;
+                (Self::Direct(Box::new(service)), door)
+            }
+            None => {
+                let (service, door) = start(settings, config, site, beside)?;
+                (Self::Switched(Box::new(service)), door)
+            }
+        })
+    }
+
+    async fn run(self, signals: Signals, listener: Listener<'_>) -> Result<(), ServeError> {
+        match self {
+            Self::Switched(service) => service.run(signals, listener).await,
+            Self::Direct(service) => service.run(signals, listener).await,
+        }
+    }
+}
+
+/// The names of the direct tori.
+///
+/// # Errors
+/// If there are two: a node takes its table from one.
+fn tori(site: &Site) -> Result<BTreeSet<String>, ServeError> {
+    let tori = site.fabrics.iter().filter(|settings| direct::source(settings).is_some());
+    let tori: BTreeSet<String> = tori.filter_map(|settings| settings.name.clone()).collect();
+    match tori.len() {
+        0 | 1 => Ok(tori),
+        _ => Err(ServeError::TwoTori(tori.into_iter().collect())),
+    }
+}
+
+fn start<K: Kind>(
+    settings: &Settings,
+    config: &Path,
+    site: &Site,
+    beside: Beside,
+) -> Result<(Service<K>, Option<Door>), ServeError> {
+    let mut service = Service::<K>::start(settings.clone(), Some(config), beside)?;
+    if let Some(config) = &mut service.config {
+        config.is_of(site);
+    }
+    let door = service.servers.door().cloned();
+    Ok((service, door))
+}
 
 /// Runs all fabrics of a site until SIGTERM or SIGINT; notes come with the name of their fabric. Otherwise as
 /// [`super::serve`]; what is wrong with one fabric does not stop the others.
@@ -35,25 +100,20 @@ async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
     // Before any socket is open: who sees one may send a signal.
     let mut signals = Signals::new()?;
     let (mut loops, mut doors) = (Vec::new(), Vec::new());
-    let neighbours = Neighbours::of(site.fabrics.len());
-    for settings in site.fabrics.clone() {
+    let (neighbours, together) = (Neighbours::of(site.fabrics.len()), Together::of(site.fabrics.len()));
+    for (number, settings) in site.fabrics.iter().enumerate() {
         let name = settings.name.clone().unwrap_or_default();
         let named = |source| ServeError::Fabric { name: name.clone(), source: Box::new(source) };
-        if direct::source(&settings).is_some() {
-            return Err(named(ServeError::TorusOfSeveral));
-        }
         let own = Signals::new()?;
-        let mut service = Service::<SwitchedKind>::start(settings, Some(config)).map_err(named)?;
-        if let Some(config) = &mut service.config {
-            config.is_of(&site);
-        }
-        service.kind.neighbours = neighbours.clone();
-        doors.extend(service.servers.door().map(|door| (name.clone(), door.clone())));
+        let (neighbours, fabrics) = (neighbours.clone(), site.fabrics.clone());
+        let beside = Beside { place: Some(together.place(number)), neighbours, fabrics };
+        let (service, door) = Loop::of(settings, config, &site, beside).map_err(named)?;
+        doors.extend(door.map(|door| (name.clone(), door)));
         loops.push((name, service, own));
     }
     // There already, or what is wrong is said with the socket.
     let _ = std::fs::create_dir(&site.state);
-    let front = Front::new(doors, &site.state);
+    let front = Front::new(doors, tori(&site)?, &site.state);
     let mut servers = Servers::of_several(front.clone());
     let opened = servers.prepare_for(site.api.as_ref(), site.spool.as_ref())?;
     servers.follow(opened);

@@ -30,6 +30,9 @@ pub struct Terms {
     pub state: PathBuf,
     /// Search no longer, once there are tables.
     pub limit: Duration,
+    /// Whether jobs may have nodes that other fabrics have alone.
+    #[serde(default)]
+    pub several: bool,
 }
 
 impl Terms {
@@ -43,6 +46,7 @@ impl Terms {
             engines: engines(settings).map_err(|e| chain(&e))?,
             state: settings.state.directory.clone(),
             limit: settings.handoff.deadline,
+            several: settings.name.is_some(),
         })
     }
 }
@@ -121,7 +125,12 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     let starts = jobs.jobs.iter().filter(|job| !running.contains_key(&job.id));
     let traffic = |j: &Job| Some(Traffic { mix: j.mix.clone()?, guessed: j.guessed });
     let start = |j: &Job| StartId::new(j.id.clone(), 0, j.nodes.clone()).exchanging(traffic(j));
-    let starts: Vec<StartId> = starts.map(start).collect();
+    let mut starts: Vec<StartId> = starts.map(start).collect();
+    if terms.several {
+        // Other fabrics have the rest.
+        starts.iter_mut().for_each(|start| start.nodes.retain(|node| torus.node_named(node).is_some()));
+        starts.retain(|start| !start.nodes.is_empty());
+    }
     let mut dry = TorusDryRun {
         due: !over.is_empty(),
         torus: torus.size_text(),
@@ -138,7 +147,8 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     };
     let Terms { source, engines, limit, .. } = terms.clone();
     let (source, limit) = (Source::Named(source), Limit::For(limit));
-    let work = Work { source, engines, site: None, running: running.clone(), starts, limit };
+    let (running_now, elsewhere) = (running.clone(), BTreeSet::new());
+    let work = Work { source, engines, site: None, running: running_now, starts, elsewhere, limit };
     let Some(computed) = work.run() else {
         (dry.after, dry.load_after) = (dry.before, dry.load_before);
         return Ok(dry);

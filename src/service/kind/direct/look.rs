@@ -46,6 +46,7 @@ impl Service<DirectKind> {
             Ok(jobs) => {
                 let unknown =
                     self.kind.torus.as_ref().map(|torus| strangers(torus, &jobs)).unwrap_or_default();
+                let unknown = self.beside.neighbours.nowhere(unknown);
                 self.kind.chronicle.look(jobs.time, jobs.jobs.len(), unknown.len());
                 self.health.note_unknown(now, unknown);
                 self.kind.jobs = Some(Arc::new(jobs.clone()));

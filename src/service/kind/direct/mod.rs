@@ -13,6 +13,7 @@ mod record;
 mod seen;
 pub(in crate::service) mod work;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub use self::seen::{Direct, Newest};
 use self::work::{Computed, Limit, Running, Source, Work, Written, found};
 use super::{Kind, NotReady};
 use crate::config::{FabricSource, HandOff, Settings};
-use crate::model::{JobId, JobMap, Torus};
+use crate::model::{JobId, JobMap, NodeName, Torus};
 use crate::observe::slurm::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
@@ -39,7 +40,8 @@ use crate::service::clock::steady;
 use crate::service::command::{Reply, Seen};
 use crate::service::handoff::{Outcome, Released, StartId};
 use crate::service::health::Health;
-use crate::service::look::{LookError, job_source};
+use crate::service::look::LookError;
+use crate::service::neighbours::Nodes;
 use crate::service::record::Standing;
 use crate::service::run::waiting::answer;
 use crate::service::run::{Listener, Service, delta};
@@ -104,8 +106,8 @@ pub(in crate::service) struct DirectKind {
     look: bool,
     /// Not here while it asks.
     batch: Option<Box<dyn JobSource>>,
-    /// Settings changed while it asked.
-    other_batch: bool,
+    /// For new settings: takes the place of one that asks.
+    next_batch: Option<Box<dyn JobSource>>,
     polling: JoinSet<Done>,
     /// By [`steady`]; `None` once a single pass has asked.
     next_poll: Option<DateTime<Utc>>,
@@ -117,9 +119,9 @@ impl Kind for DirectKind {
     type Ready = (String, Box<dyn JobSource>);
     type Done = Done;
 
-    fn ready(settings: &Settings) -> Result<Self::Ready, NotReady> {
+    fn ready(settings: &Settings, jobs: Box<dyn JobSource>) -> Result<Self::Ready, NotReady> {
         engines(settings)?;
-        Ok((source(settings).ok_or(LookError::NoFabric)?, job_source(settings)))
+        Ok((source(settings).ok_or(LookError::NoFabric)?, jobs))
     }
 
     fn new(ready: Self::Ready, settings: &Settings, store: &EpochStore, root: &Path) -> Self {
@@ -143,7 +145,7 @@ impl Kind for DirectKind {
             starts: Vec::new(),
             working: JoinSet::new(),
             batch: Some(batch),
-            other_batch: false,
+            next_batch: None,
             polling: JoinSet::new(),
             next_poll: Some(steady()),
             held: false,
@@ -151,6 +153,7 @@ impl Kind for DirectKind {
     }
 
     fn begin(service: &mut Service<Self>, before: Option<&Health>) {
+        service.tell_neighbours();
         // A single pass asks for the jobs first, so that none is served that is over.
         service.kind.look = service.health.serving;
         // Whom failures touched before is on the nodes still.
@@ -161,9 +164,9 @@ impl Kind for DirectKind {
     fn follow(service: &mut Service<Self>, (source, batch): Self::Ready) {
         let kind = &mut service.kind;
         kind.source = source;
-        kind.other_batch = kind.batch.is_none();
-        if !kind.other_batch {
-            kind.batch = Some(batch);
+        match kind.batch {
+            Some(_) => kind.batch = Some(batch),
+            None => kind.next_batch = Some(batch),
         }
     }
 
@@ -221,7 +224,12 @@ impl Kind for DirectKind {
 
     fn attend(service: &mut Service<Self>) {
         let (kind, handoff) = (&mut service.kind, &mut service.waiting.handoff);
-        kind.starts.extend(handoff.take_new());
+        for start in handoff.take_new() {
+            match service.beside.neighbours.are_there() && kind.has_none_of(&start) {
+                true => handoff.served(steady(), &start, Outcome::OneSwitch),
+                false => kind.starts.push(start),
+            }
+        }
         kind.starts.retain(|start| handoff.is_waiting(start));
         if kind.working.is_empty() && (!kind.starts.is_empty() || (kind.look && !kind.held)) {
             service.compute();
@@ -260,6 +268,14 @@ impl Kind for DirectKind {
     }
 }
 
+impl DirectKind {
+    /// Whether the job is on no node of the torus.
+    fn has_none_of(&self, start: &StartId) -> bool {
+        let is_there = |torus: &Arc<Torus>| start.nodes.iter().any(|node| torus.node_named(node).is_some());
+        self.torus.as_ref().is_some_and(|torus| !is_there(torus))
+    }
+}
+
 impl Service<DirectKind> {
     /// A job that starts without tables is told so.
     fn tell_unrouted(&mut self, released: &Released) {
@@ -278,10 +294,30 @@ impl Service<DirectKind> {
         self.warn_of(job::publish(&self.jobs_root, job, &environment).err());
     }
 
+    /// Tells the other fabrics which nodes are on the torus.
+    fn tell_neighbours(&self) {
+        if let Some(torus) = &self.kind.torus {
+            self.beside.neighbours.seen(self.settings.name.as_ref(), Nodes::Direct(Arc::clone(torus)));
+        }
+    }
+
+    /// Nodes of jobs that start which another of several fabrics has, and this one has not.
+    fn elsewhere(&self) -> BTreeSet<NodeName> {
+        let (Some(torus), true) = (&self.kind.torus, self.beside.neighbours.are_there()) else {
+            return BTreeSet::new();
+        };
+        let nodes = self.kind.starts.iter().flat_map(|start| &start.nodes);
+        let absent: BTreeSet<NodeName> = nodes.filter(|n| torus.node_named(n).is_none()).cloned().collect();
+        let nowhere = self.beside.neighbours.nowhere(absent.iter().cloned().collect());
+        absent.into_iter().filter(|node| !nowhere.contains(node)).collect()
+    }
+
     fn compute(&mut self) {
         self.kind.look = false;
-        self.record_compute();
+        let elsewhere = self.elsewhere();
+        self.record_compute(&elsewhere);
         let work = Work {
+            elsewhere,
             source: Source::Named(self.kind.source.clone()),
             engines: engines(&self.settings).unwrap_or_default(),
             site: self.kind.site.clone(),

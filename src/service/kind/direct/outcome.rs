@@ -17,7 +17,6 @@ use crate::publish::{HistoryRow, Turnover};
 use crate::service::clock::steady;
 use crate::service::handoff::{Outcome, StartId};
 use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
-use crate::service::look::job_source;
 use crate::service::pass::milliseconds;
 use crate::service::run::Service;
 
@@ -39,8 +38,7 @@ impl Service<DirectKind> {
                 self.published(&starts, searched, written, &failed);
             }
             Done::Polled(batch, jobs) => {
-                let replaced = std::mem::take(&mut self.kind.other_batch);
-                self.kind.batch = Some(if replaced { job_source(&self.settings) } else { batch });
+                self.kind.batch = Some(self.kind.next_batch.take().unwrap_or(batch));
                 return self.polled(jobs);
             }
             Done::Remembered(load) => return self.written(load),
@@ -84,6 +82,7 @@ impl Service<DirectKind> {
         self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, ..known });
         self.kind.site = Some(tables.site.clone());
         self.kind.torus = Some(Arc::new(tables.site.torus.clone()));
+        self.tell_neighbours();
         self.kind.took = tables.took;
         self.record_torus(&tables.text);
         self.kind.engine.clone_from(&tables.plan.tables.get().engine);

@@ -1,11 +1,11 @@
 //! What the service of a direct torus records: enough to make the same tables again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Utc;
 
 use super::DirectKind;
-use crate::model::{Direction, JobId};
+use crate::model::{Direction, JobId, NodeName};
 use crate::observe::torus_toml;
 use crate::service::handoff::StartId;
 use crate::service::record::Line;
@@ -36,13 +36,14 @@ impl Service<DirectKind> {
         }
     }
 
-    pub(super) fn record_compute(&mut self) {
+    /// Without the nodes that are not of this torus.
+    pub(super) fn record_compute(&mut self, elsewhere: &BTreeSet<NodeName>) {
         if !self.may_record(true) || self.recorder.is_none() {
             return;
         }
         let start = |start: &StartId| StartLine {
             job: start.job.clone(),
-            nodes: start.nodes.clone(),
+            nodes: start.nodes.iter().filter(|node| !elsewhere.contains(*node)).cloned().collect(),
             traffic: start.traffic.clone(),
         };
         let starts = self.kind.starts.iter().map(start).collect();

@@ -1,6 +1,6 @@
 //! What the service of a direct torus does beside its loop: computing tables, and writing them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use crate::measure::angara::measure;
-use crate::model::{JobId, Torus, TorusJob};
+use crate::model::{JobId, NodeName, Torus, TorusJob};
 use crate::observe::torus_toml::{self, TorusSource, TorusSourceError};
 use crate::pass::torus::{Plan, Site, plan};
 use crate::publish::angara;
@@ -31,6 +31,8 @@ pub(in crate::service) struct Work {
     pub site: Option<Site>,
     pub running: Running,
     pub starts: Vec<StartId>,
+    /// Their nodes that are on other fabrics alone.
+    pub elsewhere: BTreeSet<NodeName>,
     pub limit: Limit,
 }
 
@@ -131,7 +133,8 @@ impl Work {
         let (mut jobs, mut strange) = (Vec::new(), Vec::new());
         for start in &self.starts {
             let node = |name| site.torus.node_named(name).ok_or(name);
-            match start.nodes.iter().map(node).collect() {
+            let here = start.nodes.iter().filter(|name| !self.elsewhere.contains(*name));
+            match here.map(node).collect() {
                 Ok(nodes) => {
                     let job = TorusJob::new(Some(start.job.clone()), nodes);
                     jobs.push(job.told(start.traffic.clone()));

@@ -3,7 +3,6 @@
 mod events;
 mod files;
 mod lft_file;
-mod neighbours;
 mod opensm;
 mod outcome;
 
@@ -16,10 +15,10 @@ use tracing::warn;
 
 use self::files::{InForce, JobFiles};
 use self::lft_file::{Delivered, Delivery};
-pub(in crate::service) use self::neighbours::Neighbours;
 use super::{Kind, NotReady};
 use crate::config::Settings;
 use crate::model::{Fingerprint, JobId};
+use crate::observe::slurm::JobSource;
 use crate::pass::step::{Event, Step};
 use crate::publish::EpochStore;
 use crate::route::{self, EngineOptions};
@@ -64,7 +63,6 @@ pub(in crate::service) struct SwitchedKind {
     /// Which of a port's two LIDs jobs use.
     lids: Lids,
     files: JobFiles,
-    pub(in crate::service) neighbours: Neighbours,
 }
 
 /// What ended beside the loop.
@@ -79,11 +77,11 @@ impl Kind for SwitchedKind {
     type Ready = Looker;
     type Done = Done;
 
-    fn ready(settings: &Settings) -> Result<Looker, NotReady> {
+    fn ready(settings: &Settings, jobs: Box<dyn JobSource>) -> Result<Looker, NotReady> {
         for engine in settings.routing.engines() {
             route::engine(engine, &EngineOptions::default())?;
         }
-        Ok(Looker::new(settings.clone())?)
+        Ok(Looker::new(settings.clone())?.with_jobs(jobs))
     }
 
     fn new(looker: Looker, settings: &Settings, _: &EpochStore, root: &Path) -> Self {
@@ -104,7 +102,6 @@ impl Kind for SwitchedKind {
             in_force: None,
             lids: Lids::load(root),
             files: JobFiles::new(root.to_path_buf()),
-            neighbours: Neighbours::default(),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::service::clock::{steadily, steady};
 use crate::service::handoff::Outcome;
 use crate::service::health::{Failure, NotWorth, Stage};
 use crate::service::look::{LookError, Sight};
+use crate::service::neighbours::Nodes;
 use crate::service::pass::{EpochLine, PassError, Passed, milliseconds};
 use crate::service::run::{Listener, Note, Service};
 
@@ -31,7 +32,8 @@ impl Service<SwitchedKind> {
         match result {
             Ok(sight) => {
                 self.kind.delivery.fabric = Some(Arc::clone(&sight.view.fabric));
-                self.kind.neighbours.seen(self.settings.name.as_ref(), &sight.view.nodes);
+                let nodes = Nodes::Switched(Arc::clone(&sight.view.nodes));
+                self.beside.neighbours.seen(self.settings.name.as_ref(), nodes);
                 if !sight.unknown_storage.is_empty() {
                     warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
                 }
@@ -236,7 +238,7 @@ impl Service<SwitchedKind> {
     }
 
     pub(super) fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
-        self.health.note_unknown(Utc::now(), self.kind.neighbours.nowhere(unknown_nodes));
+        self.health.note_unknown(Utc::now(), self.beside.neighbours.nowhere(unknown_nodes));
         self.health.waiting_jobs = waiting;
         match self.kind.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
             None => self.health.succeeded(Utc::now()),

@@ -1,0 +1,127 @@
+//! Several fabrics look together: Slurm is asked once for all, and none waits for another.
+
+use sarouter::service::client::Client;
+
+use crate::fabrics::{JOB, two};
+use crate::prolog::prolog;
+use crate::site::{LONG, Serving, Site};
+
+/// Lets the script count how often it is asked, one line each, and slows it down so that looks meet.
+fn counting(site: &Site) {
+    site.squeue(
+        "dir=\"$(dirname \"$0\")\"; echo asked >>\"$dir/asked\"; sleep 0.2; \
+         [ -e \"$dir/mute\" ] && { echo no answer >&2; exit 1; }; cat \"$dir/jobs\"",
+    );
+}
+
+fn asked(site: &Site) -> usize {
+    std::fs::read_to_string(site.path("asked")).unwrap_or_default().lines().count()
+}
+
+pub fn health_of(site: &Site) -> serde_json::Value {
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    client.wait(client.get::<serde_json::Value>("/v1/health")).unwrap()
+}
+
+/// Good passes of a fabric.
+pub fn passes(site: &Site, name: &str) -> u64 {
+    health_of(site)["fabrics"][name]["passes"].as_u64().unwrap()
+}
+
+#[test]
+fn slurm_is_asked_once_for_all_fabrics() {
+    let site = two("");
+    counting(&site);
+    let serving = Serving::start(&site);
+    serving.line();
+    serving.line();
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    let both = |least: u64| passes(&site, "ib0") >= least && passes(&site, "ib1") >= least;
+    serving.until(|| both(1));
+    assert_eq!(asked(&site), 1, "the first look of both");
+    for round in 2..6 {
+        // Later than a look that somebody wants too soon.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap();
+        serving.until(|| both(round));
+        assert_eq!(asked(&site), round as usize, "round {round}");
+    }
+    // One fabric looks: the other has the answer too.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    client.wait(client.post::<serde_json::Value>("/fabrics/ib1/v1/look", &())).unwrap();
+    serving.until(|| both(6));
+    assert_eq!(asked(&site), 6);
+    // It fails once, and is told once.
+    std::fs::write(site.path("mute"), "").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap();
+    let failing = |name: &str| health_of(&site)["fabrics"][name]["failing"]["stage"] == "jobs";
+    serving.until(|| failing("ib0") && failing("ib1"));
+    let problems = health_of(&site)["problems"].take();
+    let problems = problems.as_array().unwrap();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let text = problems[0].as_str().unwrap();
+    assert!(text.starts_with("ib0, ib1: asking Slurm failed") && text.contains("no answer"), "{text}");
+    assert_eq!(asked(&site), 7);
+}
+
+#[test]
+fn one_pass_over_two_fabrics_asks_slurm_once() {
+    let site = two("");
+    counting(&site);
+    assert_eq!((site.run(&["tick"]).0, asked(&site)), (0, 1));
+    for name in ["ib0", "ib1"] {
+        assert!(site.path(&format!("state/{name}/current")).exists(), "{name}");
+    }
+}
+
+/// The source of one fabric hangs; the other has its epochs meanwhile.
+#[test]
+fn a_fabric_that_is_slow_to_read_holds_up_no_other() {
+    let site = two("");
+    site.alter("source = \"fattree:2x8,2\"", "command = [\"sleep\", \"1000\"]\ndeadline_seconds = 900");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["fabric"], "ib0");
+    let mut waiting = site.command(&["prolog"]).args(JOB).env_remove("SLURM_JOB_ID").spawn().unwrap();
+    serving.until(|| health_of(&site)["fabrics"]["ib0"]["handoff"]["started"]["in_force"] == 1);
+    let slow = health_of(&site)["fabrics"]["ib1"].take();
+    assert_eq!(
+        (&slow["passes"], &slow["handoff"]["waiting_jobs"][0]["job"]),
+        (&0.into(), &"7".into()),
+        "{slow}"
+    );
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+}
+
+/// While a prolog waits, both fabrics wait for it, with one deadline.
+#[test]
+fn a_job_waits_for_all_fabrics_at_once() {
+    let site = two("");
+    site.alter("deadline_seconds = 100", "deadline_seconds = 6");
+    // Nobody can look: what both wait for does not come.
+    site.squeue("exec sleep 1000");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| prolog(&site, &JOB));
+        let of = |health: &serde_json::Value, name: &str| {
+            health["fabrics"][name]["handoff"]["waiting_jobs"].as_array().unwrap().first().cloned()
+        };
+        let mut both = None;
+        serving.until(|| {
+            let health = health_of(&site);
+            both = of(&health, "ib0").zip(of(&health, "ib1"));
+            both.is_some() || waiting.is_finished()
+        });
+        let (ib0, ib1) = both.expect("both wait at one time");
+        assert_eq!((&ib0["job"], &ib1["job"]), (&"7".into(), &"7".into()));
+        let deadline = |waits: &serde_json::Value| {
+            chrono::DateTime::parse_from_rfc3339(waits["deadline"].as_str().unwrap()).unwrap()
+        };
+        let apart = (deadline(&ib0) - deadline(&ib1)).abs();
+        assert!(apart < chrono::TimeDelta::seconds(6), "two deadlines, one after the other: {apart}");
+        let (_, answer, _) = waiting.join().unwrap();
+        assert_eq!(answer["fabrics"], serde_json::json!({"ib0": "deadline", "ib1": "deadline"}), "{answer}");
+    });
+}
