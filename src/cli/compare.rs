@@ -168,11 +168,11 @@ fn verdict(rows: &[Row], baseline: Option<&Baseline>) -> String {
     let (engine, before) = (baseline.engine, baseline.time.slowdown_mean);
     if now > NOT_LESS * before {
         return format!(
-            "\nNot for these jobs: none makes their exchanges faster than {engine}, which knows no jobs.\n"
+            "\nNot worth it: none makes their exchanges faster than {engine}, which knows no jobs.\n"
         );
     }
     format!(
-        "\nWith {name} jobs' exchanges take {now:.3} times what their own cables need, with the best engine that \
+        "\nWorth it: with {name} jobs' exchanges take {now:.3} times what their own cables need, with the best engine that \
          knows no jobs ({engine}) {before:.3}: {}.\n",
         less(before, now, 1).unwrap_or_default()
     )

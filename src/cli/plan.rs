@@ -7,6 +7,7 @@ use chrono::Utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::common::{less, print};
 use super::state::{StateArgs, percent, print_each, reason};
 use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};
@@ -253,7 +254,7 @@ fn text(dry: &DryRun) -> String {
             let _ = write!(out, "; not before {}", not_before.format("%Y-%m-%dT%H:%M:%SZ"));
         }
     }
-    let Some(after) = &dry.after else { return out };
+    let Some(after) = &dry.after else { return out + &verdict(dry) };
     let _ = write!(out, "\nengine        {}, {} layers", dry.engine, after.layers_used);
     if let Some(blocks) = dry.changed_blocks {
         let _ = write!(out, ", {blocks} LFT blocks differ");
@@ -281,5 +282,24 @@ fn text(dry: &DryRun) -> String {
         let (max, links) = (pair(&|f| f.max), pair(&|f| f.links));
         let _ = write!(out, "\n{:10}{:>7}   {max:>29}   {links}", job.job.as_str(), job.terminals);
     }
-    out
+    out + &verdict(dry)
+}
+
+/// Whether the change is worth it, in a sentence; nothing where that is not the question.
+fn verdict(dry: &DryRun) -> String {
+    let time = dry
+        .before
+        .zip(dry.after)
+        .map(|(before, after)| (before.time.slowdown_mean, after.time.slowdown_mean));
+    match (dry.due, &dry.worth, time) {
+        (false, Some(worth), _) => format!("\n\nNot worth it: a change would gain {worth}."),
+        (true, worth, Some((before, after))) => {
+            let gain = worth.map(|worth| format!("; gain {worth}")).unwrap_or_default();
+            let words = less(before, after, 1).map_or("as long as".to_string(), |words| words + " time than");
+            let judged = if after > before { "Due all the same" } else { "Worth it" };
+            format!("\n\n{judged}: jobs' exchanges take {words} now{gain}.")
+        }
+        (true, _, None) => "\n\nWorth it: no routes of this fabric are in force.".to_string(),
+        (false, None, _) => String::new(),
+    }
 }

@@ -446,6 +446,8 @@ fn show(outcome: &Outcome, context: &Context) -> Result<Answer, Failure> {
         text += &format!("placement against routing, {title}, mean over snapshots\n{}\n", align(&table));
     }
     text += &align(&cost_table(&outcome.costs, &outcome.run.job_aware));
-    print(text.trim_end())?;
+    let verdicts = summaries.iter().filter_map(|summary| summary.worth_it());
+    let verdicts: Vec<String> = verdicts.collect();
+    print(format!("{}\n\n{}", text.trim_end(), verdicts.join("\n")).trim_end())?;
     Ok(Answer::Yes)
 }

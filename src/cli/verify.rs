@@ -277,4 +277,8 @@ fn print_text(verdict: &Verdict, tables: &Tables, both: bool) {
     if verdict.unreachable_pairs > 0 {
         println!("{} pairs of hosts are in different parts of the fabric", verdict.unreachable_pairs);
     }
+    match verdict.accepted {
+        true => println!("Safe: no packet can wait for itself, and all that can be reached is."),
+        false => println!("Not safe: OpenSM must not get these tables."),
+    }
 }

@@ -63,8 +63,11 @@ fn jobs_of_a_file_are_held_against_the_best_engine_that_knows_none() {
     assert!(figure(1, "slowdown_mean") < figure(1, "oblivious"), "{rows}");
     assert!(figure(0, "slowdown_mean") >= figure(0, "oblivious"), "{rows}");
     let text = compare("dfsssp,balanced", "text");
-    assert!(text.contains("\nWith balanced jobs' exchanges take 1.") && text.contains(" % less."), "{text}");
-    assert!(compare("updown", "text").contains("\nNot for these jobs: "));
+    assert!(
+        text.contains("\nWorth it: with balanced jobs' exchanges take 1.") && text.contains(" % less."),
+        "{text}"
+    );
+    assert!(compare("updown", "text").contains("\nNot worth it: none makes "));
 
     let bench = ["bench", "time", "--no-adaptive", "--patterns", "ring", "--format", "json"];
     let output = sarouter(dir.path(), &[&bench[..], &given].concat());

@@ -307,6 +307,15 @@ fn improvement(metric: &Metric, ours: &[&Row], theirs: &[&Row]) -> Improvement {
 }
 
 impl Summary {
+    /// Whether routes for jobs are worth it, in a sentence; `None` where no engine follows the jobs, or all do.
+    pub fn worth_it(&self) -> Option<String> {
+        let (first, rest) = (self.verdict.chars().next()?, &self.verdict[1..]);
+        Some(match self.verdict.starts_with("With ") {
+            true => format!("Worth it: {}{rest}", first.to_lowercase()),
+            false => format!("Not worth it: {}{rest}", first.to_lowercase()),
+        })
+    }
+
     /// For people: engines by themselves, then one table per job-aware engine in the form of Tables
     /// 5.1 and 5.2.
     pub fn text(&self) -> String {
@@ -314,9 +323,6 @@ impl Summary {
             "placement {}: {} snapshots, {} of them without multi-switch jobs; on average {:.1} jobs, {:.1} of them multi-switch\n",
             self.placement, self.snapshots, self.idle, self.jobs_mean, self.multi_switch_mean
         );
-        if !self.verdict.is_empty() {
-            text += &format!("{}\n", self.verdict);
-        }
         text += &align(&self.engine_table());
         let mut engines: Vec<&str> = self.comparisons.iter().map(|c| c.engine.as_str()).collect();
         engines.dedup();
