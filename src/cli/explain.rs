@@ -11,6 +11,7 @@ use super::state::{StateArgs, reason};
 use super::{Answer, Context, Failure, Format, history};
 use crate::measure::Time;
 use crate::model::{JobId, Promise};
+use crate::pass::worth::Worth;
 use crate::publish::{Epoch, EpochNumber, EpochStore};
 
 /// Arguments.
@@ -45,6 +46,9 @@ struct Explained {
     /// Routes inside jobs on the fullest channel, before and after.
     largest_before: Option<u64>,
     largest_after: u64,
+    /// What the change had to be worth, where that was the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worth: Option<Worth>,
     /// Milliseconds that engine, checker and figures took.
     computed_ms: f64,
 }
@@ -97,6 +101,7 @@ impl Explained {
             oblivious: epoch.report().time.oblivious,
             largest_before: plan.before.map(|figures| figures.effective.max),
             largest_after: plan.after.effective.max,
+            worth: plan.worth,
             computed_ms: epoch.report().compute.wall_seconds * 1000.0,
         })
     }
@@ -132,6 +137,9 @@ impl Explained {
                 "fullest",
                 format!("{largest} routes inside jobs on a channel before, {} now", self.largest_after),
             );
+        }
+        if let Some(worth) = &self.worth {
+            line("gain", worth.to_string());
         }
         line("made by", format!("{engine} in {computed_ms:.1} ms, proved for {promise}"));
         out

@@ -14,6 +14,7 @@ use crate::model::{
     TerminalId,
 };
 use crate::pass::plan::{PassedOver, Plan, Reason};
+use crate::pass::worth::Worth;
 
 /// Version of `plan.json`. Keys may be added without a new one.
 pub(super) const FORMAT: u32 = 1;
@@ -53,6 +54,9 @@ pub struct PlanRecord {
     pub before: Option<Figures>,
     /// Figures of the tables of this epoch.
     pub after: Figures,
+    /// What the change of routes was worth and what it cost; left out where that was not the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worth: Option<Worth>,
     /// For whom it was made.
     pub demand: DemandRecord,
     /// The jobs that were looked at.
@@ -113,6 +117,7 @@ impl PlanRecord {
             fabric: plan.tables.fabric(),
             before: plan.before,
             after: plan.after,
+            worth: plan.worth,
             demand: DemandRecord::new(fabric, &plan.demand),
             jobs: plan.jobs.clone(),
         }
