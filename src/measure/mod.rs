@@ -19,7 +19,7 @@ pub use self::lost::lost_pairs;
 pub(crate) use crate::measure::slowdown::or_endless;
 pub use crate::measure::slowdown::{Predictor, Time, mean_of_kept, of_routes, slowdowns, slowdowns_of};
 pub use crate::measure::stored::{Fullest, StorageLoad};
-use crate::model::{Demand, Fabric, Tables};
+use crate::model::{Demand, Fabric, Group, Tables};
 use crate::verify::trees::Trees;
 
 /// Edge forwarding index (Definition 3.12) over directed inter-switch channels, counting
@@ -163,9 +163,13 @@ fn stored(trees: &Trees<'_>, demand: &Demand) -> Option<StorageLoad> {
     stored::of(trees, &crate::verify::parts(trees.fabric), demand)
 }
 
-/// No tables can have a smaller maximum inside jobs.
 fn effective_bound(fabric: &Fabric, demand: &Demand) -> u64 {
-    let groups: Vec<_> = demand.groups.iter().map(|g| g.terminals.as_slice()).collect();
+    least_load(fabric, &demand.groups)
+}
+
+/// No tables can have a smaller maximum inside jobs.
+pub fn least_load(fabric: &Fabric, groups: &[Group]) -> u64 {
+    let groups: Vec<_> = groups.iter().map(|g| g.terminals.as_slice()).collect();
     bound::lower_bound(fabric, &crate::verify::parts(fabric), &groups, None)
 }
 

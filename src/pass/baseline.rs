@@ -41,6 +41,17 @@ impl Baseline {
         Self::best(all)
     }
 
+    /// The engine and its tables; without jobs, those of the first engine that routes the fabric. As [`Self::of`].
+    pub fn tables(fabric: &Fabric, groups: &[Group]) -> Option<(&'static str, Tables)> {
+        let mut all = routed(fabric);
+        if groups.is_empty() {
+            return all.next();
+        }
+        let slow = |tables: &Tables, engine| Self::with(engine, fabric, tables, groups).time.slowdown_mean;
+        let all = all.map(|(engine, tables)| (slow(&tables, engine), (engine, tables)));
+        all.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, best)| best)
+    }
+
     fn with(engine: &'static str, fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Self {
         let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
         let slowdowns = slowdowns(fabric, tables, &demand);

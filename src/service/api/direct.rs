@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::against::Against;
 use super::answer::ApiError;
 use super::picture::{FabricAnswer, LoadAnswer};
 use super::served::{JobAnswer, JobsAnswer, SaidBy};
@@ -28,6 +29,7 @@ impl FabricAnswer {
             names: torus.nodes().map(|n| torus.name(n).to_string()).collect(),
             hosts: torus.nodes().map(|n| usize::from(torus.is_healthy(n))).collect(),
             cables: ends.collect(),
+            ports: links.iter().map(|(_, d)| [d.to_string(), d.opposite().to_string()]).collect(),
             ..Self::drawn(&drawn)
         }
     }
@@ -43,6 +45,14 @@ fn newest(seen: &Direct, asked: Option<EpochNumber>) -> Result<&Newest, ApiError
             newest.epoch
         ))),
         _ => Ok(newest),
+    }
+}
+
+/// A direct torus keeps the tables of now and of before alone.
+pub(super) fn only_before(against: Option<Against>) -> Result<(), ApiError> {
+    match against {
+        None => Ok(()),
+        Some(_) => Err(ApiError::missing("a direct torus has only the tables before to compare with")),
     }
 }
 
@@ -77,6 +87,9 @@ pub(super) fn load(
         other_fabric: false,
         now: loads(&seen.running),
         before: newest.before.as_ref().map(loads),
+        bound: None,
+        against: None,
+        beside: None,
     })
 }
 
@@ -106,6 +119,7 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
             now: now.get(id).copied(),
             before: before.get(id).copied(),
             baseline: None,
+            beside: None,
             id: id.clone(),
         }
     };
@@ -120,7 +134,7 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     let epoch = seen.newest.as_ref().map(|newest| newest.epoch);
     let [now, before] = [&now, &before].map(|gets| Time::of_known(gets.values().map(|gets| gets.slowdown)));
     let jobs = jobs.into_values().collect();
-    Ok(JobsAnswer { epoch, time, now, before, baseline: None, jobs })
+    Ok(JobsAnswer { epoch, time, now, before, baseline: None, against: None, beside: None, jobs })
 }
 
 /// A node of a direct torus.

@@ -7,8 +7,9 @@
 //! | `GET /` | everybody | the web page |
 //! | `GET /v1/fabric` | readers | [`picture::FabricAnswer`]: switches, cables, where to draw them |
 //! | `GET /v1/epochs?limit=N&before=EPOCH` | readers | [`picture::EpochsAnswer`] |
-//! | `GET /v1/load?epoch=N&job=ID` | readers | [`picture::LoadAnswer`]: per channel, now and before |
-//! | `GET /v1/jobs?epoch=N` | readers | [`served::JobsAnswer`]: what the tables give each job |
+//! | `GET /v1/load?epoch=N&job=ID&against=WHAT` | readers | [`picture::LoadAnswer`]: per channel, now and before |
+//! | `GET /v1/jobs?epoch=N&against=WHAT` | readers | [`served::JobsAnswer`]: what the tables give each job |
+//! | `GET /v1/find?what=TEXT` | readers | switches, adapters and cables by name, LID, GUID, `SWITCH:PORT` |
 //! | `GET /v1/nodes/NODE` | readers | its terminals, switches and jobs |
 //! | `GET /v1/jobs/ID/nodes/NODE/table` | readers | on a direct torus: the node's table, as text |
 //! | `GET /v1/snapshots[?last=N]` | readers | a line for each good look |
@@ -33,10 +34,12 @@
 //! of its own and merge them in `paths`, [`routes::Routes::for_administrators`] if it changes anything and
 //! [`with_deadline`] unless it waits on purpose. What they are told with is the document for programs.
 
+mod against;
 pub mod answer;
 mod cluster;
 mod direct;
 mod epochs;
+mod find;
 pub mod follow;
 pub mod gate;
 pub mod heavy;
@@ -141,6 +144,7 @@ fn paths(deadline: Duration) -> Routes<Api> {
         .merge(jobs::read())
         .merge(picture::read())
         .merge(cluster::read())
+        .merge(find::read())
         .merge(epochs::read())
         .merge(follow::read())
         .merge(metrics::read())

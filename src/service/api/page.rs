@@ -25,11 +25,13 @@ type File = (&'static str, &'static str, &'static str, &'static str);
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [File; 5] = [
+const FILES: [File; 7] = [
     ("/", "The web page", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.css", "Its style", "text/css; charset=utf-8", include_str!("page/page.css")),
     ("/page.js", "Its script", SCRIPT, include_str!("page/page.js")),
     ("/more.js", "What else can be asked", SCRIPT, include_str!("page/more.js")),
+    ("/compare.js", "What is compared", SCRIPT, include_str!("page/compare.js")),
+    ("/find.js", "What is found and picked", SCRIPT, include_str!("page/find.js")),
     ("/picture.js", "Its pictures", SCRIPT, include_str!("page/picture.js")),
 ];
 

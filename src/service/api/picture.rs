@@ -10,13 +10,14 @@ use axum::{Extension, body::Bytes};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::against::{self, Against, Compared};
 use super::answer::ApiError;
 use super::heavy::Question;
 use super::peer::Caller;
 use super::routes::{Operation, Routes};
 use super::served::JobsAnswer;
 use super::{Api, Ask, direct, json, written};
-use crate::measure::effective_loads;
+use crate::measure::{effective_loads, least_load};
 use crate::model::{JobId, JobMap, PlacedJob};
 use crate::pass::plan::Reason;
 use crate::pass::step::View;
@@ -57,6 +58,8 @@ pub struct FabricAnswer {
     /// Pairs of switches, by cable. Cable `i` is channel `2i` from the first to the second, and
     /// channel `2i + 1` back.
     pub cables: Vec<[usize; 2]>,
+    /// The ports of both ends, by cable; on a direct torus, directions.
+    pub ports: Vec<[String; 2]>,
     /// Cables that close a ring of a torus, ascending.
     pub wraps: Vec<usize>,
 }
@@ -69,6 +72,12 @@ impl FabricAnswer {
             names: fabric.switches().iter().map(|s| s.description.clone()).collect(),
             hosts: fabric.switch_ids().map(|s| fabric.host_count(s)).collect(),
             cables: fabric.channels().iter().step_by(2).map(|c| [c.from.index(), c.to.index()]).collect(),
+            ports: fabric
+                .channels()
+                .iter()
+                .step_by(2)
+                .map(|c| [c.from_port, c.to_port].map(|port| port.to_string()))
+                .collect(),
             ..Self::drawn(&layout(fabric))
         }
     }
@@ -85,6 +94,7 @@ impl FabricAnswer {
             hosts: Vec::new(),
             places: drawn.places.iter().map(|p| p.map(round)).collect(),
             cables: Vec::new(),
+            ports: Vec::new(),
             wraps: (0..drawn.wraps.len()).filter(|i| drawn.wraps[*i]).collect(),
         }
     }
@@ -105,7 +115,7 @@ pub struct EpochsAnswer {
     pub notes: Vec<String>,
 }
 
-/// The answer of `GET /v1/load?epoch=N&job=ID`: routes inside the epoch's jobs, or inside one of
+/// The answer of `GET /v1/load?epoch=N&job=ID&against=WHAT`: routes inside the epoch's jobs, or inside one of
 /// them, over each channel.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct LoadAnswer {
@@ -123,6 +133,14 @@ pub struct LoadAnswer {
     pub now: Vec<u64>,
     /// With the tables before it, by channel; `None` if there were none or they are gone.
     pub before: Option<Vec<u64>>,
+    /// No tables can have a smaller largest load; `None` on a direct torus, and for an epoch of another fabric.
+    pub bound: Option<u64>,
+    /// The tables that were chosen to compare with; left out where none were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Compared>,
+    /// With those, by channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Vec<u64>>,
 }
 
 /// What an answer depends on: the look, the question.
@@ -202,6 +220,9 @@ struct OfEpoch {
     /// An epoch; that in force unless told.
     #[allow(dead_code)]
     epoch: Option<String>,
+    /// Compared with `fabric`, `opensm` or an epoch; see `/v1/load`.
+    #[allow(dead_code)]
+    against: Option<String>,
 }
 
 async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Response, ApiError> {
@@ -234,6 +255,9 @@ struct Asked {
     epoch: Option<String>,
     /// Of this job alone.
     job: Option<String>,
+    /// Compared with the tables `before`, which is told always, those before the change of `fabric`, those of
+    /// `opensm` (the best of its engines), or those of an epoch.
+    against: Option<String>,
 }
 
 impl Asked {
@@ -271,10 +295,12 @@ async fn load(
 ) -> Result<Response, ApiError> {
     let seen = api.seen().await?;
     let job = asked.job.clone().map(JobId::new).transpose().map_err(ApiError::bad)?;
+    let against = against::asked(asked.against.as_deref())?;
     let view = match seen {
         Seen::Switched(view) => view,
         Seen::Direct(seen) => {
             let number = asked.number()?;
+            direct::only_before(against)?;
             return api.read(move |_| Ok(json(direct::load(&seen, number, job.as_ref())?))).await;
         }
     };
@@ -285,7 +311,7 @@ async fn load(
         Some(_) => name(&view),
         None => view.fabric.fingerprint().to_string(),
     };
-    computed.get(&api, &caller, (look, Question::Load { epoch, job }), view).await
+    computed.get(&api, &caller, (look, Question::Load { epoch, job, against }), view).await
 }
 
 /// The load under an epoch's tables, of all its jobs or of one.
@@ -294,6 +320,7 @@ pub(super) fn measured(
     view: &View,
     number: EpochNumber,
     job: Option<&JobId>,
+    against: Option<Against>,
 ) -> Result<LoadAnswer, ApiError> {
     let epoch = stored(store, number)?;
     let fabric = &view.fabric;
@@ -312,14 +339,33 @@ pub(super) fn measured(
         Ok::<_, ApiError>(effective_loads(fabric, &tables, &groups))
     };
     let plan = epoch.plan();
+    let other_fabric = plan.fabric != fabric.fingerprint();
+    // That of all jobs was computed with the epoch.
+    let bound = match job {
+        _ if other_fabric => None,
+        None => Some(plan.after.effective.lower_bound),
+        Some(_) => Some(least_load(fabric, &groups)),
+    };
+    let compared = match against {
+        Some(against) => {
+            let all = plan.demand.on(fabric).groups;
+            let (told, tables) = against::tables(store, &epoch, against, fabric, &all)?;
+            Some((told, effective_loads(fabric, &tables, &groups)))
+        }
+        None => None,
+    };
+    let (against, beside) = compared.unzip();
     Ok(LoadAnswer {
         epoch: number,
         created: plan.created,
         reason: plan.reason,
         engine: plan.engine.clone(),
-        other_fabric: plan.fabric != fabric.fingerprint(),
+        other_fabric,
         now: loads(&epoch)?,
         before: before(store, &epoch).and_then(|epoch| loads(&epoch).ok()),
+        bound,
+        against,
+        beside,
     })
 }
 
@@ -337,15 +383,17 @@ async fn jobs(
     Extension(caller): Extension<Caller>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
+    let against = against::asked(asked.against.as_deref())?;
     let view = match api.seen().await? {
         Seen::Switched(view) => view,
         Seen::Direct(seen) => {
             let number = asked.number()?;
+            direct::only_before(against)?;
             return api.read(move |_| Ok(json(direct::jobs(&seen, number)?))).await;
         }
     };
     let epoch = asked.epoch(&api.store)?;
-    computed.get(&api, &caller, (name(&view), Question::Jobs { epoch }), view).await
+    computed.get(&api, &caller, (name(&view), Question::Jobs { epoch, against }), view).await
 }
 
 /// What tells a look from others.

@@ -1,20 +1,23 @@
 //! What tables give each job: the answer of `GET /v1/jobs`.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::against::{self, Against, Compared};
 use super::answer::ApiError;
 use super::picture::{before, jobs_of, stored};
 use crate::measure::{Time, effective_loads, per_job, slowdowns};
-use crate::model::{Demand, Group, JobId, JobState, Mix, PlacedJob, Traffic};
+use crate::model::{Demand, Group, Job, JobId, JobState, Mix, PlacedJob, Tables, Traffic};
 use crate::observe::hostlist;
 use crate::pass::baseline::Baseline;
 use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore};
 use crate::service::kind::direct::Gets;
 
-/// The answer of `GET /v1/jobs?epoch=N`. For the epoch in force, the jobs of the newest look; for
+/// The answer of `GET /v1/jobs?epoch=N&against=WHAT`. For the epoch in force, the jobs of the newest look; for
 /// another, those it was made for.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct JobsAnswer {
@@ -28,6 +31,12 @@ pub struct JobsAnswer {
     pub before: Option<Time>,
     /// With the best tables that know no jobs.
     pub baseline: Option<Baseline>,
+    /// The tables that were chosen to compare with; left out where none were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Compared>,
+    /// Slow-down with those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Time>,
     /// By id.
     pub jobs: Vec<JobAnswer>,
 }
@@ -57,6 +66,9 @@ pub struct JobAnswer {
     pub before: Option<Gets>,
     /// Its slow-down with the best tables that know no jobs.
     pub baseline: Option<f64>,
+    /// With the tables that were chosen to compare with; left out where none were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Gets>,
 }
 
 /// Who says what a job exchanges.
@@ -87,6 +99,7 @@ pub(super) fn served(
     store: &EpochStore,
     view: &View,
     number: Option<EpochNumber>,
+    against: Option<Against>,
 ) -> Result<JobsAnswer, ApiError> {
     let epoch = number.map(|n| stored(store, n)).transpose()?;
     let previous = epoch.as_ref().and_then(|epoch| before(store, epoch));
@@ -105,31 +118,29 @@ pub(super) fn served(
     for (g, job) in multi.iter().enumerate() {
         job.parts.iter().for_each(|i| group_of[*i] = Some(g));
     }
-    let gets = |epoch: Option<&Epoch>| match epoch {
-        Some(epoch) => gets(view, epoch, &groups).map(|g| g.into_iter().map(Some).collect::<Vec<_>>()),
-        None => Ok(vec![None; groups.len()]),
-    };
-    let now = gets(epoch.as_ref())?;
-    let before = gets(previous.as_ref()).unwrap_or_else(|_| vec![None; groups.len()]);
+    let now = given_by(view, epoch.as_ref(), &groups)?;
+    let before = given_by(view, previous.as_ref(), &groups).unwrap_or_else(|_| vec![None; groups.len()]);
     let baseline = Baseline::of(fabric, &groups);
+    let compared = epoch.as_ref().zip(against).map(|(epoch, against)| {
+        let (told, tables) = against::tables(store, epoch, against, fabric, &groups)?;
+        Ok::<_, ApiError>((told, given(view, &tables, &groups)))
+    });
+    let (against, beside) = compared.transpose()?.unzip();
     let answers =
         jobs.jobs.iter().zip(group_of).zip(patterns).map(|((job, group), (pattern, pattern_from))| {
-            let terminals = view.nodes.ranks(&job.nodes).terminals;
-            let mut switches: Vec<_> = terminals.iter().map(|t| fabric.terminal(*t).switch).collect();
-            switches.sort_unstable();
-            switches.dedup();
             JobAnswer {
                 id: job.id.clone(),
                 state: job.state,
                 nodes: hostlist::fold(&job.nodes),
                 node_count: job.nodes.len(),
-                switches: switches.len(),
+                switches: switches_of(view, job),
                 start: job.start,
                 pattern,
                 pattern_from,
                 now: group.and_then(|g: usize| now[g]),
                 before: group.and_then(|g: usize| before[g]),
                 baseline: group.and_then(|g: usize| Some(baseline.as_ref()?.slowdowns[g])),
+                beside: group.and_then(|g: usize| beside.as_ref()?[g]),
             }
         });
     let answers = answers.collect();
@@ -139,24 +150,38 @@ pub(super) fn served(
         now: Time::of_known(now.iter().flatten().map(|gets| gets.slowdown)),
         before: Time::of_known(before.iter().flatten().map(|gets| gets.slowdown)),
         baseline,
+        beside: beside.as_ref().and_then(|b| Time::of_known(b.iter().flatten().map(|gets| gets.slowdown))),
+        against,
         jobs: answers,
     })
 }
 
-/// What an epoch's tables give each group.
-fn gets(view: &View, epoch: &Epoch, groups: &[Group]) -> Result<Vec<Gets>, ApiError> {
+/// Switches that a job's nodes are on.
+fn switches_of(view: &View, job: &Job) -> usize {
+    let terminals = view.nodes.ranks(&job.nodes).terminals;
+    let switches: BTreeSet<_> = terminals.iter().map(|t| view.fabric.terminal(*t).switch).collect();
+    switches.len()
+}
+
+/// What an epoch's tables give each group; nothing without an epoch.
+fn given_by(view: &View, epoch: Option<&Epoch>, groups: &[Group]) -> Result<Vec<Option<Gets>>, ApiError> {
+    let Some(epoch) = epoch else { return Ok(vec![None; groups.len()]) };
+    let tables = epoch.tables(&view.fabric).map_err(|e| ApiError::failed(&e))?;
+    Ok(given(view, &tables, groups))
+}
+
+/// What tables give each group.
+fn given(view: &View, tables: &Tables, groups: &[Group]) -> Vec<Option<Gets>> {
     let fabric = &view.fabric;
-    let tables = epoch.tables(fabric).map_err(|e| ApiError::failed(&e))?;
-    let all = effective_loads(fabric, &tables, groups);
-    let figures = per_job(fabric, &tables, groups);
+    let all = effective_loads(fabric, tables, groups);
+    let figures = per_job(fabric, tables, groups);
     let busiest = |group: &Group| {
-        let own = effective_loads(fabric, &tables, std::slice::from_ref(group));
+        let own = effective_loads(fabric, tables, std::slice::from_ref(group));
         own.iter().zip(&all).filter(|(own, _)| **own > 0).map(|(_, all)| *all).max().unwrap_or(0)
     };
     let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
-    let slowdowns = slowdowns(fabric, &tables, &demand);
+    let slowdowns = slowdowns(fabric, tables, &demand);
     let gets = groups.iter().zip(figures).zip(slowdowns);
-    Ok(gets
-        .map(|((group, own), slowdown)| Gets { slowdown: Some(slowdown), own, busiest: busiest(group) })
-        .collect())
+    gets.map(|((group, own), slowdown)| Some(Gets { slowdown: Some(slowdown), own, busiest: busiest(group) }))
+        .collect()
 }

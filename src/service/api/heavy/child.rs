@@ -116,8 +116,10 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
     let store = EpochStore::open(&head.state).map_err(|e| ApiError::failed(&e))?;
     match &head.question {
         Question::Fabric => written(&picture::FabricAnswer::of(&view)),
-        Question::Load { epoch, job } => written(&picture::measured(&store, &view, *epoch, job.as_ref())?),
-        Question::Jobs { epoch } => written(&served::served(&store, &view, *epoch)?),
+        Question::Load { epoch, job, against } => {
+            written(&picture::measured(&store, &view, *epoch, job.as_ref(), *against)?)
+        }
+        Question::Jobs { epoch, against } => written(&served::served(&store, &view, *epoch, *against)?),
         Question::Switch { epoch, guid } => written(&epochs::entries(&store, &view, *epoch, *guid)?),
         Question::Plan => {
             view.jobs = other_jobs.unwrap_or(view.jobs);

@@ -20,6 +20,7 @@ use tracing::warn;
 use self::child::Head;
 pub use self::places::Places;
 use super::Api;
+use super::against::Against;
 use super::answer::{Answered, ApiError};
 use crate::model::{Guid, JobId};
 use crate::publish::EpochNumber;
@@ -48,11 +49,15 @@ pub enum Question {
         epoch: EpochNumber,
         /// Of this job alone.
         job: Option<JobId>,
+        /// Compared with these too.
+        against: Option<Against>,
     },
     /// What the jobs get.
     Jobs {
         /// From this epoch.
         epoch: Option<EpochNumber>,
+        /// Compared with these too.
+        against: Option<Against>,
     },
     /// The table of a switch.
     Switch {

@@ -30,6 +30,9 @@ function remember() {
   const parts = new URLSearchParams();
   if (shown.epoch !== null) parts.set("epoch", shown.epoch);
   if (shown.job !== null) parts.set("job", shown.job);
+  if (shown.against !== "before") parts.set("against", shown.against);
+  if (shown.show !== "both") parts.set("show", shown.show);
+  if ($("find").value) parts.set("find", $("find").value);
   if ($("filter").value) parts.set("filter", $("filter").value);
   if (key !== "id" || down) parts.set("sort", (down ? "-" : "") + key);
   const text = parts.toString();
@@ -40,6 +43,9 @@ function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   shown.epoch = /^\d+$/.test(parts.get("epoch") || "") ? Number(parts.get("epoch")) : null;
   shown.job = parts.get("job");
+  shown.against = /^(fabric|opensm|\d+)$/.test(parts.get("against") || "") ? parts.get("against") : "before";
+  shown.show = parts.get("show") === "difference" ? "difference" : "both";
+  $("find").value = parts.get("find") || "";
   $("filter").value = parts.get("filter") || "";
   const sort = parts.get("sort") || "id";
   const key = sort.replace(/^-/, "");
@@ -56,15 +62,16 @@ function save(name, type, text) {
 }
 
 $("svg").addEventListener("click", () => {
-  if (shown.pictures && shown.load) save(`load-epoch-${shown.load.epoch}.svg`, "image/svg+xml", shown.pictures.now.svg());
+  if (shown.pictures && shown.load) save(`${shown.show === "difference" ? "difference" : "load"}-epoch-${shown.load.epoch}.svg`, "image/svg+xml", shown.pictures.now.svg());
 });
 
 $("channels").addEventListener("click", () => {
   if (!shown.load) return;
-  const { now, before } = shown.load;
+  const { now } = shown.load;
+  const other = beside();
   const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
-  const row = (_, c) => [channelName(c), now[c], before ? before[c] : ""].map(cell).join(",") + "\n";
-  save(`channels-epoch-${shown.load.epoch}.csv`, "text/csv", '"channel","now","before"\n' + now.map(row).join(""));
+  const row = (_, c) => [channelName(c), now[c], other ? other.loads[c] : ""].map(cell).join(",") + "\n";
+  save(`channels-epoch-${shown.load.epoch}.csv`, "text/csv", `"channel","now",${cell(other ? other.name : "before")}\n` + now.map(row).join(""));
 });
 
 // --- where is a node? ---

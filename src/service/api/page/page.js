@@ -8,6 +8,10 @@ const shown = {
   epoch: null, // chosen; null follows the one in force
   job: null, // chosen; null shows all
   sort: { key: "id", down: false },
+  against: "before", // what the epoch is compared with: before, fabric, opensm, or the number of an epoch
+  show: "both", // or the difference
+  acts: [], picked: null, // a switch or a cable
+  view: { scale: 1, x: 0.5, y: 0.5 }, // of the pictures: how near, and what is in the middle
 };
 
 class Refused extends Error {}
@@ -20,7 +24,7 @@ async function ask(path, body) {
   const answer = await fetch(path, { headers, ...sent });
   const said = await answer.json().catch(() => ({}));
   if (answer.status === 401 || answer.status === 403) throw new Refused(said.error || "refused");
-  if (!answer.ok) throw new Error(said.error || `the service answers ${answer.status}`);
+  if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${answer.status}`), { status: answer.status });
   return said;
 }
 
@@ -83,18 +87,20 @@ function showEpochs() {
   };
   const box = $("epochs");
   const atEnd = box.scrollLeft + box.clientWidth >= box.scrollWidth - 4;
-  box.replaceChildren(...shown.epochs.map((e) => {
+  box.replaceChildren(...inTime(shown.epochs.map((e) => {
     const { kind, without, before, now } = bars(e);
     const button = make("button", null, bar("before", before, kind), bar("now", now, kind));
     if (without !== null) button.prepend(bar("without", without, kind));
     button.type = "button";
     button.dataset.epoch = e.epoch;
+    button.dataset.time = e.created;
+    button.classList.toggle("loss", e.reason === "fabric_changed");
     button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${figures(e)}`;
     button.setAttribute("aria-label", button.title);
     button.setAttribute("aria-pressed", e.epoch === chosen);
     button.addEventListener("click", () => choose(e.epoch === shown.current ? null : e.epoch, null));
     return button;
-  }));
+  })));
   if (atEnd) box.scrollLeft = box.scrollWidth;
   const e = shown.epochs.find((e) => e.epoch === chosen);
   $("epoch").textContent = e
@@ -119,28 +125,38 @@ const largest = (loads) => loads.reduce((a, b) => Math.max(a, b), 0);
 function showLoad() {
   const { fabric, load, pictures } = shown;
   if (!fabric || !load) return;
-  const full = Math.max(1, largest(load.now), load.before ? largest(load.before) : 0);
+  const other = beside();
+  const isDifference = shown.show === "difference" && other !== null;
+  const full = Math.max(1, isDifference ? mostDifferent(load.now, other.loads) : Math.max(largest(load.now), other ? largest(other.loads) : 0));
   const whose = shown.job === null ? "inside jobs" : `of job ${shown.job}`;
-  const title = (what, loads) => `${what}: at most ${largest(loads)} routes ${whose} on a channel, `
+  const title = (what, loads) => `${what}: at most ${largest(loads)} routes ${whose} on a channel${least(load.bound)}, `
     + `${loads.filter((n) => n === 0).length} of ${loads.length} channels unused`;
   const caption = (id, text) => {
     $("t-" + id).textContent = text;
     $(id).setAttribute("aria-label", text);
   };
-  caption("now", title(`${isDirect() ? "Change" : "Epoch"} ${load.epoch}`, load.now) + (load.other_fabric ? " (made for another fabric)" : ""));
-  pictures.now.draw(load.now, full, isDark());
-  $("before").parentElement.hidden = !load.before;
-  if (load.before) {
-    caption("before", title(isDirect() ? "Tables before" : "Tables before, same jobs", load.before));
-    pictures.before.draw(load.before, full, isDark());
+  const ofNow = title(`${isDirect() ? "Change" : "Epoch"} ${load.epoch}`, load.now) + (load.other_fabric ? " (made for another fabric)" : "");
+  caption("now", isDifference ? differenceTitle(load.now, other) : ofNow);
+  // First, as it gives the other its width.
+  $("before").closest("figure").hidden = !other || isDifference;
+  pictures.now.draw(load.now, full, isDark(), isDifference ? other.loads : null);
+  if (other && !isDifference) {
+    caption("before", title(other.title, other.loads));
+    pictures.before.draw(other.loads, full, isDark(), null);
   }
-  showScale(full);
+  if (isDifference) showDifferenceScale(full);
+  else showScale(full);
+  showChoices();
+  showPicked();
   const wanted = $("which").value.trim();
-  const fits = (c) => load.now[c] > 0 && (!wanted || channelName(c).includes(wanted));
+  const by = (c) => (other ? load.now[c] - other.loads[c] : 0);
+  const fits = (c) => (load.now[c] > 0 || (isDifference && by(c) !== 0)) && (!wanted || channelName(c).includes(wanted));
   const order = load.now.map((_, c) => c).filter(fits);
-  order.sort((a, b) => load.now[b] - load.now[a] || a - b);
+  const weight = (c) => (isDifference ? Math.abs(by(c)) : load.now[c]);
+  order.sort((a, b) => weight(b) - weight(a) || a - b);
+  $("b-before").textContent = other ? other.name : "before";
   $("busiest").replaceChildren(...order.slice(0, 12).map((c) =>
-    make("tr", null, make("td", channelName(c)), make("td", load.now[c]), make("td", load.before ? load.before[c] : "–"))));
+    make("tr", null, make("td", channelName(c)), make("td", load.now[c]), make("td", other ? other.loads[c] : "–"), make("td", other ? signed(by(c)) : "–"))));
   if (!document.body.dataset.drawn) document.body.dataset.drawn = Math.round(performance.now());
 }
 
@@ -158,9 +174,14 @@ function showScale(full) {
 }
 
 function channelName(channel) {
-  const [from, to] = shown.fabric.cables[channel >> 1];
-  const [a, b] = channel % 2 ? [to, from] : [from, to];
-  return `${shown.fabric.names[a]} → ${shown.fabric.names[b]}`;
+  return `${endName(channel, 0)} → ${endName(channel, 1)}`;
+}
+
+// Switch and port of an end of a channel, 0 where it begins: leaf3:17.
+function endName(channel, end) {
+  const which = channel % 2 ? 1 - end : end;
+  const ports = shown.fabric.ports[channel >> 1];
+  return shown.fabric.names[shown.fabric.cables[channel >> 1][which]] + ":" + ports[which];
 }
 
 // Whether a host list of Slurm names a node: n[1-4,9].
@@ -179,7 +200,7 @@ function holds(list, node) {
 // The cells of a job, by column.
 function cellsOf(job) {
   const gets = job.now || {};
-  const before = job.before || {};
+  const before = (shown.against === "before" || isDirect() ? job.before : job.beside) || {};
   const two = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
   const isBoth = typeof gets.slowdown === "number" && typeof job.baseline === "number";
   const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;
@@ -218,7 +239,8 @@ function showVerdict(answer) {
     box.textContent = isDirect() || answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.";
     return;
   }
-  const time = `Jobs' exchanges take ${now.slowdown_mean.toFixed(2)} times what their own cables need.`;
+  const times = `Jobs' exchanges take ${now.slowdown_mean.toFixed(2)} times what their own cables need (1 is the least possible).`;
+  const time = times + chosenVerdict(answer);
   if (!baseline || baseline.slowdown_mean === null) {
     box.textContent = time;
     return;
@@ -229,6 +251,8 @@ function showVerdict(answer) {
 }
 
 function showJobs() {
+  $("j-before").textContent = againstName();
+  $("j-before").title = `The same with ${againstName() === "before" ? "the tables before" : againstName()}`;
   const rows = listed();
   $("jobs").replaceChildren(...rows.map(({ job, cells }) => {
     const row = make("tr", null, ...COLUMNS.map((key) => make("td", cells[key])));
@@ -258,22 +282,23 @@ function query(job) {
   const parts = [];
   if (shown.epoch !== null && !isDirect()) parts.push("epoch=" + shown.epoch);
   if (job !== null) parts.push("job=" + encodeURIComponent(job));
+  if (shown.against !== "before" && !isDirect()) parts.push("against=" + shown.against);
   return parts.length ? "?" + parts.join("&") : "";
 }
 
 let loadOf = null;
 
 async function fetchLoad() {
-  const key = [shown.fabric.fingerprint, shown.epoch === null || isDirect() ? shown.current : shown.epoch, shown.job].join(" ");
+  const key = [shown.fabric.fingerprint, shown.epoch === null || isDirect() ? shown.current : shown.epoch, shown.job, shown.against].join(" ");
   if (key === loadOf) return;
-  const load = await ask("v1/load" + query(shown.job));
-  loadOf = key;
+  const load = await askCompared("v1/load", shown.job);
+  loadOf = key.replace(/\S+$/, shown.against);
   shown.load = load;
   showLoad();
 }
 
 async function fetchJobs() {
-  const answer = await ask("v1/jobs" + query(null));
+  const answer = await askCompared("v1/jobs", null);
   shown.jobs = answer.jobs;
   showVerdict(answer);
   if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) shown.job = null;
@@ -285,6 +310,7 @@ async function fetchFabric(fingerprint) {
   const fabric = await ask("v1/fabric");
   const nth = parallel(fabric.cables);
   shown.fabric = fabric;
+  shown.picked = null;
   shown.pictures = { now: new Picture($("now"), fabric, nth), before: new Picture($("before"), fabric, nth) };
   loadOf = null;
 }
@@ -312,6 +338,7 @@ function choose(epoch, job) {
   return inTurn(async () => {
     await fetchJobs();
     if (shown.current !== null) await fetchLoad();
+    await showWhy();
   });
 }
 
@@ -322,6 +349,7 @@ async function refresh() {
   shown.current = history.current;
   if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) shown.epoch = null;
   showHealth(health);
+  shown.acts = history.acts;
   showEpochs();
   showActs(history.acts);
   if (history.fabric === null) return; // the service has not looked yet
@@ -330,6 +358,7 @@ async function refresh() {
   if (shown.job !== null && !shown.jobs.length) await fetchJobs();
   if (shown.current !== null) await fetchLoad();
   await fetchJobs();
+  await showWhy();
 }
 
 // --- light and dark ---
@@ -382,8 +411,7 @@ for (const id of ["now", "before"]) {
     const tip = $("tip");
     tip.hidden = channel < 0 || !shown.load;
     if (tip.hidden) return;
-    const { now, before } = shown.load;
-    tip.textContent = `${channelName(channel)}: ${now[channel]} now` + (before ? `, ${before[channel]} before` : "");
+    tip.textContent = `${channelName(channel)}: ${channelWords(channel)}`;
     tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 4) + "px";
     tip.style.top = event.clientY + 14 + "px";
   });
@@ -401,9 +429,11 @@ addEventListener("DOMContentLoaded", () => {
   applyTheme();
   inTurn(refresh);
   inTurn(showNode);
+  inTurn(showFound);
 });
 addEventListener("hashchange", () => {
   recall();
   choose(shown.epoch, shown.job);
+  inTurn(showFound);
 });
 setInterval(() => { if (!document.hidden) inTurn(refresh); }, EVERY);

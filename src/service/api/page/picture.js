@@ -24,10 +24,12 @@ class Picture {
     this.fabric = fabric;
     this.nth = nth;
     this.lines = [];
+    this.over = canvas.parentElement.querySelector(".over");
   }
 
-  // loads: by channel. full: the load of the last colour. Returns nothing; lines are kept for at().
-  draw(loads, full, dark) {
+  // loads: by channel. full: the load of the last colour. other: loads to show the difference from, or null.
+  // Returns nothing; lines are kept for at().
+  draw(loads, full, dark, other) {
     const { canvas, fabric } = this;
     const ratio = window.devicePixelRatio || 1;
     const width = canvas.clientWidth || 600;
@@ -43,12 +45,67 @@ class Picture {
     const edge = fabric.names.length > NAMED ? margin : 28;
     const span = fabric.layout === "circle" ? Math.min(width, height) : width;
     const left = (width - span) / 2;
-    const place = fabric.places.map(([x, y]) =>
+    const { scale, x: midX, y: midY } = shown.view;
+    // From the unit square, in which the view's middle is, to the canvas.
+    const near = (v, middle) => (v - middle) * scale + 0.5;
+    const place = fabric.places.map(([x, y]) => [scale === 1 ? x : near(x, midX), scale === 1 ? y : near(y, midY)]).map(([x, y]) =>
       [left + margin + x * (span - 2 * margin), edge + y * (height - 2 * edge)]);
     this.lay(place, fabric);
-    this.drawn = { loads, full, dark, place, width, height };
-    this.stroke(context, loads, full, dark, style);
+    const looks = other ? differences(loads, other, full, dark, this.gap) : this.looks(loads, full, dark);
+    this.drawn = { looks, place, width, height };
+    this.stroke(context, looks, style);
     this.dots(context, place, style);
+    this.mark(shown.picked);
+  }
+
+  // What is picked, on a canvas of its own above the picture: { switch }, { cable }, or null.
+  mark(picked) {
+    if (!this.drawn) return;
+    const { place, width, height } = this.drawn;
+    const ratio = window.devicePixelRatio || 1;
+    const { over } = this;
+    over.style.height = height + "px";
+    [over.width, over.height] = [width * ratio, height * ratio];
+    if (!picked) return;
+    const context = over.getContext("2d");
+    context.scale(ratio, ratio);
+    context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
+    const ends = picked.cable === undefined ? [picked.switch] : this.fabric.cables[picked.cable] || [];
+    context.lineWidth = 2.5;
+    for (const s of ends.filter((s) => place[s])) {
+      context.beginPath();
+      context.arc(...place[s], place.length > 300 ? 6 : 10, 0, 2 * Math.PI);
+      context.stroke();
+    }
+    if (picked.cable === undefined) return;
+    context.lineWidth = 2;
+    context.beginPath();
+    for (const line of this.lines.slice(2 * picked.cable, 2 * picked.cable + 2)) {
+      for (let i = 0; i < line.length; i += 4) {
+        context.moveTo(line[i], line[i + 1]);
+        context.lineTo(line[i + 2], line[i + 3]);
+      }
+    }
+    context.stroke();
+  }
+
+  // The switch drawn at a point, -1 if none is.
+  switchAt(x, y) {
+    const { place } = this.drawn;
+    const radius = place.length > 300 ? 3.5 : 8;
+    return place.findIndex(([a, b]) => Math.hypot(a - x, b - y) <= radius);
+  }
+
+  // How lines look by load, the least important first: colour (null: that of what is unused), width, dashes, channels.
+  looks(loads, full, dark) {
+    // Dashes cost much more than lines.
+    const unused = { colour: null, width: 0.6, dash: loads.length < 4000 ? [2, 3] : [], channels: [] };
+    const lit = Array.from({ length: SHADES }, (_, i) =>
+      ({ colour: shade(dark ? STOPS.dark : STOPS.light, i / (SHADES - 1)), width: this.gap * 1.6, dash: [], channels: [] }));
+    loads.forEach((load, channel) => {
+      (load > 0 ? lit[Math.min(Math.floor((load / full) * (SHADES - 1)), SHADES - 1)] : unused).channels.push(channel);
+    });
+    return [unused, ...lit];
   }
 
   // lines[channel]: [x1, y1, x2, y2], and for a cable that closes a ring a second piece.
@@ -73,29 +130,23 @@ class Picture {
     });
   }
 
-  stroke(context, loads, full, dark, style) {
-    const unused = new Path2D();
-    const lit = Array.from({ length: SHADES }, () => new Path2D());
-    this.lines.forEach((line, channel) => {
-      const load = loads[channel];
-      const path = load > 0 ? lit[Math.min(Math.floor((load / full) * (SHADES - 1)), SHADES - 1)] : unused;
-      for (let i = 0; i < line.length; i += 4) {
-        path.moveTo(line[i], line[i + 1]);
-        path.lineTo(line[i + 2], line[i + 3]);
+  stroke(context, looks, style) {
+    for (const { colour, width, dash, channels } of looks) {
+      if (!channels.length) continue;
+      const path = new Path2D();
+      for (const channel of channels) {
+        const line = this.lines[channel];
+        for (let i = 0; i < line.length; i += 4) {
+          path.moveTo(line[i], line[i + 1]);
+          path.lineTo(line[i + 2], line[i + 3]);
+        }
       }
-    });
-    context.lineWidth = 0.6;
-    context.strokeStyle = style.getPropertyValue("--dark");
-    // Dashes cost much more than lines.
-    if (this.lines.length < 4000) context.setLineDash([2, 3]);
-    context.stroke(unused);
-    context.setLineDash([]);
-    context.lineWidth = this.gap * 1.6;
-    // The busiest last, on top.
-    lit.forEach((path, i) => {
-      context.strokeStyle = shade(dark ? STOPS.dark : STOPS.light, i / (SHADES - 1));
+      context.lineWidth = width;
+      context.strokeStyle = colour || style.getPropertyValue("--dark");
+      context.setLineDash(dash);
       context.stroke(path);
-    });
+    }
+    context.setLineDash([]);
   }
 
   dots(context, place, style) {
@@ -122,18 +173,17 @@ class Picture {
 
   // The same for documents: lines of one colour are one path.
   svg() {
-    const { loads, full, dark, place, width, height } = this.drawn;
+    const { looks, place, width, height } = this.drawn;
     const style = getComputedStyle(document.documentElement);
     const one = (value) => value.toFixed(1);
-    const paths = new Map();
-    this.lines.forEach((line, channel) => {
-      const load = loads[channel];
-      const key = load > 0 ? Math.min(Math.floor((load / full) * (SHADES - 1)), SHADES - 1) : -1;
-      if (!paths.has(key)) paths.set(key, []);
-      for (let i = 0; i < line.length; i += 4) paths.get(key).push(`M${one(line[i])} ${one(line[i + 1])}L${one(line[i + 2])} ${one(line[i + 3])}`);
-    });
-    const colour = (key) => (key < 0 ? style.getPropertyValue("--dark") : shade(dark ? STOPS.dark : STOPS.light, key / (SHADES - 1)));
-    const path = ([key, parts]) => `<path d="${parts.join("")}" stroke="${colour(key)}" stroke-width="${key < 0 ? 0.6 : this.gap * 1.6}" fill="none"/>`;
+    const piece = (channel) => {
+      const line = this.lines[channel];
+      let text = "";
+      for (let i = 0; i < line.length; i += 4) text += `M${one(line[i])} ${one(line[i + 1])}L${one(line[i + 2])} ${one(line[i + 3])}`;
+      return text;
+    };
+    const path = ({ colour, width: wide, dash, channels }) => `<path d="${channels.map(piece).join("")}" stroke="${colour || style.getPropertyValue("--dark")}" `
+      + `stroke-width="${wide}"${dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : ""} fill="none"/>`;
     const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
     const ink = style.getPropertyValue("--ink");
     const paper = style.getPropertyValue("--paper");
@@ -141,7 +191,7 @@ class Picture {
     const dot = ([x, y], s) => `<circle cx="${one(x)}" cy="${one(y)}" r="${radius}" fill="${paper}" stroke="${ink}"><title>${escaped(this.fabric.names[s])}</title></circle>`;
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">`
       + `<rect width="100%" height="100%" fill="${paper}"/>`
-      + [...paths].sort(([a], [b]) => a - b).map(path).join("") + place.map(dot).join("") + "</svg>\n";
+      + looks.filter(({ channels }) => channels.length).map(path).join("") + place.map(dot).join("") + "</svg>\n";
   }
 
   // The channel drawn nearest to a point, if one is near.

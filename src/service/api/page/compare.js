@@ -1,0 +1,235 @@
+// What the epoch is compared with, the difference in colours, and why an epoch was published.
+"use strict";
+
+// Less and more than what it is compared with: blue and orange, which all eyes tell apart. Blue is dashed and thin,
+// orange thick, for those who see or print no colours.
+const LESS = { light: [[176, 205, 228], [63, 133, 189], [8, 69, 128]], dark: [[52, 84, 112], [70, 140, 200], [158, 208, 248]] };
+const MORE = { light: [[244, 196, 150], [219, 119, 30], [143, 62, 0]], dark: [[112, 74, 40], [214, 124, 44], [255, 196, 130]] };
+
+// --- with what ---
+// The loads that are compared with, and their name.
+function beside() {
+  const { load } = shown;
+  if (!load) return null;
+  if (shown.against === "before" || isDirect()) {
+    return load.before && { loads: load.before, name: "before", title: isDirect() ? "Tables before" : "Tables before, same jobs" };
+  }
+  const { against } = load;
+  if (!against || !load.beside) return null;
+  const gone = against.other_fabric ? ", made for another fabric: routes over cables that are gone are not counted" : "";
+  return { loads: load.beside, name: comparedShort(against), title: `${comparedName(against)}, same jobs${gone}` };
+}
+
+function comparedName(against) {
+  if (against.what === "opensm") return `OpenSM's own tables (${against.engine}, the best of its engines)`;
+  if (against.what === "fabric") return `Epoch ${against.epoch}, before the change of fabric`;
+  return `Epoch ${against.epoch}`;
+}
+
+// The name of the choice, also before the answer is there.
+function againstName() {
+  if (shown.against === "before" || isDirect()) return "before";
+  return { opensm: "OpenSM", fabric: "before the change of fabric" }[shown.against] || "epoch " + shown.against;
+}
+
+// What the verdict says of the tables that were chosen; OpenSM's are in it already.
+function chosenVerdict({ against, beside: time }) {
+  if (!against || against.what === "opensm") return "";
+  const slow = time && typeof time.slowdown_mean === "number";
+  return ` With ${comparedShort(against)} ${slow ? `it is ${time.slowdown_mean.toFixed(2)}` : "not all of their routes would arrive"}.`;
+}
+
+const comparedShort = (against) => (against.what === "opensm" ? "OpenSM" : `epoch ${against.epoch}`);
+
+// The choices: epochs by number, the newest first.
+function showChoices() {
+  const box = $("against");
+  const numbers = shown.epochs.map((e) => e.epoch).reverse().slice(0, 50);
+  const wanted = shown.against;
+  if (/^\d+$/.test(wanted) && !numbers.includes(Number(wanted))) numbers.push(Number(wanted));
+  const key = numbers.join(" ") + isDirect();
+  if (box.dataset.key !== key) {
+    box.dataset.key = key;
+    const option = (value, text) => Object.assign(make("option", text), { value });
+    const known = isDirect() ? [] : [option("fabric", "the epoch before the change of fabric"), option("opensm", "OpenSM's own tables"),
+      ...numbers.map((n) => option(String(n), "epoch " + n))];
+    box.replaceChildren(option("before", "the tables before"), ...known);
+  }
+  box.value = isDirect() ? "before" : wanted;
+  $("show").value = shown.show;
+}
+
+// Where there is nothing to compare with, that is said, and the tables before are taken.
+async function askCompared(path, job) {
+  try {
+    return await ask(path + query(job));
+  } catch (error) {
+    if (error.status !== 404 || shown.against === "before") throw error;
+    $("no-against").textContent = error.message;
+    shown.against = "before";
+    remember();
+    return ask(path + query(job));
+  }
+}
+
+$("against").addEventListener("change", () => {
+  shown.against = $("against").value;
+  $("no-against").textContent = "";
+  choose(shown.epoch, shown.job);
+});
+
+$("show").addEventListener("change", () => {
+  shown.show = $("show").value;
+  remember();
+  showLoad();
+});
+
+// "27 is the least possible", or nothing where that is not known.
+const least = (bound) => (typeof bound === "number" ? `, ${bound} is the least possible` : "");
+
+// --- the difference ---
+function differenceTitle(now, other) {
+  let [fewer, more] = [0, 0];
+  now.forEach((n, c) => {
+    if (n < other.loads[c]) fewer += 1;
+    else if (n > other.loads[c]) more += 1;
+  });
+  return `${isDirect() ? "Change" : "Epoch"} ${shown.load.epoch} against ${other.title}: ${fewer} channels carry fewer routes, ${more} more, `
+    + `${now.length - fewer - more} as many; largest load ${largest(now)} instead of ${largest(other.loads)}${least(shown.load.bound)}`;
+}
+
+const mostDifferent = (now, loads) => now.reduce((most, n, c) => Math.max(most, Math.abs(n - loads[c])), 0);
+
+const signed = (n) => (n > 0 ? `+${n}` : n < 0 ? `−${-n}` : "0");
+
+// The colour of a difference, -1 to 1.
+function tint(share, dark) {
+  const stops = (share < 0 ? LESS : MORE)[dark ? "dark" : "light"];
+  return shade(stops, Math.abs(share));
+}
+
+// How lines of a difference look, the least important first.
+function differences(loads, other, full, dark, gap) {
+  const steps = 6;
+  const looks = [];
+  const few = loads.length < 4000;
+  for (let i = 1; i <= steps; i++) {
+    looks.push({ colour: tint(-i / steps, dark), width: gap * 1.2, dash: few ? [6, 3] : [], channels: [] });
+    looks.push({ colour: tint(i / steps, dark), width: gap * 2.4, dash: [], channels: [] });
+  }
+  const same = { colour: null, width: 0.8, dash: [], channels: [] };
+  const unused = { colour: null, width: 0.6, dash: few ? [2, 3] : [], channels: [] };
+  loads.forEach((n, channel) => {
+    const by = n - other[channel];
+    if (by === 0) (n > 0 ? same : unused).channels.push(channel);
+    else looks[2 * (Math.ceil((Math.abs(by) / full) * steps) - 1) + (by > 0 ? 1 : 0)].channels.push(channel);
+  });
+  return [unused, same, ...looks];
+}
+
+function showDifferenceScale(full) {
+  const canvas = make("canvas", null);
+  [canvas.width, canvas.height] = [49, 1];
+  const context = canvas.getContext("2d");
+  for (let i = 0; i < 49; i++) {
+    context.fillStyle = i === 24 ? getComputedStyle(document.documentElement).getPropertyValue("--dark") : tint((i - 24) / 24, isDark());
+    context.fillRect(i, 0, 1, 1);
+  }
+  $("scale").replaceChildren(`−${full} routes`, canvas, `+${full} · blue, thin${shown.load.now.length < 4000 ? " and dashed" : ""}: fewer than with what is compared · `
+    + "orange, thick: more · grey: as many");
+}
+
+// --- why was it published? ---
+const WHY = {
+  first: "nothing was in force",
+  fabric_changed: "switches, ports or cables changed",
+  engine_changed: "the settings name another engine",
+  jobs_changed: "jobs on several switches run on other nodes",
+  budget_changed: "what was in force used more layers than the settings allow",
+  promise_changed: "the settings promise more than was proved of what was in force",
+};
+
+let whyOf = null;
+
+async function showWhy() {
+  const number = shown.epoch === null ? shown.current : shown.epoch;
+  if (number === null || isDirect()) {
+    $("why").textContent = "";
+    return;
+  }
+  if (whyOf === number) return;
+  const ask1 = async (n) => {
+    try {
+      return await ask(`v1/epochs/${n}`);
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      return null; // removed by age: the timeline has its figures
+    }
+  };
+  const found = await ask1(number);
+  const before = found && found.plan.previous !== null ? await ask1(found.plan.previous) : null;
+  whyOf = number;
+  $("why").textContent = found ? why(found, before) : `Epoch ${number} itself is not kept any more.`;
+}
+
+function why({ plan, report }, before) {
+  const said = [`Published because ${WHY[plan.reason] || words(plan.reason)}.`];
+  if (before) {
+    const on = (epoch) => new Map(epoch.plan.jobs.jobs.map((job) => [job.id, JSON.stringify(job.nodes)]));
+    const [old, now] = [on(before), on({ plan })];
+    const list = (ids) => (ids.length > 12 ? `${ids.slice(0, 12).join(", ")} and ${ids.length - 12} more` : ids.join(", ") || "none");
+    const came = [...now.keys()].filter((id) => old.get(id) !== now.get(id));
+    const went = [...old.keys()].filter((id) => old.get(id) !== now.get(id));
+    said.push(`Jobs that came: ${list(came)}; that went: ${list(went)}.`);
+    const [a, b] = [before.report.fabric, report.fabric];
+    const parts = [["cables", a.inter_switch_channels / 2, b.inter_switch_channels / 2], ["switches", a.switches, b.switches], ["adapters", a.terminals, b.terminals]];
+    const changed = parts.filter(([, was, is]) => was !== is).map(([name, was, is]) => `${name} ${was} → ${is}`);
+    if (changed.length) said.push(`The fabric: ${changed.join(", ")}.`);
+  }
+  const { effective } = plan.after;
+  said.push(`Largest load ${plan.before ? `${plan.before.effective.max} → ` : ""}${effective.max}${least(effective.lower_bound)}; `
+    + `slow-down ${plan.before ? `${plan.before.time.slowdown_mean.toFixed(2)} → ` : ""}${plan.after.time.slowdown_mean.toFixed(2)}, 1 is the least possible.`);
+  if (plan.worth && typeof plan.worth.gain === "number") {
+    const { gain, price, moved, changed_blocks: blocks } = plan.worth;
+    said.push(`Gain ${gain.toFixed(2)} node-hours until the running jobs end, for a price of ${price.toFixed(2)}`
+      + `${typeof blocks === "number" ? `: ${blocks} blocks of tables written` : ""}`
+      + `${typeof moved === "number" ? `, ${(100 * moved).toFixed(0)} % of the jobs' connections moved` : ""}.`);
+  } else said.push("Gain and price were not the question.");
+  return said.join(" ");
+}
+
+// --- holds on the timeline ---
+// From a hold to the resume after it, oldest first.
+function timesHeld(acts) {
+  const found = [];
+  for (const act of acts) {
+    const open = found.length && !found[found.length - 1].until ? found[found.length - 1] : null;
+    if (act.act === "hold" && !open) found.push({ from: act.time, by: act.by, reason: act.reason, epoch: act.epoch, until: null, ended: null });
+    else if (act.act === "resume" && open) [open.until, open.ended] = [act.time, act.by];
+  }
+  return found;
+}
+
+function holdWords(hold) {
+  const until = hold.until ? `until ${clock(hold.until)}${hold.ended ? `, ended by ${hold.ended}` : ""}` : "and still";
+  return `Held from ${clock(hold.from)} ${until}, by ${hold.by || "somebody"}${hold.epoch === null ? "" : `, epoch ${hold.epoch} in force`}`
+    + (hold.reason ? `: ${hold.reason}` : "");
+}
+
+function holdMark(hold) {
+  const button = make("button", null, make("i", null));
+  button.type = "button";
+  button.className = "mark" + (hold.until ? "" : " open");
+  button.dataset.hold = hold.from;
+  button.title = holdWords(hold);
+  button.setAttribute("aria-label", button.title);
+  button.addEventListener("click", () => { $("why").textContent = button.title + "."; whyOf = null; });
+  return button;
+}
+
+// Bars and marks in the order of time.
+function inTime(bars) {
+  const marks = timesHeld(shown.acts).map((hold) => ({ time: hold.from, mark: holdMark(hold) }));
+  const all = [...bars.map((bar) => ({ time: bar.dataset.time, mark: bar })), ...marks];
+  return all.sort((a, b) => new Date(a.time) - new Date(b.time)).map(({ mark }) => mark);
+}
