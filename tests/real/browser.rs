@@ -153,6 +153,12 @@ impl Browser {
         self.here("POST", "/goog/cdp/execute", Some(command));
     }
 
+    /// For which medium the page is laid out: `print`, or nothing for the screen.
+    pub fn media(&self, medium: &str) {
+        let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": {"media": medium}});
+        self.here("POST", "/goog/cdp/execute", Some(command));
+    }
+
     /// Complaints of the browser since the last call: failed requests, what the policy forbids, errors.
     pub fn complaints(&self) -> Vec<Value> {
         let log = self.here("POST", "/se/log", Some(json!({"type": "browser"})));

@@ -19,6 +19,7 @@ mod mend;
 mod mpi;
 mod package;
 mod page;
+mod page_compare;
 mod peers;
 mod placement;
 mod plugin;

@@ -12,14 +12,14 @@ use super::browser::{Browser, forward};
 use super::testbed::{await_some, root, run};
 
 /// A service on a fabric, with a `squeue` that says what the test wants.
-struct Site {
-    directory: tempfile::TempDir,
+pub struct Site {
+    pub directory: tempfile::TempDir,
     service: Option<Child>,
 }
 
 impl Site {
     /// Publishes an epoch for each list of jobs (lines `ID NODES`), then serves.
-    fn new(fabric: &str, engine: &str, lists: &[String]) -> Self {
+    pub fn new(fabric: &str, engine: &str, lists: &[String]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         fs::write(path("squeue"), format!("#!/bin/sh\ncat {}\n", path("jobs"))).unwrap();
@@ -44,7 +44,7 @@ impl Site {
         site
     }
 
-    fn sarouter(&self, word: &str) -> Command {
+    pub fn sarouter(&self, word: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
         command.arg(word).arg("--config").arg(self.directory.path().join("sarouter.toml"));
         command
@@ -68,18 +68,28 @@ impl Drop for Site {
 }
 
 /// Jobs in a row, then the three of the thesis' Figure 5.2.
-fn island() -> Site {
+pub fn island() -> Site {
     let scattered = fs::read_to_string(root().join("tests/data/figure-5.2.jobs")).unwrap();
     let others = "104 n[1-60]\n105 n[61-75]\n106 n[80-84,120-180]\n107 n[77-78]\n".to_string();
     Site::new("fattree:10x18,5", "balanced", &[others, scattered])
 }
 
+/// A direct torus of 64 nodes with two jobs, each announced by a prolog.
+pub fn direct_torus() -> Site {
+    let site = Site::new("angara:4x4x4", "angara-balanced", &[String::new()]);
+    site.address();
+    for (job, nodes) in [("1", "n[1-32]"), ("2", "n[33-64]")] {
+        run(site.sarouter("prolog").env_remove("SLURM_JOB_ID").args(["--job", job, "--nodes", nodes]));
+    }
+    site
+}
+
 /// A number for what a canvas shows.
-const PIXELS: &str = "(() => { const c = document.getElementById('now');
+pub const PIXELS: &str = "(() => { const c = document.getElementById('now');
     const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
     let h = 0; for (let i = 0; i < d.length; i++) h = (h * 31 + d[i]) | 0; return h; })()";
 
-fn text(browser: &Browser, id: &str) -> String {
+pub fn text(browser: &Browser, id: &str) -> String {
     browser.eval(&format!("document.getElementById({id:?}).textContent")).as_str().unwrap().to_string()
 }
 
@@ -89,7 +99,7 @@ fn shown_jobs(browser: &Browser) -> Vec<String> {
 }
 
 /// Loads the page and waits for the first picture.
-fn open(site: &Site, browser: &Browser) -> String {
+pub fn open(site: &Site, browser: &Browser) -> String {
     let address = site.address();
     browser.go(&address);
     browser.until(
@@ -144,7 +154,7 @@ fn the_page_shows_epochs_jobs_and_load_and_asks_no_other_host() {
     assert_eq!(shown_jobs(&browser), ["104", "105", "106", "107"]);
     assert!(text(&browser, "epoch").starts_with("Epoch 1,"), "{}", text(&browser, "epoch"));
     assert_eq!(browser.eval("document.querySelector('#epochs [aria-pressed=true]').dataset.epoch"), "1");
-    assert_eq!(browser.eval("document.getElementById('before').parentElement.hidden"), true);
+    assert_eq!(browser.eval("document.getElementById('before').closest('figure').hidden"), true);
     assert_ne!(browser.eval(PIXELS), picture);
 
     // A filter by node, by id, and a job alone.
@@ -207,7 +217,7 @@ fn names_of_switches_are_text_and_other_sites_are_refused() {
     let address = open(&site, &browser);
     browser.click("#pictures ~ details summary");
     assert!(
-        text(&browser, "busiest").contains("<img src=x onerror=alert(1)> →"),
+        text(&browser, "busiest").contains("<img src=x onerror=alert(1)>:"),
         "{}",
         text(&browser, "busiest")
     );
@@ -286,7 +296,13 @@ fn a_node_is_found_a_job_tried_out_and_the_address_says_what_is_shown() {
 fn axe_finds_nothing() {
     let Some(axe) = std::env::var_os("SAROUTER_AXE") else { return println!("no SAROUTER_AXE: not tried") };
     let axe = fs::read_to_string(axe).unwrap();
-    let sites = [island(), Site::new("torus:4x4x4,hosts=2", "updown", &["1 n[1-64]\n".to_string()])];
+    let jobs = || ["1 n[1-30]\n".to_string(), "2 n[3,9,20-40]\n".to_string()];
+    let sites = [
+        island(),
+        Site::new("torus:4x4x4,hosts=2", "updown", &["1 n[1-64]\n".to_string()]),
+        Site::new("dragonfly:4,2,2,9", "balanced", &jobs()),
+        direct_torus(),
+    ];
     for site in sites {
         for scheme in ["light", "dark"] {
             let browser = Browser::start(1400, 1000);
