@@ -43,12 +43,10 @@ impl Climb {
         for s in self.switches[..tops].iter().flatten().map(|s| *s as usize).filter(|s| *s != home) {
             match Self::next(net, row, s) {
                 Some(next) if self.is_up(s, next) => flow[next] += flow[s],
-                _ => {
-                    let passes = is_strict || flow[s] > 0;
-                    if passes && !self.descends(net, home, row, s) {
-                        return false;
-                    }
-                }
+                // Nothing is below a leaf.
+                _ if self.levels[s] == 0 && (is_strict || flow[s] > 0) => return false,
+                // What goes down is looked at when all that comes up is known.
+                _ => {}
             }
         }
         for level in (1..=tops).rev() {

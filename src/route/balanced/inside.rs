@@ -15,7 +15,6 @@ use super::portfolio::least;
 use super::routing::Routing;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST};
-use crate::model::rng::Rng;
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
 use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
 use crate::route::spread::Turn;
@@ -128,9 +127,8 @@ impl Balanced {
         let other = room.tables(fabric, &Demand::oblivious(), all, self.name())?;
         let more = if in_force.is_none() { more(fabric) } else { Vec::new() };
         let seeds: Vec<u64> = [FIRST].into_iter().chain(more).collect();
-        let mut tables: Vec<Tables> = seeds.into_par_iter().map(timed).collect();
-        tables.push(other);
-        Ok(least(fabric, demand, tables).map_or(light, |(_, tables)| tables))
+        let tables: Vec<Tables> = seeds.into_par_iter().map(timed).collect();
+        Ok(least(fabric, demand, tables, other))
     }
 
     /// The tables in force that fit.
@@ -164,7 +162,7 @@ impl Balanced {
         let net = Net::new(fabric);
         let layers = Layers::any(&net);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
-        let mut routing = Routing::new(&net, &layers, traffic, home);
+        let mut routing = Routing::new(&net, &layers, traffic, home, seed);
         let mut before = Vec::new();
         if let Some(in_force) = in_force {
             routing.read(fabric, in_force.tables);
@@ -172,8 +170,7 @@ impl Balanced {
         }
         routing.read(fabric, light);
         let settled = in_force.map_or_else(|| vec![false; fabric.terminals().len()], |f| f.stays.clone());
-        routing.rng = Rng::new(seed);
-        routing.save_time(demand, &settled, Some(closure), seed);
+        routing.save_time(demand, &settled, Some(closure));
         routing.restore(&before);
         let switches = net.switches();
         light.clone().edited(|ports, _| {

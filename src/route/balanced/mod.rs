@@ -42,6 +42,7 @@ mod attempts;
 mod bound;
 mod chain;
 mod climb;
+mod counted;
 mod grid;
 mod hot;
 mod inside;
@@ -75,7 +76,6 @@ use self::traffic::{Class, Traffic};
 use super::lanes::tree_ways;
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
-use crate::model::rng::Rng;
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
 
 /// Fewest rows of tables that are worth a thread.
@@ -214,8 +214,7 @@ impl Balanced {
         let everyone = Traffic::new(fabric, &oblivious);
         let apart = Traffic::apart(fabric, demand);
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
-        let mut routing = Routing::new(net, layers, &traffic, home);
-        routing.rng = Rng::new(self.seed);
+        let mut routing = Routing::new(net, layers, &traffic, home, self.seed);
         let (previous, served) = self.in_force(fabric);
         let InForce { fullest: in_force, settled, before } =
             routing.start_from(fabric, previous, served, &everyone);
@@ -228,7 +227,7 @@ impl Balanced {
                 fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
                 if is_timed {
-                    routing.save_time(demand, &settled, None, self.seed);
+                    routing.save_time(demand, &settled, None);
                 } else if is_other {
                     routing.touch_up(&settled);
                 }

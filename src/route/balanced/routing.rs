@@ -39,6 +39,8 @@ pub(super) struct Routing<'a> {
     pub(super) slack: u16,
     /// Whether the route of a switch has a channel that is too full.
     pub(super) is_full: Vec<bool>,
+    /// Of all that is drawn at random for these routes.
+    pub(super) seed: u64,
     pub(super) rng: Rng,
     /// Set once the routes of jobs must stay as they are.
     pub(super) hold: Option<Hold<'a>>,
@@ -57,7 +59,13 @@ pub(super) struct Routing<'a> {
 }
 
 impl<'a> Routing<'a> {
-    pub(super) fn new(net: &'a Net, layers: &'a Layers, traffic: &'a Traffic<'a>, home: Vec<u32>) -> Self {
+    pub(super) fn new(
+        net: &'a Net,
+        layers: &'a Layers,
+        traffic: &'a Traffic<'a>,
+        home: Vec<u32>,
+        seed: u64,
+    ) -> Self {
         let switches = net.switches();
         Self {
             rows: vec![NONE; home.len() * switches],
@@ -71,7 +79,8 @@ impl<'a> Routing<'a> {
             stack: Vec::new(),
             slack: 0,
             is_full: vec![false; switches],
-            rng: Rng::new(1),
+            seed,
+            rng: Rng::new(seed),
             hold: None,
             held: vec![false; switches],
             own: vec![0; net.channels()],

@@ -221,9 +221,13 @@ impl<'a> Routing<'a> {
             in_layer.iter().for_each(|s| relief.held[*s as usize] += 1);
             relief.climb.gather(net, home, row, &mut relief.held, false);
         }
-        let below_tops = relief.climb.switches.len() - 2;
-        let mut moved = if below_tops > 0 { relief.change_tops(home, row, &mut self.load, limit) } else { 0 };
-        for level in (0..below_tops.max(1)).rev() {
+        // Below the tops another top is chosen, at lower levels another way; with leaves and tops alone that is one.
+        let tops = relief.climb.switches.len() - 1;
+        if tops == 1 {
+            return relief.change_ways(0, home, row, &mut self.load, limit);
+        }
+        let mut moved = relief.change_tops(home, row, &mut self.load, limit);
+        for level in (0..tops - 1).rev() {
             moved += relief.change_ways(level, home, row, &mut self.load, limit);
         }
         moved

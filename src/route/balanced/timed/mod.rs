@@ -16,7 +16,6 @@ mod whole;
 use self::polish::{Reach, Room};
 use self::shape::Shape;
 use self::tree::{Choices, Filler};
-use super::Balanced;
 use super::climb::Climb;
 use super::jobs::JobLayers;
 use super::keep::InForce;
@@ -24,6 +23,7 @@ use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::routing::Routing;
 use super::traffic::{Class, Traffic};
+use super::{Balanced, FIRST};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
 use crate::route::spread::Turn;
@@ -46,13 +46,7 @@ const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 impl Routing<'_> {
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
     /// there is one.
-    pub(super) fn save_time(
-        &mut self,
-        demand: &Demand,
-        settled: &[bool],
-        closure: Option<&Closure>,
-        seed: u64,
-    ) {
+    pub(super) fn save_time(&mut self, demand: &Demand, settled: &[bool], closure: Option<&Closure>) {
         let (_, units) = exchange::units(demand, &self.home);
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
         let (heats, growth) = match closure {
@@ -67,7 +61,7 @@ impl Routing<'_> {
                 Some(closure) => Room::Closed { closure, reach: &reach },
                 None => Room::Layered { reach: &reach },
             };
-            self.polish(&units, &free, &room, heats, seed);
+            self.polish(&units, &free, &room, heats);
             if slack == 0 || self.carried(&units) <= most {
                 break;
             }
@@ -91,7 +85,7 @@ impl Balanced {
         let shape = Shape::of(net)?;
         let layers = Layers::climbing(net, &shape.levels, budget.get());
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
-        let mut routing = Routing::new(net, &layers, &apart[0], home);
+        let mut routing = Routing::new(net, &layers, &apart[0], home, FIRST);
         let none = JobLayers::default();
         if !routing.keep(fabric, tables).into_iter().all(|kept| kept) {
             return None;
@@ -114,7 +108,7 @@ impl Balanced {
         let traffic = Traffic::new(fabric, demand);
         let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let (jobs, units) = exchange::units(demand, &home);
-        let mut routing = Routing::new(net, &layers, &traffic, home.clone());
+        let mut routing = Routing::new(net, &layers, &traffic, home.clone(), FIRST);
         routing.climb = Some(Climb::new(&shape.levels));
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
@@ -128,7 +122,7 @@ impl Balanced {
                 choices.set(t, way, &planes);
             }
         }
-        tree::choose(&shape, &jobs, &home, &mut choices, self.seed);
+        tree::choose(&shape, &jobs, &home, &mut choices);
         tree::choose_rest(&shape, &home, &mut choices);
         let (mut filler, switches) = (Filler::new(net, &shape), net.switches());
         for t in (0..home.len()).filter(|t| !settled[*t]) {
@@ -139,7 +133,7 @@ impl Balanced {
         }
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
         let room = Room::Tree { levels: &shape.levels };
-        routing.polish(&units, &free, &room, &[0.0; TREE_SWEEPS], self.seed);
+        routing.polish(&units, &free, &room, &[0.0; TREE_SWEEPS]);
         for t in (0..home.len()).filter(|t| !settled[*t]) {
             let row = t * switches..(t + 1) * switches;
             if routing.rows[row.clone()].iter().filter(|slot| **slot == NONE).count() > 1 {

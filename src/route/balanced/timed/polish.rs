@@ -85,6 +85,16 @@ impl Room<'_> {
     }
 }
 
+/// One sweep over all routes.
+#[derive(Clone, Copy)]
+struct Sweep<'a> {
+    room: &'a Room<'a>,
+    /// Temperature.
+    heat: f32,
+    /// Whether routes are left alone that no others have joined since they were looked at.
+    is_picky: bool,
+}
+
 /// Buffers of one destination.
 struct Work {
     /// Number of the destination for which each switch is on a way.
@@ -102,8 +112,6 @@ struct Work {
     stack: Vec<u32>,
     /// When each terminal's routes were last looked at.
     looked: Vec<u32>,
-    /// The present sweep.
-    sweep: usize,
     /// Hops to the destination before are known only where they were asked for.
     is_lazy: bool,
     rng: Rng,
@@ -113,7 +121,6 @@ impl Work {
     fn new(switches: usize, terminals: usize, seed: u64) -> Self {
         Self {
             looked: vec![0; terminals],
-            sweep: 0,
             mark: vec![0; switches],
             stamp: 0,
             sender: vec![NONE_SENDER; switches],
@@ -141,26 +148,19 @@ const NONE_SENDER: u32 = u32::MAX;
 
 impl Routing<'_> {
     /// Moves routes to the destinations of the units, those that are `free`, in so many sweeps, warm at the
-    /// beginning: `heats` is the temperature of each, and `seed` that of the random numbers.
+    /// beginning: `heats` is the temperature of each.
     ///
     /// O(sweeps × (routes of jobs × ports × hops × messages per route)).
-    pub(super) fn polish(
-        &mut self,
-        units: &[Unit],
-        free: &[bool],
-        room: &Room<'_>,
-        heats: &[f32],
-        seed: u64,
-    ) {
+    pub(super) fn polish(&mut self, units: &[Unit], free: &[bool], room: &Room<'_>, heats: &[f32]) {
         let mut meetings = Meetings::new(self.net.channels());
-        let mut work = Work::new(self.net.switches(), self.home.len(), seed);
+        let mut work = Work::new(self.net.switches(), self.home.len(), self.seed);
         for unit in units {
             self.each_way(unit, |c, at| meetings.share(c, unit.sender(at).share));
         }
         let mut order: Vec<usize> = Vec::new();
-        for (sweep, heat) in heats.iter().enumerate() {
+        for (i, heat) in heats.iter().enumerate() {
             let mut moved = 0;
-            work.sweep = sweep;
+            let sweep = Sweep { room, heat: *heat, is_picky: room.is_lazy() && i >= FULL_SWEEPS };
             for unit in units {
                 order.clear();
                 order.extend((0..unit.dests.len()).filter(|d| free[unit.dests[*d] as usize]));
@@ -170,7 +170,7 @@ impl Routing<'_> {
                 self.each_way(unit, |c, at| meetings.count(unit, c, unit.steps(at), unit.sender(at).share));
                 work.rng.shuffle(&mut order);
                 for d in &order {
-                    moved += self.polish_one(unit, *d, &mut meetings, &mut work, room, *heat);
+                    moved += self.polish_one(unit, *d, &mut meetings, &mut work, sweep);
                 }
                 meetings.clear();
             }
@@ -209,9 +209,9 @@ impl Routing<'_> {
         dest: usize,
         meetings: &mut Meetings,
         work: &mut Work,
-        room: &Room<'_>,
-        heat: f32,
+        sweep: Sweep<'_>,
     ) -> usize {
+        let room = sweep.room;
         let terminal = unit.dests[dest] as usize;
         let home = self.home[terminal] as usize;
         if room.is_lazy() {
@@ -223,17 +223,16 @@ impl Routing<'_> {
         let mut moved = 0;
         meetings.time += 1;
         let since = std::mem::replace(&mut work.looked[terminal], meetings.time);
-        let is_picky = room.is_lazy() && work.sweep >= FULL_SWEEPS;
         for i in 0..work.on_way.len() {
             let v = work.on_way[i] as usize;
-            if is_picky && !self.is_joined(terminal, v, meetings, since) {
+            if sweep.is_picky && !self.is_joined(terminal, v, meetings, since) {
                 continue;
             }
             self.take_over(unit, terminal, v, work);
             if work.steps.is_empty() {
                 continue;
             }
-            let Some((slot, meets)) = self.best_move(unit, terminal, v, meetings, work, room, heat) else {
+            let Some((slot, meets)) = self.best_move(unit, (terminal, v), meetings, work, sweep) else {
                 continue;
             };
             self.each_hop(terminal, v, meets, |c| meetings.leave(unit, c, &work.steps, work.share));
@@ -302,16 +301,13 @@ impl Routing<'_> {
     }
 
     /// The best other slot for a switch, and where that way meets the present one.
-    #[allow(clippy::too_many_arguments)]
     fn best_move(
         &mut self,
         unit: &Unit,
-        terminal: usize,
-        v: usize,
+        (terminal, v): (usize, usize),
         meetings: &Meetings,
         work: &mut Work,
-        room: &Room<'_>,
-        heat: f32,
+        Sweep { room, heat, .. }: Sweep<'_>,
     ) -> Option<(u8, usize)> {
         let (net, home) = (self.net, self.home[terminal] as usize);
         let now = self.row(terminal)[v];
