@@ -7,7 +7,7 @@ use chrono::Utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::{less, print};
+use super::common::less;
 use super::state::{StateArgs, percent, print_each, reason};
 use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};

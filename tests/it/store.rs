@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sarouter::lab::generate::generate;
-use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap, Promise, SwitchId};
+use sarouter::model::{Fabric, JobMap, LayerBudget, NodeMap, Promise};
 use sarouter::observe::jobs;
 use sarouter::pass::plan::{Decision, Policy, Repair, plan};
 use sarouter::publish::EpochStore;
@@ -102,7 +102,7 @@ fn what_the_plugin_changed_of_an_epoch_is_in_force_and_asks_for_another_one() {
     let fabric = generate("fattree:4x4,2").unwrap();
     assert!(publish(&store, &fabric, "sssp", "1 n[1-8]", at(0)));
     let before = store.published(&fabric).unwrap().unwrap();
-    let (s, d) = (SwitchId::at(1), fabric.dest_ids().last().unwrap());
+    let (s, d) = (fabric.switch_ids().nth(1).unwrap(), fabric.dest_ids().last().unwrap());
     assert!(before.tables.port(s, d).is_some() && !before.halfway);
     let (switch, dest) = (s.index() as u32, d.index() as u32);
     let repair =
