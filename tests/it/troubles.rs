@@ -306,7 +306,7 @@ fn each_trouble_of_a_switched_fabric_is_told_in_every_place_and_gone_after() {
     let mut troubles = of_every_kind("fabric.net", "reading the fabric failed");
     troubles.extend(of_opensm());
     troubles.extend(of_those_who_hang());
-    assert_eq!(troubles.len(), 21);
+    assert_eq!(troubles.len(), 22);
     every_place_tells(&site, &line, &troubles);
     // A service that was ended says so where it still can.
     assert_eq!(serving.stop(), 0);

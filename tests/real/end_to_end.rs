@@ -281,7 +281,7 @@ fn whatever_fails_the_last_good_epoch_stays() {
     let up = *cluster.fabric.channel(cluster.fabric.out(first_leaf)[0]);
     let (leaf, port) = (&cluster.fabric.switch(up.from).description, up.from_port.get());
     cluster.bed.cut(leaf, port);
-    cluster.await_problem("fallen back to its engine updn");
+    cluster.await_problem("has replaced");
     let cut = cluster.fabric.out(first_leaf)[0];
     let damaged = cluster.fabric.without(|c| c == cut || c.reverse() == cut, |_| false).unwrap();
     assert_eq!(unreached(&cluster.bed, &damaged), []);

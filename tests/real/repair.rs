@@ -11,7 +11,7 @@ use crate::end_to_end::Cluster;
 use crate::testbed::{Testbed, assert_in_force, await_some, unreached};
 
 /// The fabric that OpenSM sees.
-fn seen(bed: &Testbed) -> Option<Fabric> {
+pub fn seen(bed: &Testbed) -> Option<Fabric> {
     let status = PluginStatus::read(&bed.state().join("opensm-status.json")).ok()?;
     let path = status.fabric_file(&bed.state())?;
     let text = fs::read_to_string(&path).ok()?;

@@ -19,7 +19,7 @@ pub fn in_force(status: &PluginStatus, directory: &Path) -> Option<Repair> {
 
 /// `None` if it is not whole.
 fn parse(text: &str) -> Option<Repair> {
-    let mut lines = text.lines();
+    let mut lines = text.strip_suffix('\n')?.lines();
     let epoch = lines.next()?.strip_prefix("epoch ")?.parse().ok()?;
     let count: usize = lines.next()?.strip_prefix("entries ")?.parse().ok()?;
     let entry = |line: &str| {
