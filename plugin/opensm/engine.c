@@ -222,13 +222,7 @@ static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why
 
 static void note_built(struct plugin *p, const struct handoff *h, const struct fit *fit)
 {
-	uint64_t repaired = h == p->tables ? 0 : repair_entries(p->tables, h);
-	char *text = repaired > 0 ? repair_text(p->tables, h) : NULL;
 	pthread_mutex_lock(&p->mutex);
-	if (text != NULL) {
-		free(p->repair);
-		p->repair = text;
-	}
 	p->built = (struct status_tables){.generation = h->epoch,
 					  .layers = h->layers_used,
 					  .lanes = h->lanes,
@@ -238,11 +232,9 @@ static void note_built(struct plugin *p, const struct handoff *h, const struct f
 					  .stranded_pairs = fit->stranded_pairs,
 					  .uncovered_lids = fit->uncovered_lids,
 					  .guest_lids = fit->guest_lids,
-					  .repaired_entries = repaired};
+					  .repaired_entries = repair_entries(p->tables, h)};
 	memcpy(p->built.fingerprint, h->fingerprint, sizeof(h->fingerprint));
 	pthread_mutex_unlock(&p->mutex);
-	if (text != NULL)
-		wake_thread(p);
 }
 
 /* Writes the tables in force. Returns 0, or -1 to let OpenSM's next engine route. */
@@ -269,30 +261,26 @@ static int serve(struct plugin *p)
 	return h != NULL ? 0 : -1;
 }
 
-/* After a discovery: what it found, for our thread to write. */
-static void note_fabric(struct plugin *p)
+/* After a discovery: what it found; else NULL. */
+static char *discovered(struct plugin *p)
 {
 	pthread_mutex_lock(&p->mutex);
 	bool swept = p->swept;
 	p->swept = false;
 	pthread_mutex_unlock(&p->mutex);
-	char *text = swept ? fabric_text(&p->osm->subn) : NULL;
-	if (text == NULL)
-		return;
-	pthread_mutex_lock(&p->mutex);
-	free(p->fabric);
-	p->fabric = text;
-	pthread_mutex_unlock(&p->mutex);
-	wake_thread(p);
+	return swept ? fabric_text(&p->osm->subn) : NULL;
 }
 
 /* Never positive: OpenSM would then write its own tables under our name. */
 static int build_fwd_tables(void *context)
 {
 	struct plugin *p = context;
-	note_fabric(p);
+	char *fabric = discovered(p);
 	try_candidate(p);
-	return serve(p);
+	int answer = serve(p);
+	tell(p, &p->repair, repair_text(p->tables, p->repaired));
+	tell(p, &p->fabric, fabric);
+	return answer;
 }
 
 static uint8_t path_sl(void *context, uint8_t hint, const ib_net16_t slid, const ib_net16_t dlid)

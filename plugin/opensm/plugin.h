@@ -22,6 +22,13 @@
 #include "repair.h"
 #include "status.h"
 
+/* A file that our thread writes beside the status when its text is another one. */
+struct told {
+	char *due;     /* (m) until it is written; or NULL */
+	char *written; /* or NULL */
+	int error;     /* of the last writing, told already */
+};
+
 struct plugin {
 	osm_opensm_t *osm;
 	struct options options;
@@ -41,16 +48,12 @@ struct plugin {
 	bool status_due;                     /* (m) */
 	enum { NOT_UP, UP_ONCE, SETTLED } bring_up; /* (m) */
 	bool swept;                          /* (m) OpenSM has discovered the fabric since we looked at it */
-	char *fabric;                        /* (m) what it then was, until it is written; or NULL */
-	char *repair;                        /* (m) the entries of `repaired`, until they are written; or NULL */
 	bool stop;                           /* (m) */
 
 	pthread_t thread;
 	int wake, notify; /* eventfd, inotify (or -1) */
 	struct file_id seen;
-	char *fabric_written;       /* or NULL */
-	int fabric_error;           /* of the last writing, told already */
-	int repair_error;           /* the same */
+	struct told repair, fabric; /* the entries of `repaired`; what OpenSM discovered */
 	struct file_id status_seen; /* as we wrote it last */
 	bool rival;                 /* somebody else writes it, too */
 	int status_error;           /* of the last writing, told already */
@@ -64,6 +67,9 @@ void *watch(void *plugin);
 
 /* Has our thread go round once more, soon. */
 void wake_thread(struct plugin *p);
+
+/* Has our thread write a text, which it takes over; NULL changes nothing. */
+void tell(struct plugin *p, struct told *told, char *text);
 
 /* Reads the current epoch if it is another than last time. Returns whether it is a new candidate. */
 bool look(struct plugin *p);

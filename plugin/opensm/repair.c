@@ -406,7 +406,7 @@ bool repair_may_change(const struct handoff *from, const struct handoff *to, con
 uint64_t repair_entries(const struct handoff *a, const struct handoff *b)
 {
 	uint64_t entries = 0;
-	for (unsigned set = 0; set < a->sets; set++)
+	for (unsigned set = 0; set < a->sets && a->ports[set] != b->ports[set]; set++)
 		for (size_t i = 0; i < (size_t)a->switches * handoff_dests(a); i++)
 			entries += a->ports[set][i] != b->ports[set][i];
 	return entries;
@@ -419,8 +419,9 @@ char *repair_text(const struct handoff *h, const struct handoff *repaired)
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
 		return NULL;
-	fprintf(out, "epoch %" PRIu64 "\nentries %" PRIu64 "\n", h->epoch, repair_entries(h, repaired));
-	for (unsigned set = 0; set < h->sets; set++)
+	fprintf(out, "epoch %" PRIu64 "\nentries %" PRIu64 "\n", h != NULL ? h->epoch : 0,
+		repaired != NULL ? repair_entries(h, repaired) : 0);
+	for (unsigned set = 0; repaired != NULL && set < h->sets; set++)
 		for (uint32_t s = 0; s < h->switches; s++)
 			for (uint32_t d = 0; d < handoff_dests(h); d++)
 				if (handoff_port(h, set, s, d) != handoff_port(repaired, set, s, d))

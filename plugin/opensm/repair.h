@@ -35,8 +35,8 @@ bool repair_may_change(const struct handoff *from, const struct handoff *to, con
 uint64_t repair_entries(const struct handoff *a, const struct handoff *b);
 
 /*
- * The entries of tables that were repaired, as a file, to be freed: see plugin/README.md, "The repair". NULL if memory
- * runs out.
+ * The entries of tables that were repaired, as a file, to be freed: see plugin/README.md, "The repair". Both may be NULL:
+ * without a repair it has no entries, without tables it is of no epoch. NULL if memory runs out.
  */
 char *repair_text(const struct handoff *h, const struct handoff *repaired);
 

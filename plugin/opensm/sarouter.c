@@ -88,9 +88,11 @@ static void release(struct plugin *p)
 	repair_free(p->repaired);
 	handoff_free(p->tables);
 	pthread_mutex_destroy(&p->mutex);
-	free(p->fabric);
-	free(p->repair);
-	free(p->fabric_written);
+	struct told *files[] = {&p->repair, &p->fabric};
+	for (int i = 0; i < 2; i++) {
+		free(files[i]->due);
+		free(files[i]->written);
+	}
 	free(p->lids);
 	free(p);
 }

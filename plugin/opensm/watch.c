@@ -181,62 +181,53 @@ time_t write_status(struct plugin *p, time_t last)
 	return now;
 }
 
+void tell(struct plugin *p, struct told *told, char *text)
+{
+	if (text == NULL)
+		return;
+	pthread_mutex_lock(&p->mutex);
+	free(told->due);
+	told->due = text;
+	pthread_mutex_unlock(&p->mutex);
+	wake_thread(p);
+}
+
 static void put_text(FILE *out, const void *text)
 {
 	fputs(text, out);
 }
 
-/* Writes the entries that were repaired, before the status says that there are any. */
-static void write_repair(struct plugin *p)
-{
-	char path[PATH_MAX];
-	uint64_t port = cl_ntoh64(p->osm->subn.sm_port_guid);
-	pthread_mutex_lock(&p->mutex);
-	char *text = p->repair;
-	p->repair = NULL;
-	pthread_mutex_unlock(&p->mutex);
-	if (text == NULL ||
-	    snprintf(path, PATH_MAX, "%s/opensm-repair.%016" PRIx64 ".txt", p->options.state, port) >= PATH_MAX)
-		return free(text);
-	int error = file_replace(path, put_text, text);
-	if (error != 0 && error != p->repair_error)
-		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
-			error == EINVAL ? "not a regular file" : strerror(error));
-	p->repair_error = error;
-	free(text);
-}
-
-/* Writes the fabric if it is another than in the file. */
-static void write_fabric(struct plugin *p)
+/* Writes a text if it is another than in the file. */
+static void write_told(struct plugin *p, struct told *told, const char *name, const char *end)
 {
 	char path[PATH_MAX];
 	uint64_t port = cl_ntoh64(p->osm->subn.sm_port_guid);
 	if (port == 0 ||
-	    snprintf(path, PATH_MAX, "%s/opensm-fabric.%016" PRIx64 ".ibnetdiscover", p->options.state, port) >= PATH_MAX)
+	    snprintf(path, PATH_MAX, "%s/opensm-%s.%016" PRIx64 ".%s", p->options.state, name, port, end) >= PATH_MAX)
 		return;
 	pthread_mutex_lock(&p->mutex);
-	char *text = p->fabric;
-	p->fabric = NULL;
+	char *text = told->due;
+	told->due = NULL;
 	pthread_mutex_unlock(&p->mutex);
 	if (text == NULL)
 		return;
-	if (p->fabric_written != NULL && strcmp(text, p->fabric_written) == 0 && file_identify(path).there) {
+	if (told->written != NULL && strcmp(text, told->written) == 0 && file_identify(path).there) {
 		free(text);
 		return;
 	}
 	int error = file_replace(path, put_text, text);
-	if (error != 0 && error != p->fabric_error)
+	if (error != 0 && error != told->error)
 		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
 			error == EINVAL ? "not a regular file" : strerror(error));
-	p->fabric_error = error;
-	free(p->fabric_written);
-	p->fabric_written = error == 0 ? text : NULL;
+	told->error = error;
+	free(told->written);
+	told->written = error == 0 ? text : NULL;
 	if (error == 0)
 		return;
 	/* Again when there is room, unless there is a newer one. */
 	pthread_mutex_lock(&p->mutex);
-	if (p->fabric == NULL) {
-		p->fabric = text;
+	if (told->due == NULL) {
+		told->due = text;
 		text = NULL;
 	}
 	pthread_mutex_unlock(&p->mutex);
@@ -263,8 +254,9 @@ void *watch(void *context)
 			ask_to_route(p->osm);
 			asked = seconds_now();
 		}
-		write_repair(p);
-		write_fabric(p);
+		/* First the repair: who sees a new fabric looks at what was changed for it. */
+		write_told(p, &p->repair, "repair", "txt");
+		write_told(p, &p->fabric, "fabric", "ibnetdiscover");
 		written = write_status(p, written);
 		wait_for_news(p);
 	}
