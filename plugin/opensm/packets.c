@@ -92,9 +92,9 @@ void packets_set(struct packets *k, unsigned set)
 		}
 }
 
-uint32_t packets_next(const struct packets *k, unsigned set, uint32_t sw, uint32_t dest)
+uint32_t packets_channel(const struct packets *k, uint32_t sw, unsigned port)
 {
-	uint32_t c = k->by_port[(size_t)sw * 256 + handoff_port(k->h, set, sw, dest)];
+	uint32_t c = k->by_port[(size_t)sw * 256 + port];
 	return c == PACKETS_NONE || k->alive == NULL || k->alive[c / 2] ? c : PACKETS_NONE;
 }
 
@@ -154,7 +154,7 @@ static void follow(struct packets *k, unsigned set, uint32_t dest)
 	uint32_t switches = k->h->switches;
 	memset(k->waiting, 0, switches * sizeof(*k->waiting));
 	for (uint32_t s = 0; s < switches; s++) {
-		k->next[s] = packets_next(k, set, s, dest);
+		k->next[s] = packets_channel(k, s, handoff_port(k->h, set, s, dest));
 		if (k->next[s] != PACKETS_NONE)
 			k->waiting[k->channel[k->next[s]].to]++;
 	}

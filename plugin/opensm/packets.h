@@ -52,8 +52,8 @@ struct packets {
 };
 
 /*
- * Of tables with a promise; `alive` as in the struct, it must stay. To be released by packets_free, whatever the outcome. False, with the
- * reason, if memory runs out or the list of aggregation nodes is damaged.
+ * Of tables with a promise; `alive` as in the struct, it must stay. To be released by packets_free, whatever the outcome.
+ * False, with the reason, if memory runs out or the list of aggregation nodes is damaged.
  */
 bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, char *why);
 
@@ -69,8 +69,8 @@ void packets_follow(struct packets *k);
 /* For a set of routes: the SLs that answers have. Before `packets_starting` for destinations of that set. */
 void packets_set(struct packets *k, unsigned set);
 
-/* The channel by which a switch forwards to a destination, or NONE: none, or its cable is gone. */
-uint32_t packets_next(const struct packets *k, unsigned set, uint32_t sw, uint32_t dest);
+/* The channel behind a switch's port, or NONE: a host, nothing, or its cable is gone. */
+uint32_t packets_channel(const struct packets *k, uint32_t sw, unsigned port);
 
 /* VLs on a channel of packets of a class to a destination that start at the switch before it, its hosts included. */
 unsigned packets_starting(const struct packets *k, uint32_t c, unsigned class, unsigned set, uint32_t dest);

@@ -147,13 +147,6 @@ static bool open_way(struct repair *r, uint32_t sw, uint32_t onto)
 	return true;
 }
 
-/* The channel of an entry, or NONE: it leads to a host or nowhere. */
-static uint32_t channel_of(const struct repair *r, uint32_t sw, uint8_t port)
-{
-	uint32_t c = r->k.by_port[(size_t)sw * 256 + port];
-	return c != PACKETS_NONE && r->living->cables[c / 2] ? c : PACKETS_NONE;
-}
-
 /* The entry that a switch is to have. */
 static uint32_t chosen(const struct repair *r, uint32_t sw)
 {
@@ -187,8 +180,8 @@ static void begin(struct repair *r, unsigned set, uint32_t dest, const struct ha
 	r->home = handoff_home(h, dest);
 	for (uint32_t s = 0; s < h->switches; s++) {
 		uint8_t was = handoff_port(h, set, s, dest), now = handoff_port(to, set, s, dest);
-		r->was[s] = s == r->home ? PACKETS_NONE : channel_of(r, s, was);
-		r->now[s] = s == r->home || was == now ? PACKETS_NONE : channel_of(r, s, now);
+		r->was[s] = s == r->home ? PACKETS_NONE : packets_channel(&r->k, s, was);
+		r->now[s] = s == r->home || was == now ? PACKETS_NONE : packets_channel(&r->k, s, now);
 		r->dropped[s] = was != now && r->now[s] == PACKETS_NONE;
 	}
 	measure(r);
@@ -206,7 +199,10 @@ static bool start(struct repair *r, const uint32_t *by)
 	return true;
 }
 
-/* All packets by the entries in force, the chosen ones, and any mixture. False if they may wait in a circle, or memory runs out. */
+/*
+ * All packets by the entries in force, the chosen ones, and any mixture. False if they may wait in a circle, or memory
+ * runs out.
+ */
 static bool note_packets(struct repair *r)
 {
 	return start(r, r->was) && start(r, r->now);
@@ -230,8 +226,8 @@ static uint32_t best_way(const struct repair *r, uint32_t sw, uint32_t hops, con
 	const struct packets *k = &r->k;
 	uint32_t best = PACKETS_NONE;
 	for (unsigned port = 1; port <= k->h->sw[sw].ports; port++) {
-		uint32_t c = k->by_port[(size_t)sw * 256 + port];
-		if (tried[port] || c == PACKETS_NONE || !r->living->cables[c / 2] || r->depth[k->channel[c].to] != hops)
+		uint32_t c = packets_channel(k, sw, port);
+		if (tried[port] || c == PACKETS_NONE || r->depth[k->channel[c].to] != hops)
 			continue;
 		if (c == r->was[sw])
 			return c;
@@ -273,7 +269,7 @@ static void write_entries(struct repair *r, uint8_t *ports)
 		if (s == r->home || (r->depth[s] != LOST && r->now[s] == PACKETS_NONE))
 			continue;
 		uint8_t *port = &ports[(size_t)s * handoff_dests(h) + r->dest];
-		count(r, channel_of(r, s, *port), UINT32_MAX);
+		count(r, packets_channel(&r->k, s, *port), UINT32_MAX);
 		count(r, r->now[s], 1);
 		*port = r->now[s] == PACKETS_NONE ? HANDOFF_UNREACHABLE : r->k.channel[r->now[s]].out_port;
 	}
@@ -331,7 +327,7 @@ static void note_load(struct repair *r)
 	for (unsigned set = 0; set < h->sets; set++)
 		for (r->dest = 0; r->dest < handoff_dests(h); r->dest++)
 			for (uint32_t s = 0; s < h->switches; s++)
-				count(r, packets_next(&r->k, set, s, r->dest), 1);
+				count(r, packets_channel(&r->k, s, handoff_port(h, set, s, r->dest)), 1);
 }
 
 /* The same tables with ports of their own, or NULL. */
