@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use sarouter::lab::board::mix;
+use sarouter::lab::board::{Board, mix};
 use sarouter::lab::generate::generate;
 use sarouter::measure::measure;
 use sarouter::model::rng::Rng;
-use sarouter::model::{Demand, Fabric, Group, LayerBudget, Partners, Pattern, SwitchId, Tables, TerminalId};
+use sarouter::model::{
+    Demand, Fabric, Group, LayerBudget, Partners, Pattern, Promise, SwitchId, Tables, TerminalId,
+};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::judge;
 
@@ -213,5 +215,33 @@ fn jobs_on_one_layer_of_a_grid_get_tables_that_know_no_jobs() {
         assert!(fabric.dest_ids().all(|d| found.ports_to(d) == theirs.ports_to(d)), "{spec}");
         let eight = LayerBudget::new(8).unwrap();
         assert!(tables(&demand, eight) != tables(&Demand::oblivious(), eight), "{spec}");
+    }
+}
+
+/// On meshes predictions are a few hundredths wrong: what was predicted best took up to 1.6 times as long as the
+/// tables of the best engine without jobs. Simulated times choose among the nearly best.
+#[test]
+fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
+    let board = Board {
+        engines: vec!["balanced".to_string()],
+        patterns: vec![Pattern::Linear, Pattern::Random],
+        sizes: vec![16, 32, 64],
+        layers: LayerBudget::new(8).unwrap(),
+        promise: Promise::TOLD,
+        bytes: 16_384,
+        adaptive: false,
+        orders: false,
+    };
+    for spec in ["mesh:3x4x5,hosts=3,faults=4%,seed=8", "mesh:6x6,hosts=4"] {
+        let fabric = generate(spec).unwrap();
+        let cells = board.fabric(spec, &fabric, &[board.drawn(&fabric, 302)], &[]).unwrap();
+        for pattern in &board.patterns {
+            let least = |knows_jobs| {
+                let own = cells.iter().filter(|c| c.pattern == *pattern && c.knows_jobs == knows_jobs);
+                own.filter_map(|c| c.time_ns).fold(f64::INFINITY, f64::min)
+            };
+            let (ours, best) = (least(true), least(false));
+            assert!(ours <= 1.1 * best, "{spec}, {pattern}: {ours} ns, {best} ns");
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Several searches for the routes of jobs on small fabrics: one beside another gains or loses a twentieth. Predicted
-//! time tells which is better. On one layer it does not: there a run of the packet simulator chooses.
+//! time tells which is better. On one layer and on grids it does not: there a run of the packet simulator chooses.
 
 use rayon::prelude::*;
 
@@ -43,12 +43,12 @@ pub(super) fn more(fabric: &Fabric) -> Vec<u64> {
     (2..2 + many as u64).collect()
 }
 
-/// Which of two tables is better by predicted time and by that of the jobs' exchanges in the simulator, as much by one
-/// as by the other; the first where that is too much to simulate.
-pub(super) fn faster(fabric: &Fabric, demand: &Demand, first: Tables, other: Tables) -> Tables {
+/// Which tables are best by predicted time and by that of the jobs' exchanges in the simulator, as much by one
+/// as by the other. Others must be below `margin` of the first; the first where that is too much to simulate.
+pub(super) fn fastest(fabric: &Fabric, demand: &Demand, mut tables: Vec<Tables>, margin: f64) -> Tables {
     let pairs: usize = demand.groups.iter().map(|g| g.ranks.len() * g.ranks.len()).sum();
-    if pairs > MOST_PAIRS {
-        return first;
+    if pairs > MOST_PAIRS || tables.len() == 1 {
+        return tables.swap_remove(0);
     }
     let wires = Wires::of_fabric(fabric);
     let score = |tables: &Tables| {
@@ -59,8 +59,10 @@ pub(super) fn faster(fabric: &Fabric, demand: &Demand, first: Tables, other: Tab
         };
         exchange::geometric((0..RUNS.len()).map(run)) * predicted(fabric, demand, tables)
     };
-    let (own, others) = rayon::join(|| score(&first), || score(&other));
-    if others < own { other } else { first }
+    let mut scores: Vec<f64> = tables.par_iter().map(score).collect();
+    scores[0] *= margin;
+    let best = (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best });
+    tables.swap_remove(best)
 }
 
 /// What a job exchanges in a run.

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::attempts::faster;
+use super::attempts::fastest;
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
@@ -36,6 +36,12 @@ const MOST_LOOKS: usize = 300_000;
 const PAYS: f64 = 1.05;
 /// On one layer of a grid, smaller differences tell nothing: tables of 11 % more time were predicted 1 % faster.
 const CLEAR_THERE: f64 = 1.02;
+/// On more layers of a grid too: predicted so much slower, others finish sooner. The simulator chooses among them.
+const NEAR: f64 = 1.06;
+/// They are taken for the least predicted only if they finish sooner by more than this.
+const CLEARLY: f64 = 0.95;
+/// Among so many of them.
+const FEW: usize = 5;
 
 /// Makes the tables of a rival.
 type Rival<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
@@ -145,12 +151,17 @@ impl Balanced {
             true => 1.0,
         };
         let price = |tables: &Tables| cost(scene, tables);
-        let (own, best) = ((price(&own), own), least_of(candidates.others, price));
+        let own = (price(&own), own);
         let own = least_of(candidates.more, price).filter(|more| more.0 < own.0).unwrap_or(own);
-        match best {
+        let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
+        if is_new && is_grid && budget.get() > 1 && !demand.is_oblivious() {
+            let near = nearly_least(own, priced(candidates.others, price));
+            return fastest(fabric, demand, near, CLEARLY);
+        }
+        match first_least(priced(candidates.others, price)) {
             Some(best) if best.0 < own.0 * pays => best.1,
             Some(best) if budget.get() == 1 && is_new && !demand.is_oblivious() => {
-                faster(fabric, demand, own.1, best.1)
+                fastest(fabric, demand, vec![own.1, best.1], 1.0)
             }
             _ => own.1,
         }
@@ -299,10 +310,27 @@ fn cost(scene: &Scene<'_>, tables: &Tables) -> f64 {
     predicted(fabric, demand, tables)
 }
 
-/// Of several tables those that cost the least, the first of equal ones.
-fn least_of(tables: Vec<Tables>, cost: impl Fn(&Tables) -> f64 + Sync) -> Option<(f64, Tables)> {
-    let priced: Vec<(f64, Tables)> = tables.into_par_iter().map(|tables| (cost(&tables), tables)).collect();
+/// Tables with what they cost.
+fn priced(tables: Vec<Tables>, cost: impl Fn(&Tables) -> f64 + Sync) -> Vec<(f64, Tables)> {
+    tables.into_par_iter().map(|tables| (cost(&tables), tables)).collect()
+}
+
+/// Those that cost the least, the first of equal ones.
+fn first_least(priced: Vec<(f64, Tables)>) -> Option<(f64, Tables)> {
     priced.into_iter().reduce(|a, b| if b.0 < a.0 { b } else { a })
+}
+
+/// The same of tables without their costs.
+fn least_of(tables: Vec<Tables>, cost: impl Fn(&Tables) -> f64 + Sync) -> Option<(f64, Tables)> {
+    first_least(priced(tables, cost))
+}
+
+/// Those that cost nearly as little as the least, the least first.
+fn nearly_least(own: (f64, Tables), others: Vec<(f64, Tables)>) -> Vec<Tables> {
+    let mut all: Vec<(f64, Tables)> = std::iter::once(own).chain(others).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let most = all[0].0 * NEAR;
+    all.into_iter().take(FEW).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
 }
 
 /// Those with the least predicted time; `last` if none of the others are as good.
