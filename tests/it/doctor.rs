@@ -22,8 +22,7 @@ fn nodes_of_jobs_that_are_kept_from_this_user_are_named() {
     let site = Site::new("");
     state(&site);
     let sinfo = "#!/bin/sh\ncase \"$*\" in *alloc*) echo 'n[1,5,9,12]';; *) echo 'n[1-16]';; esac\n";
-    std::fs::write(site.path("sinfo"), sinfo).unwrap();
-    std::fs::set_permissions(site.path("sinfo"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::script::script(site.path("sinfo"), sinfo);
     let squeue = || found(&site.run(&["doctor"]).1, "squeue");
     let (good, what) = squeue();
     assert!(!good && what.ends_with("to jobs that this user does not see: n12"), "{what}");

@@ -185,10 +185,8 @@ proptest! {
 
 /// A `squeue` that runs a script instead.
 fn fake_squeue(dir: &std::path::Path, script: &str) -> String {
-    use std::os::unix::fs::PermissionsExt;
     let path = dir.join("squeue");
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::script::script(&path, &format!("#!/bin/sh\n{script}\n"));
     path.to_str().unwrap().to_string()
 }
 

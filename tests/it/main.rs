@@ -61,6 +61,8 @@ mod rails;
 mod record;
 mod reload;
 mod replay;
+#[path = "../shared/script.rs"]
+mod script;
 mod serve;
 mod simulate;
 mod site;

@@ -253,8 +253,7 @@ fn select(site: &Site) -> Option<String> {
 fn node_selection_follows_its_settings_without_a_restart() {
     let site = quiet();
     let script = |name: &str, text: &str| {
-        std::fs::write(site.path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
-        std::fs::set_permissions(site.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        crate::script::script(site.path(name), &format!("#!/bin/sh\n{text}\n"));
     };
     let here = site.path("");
     let here = here.display();

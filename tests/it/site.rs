@@ -76,10 +76,8 @@ impl Site {
     }
 
     pub fn squeue(&self, script: &str) {
-        use std::os::unix::fs::PermissionsExt;
         let new = self.path("squeue.new");
-        std::fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+        crate::script::script(&new, &format!("#!/bin/sh\n{script}\n"));
         std::fs::rename(new, self.path("squeue")).unwrap();
     }
 

@@ -2,7 +2,6 @@
 //! and go on when one OpenSM is gone.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,6 +12,7 @@ use serde_json::Value;
 
 use crate::coverage::elsewhere;
 use crate::prolog::EPILOG;
+use crate::script::script;
 use crate::testbed::{Testbed, assert_in_force, await_some, print_logs, run};
 
 /// Seconds that a job may wait.
@@ -156,8 +156,7 @@ const SQUEUE: &str = "#!/bin/sh\necho asked >>@BED@/asked\nexec squeue \"$@\"\n"
 fn hooks(bed: &Path, other: &Path) {
     for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG), ("squeue", SQUEUE)] {
         let text = text.replace("@BED@", bed.to_str().unwrap()).replace("@OTHER@", other.to_str().unwrap());
-        fs::write(bed.join(name), text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter"))).unwrap();
-        fs::set_permissions(bed.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        script(bed.join(name), &text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")));
     }
     fs::create_dir(bed.join("seen")).unwrap();
 }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use sarouter::publish::EpochStore;
 use sarouter::publish::job::RankOrder;
 use serde_json::Value;
 
+use crate::script::script;
 use crate::spank::plugin;
 use crate::testbed::{Testbed, await_some, print_logs};
 
@@ -43,8 +43,7 @@ impl Bed {
             let bed = dir.to_str().unwrap();
             for word in ["prolog", "epilog"] {
                 let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
-                fs::write(dir.join(word), text.replace("@BED@", bed)).unwrap();
-                fs::set_permissions(dir.join(word), fs::Permissions::from_mode(0o755)).unwrap();
+                script(dir.join(word), &text.replace("@BED@", bed));
             }
             fs::create_dir(dir.join("slurm")).unwrap();
             fs::write(dir.join("service.net"), fabric).unwrap();

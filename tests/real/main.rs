@@ -27,6 +27,8 @@ mod prolog;
 mod repair;
 mod replay;
 mod scheduling;
+#[path = "../shared/script.rs"]
+mod script;
 mod service;
 mod slurm;
 mod slurmrestd;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::script::script;
 use crate::testbed::run;
 
 /// Starts Open MPI's daemon of a "node" where it is told to log in to one.
@@ -49,8 +49,7 @@ fn started(dir: &Path, words: &[&str]) -> Vec<String> {
 fn open_mpi_starts_ranks_where_the_order_says() {
     let dir = tempfile::tempdir().unwrap();
     let agent = dir.path().join("agent");
-    fs::write(&agent, AGENT).unwrap();
-    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&agent, AGENT);
     // Leaves of four: each next node of the list is on the other one.
     let nodes = ["--nodes", "n1,n5,n2,n6", "--pattern", "ring"];
     let said = order(dir.path(), &nodes);

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use super::browser::{Browser, forward};
+use super::script::script;
 use super::testbed::{await_some, root, run};
 
 /// A service on a fabric, with a `squeue` that says what the test wants.
@@ -22,8 +22,7 @@ impl Site {
     pub fn new(fabric: &str, engine: &str, lists: &[String]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
-        fs::write(path("squeue"), format!("#!/bin/sh\ncat {}\n", path("jobs"))).unwrap();
-        fs::set_permissions(path("squeue"), fs::Permissions::from_mode(0o755)).unwrap();
+        script(path("squeue"), &format!("#!/bin/sh\ncat {}\n", path("jobs")));
         let settings = format!(
             "[state]\ndirectory = {:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {:?}\nmin_job_age_seconds = 0\n\
              [routing]\nengine = {engine:?}\nmin_gain_seconds = 0\n[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n",

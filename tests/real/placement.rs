@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +14,7 @@ use sarouter::model::NodeName;
 use sarouter::observe::hostlist::expand;
 use serde_json::Value;
 
+use crate::script::script;
 use crate::testbed::{Testbed, await_some, root, run};
 
 /// A Slurm of 32 nodes under eight leaves, with the rule that tags jobs.
@@ -188,8 +188,7 @@ fn meddling(cluster: &Cluster) -> PathBuf {
          fi\nexec scontrol \"$@\"\n",
         once = once.display()
     );
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&path, &text);
     path
 }
 

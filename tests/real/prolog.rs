@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,6 +14,7 @@ use sarouter::publish::EpochStore;
 use sarouter::verify::{Beside, Checks, judge_jobs, layers_of_group};
 use serde_json::Value;
 
+use crate::script::script;
 use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, print_logs, run};
 
 /// Jobs that go through the hand-off in one run; `SAROUTER_JOBS` asks for another number.
@@ -52,8 +52,7 @@ const LINES: [&str; 4] = [
 fn hooks(bed: &std::path::Path) {
     for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG)] {
         let text = text.replace("@BED@", bed.to_str().unwrap());
-        fs::write(bed.join(name), text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter"))).unwrap();
-        fs::set_permissions(bed.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        script(bed.join(name), &text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")));
     }
     for directory in ["seen", "ran"] {
         fs::create_dir(bed.join(directory)).unwrap();

@@ -15,6 +15,7 @@ use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
 use sarouter::publish::EpochStore;
 use serde_json::Value;
 
+use crate::script::script;
 use crate::testbed::{Testbed, assert_in_force, await_some, root, run};
 
 fn slurm_conf(bed: &Testbed) -> String {
@@ -141,12 +142,7 @@ fn a_user_without_rights_sees_jobs_of_hidden_and_of_closed_partitions() {
     }
     // As nobody, who is in no group.
     let squeue = bed.path().join("squeue");
-    std::fs::write(
-        &squeue,
-        "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups squeue \"$@\"\n",
-    )
-    .unwrap();
-    std::fs::set_permissions(&squeue, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    script(&squeue, "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups squeue \"$@\"\n");
     for format in [SqueueFormat::Text, SqueueFormat::Json] {
         let mut source = Squeue::new(squeue.to_str().unwrap(), format, LONG, 64 << 20)
             .with_variable("SLURM_CONF", &slurm_conf(&bed));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +11,7 @@ use sarouter::publish::{angara, job};
 use sarouter::route::angara::{Limits, engine};
 use sarouter::verify::angara::accept;
 
+use crate::script::script;
 use crate::testbed::{Testbed, await_some, root, run};
 
 /// The plugin, built if it is not.
@@ -69,8 +69,7 @@ impl Bed {
             let dir = state.parent().unwrap();
             for word in ["prolog", "epilog"] {
                 let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
-                fs::write(dir.join(word), text.replace("@BED@", dir.to_str().unwrap())).unwrap();
-                fs::set_permissions(dir.join(word), fs::Permissions::from_mode(0o755)).unwrap();
+                script(dir.join(word), &text.replace("@BED@", dir.to_str().unwrap()));
             }
             for name in ["slurm", "sink", "report"] {
                 fs::create_dir(dir.join(name)).unwrap();

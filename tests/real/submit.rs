@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use sarouter::lab::generate::generate;
 
+use crate::script::script;
 use crate::spank::plugin;
 use crate::testbed::{Testbed, run};
 
@@ -31,8 +32,7 @@ impl Bed {
             let dir = state.parent().unwrap();
             let bed = dir.to_str().unwrap();
             let text = PROLOG.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@BED@", bed);
-            fs::write(dir.join("prolog"), text).unwrap();
-            fs::set_permissions(dir.join("prolog"), fs::Permissions::from_mode(0o755)).unwrap();
+            script(dir.join("prolog"), &text);
             fs::create_dir(dir.join("slurm")).unwrap();
             let line = format!("optional {} state={bed}/state\n", plugin.display());
             fs::write(dir.join("slurm/plugstack.conf"), line).unwrap();

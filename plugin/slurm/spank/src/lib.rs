@@ -20,6 +20,9 @@ pub mod traffic;
 #[cfg(not(test))]
 mod ffi;
 
+#[cfg(test)]
+#[path = "../../../../tests/shared/script.rs"]
+mod script;
 /// Of the build script, here for its tests.
 #[cfg(test)]
 #[path = "../build/version.rs"]

@@ -124,7 +124,11 @@ pub fn environment(settings: &Settings, routing: Routing, job: u32) -> Result<Ve
     let known = [(&settings.sl_env, level), (&settings.lid_env, bits)];
     let known = known.into_iter().flat_map(|(names, value)| {
         let variable = |value: String| {
-            names.iter().map(move |name| Variable { name: name.clone(), value: value.clone(), overwrite: false })
+            names.iter().map(move |name| Variable {
+                name: name.clone(),
+                value: value.clone(),
+                overwrite: false,
+            })
         };
         value.map(variable).into_iter().flatten()
     });

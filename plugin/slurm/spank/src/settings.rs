@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn every_option_is_read_and_rubbish_is_named() {
-        let words = "state=/s sink=file:/t/%n.%j on_failure=hold sl_env=A,B_1 lid_env=C wait=5 timeout=9 report=/r";
+        let words =
+            "state=/s sink=file:/t/%n.%j on_failure=hold sl_env=A,B_1 lid_env=C wait=5 timeout=9 report=/r";
         let settings = Settings::parse(words.split(' ')).unwrap();
         assert_eq!(settings.state, PathBuf::from("/s"));
         assert_eq!(settings.sink, Some(Sink::File("/t/%n.%j".into())));

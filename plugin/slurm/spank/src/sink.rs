@@ -149,7 +149,7 @@ fn call(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use crate::script::script;
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -191,8 +191,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let sink = |body: &str| {
             let path = dir.path().join("command");
-            fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            script(&path, &format!("#!/bin/sh\n{body}\n"));
             Sink::Command(path.to_str().unwrap().into())
         };
         let out = dir.path().join("out");
