@@ -1,8 +1,8 @@
 //! What jobs would get from routes that know no jobs.
 
-use schemars::JsonSchema;
 use std::sync::{Arc, OnceLock};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measure::{Time, slowdowns};
@@ -37,8 +37,8 @@ impl Baseline {
         if groups.is_empty() {
             return None;
         }
-        let all = routed(fabric).map(|(engine, tables)| Self::with(engine, fabric, &tables, groups));
-        Self::best(all)
+        let all = routed(fabric).map(|(engine, tables)| (Self::with(engine, fabric, &tables, groups), ()));
+        Some(Self::best(all)?.0)
     }
 
     /// The engine and its tables; without jobs, those of the first engine that routes the fabric. As [`Self::of`].
@@ -47,9 +47,9 @@ impl Baseline {
         if groups.is_empty() {
             return all.next();
         }
-        let slow = |tables: &Tables, engine| Self::with(engine, fabric, tables, groups).time.slowdown_mean;
-        let all = all.map(|(engine, tables)| (slow(&tables, engine), (engine, tables)));
-        all.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, best)| best)
+        let all = all.map(|(engine, tables)| (Self::with(engine, fabric, &tables, groups), tables));
+        let (best, tables) = Self::best(all)?;
+        Some((best.engine, tables))
     }
 
     fn with(engine: &'static str, fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Self {
@@ -58,8 +58,9 @@ impl Baseline {
         Self { engine, time: Time::of(&slowdowns), slowdowns }
     }
 
-    fn best(all: impl Iterator<Item = Self>) -> Option<Self> {
-        all.min_by(|a, b| a.time.slowdown_mean.total_cmp(&b.time.slowdown_mean))
+    /// The one with the least time, and what came with it.
+    fn best<T>(all: impl Iterator<Item = (Self, T)>) -> Option<(Self, T)> {
+        all.min_by(|(a, _), (b, _)| a.time.slowdown_mean.total_cmp(&b.time.slowdown_mean))
     }
 }
 
@@ -87,6 +88,7 @@ impl Oblivious {
             return None;
         }
         let tables = self.0.get_or_init(|| routed(fabric).collect());
-        Baseline::best(tables.iter().map(|(engine, tables)| Baseline::with(engine, fabric, tables, groups)))
+        let with = |(engine, tables): &(&'static str, Tables)| Baseline::with(engine, fabric, tables, groups);
+        Some(Baseline::best(tables.iter().map(|own| (with(own), ())))?.0)
     }
 }

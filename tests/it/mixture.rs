@@ -1,11 +1,9 @@
 //! A direct torus beside switches, in one service.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-
 use sarouter::service::client::Client;
 
 use crate::fabrics::{metrics, two};
+use crate::kinds;
 use crate::prolog::prolog;
 use crate::site::{LONG, Serving, Site, json};
 use crate::together::{health_of, passes};
@@ -95,7 +93,7 @@ fn commands_and_the_interface_speak_of_a_mixture() {
         ["/v1/fabric", "/v1/load", "/v1/jobs", "/v1/epochs", "/v1/nodes/n3", "/v1/jobs/3/nodes/n3/table"]
     {
         let mpi = format!("/fabrics/mpi{path}");
-        assert!(!serving_text(&site, &mpi).contains("\"error\""), "{mpi}");
+        assert!(!kinds::text(&site, &mpi).contains("\"error\""), "{mpi}");
     }
     for path in ["/v1/fabric", "/v1/load", "/v1/jobs", "/v1/epochs", "/v1/nodes/n3"] {
         let answer = client.wait(client.get::<serde_json::Value>(&format!("/fabrics/ib0{path}")));
@@ -117,17 +115,6 @@ fn commands_and_the_interface_speak_of_a_mixture() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
     }
-}
-
-/// What the interface answers to a path, whatever it is.
-fn serving_text(site: &Site, path: &str) -> String {
-    let mut socket = UnixStream::connect(site.path("state/api.sock")).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).unwrap();
-    let mut text = String::new();
-    socket.read_to_string(&mut text).unwrap();
-    assert!(text.starts_with("HTTP/1.1 200"), "{path}: {text}");
-    text
 }
 
 #[test]

@@ -119,6 +119,7 @@ pub(super) fn least_at_leaves(net: &Net) -> u32 {
     let least = |s: usize| (net.hosts[s] * (all - net.hosts[s])).div_ceil(net.degree(s).max(1) as u32);
     (0..net.switches()).map(least).max().unwrap_or(0)
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -115,7 +115,12 @@ impl Balanced {
 /// tables that are made by them, and fewest routes on a channel, jobs or not, are the better guess. Of tables that know
 /// no jobs they still tell which is the better one.
 fn is_narrow(fabric: &Fabric, budget: LayerBudget) -> bool {
-    budget.get() == 1 && matches!(fabric.shape(), Shape::Grid { .. })
+    budget.get() == 1 && is_grid(fabric)
+}
+
+/// Whether it is a mesh, a torus or a hypercube, whole or not.
+fn is_grid(fabric: &Fabric) -> bool {
+    matches!(fabric.shape(), Shape::Grid { .. })
 }
 
 impl Engine for Balanced {

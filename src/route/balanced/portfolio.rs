@@ -9,9 +9,9 @@ use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_g
 use super::keep::Slots;
 use super::net::Net;
 use super::traffic::Traffic;
-use super::{Aim, Balanced, FIRST, is_narrow};
+use super::{Aim, Balanced, FIRST, is_grid, is_narrow};
 use crate::measure::slowdown::{Time, slowdowns};
-use crate::model::{Demand, Fabric, LayerBudget, Shape, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::forest::Forest;
 use crate::route::graph::is_indirect;
 use crate::route::lanes::{TreeWays, is_inside};
@@ -38,10 +38,10 @@ const PAYS: f64 = 1.05;
 const CLEAR_THERE: f64 = 1.02;
 /// On more layers of a grid too: predicted so much slower, others finish sooner. The simulator chooses among them.
 const NEAR: f64 = 1.06;
-/// They are taken for the least predicted only if they finish sooner by more than this.
-const CLEARLY: f64 = 0.95;
-/// Among so many of them.
+/// The simulator is asked about so many.
 const FEW: usize = 5;
+/// Taken for the least predicted if simulated and predicted time together are below this part of its own.
+const CLEARLY: f64 = 0.95;
 
 /// Makes the tables of a rival.
 type Rival<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
@@ -153,8 +153,7 @@ impl Balanced {
         let price = |tables: &Tables| cost(scene, tables);
         let own = (price(&own), own);
         let own = least_of(candidates.more, price).filter(|more| more.0 < own.0).unwrap_or(own);
-        let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
-        if is_new && is_grid && budget.get() > 1 && !demand.is_oblivious() {
+        if is_new && is_grid(fabric) && budget.get() > 1 && !demand.is_oblivious() {
             let near = nearly_least(own, priced(candidates.others, price));
             return fastest(fabric, demand, near, CLEARLY);
         }
@@ -208,7 +207,7 @@ impl Balanced {
     fn oblivious_rivals(&self, scene: &Scene<'_>) -> Vec<Box<dyn Engine>> {
         let Scene { fabric, net, demand, budget, fullest } = *scene;
         let (is_tree, is_small, entries) = (is_indirect(&net.hosts), is_small(scene), entries(fabric));
-        let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
+        let is_grid = is_grid(fabric);
         let is_weak = (is_grid || budget.get() < FEW_LAYERS) && entries <= MOST_ENTRIES;
         // Of what is no small fabric, where our own tables are known to be beaten, or could be.
         let is_cheap = demand.is_oblivious() && entries <= MOST_CHEAP_ENTRIES;
@@ -245,8 +244,10 @@ impl Balanced {
         demand: &Demand,
         budget: LayerBudget,
     ) -> Result<Option<Tables>, RouteError> {
-        let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
-        if !is_grid || !demand.is_oblivious() || self.options.layer_per_job || entries(fabric) <= FEW_ENTRIES
+        if !is_grid(fabric)
+            || !demand.is_oblivious()
+            || self.options.layer_per_job
+            || entries(fabric) <= FEW_ENTRIES
         {
             return Ok(None);
         }
@@ -263,8 +264,7 @@ impl Balanced {
     /// Tables inside a closure for one layer.
     fn inside_one(&self, scene: &Scene<'_>) -> Result<Option<Tables>, RouteError> {
         let Scene { fabric, demand, budget, .. } = *scene;
-        let is_grid = matches!(fabric.shape(), Shape::Grid { .. });
-        let is_weak = is_grid || budget.get() < FEW_LAYERS;
+        let is_weak = is_grid(fabric) || budget.get() < FEW_LAYERS;
         let is_wide = fabric.switches().len() * fabric.channels().len() > MOST_LOOKS;
         if demand.is_oblivious()
             || !is_weak
