@@ -78,13 +78,7 @@ pub fn split(fabric: &Fabric, graph: &Graph, layers: &mut [u8], used: usize, bud
         return;
     }
     let switches = graph.switches();
-    let mut routes = vec![0u64; used];
-    for row in layers.chunks(switches) {
-        for (layer, terminals) in row.iter().zip(graph.terminals()).filter(|(l, _)| **l != Tables::NO_LAYER) {
-            routes[usize::from(*layer)] += u64::from(*terminals);
-        }
-    }
-    let parts = parts(&routes, budget);
+    let parts = parts_of(graph, layers, used, budget);
     let turn = Turn::new(fabric);
     for (dest, row) in layers.chunks_mut(switches).enumerate() {
         let (home, port) = (fabric.home(DestId::at(dest)).index(), fabric.last_port(DestId::at(dest)));
@@ -105,6 +99,18 @@ pub fn spread_over(fabric: &Fabric, graph: &Graph, tables: Tables, budget: Layer
             *own = if *own == Tables::NO_LAYER { Tables::NO_LAYER } else { 0 };
         }
     })
+}
+
+/// The layers below `budget` that the routes of each of `used` layers may be split over. `layers` as in [`split`].
+/// O(entries).
+pub fn parts_of(graph: &Graph, layers: &[u8], used: usize, budget: usize) -> Vec<Vec<u8>> {
+    let mut routes = vec![0u64; used];
+    for row in layers.chunks(graph.switches()) {
+        for (layer, terminals) in row.iter().zip(graph.terminals()).filter(|(l, _)| **l != Tables::NO_LAYER) {
+            routes[usize::from(*layer)] += u64::from(*terminals);
+        }
+    }
+    parts(&routes, budget)
 }
 
 /// The layers, below `budget`, that the routes of each layer may be split over, itself first: each

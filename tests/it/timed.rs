@@ -1,5 +1,6 @@
 //! `balanced` with jobs: few messages of one step of a job on one channel, counted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sarouter::lab::board::{Board, mix};
@@ -243,5 +244,65 @@ fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
             let (ours, best) = (least(true), least(false));
             assert!(ours <= 1.1 * best, "{spec}, {pattern}: {ours} ns, {best} ns");
         }
+    }
+}
+
+/// Pairs of routes of jobs to different destinations that share a channel: on one layer, and all.
+fn sharing(fabric: &Fabric, tables: &Tables, demand: &Demand) -> [usize; 2] {
+    let mut on: BTreeMap<(usize, SwitchId), BTreeMap<u8, usize>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for group in &demand.groups {
+        for (from, to) in group.ranks.iter().flat_map(|a| group.ranks.iter().map(move |b| (a, b))) {
+            let (first, d) = (fabric.terminal(*from).switch, fabric.dest_of_terminal(*to));
+            let layer = tables.layers_to(d)[first.index()];
+            walk(fabric, tables, *from, *to, |c| {
+                if seen.insert((c, d, layer)) {
+                    *on.entry((c, first)).or_default().entry(layer).or_default() += 1;
+                }
+            });
+        }
+    }
+    let pairs = |n: usize| n * (n - 1) / 2;
+    let same = on.values().flat_map(BTreeMap::values).map(|n| pairs(*n)).sum();
+    [same, on.values().map(|layers| pairs(layers.values().sum())).sum()]
+}
+
+/// By chance an eighth of those that share a channel are on one of eight layers.
+#[test]
+fn routes_of_jobs_that_share_a_channel_are_on_other_layers() {
+    for spec in
+        ["fattree:6x6,6", "kary:4,3", "dragonfly:3,2,2,7", "torus:4x4,hosts=2", "random:12,60,36,seed=3"]
+    {
+        let fabric = generate(spec).unwrap();
+        let demand = Demand::new(mix(&fabric, 7, &[8, 12]), Vec::new());
+        let tables = route(&fabric, &demand, &EngineOptions::default());
+        let [same, all] = sharing(&fabric, &tables, &demand);
+        println!("{spec}: {same} of {all}");
+        assert!(same * 12 <= all, "{spec}: {same} of {all}");
+    }
+}
+
+/// A job that runs goes on with its service levels when another starts, where its routes stay.
+#[test]
+fn running_jobs_keep_their_layers() {
+    for spec in ["kary:4,3", "torus:4x4,hosts=2"] {
+        let fabric = generate(spec).unwrap();
+        let all = mix(&fabric, 7, &[8, 12]);
+        let before = Demand::new(all[1..].to_vec(), Vec::new());
+        let old = route(&fabric, &before, &EngineOptions::default());
+        let options = EngineOptions {
+            previous: Some(Arc::new(old.clone())),
+            served: Some(before.clone()),
+            ..EngineOptions::default()
+        };
+        let new = route(&fabric, &Demand::new(all.clone(), Vec::new()), &options);
+        let mut looked = 0;
+        for d in before.groups.iter().flat_map(|g| &g.ranks).map(|t| fabric.dest_of_terminal(*t)) {
+            if old.ports_to(d) == new.ports_to(d) {
+                looked += 1;
+                assert_eq!(old.layers_to(d), new.layers_to(d), "{spec}");
+            }
+        }
+        assert!(looked > 0, "{spec}");
     }
 }

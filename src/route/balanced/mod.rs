@@ -225,14 +225,14 @@ impl Balanced {
             routing.start_from(fabric, previous, served, &everyone);
         let is_timed = self.aim == Aim::Time && !demand.is_oblivious();
         routing.is_start = is_timed;
-        let (mut job_layers, mut fullest) = (JobLayers::default(), 0);
+        let (mut job_layers, mut fullest, mut units) = (JobLayers::default(), 0, Vec::new());
         for class in [Class::Job, Class::Storage, Class::Other] {
             routing.route(class, &settled, layers.all);
             if class == Class::Job {
                 fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
                 if is_timed {
-                    routing.save_time(demand, &settled, None);
+                    units = routing.save_time(demand, &settled, None);
                 } else if is_other {
                     routing.touch_up(&settled);
                 }
@@ -253,6 +253,10 @@ impl Balanced {
             true => routing.rows,
             false => routing.level(&everyone, &job_layers, in_force),
         };
+        if is_timed {
+            let jobs = (job_layers, units.as_slice(), settled.as_slice());
+            return Ok((fullest, self.write_timed(fabric, net, layers, rows, jobs)?));
+        }
         let turn = (!self.options.layer_per_job).then(|| match layers.is_hot_first {
             // A full channel then carries the routes of few sources, but those to all homes.
             true => Turn::by_home(),

@@ -37,9 +37,11 @@ const PAYS: f64 = 1.05;
 /// On one layer of a grid, smaller differences tell nothing: tables of 11 % more time were predicted 1 % faster.
 const CLEAR_THERE: f64 = 1.02;
 /// On more layers of a grid too: predicted so much slower, others finish sooner. The simulator chooses among them.
-const NEAR: f64 = 1.06;
-/// The simulator is asked about so many.
-const FEW: usize = 5;
+const NEAR: f64 = 1.15;
+/// The same on few layers, where predictions are worse.
+const NEAR_THERE: f64 = 1.3;
+/// The simulator is asked about so many, and about each with its layers in another way.
+const FEW: usize = 8;
 /// Taken for the least predicted if simulated and predicted time together are below this part of its own.
 const CLEARLY: f64 = 0.95;
 
@@ -115,8 +117,8 @@ impl Balanced {
         }
         let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
         let made = rivals.into_par_iter().filter_map(|rival| rival().ok().map(complete));
-        let made = made.filter(|tables| is_answer(tables));
-        let mut others: Vec<Tables> = made.map(|t| spread_over(fabric, net, t, budget)).collect();
+        let made = made.filter(|tables| is_answer(tables)).collect();
+        let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
         if others.is_empty() && inside.is_none() {
             return Ok(None);
@@ -154,8 +156,10 @@ impl Balanced {
         let own = (price(&own), own);
         let own = least_of(candidates.more, price).filter(|more| more.0 < own.0).unwrap_or(own);
         if is_new && is_grid(fabric) && budget.get() > 1 && !demand.is_oblivious() {
-            let near = nearly_least(own, priced(candidates.others, price));
-            return fastest(fabric, demand, near, CLEARLY);
+            let (reach, margin) = if budget.get() < FEW_LAYERS { (NEAR_THERE, 1.0) } else { (NEAR, CLEARLY) };
+            let mut near = nearly_least(own, priced(candidates.others, price), reach);
+            near.extend(self.split((fabric, scene.net), demand, budget, near.clone(), true));
+            return fastest(fabric, demand, near, margin);
         }
         match first_least(priced(candidates.others, price)) {
             Some(best) if best.0 < own.0 * pays => best.1,
@@ -326,10 +330,10 @@ fn least_of(tables: Vec<Tables>, cost: impl Fn(&Tables) -> f64 + Sync) -> Option
 }
 
 /// Those that cost nearly as little as the least, the least first.
-fn nearly_least(own: (f64, Tables), others: Vec<(f64, Tables)>) -> Vec<Tables> {
+fn nearly_least(own: (f64, Tables), others: Vec<(f64, Tables)>, reach: f64) -> Vec<Tables> {
     let mut all: Vec<(f64, Tables)> = std::iter::once(own).chain(others).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let most = all[0].0 * NEAR;
+    let most = all[0].0 * reach;
     all.into_iter().take(FEW).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
 }
 

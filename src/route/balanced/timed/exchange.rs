@@ -57,7 +57,7 @@ pub(super) struct Sender {
 }
 
 /// Jobs that share terminals: usually one job.
-pub(super) struct Unit {
+pub(in super::super) struct Unit {
     /// Terminals, ascending.
     pub(super) dests: Vec<u32>,
     /// Of each step: that of the second job follow those of the first, and so on.

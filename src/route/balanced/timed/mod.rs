@@ -8,11 +8,14 @@ mod even;
 mod exchange;
 mod field;
 mod meetings;
+pub(super) mod part;
 mod polish;
 mod shape;
 mod tree;
 mod whole;
 
+use self::exchange::Unit;
+use self::part::{May, Wish};
 use self::polish::{Reach, Room};
 use self::shape::Shape;
 use self::tree::{Choices, Filler};
@@ -26,7 +29,7 @@ use super::traffic::{Class, Traffic};
 use super::{Balanced, FIRST};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
-use crate::route::spread::Turn;
+use crate::route::spread::{Turn, spread_over};
 
 /// Sweeps over all routes of jobs in a tree.
 const TREE_SWEEPS: usize = 8;
@@ -45,8 +48,13 @@ const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
 impl Routing<'_> {
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
-    /// there is one.
-    pub(super) fn save_time(&mut self, demand: &Demand, settled: &[bool], closure: Option<&Closure>) {
+    /// there is one. Returns what was looked at.
+    pub(super) fn save_time(
+        &mut self,
+        demand: &Demand,
+        settled: &[bool],
+        closure: Option<&Closure>,
+    ) -> Vec<Unit> {
         let (_, units) = exchange::units(demand, &self.home);
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
         let (heats, growth) = match closure {
@@ -69,10 +77,31 @@ impl Routing<'_> {
         }
         // Moves leave the loads as they were.
         self.sum_up(&self.traffic.destinations(Class::Job));
+        units
     }
 }
 
 impl Balanced {
+    /// Other tables, their layers split over the budget: with jobs, as suits these.
+    pub(super) fn split(
+        &self,
+        (fabric, net): (&Fabric, &Net),
+        demand: &Demand,
+        budget: LayerBudget,
+        others: Vec<Tables>,
+        by_source: bool,
+    ) -> Vec<Tables> {
+        if demand.is_oblivious() || budget.get() == 1 {
+            return others.into_iter().map(|t| spread_over(fabric, net, t, budget)).collect();
+        }
+        let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let (_, units) = exchange::units(demand, &home);
+        let (previous, served) = self.in_force(fabric);
+        let settled = Traffic::new(fabric, demand).settled(served);
+        let wish = Wish { keep: previous.map(|tables| (tables, settled.as_slice())), by_source };
+        others.into_iter().map(|t| part::split(fabric, net, t, budget, &units, wish)).collect()
+    }
+
     /// Another engine's tables of a tree, with what storage adds levelled as `apart` says; `None` if the fabric is
     /// no tree, or they do not climb and then descend everywhere.
     pub(super) fn level_stored<'a>(
@@ -146,7 +175,6 @@ impl Balanced {
         if self.options.layer_per_job {
             job_layers = routing.one_layer_per_job(fabric, demand);
         }
-        let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
         let apart = Traffic::apart(fabric, demand);
         if let Some(apart) = &apart {
             routing.level_storage(apart, &job_layers, previous.is_some());
@@ -155,6 +183,27 @@ impl Balanced {
         let is_counted = |t: &usize| settled[*t] && apart.is_none();
         routing.weigh_all((0..home.len()).filter(|t| !is_counted(t)), &everyone, u32::wrapping_add);
         let rows = routing.level_tree(&everyone, &job_layers, in_force);
-        Some(self.write(fabric, net, &layers, rows, &job_layers, turn))
+        let jobs = (job_layers, units.as_slice(), settled.as_slice());
+        Some(self.write_timed(fabric, net, &layers, rows, jobs))
+    }
+
+    /// Tables whose routes of jobs wait behind few others, or are on the layer of their job.
+    pub(super) fn write_timed(
+        &self,
+        fabric: &Fabric,
+        net: &Net,
+        layers: &Layers,
+        rows: Vec<u8>,
+        (job_layers, units, settled): (JobLayers, &[Unit], &[bool]),
+    ) -> Result<Tables, RouteError> {
+        if self.options.layer_per_job || layers.all.count_ones() < 2 {
+            let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
+            return self.write(fabric, net, layers, rows, &job_layers, turn);
+        }
+        let keep = self.in_force(fabric).0.map(|tables| (tables, settled));
+        let wish = Wish { keep, by_source: false };
+        let choices = part::part(fabric, net, &May::of(layers), &rows, units, wish);
+        let tables = self.write(fabric, net, layers, rows, &job_layers, Some(Turn::new(fabric)))?;
+        Ok(tables.edited(|_, layers| part::write(&choices, net.switches(), layers)))
     }
 }
