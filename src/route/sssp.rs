@@ -1,8 +1,11 @@
 //! `sssp`: globally balanced shortest paths (after thesis Algorithm 3.1, Hoefler et al. 2009). Not
 //! deadlock-free on most fabrics with cycles.
 
+use std::collections::BTreeMap;
+
 use super::forest::{Shared, terminals_by_switch};
 use super::graph::{Graph, hosts_per_switch, is_indirect};
+use super::tree_levels::TreeLevels;
 use super::trees::{Join, Levels, Load, Rows, TreeBuilder};
 use super::ways::Ways;
 use super::{Engine, RouteError};
@@ -23,10 +26,27 @@ impl Engine for Sssp {
     }
 }
 
-/// The trees of Algorithm 3.1 over all shortest paths: as published where terminals had better have
-/// their own, as in trees, which the thesis compares with; else with [`Share::Pairs`].
+/// The trees of Algorithm 3.1 over all shortest paths: as published in trees of two levels that are cabled evenly,
+/// which the thesis compares with. In other trees weights change with each route, else the fullest channel carries up
+/// to 1.8 times as much. Elsewhere with [`Share::Pairs`].
 pub fn balanced_forest(fabric: &Fabric, graph: &Graph) -> Shared {
-    balanced_over(fabric, graph, Share::Pairs.or_nothing(graph), Join::Freely, Ways::new(graph))
+    let other_tree = |levels: TreeLevels| levels.top() > 0 && !is_even(graph, &levels);
+    let join = match TreeLevels::from_leaves(graph).is_ok_and(other_tree) {
+        true => Join::Sparingly,
+        false => Join::Freely,
+    };
+    balanced_over(fabric, graph, Share::Pairs.or_nothing(graph), join, Ways::new(graph))
+}
+
+/// Whether there are two levels, and as many cables from each leaf to each root.
+fn is_even(graph: &Graph, levels: &TreeLevels) -> bool {
+    let mut cables = BTreeMap::<_, usize>::new();
+    for c in (0..graph.channels()).filter(|c| levels.level[graph.from(*c)] == 0) {
+        *cables.entry((graph.from(c), graph.to(c))).or_default() += 1;
+    }
+    let leaves = levels.level.iter().filter(|level| **level == 0).count();
+    let all = leaves * (graph.switches() - leaves);
+    levels.top() == 1 && cables.len() == all && cables.values().all(|n| Some(n) == cables.values().next())
 }
 
 /// Pairs of switches for each channel from which on terminals share trees: routes that a shared tree keeps
@@ -147,6 +167,20 @@ impl Grower<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tree_of_two_levels_is_even_without_damage_only() {
+        for (spec, expected) in [
+            ("fattree:4x2,3", true),
+            ("xgft:2;3,4;2,2,hosts=2", true),
+            ("fattree:4x2,3,faults=1,seed=1", false),
+            ("kary:2,3", false),
+        ] {
+            let graph = Graph::new(&crate::lab::generate::generate(spec).unwrap());
+            let levels = TreeLevels::from_leaves(&graph).unwrap();
+            assert_eq!(is_even(&graph, &levels), expected, "{spec}");
+        }
+    }
 
     #[test]
     fn pairs_and_triples_share_and_three_eighths_come_last() {
