@@ -29,7 +29,7 @@ const HOUSE: &str = "
     lab/peers    : model observe
     lab/board    : model route verify measure lab/generate placement simulate report
     lab/trial    : model pass
-    lab/adversary : model route measure lab/generate lab/board
+    lab/adversary : model route measure lab/generate lab/board simulate
     lab/replay   : model route measure lab/workload simulate observe placement pass report service
     cli          : model config route verify measure lab/generate lab/workload observe placement simulate pass report publish service lab/peers lab/replay lab/board lab/trial lab/adversary
 ";

@@ -11,6 +11,7 @@ use sarouter::model::{
     Demand, Fabric, Group, LayerBudget, Partners, Pattern, Promise, SwitchId, Tables, TerminalId,
 };
 use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::exchange;
 use sarouter::verify::judge;
 
 /// A tree with failed cables.
@@ -219,13 +220,15 @@ fn jobs_on_one_layer_of_a_grid_get_tables_that_know_no_jobs() {
     }
 }
 
-/// On meshes predictions are a few hundredths wrong: what was predicted best took up to 1.6 times as long as the
-/// tables of the best engine without jobs. Simulated times choose among the nearly best.
+/// On meshes predictions are wrong: what was predicted best took 1.2 times as long in the mean as the tables of the best
+/// engine without jobs. Simulated times choose.
 #[test]
 fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
     let board = Board {
         engines: vec!["balanced".to_string()],
-        patterns: vec![Pattern::Linear, Pattern::Random],
+        patterns: ["linear", "shift", "alltoall", "random", "neighbor", "halo3d", "doubling"]
+            .map(|p| p.parse().unwrap())
+            .to_vec(),
         sizes: vec![16, 32, 64],
         layers: LayerBudget::new(8).unwrap(),
         promise: Promise::TOLD,
@@ -236,14 +239,15 @@ fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
     for spec in ["mesh:3x4x5,hosts=3,faults=4%,seed=8", "mesh:6x6,hosts=4"] {
         let fabric = generate(spec).unwrap();
         let cells = board.fabric(spec, &fabric, &[board.drawn(&fabric, 302)], &[]).unwrap();
-        for pattern in &board.patterns {
+        let ratio = |pattern: &Pattern| {
             let least = |knows_jobs| {
                 let own = cells.iter().filter(|c| c.pattern == *pattern && c.knows_jobs == knows_jobs);
                 own.filter_map(|c| c.time_ns).fold(f64::INFINITY, f64::min)
             };
-            let (ours, best) = (least(true), least(false));
-            assert!(ours <= 1.1 * best, "{spec}, {pattern}: {ours} ns, {best} ns");
-        }
+            least(true) / least(false)
+        };
+        let mean = exchange::geometric(board.patterns.iter().map(ratio));
+        assert!(mean <= 1.06, "{spec}: {mean}");
     }
 }
 

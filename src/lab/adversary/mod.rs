@@ -12,6 +12,7 @@ use crate::measure;
 use crate::model::rng::Rng;
 use crate::model::{Demand, Fabric, Group, LayerBudget, Promise, Tables, TerminalId};
 use crate::route;
+use crate::simulate::{Net, exchange};
 
 /// Sizes of jobs, of which those that are at most half of the hosts are drawn.
 const SIZES: [usize; 6] = [4, 8, 16, 32, 64, 128];
@@ -48,17 +49,29 @@ pub struct Row {
     pub best_figure: Option<f64>,
     /// `figure` over `best_figure`; 1 if there is nothing to beat.
     pub ratio: Option<f64>,
+    /// Where that is above 1 with jobs: the same of simulated time, geometric mean of [`exchange::runs`]. `None`
+    /// with more jobs than that takes.
+    pub simulated: Option<f64>,
 }
 
 impl Row {
     /// Behind by more than 2 %, or without tables where others have some.
     pub fn is_far_behind(&self) -> bool {
-        self.best_figure.is_some() && self.ratio.is_none_or(|ratio| ratio > MUCH)
+        self.is_above(MUCH)
     }
 
     /// Behind at all.
     pub fn is_behind(&self) -> bool {
-        self.best_figure.is_some() && self.ratio.is_none_or(|ratio| ratio > LEVEL)
+        self.is_above(LEVEL)
+    }
+
+    /// Behind in prediction, and not ahead in the simulator.
+    fn is_above(&self, level: f64) -> bool {
+        self.is_predicted_above(level) && self.simulated.is_none_or(|simulated| simulated > level)
+    }
+
+    fn is_predicted_above(&self, level: f64) -> bool {
+        self.best_figure.is_some() && self.ratio.is_none_or(|ratio| ratio > level)
     }
 }
 
@@ -112,6 +125,14 @@ fn figure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> f64 {
     }
 }
 
+/// Simulated time with the first tables over that with the second ones.
+fn simulated(fabric: &Fabric, tables: [&Tables; 2], demand: &Demand) -> Option<f64> {
+    let net =
+        (!demand.is_oblivious() && exchange::is_short(&demand.groups)).then(|| Net::of_fabric(fabric))?;
+    let [own, best] = tables.map(|t| exchange::geometric(exchange::runs((fabric, &net), t, &demand.groups)));
+    Some(own / best)
+}
+
 impl Contest {
     /// The engine beside all others that are accepted, and `given` tables of others; with jobs beside its own
     /// tables for none too.
@@ -136,23 +157,25 @@ impl Contest {
         }
         let found = asked.into_par_iter().filter_map(|(label, name, told)| {
             let tables = accepted.route(name, &fabric, told)?;
-            Some((figure(&fabric, &tables, &demand), label))
+            Some((figure(&fabric, &tables, &demand), (label, tables)))
         });
-        let mut found: Vec<(f64, String)> = found.collect();
+        let mut found: Vec<(f64, (String, Tables))> = found.collect();
         let given = given.iter().filter(|(_, tables)| accepted.has(&fabric, tables));
-        found.extend(given.map(|(label, tables)| (figure(&fabric, tables, &demand), label.clone())));
-        let best = found.into_iter().reduce(|best, next| if next.0 < best.0 { next } else { best });
+        found.extend(given.map(|of| (figure(&fabric, &of.1, &demand), of.clone())));
+        let (best_figure, best) =
+            found.into_iter().reduce(|best, next| if next.0 < best.0 { next } else { best }).unzip();
         let own = accepted.route(&self.engine, &fabric, &demand);
         let figure = own.as_ref().map(|tables| figure(&fabric, tables, &demand));
-        let bound = own.filter(|_| demand.is_oblivious());
-        let bound = bound.map(|tables| measure::measure(&fabric, &tables, &demand).load.lower_bound);
-        let ratio = figure.map(|own| match &best {
-            Some((best, _)) if own > *best => own / best,
-            Some((best, _)) if *best > 0.0 => own / best,
+        let ratio = figure.map(|own| match best_figure {
+            Some(best) if own > best || best > 0.0 => own / best,
             _ => 1.0,
         });
-        let (best_figure, best) = best.unzip();
-        Ok(Row { case: case.clone(), figure, bound, best, best_figure, ratio })
+        let of = own.as_ref().zip(best.as_ref()).filter(|_| ratio.is_some_and(|ratio| ratio > LEVEL));
+        let simulated = of.and_then(|(own, best)| simulated(&fabric, [own, &best.1], &demand));
+        let bound = own.filter(|_| demand.is_oblivious());
+        let bound = bound.map(|tables| measure::measure(&fabric, &tables, &demand).load.lower_bound);
+        let best = best.map(|(label, _)| label);
+        Ok(Row { case: case.clone(), figure, bound, best, best_figure, ratio, simulated })
     }
 }
 
@@ -165,6 +188,8 @@ pub struct Summary {
     pub far_behind: usize,
     /// Behind by at most that.
     pub behind: usize,
+    /// Behind in prediction, but not in the simulator: by more than 2 %, by at most that.
+    pub only_predicted: [usize; 2],
     /// Geometric mean of figure over best other figure, without jobs and with.
     pub mean_ratio: [f64; 2],
     /// Without jobs, geometric mean of figure over bound.
@@ -180,7 +205,11 @@ impl Summary {
     pub fn new(rows: Vec<Row>) -> Self {
         let far_behind = rows.iter().filter(|row| row.is_far_behind()).count();
         let mut worst: Vec<Row> = rows.iter().filter(|row| row.is_behind()).cloned().collect();
-        let key = |row: &Row| row.ratio.unwrap_or(f64::INFINITY);
+        let refuted = |row: &&Row| row.is_predicted_above(LEVEL) && !row.is_behind();
+        let refuted: Vec<&Row> = rows.iter().filter(refuted).collect();
+        let far_refuted = refuted.iter().filter(|row| row.is_predicted_above(MUCH)).count();
+        let only_predicted = [far_refuted, refuted.len() - far_refuted];
+        let key = |row: &Row| row.ratio.map_or(f64::INFINITY, |r| row.simulated.map_or(r, |s| r.min(s)));
         worst.sort_by(|a, b| key(b).total_cmp(&key(a)));
         let with = |jobs: bool| {
             let rows = rows.iter().filter(move |row| row.case.mix.is_some() == jobs);
@@ -191,6 +220,7 @@ impl Summary {
             specs: rows.len(),
             far_behind,
             behind: worst.len() - far_behind,
+            only_predicted,
             mean_ratio: [with(false), with(true)],
             mean_to_bound: geometric(rows.iter().filter_map(to_bound)),
             worst,
@@ -212,7 +242,15 @@ mod tests {
     fn row(figure: Option<f64>, best: Option<f64>) -> Row {
         let case = Case { fabric: "kary:2,2".to_string(), layers: LayerBudget::new(1).unwrap(), mix: None };
         let ratio = figure.map(|f| best.map_or(1.0, |b| f / b));
-        Row { case, figure, bound: Some(50), best: best.map(|_| "nue".to_string()), best_figure: best, ratio }
+        Row {
+            case,
+            figure,
+            bound: Some(50),
+            best: best.map(|_| "nue".to_string()),
+            best_figure: best,
+            ratio,
+            simulated: None,
+        }
     }
 
     #[test]
@@ -225,6 +263,21 @@ mod tests {
         let figures: Vec<_> = summary.worst.iter().map(|r| (r.figure, r.best_figure)).collect();
         assert_eq!(figures, [(None, Some(10.0)), (Some(100.0), Some(50.0)), (Some(100.0), Some(99.0))]);
         assert!((summary.mean_to_bound - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_simulator_may_refute_a_prediction() {
+        let behind = |ratio: f64, simulated| Row { simulated, ..row(Some(100.0 * ratio), Some(100.0)) };
+        let summary = Summary::new(vec![
+            behind(1.05, None),
+            behind(1.05, Some(1.01)),
+            behind(1.05, Some(1.0)),
+            behind(1.01, Some(0.9)),
+            behind(1.03, Some(1.5)),
+        ]);
+        assert_eq!((summary.far_behind, summary.behind, summary.only_predicted), (2, 1, [1, 1]));
+        let worst: Vec<_> = summary.worst.iter().map(|r| r.simulated).collect();
+        assert_eq!(worst, [None, Some(1.5), Some(1.01)]);
     }
 
     #[test]

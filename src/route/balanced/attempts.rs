@@ -1,11 +1,11 @@
 //! Several searches for the routes of jobs on small fabrics: one beside another gains or loses a twentieth. Predicted
-//! time tells which is better. On one layer and on grids it does not: there a run of the packet simulator chooses.
+//! time tells which is better where channels are not crowded. Off trees runs of the packet simulator choose.
 
 use rayon::prelude::*;
 
 use super::portfolio::{Scene, entries, predicted};
 use super::{Aim, Balanced, is_narrow};
-use crate::model::{Demand, Fabric, Group, Pattern, Tables};
+use crate::model::{Demand, Fabric, Tables};
 use crate::route::graph::is_indirect;
 use crate::simulate::{Net as Wires, exchange};
 
@@ -13,12 +13,6 @@ use crate::simulate::{Net as Wires, exchange};
 const ENTRIES: usize = 1 << 16;
 /// See [`ENTRIES`]. Twice as many gain nothing.
 const MORE: usize = 4;
-/// What a job that says nothing exchanges in each run: in steps, out of step, with neighbours.
-const RUNS: [Pattern; 3] = [Pattern::Linear, Pattern::Random, Pattern::Ring];
-/// Bytes of a message in a run.
-const BYTES: u32 = 8192;
-/// Pairs of ranks in all jobs, above which runs take more than a second.
-const MOST_PAIRS: usize = 50_000;
 
 impl Balanced {
     /// Our own tables by other searches; none in large fabrics, and none with tables in force. In trees one search
@@ -43,32 +37,33 @@ pub(super) fn more(fabric: &Fabric) -> Vec<u64> {
     (2..2 + many as u64).collect()
 }
 
-/// Which tables are best by predicted time and by that of the jobs' exchanges in the simulator, as much by one
-/// as by the other. Others must be below `margin` of the first; the first where that is too much to simulate.
-pub(super) fn fastest(fabric: &Fabric, demand: &Demand, mut tables: Vec<Tables>, margin: f64) -> Tables {
-    let pairs: usize = demand.groups.iter().map(|g| g.ranks.len() * g.ranks.len()).sum();
-    if pairs > MOST_PAIRS || tables.len() == 1 {
-        return tables.swap_remove(0);
-    }
-    let wires = Wires::of_fabric(fabric);
-    let score = |tables: &Tables| {
-        let run = |i: usize| {
-            let of_each = |g: &Group| pattern(g, i);
-            let time = exchange::of_each((fabric, &wires), tables, &demand.groups, of_each, BYTES);
-            time.ok().flatten().unwrap_or(f64::INFINITY)
-        };
-        exchange::geometric((0..RUNS.len()).map(run)) * predicted(fabric, demand, tables)
-    };
-    let mut scores: Vec<f64> = tables.par_iter().map(score).collect();
-    scores[0] *= margin;
-    let best = (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best });
-    tables.swap_remove(best)
+/// What counts in the choice of tables beside all their runs together, each as a power.
+pub(super) struct Weights {
+    /// Of the run in which the tables are furthest behind the best ones in that run.
+    pub(super) worst: f64,
+    /// Of predicted time.
+    pub(super) predicted: f64,
 }
 
-/// What a job exchanges in a run.
-fn pattern(group: &Group, run: usize) -> Pattern {
-    match group.mix.is_default() {
-        true => RUNS[run],
-        false => group.mix.parts()[run % group.mix.parts().len()].0,
-    }
+/// The tables with which the jobs' exchanges end first in the simulator, as the `weights` count. The first of equal
+/// ones. A run per tables and exchange.
+pub(super) fn fastest(
+    fabric: &Fabric,
+    demand: &Demand,
+    mut tables: Vec<Tables>,
+    weights: &Weights,
+) -> Tables {
+    let wires = Wires::of_fabric(fabric);
+    let simulated = |tables: &Tables| exchange::runs((fabric, &wires), tables, &demand.groups);
+    let times: Vec<Vec<f64>> = tables.par_iter().map(simulated).collect();
+    let least = |i: usize| times.iter().map(|runs| runs[i]).fold(f64::INFINITY, f64::min);
+    let least: Vec<f64> = (0..times[0].len()).map(least).collect();
+    let score = |(tables, runs): (&Tables, &Vec<f64>)| {
+        let behind = runs.iter().zip(&least).map(|(time, least)| time / least).fold(1.0, f64::max);
+        let all = exchange::geometric(runs.iter().copied());
+        all * behind.powf(weights.worst) * predicted(fabric, demand, tables).powf(weights.predicted)
+    };
+    let scores: Vec<f64> = tables.par_iter().zip(&times).map(score).collect();
+    let best = (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best });
+    tables.swap_remove(best)
 }

@@ -28,14 +28,13 @@
 //! are exchanged for time (`inside`).
 //!
 //! On small fabrics, on meshes and tori, and with few layers, another engine's tables are taken if they are
-//! better (`portfolio`).
-//!
-//! On one layer of a mesh or torus jobs get tables that are made without jobs, by this engine or another one, whichever
-//! predict better.
+//! better (`portfolio`). With few jobs and no tables in force, runs of the packet simulator tell which are better off
+//! trees, and on one layer (`attempts`).
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
-//! routes between hosts. Where there are storage servers, what jobs read and write is levelled beside (`stored`). Routes that no job uses are then chosen so that all routes between hosts
-//! are balanced, for a job that starts before the next tables are there (`level`).
+//! routes between hosts. Where there are storage servers, what jobs read and write is levelled beside (`stored`).
+//! Routes that no job uses are then chosen so that all routes between hosts are balanced, for a job that starts before
+//! the next tables are there (`level`).
 
 mod apart;
 mod attempts;

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::attempts::fastest;
+use super::attempts::{Weights, fastest};
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
@@ -19,6 +19,7 @@ use crate::route::minhop::{Eligible, locally_balanced};
 use crate::route::spread::spread_over;
 use crate::route::trees::Join;
 use crate::route::{Engine, RouteError, dfsssp, fattree, lash, nue, sar, torus, updown};
+use crate::simulate::exchange;
 
 /// Destinations × switches above which other engines would take longer than ours.
 const MOST_ENTRIES: usize = 1 << 21;
@@ -36,14 +37,14 @@ const MOST_LOOKS: usize = 300_000;
 const PAYS: f64 = 1.05;
 /// On one layer of a grid, smaller differences tell nothing: tables of 11 % more time were predicted 1 % faster.
 const CLEAR_THERE: f64 = 1.02;
-/// On more layers of a grid too: predicted so much slower, others finish sooner. The simulator chooses among them.
-const NEAR: f64 = 1.15;
-/// The same on few layers, where predictions are worse.
-const NEAR_THERE: f64 = 1.3;
+/// On more layers, too: predicted so much slower, others may finish sooner. The simulator chooses among them.
+const NEAR: f64 = 1.3;
 /// The simulator is asked about so many, and about each with its layers in another way.
-const FEW: usize = 8;
-/// Taken for the least predicted if simulated and predicted time together are below this part of its own.
-const CLEARLY: f64 = 0.95;
+const FEW: usize = 16;
+/// What counts in the simulator's choice on several layers.
+const ON_SEVERAL: Weights = Weights { worst: 0.5, predicted: 0.5 };
+/// On one layer, predictions tell too little, and the worst run is often that of a pattern that no tables serve well.
+const ON_ONE: Weights = Weights { worst: 0.0, predicted: 0.0 };
 
 /// Makes the tables of a rival.
 type Rival<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
@@ -155,16 +156,21 @@ impl Balanced {
         let price = |tables: &Tables| cost(scene, tables);
         let own = (price(&own), own);
         let own = least_of(candidates.more, price).filter(|more| more.0 < own.0).unwrap_or(own);
-        if is_new && is_grid(fabric) && budget.get() > 1 && !demand.is_oblivious() {
-            let (reach, margin) = if budget.get() < FEW_LAYERS { (NEAR_THERE, 1.0) } else { (NEAR, CLEARLY) };
-            let mut near = nearly_least(own, priced(candidates.others, price), reach);
+        let priced = priced(candidates.others, price);
+        let is_unsure = is_new && !demand.is_oblivious() && exchange::is_short(&demand.groups);
+        // Trees are predicted well.
+        if is_unsure && !is_indirect(&scene.net.hosts) {
+            if budget.get() == 1 {
+                return fastest(fabric, demand, nearly_least(own, priced, f64::INFINITY), &ON_ONE);
+            }
+            let mut near = nearly_least(own, priced, NEAR);
             near.extend(self.split((fabric, scene.net), demand, budget, near.clone(), true));
-            return fastest(fabric, demand, near, margin);
+            return fastest(fabric, demand, near, &ON_SEVERAL);
         }
-        match first_least(priced(candidates.others, price)) {
+        match first_least(priced) {
             Some(best) if best.0 < own.0 * pays => best.1,
-            Some(best) if budget.get() == 1 && is_new && !demand.is_oblivious() => {
-                fastest(fabric, demand, vec![own.1, best.1], 1.0)
+            Some(best) if is_unsure && budget.get() == 1 => {
+                fastest(fabric, demand, vec![own.1, best.1], &ON_ONE)
             }
             _ => own.1,
         }
