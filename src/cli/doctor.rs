@@ -106,8 +106,8 @@ fn traffic(settings: &Settings) -> Option<Check> {
         (JobsFrom::Squeue, SqueueFormat::Text) => Check::advice(
             "traffic",
             found,
-            "squeue_format = \"text\" tells of no account, partition or name: rules count for jobs that the prolog \
-             announces; with \"json\" for all",
+            "squeue_format = \"text\" tells of no account, partition, name or executable: rules count for jobs that \
+             the prolog announces; with \"json\" for all",
         ),
         _ => Check::good("traffic", found),
     })

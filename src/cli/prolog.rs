@@ -14,7 +14,9 @@ use serde::Serialize;
 
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain, mistake};
-use crate::model::{HintError, Mix, Submission, hint, pattern_hint};
+use crate::config::Slurm;
+use crate::model::{HintError, JobId, Mix, Submission, executable, hint, pattern_hint};
+use crate::observe::slurm::command_of;
 use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
 use crate::service::client::{Client, ClientError};
 use crate::service::handoff::Outcome;
@@ -82,6 +84,9 @@ struct Said {
 /// Between two attempts to reach a service that is away.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// `squeue` has at most so long to say which program a job runs.
+const ASKING: Duration = Duration::from_secs(5);
+
 /// So much before the end of its patience a prolog wants to be told.
 const MARGIN: Duration = Duration::from_millis(250);
 
@@ -95,13 +100,18 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         let socket = &api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
         let timeout = args.timeout.map_or(Ok(settings.handoff.deadline), Duration::try_from_secs_f64)?;
         let nodes = args.nodes.clone().or_else(|| variable("SLURM_JOB_NODELIST"));
+        let traffic = args.traffic.clone().or_else(traffic);
+        let mut submission = submission();
+        if traffic.is_none() && settings.traffic.need_executable(&submission) {
+            submission.executable = program(&settings.slurm, &job, timeout);
+        }
         let request = StartRequest {
             restart: args.restart.or_else(|| number("SLURM_RESTART_COUNT")).unwrap_or(0),
             nodes: nodes.ok_or("which nodes? --nodes, or SLURM_JOB_NODELIST in the environment")?,
             length_seconds: length(),
             patience_seconds: 0.0,
-            traffic: args.traffic.clone().or_else(traffic),
-            submission: submission(),
+            traffic,
+            submission,
             rank_order: args.rank_order
                 || variable("SPANK_SAROUTER_RANK_ORDER").is_some_and(|word| word == "fabric"),
         };
@@ -169,7 +179,7 @@ fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
 fn job(given: Option<&str>) -> Result<String, Failure> {
     let job = given.map(String::from).or_else(|| variable("SLURM_JOB_ID"));
     let job = job.ok_or("which job? --job, or SLURM_JOB_ID in the environment")?;
-    Ok(crate::model::JobId::new(job)?.to_string())
+    Ok(JobId::new(job)?.to_string())
 }
 
 /// Who submitted it, for the rules of the site.
@@ -181,7 +191,25 @@ fn submission() -> Submission {
         partition: word("SLURM_JOB_PARTITION"),
         user: word("SLURM_JOB_USER"),
         name: word("SLURM_JOB_NAME"),
+        executable: String::new(),
     }
+}
+
+/// Base name of the job's program, of which the environment says nothing: Slurm is asked. Empty if it does not answer
+/// within [`ASKING`] and a quarter of the job's patience; the job then meets no rule for programs.
+fn program(slurm: &Slurm, job: &str, timeout: Duration) -> String {
+    let ask = || -> Result<String, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let deadline = ASKING.min(timeout / 4).min(slurm.deadline);
+        let (squeue, job) = (&slurm.squeue, JobId::new(job)?);
+        let command = runtime.block_on(command_of(squeue, &job, deadline, slurm.output_limit))?;
+        Ok(executable(&command).to_string())
+    };
+    ask().unwrap_or_else(|error| {
+        let why = chain(error.as_ref());
+        eprintln!("sarouter: {why}; no rule for executables counts");
+        String::new()
+    })
 }
 
 /// What the job says that it exchanges: in its comment, which can be changed while it waits, or by `--traffic` at

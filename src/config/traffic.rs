@@ -18,6 +18,7 @@ struct WrittenRule {
     partition: Option<String>,
     user: Option<String>,
     name: Option<String>,
+    executable: Option<String>,
     pattern: Mix,
 }
 
@@ -27,11 +28,12 @@ impl WrittenTraffic {
     }
 
     pub(super) fn resolve(self) -> TrafficRules {
-        let rule = |WrittenRule { account, partition, user, name, pattern }| TrafficRule {
+        let rule = |WrittenRule { account, partition, user, name, executable, pattern }| TrafficRule {
             account,
             partition,
             user,
             name,
+            executable,
             pattern,
         };
         TrafficRules(self.rules.into_iter().map(rule).collect())

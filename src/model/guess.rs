@@ -19,6 +19,24 @@ pub struct Submission {
     pub user: String,
     /// Name of the job.
     pub name: String,
+    /// Base name of its program, see [`executable`].
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub executable: String,
+}
+
+/// Base name of the program of a job, of its command as Slurm prints it: what follows the last `/` of the first word.
+/// Slurm joins path and arguments with spaces, so a path with a space in it is read up to there. Empty if Slurm knows
+/// none, as of `sbatch --wrap`. What else a command says, such as a password, is nobody's.
+///
+/// ```
+/// use sarouter::model::executable;
+/// assert_eq!(executable("/home/ann/run.sh 7 in/put"), "run.sh");
+/// assert_eq!(executable("(null)"), "");
+/// ```
+pub fn executable(command: &str) -> &str {
+    let first = command.split_whitespace().next().unwrap_or("");
+    let base = first.rsplit('/').next().unwrap_or("");
+    if first == "(null)" { "" } else { base }
 }
 
 /// Who submitted a job, until it was guessed by. Tells no job from another.
@@ -44,6 +62,8 @@ pub struct TrafficRule {
     pub user: Option<String>,
     /// Name of the job.
     pub name: Option<String>,
+    /// Base name of its program; a job whose program is not known is none of these, whatever the text.
+    pub executable: Option<String>,
     /// What such jobs exchange.
     pub pattern: Mix,
 }
@@ -51,8 +71,9 @@ pub struct TrafficRule {
 impl fmt::Display for TrafficRule {
     /// `partition gpu*, name train-*: ring`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys = ["account", "partition", "user", "name"];
-        let wanted = keys.into_iter().zip([&self.account, &self.partition, &self.user, &self.name]);
+        let keys = ["account", "partition", "user", "name", "executable"];
+        let said = [&self.account, &self.partition, &self.user, &self.name, &self.executable];
+        let wanted = keys.into_iter().zip(said);
         let said: Vec<String> =
             wanted.filter_map(|(key, is)| Some(format!("{key} {}", is.as_ref()?))).collect();
         let who = if said.is_empty() { "all others".to_string() } else { said.join(", ") };
@@ -85,16 +106,29 @@ impl TrafficRules {
     /// What a job is taken to exchange that does not say it; `None` if no rule knows such jobs.
     /// O(rules × length of pattern × length of name).
     pub fn guess(&self, job: &Submission) -> Option<Traffic> {
-        let meets = |rule: &&TrafficRule| {
-            let pairs = [
-                (&rule.account, &job.account),
-                (&rule.partition, &job.partition),
-                (&rule.user, &job.user),
-                (&rule.name, &job.name),
-            ];
-            pairs.iter().all(|(wanted, is)| wanted.as_ref().is_none_or(|wanted| is_like(wanted, is)))
-        };
+        let program = &job.executable;
+        let runs = |wanted: &String| !program.is_empty() && is_like(wanted, program);
+        let meets = |rule: &&TrafficRule| rule.is_of(job) && rule.executable.as_ref().is_none_or(runs);
         self.0.iter().find(meets).map(|rule| Traffic { mix: rule.pattern.clone(), guessed: true })
+    }
+
+    /// Whether what is guessed of a job hangs on its program: a rule for programs comes before any other that it meets.
+    /// O(rules × length of pattern × length of name).
+    pub fn need_executable(&self, job: &Submission) -> bool {
+        self.0.iter().find(|rule| rule.is_of(job)).is_some_and(|rule| rule.executable.is_some())
+    }
+}
+
+impl TrafficRule {
+    /// Whether it is for such jobs, whatever program they run.
+    fn is_of(&self, job: &Submission) -> bool {
+        let pairs = [
+            (&self.account, &job.account),
+            (&self.partition, &job.partition),
+            (&self.user, &job.user),
+            (&self.name, &job.name),
+        ];
+        pairs.iter().all(|(wanted, is)| wanted.as_ref().is_none_or(|wanted| is_like(wanted, is)))
     }
 }
 
@@ -157,6 +191,7 @@ mod tests {
             partition: None,
             user: None,
             name: None,
+            executable: None,
             pattern: Mix::default(),
         };
         let rules = TrafficRules(vec![
@@ -171,7 +206,10 @@ mod tests {
         ]);
         let guess = |account: &str, partition: &str, user: &str, name: &str| {
             let [account, partition, user, name] = [account, partition, user, name].map(str::to_string);
-            rules.guess(&Submission { account, partition, user, name }).map(|guess| guess.mix.to_string())
+            let executable = "lmp".to_string();
+            rules
+                .guess(&Submission { account, partition, user, name, executable })
+                .map(|guess| guess.mix.to_string())
         };
         assert_eq!(guess("cfd", "gpu2", "anna", "train-7").as_deref(), Some("ring"));
         assert_eq!(guess("cfd", "gpu2", "anna", "test").as_deref(), Some("halo3d"));
@@ -180,5 +218,43 @@ mod tests {
         assert_eq!(rules.0[0].to_string(), "partition gpu*, name train-*: ring");
         assert_eq!(none().to_string(), "all others: default");
         assert_eq!(TrafficRules::default().guess(&Submission::default()), None);
+    }
+
+    #[test]
+    fn a_rule_for_programs_knows_none_whose_program_is_not_known() {
+        let rule = |partition: Option<&str>, executable: Option<&str>, pattern: &str| TrafficRule {
+            account: None,
+            partition: partition.map(str::to_string),
+            user: None,
+            name: None,
+            executable: executable.map(str::to_string),
+            pattern: pattern.parse().unwrap(),
+        };
+        let rules = TrafficRules(vec![
+            rule(Some("gpu"), None, "ring"),
+            rule(None, Some("lmp*"), "halo3d"),
+            rule(None, Some("*"), "linear"),
+            rule(Some("cpu"), None, "shift"),
+        ]);
+        let job = |partition: &str, command: &str| Submission {
+            partition: partition.into(),
+            executable: executable(command).into(),
+            ..Submission::default()
+        };
+        let guess = |partition: &str, command: &str| {
+            rules.guess(&job(partition, command)).map(|guess| guess.mix.to_string()).unwrap_or_default()
+        };
+        assert_eq!(guess("cpu", "/opt/lmp_mpi -in /home/x"), "halo3d");
+        assert_eq!(guess("cpu", "/opt/vasp /lmp"), "linear");
+        assert_eq!(guess("gpu", "/opt/lmp_mpi"), "ring");
+        // No `*` stands for a program that is not known.
+        for unknown in ["", "(null)", "  "] {
+            assert_eq!((guess("cpu", unknown), guess("x", unknown)), ("shift".into(), String::new()));
+        }
+        assert!(rules.need_executable(&job("cpu", "")) && !rules.need_executable(&job("gpu", "")));
+        assert_eq!(rules.0[1].to_string(), "executable lmp*: halo3d");
+        for (command, want) in [("run", "run"), ("/a/b c/run.sh", "b"), ("/a/", ""), ("x\ny z", "x")] {
+            assert_eq!(executable(command), want, "{command:?}");
+        }
     }
 }

@@ -24,7 +24,7 @@ pub use fabric::{
     Channel, Fabric, FabricBuilder, FabricError, Fingerprint, NewTerminal, PortPeer, Role, Shape, Switch,
     Terminal, Wiring,
 };
-pub use guess::{Submission, Submitted, Traffic, TrafficRule, TrafficRules};
+pub use guess::{Submission, Submitted, Traffic, TrafficRule, TrafficRules, executable};
 pub use hint::{HintError, hint, pattern_hint};
 pub use ids::{
     ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeId, NodeName, PortNum, Sl,

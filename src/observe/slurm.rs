@@ -12,7 +12,7 @@ use super::jobs::{self, JobsError};
 use super::slurmrestd::RestError;
 use super::spool::SpoolError;
 pub use crate::config::SqueueFormat;
-use crate::model::JobMap;
+use crate::model::{JobId, JobMap};
 
 /// Why Slurm gave no jobs.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,23 @@ pub trait JobSource: Send {
 /// The states in which a job owns nodes: running, configuring, completing, suspended, stopped, being
 /// signalled or resized.
 const OWNING: &str = "R,CF,CG,S,ST,SI,RS";
+
+/// The command of one job, as `squeue` prints it, first line: empty if Slurm does not know the job. Of one job alone: a
+/// path may have new lines in it, and in a list of jobs these would be jobs of their own.
+///
+/// # Errors
+/// If `squeue` gives no answer within `deadline`.
+pub async fn command_of(
+    squeue: &str,
+    job: &JobId,
+    deadline: Duration,
+    output_limit: u64,
+) -> Result<String, ChildError> {
+    let arguments = [squeue, "-a", "--local", "-h", "-j", job.as_str(), "-o", "%o"];
+    let argv = arguments.map(String::from).to_vec();
+    let text = BoundedCommand { argv, environment: Vec::new(), deadline, output_limit }.output().await?;
+    Ok(text.lines().next().unwrap_or("").to_string())
+}
 
 /// `squeue` as a child process.
 #[derive(Debug, Clone)]

@@ -98,6 +98,7 @@ fn rules_of_traffic_are_checked_when_they_are_read() {
         ("{ pattern = \"rings\" }", 4, "did you mean ring?"),
         ("{ partition = \"gpu\" }", 4, "pattern"),
         ("{ queue = \"gpu\", pattern = \"ring\" }", 4, "queue"),
+        ("{ executables = \"lmp\", pattern = \"ring\" }", 4, "executable"),
         ("{ name = 7, pattern = \"ring\" }", 4, "7 is found where a text is wanted"),
     ] {
         let said = rule(text);

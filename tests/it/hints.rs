@@ -1,6 +1,7 @@
 //! What jobs say of their traffic when they are announced, and the order of their ranks.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use sarouter::service::client::Client;
 
@@ -120,4 +121,54 @@ fn what_a_job_does_not_say_is_guessed_from_who_submitted_it() {
     let checks = json(&site.run(&["doctor"]).1);
     let row = checks.as_array().unwrap().iter().find(|check| check["name"] == "traffic").unwrap();
     assert!(row["found"].as_str().unwrap().contains("account cfd, name run-?: halo2d"), "{row}");
+}
+
+/// By rules for programs: Slurm is asked for the job's command, but only where the answer matters.
+#[test]
+fn a_rule_for_programs_has_slurm_asked_for_the_command_only_if_it_matters() {
+    let site = site("deadline_seconds = 100");
+    site.settings(
+        "[traffic]\nrules = [{ account = \"cfd\", pattern = \"halo2d\" }, \
+         { executable = \"lmp*\", pattern = \"ring\" }, { partition = \"all\", pattern = \"linear\" }]",
+    );
+    let serving = Serving::start(&site);
+    serving.line();
+    let asked = site.path("asked");
+    // The service's own calls ask for no command.
+    let answers =
+        format!("echo \"$@\" >> {}; printf '/opt/my/lmp_mpi -in lmp.in\\nno/line'", asked.display());
+    let squeue = |then: &str| site.squeue(&format!("case \"$*\" in *%o*) {then};; esac"));
+    squeue(&answers);
+    let announce = |id: &str, account: &str, option: &str| {
+        // Each on nodes of its own: else the routes of the one before would serve it, and nobody would hear of it.
+        let nodes =
+            ["n[1,5]", "n[2,6]", "n[3,7]", "n[4,8]", "n[1,6]", "n[2,7]"][id.parse::<usize>().unwrap() - 21];
+        let mut command = site.command(&["prolog", "--job", id, "--nodes", nodes]);
+        command.env("SLURM_JOB_ACCOUNT", account).env("SLURM_JOB_PARTITION", "all");
+        let output = command.env("SPANK_SAROUTER_TRAFFIC", option).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let told = site.run(&["job", id]);
+        let pattern =
+            json(&told.1)["job"]["pattern"].as_str().unwrap_or_else(|| panic!("{id}: {told:?}")).to_string();
+        (pattern, String::from_utf8(output.stderr).unwrap())
+    };
+    let quiet = |pattern: &str| (pattern.to_string(), String::new());
+    assert_eq!(announce("21", "bio", "shift"), quiet("shift"));
+    assert_eq!(announce("22", "cfd", ""), quiet("halo2d"));
+    assert!(!asked.exists(), "asked though nothing hangs on it: {:?}", std::fs::read_to_string(&asked));
+    assert_eq!(announce("23", "bio", ""), quiet("ring"));
+    assert_eq!(std::fs::read_to_string(&asked).unwrap(), "-a --local -h -j 23 -o %o\n");
+    squeue("echo /opt/vasp lmp");
+    assert_eq!(announce("24", "bio", ""), quiet("linear"));
+    // What fails or hangs is no program, and holds nobody for long.
+    squeue("exit 3");
+    let (pattern, why) = announce("25", "bio", "");
+    assert_eq!(pattern, "linear");
+    assert!(why.contains("no rule for executables counts"), "{why}");
+    squeue("sleep 1000");
+    let begun = Instant::now();
+    let (pattern, why) = announce("26", "bio", "");
+    assert_eq!(pattern, "linear");
+    assert!(why.contains("killed after 5 s") && begun.elapsed() < Duration::from_secs(60), "{why}");
+    assert_eq!(serving.stop(), 0);
 }

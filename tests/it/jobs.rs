@@ -272,12 +272,18 @@ fn hints_in_comments_arrive_in_the_demand() {
         {"job_id": 7, "job_state": "RUNNING", "nodes": "n[1-4]", "account": "cfd", "partition": "gpu", "user_name": "ann",
          "name": "run"},
         {"job_id": 8, "job_state": "RUNNING", "nodes": "n[5-6]", "account": "cfd", "comment": "sarouter:pattern=ring"},
-        {"job_id": 9, "job_state": "RUNNING", "nodes": "n[7-8]", "account": null, "partition": 7}]}"#;
-    let rules = "[traffic]\nrules = [{ account = \"cfd\", pattern = \"shift\" }, { partition = \"gpu\", pattern = \"ring\" }]";
+        {"job_id": 9, "job_state": "RUNNING", "nodes": "n[7-8]", "account": null, "partition": 7, "command": null},
+        {"job_id": 10, "job_state": "RUNNING", "nodes": "n9", "command": "/opt/lmp_mpi -in /home/ann/vasp"},
+        {"job_id": 11, "job_state": "RUNNING", "nodes": "n9", "command": "/home/ann/vasp 7"}]}"#;
+    let rules = "[traffic]\nrules = [{ account = \"cfd\", pattern = \"shift\" }, { partition = \"gpu\", pattern = \"ring\" }, \
+                 { executable = \"lmp*\", pattern = \"halo3d\" }, { executable = \"*\", pattern = \"linear\" }]";
     let rules = sarouter::config::Settings::parse(rules, std::path::Path::new("x")).unwrap().traffic;
     let map = jobs::parse(text, "x", Utc::now()).unwrap().guessing(&rules);
     let found: Vec<_> = map.jobs.iter().map(|j| (j.mix.as_ref().map(Mix::to_string), j.guessed)).collect();
-    assert_eq!(found, [(Some("shift".into()), true), (Some("ring".into()), false), (None, false)]);
+    // By id, as words.
+    let guess = |pattern: &str| (Some(pattern.to_string()), true);
+    let said = (Some("ring".to_string()), false);
+    assert_eq!(found, [guess("halo3d"), guess("linear"), guess("shift"), said, (None, false)]);
     let kept = serde_json::to_string(&map).unwrap();
     assert_eq!(jobs::parse(&kept, "x", Utc::now()).unwrap(), map);
 

@@ -14,7 +14,7 @@ use sarouter::publish::EpochStore;
 use sarouter::publish::job::RankOrder;
 use serde_json::Value;
 
-use crate::script::script;
+use crate::script::{script, script as script_of};
 use crate::spank::plugin;
 use crate::testbed::{Testbed, await_some, print_logs};
 
@@ -22,7 +22,7 @@ use crate::testbed::{Testbed, await_some, print_logs};
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What Slurm's controller runs before and after a job.
-const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
+const HOOK: &str = "#!/bin/sh\nexport SLURM_CONF=@BED@/slurm/slurm.conf\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
 
 /// Eight nodes under four leaves, a service that each job is announced to, and slurmds with the plugin.
 struct Bed {
@@ -66,7 +66,8 @@ impl Bed {
             "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/service.net\"\n[opensm]\nwatch = false\n\
              [slurm]\nmin_job_age_seconds = 86400\n[service]\ninterval_seconds = 1\n[routing]\nmin_gain_seconds = 0\n\
              [handoff]\ndeadline_seconds = 60\naway_seconds = 60\nmin_length_seconds = 0\nreroute_interval_seconds = 0\n\
-             [traffic]\nrules = [{{ name = \"weather-?\", pattern = \"halo2d\" }}]\n"
+             [traffic]\nrules = [{{ name = \"weather-?\", pattern = \"halo2d\" }}, \
+             {{ executable = \"lmp_?\", pattern = \"double-tree\" }}]\n"
         );
         fs::write(bed.bed.path().join("sarouter.toml"), text).unwrap();
         bed.serve();
@@ -213,6 +214,29 @@ fn what_a_job_says_when_it_is_submitted_is_routed_for_while_it_runs() {
     assert_eq!(bed.pattern(&guessed), "halo2d");
     bed.await_demand("halo2d");
     bed.slurm("scancel", &[&guessed]);
+    // And of these by what they run, as Slurm says it: a script with words after it, a program of srun.
+    let program = bed.bed.path().join("lmp_1");
+    script_of(&program, "#!/bin/sh\nsleep ${1:-600}\n");
+    let program = program.to_str().unwrap();
+    let fixed = ["-w", "n[1,3]", "-N2"];
+    let words = ["-J", "lmp_7", "-o", "/dev/null", program, "600", "/x/lmp"];
+    let guessed = bed.slurm("sbatch", &[&["--parsable"][..], &fixed, &words].concat());
+    bed.await_state(&guessed, "JobState=RUNNING");
+    assert_eq!(bed.pattern(&guessed), "double-tree");
+    bed.await_demand("double-tree");
+    bed.slurm("scancel", &[&guessed]);
+    let other = submit(&["-w", "n[1,3]", "-N2", "-J", "lmp_7"]);
+    bed.await_state(&other, "JobState=RUNNING");
+    assert_eq!(bed.pattern(&other), "default", "a job without a program of its own");
+    bed.slurm("scancel", &[&other]);
+    let prints = bed.bed.path().join("lmp_2");
+    script_of(&prints, "#!/bin/sh\nexec $* printenv SAROUTER_TRAFFIC\n");
+    let prints = prints.to_str().unwrap();
+    let told = bed.slurm("srun", &[&fixed[..], &["-n2", prints]].concat());
+    assert_eq!(told, "double-tree\ndouble-tree", "srun");
+    // Slurm knows no command of an allocation: nothing is guessed, and there is no such variable.
+    let told = bed.run("salloc", &[&fixed[..], &[prints, "srun"]].concat());
+    assert!(told.stdout.is_empty() && !told.status.success(), "{told:?}");
     // The others that submit: their tasks find it in their environment.
     let print = ["printenv", "SAROUTER_TRAFFIC"];
     let fixed = ["-N2", "-n2", "-w", "n[1,3]"];

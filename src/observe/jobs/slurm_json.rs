@@ -12,7 +12,9 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 
 use super::{JobsError, owning_state, wrong};
-use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, Submission, Submitted, hint, shown};
+use crate::model::{
+    Component, Job, JobId, JobMap, JobState, Mix, Submission, Submitted, executable, hint, shown,
+};
 use crate::observe::hostlist::{self, Budget};
 
 /// The answer as a whole.
@@ -141,6 +143,8 @@ struct Written {
     user_name: Word,
     #[serde(default)]
     name: Word,
+    #[serde(default)]
+    command: Word,
 }
 
 /// A text; what is none is empty.
@@ -255,6 +259,7 @@ impl Written {
             partition: self.partition.text(),
             user: self.user_name.text(),
             name: self.name.text(),
+            executable: executable(&self.command.text()).to_string(),
         })));
         Ok(Some(job))
     }
