@@ -42,7 +42,7 @@ fn time(spec: &str) -> (usize, f64, f64) {
     let begun = Instant::now();
     let running = board.running(&jobs);
     let preparing = begun.elapsed().as_secs_f64() * 1000.0;
-    let question = Question { nodes: 64, candidates: &free, insist: Insist::Prefer };
+    let question = Question { nodes: 64, candidates: &free, insist: Insist::Prefer, mix: None };
     let mut times: Vec<f64> = (0..21)
         .map(|_| {
             let begun = Instant::now();
@@ -84,12 +84,12 @@ fn run(board: &Board, requests: &[Request], select: bool, hold: i64) -> Outcome 
             return Some(usual(1, &free));
         }
         let running = board.running(&running);
-        let question = Question { nodes: moment.size, candidates: &free, insist: Insist::Prefer };
+        let question = Question { nodes: moment.size, candidates: &free, insist: Insist::Prefer, mix: None };
         let nodes = match (select, board.choose(&running, question)) {
             (true, Answer::Chosen(choice)) => choice.nodes,
             _ => usual(moment.size, &free),
         };
-        match board.predict(&running, &nodes) {
+        match board.predict(&running, &nodes, None) {
             Some(predicted) => {
                 outcome.predicted.push(predicted.max);
                 outcome.multi_switch += usize::from(predicted.extent > 1);

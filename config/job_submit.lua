@@ -32,6 +32,17 @@ local function asked(job_desc)
     end
 end
 
+-- What the job says by --traffic, for the choice of its nodes: Slurm shows nobody the option's word while a job waits.
+local function traffic(job_desc)
+    for i = 0, (job_desc.spank_job_env_size or 0) - 1 do
+        local word = (job_desc.spank_job_env[i] or ""):match("^SAROUTER_TRAFFIC=([%w:*+@-]+)$")
+        if word then
+            return ";sarouter:pattern=" .. word
+        end
+    end
+    return ""
+end
+
 function sarouter_tag(job_desc)
     local nodes = job_desc.min_nodes
     local tag = asked(job_desc)
@@ -44,7 +55,7 @@ function sarouter_tag(job_desc)
         return
     end
     local comment = job_desc.admin_comment
-    job_desc.admin_comment = (comment and comment ~= "" and comment .. " " or "") .. "sarouter:" .. tag
+    job_desc.admin_comment = (comment and comment ~= "" and comment .. " " or "") .. "sarouter:" .. tag .. traffic(job_desc)
     local begins = job_desc.begin_time or 0
     local soonest = os.time() + delay
     if delay > 0 and begins < soonest then

@@ -9,7 +9,7 @@ use super::common::print;
 use super::route_angara::transit;
 use super::{Answer, Context, Failure, Format};
 use crate::measure;
-use crate::model::{Demand, Fabric, Group, LayerBudget, NodeMap, NodeName, TerminalId};
+use crate::model::{Demand, Fabric, Group, LayerBudget, Mix, NodeMap, NodeName, TerminalId};
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::{fabric, hostlist, jobs, torus_toml};
 use crate::placement::{self, Board, Choice, Direct, Insist, Predicted, Question, Switched};
@@ -18,7 +18,8 @@ use crate::route::{EngineOptions, engine};
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit 1 if no set of nodes can be recommended. Nothing is changed.\n\n\
-                        Example: sarouter place --nodes 24 --fabric fattree:10x18,5 --jobs jobs.txt")]
+                        Examples:\n\x20 sarouter place --nodes 24 --fabric fattree:10x18,5 --jobs jobs.txt\n\
+                        \x20 sarouter place --nodes 6 --fabric torus:6x6,hosts=1 --pattern ring")]
 pub struct Args {
     /// Fabric: ibnetdiscover output, ibsim .net file, direct torus, or a spec
     #[arg(long, value_name = "FILE|SPEC")]
@@ -32,6 +33,10 @@ pub struct Args {
     /// Nodes it may get [default: all that no running job has]
     #[arg(long, value_name = "HOSTLIST")]
     candidates: Option<String>,
+    /// What it will exchange: a pattern (see `patterns`) or a sum such as 3*ring+alltoall, its ranks in the order of
+    /// the list [default: everybody with everybody]
+    #[arg(long, value_name = "PATTERN")]
+    pattern: Option<Mix>,
     /// prefer (any nodes rather than none) or require (wait rather than run on bad ones)
     #[arg(long, default_value = "prefer", value_name = "prefer|require")]
     insist: Insist,
@@ -57,6 +62,9 @@ struct Answered {
     /// Why there is none.
     why: Option<String>,
     candidates: usize,
+    /// What the job exchanges, as asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pattern: Option<Mix>,
     /// Candidates and nodes of jobs that the fabric does not have.
     unknown_nodes: Vec<NodeName>,
     /// Prediction for the set.
@@ -101,12 +109,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         }
     };
     let traffic = board.running(&running);
-    let question = Question { nodes: args.nodes, candidates: &candidates, insist: args.insist };
+    let mix = args.pattern.as_ref();
+    let question = Question { nodes: args.nodes, candidates: &candidates, insist: args.insist, mix };
     let name = |numbers: &[u32]| numbers.iter().map(|n| board.names()[*n as usize].clone()).collect();
     let mut answered = Answered {
         nodes: None,
         why: None,
         candidates: candidates.len(),
+        pattern: args.pattern.clone(),
         unknown_nodes: unknown,
         predicted: None,
         usual_nodes: Vec::new(),
@@ -159,8 +169,9 @@ impl Args {
             names.flat_map(|n| nodes.terminals(n)).copied().collect()
         };
         let largest = |set: &[u32]| -> Result<u64, Failure> {
-            let jobs = running.iter().map(Vec::as_slice).chain([set]);
-            let demand = Demand::new(jobs.map(|j| Group::new(terminals(j))).collect(), Vec::new());
+            let mut groups: Vec<Group> = running.iter().map(|job| Group::new(terminals(job))).collect();
+            groups.push(Group::new(terminals(set)).exchanging(self.pattern.clone().unwrap_or_default()));
+            let demand = Demand::new(groups, Vec::new());
             let tables = engine.route(fabric, &demand, self.layers)?;
             let loads = measure::effective_loads(fabric, &tables, &demand.groups);
             Ok(loads.into_iter().max().unwrap_or(0))
@@ -197,14 +208,17 @@ impl Answered {
             "\nusual choice  {}\n\npredicted                 usual     chosen",
             list(&self.usual_nodes)
         );
-        let mut row = |name: &str, pick: &dyn Fn(&Predicted) -> u64| {
-            let usual = self.usual.as_ref().map_or("unroutable".to_string(), |p| pick(p).to_string());
+        let mut row = |name: &str, pick: &dyn Fn(&Predicted) -> String| {
+            let usual = self.usual.as_ref().map_or("unroutable".to_string(), pick);
             let _ = write!(out, "\n{name:20}{usual:>11}{:>11}", pick(predicted));
         };
-        row("max effective EFI", &|p| p.max);
-        row("channels", &|p| p.channels as u64);
-        row("shared channels", &|p| p.shared as u64);
-        row("extent", &|p| p.extent);
+        if predicted.slowdown.is_some() {
+            row("slow-down", &|p| format!("{:.2}", p.slowdown.unwrap_or(1.0)));
+        }
+        row("max effective EFI", &|p| p.max.to_string());
+        row("channels", &|p| p.channels.to_string());
+        row("shared channels", &|p| p.shared.to_string());
+        row("extent", &|p| p.extent.to_string());
         if let Some(routed) = &self.routed {
             let _ = write!(out, "\nrouted by {:10}{:>11}{:>11}", routed.engine, routed.usual, routed.chosen);
         }

@@ -17,7 +17,9 @@ pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 pub use self::lost::lost_pairs;
 pub(crate) use crate::measure::slowdown::or_endless;
-pub use crate::measure::slowdown::{Predictor, Time, mean_of_kept, of_routes, slowdowns, slowdowns_of};
+pub use crate::measure::slowdown::{
+    Predictor, Time, mean_of_kept, of_routes, slowdown_of_steps, slowdowns, slowdowns_of,
+};
 pub use crate::measure::stored::{Fullest, StorageLoad};
 use crate::model::{Demand, Fabric, Group, Tables};
 use crate::verify::trees::Trees;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hostlist::{self, Budget};
 use super::jobs::JobsError;
-use crate::model::{JobId, NodeName};
+use crate::model::{JobId, Mix, NodeName, Submission, TrafficRules, executable, hint};
 
 /// Arguments of `scontrol` for [`jobs`]; times as seconds since 1970 with
 /// `SLURM_TIME_FORMAT=%s`.
@@ -40,6 +40,9 @@ pub struct Wants {
     pub features: String,
     /// Nodes it must not get.
     pub excluded: Vec<NodeName>,
+    /// What it says that it exchanges, or what a rule of the site guesses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
 }
 
 /// A pending job.
@@ -61,6 +64,16 @@ pub struct Pending {
     pub eligible: Option<DateTime<Utc>>,
     /// A single job that asks for no reservation: arrays and parts of heterogeneous jobs are not.
     pub simple: bool,
+    /// Who submitted it, for the rules of the site.
+    pub submission: Submission,
+}
+
+impl Pending {
+    /// Guesses what it exchanges, unless it says it. O(rules).
+    pub fn guess(&mut self, rules: &TrafficRules) {
+        let guess = || rules.guess(&self.submission).map(|guess| guess.mix);
+        self.wants.mix = self.wants.mix.take().or_else(guess);
+    }
 }
 
 /// Idle nodes of each partition with their features.
@@ -97,6 +110,9 @@ fn job(line: &str, budget: &mut Budget) -> Result<Option<Pending>, String> {
     if field("JobState") != "PENDING" {
         return Ok(None);
     }
+    // What is wrong was refused at submission or is nobody's: it says nothing.
+    let told = |comment: &str| hint(comment).ok().flatten();
+    let admin_comment = words(rest, "AdminComment");
     let mut nodes = |key: &str| match field(key) {
         "" => Ok(Vec::new()),
         list => hostlist::expand_within(list, budget).map_err(|e| e.to_string()),
@@ -118,14 +134,43 @@ fn job(line: &str, budget: &mut Budget) -> Result<Option<Pending>, String> {
             partition: field("Partition").to_string(),
             features: field("Features").to_string(),
             excluded: nodes("ExcNodeList")?,
+            mix: told(words(rest, "Comment")).or_else(|| told(admin_comment)),
         },
         required: nodes("ReqNodeList")?,
-        admin_comment: field("AdminComment").to_string(),
+        admin_comment: admin_comment.to_string(),
         held,
         reason,
         eligible: seconds("EligibleTime"),
         simple: !array && field("Reservation").is_empty(),
+        submission: Submission {
+            account: field("Account").to_string(),
+            partition: field("Partition").to_string(),
+            user: field("UserId").split('(').next().unwrap_or("").to_string(),
+            name: name(line).to_string(),
+            executable: executable(field("Command")).to_string(),
+        },
     }))
+}
+
+/// A text with spaces: all up to the next `KEY=`. Empty if there is none.
+fn words<'a>(line: &'a str, key: &str) -> &'a str {
+    let Some(at) = line.find(&format!(" {key}=")) else { return "" };
+    let text = &line[at + key.len() + 2..];
+    let is_key = |word: &str| {
+        let key = word.split_once('=').map_or("", |(key, _)| key);
+        key.starts_with(|c: char| c.is_ascii_uppercase())
+            && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b':')
+    };
+    let spaces = text.match_indices(' ').map(|(at, _)| at);
+    let end = spaces.into_iter().find(|at| is_key(text[at + 1..].split(' ').next().unwrap_or("")));
+    let text = text[..end.unwrap_or(text.len())].trim_end();
+    if text == "(null)" { "" } else { text }
+}
+
+/// The job's name, which may hold anything.
+fn name(line: &str) -> &str {
+    let name = line.split_once(" JobName=").map_or("", |(_, rest)| rest);
+    name.split(" UserId=").next().unwrap_or("")
 }
 
 /// The idle nodes in the output of `sinfo`. `name` is for messages.
@@ -171,6 +216,7 @@ impl Wants {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TrafficRule;
 
     /// As Slurm 22.05 prints it, shortened.
     const HELD: &str = "JobId=7 JobName=x AdminComment=sarouter:require UserId=root(0) Priority=0 JobState=PENDING \
@@ -187,12 +233,47 @@ mod tests {
         let job = &found[0];
         assert_eq!((job.id.as_str(), job.wants.nodes, job.wants.partition.as_str()), ("7", 2, "all"));
         assert_eq!((job.admin_comment.as_str(), job.held), ("sarouter:prefer", Some(Held::Admin)));
+        let submitted = &job.submission;
+        assert_eq!((submitted.user.as_str(), submitted.partition.as_str()), ("root", "all"));
+        assert_eq!(
+            (submitted.account.as_str(), submitted.name.as_str()),
+            ("", "x AdminComment=sarouter:require")
+        );
         assert_eq!((job.required.len(), job.wants.excluded[0].as_str()), (2, "n9"));
         assert_eq!(job.eligible.unwrap().timestamp(), 1_795_257_476);
         assert!(job.simple && !found[1].simple);
         assert_eq!(jobs("No jobs in the system\n", "scontrol").unwrap(), []);
         let error = jobs("JobId=7 UserId=x JobState=PENDING NumNodes=x\n", "scontrol").unwrap_err();
         assert!(error.to_string().starts_with("scontrol:1: NumNodes"), "{error}");
+    }
+
+    #[test]
+    fn a_pending_job_says_what_it_exchanges_or_a_rule_does() {
+        let read = |comment: &str| jobs(&HELD.replace(" Comment=x", comment), "scontrol").unwrap().remove(0);
+        let mix = |job: &Pending| job.wants.mix.as_ref().map(ToString::to_string);
+        assert_eq!(mix(&read("")), None);
+        let said =
+            read(" Comment=night run; sarouter:pattern=ring StdErr=/x Comment=sarouter:pattern=linear");
+        assert_eq!(mix(&said).as_deref(), Some("ring"));
+        assert_eq!(mix(&read(" Comment=sarouter:patern=ring StdErr=/x")), None);
+        let tagged = HELD.replace("sarouter:prefer", "site note sarouter:prefer;sarouter:pattern=linear");
+        let mut tagged = jobs(&tagged, "scontrol").unwrap().remove(0);
+        assert_eq!(tagged.admin_comment, "site note sarouter:prefer;sarouter:pattern=linear");
+        assert_eq!(mix(&tagged).as_deref(), Some("linear"), "a job_submit rule says it");
+        let rule = TrafficRule {
+            account: None,
+            partition: Some("al?".into()),
+            user: Some("root".into()),
+            name: None,
+            executable: Some("run.*".into()),
+            pattern: "halo2d".parse().unwrap(),
+        };
+        let rules = TrafficRules(vec![rule]);
+        tagged.guess(&rules);
+        assert_eq!(mix(&tagged).as_deref(), Some("linear"), "what is said counts");
+        let mut silent = read(" Command=/home/a/run.sh 3 WorkDir=/x");
+        silent.guess(&rules);
+        assert_eq!(mix(&silent).as_deref(), Some("halo2d"));
     }
 
     #[test]

@@ -6,15 +6,19 @@
 //! ([`crate::route::angara::minimal`]): what cannot be routed, under the job's own transit rule,
 //! is dropped.
 
-use super::usual::usual;
+use super::exchange::{Asked, grade};
+use super::usual::{usual, windows};
 use super::{Choice, Predicted, Question, natural};
 use crate::model::torus::MAX_DIMS;
-use crate::model::{Direction, NodeId, NodeName, Torus, TorusDemand, TorusJob, Transit};
+use crate::model::{Adapters, Direction, Mix, NodeId, NodeName, Torus, TorusDemand, TorusJob, Transit};
 use crate::route::angara::augment::Turns;
 use crate::route::angara::minimal::Legal;
+use crate::route::angara::shape::Shape;
 
 /// Sets that are judged at most.
 const JUDGED: usize = 14;
+/// The same in all for a job that says what it exchanges.
+const JUDGED_OF_OWN: usize = 2 * JUDGED;
 /// Boxes looked at per shape, and nodes visited for all.
 const PER_SHAPE: usize = 2;
 const VISITS: usize = 2_000_000;
@@ -29,6 +33,8 @@ pub struct Direct {
     names: Vec<NodeName>,
     /// Position of each numbered node.
     nodes: Vec<NodeId>,
+    /// Number of each node that has one.
+    number: Vec<u32>,
 }
 
 /// The running jobs on it.
@@ -37,6 +43,8 @@ pub struct Traffic {
     jobs: Vec<TorusJob>,
     /// Routes of all jobs by channel.
     load: Vec<f64>,
+    /// The same in the mean step of each job.
+    mean: Vec<f64>,
 }
 
 impl Direct {
@@ -45,7 +53,9 @@ impl Direct {
         let mut nodes = torus.healthy_nodes();
         nodes.sort_by(|a, b| natural(torus.name(*a), torus.name(*b)));
         let names = nodes.iter().map(|n| torus.name(*n).clone()).collect();
-        Self { torus, transit, names, nodes }
+        let mut number = vec![u32::MAX; torus.len()];
+        nodes.iter().enumerate().for_each(|(i, node)| number[node.index()] = i as u32);
+        Self { torus, transit, names, nodes, number }
     }
 
     /// See [`super::Board::names`].
@@ -62,32 +72,39 @@ impl Direct {
     /// Prepares the running jobs. Pairs of theirs that cannot be routed load nothing.
     pub fn traffic(&self, jobs: &[Vec<u32>]) -> Traffic {
         let jobs: Vec<TorusJob> = jobs.iter().map(|j| TorusJob::new(None, self.ids(j))).collect();
-        let mut traffic = Traffic { jobs: jobs.clone(), load: vec![0.0; self.torus.channel_slots()] };
+        let none = vec![0.0; self.torus.channel_slots()];
+        let mut traffic = Traffic { jobs: jobs.clone(), load: none.clone(), mean: none };
         let demand = TorusDemand { jobs, transit: self.transit };
         let turns = Turns::of(&self.torus, &demand);
         for j in 0..demand.jobs.len() {
             let usable = demand.usable(&self.torus, Some(j));
-            add_routes(&self.torus, &usable, &turns, demand.jobs[j].nodes(), &mut traffic.load);
+            let (legal, nodes) = (Legal::new(&self.torus, &usable, &turns), demand.jobs[j].nodes());
+            // All pairs in steps in which each node sends one message.
+            let steps = nodes.len().saturating_sub(1).max(1) as f64;
+            add_routes(&legal, nodes, &mut |c, share| {
+                traffic.load[c] += share;
+                traffic.mean[c] += share / steps;
+            });
         }
         traffic
     }
 
     /// What a set is predicted to cost; `None` if it cannot be routed as a whole.
-    pub fn predict(&self, traffic: &Traffic, nodes: &[u32]) -> Option<Predicted> {
-        self.judge(traffic, &self.ids(nodes))
-    }
-
-    fn judge(&self, traffic: &Traffic, nodes: &[NodeId]) -> Option<Predicted> {
+    fn judge(&self, traffic: &Traffic, nodes: &[NodeId], asked: Option<&mut Asked<'_>>) -> Option<Predicted> {
         let mut jobs = traffic.jobs.clone();
         jobs.push(TorusJob::new(None, nodes.to_vec()));
         let number = jobs.len() - 1;
         let demand = TorusDemand { jobs, transit: self.transit };
         let turns = Turns::of(&self.torus, &demand);
         let usable = demand.usable(&self.torus, Some(number));
+        let legal = Legal::new(&self.torus, &usable, &turns);
         let mut own = vec![0.0; self.torus.channel_slots()];
-        let hops = add_routes(&self.torus, &usable, &turns, nodes, &mut own)?;
-        let used = own.iter().zip(&traffic.load).filter(|(own, _)| **own > 0.0);
+        let hops = add_routes(&legal, nodes, &mut |c, share| own[c] += share)?;
         let mut predicted = Predicted { extent: hops, ..Predicted::default() };
+        if let Some(asked) = asked {
+            predicted.slowdown = Some(self.slowdown(traffic, &legal, nodes, asked));
+        }
+        let used = own.iter().zip(&traffic.load).filter(|(own, _)| **own > 0.0);
         let mut max = 0.0f64;
         for (own, before) in used {
             max = max.max(own + before);
@@ -98,17 +115,52 @@ impl Direct {
         Some(predicted)
     }
 
-    /// The same, and what decides between sets.
-    pub(super) fn weigh(&self, traffic: &Traffic, nodes: &[u32]) -> Option<(Predicted, [u64; 4])> {
-        let predicted = self.predict(traffic, nodes)?;
-        Some((predicted, [predicted.shared as u64, predicted.max, predicted.extent, 0]))
+    /// Slow-down of what the job says that it exchanges, its ranks in the order of names.
+    fn slowdown(&self, traffic: &Traffic, legal: &Legal<'_>, nodes: &[NodeId], asked: &mut Asked<'_>) -> f64 {
+        let mut ranks = nodes.to_vec();
+        ranks.sort_unstable_by_key(|node| self.number[node.index()]);
+        let (mut load, mut touched, mut found) = (vec![0.0; traffic.mean.len()], Vec::new(), Vec::new());
+        asked.among(ranks.len(), Adapters::default()).slowdown(|partners, _| {
+            for (from, to) in partners.pairs() {
+                spread(legal, ranks[from as usize], ranks[to as usize], &mut found, &mut |c, share| {
+                    if load[c] == 0.0 {
+                        touched.push(c);
+                    }
+                    load[c] += share;
+                });
+            }
+            touched.drain(..).map(|c| std::mem::take(&mut load[c]) + traffic.mean[c]).fold(0.0, f64::max)
+        })
+    }
+
+    /// What a set is predicted to cost, and what decides between sets; `None` if it cannot be routed as a whole.
+    pub(super) fn weigh(
+        &self,
+        traffic: &Traffic,
+        nodes: &[u32],
+        mix: Option<&Mix>,
+    ) -> Option<(Predicted, [u64; 4])> {
+        let mut asked = mix.map(Asked::new);
+        let predicted = self.judge(traffic, &self.ids(nodes), asked.as_mut())?;
+        Some((predicted, key(&predicted)))
     }
 
     /// Sets that are worth a judgement.
     pub(super) fn proposed(&self, question: Question<'_>) -> Vec<Vec<u32>> {
+        self.sets(question).iter().map(|set| self.numbers(set, question.candidates)).collect()
+    }
+
+    /// The same; those of neighbours in the list first, for a job that says what it exchanges.
+    fn sets(&self, question: Question<'_>) -> Vec<Vec<NodeId>> {
         let free = self.ids(question.candidates);
-        let sets = Tries::new(&self.torus, &free, question.nodes).sets().into_iter().take(JUDGED);
-        sets.map(|set| self.numbers(&set, question.candidates)).collect()
+        let tries = Tries::new(&self.torus, &free, question.nodes).sets().into_iter().take(JUDGED);
+        if question.own().is_none() {
+            return tries.collect();
+        }
+        let windows = windows(question.nodes, question.candidates);
+        let mut seen = std::collections::BTreeSet::new();
+        let sets = tries.chain(windows.iter().map(|set| self.ids(set)));
+        sets.filter(|set| seen.insert(set.clone())).take(JUDGED_OF_OWN).collect()
     }
 
     /// Those of the candidates that are in a set.
@@ -121,36 +173,48 @@ impl Direct {
     /// routed. There must be enough candidates.
     pub fn choose(&self, traffic: &Traffic, question: Question<'_>) -> Option<Choice> {
         let ordinary = self.ids(&usual(question.nodes, question.candidates));
-        let usual = self.judge(traffic, &ordinary);
-        let free = self.ids(question.candidates);
-        let tries = Tries::new(&self.torus, &free, question.nodes).sets();
-        let judged = tries.into_iter().take(JUDGED).filter_map(|set| Some((self.judge(traffic, &set)?, set)));
+        let mut asked = question.own().map(Asked::new);
+        let usual = self.judge(traffic, &ordinary, asked.as_mut());
+        let sets = self.sets(question).into_iter();
+        let judged = sets.filter_map(|set| Some((self.judge(traffic, &set, asked.as_mut())?, set)));
         let all = usual.map(|p| (p, ordinary)).into_iter().chain(judged);
-        let (predicted, set) = all.min_by_key(|(p, _)| (p.shared, p.max, p.extent))?;
+        let (predicted, set) = all.min_by_key(|(p, _)| key(p))?;
         Some(Choice { nodes: self.numbers(&set, question.candidates), predicted, usual })
     }
 }
 
+/// What decides between sets, the smaller the better.
+fn key(predicted: &Predicted) -> [u64; 4] {
+    let Predicted { slowdown, max, shared, extent, .. } = *predicted;
+    let shared = shared as u64;
+    // The slow-down counts what running jobs send.
+    slowdown.map_or([shared, max, extent, 0], |slowdown| [grade(slowdown), shared, max, extent])
+}
+
 /// Adds the routes of all pairs; returns their length together, `None` if a pair has no route.
-fn add_routes(
-    torus: &Torus,
-    usable: &[u8],
-    turns: &Turns,
-    nodes: &[NodeId],
-    load: &mut [f64],
-) -> Option<u64> {
-    let legal = Legal::new(torus, usable, turns);
+fn add_routes(legal: &Legal<'_>, nodes: &[NodeId], add: &mut dyn FnMut(usize, f64)) -> Option<u64> {
     let (mut found, mut hops, mut whole) = (Vec::new(), 0, true);
     for from in nodes {
         for to in nodes.iter().filter(|to| *to != from) {
-            legal.minimal(*from, *to, &mut found);
-            let share = 1.0 / found.len() as f64;
-            found.iter().for_each(|shape| legal.channels(*from, shape, |c| load[c] += share));
+            spread(legal, *from, *to, &mut found, add);
             hops += found.first().map_or(0, |shape| shape.len() as u64);
             whole &= !found.is_empty();
         }
     }
     whole.then_some(hops)
+}
+
+/// Adds the routes of a pair, a share of a message each, and leaves them in `found`.
+fn spread(
+    legal: &Legal<'_>,
+    from: NodeId,
+    to: NodeId,
+    found: &mut Vec<Shape>,
+    add: &mut dyn FnMut(usize, f64),
+) {
+    legal.minimal(from, to, found);
+    let share = 1.0 / found.len() as f64;
+    found.iter().for_each(|shape| legal.channels(from, shape, |c| add(c, share)));
 }
 
 /// Sets worth a judgement.

@@ -93,21 +93,38 @@ impl Flow {
     /// reach each other: those that cannot send nothing.
     /// O(switches of the job × channels on shortest ways between them).
     pub fn spread(&mut self, ways: &Ways, members: &[(u32, u32)]) -> bool {
+        self.clear();
+        members.iter().fold(true, |all, (home, there)| {
+            let sources = members.iter().map(|(s, here)| (*s, f64::from(*here) * f64::from(*there)));
+            self.towards(ways, *home, sources) && all
+        })
+    }
+
+    /// Replaces what is here by the even flow of messages between switches, given as (to, from) and sorted.
+    /// O(switches that receive × channels on shortest ways to each).
+    pub fn send(&mut self, ways: &Ways, messages: &[(u32, u32)]) {
+        self.clear();
+        for towards in messages.chunk_by(|a, b| a.0 == b.0) {
+            self.towards(ways, towards[0].0, towards.iter().map(|(_, from)| (*from, 1.0)));
+        }
+    }
+
+    fn clear(&mut self) {
         for c in self.touched.drain(..) {
             self.load[c as usize] = 0.0;
         }
-        members.iter().fold(true, |all, (home, there)| self.towards(ways, *home, *there, members) && all)
     }
 
-    fn towards(&mut self, ways: &Ways, home: u32, there: u32, members: &[(u32, u32)]) -> bool {
+    /// Adds the flow from switches to a home, and says whether all reach it. What is at home stays there.
+    fn towards(&mut self, ways: &Ways, home: u32, sources: impl Iterator<Item = (u32, f64)>) -> bool {
         let distance = ways.to(home);
         let mut all = true;
-        for (s, here) in members.iter().filter(|(s, _)| *s != home) {
-            let far = distance[*s as usize];
+        for (s, weight) in sources.filter(|(s, _)| *s != home) {
+            let far = distance[s as usize];
             if far == FAR {
                 all = false;
             } else {
-                self.arrive(*s, far, f64::from(*here) * f64::from(there));
+                self.arrive(s, far, weight);
             }
         }
         for far in (1..self.levels.len()).rev() {

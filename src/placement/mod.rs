@@ -13,8 +13,12 @@
 //!   `docs/results/placement.md`.)
 //! - On a **direct torus** ([`direct`]) the set must be routable as a whole, should share few
 //!   channels with running jobs, then have a small largest load, then be compact.
-//!
 //! - On **several fabrics** ([`several`]) each puts the sets in its own order, and the worst place counts.
+//!
+//! A job that says what it exchanges is predicted with that (`exchange`): the slow-down of its own pattern takes the
+//! place of the largest effective EFI, and what its messages add to those of running jobs that of its routes. On a
+//! direct torus the slow-down comes first, as it counts what is shared. Ranks are on nodes in the order of the batch
+//! system's list.
 //!
 //! The prediction runs no engine: it would take too long for a scheduler that waits. It is the
 //! larger of two things (`flow`): the load if every route were spread evenly over all shortest
@@ -26,6 +30,7 @@
 //! Same question, same answer: work is bounded by counted steps, never by time.
 
 pub mod direct;
+mod exchange;
 mod flow;
 pub mod order;
 mod sets;
@@ -39,7 +44,7 @@ use serde::Serialize;
 pub use self::direct::Direct;
 pub use self::several::Several;
 pub use self::switched::Switched;
-use crate::model::NodeName;
+use crate::model::{Mix, NodeName};
 
 /// How much a job wants a good set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize)]
@@ -71,10 +76,23 @@ pub struct Question<'a> {
     pub candidates: &'a [u32],
     /// What to answer if no good set is found.
     pub insist: Insist,
+    /// What it exchanges, if that is known; the default mix is everybody with everybody.
+    pub mix: Option<&'a Mix>,
+}
+
+impl<'a> Question<'a> {
+    /// What it exchanges, if that is not everybody with everybody.
+    fn own(&self) -> Option<&'a Mix> {
+        own(self.mix)
+    }
+}
+
+fn own(mix: Option<&Mix>) -> Option<&Mix> {
+    mix.filter(|mix| !mix.is_default())
 }
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// Exactly as many candidates as asked.
     Chosen(Choice),
@@ -102,7 +120,7 @@ pub enum Why {
 }
 
 /// A set of nodes and its prediction.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// The nodes, ascending.
     pub nodes: Vec<u32>,
@@ -120,8 +138,11 @@ impl Choice {
 }
 
 /// What a set of nodes is predicted to cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize)]
 pub struct Predicted {
+    /// Slow-down of what the job says that it exchanges; `None` if it says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<f64>,
     /// Largest load of a channel that the job uses, all jobs counted. 0 if it uses none.
     pub max: u64,
     /// Channels that the job uses.
@@ -200,21 +221,19 @@ impl Board {
         chosen.map_or_else(|| nothing(question.insist, Why::NotRoutable), Answer::Chosen)
     }
 
-    /// What a set is predicted to cost; `None` if it cannot be routed.
-    pub fn predict(&self, running: &Running, nodes: &[u32]) -> Option<Predicted> {
+    /// What a set, ascending, is predicted to cost a job that exchanges this; `None` if it cannot be routed.
+    pub fn predict(&self, running: &Running, nodes: &[u32], mix: Option<&Mix>) -> Option<Predicted> {
         match (self, running) {
-            (Self::Switched(board), Running::Switched(traffic)) => board.predict(traffic, nodes),
-            (Self::Direct(board), Running::Direct(traffic)) => board.predict(traffic, nodes),
-            (Self::Several(board), Running::Several(traffic)) => board.predict(traffic, nodes),
-            _ => None,
+            (Self::Several(board), Running::Several(traffic)) => board.predict(traffic, nodes, own(mix)),
+            _ => self.weigh(running, nodes, own(mix)).map(|(predicted, _)| predicted),
         }
     }
 
     /// The same, and what decides between sets, the smaller the better.
-    fn weigh(&self, running: &Running, nodes: &[u32]) -> Option<(Predicted, [u64; 4])> {
+    fn weigh(&self, running: &Running, nodes: &[u32], mix: Option<&Mix>) -> Option<(Predicted, [u64; 4])> {
         match (self, running) {
-            (Self::Switched(board), Running::Switched(traffic)) => board.weigh(traffic, nodes),
-            (Self::Direct(board), Running::Direct(traffic)) => board.weigh(traffic, nodes),
+            (Self::Switched(board), Running::Switched(traffic)) => board.weigh(traffic, nodes, mix),
+            (Self::Direct(board), Running::Direct(traffic)) => board.weigh(traffic, nodes, mix),
             _ => None,
         }
     }

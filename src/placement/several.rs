@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::usual::usual;
 use super::{Board, Choice, Predicted, Question, Running, natural};
-use crate::model::NodeName;
+use crate::model::{Mix, NodeName};
 
 /// Sets that one fabric proposes at most.
 const PROPOSED: usize = 24;
@@ -66,11 +66,11 @@ impl Several {
 
     /// What a set is predicted to cost on the fabric where its fullest channel is; `None` if it cannot be routed on
     /// one.
-    pub fn predict(&self, traffic: &[Running], nodes: &[u32]) -> Option<Predicted> {
-        self.judge(traffic, nodes.to_vec()).map(|judged| judged.predicted)
+    pub fn predict(&self, traffic: &[Running], nodes: &[u32], mix: Option<&Mix>) -> Option<Predicted> {
+        self.judge(traffic, nodes.to_vec(), mix).map(|judged| judged.predicted)
     }
 
-    fn judge(&self, traffic: &[Running], nodes: Vec<u32>) -> Option<Judged> {
+    fn judge(&self, traffic: &[Running], nodes: Vec<u32>, mix: Option<&Mix>) -> Option<Judged> {
         let (mut missing, mut keys) = (0, Vec::with_capacity(self.boards.len()));
         let mut worst: Option<Predicted> = None;
         for (fabric, (board, running)) in self.boards.iter().zip(traffic).enumerate() {
@@ -79,10 +79,11 @@ impl Several {
             let alone = Predicted { extent: there.len() as u64, ..Predicted::default() };
             let (predicted, key) = match there.len() {
                 0 | 1 => (alone, [0; 4]),
-                _ => board.weigh(running, &there)?,
+                _ => board.weigh(running, &there, mix)?,
             };
             keys.push(key);
-            worst = worst.filter(|worst| worst.max >= predicted.max).or(Some(predicted));
+            let bad = |predicted: &Predicted| (predicted.slowdown, predicted.max);
+            worst = worst.filter(|worst| bad(worst) >= bad(&predicted)).or(Some(predicted));
         }
         Some(Judged { nodes, missing, keys, predicted: worst? })
     }
@@ -111,7 +112,8 @@ impl Several {
                 }
             }
         }
-        let judged: Vec<Judged> = sets.into_iter().filter_map(|set| self.judge(traffic, set)).collect();
+        let judged: Vec<Judged> =
+            sets.into_iter().filter_map(|set| self.judge(traffic, set, question.own())).collect();
         let usual = judged.iter().find(|judged| judged.nodes == ordinary).map(|judged| judged.predicted);
         let places = self.places(&judged);
         let best = (0..judged.len()).min_by_key(|set| {

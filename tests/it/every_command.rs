@@ -62,6 +62,7 @@ const NAMED: &[Row] = &[
     ("verify --fabric NET --tables STATE/tables", (0, "accepted"), (0, "accepted")),
     ("compare --fabric NET", (0, "dfsssp"), (0, "angara-balanced")),
     ("place --fabric NET --nodes 4", (0, "\"nodes\""), (0, "\"nodes\"")),
+    ("place --fabric NET --nodes 5 --pattern ring", (0, "\"slowdown\""), (0, "\"slowdown\"")),
     ("plan --fabric NET --jobs MORE --engine ENGINE", (1, "\"due\": true"), (1, "\"due\": true")),
     ("order --fabric NET --nodes n[1-4]", (0, "\"order alone\""), (0, "\"order alone\"")),
     ("order --fabric NET --nodes n[1-4] --jobs MORE --transit any --as list", (0, "n"), (0, "n")),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sarouter::lab::generate::angara;
 use sarouter::lab::generate::generate;
 use sarouter::measure;
-use sarouter::model::{Demand, Group, LayerBudget, NodeName, TerminalId, Transit};
+use sarouter::model::{Demand, Group, LayerBudget, Mix, NodeName, TerminalId, Transit};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::placement::{
     Answer, Board, Choice, Direct, Insist, Predicted, Question, Several, Switched, Why,
@@ -24,7 +24,18 @@ fn torus(spec: &str, transit: Transit) -> Board {
 }
 
 fn choose(board: &Board, running: &[Vec<u32>], nodes: usize, candidates: &[u32]) -> Choice {
-    let question = Question { nodes, candidates, insist: Insist::Require };
+    choose_for(board, running, nodes, candidates, None)
+}
+
+/// For a job that exchanges this.
+fn choose_for(
+    board: &Board,
+    running: &[Vec<u32>],
+    nodes: usize,
+    candidates: &[u32],
+    mix: Option<&Mix>,
+) -> Choice {
+    let question = Question { nodes, candidates, insist: Insist::Require, mix };
     match board.choose(&board.running(running), question) {
         Answer::Chosen(choice) => choice,
         other => panic!("{other:?}"),
@@ -81,7 +92,8 @@ fn parts_that_are_not_connected_are_not_mixed() {
     let board = Board::Switched(Switched::new(&fabric, &name_hosts(&fabric, &NodeNames::default())));
     let choice = choose(&board, &[], 4, &[0, 2, 3, 4, 5, 6, 7]);
     assert_eq!(names(&board, &choice.nodes), ["n5", "n6", "n7", "n8"]);
-    let question = Question { nodes: 5, candidates: &[0, 1, 2, 3, 4, 5, 6, 7], insist: Insist::Require };
+    let question =
+        Question { nodes: 5, candidates: &[0, 1, 2, 3, 4, 5, 6, 7], insist: Insist::Require, mix: None };
     assert_eq!(board.choose(&board.running(&[]), question), Answer::No(Why::NotRoutable));
     let question = Question { insist: Insist::Prefer, ..question };
     assert_eq!(board.choose(&board.running(&[]), question), Answer::Any(Why::NotRoutable));
@@ -95,6 +107,102 @@ fn on_a_torus_of_switches_a_job_stays_together() {
     let at: Vec<(u32, u32)> = choice.nodes.iter().map(|n| (n / 6, n % 6)).collect();
     assert_eq!(choice.predicted.max, 2, "{at:?}");
     assert!(choice.usual.unwrap().max > 2, "{choice:?}");
+}
+
+/// Slow-down of a job alone on its nodes, as predicted for routes that are made for it.
+fn routed(spec: &str, nodes: &[NodeName], mix: &Mix) -> f64 {
+    let fabric = generate(spec).unwrap();
+    let mut ranks = name_hosts(&fabric, &NodeNames::default()).ranks(nodes);
+    ranks.mix = mix.clone();
+    let demand = Demand::new(vec![ranks.group()], Vec::new());
+    let engine = engine("balanced", &EngineOptions::default()).unwrap();
+    let tables = engine.route(&fabric, &demand, LayerBudget::new(8).unwrap()).unwrap();
+    measure::slowdowns(&fabric, &tables, &demand)[0]
+}
+
+#[test]
+fn nodes_are_chosen_for_what_the_job_exchanges() {
+    let board = switched("torus:6x6,hosts=1");
+    let all = free(&board, &[]);
+    // Everybody with everybody is best in a square; a ring in rows, halos of three by two in three rows of two.
+    let square = ["n1", "n2", "n3", "n7", "n8", "n9", "n13", "n14", "n15"];
+    let rows = ["n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"];
+    let threes = ["n1", "n2", "n7", "n8", "n13", "n14"];
+    for (nodes, pattern, plainly, best) in
+        [(9, "ring", &square[..], &rows[..]), (6, "halo2d", &square[..6], &threes[..])]
+    {
+        let mix: Mix = pattern.parse().unwrap();
+        let plain = choose(&board, &[], nodes, &all);
+        let own = choose_for(&board, &[], nodes, &all, Some(&mix));
+        assert_eq!((names(&board, &plain.nodes), names(&board, &own.nodes)), (owned(plainly), owned(best)));
+        let other = board.predict(&board.running(&[]), &plain.nodes, Some(&mix)).unwrap();
+        assert_eq!((plain.predicted.slowdown, own.predicted.slowdown), (None, Some(1.0)));
+        assert!(other.slowdown > Some(1.1), "{pattern}: {other:?}");
+        // The default mix is everybody with everybody.
+        assert_eq!(choose_for(&board, &[], nodes, &all, Some(&Mix::default())), plain);
+    }
+}
+
+/// What placement predicts without routes is what routes made for the job give.
+#[test]
+fn nodes_chosen_for_a_pattern_are_faster_with_routes_too() {
+    let spec = "torus:6x6,hosts=1";
+    let board = switched(spec);
+    let all = free(&board, &[]);
+    let mut ratios = Vec::new();
+    for nodes in [6, 8, 12] {
+        let plain = choose(&board, &[], nodes, &all);
+        for pattern in ["ring", "halo2d", "doubling", "groups:3"] {
+            let mix: Mix = pattern.parse().unwrap();
+            let own = choose_for(&board, &[], nodes, &all, Some(&mix));
+            let of = |set: &[u32]| {
+                let nodes: Vec<NodeName> = set.iter().map(|n| board.names()[*n as usize].clone()).collect();
+                routed(spec, &nodes, &mix)
+            };
+            let ratio = of(&own.nodes) / of(&plain.nodes);
+            assert!(ratio < 1.001, "{nodes} {pattern}: {ratio}");
+            ratios.push(ratio);
+        }
+    }
+    let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+    assert!(mean < 0.92, "{mean} {ratios:?}");
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn weights_of_a_mix_decide_which_of_its_patterns_counts() {
+    let board = switched("torus:6x6,hosts=1");
+    let (all, running) = (free(&board, &[]), board.running(&[]));
+    // Slow-down of a ring on the nodes that are chosen for a mix.
+    let ring: Mix = "ring".parse().unwrap();
+    let of = |mix: &str| {
+        let set = choose_for(&board, &[], 9, &all, Some(&mix.parse().unwrap())).nodes;
+        board.predict(&running, &set, Some(&ring)).unwrap().slowdown.unwrap()
+    };
+    let (mostly, hardly) = (of("1000*ring+linear"), of("ring+1000*linear"));
+    assert!(mostly == 1.0 && hardly > 1.1, "{mostly} {hardly}");
+}
+
+#[test]
+fn what_running_jobs_send_counts_beside_the_own_pattern() {
+    // A job sends over the cables beside the nodes that are left over in its rows: whole rows are better.
+    for board in [switched("torus:6x6,hosts=1"), torus("angara:6x6", Transit::Any)] {
+        let running: Vec<Vec<u32>> = vec![vec![0, 2, 4, 12, 14, 16]];
+        let ring = "ring".parse::<Mix>().unwrap();
+        let candidates = free(&board, &running);
+        let choice = choose_for(&board, &running, 6, &candidates, Some(&ring));
+        let slowdown = choice.predicted.slowdown.unwrap();
+        for start in 0..=candidates.len() - 6 {
+            let set = &candidates[start..start + 6];
+            let other = board.predict(&board.running(&running), set, Some(&ring)).unwrap();
+            assert!(slowdown <= other.slowdown.unwrap() + 1e-3, "{choice:?} {set:?} {other:?}");
+        }
+        assert_eq!((choice.predicted.slowdown, choice.predicted.shared), (Some(1.0), 0), "{choice:?}");
+        assert!(choice.usual.unwrap().shared > 0, "{choice:?}");
+    }
 }
 
 #[test]
@@ -111,8 +219,8 @@ fn a_direct_torus_gives_whole_boxes() {
 fn on_a_direct_torus_what_cannot_be_routed_is_never_chosen() {
     // With transit through the job's own nodes only, two corners have no route.
     let board = torus("angara:4x4", Transit::Job);
-    assert_eq!(board.predict(&board.running(&[]), &[0, 10]), None);
-    let question = Question { nodes: 2, candidates: &[0, 5, 10, 15], insist: Insist::Require };
+    assert_eq!(board.predict(&board.running(&[]), &[0, 10], None), None);
+    let question = Question { nodes: 2, candidates: &[0, 5, 10, 15], insist: Insist::Require, mix: None };
     assert_eq!(board.choose(&board.running(&[]), question), Answer::No(Why::NotRoutable));
     // The usual choice would be nodes 0 and 2; 2 and 3 are neighbours.
     let choice = choose(&board, &[], 2, &[0, 2, 3, 8]);
@@ -125,7 +233,7 @@ fn a_direct_torus_shares_as_few_channels_as_it_can() {
     let board = torus("angara:8x2", Transit::Any);
     let running = vec![vec![0, 4, 8]];
     let choice = choose(&board, &running, 4, &free(&board, &running));
-    let shared = |nodes: &[u32]| board.predict(&board.running(&running), nodes).unwrap().shared;
+    let shared = |nodes: &[u32]| board.predict(&board.running(&running), nodes, None).unwrap().shared;
     // No other box of 2 x 2 shares less.
     let best = (0..7u32)
         .map(|x| vec![2 * x, 2 * x + 1, 2 * x + 2, 2 * x + 3])
@@ -149,7 +257,7 @@ fn predictions_are_close_to_the_routes_of_balanced_efi() {
         let mut sorted = jobs.clone();
         sorted.iter_mut().for_each(|j| j.sort_unstable());
         let last = sorted.pop().unwrap();
-        let predicted = board.predict(&board.running(&sorted), &last).unwrap();
+        let predicted = board.predict(&board.running(&sorted), &last, None).unwrap();
         let terminals = |job: &Vec<u32>| -> Vec<TerminalId> {
             job.iter().flat_map(|n| map.terminals(&board.names()[*n as usize])).copied().collect()
         };
@@ -191,7 +299,7 @@ proptest! {
         let candidates: Vec<u32> = set(picks).into_iter().collect();
         let insist = if require { Insist::Require } else { Insist::Prefer };
         let traffic = board.running(&running);
-        let question = Question { nodes, candidates: &candidates, insist };
+        let question = Question { nodes, candidates: &candidates, insist, mix: None };
         let answer = board.choose(&traffic, question);
         prop_assert_eq!(&answer, &board.choose(&traffic, question));
         match answer {
@@ -201,7 +309,7 @@ proptest! {
                 let distinct: BTreeSet<u32> = choice.nodes.iter().copied().collect();
                 prop_assert_eq!(distinct.len(), nodes);
                 // What is promised is what a look at the set itself says.
-                prop_assert_eq!(board.predict(&traffic, &choice.nodes), Some(choice.predicted));
+                prop_assert_eq!(board.predict(&traffic, &choice.nodes, None), Some(choice.predicted));
                 if let (Board::Switched(_), Some(usual)) = (&board, choice.usual) {
                     let key = |p: &Predicted| (p.extent, p.max);
                     prop_assert!(key(&choice.predicted) <= key(&usual));
@@ -259,7 +367,7 @@ fn a_set_is_judged_on_all_fabrics_of_its_nodes() {
         assert_eq!(names(&both, &choice.nodes), wanted);
         // What is told is of the fabric with the fuller channel.
         assert_eq!(choice.predicted.extent, 2, "{choice:?}");
-        assert_eq!(both.predict(&both.running(&[]), &choice.nodes), Some(choice.predicted));
+        assert_eq!(both.predict(&both.running(&[]), &choice.nodes, None), Some(choice.predicted));
     }
 }
 
@@ -276,7 +384,7 @@ fn jobs_that_run_count_on_each_fabric_and_nodes_without_an_adapter_come_last() {
     let choice = choose(&both, &[vec![0, 1]], 4, &all[2..]);
     let torus = torus("angara:4x2", Transit::Job);
     assert!(choice.nodes.iter().all(|n| (2..8).contains(n)), "{choice:?}");
-    assert!(torus.predict(&torus.running(&[vec![0, 1]]), &choice.nodes).is_some(), "{choice:?}");
+    assert!(torus.predict(&torus.running(&[vec![0, 1]]), &choice.nodes, None).is_some(), "{choice:?}");
     // More nodes than the torus has: then some without.
     assert_eq!(choose(&both, &[], 12, &all).nodes.len(), 12);
 }

@@ -335,7 +335,8 @@ impl Brain {
         let running: Vec<Vec<u32>> =
             moment.running.iter().map(|job| numbers(&mut job.iter().map(|n| *n as usize))).collect();
         let candidates = numbers(&mut (0..moment.free.len()).filter(|n| moment.free[*n]));
-        let question = Question { nodes: moment.size, candidates: &candidates, insist: Insist::Prefer };
+        let question =
+            Question { nodes: moment.size, candidates: &candidates, insist: Insist::Prefer, mix: None };
         // Parts that are not connected: as a batch system would.
         let chosen = self.board.choose(&self.board.traffic(&running), question).map(|choice| choice.nodes);
         let chosen = chosen.unwrap_or_else(|| usual(moment.size, &candidates));

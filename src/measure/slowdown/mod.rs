@@ -123,6 +123,12 @@ pub fn slowdowns_of(fabric: &Fabric, tables: &Tables, groups: &[Group], pattern:
     exchange(&Placed { network: Network::new(fabric, tables), groups }, pattern, |_| true)
 }
 
+/// Slow-down of an exchange whose steps take, in the mean, so many times what the hosts' cables need: for who knows
+/// the steps and not the routes. 1 at the least.
+pub fn slowdown_of_steps(pattern: Pattern, steps: f64) -> f64 {
+    Law::of(pattern).slowdown_at(steps)
+}
+
 /// Where the messages of groups go.
 trait Paths: Sync {
     /// Numbers of channels and of terminals.

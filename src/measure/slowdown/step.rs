@@ -112,6 +112,11 @@ impl Law {
         }
     }
 
+    /// The same where each step takes so many times what the hosts' cables need.
+    pub(super) fn slowdown_at(&self, steps: f64) -> f64 {
+        self.slowdown(steps * f64::from(CONSUMPTION))
+    }
+
     /// Time of the exchange beside what the hosts' cables need, from the mean score of its steps.
     pub(super) fn slowdown(&self, score: f64) -> f64 {
         (score / f64::from(CONSUMPTION)).max(1.0).powf(self.power)

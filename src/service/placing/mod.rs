@@ -27,7 +27,7 @@ use self::hold::{Act, Advice, Holds, Look, Rules};
 use self::select::{Answers, Server};
 use super::chain;
 use crate::config::{Placement, Settings};
-use crate::model::{JobId, JobMap, NodeName};
+use crate::model::{JobId, JobMap, Mix, NodeName, TrafficRules};
 use crate::observe::pending::Wants;
 use crate::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
 use crate::pass::step::View;
@@ -120,6 +120,7 @@ async fn ended(orders: &watch::Receiver<Orders>) {
 struct Worker {
     state: PathBuf,
     settings: Placement,
+    traffic: TrafficRules,
     boards: Boards,
     squeue: Squeue,
     control: Control,
@@ -145,6 +146,7 @@ impl Worker {
         Self {
             state,
             settings: settings.placement.clone(),
+            traffic: settings.traffic.clone(),
             boards: Boards::of(&orders.fabrics),
             squeue: squeue(settings),
             control: Control::new(settings.placement.clone()),
@@ -156,6 +158,7 @@ impl Worker {
 
     fn follow(&mut self, Orders { settings, fabrics }: &Orders) {
         self.settings = settings.placement.clone();
+        self.traffic = settings.traffic.clone();
         self.squeue = squeue(settings);
         self.control = Control::new(settings.placement.clone());
         self.boards.follow(fabrics);
@@ -210,7 +213,7 @@ impl Worker {
 
     /// Looks, decides, acts; whether anything was done.
     async fn pass(&mut self) -> bool {
-        let look = match self.control.look().await {
+        let mut look = match self.control.look().await {
             Ok(look) => look,
             Err(e) => {
                 if !std::mem::replace(&mut self.failing, true) {
@@ -221,6 +224,7 @@ impl Worker {
             }
         };
         self.failing = false;
+        look.jobs.iter_mut().for_each(|job| job.guess(&self.traffic));
         let tagged = look.jobs.iter().any(|j| hold::tag(&j.admin_comment).is_some());
         if !tagged && self.holds.records.is_empty() && self.settings.select_socket.is_none() {
             return false;
@@ -298,11 +302,13 @@ fn advise(
     candidates: &[NodeName],
 ) -> Advice {
     let numbers = board.numbers(candidates);
-    let question = Question { nodes: wants.nodes, candidates: &numbers, insist };
+    let question = Question { nodes: wants.nodes, candidates: &numbers, insist, mix: wants.mix.as_ref() };
     match board.choose(traffic, question) {
         placement::Answer::Chosen(choice) => {
-            let usual = choice.usual.map(|u| u.max);
-            info!(predicted = choice.predicted.max, usual, gain = choice.gain(), "chose nodes");
+            let (usual, slowdown) = (choice.usual.map(|u| u.max), choice.predicted.slowdown);
+            let usual_slowdown = choice.usual.and_then(|u| u.slowdown);
+            let (predicted, gain) = (choice.predicted.max, choice.gain());
+            info!(predicted, usual, gain, slowdown, usual_slowdown, "chose nodes");
             Advice::Nodes(choice.nodes.iter().map(|n| board.names()[*n as usize].clone()).collect())
         }
         placement::Answer::Any(_) => Advice::Any,
@@ -347,6 +353,8 @@ pub struct Outlook {
     pub wants: usize,
     /// The nodes it would get now; null if there is nothing to recommend.
     pub nodes: Option<Vec<NodeName>>,
+    /// What it exchanges, as it says or as a rule guesses; null: everybody with everybody.
+    pub traffic: Option<Mix>,
     /// What is predicted for them.
     pub predicted: Option<Predicted>,
     /// The same for the batch system's own choice.
@@ -364,6 +372,7 @@ pub async fn outlook(
     view: &View,
 ) -> Result<Vec<Outlook>, PollError> {
     let mut look = Control::new(settings.placement.clone()).look().await?;
+    look.jobs.iter_mut().for_each(|job| job.guess(&settings.traffic));
     look.jobs.retain(|j| hold::tag(&j.admin_comment).is_some() && j.wants.nodes > 1 && j.required.is_empty());
     if look.jobs.is_empty() {
         return Ok(Vec::new());
@@ -380,11 +389,13 @@ pub async fn outlook(
         let taken: std::collections::BTreeSet<u32> = running.iter().flatten().copied().collect();
         let mut candidates = board.numbers(&job.wants.candidates(&look.idle).unwrap_or_default());
         candidates.retain(|n| !taken.contains(n));
-        let question = Question { nodes: job.wants.nodes, candidates: &candidates, insist: Insist::Require };
+        let (nodes, mix) = (job.wants.nodes, job.wants.mix.as_ref());
+        let question = Question { nodes, candidates: &candidates, insist: Insist::Require, mix };
         let mut outlook = Outlook {
             job: job.id.clone(),
             wants: job.wants.nodes,
             nodes: None,
+            traffic: job.wants.mix.clone(),
             predicted: None,
             usual: None,
         };

@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{debug, warn};
 
 use super::hold::{Look, tag};
-use crate::model::NodeName;
+use crate::model::{Mix, NodeName};
 use crate::placement::{Answer, Board, Insist, Question, Running};
 
 /// Answers older than this are not given: the service has lost sight of Slurm.
@@ -68,9 +68,9 @@ impl Answers {
             (table.lent.clone(), table.asked.iter().copied().collect::<BTreeSet<usize>>())
         };
         let mut taken: BTreeSet<NodeName> = lent.values().flat_map(|(nodes, _)| nodes.clone()).collect();
-        let mut choose = |nodes: usize, candidates: Vec<NodeName>, take: bool| -> Option<Vec<NodeName>> {
+        let mut choose = |nodes: usize, mix: Option<&Mix>, candidates: Vec<NodeName>, take: bool| {
             let numbers = board.numbers(candidates.iter().filter(|n| !taken.contains(*n)));
-            let question = Question { nodes, candidates: &numbers, insist: Insist::Require };
+            let question = Question { nodes, candidates: &numbers, insist: Insist::Require, mix };
             let Answer::Chosen(choice) = board.choose(traffic, question) else { return None };
             let names = |n: &u32| board.names()[*n as usize].clone();
             let chosen: Vec<NodeName> = choice.nodes.iter().map(names).collect();
@@ -83,7 +83,7 @@ impl Answers {
         let wanting = look.jobs.iter().filter(|j| tag(&j.admin_comment).is_some() && j.wants.nodes > 1);
         for job in wanting.filter(|j| !lent.contains_key(j.id.as_str())).take(JOBS) {
             let Some(candidates) = job.wants.candidates(&look.idle) else { continue };
-            if let Some(nodes) = choose(job.wants.nodes, candidates, true) {
+            if let Some(nodes) = choose(job.wants.nodes, job.wants.mix.as_ref(), candidates, true) {
                 jobs.insert(job.id.to_string(), nodes);
             }
         }
@@ -91,8 +91,10 @@ impl Answers {
         idle.sort_unstable();
         idle.dedup();
         sizes.extend((1..).map(|power| 1 << power).take_while(|size| *size <= idle.len()));
-        let sizes =
-            sizes.into_iter().filter_map(|size| Some((size, choose(size, idle.clone(), false)?))).collect();
+        let sizes = sizes
+            .into_iter()
+            .filter_map(|size| Some((size, choose(size, None, idle.clone(), false)?)))
+            .collect();
         let mut table = self.table();
         table.jobs = jobs;
         table.sizes = sizes;
@@ -277,6 +279,27 @@ mod tests {
         // The same job gets the same answer; one that has changed since gets none.
         assert_eq!(ask(&answers, 7, 4, 2), Some(sets[0].clone()));
         assert_eq!(ask(&answers, 7, 5, 2), None);
+    }
+
+    #[test]
+    fn a_waiting_job_is_judged_by_what_it_exchanges() {
+        let fabric = generate("torus:6x6,hosts=1").unwrap();
+        let board = Board::Switched(Switched::new(&fabric, &name_hosts(&fabric, &NodeNames::default())));
+        let chosen = |comment: &str| {
+            let job = format!(
+                "JobId=7 JobName=x UserId=u JobState=PENDING Reason=Priority EligibleTime=1 Partition=all NumNodes=6 \
+                 AdminComment=sarouter:prefer{comment}\n"
+            );
+            let jobs = pending::jobs(&job, "t").unwrap();
+            let answers = Answers::default();
+            let look = Look { jobs, ..look(&[], "n[1-36]") };
+            answers.prepare(&board, &board.running(&[]), &look, at(0));
+            ask(&answers, 7, 6, 1).unwrap()
+        };
+        assert_eq!(chosen(""), ["n1", "n2", "n3", "n7", "n8", "n9"]);
+        let row = ["n1", "n2", "n3", "n4", "n5", "n6"];
+        assert_eq!(chosen(" Comment=routing=prefer sarouter:pattern=ring"), row);
+        assert_eq!(chosen(";sarouter:pattern=ring"), row, "as the rule of job_submit writes it");
     }
 
     #[test]

@@ -33,13 +33,14 @@ impl Slurm {
         let (partition, features) = ("all".to_string(), String::new());
         let job = Pending {
             id: id(n),
-            wants: Wants { nodes, partition, features, excluded: Vec::new() },
+            wants: Wants { nodes, partition, features, excluded: Vec::new(), mix: None },
             required: Vec::new(),
             admin_comment: format!("{TAG}{tag}"),
             held: None,
             reason: "None".into(),
             eligible: Some(at(0)),
             simple: true,
+            submission: Default::default(),
         };
         self.jobs.insert(n, job);
     }
