@@ -151,6 +151,33 @@ fn a_held_job_gets_the_set_the_service_prefers() {
     assert_eq!(cluster.nodes(&job), own);
 }
 
+/// By comment, by the plugin's option, by a rule for its name: a set for the pattern. Without: one for everybody with
+/// everybody. Slurm by itself would take the first six.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_held_job_gets_the_set_for_what_it_exchanges() {
+    let rules = "hold = true\n[traffic]\nrules = [{ name = \"cfd-*\", pattern = \"halo2d\" }]";
+    let mut cluster = Cluster::up("torus:6x6,hosts=1", &[], rules);
+    let line = format!("optional {}\n", crate::spank::plugin().display());
+    fs::write(cluster.bed.path().join("slurm/plugstack.conf"), line).unwrap();
+    cluster.serve();
+    let halo = names("n[1-2,7-8,13-14]");
+    let said: [(&[&str], &BTreeSet<NodeName>); 4] = [
+        (&["--comment=routing=prefer sarouter:pattern=halo2d"], &halo),
+        (&["--comment=routing=prefer", "--traffic=halo2d"], &halo),
+        (&["--comment=routing=prefer", "-J", "cfd-7"], &halo),
+        (&["--comment=routing=prefer"], &names("n[1-3,7-9]")),
+    ];
+    for (words, want) in said {
+        let fixed = ["--parsable", "-N6", "-o", "/dev/null", "--wrap", "sleep 1000"];
+        let job = cluster.slurm("sbatch", &[&fixed[..4], words, &fixed[4..]].concat()).trim().to_string();
+        assert_eq!(cluster.nodes(&job), *want, "{words:?}");
+        cluster.slurm("scancel", &[&job]);
+        // A job that completes is on its nodes.
+        await_some("no job", || cluster.slurm("squeue", &["-h"]).trim().is_empty().then_some(()));
+    }
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn a_job_changed_or_cancelled_while_it_is_held_is_treated_as_what_it_is_now() {
