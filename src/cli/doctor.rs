@@ -3,6 +3,7 @@
 mod handoff;
 mod installation;
 mod plugins;
+mod selection;
 mod site;
 mod user;
 

@@ -15,7 +15,7 @@ const PACKAGES: &str = "ca-certificates,gcc,libc6-dev,make,dpkg-dev,git,jq,libop
 
 /// Polling in both forms, hand-off with read-back, prolog and SPANK, order of ranks, choice of nodes.
 /// `SAROUTER_DEBIAN13` names others; `::` stands for all that need daemons.
-const TESTS: &str = "slurm:: slurmrestd::slurmrestd_and plugin::serves end_to_end::jobs_get spank::tasks hints::ranks placement::the_plugin";
+const TESTS: &str = "slurm:: slurmrestd::slurmrestd_and plugin::serves end_to_end::jobs_get spank::tasks hints::ranks placement::the_plugin topology::";
 
 /// The source tree as it is, without what was built in it.
 fn copy_source(machine: &Machine) {

@@ -36,4 +36,5 @@ mod spank;
 mod storm;
 mod submit;
 mod testbed;
+mod topology;
 mod walk;

@@ -23,7 +23,7 @@ pub struct Cluster {
     service: Option<Child>,
 }
 
-const NODES: &str = "fattree:8x4,2";
+pub const NODES: &str = "fattree:8x4,2";
 
 impl Cluster {
     fn up(fabric: &str, options: &[&str], placement: &str) -> Self {
@@ -50,7 +50,7 @@ impl Cluster {
         command
     }
 
-    fn serve(&mut self) {
+    pub fn serve(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.bed.path().join("log/service.log"));
         let mut command = self.sarouter(&["serve", "-v"]);
         self.service = Some(command.stdout(Stdio::null()).stderr(log.unwrap()).spawn().unwrap());
@@ -71,21 +71,21 @@ impl Cluster {
     }
 
     /// Submits a job; `tag` is what it asks of the routing.
-    fn submit(&self, words: &[&str], tag: Option<&str>) -> String {
+    pub fn submit(&self, words: &[&str], tag: Option<&str>) -> String {
         let comment = tag.map(|t| format!("--comment=routing={t}"));
         let fixed = ["--parsable", "-o", "/dev/null", "--wrap", "sleep 1000"];
         let comment: Vec<&str> = comment.as_deref().into_iter().collect();
         self.slurm("sbatch", &[words, &comment, &fixed].concat()).trim().to_string()
     }
 
-    fn state(&self, job: &str) -> (String, String) {
+    pub fn state(&self, job: &str) -> (String, String) {
         let line = self.slurm("squeue", &["-h", "-j", job, "-o", "%T|%r"]);
         let (state, reason) = line.trim().split_once('|').unwrap_or_default();
         (state.to_string(), reason.to_string())
     }
 
     /// Waits until a job has nodes and returns them.
-    fn nodes(&self, job: &str) -> BTreeSet<NodeName> {
+    pub fn nodes(&self, job: &str) -> BTreeSet<NodeName> {
         await_some(&format!("job {job} to start"), || {
             let line = self.slurm("squeue", &["-h", "-t", "R,CF", "-j", job, "-o", "%N"]);
             let list = line.trim();
@@ -94,14 +94,14 @@ impl Cluster {
     }
 
     /// Waits until a job waits for this reason.
-    fn await_reason(&self, job: &str, reason: &str) {
+    pub fn await_reason(&self, job: &str, reason: &str) {
         await_some(&format!("job {job} to wait for {reason}"), || {
             (self.state(job).1 == reason).then_some(())
         });
     }
 
     /// What `sarouter place` says beside these running jobs.
-    fn preferred(&self, running: &str, nodes: usize) -> BTreeSet<NodeName> {
+    pub fn preferred(&self, running: &str, nodes: usize) -> BTreeSet<NodeName> {
         let jobs = self.bed.path().join("jobs.txt");
         fs::write(&jobs, running).unwrap();
         let (fabric, nodes) = (self.bed.path().join("fabric.net"), nodes.to_string());
@@ -127,10 +127,10 @@ impl Drop for Cluster {
 }
 
 /// A job across six leaves: the usual choice for eight more nodes is not the best one.
-const BUSY: &str = "n[1,5,9,13,17,21]";
-const BUSY_LINE: &str = "1 n[1,5,9,13,17,21]\n";
+pub const BUSY: &str = "n[1,5,9,13,17,21]";
+pub const BUSY_LINE: &str = "1 n[1,5,9,13,17,21]\n";
 
-fn names(list: &str) -> BTreeSet<NodeName> {
+pub fn names(list: &str) -> BTreeSet<NodeName> {
     expand(list).unwrap().into_iter().collect()
 }
 
@@ -358,11 +358,9 @@ fn the_plugin_gives_a_job_the_set_the_service_prefers() {
     cluster.await_reason(&large, "Resources");
 }
 
-#[test]
-#[ignore = "needs Debian's packages: run scripts/test"]
-fn a_plugin_for_another_version_is_refused_and_the_stock_one_used() {
-    let other = tempfile::tempdir().unwrap();
-    let mut bytes = fs::read(plugin().join("select_cons_tres.so")).unwrap();
+/// The bytes of a plugin, with a `plugin_version` one higher than that of the Slurm it was built for.
+pub fn with_changed_version(plugin: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(plugin).unwrap();
     let version = run(Command::new("slurmctld").arg("-V"));
     let numbers: Vec<u8> = version
         .trim()
@@ -371,17 +369,20 @@ fn a_plugin_for_another_version_is_refused_and_the_stock_one_used() {
         .map(|n| n.parse().unwrap())
         .collect();
     let wanted = [numbers[2], numbers[1], numbers[0], 0];
-    let mut changed = 0;
-    // Where `nm` says that plugin_version is.
-    let symbols = run(Command::new("nm").arg("-D").arg(plugin().join("select_cons_tres.so")));
+    // Where `nm` says that plugin_version is. Read-only data is mapped at the offset that it has in the file.
+    let symbols = run(Command::new("nm").arg("-D").arg(plugin));
     let line = symbols.lines().find(|l| l.ends_with(" plugin_version")).unwrap();
     let at = usize::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
-    // Read-only data is mapped at the offset that it has in the file.
-    if bytes[at..at + 4] == wanted {
-        bytes[at] += 1;
-        changed += 1;
-    }
-    assert_eq!(changed, 1, "plugin_version is not at {at:#x}");
+    assert_eq!(bytes[at..at + 4], wanted, "plugin_version is not at {at:#x}");
+    bytes[at] += 1;
+    bytes
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_plugin_for_another_version_is_refused_and_the_stock_one_used() {
+    let other = tempfile::tempdir().unwrap();
+    let bytes = with_changed_version(&plugin().join("select_cons_tres.so"));
     fs::write(other.path().join("select_cons_tres.so"), bytes).unwrap();
     let cluster = with_plugin(NODES, &[], other.path());
     assert!(cluster.slurmctld_log().contains("Incompatible Slurm plugin"), "{}", cluster.slurmctld_log());

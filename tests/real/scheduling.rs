@@ -158,7 +158,7 @@ fn waiting_for_a_service_is_bounded_whatever_it_does() {
     run(Command::new("cc")
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-fsanitize=address,undefined", "-o"])
         .arg(&program)
-        .arg(root().join("plugin/slurm/select/ask_check.c")));
+        .arg(root().join("plugin/slurm/common/ask_check.c")));
     let bad = ["hangs", "slow", "rubbish", "trickles", "stopped"];
     let mut command = Command::new(program);
     command.arg(directory.path().join("select.sock")).arg("answers:3000");

@@ -14,10 +14,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "slurm/slurm_errno.h"
 #include "src/common/slurm_xlator.h"
@@ -25,7 +23,7 @@
 #include "src/common/node_conf.h"
 #include "src/slurmctld/slurmctld.h"
 
-#include "ask.h"
+#include "prefer.h"
 
 /*
  * What select_p_job_test() is told behind the mode: whom it may preempt and, as REST, what reservations
@@ -36,16 +34,20 @@ typedef List jobs_t;
 #define REST_TYPES bitstr_t *
 #define REST_PARAMETERS bitstr_t *excluded
 #define REST excluded
-#define nodes_of(list, set) node_name2bitmap(list, true, set)
-#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0) && SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0) && SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24, 6, 0)
+#include "src/interfaces/select.h"
+typedef List jobs_t;
+#define REST_TYPES resv_exc_t *
+#define REST_PARAMETERS resv_exc_t *excluded
+#define REST excluded
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0) && SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(26, 6, 0)
 #include "src/interfaces/select.h"
 typedef list_t *jobs_t;
 #define REST_TYPES resv_exc_t *, will_run_data_t *
 #define REST_PARAMETERS resv_exc_t *excluded, will_run_data_t *future
 #define REST excluded, future
-#define nodes_of(list, set) node_name2bitmap(list, true, set, NULL)
 #else
-#error "the signature of select_p_job_test() is known for Slurm 22.05, 23.02 and 24.11 only"
+#error "the signature of select_p_job_test() is known for Slurm 22.05 to 26.05"
 #endif
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -54,75 +56,15 @@ EXPORTED const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 /* For whoever reads the file: `sarouter doctor`. */
 __attribute__((used)) static const char built_for[] = "sarouter-select for Slurm " SLURM_VERSION_STRING;
 
-#ifndef SOCKET
-#define SOCKET "/run/sarouter/select.sock"
-#endif
-
 typedef int (*job_test_t)(job_record_t *, bitstr_t *, uint32_t, uint32_t, uint32_t, uint16_t, jobs_t, jobs_t *,
 			  REST_TYPES);
 
 static job_test_t real_job_test;
-static struct asker asker;
-static bool was_failing;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void prepare(void)
 {
-	const char *path = getenv("SAROUTER_SELECT_SOCKET");
-
 	real_job_test = (job_test_t)dlsym(RTLD_NEXT, "select_p_job_test");
-	asker_init(&asker, path && *path ? path : SOCKET);
-}
-
-/* 0: not tagged, 'p': prefers, 'r': requires. The tag is a word of the administrator's comment. */
-static char tag(const char *comment)
-{
-	static const char word[] = "sarouter:";
-
-	for (const char *at = comment; at && (at = strstr(at, word)); at++) {
-		const char *value = at + sizeof(word) - 1;
-
-		if (at != comment && at[-1] != ' ' && at[-1] != ';')
-			continue;
-		if (strncmp(value, "prefer", 6) == 0 && strchr(" ;", value[6]))
-			return 'p';
-		if (strncmp(value, "require", 7) == 0 && strchr(" ;", value[7]))
-			return 'r';
-	}
-	return 0;
-}
-
-/*
- * The part of what is on offer that the service prefers, to be freed by the caller; NULL if it
- * recommends nothing or not enough of it is on offer. *silent: there was no answer.
- */
-static bitstr_t *preferred(job_record_t *job, bitstr_t *offer, uint32_t nodes, bool require, bool *silent)
-{
-	bitstr_t *set = NULL;
-	char *list = NULL;
-	enum answer answer;
-
-	pthread_mutex_lock(&lock);
-	answer = asker_ask(&asker, job->job_id, nodes, require, &list);
-	*silent = answer == ANSWER_SILENT;
-	if (asker.failing != was_failing) {
-		was_failing = asker.failing;
-		info("sarouter: %s; %" PRIu64 " questions, %" PRIu64 " without an answer, %" PRIu64
-		     " us spent on them",
-		     was_failing ? "no answer: jobs are placed as without it" : "answers again",
-		     asker.asked, asker.silent, asker.waited);
-	}
-	/* Under the mutex: the list is in the asker's buffer. */
-	if (answer == ANSWER_NODES && nodes_of(list, &set) != SLURM_SUCCESS)
-		FREE_NULL_BITMAP(set);
-	pthread_mutex_unlock(&lock);
-	if (set) {
-		bit_and(set, offer);
-		if ((uint32_t)bit_set_count(set) < nodes)
-			FREE_NULL_BITMAP(set);
-	}
-	return set;
 }
 
 EXPORTED extern int select_p_job_test(job_record_t *job_ptr, bitstr_t *node_bitmap, uint32_t min_nodes,
@@ -130,7 +72,7 @@ EXPORTED extern int select_p_job_test(job_record_t *job_ptr, bitstr_t *node_bitm
 			     jobs_t preemptee_candidates, jobs_t *preemptee_job_list, REST_PARAMETERS)
 {
 	uint32_t nodes = req_nodes > min_nodes ? req_nodes : min_nodes;
-	bitstr_t *set;
+	bitstr_t *wanted, *set;
 	bool silent;
 	char how;
 	int rc;
@@ -138,11 +80,13 @@ EXPORTED extern int select_p_job_test(job_record_t *job_ptr, bitstr_t *node_bitm
 	pthread_once(&once, prepare);
 	if (!real_job_test)
 		return EINVAL;
-	how = mode == SELECT_MODE_RUN_NOW ? tag(job_ptr->admin_comment) : 0;
+	how = mode == SELECT_MODE_RUN_NOW ? prefer_tag(job_ptr->admin_comment) : 0;
 	if (!how || nodes < 2 || !job_ptr->details || job_ptr->details->req_node_bitmap ||
 	    (uint32_t)bit_set_count(node_bitmap) <= nodes)
 		goto unchanged;
-	set = preferred(job_ptr, node_bitmap, nodes, how == 'r', &silent);
+	wanted = prefer_ask(job_ptr->job_id, nodes, how == 'r', &silent);
+	set = prefer_within(wanted, node_bitmap, nodes);
+	FREE_NULL_BITMAP(wanted);
 	if (set) {
 		/* Without preemption: nobody has to go for the sake of better routes. */
 		rc = real_job_test(job_ptr, set, min_nodes, max_nodes, req_nodes, mode, NULL, NULL, REST);
