@@ -26,6 +26,7 @@ mod plugin;
 mod prolog;
 mod repair;
 mod replay;
+mod rpm;
 mod scheduling;
 #[path = "../shared/script.rs"]
 mod script;
