@@ -74,7 +74,9 @@ fn absent(topology: Option<&str>) -> Check {
 }
 
 fn build(way: &Way) -> String {
-    format!("{}/build DIR, then PluginDir=DIR:… in slurm.conf and restart slurmctld", way.source)
+    // Where it is missing, Slurm refuses the whole file.
+    let first = "make a directory DIR on every machine that reads slurm.conf";
+    format!("{first}, {}/build DIR, then PluginDir=DIR:… there and restart slurmctld", way.source)
 }
 
 /// What is wrong with a plugin of ours that is installed.
