@@ -2,7 +2,8 @@
 //!
 //! `scontrol -o show job` says everything about a pending job in one call and on one line, also
 //! what `squeue` cannot print (AdminComment). A job's name and comment are its owner's: whoever
-//! writes ` AdminComment=` into them deceives about his own job only.
+//! writes ` AdminComment=` into them deceives about his own job only. Slurm prints new lines in them as they are,
+//! so they can make lines that look like other jobs ([`Listed::twice`]).
 
 use std::collections::BTreeMap;
 
@@ -76,31 +77,73 @@ impl Pending {
     }
 }
 
+/// What `scontrol` says of all jobs.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// Those that wait, by id.
+    pub jobs: Vec<Pending>,
+    /// Ids of several lines, of which all but one were made up. None of them is in `jobs`: to be asked about alone
+    /// ([`one`]).
+    pub twice: Vec<JobId>,
+    /// What is not understood, which keeps nobody else waiting.
+    pub wrong: Vec<JobsError>,
+}
+
 /// Idle nodes of each partition with their features.
 pub type Idle = BTreeMap<String, Vec<(NodeName, Vec<String>)>>;
 
-/// The pending jobs in the output of `scontrol`, by id. `name` is for messages.
+/// The pending jobs in the output of `scontrol`. `name` is for messages.
 ///
 /// # Errors
-/// With the line that is not a job, or a host list that is none.
-pub fn jobs(text: &str, name: &str) -> Result<Vec<Pending>, JobsError> {
-    let (mut found, mut budget) = (Vec::new(), Budget::default());
-    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        if line.starts_with("No jobs in the system") {
-            continue;
+/// If it does not begin with a job.
+pub fn jobs(text: &str, name: &str) -> Result<Listed, JobsError> {
+    let wrong = |line: usize, message: String| JobsError::Line { name: name.to_string(), line, message };
+    let lines = || text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+    match lines().next() {
+        Some((i, line)) if !line.starts_with("JobId=") && !line.starts_with("No jobs in the system") => {
+            return Err(wrong(i + 1, "does not begin with JobId=".to_string()));
         }
-        let wrong = |message: String| JobsError::Line { name: name.to_string(), line: i + 1, message };
-        if let Some(job) = job(line, &mut budget).map_err(wrong)? {
-            found.push(job);
+        _ => (),
+    }
+    // Other lines are the rest of somebody's name or comment.
+    let records = lines().filter_map(|(i, line)| Some((i, line, id(line)?)));
+    let (mut listed, mut budget, mut seen) = (Listed::default(), Budget::default(), BTreeMap::new());
+    for (_, _, id) in records.clone() {
+        *seen.entry(id).or_insert(0) += 1;
+    }
+    for (i, line, id) in records.filter(|(_, _, id)| seen[id] == 1) {
+        match job(id, line, &mut budget) {
+            Ok(job) => listed.jobs.extend(job),
+            Err(message) => listed.wrong.push(wrong(i + 1, message)),
         }
     }
-    found.sort_by_key(|j| (j.id.as_str().len(), j.id.clone()));
-    Ok(found)
+    let key = |id: &JobId| (id.as_str().len(), id.clone());
+    listed.jobs.sort_by_key(|j| key(&j.id));
+    listed.twice = seen.into_iter().filter(|(_, n)| *n > 1).map(|(id, _)| id).collect();
+    listed.twice.sort_by_key(key);
+    Ok(listed)
 }
 
-fn job(line: &str, budget: &mut Budget) -> Result<Option<Pending>, String> {
-    let id = line.strip_prefix("JobId=").and_then(|rest| rest.split(' ').next());
-    let id = JobId::new(id.ok_or("does not begin with JobId=")?).map_err(|e| e.to_string())?;
+/// The same for one job in the output of `scontrol` about it alone, which begins with it. `None` if it does not wait.
+///
+/// # Errors
+/// If it does not begin with that job, or that is not understood.
+pub fn one(asked: &JobId, text: &str, name: &str) -> Result<Option<Pending>, JobsError> {
+    let line = text.lines().next().unwrap_or("");
+    let found = id(line).filter(|id| id == asked).ok_or_else(|| format!("does not begin with JobId={asked}"));
+    found.and_then(|id| job(id, line, &mut Budget::default())).map_err(|message| JobsError::Line {
+        name: name.to_string(),
+        line: 1,
+        message,
+    })
+}
+
+/// Whose line it is.
+fn id(line: &str) -> Option<JobId> {
+    line.strip_prefix("JobId=").and_then(|rest| JobId::new(rest.split(' ').next()?).ok())
+}
+
+fn job(id: JobId, line: &str, budget: &mut Budget) -> Result<Option<Pending>, String> {
     // Behind the job's name, which may hold anything.
     let rest = line.find(" UserId=").map_or(line, |at| &line[at..]);
     let field = |key: &str| {
@@ -228,7 +271,7 @@ mod tests {
     fn a_pending_job_is_read_and_its_name_cannot_lie_for_it() {
         let running = HELD.replace("PENDING", "RUNNING").replace("JobId=7", "JobId=8");
         let array = HELD.replace(" JobName", " ArrayJobId=9 ArrayTaskId=1-3 JobName").replace("=7", "=10");
-        let found = jobs(&format!("{array}\n{running}\n{HELD}\n"), "scontrol").unwrap();
+        let found = jobs(&format!("{array}\n{running}\n{HELD}\n"), "scontrol").unwrap().jobs;
         assert_eq!(found.len(), 2);
         let job = &found[0];
         assert_eq!((job.id.as_str(), job.wants.nodes, job.wants.partition.as_str()), ("7", 2, "all"));
@@ -242,14 +285,31 @@ mod tests {
         assert_eq!((job.required.len(), job.wants.excluded[0].as_str()), (2, "n9"));
         assert_eq!(job.eligible.unwrap().timestamp(), 1_795_257_476);
         assert!(job.simple && !found[1].simple);
-        assert_eq!(jobs("No jobs in the system\n", "scontrol").unwrap(), []);
-        let error = jobs("JobId=7 UserId=x JobState=PENDING NumNodes=x\n", "scontrol").unwrap_err();
-        assert!(error.to_string().starts_with("scontrol:1: NumNodes"), "{error}");
+        assert_eq!(jobs("No jobs in the system\n", "scontrol").unwrap().jobs, []);
+        let error = jobs("slurm_load_jobs error\n", "scontrol").unwrap_err();
+        assert!(error.to_string().starts_with("scontrol:1: does not begin with JobId="), "{error}");
+    }
+
+    #[test]
+    fn new_lines_in_a_comment_are_no_jobs_of_others_and_keep_nobody_waiting() {
+        let other = HELD.replace("JobId=7", "JobId=8");
+        let forged = HELD.replace("Comment=x", "Comment=x\nJobId=8 UserId=a JobState=PENDING NumNodes=1\n=?\nJobId=9 UserId=a JobState=PENDING NumNodes=x");
+        for text in [format!("{forged}\n{other}\n"), format!("{other}\n{forged}\n")] {
+            let listed = jobs(&text, "scontrol").unwrap();
+            let ids: Vec<&str> = listed.jobs.iter().map(|j| j.id.as_str()).collect();
+            assert_eq!((ids, listed.twice), (vec!["7"], vec![JobId::new("8").unwrap()]));
+            let [wrong] = &listed.wrong[..] else { panic!("{:?}", listed.wrong) };
+            assert!(wrong.to_string().contains("NumNodes=x is not a number"), "{wrong}");
+        }
+        let asked = JobId::new("7").unwrap();
+        assert_eq!(one(&asked, &forged, "scontrol").unwrap().unwrap().wants.nodes, 2);
+        assert!(one(&asked, &other, "scontrol").is_err());
     }
 
     #[test]
     fn a_pending_job_says_what_it_exchanges_or_a_rule_does() {
-        let read = |comment: &str| jobs(&HELD.replace(" Comment=x", comment), "scontrol").unwrap().remove(0);
+        let read =
+            |comment: &str| jobs(&HELD.replace(" Comment=x", comment), "scontrol").unwrap().jobs.remove(0);
         let mix = |job: &Pending| job.wants.mix.as_ref().map(ToString::to_string);
         assert_eq!(mix(&read("")), None);
         let said =
@@ -257,7 +317,7 @@ mod tests {
         assert_eq!(mix(&said).as_deref(), Some("ring"));
         assert_eq!(mix(&read(" Comment=sarouter:patern=ring StdErr=/x")), None);
         let tagged = HELD.replace("sarouter:prefer", "site note sarouter:prefer;sarouter:pattern=linear");
-        let mut tagged = jobs(&tagged, "scontrol").unwrap().remove(0);
+        let mut tagged = jobs(&tagged, "scontrol").unwrap().jobs.remove(0);
         assert_eq!(tagged.admin_comment, "site note sarouter:prefer;sarouter:pattern=linear");
         assert_eq!(mix(&tagged).as_deref(), Some("linear"), "a job_submit rule says it");
         let rule = TrafficRule {
@@ -280,7 +340,7 @@ mod tests {
     fn candidates_are_idle_in_the_partition_and_have_the_features() {
         let text = "n1|all|a,b|idle\nn2|all|a|idle\nn3|all|a,b|idle*\nn9|all|a,b|idle\nn1|fast|(null)|idle\n";
         let idle = idle(text, "sinfo").unwrap();
-        let mut wants = jobs(HELD, "scontrol").unwrap().remove(0).wants;
+        let mut wants = jobs(HELD, "scontrol").unwrap().jobs.remove(0).wants;
         let names =
             |w: &Wants| w.candidates(&idle).map(|c| c.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(names(&wants).unwrap(), ["n1"]);

@@ -201,6 +201,28 @@ fn a_job_changed_or_cancelled_while_it_is_held_is_treated_as_what_it_is_now() {
     });
 }
 
+/// Slurm prints new lines in comments as they are: here, a line that looks like the next job, and one like none.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn new_lines_in_a_comment_neither_stop_placement_nor_speak_for_other_jobs() {
+    let mut cluster = Cluster::up(NODES, &[], "hold = true");
+    cluster.nodes(&cluster.submit(&["-N6", "-w", BUSY], None));
+    let first: u32 = cluster.submit(&["-N1", "-H"], None).parse().unwrap();
+    // This one looks like itself, and cannot be read.
+    let name = format!("x UserId=a JobState=PENDING\nJobId={}", first + 1);
+    assert_eq!(cluster.submit(&["-N1", "-H", "-J", &name], None), (first + 1).to_string());
+    let next = first + 3;
+    let forged = format!("--comment=x\nJobId={next} UserId=root(0) JobState=PENDING NumNodes=x\n=?");
+    let forger = cluster.submit(&["-N1", "-H", &forged], None);
+    assert!(cluster.slurm("scontrol", &["-o", "show", "job", &forger]).contains(&format!("\nJobId={next} ")));
+    cluster.serve();
+    let preferred = cluster.preferred(BUSY_LINE, 8);
+    let job = cluster.submit(&["-N8"], Some("prefer"));
+    assert_eq!(job, next.to_string());
+    assert_eq!(cluster.nodes(&job), preferred);
+    assert!(cluster.log().contains("has new lines in it"), "{}", cluster.log());
+}
+
 /// A `scontrol` that, before it releases the first job, starts another one on a node meant for it.
 fn meddling(cluster: &Cluster) -> PathBuf {
     let path = cluster.bed.path().join("scontrol-meddling");

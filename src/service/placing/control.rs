@@ -1,13 +1,16 @@
 //! Tells Slurm, and asks it: `scontrol` and `sinfo` as bounded child processes.
 
-use tracing::info;
+use tracing::{info, warn};
 
 use super::hold::{Act, Look};
 use crate::config::Placement;
 use crate::model::{JobId, NodeName};
 use crate::observe::child::{BoundedCommand, ChildError};
-use crate::observe::pending::{self, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
+use crate::observe::pending::{self, Listed, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
 use crate::observe::slurm::PollError;
+
+/// Jobs that are asked about alone in one look.
+const MOST_ASKED: usize = 50;
 
 /// Commands of Slurm for placement.
 #[derive(Debug, Clone)]
@@ -39,7 +42,22 @@ impl Control {
     pub async fn look(&self) -> Result<Look, PollError> {
         let (sinfo, scontrol) = (&self.settings.sinfo, &self.settings.scontrol);
         let idle = pending::idle(&self.run(sinfo, &SINFO_ARGUMENTS).await?, sinfo)?;
-        let jobs = pending::jobs(&self.run(scontrol, &SCONTROL_ARGUMENTS).await?, scontrol)?;
+        let Listed { mut jobs, twice, wrong } =
+            pending::jobs(&self.run(scontrol, &SCONTROL_ARGUMENTS).await?, scontrol)?;
+        wrong.iter().for_each(|wrong| warn!(%wrong, "a job is passed over"));
+        if !twice.is_empty() {
+            warn!(jobs = ?twice, "a name or comment of a job has new lines in it and looks like other jobs");
+        }
+        for id in twice.iter().take(MOST_ASKED) {
+            let words = [&SCONTROL_ARGUMENTS[..], &[id.as_str()]].concat();
+            // A job that has just ended is none.
+            let Ok(text) = self.run(scontrol, &words).await else { continue };
+            match pending::one(id, &text, scontrol) {
+                Ok(job) => jobs.extend(job),
+                Err(wrong) => warn!(%wrong, "a job is passed over"),
+            }
+        }
+        jobs.sort_by_key(|job| (job.id.as_str().len(), job.id.clone()));
         Ok(Look { jobs, idle })
     }
 

@@ -251,7 +251,7 @@ mod tests {
         let text: String = pending.iter().map(job).collect();
         let nodes = crate::observe::hostlist::expand(idle).unwrap();
         let lines: String = nodes.iter().map(|n| format!("{n}|all||idle\n")).collect();
-        Look { jobs: pending::jobs(&text, "t").unwrap(), idle: pending::idle(&lines, "t").unwrap() }
+        Look { jobs: pending::jobs(&text, "t").unwrap().jobs, idle: pending::idle(&lines, "t").unwrap() }
     }
 
     fn prepared(look: &Look) -> Answers {
@@ -290,7 +290,7 @@ mod tests {
                 "JobId=7 JobName=x UserId=u JobState=PENDING Reason=Priority EligibleTime=1 Partition=all NumNodes=6 \
                  AdminComment=sarouter:prefer{comment}\n"
             );
-            let jobs = pending::jobs(&job, "t").unwrap();
+            let jobs = pending::jobs(&job, "t").unwrap().jobs;
             let answers = Answers::default();
             let look = Look { jobs, ..look(&[], "n[1-36]") };
             answers.prepare(&board, &board.running(&[]), &look, at(0));
