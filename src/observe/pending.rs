@@ -117,11 +117,15 @@ pub fn jobs(text: &str, name: &str) -> Result<Listed, JobsError> {
             Err(message) => listed.wrong.push(wrong(i + 1, message)),
         }
     }
-    let key = |id: &JobId| (id.as_str().len(), id.clone());
-    listed.jobs.sort_by_key(|j| key(&j.id));
     listed.twice = seen.into_iter().filter(|(_, n)| *n > 1).map(|(id, _)| id).collect();
-    listed.twice.sort_by_key(key);
+    listed.twice.sort_by_key(|id| (id.as_str().len(), id.clone()));
+    sort(&mut listed.jobs);
     Ok(listed)
+}
+
+/// By id, as numbers.
+pub fn sort(jobs: &mut [Pending]) {
+    jobs.sort_by_key(|j| (j.id.as_str().len(), j.id.clone()));
 }
 
 /// The same for one job in the output of `scontrol` about it alone, which begins with it. `None` if it does not wait.

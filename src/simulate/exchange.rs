@@ -38,10 +38,8 @@ pub fn runs((fabric, net): (&Fabric, &Net), tables: &Tables, groups: &[Group]) -
         return vec![f64::INFINITY; RUNS.len()];
     };
     let run = |i| {
-        let script = |g: &Group| {
-            let members: Vec<u32> = g.ranks.iter().map(|t| t.index() as u32).collect();
-            Script::among((&members, g.adapters), net.terminals(), pattern(g, i), BYTES, 1)
-        };
+        let script =
+            |g: &Group| Script::among((&members(g), g.adapters), net.terminals(), pattern(g, i), BYTES, 1);
         simulated(net, &router, groups.iter().map(script).collect()).ok().flatten()
     };
     (0..RUNS.len()).map(|i| run(i).unwrap_or(f64::INFINITY)).collect()
@@ -74,11 +72,13 @@ pub fn with_router(
     pattern: Pattern,
     bytes: u32,
 ) -> Result<Option<f64>, String> {
-    let script = |g: &Group| {
-        let members: Vec<u32> = g.ranks.iter().map(|t| t.index() as u32).collect();
-        Script::exchange(&members, net.terminals(), pattern, bytes, 1)
-    };
+    let script = |g: &Group| Script::exchange(&members(g), net.terminals(), pattern, bytes, 1);
     simulated(net, router, groups.iter().map(script).collect())
+}
+
+/// Terminals of the ranks.
+fn members(group: &Group) -> Vec<u32> {
+    group.ranks.iter().map(|t| t.index() as u32).collect()
 }
 
 fn simulated<R: Router>(net: &Net, router: &R, scripts: Vec<Script>) -> Result<Option<f64>, String> {

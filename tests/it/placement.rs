@@ -13,6 +13,7 @@ use sarouter::placement::{
     Answer, Board, Choice, Direct, Insist, Predicted, Question, Several, Switched, Why,
 };
 use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::exchange;
 
 fn switched(spec: &str) -> Board {
     let fabric = generate(spec).unwrap();
@@ -164,7 +165,7 @@ fn nodes_chosen_for_a_pattern_are_faster_with_routes_too() {
             ratios.push(ratio);
         }
     }
-    let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+    let mean = exchange::geometric(ratios.iter().copied());
     assert!(mean < 0.92, "{mean} {ratios:?}");
 }
 

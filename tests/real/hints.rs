@@ -14,7 +14,7 @@ use sarouter::publish::EpochStore;
 use sarouter::publish::job::RankOrder;
 use serde_json::Value;
 
-use crate::script::{script, script as script_of};
+use crate::script;
 use crate::spank::plugin;
 use crate::testbed::{Testbed, await_some, print_logs};
 
@@ -43,7 +43,7 @@ impl Bed {
             let bed = dir.to_str().unwrap();
             for word in ["prolog", "epilog"] {
                 let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
-                script(dir.join(word), &text.replace("@BED@", bed));
+                script::script(dir.join(word), &text.replace("@BED@", bed));
             }
             fs::create_dir(dir.join("slurm")).unwrap();
             fs::write(dir.join("service.net"), fabric).unwrap();
@@ -216,7 +216,7 @@ fn what_a_job_says_when_it_is_submitted_is_routed_for_while_it_runs() {
     bed.slurm("scancel", &[&guessed]);
     // And of these by what they run, as Slurm says it: a script with words after it, a program of srun.
     let program = bed.bed.path().join("lmp_1");
-    script_of(&program, "#!/bin/sh\nsleep ${1:-600}\n");
+    script::script(&program, "#!/bin/sh\nsleep ${1:-600}\n");
     let program = program.to_str().unwrap();
     let fixed = ["-w", "n[1,3]", "-N2"];
     let words = ["-J", "lmp_7", "-o", "/dev/null", program, "600", "/x/lmp"];
@@ -230,7 +230,7 @@ fn what_a_job_says_when_it_is_submitted_is_routed_for_while_it_runs() {
     assert_eq!(bed.pattern(&other), "default", "a job without a program of its own");
     bed.slurm("scancel", &[&other]);
     let prints = bed.bed.path().join("lmp_2");
-    script_of(&prints, "#!/bin/sh\nexec $* printenv SAROUTER_TRAFFIC\n");
+    script::script(&prints, "#!/bin/sh\nexec $* printenv SAROUTER_TRAFFIC\n");
     let prints = prints.to_str().unwrap();
     let told = bed.slurm("srun", &[&fixed[..], &["-n2", prints]].concat());
     assert_eq!(told, "double-tree\ndouble-tree", "srun");

@@ -100,6 +100,16 @@ impl Cluster {
         });
     }
 
+    /// A job of eight nodes, held until its set has been chosen, gets that set and is gone after.
+    pub fn prefers_when_released(&self, set: &BTreeSet<NodeName>) {
+        let job = self.submit(&["-N8", "--hold"], Some("prefer"));
+        std::thread::sleep(Duration::from_secs(3));
+        self.slurm("scontrol", &["release", &job]);
+        assert_eq!(self.nodes(&job), *set);
+        self.slurm("scancel", &[&job]);
+        std::thread::sleep(Duration::from_secs(7));
+    }
+
     /// What `sarouter place` says beside these running jobs.
     pub fn preferred(&self, running: &str, nodes: usize) -> BTreeSet<NodeName> {
         let jobs = self.bed.path().join("jobs.txt");
@@ -359,14 +369,8 @@ fn the_plugin_gives_a_job_the_set_the_service_prefers() {
     cluster.serve();
     await_some("the socket", || cluster.socket().exists().then_some(()));
     let preferred = cluster.preferred(BUSY_LINE, 8);
-    // Its set has been chosen when it is released.
-    let job = cluster.submit(&["-N8", "--hold"], Some("prefer"));
-    std::thread::sleep(Duration::from_secs(3));
-    cluster.slurm("scontrol", &["release", &job]);
-    assert_eq!(cluster.nodes(&job), preferred);
+    cluster.prefers_when_released(&preferred);
     // And at once, for a number of nodes that is kept ready: one leaf that is idle again.
-    cluster.slurm("scancel", &[&job]);
-    std::thread::sleep(Duration::from_secs(7));
     let preferred = cluster.preferred(BUSY_LINE, 4);
     let newcomer = cluster.submit(&["-N4"], Some("prefer"));
     assert_eq!(cluster.nodes(&newcomer), preferred);

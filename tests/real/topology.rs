@@ -134,13 +134,7 @@ fn a_job_follows_the_preference_through_the_topology_plugin() {
     await_some("the socket", || cluster.socket().exists().then_some(()));
     let preferred = cluster.preferred(BUSY_LINE, 8);
     assert_ne!(stock, preferred, "the stock plugin would have done");
-    // Its set has been chosen when it is released.
-    let job = cluster.submit(&["-N8", "--hold"], Some("prefer"));
-    std::thread::sleep(Duration::from_secs(3));
-    cluster.slurm("scontrol", &["release", &job]);
-    assert_eq!(cluster.nodes(&job), preferred);
-    cluster.slurm("scancel", &[&job]);
-    std::thread::sleep(Duration::from_secs(7));
+    cluster.prefers_when_released(&preferred);
     // At once, for a number of nodes that is kept ready; one that does not ask goes where it went.
     let preferred = cluster.preferred(BUSY_LINE, 4);
     let (newcomer, _) = placed(&cluster, &["-N4"], Some("prefer"));

@@ -57,7 +57,7 @@ impl Control {
                 Err(wrong) => warn!(%wrong, "a job is passed over"),
             }
         }
-        jobs.sort_by_key(|job| (job.id.as_str().len(), job.id.clone()));
+        pending::sort(&mut jobs);
         Ok(Look { jobs, idle })
     }
 
