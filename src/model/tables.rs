@@ -33,6 +33,13 @@ pub struct Tables {
     lanes: Option<Arc<LaneMap>>,
 }
 
+/// What is judged may be tables alone.
+impl AsRef<Tables> for Tables {
+    fn as_ref(&self) -> &Tables {
+        self
+    }
+}
+
 impl Tables {
     /// Raw port value of an explicit hole: this switch cannot reach this destination.
     pub const UNREACHABLE: u8 = 255;
