@@ -71,6 +71,7 @@ mod spread;
 mod step;
 mod storage;
 mod store;
+mod supply;
 mod survive;
 mod timed;
 mod together;
