@@ -10,6 +10,7 @@ use sarouter::model::rng::Rng;
 use sarouter::model::{
     Demand, Fabric, Group, LayerBudget, Partners, Pattern, Promise, SwitchId, Tables, TerminalId,
 };
+use sarouter::observe::ibnetdiscover::{parse, to_ibnetdiscover};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::simulate::exchange;
 use sarouter::verify::judge;
@@ -309,4 +310,27 @@ fn running_jobs_keep_their_layers() {
         }
         assert!(looked > 0, "{spec}");
     }
+}
+
+/// What is remembered of a fabric changes no table: the same fabric from its file, whose shape nobody says, and others
+/// before it.
+#[test]
+fn what_is_remembered_of_a_fabric_changes_no_table() {
+    let specs =
+        ["mesh:4x3,hosts=2,faults=1,seed=3", "dragonfly:3,2,1,4", "torus:3x4,hosts=2", "torus:4x3,hosts=2"];
+    let mut fabrics: Vec<Fabric> = specs.iter().map(|spec| generate(spec).unwrap()).collect();
+    let text = to_ibnetdiscover(&fabrics[0]);
+    let read = parse(std::path::Path::new("-"), &text).unwrap().fabric;
+    assert_eq!(read.fingerprint(), fabrics[0].fingerprint());
+    fabrics.insert(1, read);
+    let of = |fabric: &Fabric| {
+        let demand = Demand::new(mix(fabric, 3, &[4, 8]), Vec::new());
+        route(fabric, &demand, &EngineOptions::default())
+    };
+    let forth: Vec<Tables> = fabrics.iter().map(of).collect();
+    let mut back: Vec<Tables> = fabrics.iter().rev().map(of).collect();
+    back.reverse();
+    assert_eq!(forth, back);
+    let again: Vec<Tables> = fabrics.iter().flat_map(|fabric| [of(fabric), of(fabric)]).collect();
+    assert!(again.chunks(2).zip(&forth).all(|(two, one)| two.iter().all(|tables| tables == one)));
 }

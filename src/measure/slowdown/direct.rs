@@ -4,7 +4,7 @@
 //! a job's exchange needs at least is the time of one message of each step on one cable.
 
 use super::step::Flows;
-use super::{Paths, Time, mixed};
+use super::{MOST_STEPS, Paths, Time, mixed};
 use crate::model::{Adapters, Mix, Routes, Torus, TorusJob};
 
 /// Slow-down of each of these jobs, all at work at once, with its routes. Infinite if a pair that exchanges
@@ -12,7 +12,7 @@ use crate::model::{Adapters, Mix, Routes, Torus, TorusJob};
 pub fn of_routes<'a>(torus: &Torus, jobs: impl IntoIterator<Item = (&'a TorusJob, &'a Routes)>) -> Vec<f64> {
     let (jobs, routes): (Vec<&TorusJob>, Vec<&Routes>) = jobs.into_iter().unzip();
     let mixes: Vec<&Mix> = jobs.iter().map(|job| &job.mix).collect();
-    mixed(&OnTorus::new(torus, jobs.into_iter().zip(routes)), &mixes)
+    mixed(&OnTorus::new(torus, jobs.into_iter().zip(routes)), &mixes, MOST_STEPS)
 }
 
 /// Geometric mean of the slow-downs of those jobs that have their routes already; 1 of none. As [`of_routes`].

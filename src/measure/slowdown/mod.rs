@@ -84,15 +84,21 @@ impl Time {
 /// O(patterns × steps × hosts of jobs × hops), with at most 64 steps per pattern, fewer with thousands of hosts.
 pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> {
     let mixes: Vec<&Mix> = demand.groups.iter().map(|g| &g.mix).collect();
-    mixed(&Placed { network: Network::new(fabric, tables), groups: &demand.groups }, &mixes)
+    mixed(&Placed { network: Network::new(fabric, tables), groups: &demand.groups }, &mixes, MOST_STEPS)
+}
+
+/// As [`slowdowns`], from few steps of each exchange.
+pub(crate) fn rough_slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> {
+    let mixes: Vec<&Mix> = demand.groups.iter().map(|g| &g.mix).collect();
+    mixed(&Placed { network: Network::new(fabric, tables), groups: &demand.groups }, &mixes, LEAST_STEPS)
 }
 
 /// Mean over its mix of patterns, by group.
-fn mixed(paths: &impl Paths, mixes: &[&Mix]) -> Vec<f64> {
+fn mixed(paths: &impl Paths, mixes: &[&Mix], most: usize) -> Vec<f64> {
     let mut time = vec![0.0; mixes.len()];
     for pattern in patterns(mixes.iter().copied()) {
         let shares: Vec<f64> = mixes.iter().map(|mix| share(mix, pattern)).collect();
-        let own = exchange(paths, pattern, |j| shares[j] > 0.0);
+        let own = exchange(paths, pattern, most, |j| shares[j] > 0.0);
         time.iter_mut().zip(shares.iter().zip(own)).for_each(|(sum, (share, own))| {
             if *share > 0.0 {
                 *sum += share * own;
@@ -120,7 +126,7 @@ fn share(mix: &Mix, pattern: Pattern) -> f64 {
 /// Slow-down of each group if all of them exchange in this pattern at once, whatever their mixes say.
 /// As [`slowdowns`].
 pub fn slowdowns_of(fabric: &Fabric, tables: &Tables, groups: &[Group], pattern: Pattern) -> Vec<f64> {
-    exchange(&Placed { network: Network::new(fabric, tables), groups }, pattern, |_| true)
+    exchange(&Placed { network: Network::new(fabric, tables), groups }, pattern, MOST_STEPS, |_| true)
 }
 
 /// Slow-down of an exchange whose steps take, in the mean, so many times what the hosts' cables need: for who knows
@@ -140,9 +146,14 @@ trait Paths: Sync {
 }
 
 /// The slow-down of each group that takes part, 1 for the others.
-fn exchange(paths: &impl Paths, pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<f64> {
+fn exchange(
+    paths: &impl Paths,
+    pattern: Pattern,
+    most: usize,
+    takes_part: impl Fn(usize) -> bool,
+) -> Vec<f64> {
     let ranks = paths.ranks();
-    let steps = Steps::all(&ranks, pattern, takes_part);
+    let steps = Steps::all(&ranks, pattern, most, takes_part);
     let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
     let collect = |s| collect(paths, &steps, s);
     let Some(flows) = (0..longest).into_par_iter().map(collect).collect::<Option<Vec<Flows>>>() else {
@@ -245,10 +256,15 @@ struct Steps {
 }
 
 impl Steps {
-    /// Of all groups, none of those that do not take part.
-    fn all(ranks: &[(usize, Adapters)], pattern: Pattern, takes_part: impl Fn(usize) -> bool) -> Vec<Self> {
+    /// At most so many of all groups, none of those that do not take part.
+    fn all(
+        ranks: &[(usize, Adapters)],
+        pattern: Pattern,
+        most: usize,
+        takes_part: impl Fn(usize) -> bool,
+    ) -> Vec<Self> {
         let hosts: usize = ranks.iter().map(|r| r.0).sum();
-        let most = (MOST_FLOWS / hosts.max(1)).clamp(LEAST_STEPS, MOST_STEPS);
+        let most = (MOST_FLOWS / hosts.max(1)).clamp(LEAST_STEPS, MOST_STEPS).min(most);
         let taking = |j: usize| if takes_part(j) { ranks[j] } else { (0, Adapters::default()) };
         (0..ranks.len()).map(|j| Self::of(pattern, taking(j), most)).collect()
     }

@@ -3,7 +3,7 @@
 
 use super::direct::OnTorus;
 use super::step::{Flows, Law, Room};
-use super::{Average, Network, Paths, Steps, patterns, share};
+use super::{Average, MOST_STEPS, Network, Paths, Steps, patterns, share};
 use crate::model::{Adapters, Fabric, Group, Mix, Phase, Routes, Tables, TerminalId, Torus, TorusJob};
 
 /// Predicts the time of one job for any order of its ranks, others at work beside it.
@@ -105,7 +105,7 @@ impl<'a> Predictor<'a> {
         let sizes: Vec<(usize, Adapters)> = groups.iter().map(|g| (g.ranks.len(), g.adapters)).collect();
         let part = |pattern| {
             let shares: Vec<f64> = groups.iter().map(|g| share(g.mix, pattern)).collect();
-            let steps = Steps::all(&sizes, pattern, |j| shares[j] > 0.0);
+            let steps = Steps::all(&sizes, pattern, MOST_STEPS, |j| shares[j] > 0.0);
             let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
             let of_others = |s: usize| {
                 let mut flows = Flows::default();

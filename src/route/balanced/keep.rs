@@ -12,6 +12,8 @@ pub(super) struct InForce {
     pub(super) fullest: Option<u32>,
     /// By terminal: its routes stay, as they serve all jobs that it is in.
     pub(super) settled: Vec<bool>,
+    /// Routes between all hosts on each channel, as far as they were taken over; none if no tables are in force.
+    pub(super) load: Vec<u32>,
     /// Routes that were taken over but are to be found anew, by terminal.
     pub(super) before: Vec<(usize, Vec<u8>)>,
 }
@@ -66,7 +68,8 @@ impl<'a> Routing<'a> {
         let settled = self.traffic.settled(served);
         let settled: Vec<bool> = kept.iter().zip(settled).map(|(k, s)| *k && s).collect();
         let before = self.rows_of(&kept, &settled);
-        InForce { fullest, settled, before }
+        let load = previous.map_or_else(Vec::new, |_| self.load.clone());
+        InForce { fullest, settled, load, before }
     }
 
     /// Takes over the routes to each terminal if some layer allows each of them, and adds their load. The orders

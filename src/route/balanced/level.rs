@@ -2,7 +2,9 @@
 
 use super::bound;
 use super::jobs::JobLayers;
-use super::routing::{Routing, covers};
+use super::keep::InForce;
+use super::net::NONE;
+use super::routing::{Routing, covers, price};
 use super::search::Ground;
 use super::traffic::{Class, Traffic};
 use crate::route::graph::is_indirect;
@@ -18,24 +20,28 @@ impl<'a> Routing<'a> {
     /// Balances the routes between all hosts, `everyone`'s, without touching any that carry traffic
     /// of jobs or storage: what these put on the channels cannot change. Routes become no longer.
     ///
-    /// Where tables were taken over, `in_force` is the load of their fullest channel: routes are
-    /// then moved only off channels that are fuller, and an eighth fuller than the bound, and
-    /// only routes to terminals in jobs.
+    /// Where tables were taken over (`in_force`), routes are moved only off channels that are fuller than their
+    /// fullest one, and an eighth fuller than the bound, and only routes to terminals in jobs. It `is_known` what
+    /// settled ones put on channels if none of them was touched since.
     /// Returns the trees. O(terminals × channels), and what `refine` needs.
     pub(super) fn level(
         mut self,
         everyone: &'a Traffic<'a>,
         job_layers: &'a JobLayers,
-        in_force: Option<u32>,
+        in_force: &InForce,
+        is_known: bool,
     ) -> Vec<u8> {
         let jobs = self.traffic;
         self.hold = Some(Hold { traffic: jobs, job_layers });
         self.traffic = everyone;
         let hosts = everyone.destinations(Class::Job);
-        self.sum_up(&hosts);
+        match is_known && !in_force.load.is_empty() {
+            true => self.sum_up_since(&hosts, in_force),
+            false => self.sum_up(&hosts),
+        }
         let mean = self.mean_load();
         let bound = bound::floor(&self, &hosts).max(mean);
-        match in_force {
+        match in_force.fullest {
             Some(in_force) => {
                 let limit = in_force.max(bound + bound / 8);
                 let in_jobs: Vec<usize> =
@@ -58,9 +64,56 @@ impl<'a> Routing<'a> {
     pub(super) fn sum_up(&mut self, terminals: &[usize]) {
         self.clear_load();
         for &t in terminals {
-            self.follow(t);
-            self.gather(t);
-            self.count(t, u32::wrapping_add);
+            if !self.count_ways(t) {
+                self.follow(t);
+                self.gather(t);
+                self.count(t, u32::wrapping_add);
+            }
+        }
+    }
+
+    /// Adds the routes to a terminal one by one; false, and nothing, if they come from everywhere. O(their hops).
+    fn count_ways(&mut self, terminal: usize) -> bool {
+        let (net, home) = (self.net, self.home[terminal] as usize);
+        let mut way = std::mem::take(&mut self.way);
+        let is_sparse = self.traffic.each_sender(terminal, |sender, routes| {
+            let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
+            let mut v = sender;
+            way.clear();
+            while v != home && row[v] != NONE {
+                let c = net.channel(v, row[v]);
+                way.push(c as u32);
+                v = net.to(c);
+            }
+            if v == home {
+                for c in &way {
+                    let load = self.load[*c as usize] + routes;
+                    self.load[*c as usize] = load;
+                    self.price_back[net.reverse(*c as usize)] = price(load);
+                }
+            }
+        });
+        self.way = way;
+        is_sparse
+    }
+
+    /// As [`Routing::sum_up`] of all hosts, where routes to settled terminals are those in force.
+    fn sum_up_since(&mut self, hosts: &[usize], in_force: &InForce) {
+        let switches = self.net.switches();
+        self.load.copy_from_slice(&in_force.load);
+        for (t, before) in in_force.before.iter().filter(|(t, _)| self.traffic.class(*t) == Class::Job) {
+            let span = t * switches..(t + 1) * switches;
+            let now = self.rows[span.clone()].to_vec();
+            self.rows[span.clone()].copy_from_slice(before);
+            self.weigh(*t, u32::wrapping_sub);
+            self.rows[span].copy_from_slice(&now);
+        }
+        hosts.iter().filter(|t| !in_force.settled[**t]).for_each(|t| self.weigh(*t, u32::wrapping_add));
+        (0..self.net.channels()).for_each(|c| self.set_load(c, self.load[c]));
+        if cfg!(debug_assertions) {
+            let found = self.load.clone();
+            self.sum_up(hosts);
+            assert_eq!(found, self.load, "routes in force were touched");
         }
     }
 

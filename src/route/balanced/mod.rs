@@ -51,6 +51,7 @@ mod layers;
 mod level;
 mod nearer;
 mod net;
+mod once;
 mod portfolio;
 mod refine;
 mod repair;
@@ -185,7 +186,7 @@ impl Balanced {
         if let Some(tables) = self.known_tree(fabric, net, demand, budget) {
             return tables.map(best);
         }
-        let layers = Layers::new(fabric, net, budget.get(), !demand.is_oblivious());
+        let layers = Layers::once(fabric, net, budget.get(), !demand.is_oblivious());
         let (fullest, tables) = self.route_over(fabric, net, &layers, demand)?;
         // Few hosts, as in a job, would have few ways that start with full channels.
         let first = if demand.is_oblivious() { layers.hot_first(net) } else { None };
@@ -220,27 +221,30 @@ impl Balanced {
         let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         let mut routing = Routing::new(net, layers, &traffic, home, self.seed);
         let (previous, served) = self.in_force(fabric);
-        let InForce { fullest: in_force, settled, before } =
-            routing.start_from(fabric, previous, served, &everyone);
+        let in_force = routing.start_from(fabric, previous, served, &everyone);
+        let InForce { settled, before, .. } = &in_force;
         let is_timed = self.aim == Aim::Time && !demand.is_oblivious();
         routing.is_start = is_timed;
         let (mut job_layers, mut fullest, mut units) = (JobLayers::default(), 0, Vec::new());
         for class in [Class::Job, Class::Storage, Class::Other] {
-            routing.route(class, &settled, layers.all);
+            routing.route(class, settled, layers.all);
             if class == Class::Job {
                 fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
                 if is_timed {
-                    units = routing.save_time(demand, &settled, None);
+                    units = routing.save_time(demand, settled, None);
                 } else if is_other {
-                    routing.touch_up(&settled);
+                    routing.touch_up(settled);
                 }
                 if !is_timed && (is_other || previous.is_none()) {
                     routing.light_up();
                 }
-                routing.restore(&before);
+                routing.restore(before);
             }
             if class == Class::Job && self.options.layer_per_job {
+                if is_timed {
+                    routing.sum_up(&traffic.destinations(Class::Job));
+                }
                 job_layers = routing.one_layer_per_job(fabric, demand);
             }
         }
@@ -250,10 +254,13 @@ impl Balanced {
         let fullest = if routing.is_lost { u32::MAX } else { fullest };
         let rows = match demand.is_oblivious() {
             true => routing.rows,
-            false => routing.level(&everyone, &job_layers, in_force),
+            false => {
+                let is_known = is_timed && apart.is_none() && !self.options.layer_per_job;
+                routing.level(&everyone, &job_layers, &in_force, is_known)
+            }
         };
         if is_timed {
-            let jobs = (job_layers, units.as_slice(), settled.as_slice());
+            let jobs = (job_layers, units.as_slice(), in_force.settled.as_slice());
             return Ok((fullest, self.write_timed(fabric, net, layers, rows, jobs)?));
         }
         let turn = (!self.options.layer_per_job).then(|| match layers.is_hot_first {

@@ -9,8 +9,8 @@ use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_g
 use super::keep::Slots;
 use super::net::Net;
 use super::traffic::Traffic;
-use super::{Aim, Balanced, FIRST, is_grid, is_narrow};
-use crate::measure::slowdown::{Time, slowdowns};
+use super::{Aim, Balanced, FIRST, is_grid, is_narrow, once};
+use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::forest::Forest;
 use crate::route::graph::is_indirect;
@@ -39,6 +39,9 @@ const PAYS: f64 = 1.05;
 const CLEAR_THERE: f64 = 1.02;
 /// On more layers, too: predicted so much slower, others may finish sooner. The simulator chooses among them.
 const NEAR: f64 = 1.3;
+/// On large fabrics others are left out that are roughly predicted to take so much longer than ours, on the layers that
+/// they need: split over all layers they gain less.
+const FAR: f64 = 1.35;
 /// The simulator is asked about so many, and about each with its layers in another way.
 const FEW: usize = 16;
 /// What counts in the simulator's choice on several layers.
@@ -112,19 +115,23 @@ impl Balanced {
             Some(ways) => ways.complete(fabric, tables),
             None => tables,
         };
-        let rivals = self.rivals(scene);
+        let (rivals, is_new) = (self.rivals(scene), self.in_force(fabric).0.is_none());
         if rivals.is_empty() || !may_be_mixed(own) {
             return Ok(None);
         }
         let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
         let made = rivals.into_par_iter().filter_map(|rival| rival().ok().map(complete));
-        let made = made.filter(|tables| is_answer(tables)).collect();
+        let made: Vec<Tables> = made.filter(|tables| is_answer(tables)).collect();
+        let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
+        let made = match is_large {
+            true => not_far_behind(scene, own, made),
+            false => made,
+        };
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
         if others.is_empty() && inside.is_none() {
             return Ok(None);
         }
-        let is_new = self.in_force(fabric).0.is_none();
         let apart = Traffic::apart(fabric, demand);
         let levelled =
             |apart| move |t: Tables| self.level_stored((fabric, net), apart, budget, &t).unwrap_or(t);
@@ -188,7 +195,15 @@ impl Balanced {
         let Scene { fabric, demand, budget, .. } = *scene;
         let ask =
             |engine: Box<dyn Engine>| -> Rival<'a> { Box::new(move || engine.route(fabric, demand, budget)) };
-        let mut rivals: Vec<Rival<'a>> = self.oblivious_rivals(scene).into_iter().map(ask).collect();
+        // Theirs are the same for all jobs.
+        let ask_once = |engine: Box<dyn Engine>| -> Rival<'a> {
+            Box::new(move || once::tables(engine.as_ref(), &self.options.roots, fabric, budget))
+        };
+        let blind = self.oblivious_rivals(scene).into_iter();
+        let mut rivals: Vec<Rival<'a>> = match demand.is_oblivious() {
+            true => blind.map(ask).collect(),
+            false => blind.map(ask_once).collect(),
+        };
         let entries = entries(fabric);
         let is_small = is_small(scene);
         if is_small {
@@ -299,6 +314,14 @@ impl Balanced {
         }
         dfsssp::layered(fabric, net, forest, self.name(), budget)
     }
+}
+
+/// Without others that are roughly predicted to take much longer than our own.
+fn not_far_behind(scene: &Scene<'_>, own: &Tables, others: Vec<Tables>) -> Vec<Tables> {
+    let Scene { fabric, demand, .. } = *scene;
+    let rough = |tables: &Tables| Time::of(&rough_slowdowns(fabric, tables, demand)).slowdown_mean;
+    let most = rough(own) * FAR;
+    others.into_par_iter().filter(|tables| rough(tables) <= most).collect()
 }
 
 pub(super) fn entries(fabric: &Fabric) -> usize {

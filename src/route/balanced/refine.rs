@@ -15,7 +15,7 @@ const MANY_PORTS: usize = 12;
 /// Of large fabrics: part of its load that the fullest channel loses in a pass, or the pass is the last one; and in
 /// one over routes that no job uses.
 const LEAST_FALL: u32 = 512;
-const LEAST_FALL_AROUND: u32 = 256;
+const LEAST_FALL_AROUND: u32 = 64;
 
 /// What bounds a move that need not be a gain.
 #[derive(Clone, Copy)]

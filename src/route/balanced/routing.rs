@@ -35,6 +35,8 @@ pub(super) struct Routing<'a> {
     pub(super) flow: Vec<u32>,
     /// Switches still to visit, with the layers and hops of their routes.
     pub(super) stack: Vec<(u32, u16, u16)>,
+    /// Channels of the route at hand.
+    pub(super) way: Vec<u32>,
     /// How much longer a route may become when it is moved.
     pub(super) slack: u16,
     /// Whether the route of a switch has a channel that is too full.
@@ -77,6 +79,7 @@ impl<'a> Routing<'a> {
             nearer: Nearer::default(),
             flow: vec![0; switches],
             stack: Vec::new(),
+            way: Vec::new(),
             slack: 0,
             is_full: vec![false; switches],
             seed,

@@ -266,6 +266,20 @@ impl Search {
     /// Follows the route from a switch to one that is known, and back.
     #[inline]
     fn climb(&mut self, net: &Net, fit: &[u16], home: usize, first: usize, row: &[u8], is_listed: bool) {
+        // Most often the next switch is known.
+        if row[first] != NONE {
+            let c = net.channel(first, row[first]);
+            let u = net.to(c);
+            if self.hops[u] != u16::MAX {
+                let turn = if u == home { u16::MAX } else { fit[net.turn(u, net.back_slot[c], row[u])] };
+                self.hops[first] = self.hops[u] + 1;
+                self.layers[first] = self.layers[u] & turn;
+                if is_listed {
+                    self.reached.push(first as u32);
+                }
+                return;
+            }
+        }
         let mut v = first;
         self.chain.clear();
         while self.hops[v] == u16::MAX && row[v] != NONE {
@@ -316,6 +330,9 @@ impl Search {
         self.forget();
         self.begin(home, layers);
         for first in 0..row.len() {
+            if self.hops[first] != u16::MAX {
+                continue;
+            }
             let (mut v, mut left) = (first, row.len());
             while self.hops[v] == u16::MAX && row[v] != NONE && left > 0 {
                 v = net.to(net.channel(v, row[v]));

@@ -140,23 +140,29 @@ impl<'a> Traffic<'a> {
 
     /// Fills in the number of routes that count, per sending switch.
     pub(super) fn fill(&self, net: &Net, terminal: usize, flow: &mut [u32]) {
+        flow.fill(0);
+        if !self.each_sender(terminal, |switch, routes| flow[switch] += routes) {
+            flow.copy_from_slice(&net.hosts);
+        }
+    }
+
+    /// Calls with switches and the number of routes from there that count, for a switch several times if several jobs
+    /// are there; false, and no call, if those from all hosts do.
+    pub(super) fn each_sender(&self, terminal: usize, mut call: impl FnMut(usize, u32)) -> bool {
         let stored = self.stored.to(&self.demand.storage, TerminalId::at(terminal));
         if self.counts != Counts::Storage && self.groups[terminal].is_empty() && stored.is_empty() {
-            flow.copy_from_slice(&net.hosts);
-            return;
+            return false;
         }
-        flow.fill(0);
         if self.counts != Counts::Jobs {
-            stored.iter().for_each(|(s, count)| flow[s.index()] += count);
+            stored.iter().for_each(|(s, count)| call(s.index(), *count));
         }
         if self.counts == Counts::Storage {
-            return;
+            return true;
         }
         for g in &self.groups[terminal] {
             let weight = self.demand.groups[*g as usize].weight;
-            for (s, count) in &self.spread[*g as usize] {
-                flow[*s as usize] += weight * count;
-            }
+            self.spread[*g as usize].iter().for_each(|(s, count)| call(*s as usize, weight * count));
         }
+        true
     }
 }

@@ -82,8 +82,9 @@ impl Meetings {
         steps.iter().for_each(|s| count[*s as usize] -= 1);
     }
 
+    /// Share of time in which other units use a channel: the least that joining it costs, for a share of 1.
     #[inline]
-    fn beside(&self, channel: usize) -> f32 {
+    pub(super) fn beside(&self, channel: usize) -> f32 {
         (self.all[channel] - self.own[channel]).max(0.0)
     }
 
@@ -96,10 +97,8 @@ impl Meetings {
         }
         let from = self.at[channel] as usize * unit.weight.len();
         let count = &self.count[from..from + unit.weight.len()];
-        let one = |s: &u32| match count[*s as usize] {
-            0 => 0.0,
-            n => unit.weight[*s as usize] * (2.0 * f32::from(n) - 1.0),
-        };
+        // A branch on the counters would be guessed wrong half of the time.
+        let one = |s: &u32| unit.weight[*s as usize] * (2.0 * f32::from(count[*s as usize]) - 1.0).max(0.0);
         steps.iter().map(one).sum::<f32>() + beside
     }
 
@@ -108,10 +107,7 @@ impl Meetings {
     pub(super) fn to_leave(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
         let from = self.at[channel] as usize * unit.weight.len();
         let count = &self.count[from..from + unit.weight.len()];
-        let one = |s: &u32| match count[*s as usize] {
-            0 | 1 => 0.0,
-            n => unit.weight[*s as usize] * (2.0 * f32::from(n) - 3.0),
-        };
+        let one = |s: &u32| unit.weight[*s as usize] * (2.0 * f32::from(count[*s as usize]) - 3.0).max(0.0);
         steps.iter().map(one).sum::<f32>() + share * self.beside(channel)
     }
 }

@@ -36,6 +36,8 @@ const TREE_SWEEPS: usize = 8;
 
 /// Temperatures of the sweeps over all routes of jobs in other fabrics, in units of the cost.
 const HEATS: [f32; 4] = [0.02, 0.01, 0.0, 0.0];
+/// The same in large fabrics.
+const HEATS_LARGE: [f32; 3] = [0.02, 0.0, 0.0];
 /// The same inside a closure.
 const HEATS_CLOSED: [f32; 6] = [0.02, 0.01, 0.005, 0.0, 0.0, 0.0];
 /// Hops by which a route may be longer than the shortest.
@@ -48,7 +50,7 @@ const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
 impl Routing<'_> {
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
-    /// there is one. Returns what was looked at.
+    /// there is one. Returns what was looked at. Moves leave the loads as they were.
     pub(super) fn save_time(
         &mut self,
         demand: &Demand,
@@ -59,6 +61,7 @@ impl Routing<'_> {
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
         let (heats, growth) = match closure {
             Some(_) => (&HEATS_CLOSED[..], MOST_CARRIED_CLOSED),
+            None if self.is_large(self.home.len()) => (&HEATS_LARGE[..], MOST_CARRIED),
             None => (&HEATS[..], MOST_CARRIED),
         };
         let (before, most) = (self.rows.clone(), self.carried(&units) * growth);
@@ -75,8 +78,6 @@ impl Routing<'_> {
             }
             self.rows.copy_from_slice(&before);
         }
-        // Moves leave the loads as they were.
-        self.sum_up(&self.traffic.destinations(Class::Job));
         units
     }
 }
@@ -142,7 +143,7 @@ impl Balanced {
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
         let (previous, served) = self.in_force(fabric);
-        let InForce { fullest: in_force, settled, before } =
+        let InForce { fullest: in_force, settled, before, .. } =
             routing.start_from(fabric, previous, served, &everyone);
         routing.weigh_all(before.iter().map(|(t, _)| *t), &everyone, u32::wrapping_sub);
         let mut choices = Choices::none(&shape, home.len());

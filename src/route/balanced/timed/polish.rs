@@ -174,6 +174,7 @@ impl Routing<'_> {
                 }
                 meetings.clear();
             }
+
             if moved == 0 && *heat == 0.0 {
                 break;
             }
@@ -329,6 +330,9 @@ impl Routing<'_> {
             let (mut joins, mut leaves, mut gains) = (noise(), 0.0, work.gains.iter());
             let meets = self.each_change(terminal, v, slot, |c, is_joining| {
                 if is_joining {
+                    if joins + work.share * meetings.beside(c) - most >= best.0 {
+                        return false;
+                    }
                     joins += meetings.to_join(unit, c, &work.steps, work.share);
                 } else {
                     leaves += gains.next().copied().unwrap_or(0.0);
