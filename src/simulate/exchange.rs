@@ -17,8 +17,8 @@ const RUNS: [Pattern; 7] = [
     Pattern::Halo(Grid::SPACE),
     Pattern::Doubling,
 ];
-/// Bytes of a message in a run.
-const BYTES: u32 = 8192;
+/// Bytes of a message in a run, where no others are wanted.
+pub const BYTES: u32 = 8192;
 /// Pairs of ranks in all jobs, above which runs take more than a second.
 const MOST_PAIRS: usize = 50_000;
 
@@ -28,8 +28,8 @@ pub fn is_short(groups: &[Group]) -> bool {
 }
 
 /// By which tables are told apart where predictions do not tell: the times of [`with_tables`] in seven exchanges of
-/// 8 KiB; jobs that say what they exchange do that in each. Infinite where the tables cannot be simulated or deadlock.
-pub fn runs((fabric, net): (&Fabric, &Net), tables: &Tables, groups: &[Group]) -> Vec<f64> {
+/// messages of so many bytes; jobs that say what they exchange do that in each. Infinite where the tables cannot be simulated or deadlock.
+pub fn runs((fabric, net): (&Fabric, &Net), tables: &Tables, groups: &[Group], bytes: u32) -> Vec<f64> {
     let pattern = |group: &Group, run: usize| match group.mix.is_default() {
         true => RUNS[run],
         false => group.mix.parts()[run % group.mix.parts().len()].0,
@@ -39,7 +39,7 @@ pub fn runs((fabric, net): (&Fabric, &Net), tables: &Tables, groups: &[Group]) -
     };
     let run = |i| {
         let script =
-            |g: &Group| Script::among((&members(g), g.adapters), net.terminals(), pattern(g, i), BYTES, 1);
+            |g: &Group| Script::among((&members(g), g.adapters), net.terminals(), pattern(g, i), bytes, 1);
         simulated(net, &router, groups.iter().map(script).collect()).ok().flatten()
     };
     (0..RUNS.len()).map(|i| run(i).unwrap_or(f64::INFINITY)).collect()

@@ -129,7 +129,8 @@ fn figure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> f64 {
 fn simulated(fabric: &Fabric, tables: [&Tables; 2], demand: &Demand) -> Option<f64> {
     let net =
         (!demand.is_oblivious() && exchange::is_short(&demand.groups)).then(|| Net::of_fabric(fabric))?;
-    let [own, best] = tables.map(|t| exchange::geometric(exchange::runs((fabric, &net), t, &demand.groups)));
+    let runs = |t| exchange::runs((fabric, &net), t, &demand.groups, exchange::BYTES);
+    let [own, best] = tables.map(|t| exchange::geometric(runs(t)));
     Some(own / best)
 }
 

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::portfolio::{Scene, entries, predicted};
+use super::portfolio::{Candidate, Scene, entries, predicted};
 use super::{Aim, Balanced, is_narrow};
 use crate::model::{Demand, Fabric, Tables};
 use crate::route::graph::is_indirect;
@@ -39,10 +39,12 @@ pub(super) fn more(fabric: &Fabric) -> Vec<u64> {
 
 /// What counts in the choice of tables beside all their runs together, each as a power.
 pub(super) struct Weights {
-    /// Of the run in which the tables are furthest behind the best ones in that run.
+    /// Of the run in which the tables are furthest behind the best ones without jobs in that run.
     pub(super) worst: f64,
     /// Of predicted time.
     pub(super) predicted: f64,
+    /// Bytes of a message, a run of each exchange for each.
+    pub(super) bytes: &'static [u32],
 }
 
 /// The tables with which the jobs' exchanges end first in the simulator, as the `weights` count. The first of equal
@@ -50,20 +52,46 @@ pub(super) struct Weights {
 pub(super) fn fastest(
     fabric: &Fabric,
     demand: &Demand,
-    mut tables: Vec<Tables>,
+    mut candidates: Vec<Candidate>,
     weights: &Weights,
 ) -> Tables {
+    forget_copies(fabric, &mut candidates);
     let wires = Wires::of_fabric(fabric);
-    let simulated = |tables: &Tables| exchange::runs((fabric, &wires), tables, &demand.groups);
-    let times: Vec<Vec<f64>> = tables.par_iter().map(simulated).collect();
-    let least = |i: usize| times.iter().map(|runs| runs[i]).fold(f64::INFINITY, f64::min);
+    let simulated = |tables: &Tables| {
+        let runs = |bytes| exchange::runs((fabric, &wires), tables, &demand.groups, bytes);
+        weights.bytes.iter().flat_map(|bytes| runs(*bytes)).collect()
+    };
+    let times: Vec<Vec<f64>> = candidates.par_iter().map(|candidate| simulated(&candidate.tables)).collect();
+    // Those without jobs are what nobody may be behind; where there are none, the best of all.
+    let has_blind = candidates.iter().any(|candidate| candidate.is_blind);
+    let counts = |candidate: &Candidate| candidate.is_blind || !has_blind;
+    let least = |i: usize| {
+        let held = candidates.iter().zip(&times).filter(|(candidate, _)| counts(candidate));
+        held.map(|(_, runs)| runs[i]).fold(f64::INFINITY, f64::min)
+    };
     let least: Vec<f64> = (0..times[0].len()).map(least).collect();
-    let score = |(tables, runs): (&Tables, &Vec<f64>)| {
+    let score = |(Candidate { tables, .. }, runs): (&Candidate, &Vec<f64>)| {
         let behind = runs.iter().zip(&least).map(|(time, least)| time / least).fold(1.0, f64::max);
         let all = exchange::geometric(runs.iter().copied());
         all * behind.powf(weights.worst) * predicted(fabric, demand, tables).powf(weights.predicted)
     };
-    let scores: Vec<f64> = tables.par_iter().zip(&times).map(score).collect();
+    let scores: Vec<f64> = candidates.par_iter().zip(&times).map(score).collect();
     let best = (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best });
-    tables.swap_remove(best)
+    candidates.swap_remove(best).tables
+}
+
+/// Takes off tables that were there before; those that are left were made for no jobs if one of the same was.
+fn forget_copies(fabric: &Fabric, candidates: &mut Vec<Candidate>) {
+    let mut kept: Vec<Candidate> = Vec::with_capacity(candidates.len());
+    for next in candidates.drain(..) {
+        let is_same = |a: &Candidate| {
+            let (a, b) = (&a.tables, &next.tables);
+            fabric.dest_ids().all(|d| a.ports_to(d) == b.ports_to(d) && a.layers_to(d) == b.layers_to(d))
+        };
+        match kept.iter_mut().find(|a| is_same(a)) {
+            Some(same) => same.is_blind |= next.is_blind,
+            None => kept.push(next),
+        }
+    }
+    *candidates = kept;
 }

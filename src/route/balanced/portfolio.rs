@@ -44,13 +44,27 @@ const NEAR: f64 = 1.3;
 const FAR: f64 = 1.35;
 /// The simulator is asked about so many, and about each with its layers in another way.
 const FEW: usize = 16;
-/// What counts in the simulator's choice on several layers.
-const ON_SEVERAL: Weights = Weights { worst: 0.5, predicted: 0.5 };
-/// On one layer, predictions tell too little, and the worst run is often that of a pattern that no tables serve well.
-const ON_ONE: Weights = Weights { worst: 0.0, predicted: 0.0 };
+/// What counts in the simulator's choice on several layers: no exchange is to take longer than without jobs.
+const ON_SEVERAL: Weights = Weights { worst: 1.0, predicted: 0.5, bytes: &[8192] };
+/// On one layer, predictions tell too little, and messages of another size may crowd channels otherwise.
+const ON_ONE: Weights = Weights { worst: 1.0, predicted: 0.0, bytes: &[8192, 16384] };
 
 /// Makes the tables of a rival.
-type Rival<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
+type Make<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
+
+/// Someone else who is asked.
+struct Rival<'a> {
+    /// Whether it is told no jobs.
+    is_blind: bool,
+    make: Make<'a>,
+}
+
+/// Tables that may be the answer.
+pub(super) struct Candidate {
+    /// Whether they were made for no jobs.
+    pub(super) is_blind: bool,
+    pub(super) tables: Tables,
+}
 
 /// What is to be routed.
 pub(super) struct Scene<'a> {
@@ -65,7 +79,7 @@ pub(super) struct Scene<'a> {
 /// Tables that may be better than our own first ones.
 struct Candidates {
     /// Of other engines and, with tables in force, `more` too.
-    others: Vec<Tables>,
+    others: Vec<Candidate>,
     /// Of other searches of ours, and inside a closure.
     more: Vec<Tables>,
 }
@@ -120,13 +134,16 @@ impl Balanced {
             return Ok(None);
         }
         let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
-        let made = rivals.into_par_iter().filter_map(|rival| rival().ok().map(complete));
-        let made: Vec<Tables> = made.filter(|tables| is_answer(tables)).collect();
+        let made = rivals.into_par_iter().filter_map(|Rival { is_blind, make }| {
+            make().ok().map(complete).map(|tables| (is_blind, tables))
+        });
+        let made: Vec<(bool, Tables)> = made.filter(|(_, tables)| is_answer(tables)).collect();
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
         let made = match is_large {
             true => not_far_behind(scene, own, made),
             false => made,
         };
+        let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
         if others.is_empty() && inside.is_none() {
@@ -141,11 +158,13 @@ impl Balanced {
         let stored = |tables: &Tables| apart.as_ref().map(|[_, storage]| most_stored(scene, storage, tables));
         let most = stored(own);
         // Predictions know no storage: what fills channels more with it is no answer.
-        others.retain(|tables| stored(tables) <= most);
+        let others = blind.into_iter().zip(others).filter(|(_, tables)| stored(tables) <= most);
+        let mut others: Vec<Candidate> =
+            others.map(|(is_blind, tables)| Candidate { is_blind, tables }).collect();
         let more = self.attempts(scene).into_iter().map(complete).chain(inside);
         let mut more: Vec<Tables> = more.filter(|t| may_be_mixed(t) && stored(t) <= most).collect();
         if !is_new {
-            others.append(&mut more);
+            others.extend(more.drain(..).map(Candidate::of_jobs));
         }
         Ok(Some(Candidates { others, more }))
     }
@@ -161,25 +180,30 @@ impl Balanced {
             true => 1.0,
         };
         let price = |tables: &Tables| cost(scene, tables);
-        let own = (price(&own), own);
-        let own = least_of(candidates.more, price).filter(|more| more.0 < own.0).unwrap_or(own);
-        let priced = priced(candidates.others, price);
         let is_unsure = is_new && !demand.is_oblivious() && exchange::is_short(&demand.groups);
+        let own_one = Candidate { is_blind: is_narrow(fabric, budget), tables: own };
         // Trees are predicted well.
         if is_unsure && !is_indirect(&scene.net.hosts) {
+            let all = std::iter::once(own_one).chain(candidates.more.into_iter().map(Candidate::of_jobs));
+            let all = priced(all.chain(candidates.others).collect(), price);
             if budget.get() == 1 {
-                return fastest(fabric, demand, nearly_least(own, priced, f64::INFINITY), &ON_ONE);
+                return fastest(fabric, demand, nearly_least(all, f64::INFINITY), &ON_ONE);
             }
-            let mut near = nearly_least(own, priced, NEAR);
-            near.extend(self.split((fabric, scene.net), demand, budget, near.clone(), true));
+            let mut near = nearly_least(all, NEAR);
+            let same = near.iter().map(|candidate| candidate.tables.clone()).collect();
+            let by_source = self.split((fabric, scene.net), demand, budget, same, true);
+            near.extend(by_source.into_iter().map(Candidate::of_jobs));
             return fastest(fabric, demand, near, &ON_SEVERAL);
         }
-        match first_least(priced) {
-            Some(best) if best.0 < own.0 * pays => best.1,
+        let own = (price(&own_one.tables), own_one);
+        let more = candidates.more.into_iter().map(Candidate::of_jobs).collect();
+        let own = first_least(priced(more, price)).filter(|more| more.0 < own.0).unwrap_or(own);
+        match first_least(priced(candidates.others, price)) {
+            Some(best) if best.0 < own.0 * pays => best.1.tables,
             Some(best) if is_unsure && budget.get() == 1 => {
                 fastest(fabric, demand, vec![own.1, best.1], &ON_ONE)
             }
-            _ => own.1,
+            _ => own.1.tables,
         }
     }
 
@@ -194,21 +218,24 @@ impl Balanced {
     fn rivals<'a>(&'a self, scene: &'a Scene<'a>) -> Vec<Rival<'a>> {
         let Scene { fabric, demand, budget, .. } = *scene;
         let ask =
-            |engine: Box<dyn Engine>| -> Rival<'a> { Box::new(move || engine.route(fabric, demand, budget)) };
+            |engine: Box<dyn Engine>| -> Make<'a> { Box::new(move || engine.route(fabric, demand, budget)) };
         // Theirs are the same for all jobs.
-        let ask_once = |engine: Box<dyn Engine>| -> Rival<'a> {
+        let ask_once = |engine: Box<dyn Engine>| -> Make<'a> {
             Box::new(move || once::tables(engine.as_ref(), &self.options.roots, fabric, budget))
         };
         let blind = self.oblivious_rivals(scene).into_iter();
-        let mut rivals: Vec<Rival<'a>> = match demand.is_oblivious() {
+        let blind: Vec<Make<'a>> = match demand.is_oblivious() {
             true => blind.map(ask).collect(),
             false => blind.map(ask_once).collect(),
         };
+        let mut rivals: Vec<Rival<'a>> =
+            blind.into_iter().map(|make| Rival { is_blind: true, make }).collect();
+        let mut add = |is_blind, make| rivals.push(Rival { is_blind, make });
         let entries = entries(fabric);
         let is_small = is_small(scene);
         if is_small {
             for eligible in [Eligible::All, Eligible::Parallel] {
-                rivals.push(Box::new(move || self.layered(scene, eligible)));
+                add(true, Box::new(move || self.layered(scene, eligible)));
             }
         }
         if demand.is_oblivious() || self.in_force(fabric).0.is_some() || is_narrow(fabric, budget) {
@@ -216,14 +243,14 @@ impl Balanced {
         }
         if is_small {
             for join in [Join::Sparingly, Join::Freely] {
-                rivals.push(ask(Box::new(sar::Sar { layer_per_job: false, join })));
+                add(false, ask(Box::new(sar::Sar { layer_per_job: false, join })));
             }
-            rivals.push(ask(Box::new(nue::Nue { job_aware: true })));
+            add(false, ask(Box::new(nue::Nue { job_aware: true })));
         }
         if entries <= FEWEST_ENTRIES {
             let own = |aim| Balanced { options: self.options.clone(), aim, seed: FIRST };
-            rivals.push(ask(Box::new(own(Aim::Counts))));
-            rivals.push(Box::new(move || own(Aim::Time).route(fabric, &Demand::oblivious(), budget)));
+            add(false, ask(Box::new(own(Aim::Counts))));
+            add(true, Box::new(move || own(Aim::Time).route(fabric, &Demand::oblivious(), budget)));
         }
         rivals
     }
@@ -317,11 +344,11 @@ impl Balanced {
 }
 
 /// Without others that are roughly predicted to take much longer than our own.
-fn not_far_behind(scene: &Scene<'_>, own: &Tables, others: Vec<Tables>) -> Vec<Tables> {
+fn not_far_behind(scene: &Scene<'_>, own: &Tables, others: Vec<(bool, Tables)>) -> Vec<(bool, Tables)> {
     let Scene { fabric, demand, .. } = *scene;
     let rough = |tables: &Tables| Time::of(&rough_slowdowns(fabric, tables, demand)).slowdown_mean;
     let most = rough(own) * FAR;
-    others.into_par_iter().filter(|tables| rough(tables) <= most).collect()
+    others.into_par_iter().filter(|(_, tables)| rough(tables) <= most).collect()
 }
 
 pub(super) fn entries(fabric: &Fabric) -> usize {
@@ -343,24 +370,25 @@ fn cost(scene: &Scene<'_>, tables: &Tables) -> f64 {
     predicted(fabric, demand, tables)
 }
 
+impl Candidate {
+    /// Tables that were made for the jobs.
+    fn of_jobs(tables: Tables) -> Self {
+        Self { is_blind: false, tables }
+    }
+}
+
 /// Tables with what they cost.
-fn priced(tables: Vec<Tables>, cost: impl Fn(&Tables) -> f64 + Sync) -> Vec<(f64, Tables)> {
-    tables.into_par_iter().map(|tables| (cost(&tables), tables)).collect()
+fn priced(candidates: Vec<Candidate>, cost: impl Fn(&Tables) -> f64 + Sync) -> Vec<(f64, Candidate)> {
+    candidates.into_par_iter().map(|candidate| (cost(&candidate.tables), candidate)).collect()
 }
 
 /// Those that cost the least, the first of equal ones.
-fn first_least(priced: Vec<(f64, Tables)>) -> Option<(f64, Tables)> {
+fn first_least(priced: Vec<(f64, Candidate)>) -> Option<(f64, Candidate)> {
     priced.into_iter().reduce(|a, b| if b.0 < a.0 { b } else { a })
 }
 
-/// The same of tables without their costs.
-fn least_of(tables: Vec<Tables>, cost: impl Fn(&Tables) -> f64 + Sync) -> Option<(f64, Tables)> {
-    first_least(priced(tables, cost))
-}
-
 /// Those that cost nearly as little as the least, the least first.
-fn nearly_least(own: (f64, Tables), others: Vec<(f64, Tables)>, reach: f64) -> Vec<Tables> {
-    let mut all: Vec<(f64, Tables)> = std::iter::once(own).chain(others).collect();
+fn nearly_least(mut all: Vec<(f64, Candidate)>, reach: f64) -> Vec<Candidate> {
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let most = all[0].0 * reach;
     all.into_iter().take(FEW).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
@@ -370,7 +398,8 @@ fn nearly_least(own: (f64, Tables), others: Vec<(f64, Tables)>, reach: f64) -> V
 pub(super) fn least(fabric: &Fabric, demand: &Demand, tables: Vec<Tables>, last: Tables) -> Tables {
     let time = |tables: &Tables| predicted(fabric, demand, tables);
     let last_time = time(&last);
-    least_of(tables, time).filter(|best| best.0 <= last_time).map_or(last, |best| best.1)
+    let best = first_least(priced(tables.into_iter().map(Candidate::of_jobs).collect(), time));
+    best.filter(|best| best.0 <= last_time).map_or(last, |best| best.1.tables)
 }
 
 /// Predicted time of the jobs' exchanges.
