@@ -8,6 +8,7 @@ pub mod ibnetdiscover;
 pub mod jobs;
 pub mod nodes;
 pub mod pending;
+pub mod regular;
 pub mod secret;
 pub mod slurm;
 pub mod slurmrestd;

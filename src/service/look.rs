@@ -18,6 +18,7 @@ use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
 use crate::observe::nodes::{self, NodeNames, NodeNamesError};
+use crate::observe::regular;
 use crate::observe::slurm::{JobSource, PollError, Squeue};
 use crate::observe::slurmrestd::Slurmrestd;
 use crate::observe::spool::SpooledJobs;
@@ -62,6 +63,9 @@ pub enum LookError {
     /// What jobs said cannot be read.
     #[error(transparent)]
     Said(#[from] StoreError),
+    /// Their file system does not answer.
+    #[error("the fabric and its node map cannot be read within {} s: does their file system hang?", READING.as_secs())]
+    Hangs,
     /// A bug: reading the fabric panicked.
     #[error("reading the fabric was aborted: {0}")]
     Aborted(String),
@@ -116,14 +120,12 @@ impl FabricReader {
     /// With file and line, or what the command said.
     pub async fn read(&mut self) -> Result<Named, LookError> {
         let (name, text) = match &self.source {
-            FabricSource::Source(source) if spec::is_spec(source) => (source.clone(), None),
-            FabricSource::Source(path) => (path.clone(), Some(read_file(path)?)),
+            FabricSource::Source(source) if spec::is_spec(source) => (source.clone(), Text::Spec),
+            FabricSource::Source(path) => (path.clone(), Text::File),
             FabricSource::OpenSm { status_file, directory } => {
                 let status = PluginStatus::read(status_file)?;
                 let path = status.fabric_file(directory).ok_or(LookError::NoFabricOfOpenSm)?;
-                let path = path.to_string_lossy().into_owned();
-                let text = read_file(&path)?;
-                (path, Some(text))
+                (path.to_string_lossy().into_owned(), Text::File)
             }
             FabricSource::Command { argv, deadline, output_limit } => {
                 let command = BoundedCommand {
@@ -132,23 +134,44 @@ impl FabricReader {
                     deadline: *deadline,
                     output_limit: *output_limit,
                 };
-                (command.program().to_string(), Some(command.output().await?))
+                (command.program().to_string(), Text::Said(command.output().await?))
             }
         };
         let (map, rails) = (self.node_map.clone(), self.rails);
         let known = self.known.take();
-        // Parsing takes a while: not in the loop.
-        let parsed = tokio::task::spawn_blocking(move || parse(&name, text, map.as_deref(), rails, known));
-        let known = parsed.await.map_err(|e| LookError::Aborted(e.to_string()))??;
+        // Parsing takes a while, and a file system may hang: not in the loop.
+        let parsed = tokio::task::spawn_blocking(move || {
+            let text = match text {
+                Text::Spec => None,
+                Text::File => Some(read_file(&name)?),
+                Text::Said(text) => Some(text),
+            };
+            parse(&name, text, map.as_deref(), rails, known)
+        });
+        let parsed = tokio::time::timeout(READING, parsed).await.map_err(|_| LookError::Hangs)?;
+        let known = parsed.map_err(|e| LookError::Aborted(e.to_string()))??;
         let named = known.1.clone();
         self.known = Some(known);
         Ok(named)
     }
 }
 
+/// Where the text of a fabric is.
+enum Text {
+    /// It is made of its name.
+    Spec,
+    /// In the file of its name.
+    File,
+    /// Here.
+    Said(String),
+}
+
+/// To read and parse files takes no longer, unless their file system hangs.
+const READING: Duration = Duration::from_secs(120);
+
 /// Descriptions in fabric files are bytes that anyone may set.
 fn read_file(path: &str) -> Result<String, FabricSourceError> {
-    match std::fs::read(path) {
+    match regular::read(Path::new(path)) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(source) => Err(FabricSourceError::Read { path: path.into(), source }),
     }
@@ -165,7 +188,8 @@ fn parse(
     digest.update(text.as_deref().unwrap_or(name));
     let names = match map {
         Some(path) => {
-            let content = std::fs::read_to_string(path)
+            let content = regular::read(path)
+                .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
                 .map_err(|source| NodeNamesError::Read { path: path.to_path_buf(), source })?;
             digest.update([0]);
             digest.update(&content);
