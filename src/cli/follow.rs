@@ -60,7 +60,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     runtime.block_on(async {
         match args.once {
             true => once(follower, context.format).await,
-            false => rounds(follower, pause, context.format).await,
+            false => rounds(follower.every(pause), pause, context.format).await,
         }
     })
 }

@@ -133,7 +133,7 @@ impl Status {
         if let Ok(Some(health)) = &mut health {
             health.held.clone_from(&held);
         }
-        let follows = follows(store, &health, &mut problems);
+        let follows = follows(store, &health, watch.now, &mut problems);
         let service = service(health, watch.now, &mut problems);
         Self {
             healthy: problems.is_empty(),
@@ -285,6 +285,7 @@ fn not_worth(service: &Value) -> String {
 fn follows(
     store: &EpochStore,
     health: &Result<Option<Health>, FileError>,
+    now: DateTime<Utc>,
     problems: &mut Vec<String>,
 ) -> Option<Following> {
     if matches!(health, Ok(Some(health)) if health.serving) {
@@ -294,7 +295,7 @@ fn follows(
         problems.push(super::chain(&e));
         None
     })?;
-    problems.extend(found.trouble.iter().map(|trouble| format!("following {}: {trouble}", found.place)));
+    problems.extend(found.wrong(now).map(|trouble| format!("following {}: {trouble}", found.place)));
     Some(found)
 }
 

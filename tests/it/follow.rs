@@ -162,6 +162,31 @@ fn a_standby_has_what_the_service_has_epoch_by_epoch() {
     assert!(judged.0 == 0 && judged.1.contains("\"engine\": \"dfsssp\""), "{judged:?}");
 }
 
+/// A standby that nobody keeps any more says so, however well its last round went.
+#[test]
+fn a_follower_that_has_stopped_is_told() {
+    let pair = Pair::new();
+    let url = format!("http://127.0.0.1:{}", pair.port);
+    let mut following = pair.command(&url).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let file = pair.standby().join("followed.json");
+    let told = || parsed(&std::fs::read_to_string(&file).unwrap_or("{}".into()));
+    pair.serving.as_ref().unwrap().until(|| told()["next"].is_string());
+    let status = || pair.site.run(&["status", "--state", pair.standby().to_str().unwrap()]);
+    assert_eq!(status().0, 0, "{:?}", status());
+    following.kill().unwrap();
+    following.wait().unwrap();
+    // Two minutes later.
+    let mut memory = told();
+    let next: chrono::DateTime<chrono::Utc> = memory["next"].as_str().unwrap().parse().unwrap();
+    memory["next"] = json!((next - chrono::TimeDelta::minutes(2)).to_rfc3339());
+    std::fs::write(&file, memory.to_string()).unwrap();
+    let (code, said) = status();
+    assert!(code == 1 && said.contains("`sarouter follow` has stopped"), "{said}");
+    // Rounds that somebody starts have no time at which they are due.
+    pair.did();
+    assert_eq!(status().0, 0, "{:?}", status());
+}
+
 #[test]
 fn a_rollback_and_a_hold_go_along() {
     let pair = Pair::new();

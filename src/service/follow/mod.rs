@@ -10,7 +10,9 @@
 mod incoming;
 pub mod remote;
 
-use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
@@ -123,7 +125,13 @@ pub struct Following {
     pub hold: Option<Hold>,
     /// Why it is not so here as it is there.
     pub trouble: Option<String>,
+    /// When the next round is due; `None` if each one is started by somebody.
+    #[serde(default)]
+    pub next: Option<DateTime<Utc>>,
 }
+
+/// A round may be late by so much, and takes its time.
+const LATE: TimeDelta = TimeDelta::seconds(60);
 
 impl Following {
     /// What a state directory follows, or last followed; `None` if nothing.
@@ -132,6 +140,15 @@ impl Following {
     /// If the file cannot be read or is not what it should be.
     pub fn read(store: &EpochStore) -> Result<Option<Self>, FileError> {
         file::read(store.path().join(FOLLOWED_FILE))
+    }
+
+    /// What is wrong: what the last round said, or that there are no more.
+    pub fn wrong(&self, now: DateTime<Utc>) -> Option<String> {
+        let stopped = self.next.filter(|next| now - *next > LATE);
+        let stopped = stopped.map(|next| {
+            format!("`sarouter follow` has stopped: a round was due at {}", next.format("%FT%TZ"))
+        });
+        stopped.or_else(|| self.trouble.clone())
     }
 }
 
@@ -175,6 +192,8 @@ pub struct Follower {
     store: EpochStore,
     incoming: Incoming,
     keep: usize,
+    /// Between two rounds, if there are more.
+    pause: Option<Duration>,
     /// No service and no other follower works here.
     _alone: Serving,
     /// The epoch in force here, once it was read, with its checksums.
@@ -191,7 +210,13 @@ impl Follower {
         drop(store.lock()?);
         let alone = store.serve()?;
         let incoming = Incoming::new(store.path());
-        Ok(Self { remote, store, incoming, keep, _alone: alone, known: None })
+        Ok(Self { remote, store, incoming, keep, pause: None, _alone: alone, known: None })
+    }
+
+    /// There will be a round after each of these pauses.
+    #[must_use]
+    pub fn every(self, pause: Duration) -> Self {
+        Self { pause: Some(pause), ..self }
     }
 
     /// One round.
@@ -220,7 +245,8 @@ impl Follower {
             }
         }
         let place = self.remote.place().to_string();
-        writer.replace(FOLLOWED_FILE, &Following { place, service, agreed, hold, trouble })?;
+        let next = self.pause.and_then(|pause| Some(Utc::now() + TimeDelta::from_std(pause).ok()?));
+        writer.replace(FOLLOWED_FILE, &Following { place, service, agreed, hold, trouble, next })?;
         done.map(|(did, _)| did)
     }
 
