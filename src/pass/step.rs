@@ -223,7 +223,8 @@ impl Step {
             self.next = self.next.min(now + pause);
         }
         let same = |(f, d): &(Fingerprint, Demand)| *f == fabric && *d == wanted.demand;
-        if self.in_force.as_ref().is_some_and(same) {
+        // What OpenSM's plugin has repaired and cannot undo by itself, the next epoch ends.
+        if self.in_force.as_ref().is_some_and(same) && view.policy.repair.is_none() {
             self.refused = None;
             self.phase = Phase::Idle;
             return Action::Keep(wanted);

@@ -222,6 +222,30 @@ fn a_burst_of_requests_causes_one_look_and_one_more_if_it_came_meanwhile() {
     );
 }
 
+/// What OpenSM's plugin repaired stays repaired when the cables are back, if going straight back is not proved.
+#[test]
+fn a_repair_that_outlives_its_cause_is_ended() {
+    let mut world = World::new(0);
+    let rhythm = Rhythm { interval: TimeDelta::seconds(60), backoff_max: TimeDelta::seconds(60) };
+    let mut step = Step::new(rhythm, at(0.0));
+    let mut seen = |world: &World, now: f64| {
+        step.handle(at(now), Event::Asked);
+        let action = step.handle(at(now), Event::Seen(world.view("whole", now, vec![job("1:n[1,5]")])));
+        if let Action::Route(view) = &action {
+            let wanted = plan::wanted(&view.fabric, &view.nodes, &view.jobs, None, &view.policy);
+            step.handle(at(now), Event::InForce(view.fabric.fingerprint(), wanted.demand));
+        }
+        matches!(action, Action::Route(_))
+    };
+    assert!(seen(&world, 0.0));
+    assert!(!seen(&world, 1.0));
+    let repair = plan::Repair { epoch: 1, entries: vec![[0, 0, 0, 1]] };
+    world.policy.repair = Some(Arc::new(repair));
+    assert!(seen(&world, 2.0));
+    world.policy.repair = None;
+    assert!(!seen(&world, 3.0));
+}
+
 #[test]
 fn a_cut_cable_is_a_change_and_so_is_its_repair() {
     check(

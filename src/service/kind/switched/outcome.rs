@@ -58,6 +58,9 @@ impl Service<SwitchedKind> {
                 let mut view = View { jobs, ..(*sight.view).clone() };
                 self.note_lids(&mut view, &known);
                 view.policy.may_wait = self.goes_on && self.is_stranded_by_us();
+                // Of an epoch before, if OpenSM has not taken the newest one yet.
+                let newest = self.kind.published.map(|(epoch, _)| epoch);
+                view.policy.repair.take_if(|repair| newest.is_some_and(|newest| newest != repair.epoch));
                 self.kind.files.sweep(known, view.jobs.time);
                 let view = Arc::new(view);
                 self.kind.sight = Some(Sight { view: Arc::clone(&view), ..sight });
