@@ -1,4 +1,4 @@
-//! Which nodes the fabrics beside this one have.
+//! Which nodes the fabrics beside this one have, and how they are.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +12,8 @@ pub(super) struct Neighbours {
     /// So many fabrics there are.
     fabrics: usize,
     seen: Arc<Mutex<BTreeMap<String, Nodes>>>,
+    /// What each says of itself in a line.
+    lines: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 /// The nodes of a fabric.
@@ -49,6 +51,15 @@ impl Neighbours {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.insert(name.clone(), nodes);
         }
+    }
+
+    /// The line for all, with this one's of now: systemd shows one for the whole service.
+    pub(super) fn line(&self, name: Option<&String>, line: String) -> String {
+        let Some(name) = name.filter(|_| self.are_there()) else { return line };
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.insert(name.clone(), line);
+        let all: Vec<String> = lines.iter().map(|(name, line)| format!("{name}: {line}")).collect();
+        all.join(" | ")
     }
 
     /// Those of the nodes that no fabric has; none while one of the fabrics was not seen. O(nodes × fabrics).

@@ -5,6 +5,7 @@ use sarouter::service::client::Client;
 use crate::fabrics::{JOB, two};
 use crate::prolog::prolog;
 use crate::site::{LONG, Serving, Site};
+use crate::troubles::Line;
 
 /// Lets the script count how often it is asked, one line each, and slows it down so that looks meet.
 fn counting(site: &Site) {
@@ -63,6 +64,43 @@ fn slurm_is_asked_once_for_all_fabrics() {
     let text = problems[0].as_str().unwrap();
     assert!(text.starts_with("ib0, ib1: asking Slurm failed") && text.contains("no answer"), "{text}");
     assert_eq!(asked(&site), 7);
+}
+
+/// A trouble of one fabric is told with its name in all places, those of the other do not hide it.
+#[test]
+fn a_trouble_of_one_fabric_is_told_in_every_place_by_its_name() {
+    let site = two("");
+    let line = Line::listen(&site);
+    let notify = site.path("notify");
+    let serving = Serving::with(&site, |command| {
+        command.env("NOTIFY_SOCKET", &notify);
+    });
+    serving.line();
+    serving.line();
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    let look = || drop(client.wait(client.post::<serde_json::Value>("/v1/look", &())).unwrap());
+    let everywhere = |is_there: bool| {
+        look();
+        let health = health_of(&site);
+        let systemd = line.0.lock().unwrap().clone();
+        let both: Vec<&str> = systemd.split(" | ").collect();
+        let held = "sarouter_trouble_since_seconds{fabric=\"ib1\",kind=\"held\"}";
+        let (code, status) = site.run(&["status"]);
+        let said = [
+            health["problems"].to_string().contains("ib1: ") && health["healthy"] == false,
+            crate::kinds::text(&site, "/metrics").contains(held),
+            both.len() == 2 && both[0].ends_with("all well") && both[1].contains("holds what is in force"),
+            code == 1 && status.contains("new spines"),
+        ];
+        let is_well = |line: &&str| line.ends_with("all well");
+        said.iter().all(|said| *said == is_there) && (is_there || both.iter().all(is_well))
+    };
+    assert_eq!(site.run(&["hold", "--reason", "new spines", "--fabric-name", "ib1"]).0, 0);
+    serving.until(|| everywhere(true));
+    assert_eq!(site.run(&["resume", "--fabric-name", "ib1"]).0, 0);
+    serving.until(|| everywhere(false));
+    let told = site.log().lines().filter(|line| line.contains("trouble=\"held\"")).count();
+    assert_eq!(told, 2, "{}", site.log());
 }
 
 #[test]

@@ -194,10 +194,10 @@ impl Drop for Tiny {
 }
 
 /// What `systemctl status` would show.
-struct Line(Arc<Mutex<String>>);
+pub struct Line(pub Arc<Mutex<String>>);
 
 impl Line {
-    fn listen(site: &Site) -> Self {
+    pub fn listen(site: &Site) -> Self {
         let socket = UnixDatagram::bind(site.path("notify")).unwrap();
         let line = Arc::new(Mutex::new(String::new()));
         let said = Arc::clone(&line);

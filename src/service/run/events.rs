@@ -113,7 +113,8 @@ impl<K: Kind> Service<K> {
         self.health.handoff = self.waiting.handoff.counters();
         self.is_behind = false;
         self.teller.tell(&self.health);
-        self.systemd.status(self.health.line(self.health.time));
+        let line = self.health.line(self.health.time);
+        self.systemd.status(self.beside.neighbours.line(self.settings.name.as_ref(), line));
         if let Err(error) = self.health.write(&self.settings.state.directory) {
             warn!("{error}");
         }
