@@ -1,5 +1,6 @@
 //! Asks a running service over its unix socket: for the commands that talk to it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,9 +13,12 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use super::api::answer::ErrorBody;
+use super::api::listen::for_writers;
 
 /// No answer of ours is longer.
 const ANSWER_LIMIT: usize = 256 << 20;
+/// Between two attempts to get in where many want in.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -125,9 +129,7 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), ClientError> {
-        let stream = UnixStream::connect(&self.socket)
-            .await
-            .map_err(|source| ClientError::Connect { socket: self.socket.clone(), source })?;
+        let stream = self.connect().await?;
         let broken = |e: &dyn std::error::Error| self.broken(e);
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
@@ -157,11 +159,30 @@ impl Client {
         }
     }
 
+    /// By the door of those who may change something, if it is open to us: however many stand before the other one.
+    async fn connect(&self) -> Result<UnixStream, ClientError> {
+        if let Ok(stream) = enter(&for_writers(&self.socket)).await {
+            return Ok(stream);
+        }
+        let failed = |source| ClientError::Connect { socket: self.socket.clone(), source };
+        enter(&self.socket).await.map_err(failed)
+    }
+
     fn broken(&self, error: &dyn std::error::Error) -> ClientError {
         let mut message = error.to_string();
         if let Some(source) = error.source() {
             message = format!("{message}: {source}");
         }
         ClientError::Broken { socket: self.socket.clone(), message }
+    }
+}
+
+/// Where more want in at this moment than the system lets wait, it has to be tried again.
+async fn enter(socket: &Path) -> std::io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(socket).await {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => tokio::time::sleep(AGAIN).await,
+            stream => return stream,
+        }
     }
 }

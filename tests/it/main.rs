@@ -8,6 +8,8 @@ mod angara_files;
 mod answers;
 mod api;
 mod architecture;
+#[path = "../shared/attacks.rs"]
+mod attacks;
 mod balanced;
 mod caminos;
 mod cases;
@@ -71,6 +73,7 @@ mod spread;
 mod step;
 mod storage;
 mod store;
+mod strangers;
 mod supply;
 mod survive;
 mod timed;

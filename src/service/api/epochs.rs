@@ -97,8 +97,12 @@ async fn snapshots(State(api): Ask, Query(range): Query<Range>) -> Result<Respon
     const USUAL: usize = 1000;
     const MOST: usize = 100_000;
     let last = range.last.unwrap_or(USUAL).min(MOST);
-    let found = api.read(move |api| api.store.snapshots(last).map_err(|e| ApiError::failed(&e)));
-    Ok(json(SnapshotsAnswer { snapshots: found.await? }))
+    let read = move |api: &Api| {
+        let snapshots = api.store.snapshots(last).map_err(|e| ApiError::failed(&e))?;
+        // Written here, beside whoever else is served: there may be many.
+        Ok(json(SnapshotsAnswer { snapshots }))
+    };
+    api.read(read).await
 }
 
 async fn one(State(api): Ask, Path(name): Path<String>) -> Result<Response, ApiError> {

@@ -122,7 +122,7 @@ fn names(name: &str, text: &str) -> bool {
     name.to_lowercase().contains(&text.to_lowercase())
 }
 
-/// O(switches + terminals).
+/// O(switches + terminals), and the names for each that is told.
 fn found(view: &View, what: &str) -> FindAnswer {
     let fabric = &view.fabric;
     let mut answer = FindAnswer::default();
@@ -132,20 +132,31 @@ fn found(view: &View, what: &str) -> FindAnswer {
     let (lid, guid) = (lid(what), what.parse::<Guid>().ok());
     // Digits alone are a LID, and part of many names.
     let by_name = lid.is_none();
-    for id in fabric.switch_ids() {
-        let s = fabric.switch(id);
-        if Some(s.lid) == lid || Some(s.guid) == guid || (by_name && names(&s.description, what)) {
-            answer.switches.push(switch(fabric, id));
-        }
-    }
-    for id in fabric.terminal_ids() {
-        let t = fabric.terminal(id);
+    let switches = fabric.switch_ids().filter(|id| {
+        let s = fabric.switch(*id);
+        Some(s.lid) == lid || Some(s.guid) == guid || (by_name && names(&s.description, what))
+    });
+    let (switches, more) = first(switches, |id| fabric.switch(*id).description.as_str(), what);
+    answer.switches.extend(switches.into_iter().map(|id| switch(fabric, id)));
+    let adapters = fabric.terminal_ids().filter(|id| {
+        let t = fabric.terminal(*id);
         let is_it = Some(t.lid) == lid || Some(t.port_guid) == guid || Some(t.node_guid) == guid;
-        if is_it || (by_name && names(&t.description, what)) {
-            answer.adapters.push(adapter(view, id));
-        }
-    }
-    answer.cut(what)
+        is_it || (by_name && names(&t.description, what))
+    });
+    let (adapters, even_more) = first(adapters, |id| fabric.terminal(*id).description.as_str(), what);
+    answer.adapters.extend(adapters.into_iter().map(|id| adapter(view, id)));
+    answer.more = more || even_more;
+    answer.cut()
+}
+
+/// Not more than are read, those first whose whole name it is; and whether there are others. Only these are
+/// looked at any further, however many there are.
+fn first<'a, T>(found: impl Iterator<Item = T>, name: impl Fn(&T) -> &'a str, what: &str) -> (Vec<T>, bool) {
+    let mut found: Vec<T> = found.collect();
+    found.sort_by_key(|one| !name(one).eq_ignore_ascii_case(what));
+    let more = found.len() > MOST;
+    found.truncate(MOST);
+    (found, more)
 }
 
 /// What a switch's port leads to.
@@ -214,23 +225,22 @@ fn found_on_torus(torus: &Torus, what: &str) -> FindAnswer {
         }
     }
     let fits = |node: &NodeId| is_at(*node, what) || names(torus.name(*node).as_str(), what);
-    answer.switches.extend(torus.nodes().filter(fits).map(|node| FoundSwitch {
+    let (nodes, more) = first(torus.nodes().filter(fits), |node| torus.name(*node).as_str(), what);
+    answer.more = more;
+    answer.switches.extend(nodes.into_iter().map(|node| FoundSwitch {
         switch: node.index(),
         name: torus.name(node).to_string(),
         guid: None,
         lid: None,
         at: Some(torus.coords(node).to_string()),
     }));
-    answer.cut(what)
+    answer.cut()
 }
 
 impl FindAnswer {
-    /// Not more than are read, those first whose whole name it is.
-    fn cut(mut self, what: &str) -> Self {
-        self.switches.sort_by_key(|s| !s.name.eq_ignore_ascii_case(what));
-        self.adapters.sort_by_key(|a| !a.name.eq_ignore_ascii_case(what));
-        self.more = self.switches.len() > MOST || self.adapters.len() > MOST || self.cables.len() > MOST;
-        self.switches.truncate(MOST);
+    /// Not more than are read: a port that is asked for may be one of many switches of that name.
+    fn cut(mut self) -> Self {
+        self.more |= self.adapters.len() > MOST || self.cables.len() > MOST;
         self.adapters.truncate(MOST);
         self.cables.truncate(MOST);
         self

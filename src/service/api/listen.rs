@@ -4,19 +4,26 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::http::Extensions;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
+use super::crew::work_on;
 use super::gate::Gate;
 use super::peer::{Access, Caller, Rule};
+use super::share::Shares;
 
 /// Files that the service may have open, if it is allowed to ask for so many: all connections that a
 /// [`Gate`] lets in, twice.
@@ -27,6 +34,8 @@ const HEADER: Duration = Duration::from_secs(10);
 const LIFE: Duration = Duration::from_secs(600);
 /// After an accept failed (too many open files, say).
 const PAUSE: Duration = Duration::from_millis(200);
+/// Of callers who may not even ask, one is logged in so long a time.
+const SELDOM: Duration = Duration::from_secs(1);
 
 /// The socket cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,12 +47,31 @@ pub struct ListenError {
     pub source: io::Error,
 }
 
-/// A unix socket that everybody can connect to: who may do what is decided per connection.
-/// A socket that nobody listens on any more is replaced; must be called inside a runtime.
+/// Who can connect to a unix socket: the kernel sees to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Everybody: who may do what is decided per connection.
+    Everybody,
+    /// The user and the group of this process: nobody else can stand in their way.
+    Own,
+}
+
+/// The socket that those who may change something try first, beside the one for everybody.
+pub fn for_writers(socket: &Path) -> PathBuf {
+    let mut name = socket.file_stem().unwrap_or_default().to_os_string();
+    name.push("-writers");
+    let mut path = socket.with_file_name(name);
+    if let Some(ending) = socket.extension() {
+        path.set_extension(ending);
+    }
+    path
+}
+
+/// A unix socket. One that nobody listens on any more is replaced; must be called inside a runtime.
 ///
 /// # Errors
 /// If somebody listens there, or the path is something else or too long.
-pub fn bind(path: &Path) -> Result<UnixListener, ListenError> {
+pub fn bind(path: &Path, reach: Reach) -> Result<UnixListener, ListenError> {
     let failed = |source| ListenError { path: path.to_path_buf(), source };
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
@@ -60,7 +88,8 @@ pub fn bind(path: &Path) -> Result<UnixListener, ListenError> {
     let listener = std::os::unix::net::UnixListener::bind(path).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let listener = UnixListener::from_std(listener).map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(failed)?;
+    let mode = if reach == Reach::Own { 0o660 } else { 0o666 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
     Ok(listener)
 }
 
@@ -85,17 +114,40 @@ pub struct Terms {
     pub rule: Rule,
 }
 
+/// Where those who connect to the socket are answered.
+#[derive(Debug, Clone)]
+pub struct Desks {
+    /// Those who may change something.
+    pub writers: Handle,
+    /// Those who may only ask.
+    pub readers: Handle,
+}
+
 /// Serves a unix socket until the other end of `terms` is dropped, see [`serve`].
-pub async fn serve_unix(listener: UnixListener, terms: watch::Receiver<Terms>) {
-    let gate = Gate::default();
-    let admit = |(stream, _), now: &mut Terms, terms| {
-        let caller = name(&stream, &now.rule)?;
+pub async fn serve_unix(listener: UnixListener, terms: watch::Receiver<Terms>, desks: Desks) {
+    let (gate, shares) = (Gate::default(), Shares::default());
+    let mut refused = None;
+    let admit = |(stream, _): (UnixStream, _), now: &mut Terms, terms| {
+        let caller = name(&stream, &now.rule, &mut refused)?;
         let seat = gate.enter(&caller)?;
-        let router = now.router.clone();
-        Some(async move {
-            serve_connection(stream, router, caller, terms).await;
+        let (router, mut known) = (now.router.clone(), Extensions::new());
+        let desk = match caller.access {
+            Access::Write => desks.writers.clone(),
+            _ => {
+                known.insert(shares.of(&caller.user));
+                desks.readers.clone()
+            }
+        };
+        known.insert(caller);
+        // It waits for its bytes where it is answered.
+        let stream = stream.into_std().ok()?;
+        let answer = async move {
+            if let Ok(stream) = UnixStream::from_std(stream) {
+                serve_connection(stream, router, known, terms).await;
+            }
             drop(seat);
-        })
+        };
+        Some(async move { work_on(&desk, answer).await })
     };
     serve(move |context| listener.poll_accept(context), terms, admit).await;
 }
@@ -141,34 +193,45 @@ pub async fn serve<T: Clone, S, F: Future<Output = ()> + Send + 'static>(
     while connections.join_next().await.is_some() {}
 }
 
-/// Who connected; `None` if they may not.
-fn name(stream: &UnixStream, rule: &Rule) -> Option<Caller> {
-    let peer = match stream.peer_cred() {
-        Ok(peer) => peer,
-        Err(error) => {
-            warn!(%error, "a peer without credentials");
-            return None;
+/// Who connected; `None` if they may not, which is logged unless one was just now.
+fn name(stream: &UnixStream, rule: &Rule, refused: &mut Option<Instant>) -> Option<Caller> {
+    let mut refuse = |caller: &str| {
+        if refused.is_none_or(|last| last.elapsed() > SELDOM) {
+            *refused = Some(Instant::now());
+            warn!(caller, "refused");
         }
+    };
+    let Ok(peer) = stream.peer_cred() else {
+        refuse("a peer without credentials");
+        return None;
     };
     let access = rule.access(peer.uid(), peer.gid());
     let name = format!("uid {}", peer.uid());
     if access == Access::Nothing {
-        warn!(caller = name, "refused");
+        refuse(&name);
         return None;
     }
     Some(Caller { user: name.clone(), name, access, on_network: false })
 }
 
-/// Serves one connection to its end, at most for `LIFE`; once the terms change, for one more answer.
-pub async fn serve_connection<S, T>(stream: S, router: Router, caller: Caller, mut terms: watch::Receiver<T>)
-where
+/// Serves one connection to its end, at most for `LIFE`; once the terms change, for one more answer. What is known of
+/// who asks is an extension of each request.
+pub async fn serve_connection<S, T>(
+    stream: S,
+    router: Router,
+    known: Extensions,
+    mut terms: watch::Receiver<T>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let router = router.layer(axum::Extension(caller));
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().extend(known.clone());
+        TowerToHyperService::new(router.clone()).call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), answer);
     let mut connection = std::pin::pin!(connection);
     let served = async {
         tokio::select! {

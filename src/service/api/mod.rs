@@ -37,6 +37,7 @@
 mod against;
 pub mod answer;
 mod cluster;
+mod crew;
 mod direct;
 mod epochs;
 mod find;
@@ -55,6 +56,7 @@ pub mod routes;
 pub mod served;
 pub mod servers;
 pub mod several;
+mod share;
 pub mod state;
 pub mod strangers;
 
@@ -134,6 +136,7 @@ pub fn router(api: Api) -> Router {
         })
         .layer(middleware::from_fn(page::own_pages_only))
         .layer(DefaultBodyLimit::max(api.settings.body_limit))
+        .layer(middleware::from_fn(share::in_turn))
         .with_state(api)
 }
 

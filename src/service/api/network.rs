@@ -13,6 +13,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
+use hyper::http::Extensions;
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -27,6 +28,7 @@ use super::answer::ApiError;
 use super::listen::{ListenError, serve, serve_connection};
 use super::page;
 use super::peer::{Access, Caller};
+use super::share::Shares;
 use super::strangers::{Strangers, Visitor};
 use crate::config::{Tcp, Tls};
 use crate::observe::secret::{self, SecretError};
@@ -66,10 +68,10 @@ pub struct Terms {
 impl Terms {
     /// Whoever shows a token of the file may do what it allows.
     pub fn new(router: &Router, tokens: PathBuf, tls: Option<Acceptor>) -> Self {
-        let tokens = Arc::new(tokens);
+        let known = Arc::new((tokens, Shares::default()));
         let guard = middleware::from_fn(move |request: Request, next: Next| {
-            let tokens = Arc::clone(&tokens);
-            async move { by_token(&tokens, request, next).await }
+            let known = Arc::clone(&known);
+            async move { by_token(&known.0, &known.1, request, next).await }
         });
         Self { router: router.clone().layer(guard), tls }
     }
@@ -85,9 +87,8 @@ pub async fn serve_tcp(listener: TcpListener, terms: watch::Receiver<Terms>) {
         let visitor = strangers.let_in(peer.ip());
         let (acceptor, router) = (now.tls.as_mut().map(Acceptor::fresh), now.router.clone());
         Some(async move {
-            let router = router.layer(axum::Extension(Arc::clone(&visitor)));
             tokio::select! {
-                () = serve_one(stream, caller, acceptor, router, terms) => {}
+                () = serve_one(stream, caller, Arc::clone(&visitor), acceptor, router, terms) => {}
                 () = visitor.sent_away() => {}
             }
         })
@@ -98,16 +99,20 @@ pub async fn serve_tcp(listener: TcpListener, terms: watch::Receiver<Terms>) {
 async fn serve_one(
     stream: TcpStream,
     caller: Caller,
+    visitor: Arc<Visitor>,
     acceptor: Option<TlsAcceptor>,
     router: Router,
     terms: watch::Receiver<Terms>,
 ) {
+    let (peer, mut known) = (caller.name.clone(), Extensions::new());
+    known.insert(caller);
+    known.insert(visitor);
     match acceptor {
-        None => serve_connection(stream, router, caller, terms).await,
+        None => serve_connection(stream, router, known, terms).await,
         Some(acceptor) => match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => serve_connection(stream, router, caller, terms).await,
-            Ok(Err(error)) => debug!(peer = caller.name, %error, "no TLS"),
-            Err(_) => debug!(peer = caller.name, "TLS took too long"),
+            Ok(Ok(stream)) => serve_connection(stream, router, known, terms).await,
+            Ok(Err(error)) => debug!(peer, %error, "no TLS"),
+            Err(_) => debug!(peer, "TLS took too long"),
         },
     }
 }
@@ -192,11 +197,14 @@ fn access(tokens: &[Token], shown: &str, now: DateTime<Utc>) -> Result<(usize, A
     }
 }
 
-async fn by_token(file: &std::path::Path, mut request: Request, next: Next) -> Response {
+/// Whoever shows no token has the share of the address that it comes from, so that it costs nobody who does.
+async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request, next: Next) -> Response {
+    let stranger = request.extensions().get::<Caller>();
+    let (peer, address) =
+        stranger.map_or_else(Default::default, |c| (c.name.clone(), format!("address {}", c.user)));
     if page::is_file(&request) {
-        return next.run(request).await;
+        return shares.of(&address).answer(request, next).await;
     }
-    let peer = request.extensions().get::<Caller>().map_or(String::new(), |c| c.name.clone());
     let shown = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok());
     let allowed = match (tokens(file), shown.and_then(|v| v.strip_prefix("Bearer "))) {
         (Err(error), _) => {
@@ -210,16 +218,20 @@ async fn by_token(file: &std::path::Path, mut request: Request, next: Next) -> R
         Ok((number, access)) => {
             let user = format!("token {number}");
             let name = format!("{user} from {peer}");
-            let caller = Caller { name, user, access, on_network: true };
+            let caller = Caller { name, user: user.clone(), access, on_network: true };
             let visitor = request.extensions().get::<Arc<Visitor>>();
             if !visitor.is_some_and(|visitor| visitor.is_admitted(&caller)) {
                 let message = format!("too many connections of {}", caller.user);
                 return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).into_response();
             }
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            match access {
+                Access::Write => next.run(request).await,
+                _ => shares.of(&user).answer(request, next).await,
+            }
         }
         Err(why) => {
+            let _turn = shares.of(&address).turn().await;
             warn!(caller = peer, method = %request.method(), path = request.uri().path(), why, "refused");
             ApiError::new(StatusCode::UNAUTHORIZED, why).into_response()
         }

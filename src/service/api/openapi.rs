@@ -1,6 +1,9 @@
 //! `GET /v1/openapi.json`: what may be asked of the service, for programs. Schemas are those of the types that are
 //! sent.
 
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use schemars::generate::SchemaSettings;
@@ -19,12 +22,15 @@ const ABOUT: &str = "JSON over a unix socket (state directory, api.sock), or ove
 /// The path of the document itself.
 pub(super) fn read<S: Clone + Send + Sync + 'static>(several: bool) -> Routes<S> {
     let told = Operation::new(PATH, "This document").answers::<Map<String, Value>>();
-    let text = move || async move { answer(&document(several)) };
+    let text = move || async move { answer(several) };
     Routes::new().get(told, text)
 }
 
-fn answer(document: &Value) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], document.to_string()).into_response()
+/// The document, made once: that takes as long as a thousand other answers.
+fn answer(several: bool) -> Response {
+    static MADE: [OnceLock<Bytes>; 2] = [const { OnceLock::new() }; 2];
+    let made = MADE[usize::from(several)].get_or_init(|| document(several).to_string().into());
+    ([(header::CONTENT_TYPE, "application/json")], made.clone()).into_response()
 }
 
 /// The document: of a service of one fabric, or of several. The same bytes each time.

@@ -243,9 +243,9 @@ async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Respons
             Seen::Direct(seen) => seen.torus.fingerprint().to_string(),
         });
         let acts = api.store.acts().map_err(failed)?;
-        Ok(EpochsAnswer { current, fabric, epochs: history.rows, acts, notes: history.notes })
+        Ok(json(EpochsAnswer { current, fabric, epochs: history.rows, acts, notes: history.notes }))
     };
-    Ok(json(api.read(read).await?))
+    api.read(read).await
 }
 
 /// What is to be measured.

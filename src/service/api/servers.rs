@@ -6,27 +6,31 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::info;
+use tracing::{info, warn};
 
-use super::listen::{self, ListenError};
+use super::crew::Crew;
+use super::listen::{self, Desks, ListenError, Reach};
 use super::several::Front;
 use super::{Api, READING, network, peer, router, several};
 use crate::config::{self, Settings};
 use crate::publish::EpochStore;
-use crate::service::command::Handle;
+use crate::service::command;
 
 /// What is open. Everything ends when it is dropped, and the unix socket is removed.
 pub struct Servers {
     serves: Serves,
     open: Option<Open>,
     tasks: JoinSet<()>,
+    /// Threads, once a door is wanted.
+    crew: OnceLock<Crew>,
 }
 
 /// What is behind the doors.
@@ -43,13 +47,17 @@ struct Open {
     settings: config::Api,
     spool: Option<PathBuf>,
     unix: watch::Sender<listen::Terms>,
+    /// The same behind the socket of those who may change something.
+    writers: watch::Sender<listen::Terms>,
     tcp: Option<(SocketAddr, watch::Sender<network::Terms>)>,
 }
 
 /// What new settings need, opened beside what is there. Closed again when dropped.
+#[derive(Default)]
 pub struct Prepared {
     wanted: Option<(config::Api, Option<PathBuf>)>,
     unix: Option<Bound>,
+    writers: Option<Bound>,
     tcp: Option<TcpListener>,
     tls: Option<network::Acceptor>,
 }
@@ -58,6 +66,18 @@ pub struct Prepared {
 struct Bound {
     path: PathBuf,
     listener: Option<UnixListener>,
+}
+
+impl Bound {
+    fn new(path: &Path, reach: Reach) -> Result<Self, ListenError> {
+        Ok(Self { path: path.to_path_buf(), listener: Some(listen::bind(path, reach)?) })
+    }
+
+    /// Beside a socket. Without it those who may change something come in as everybody does.
+    fn of_writers(socket: &Path) -> Option<Self> {
+        let bound = Self::new(&listen::for_writers(socket), Reach::Own);
+        bound.inspect_err(|error| warn!("no door of their own for those who may write: {error}")).ok()
+    }
 }
 
 impl Drop for Bound {
@@ -72,7 +92,7 @@ impl Drop for Bound {
 #[derive(Debug, Clone)]
 pub struct Door {
     /// The loop.
-    pub handle: Handle,
+    pub handle: command::Handle,
     /// The epochs, for reading.
     pub store: EpochStore,
 }
@@ -93,13 +113,18 @@ impl Door {
 
 impl Servers {
     /// Nothing is open yet. Must be used inside a runtime.
-    pub fn new(handle: Handle, store: EpochStore) -> Self {
-        Self { serves: Serves::One(Door { handle, store }), open: None, tasks: JoinSet::new() }
+    pub fn new(handle: command::Handle, store: EpochStore) -> Self {
+        Self {
+            serves: Serves::One(Door { handle, store }),
+            open: None,
+            tasks: JoinSet::new(),
+            crew: OnceLock::new(),
+        }
     }
 
     /// The same for several fabrics behind one interface.
     pub fn of_several(front: Front) -> Self {
-        Self { serves: Serves::Several(front), open: None, tasks: JoinSet::new() }
+        Self { serves: Serves::Several(front), open: None, tasks: JoinSet::new(), crew: OnceLock::new() }
     }
 
     /// The loop and the epochs of the one fabric that is served.
@@ -128,23 +153,39 @@ impl Servers {
         spool: Option<&PathBuf>,
     ) -> Result<Prepared, ListenError> {
         let Some(api) = api else {
-            return Ok(Prepared { wanted: None, unix: None, tcp: None, tls: None });
+            return Ok(Prepared::default());
         };
+        let crew = self.crew(api)?;
         let wanted = Some((api.clone(), spool.cloned()));
         let open = self.open.as_ref();
-        let unix = match open.is_some_and(|o| o.settings.socket == api.socket) {
-            true => None,
-            false => Some(Bound { path: api.socket.clone(), listener: Some(listen::bind(&api.socket)?) }),
-        };
+        let (mut unix, mut writers) = (None, None);
+        if open.is_none_or(|o| o.settings.socket != api.socket) {
+            writers = Bound::of_writers(&api.socket);
+            let _there = crew.readers.handle.enter();
+            unix = Some(Bound::new(&api.socket, Reach::Everybody)?);
+        }
         let known = open.and_then(|o| o.tcp.as_ref()).map(|(address, _)| *address);
         let (mut tcp, mut tls) = (None, None);
         if let Some(settings) = &api.tcp {
             tls = network::check(settings)?;
             if known != Some(settings.address) {
+                let _there = crew.readers.handle.enter();
                 tcp = Some(network::bind(settings.address)?);
             }
         }
-        Ok(Prepared { wanted, unix, tcp, tls })
+        Ok(Prepared { wanted, unix, writers, tcp, tls })
+    }
+
+    /// The threads behind the doors.
+    fn crew(&self, api: &config::Api) -> Result<&Crew, ListenError> {
+        match self.crew.get() {
+            Some(crew) => Ok(crew),
+            None => {
+                let started = Crew::start();
+                let crew = started.map_err(|source| ListenError { path: api.socket.clone(), source })?;
+                Ok(self.crew.get_or_init(|| crew))
+            }
+        }
     }
 
     /// Goes by new settings.
@@ -162,24 +203,30 @@ impl Servers {
             Serves::One(door) => door.router(&shared, spool.as_ref()),
             Serves::Several(front) => several::router(front, &shared, spool.as_ref()),
         };
-        let (mut old_unix, mut old_tcp) = (None, None);
-        if let Some(Open { settings: before, unix, tcp, .. }) = old {
+        let (mut old_unix, mut old_writers, mut old_tcp) = (None, None, None);
+        if let Some(Open { settings: before, unix, writers, tcp, .. }) = old {
             match before.socket == settings.socket {
-                true => old_unix = Some(unix),
-                false => drop(std::fs::remove_file(&before.socket)),
+                true => (old_unix, old_writers) = (Some(unix), Some(writers)),
+                false => remove(&before.socket),
             }
             old_tcp = tcp;
         }
-        let listener = new.unix.as_mut().and_then(|bound| bound.listener.take());
         let terms = listen::Terms { router: router.clone(), rule: peer::Rule::new(&settings) };
-        let unix = self.open_door(old_unix, terms, listener, listen::serve_unix);
+        let Some(crew) = self.crew.get() else { return };
+        let (loops, readers) = (crew.loops.clone(), crew.readers.handle.clone());
+        let desks = Desks { writers: loops.clone(), readers: readers.clone() };
+        let serve = |listener, terms| listen::serve_unix(listener, terms, desks);
+        let listener = |bound: &mut Option<Bound>| bound.as_mut().and_then(|bound| bound.listener.take());
+        let own = (old_writers, listener(&mut new.writers));
+        let writers = self.open_door(own.0, terms.clone(), own.1, &loops, serve.clone());
+        let unix = self.open_door(old_unix, terms, listener(&mut new.unix), &readers, serve);
         let tcp = settings.tcp.as_ref().map(|tcp| {
             let old = old_tcp.filter(|(address, _)| *address == tcp.address).map(|(_, sender)| sender);
             let terms = network::Terms::new(&router, tcp.token_file.clone(), new.tls.take());
             info!(address = %tcp.address, tls = tcp.tls.is_some(), "listening");
-            (tcp.address, self.open_door(old, terms, new.tcp.take(), network::serve_tcp))
+            (tcp.address, self.open_door(old, terms, new.tcp.take(), &readers, network::serve_tcp))
         });
-        self.open = Some(Open { settings, spool, unix, tcp });
+        self.open = Some(Open { settings, spool, unix, writers, tcp });
     }
 
     /// Tells a server its new terms, or starts one.
@@ -188,6 +235,7 @@ impl Servers {
         old: Option<watch::Sender<T>>,
         terms: T,
         listener: Option<L>,
+        there: &Handle,
         serve: impl FnOnce(L, watch::Receiver<T>) -> F,
     ) -> watch::Sender<T>
     where
@@ -199,7 +247,7 @@ impl Servers {
         }
         let (sender, receiver) = watch::channel(terms);
         if let Some(listener) = listener {
-            self.tasks.spawn(serve(listener, receiver));
+            self.tasks.spawn_on(serve(listener, receiver), there);
         }
         sender
     }
@@ -207,8 +255,7 @@ impl Servers {
     /// Lets nobody in any more; those who are in get their answers as long as this lives.
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            // What cannot be removed is replaced at the next start.
-            let _ = std::fs::remove_file(&open.settings.socket);
+            remove(&open.settings.socket);
         }
         while self.tasks.try_join_next().is_some() {}
     }
@@ -217,6 +264,13 @@ impl Servers {
     pub fn end(&mut self) {
         self.close();
         self.tasks.abort_all();
+    }
+}
+
+/// What cannot be removed is replaced at the next start.
+fn remove(socket: &Path) {
+    for path in [socket, &listen::for_writers(socket)] {
+        let _ = std::fs::remove_file(path);
     }
 }
 
