@@ -69,7 +69,12 @@ impl Bed {
 
     /// The id of a job that a user submits, if it is taken.
     fn submit(&self, words: &[&str]) -> Option<String> {
-        let fixed = ["--parsable", "-o", "/dev/null", "--wrap", "true"];
+        self.submit_of("true", words)
+    }
+
+    /// The same of a job that does something.
+    fn submit_of(&self, script: &str, words: &[&str]) -> Option<String> {
+        let fixed = ["--parsable", "-o", "/dev/null", "--wrap", script];
         let output = self.as_user("sbatch", &[&fixed[..], words].concat());
         let id = String::from_utf8_lossy(&output.stdout).trim().to_string();
         output.status.success().then_some(id)
@@ -178,5 +183,72 @@ fn fifty_ways_to_submit_a_job_cost_no_node() {
         let shown = bed.slurm("scontrol", &["show", "job", &id]);
         assert!(shown.contains("JobState=COMPLETED"), "{name}: {shown}");
     }
+    bed.is_whole();
+}
+
+/// What jobs say of their traffic and their ranks, in options, comments, names and the environment, in order or not. Those
+/// that are taken run, their steps too.
+#[test]
+#[ignore = "needs root and Debian's packages: run scripts/test"]
+fn fifty_more_words_of_users_cost_no_node() {
+    let bed = Bed::up();
+    let long = "9*ring+".repeat(400);
+    let words = [
+        "ring",
+        "3*ring+halo:2x2",
+        "alltoall",
+        "halo:0x0",
+        "halo:99999999999999999999x2",
+        "halo:4294967296x4294967296",
+        "halo:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1",
+        "1e308*ring",
+        "-1*ring",
+        "NaN*ring",
+        "",
+        "+",
+        "*",
+        "../../etc/shadow",
+        "$(touch /tmp/x)",
+        "%s%n%d",
+        "\u{1b}[2J",
+        "\u{202e}gnir",
+        "ring\nJobId=1 JobState=RUNNING",
+        "ring\tring",
+        &long,
+    ];
+    let mut ids = Vec::new();
+    let mut ways = 0;
+    let mut tries = |words: &[&str]| {
+        ways += 1;
+        ids.extend(bed.submit_of("srun -n2 true; srun --mpi=none -m cyclic true", words));
+    };
+    for word in words {
+        tries(&["-N2", "-t1", &format!("--traffic={word}")]);
+        tries(&["-N2", "-t1", &format!("--comment=sarouter:pattern={word}"), "--rank-order=fabric"]);
+    }
+    for order in ["fabric", "", "Fabric", "fabric,fabric", "\u{1b}c", &long] {
+        tries(&["-N4", "-n8", "-t1", "--traffic=ring", &format!("--rank-order={order}")]);
+    }
+    let exports = [
+        "SPANK_SAROUTER_RANK_ORDER=fabric,SPANK_SAROUTER_TRAFFIC=\u{1b}c",
+        "SLURM_HOSTFILE=/etc/shadow",
+        "SAROUTER_STATE=/proc/self/fd/0,SAROUTER_ROUTED=no",
+        "SLURM_SPANK__SLURM_SPANK_OPTION_sarouter_routing=require",
+        "_SLURM_SPANK_OPTION_sarouter_traffic=halo:0x0",
+        "LD_PRELOAD=/proc/self/fd/0,TMPDIR=/none",
+    ];
+    for export in exports {
+        let export = format!("--export=ALL,{export}");
+        tries(&["-N2", "-t1", &export, "--traffic=ring", "--rank-order=fabric"]);
+    }
+    tries(&["-N2", "-J", "\u{1b}[2J\u{202e}", "--traffic=ring"]);
+    tries(&["-N2", "-J", "a\nb|c", "--rank-order=fabric"]);
+    tries(&["-N1", "-t1", "--traffic=ring", ":", "-N2", "-t1", "--rank-order=fabric"]);
+    assert!(ways >= 50, "{ways}");
+    assert!(ids.len() >= 20, "{ids:?}");
+    bed.settle();
+    bed.is_whole();
+    let output = bed.as_user("srun", &["-N8", "-t1", "--traffic=ring", "true"]);
+    assert!(output.status.success(), "{output:?}");
     bed.is_whole();
 }
