@@ -160,6 +160,8 @@ pub struct Routing {
     pub storage_writes: u32,
     /// What a change of routes for jobs alone must save: so much time of the whole machine.
     pub min_gain: TimeDelta,
+    /// How many such changes a day at most, about; 0: as many as pay `min_gain`.
+    pub epochs_per_day: u16,
     /// Least time between two such changes.
     pub min_pause: TimeDelta,
     /// Percent of its time that a job communicates.

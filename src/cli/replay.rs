@@ -124,6 +124,10 @@ struct Replay {
     /// NAME:gain=SECONDS among the engines says it for one of them
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     min_gain: u32,
+    /// Changes a day for jobs alone, those of the largest gains; 0: no such bound. NAME:epochs=NUMBER says it for one
+    /// engine
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    epochs_per_day: u16,
     /// Least seconds between two changes for jobs alone, where a gain is asked for
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     min_pause: u32,
@@ -171,6 +175,7 @@ impl Replay {
             min_gain: TimeDelta::seconds(self.min_gain.into()),
             min_pause: TimeDelta::seconds(self.min_pause.into()),
             communication: self.communication,
+            epochs_per_day: self.epochs_per_day,
         }
     }
 }

@@ -77,7 +77,8 @@ struct WrittenRouting {
     storage_nodes: Vec<String>,
     storage_reads: StorageWeight,
     storage_writes: StorageWeight,
-    min_gain_seconds: SecondsOrZero,
+    min_gain_seconds: Option<SecondsOrZero>,
+    epochs_per_day: Option<u16>,
     min_pause_seconds: SecondsOrZero,
     communication_percent: Percent,
 }
@@ -145,7 +146,8 @@ impl Default for WrittenRouting {
             storage_nodes: Vec::new(),
             storage_reads: StorageWeight(1),
             storage_writes: StorageWeight(1),
-            min_gain_seconds: SecondsOrZero(Duration::from_secs(DEFAULT_MIN_GAIN)),
+            min_gain_seconds: None,
+            epochs_per_day: None,
             min_pause_seconds: SecondsOrZero(Duration::from_secs(DEFAULT_MIN_PAUSE)),
             communication_percent: Percent(30),
         }
@@ -184,8 +186,8 @@ pub(super) fn line_at(text: &str, offset: usize) -> usize {
 /// Layers that 8 VLs, which nearly every switch has, can carry.
 const DEFAULT_LAYERS: u64 = 8;
 
-/// Routes follow every difference unless the site has said what a change must save.
-const DEFAULT_MIN_GAIN: u64 = 0;
+/// Changes of routes for jobs alone, unless the site has said what one must save: what is beyond them gains little.
+const DEFAULT_EPOCHS_PER_DAY: u16 = 24;
 
 /// Seconds between two changes for jobs alone.
 const DEFAULT_MIN_PAUSE: u64 = 60;
@@ -369,6 +371,9 @@ impl WrittenRouting {
                 return Err((written.span().start, message.into()));
             }
         }
+        // Who says a price means it.
+        let (min_gain, unsaid) = (self.min_gain_seconds, self.min_gain_seconds.is_none());
+        let epochs_per_day = self.epochs_per_day.unwrap_or(if unsaid { DEFAULT_EPOCHS_PER_DAY } else { 0 });
         let layers = self.layers.or_else(|| LayerBudget::new(DEFAULT_LAYERS).ok());
         Ok(Routing {
             engine,
@@ -380,7 +385,9 @@ impl WrittenRouting {
             storage_reads: self.storage_reads.0,
             storage_writes: self.storage_writes.0,
             // At most a year: always fits.
-            min_gain: TimeDelta::from_std(self.min_gain_seconds.0).unwrap_or(TimeDelta::MAX),
+            min_gain: min_gain
+                .map_or(TimeDelta::zero(), |s| TimeDelta::from_std(s.0).unwrap_or(TimeDelta::MAX)),
+            epochs_per_day,
             min_pause: TimeDelta::from_std(self.min_pause_seconds.0).unwrap_or(TimeDelta::MAX),
             communication: self.communication_percent.0,
         })

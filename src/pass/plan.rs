@@ -65,6 +65,8 @@ pub struct Published {
     pub engine: String,
     /// When it was made; `None`: not known, long ago.
     pub since: Option<DateTime<Utc>>,
+    /// What it had to save if it was a change for jobs alone, see [`Worth::asked`]; `None`: not known, or it was none.
+    pub asked: Option<f64>,
     /// Demand it was made for.
     pub demand: Demand,
     /// Its tables; where LIDs have routes of their own, those that jobs are told that start.

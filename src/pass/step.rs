@@ -62,8 +62,9 @@ pub enum Event {
     LookFailed,
     /// An administrator holds what is in force: nothing is to be done until the next look.
     Held,
-    /// The computation ended: routes for this fabric and demand are in force.
-    InForce(Fingerprint, Demand),
+    /// The computation ended: routes for this fabric and demand are in force, or others are not worth the change. After
+    /// a pause they may be.
+    InForce(Fingerprint, Demand, Option<TimeDelta>),
     /// The computation ended: the first of two steps is in force, and the second is due.
     Halfway,
     /// The computation or its publication failed.
@@ -104,6 +105,8 @@ pub struct Step {
     /// A look was asked for while busy.
     asked: bool,
     in_force: Option<(Fingerprint, Demand)>,
+    /// When the same demand is to be judged again.
+    anew: Option<DateTime<Utc>>,
     /// What could not be routed, and when to try it again.
     refused: Option<(Fingerprint, Demand, DateTime<Utc>)>,
     look_failures: u32,
@@ -120,6 +123,7 @@ impl Step {
             by: None,
             asked: false,
             in_force: None,
+            anew: None,
             refused: None,
             look_failures: 0,
             route_failures: 0,
@@ -170,8 +174,9 @@ impl Step {
                 self.refused = None;
                 self.rest(now + self.rhythm.interval, now)
             }
-            Event::InForce(fabric, demand) => {
+            Event::InForce(fabric, demand, pause) => {
                 self.in_force = Some((fabric, demand));
+                self.anew = pause.map(|pause| now + pause);
                 self.refused = None;
                 self.route_failures = 0;
                 self.rest(self.next, now)
@@ -224,7 +229,9 @@ impl Step {
         }
         let same = |(f, d): &(Fingerprint, Demand)| *f == fabric && *d == wanted.demand;
         // What OpenSM's plugin has repaired and cannot undo by itself, the next epoch ends.
-        if self.in_force.as_ref().is_some_and(same) && view.policy.repair.is_none() {
+        let is_to_judge = self.anew.is_some_and(|anew| anew <= now) || view.policy.repair.is_some();
+        if self.in_force.as_ref().is_some_and(same) && !is_to_judge {
+            self.next = self.anew.map_or(self.next, |anew| self.next.min(anew));
             self.refused = None;
             self.phase = Phase::Idle;
             return Action::Keep(wanted);

@@ -1,8 +1,13 @@
 //! Whether other routes for other jobs are worth their price.
 //!
-//! Gain: what running jobs save until they end, in node-hours: the time a job has left, times its nodes,
-//! times the share that the predicted slow-downs of old and new tables let it save. Price: a stretch of time
-//! of the whole machine, and the more of it the more running connections move to other ways.
+//! Gain: what running jobs save until the epoch after this one, in node-hours: that time or the rest of a job, times
+//! its nodes, times the share that the predicted slow-downs of old and new tables let it save. What comes after the
+//! next epoch is not counted: by then other jobs run, and routes for them cost or gain whatever was done now.
+//!
+//! Price: a stretch of time of the whole machine, and the more of it the more running connections move to other ways.
+//! It is fixed, or it is found: each epoch makes the next one dearer, and the price falls as time passes, so that there
+//! are so many epochs a day on any site, those of the largest gains ([`Price::epochs_per_day`]). Where it is
+//! fixed, the next epoch is taken to be as far off as the last one is back: what has been wanted for long counts more.
 //!
 //! Predicting is cheap, routing is dear: as no tables let a job communicate faster than its terminals' own
 //! cables, the most that could be gained is known before anything is routed.
@@ -21,8 +26,11 @@ use crate::verify;
 /// What an administrator asks of a change of routes that jobs alone cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
-    /// What it must save: so much time of the whole machine. Zero: nothing, every difference is published.
+    /// What it must save: so much time of the whole machine. Zero: nothing, every difference is published. With
+    /// [`Price::epochs_per_day`] the least that the price falls to.
     pub min_gain: TimeDelta,
+    /// Changes a day at which the price neither rises nor falls; 0: the price is `min_gain`.
+    pub epochs_per_day: u16,
     /// Least time since the epoch before.
     pub min_pause: TimeDelta,
     /// Percent of its time that a job communicates where no other traffic is in its way.
@@ -31,8 +39,35 @@ pub struct Price {
 
 impl Price {
     /// Every difference is published, at once.
-    pub const NONE: Self =
-        Self { min_gain: TimeDelta::zero(), min_pause: TimeDelta::zero(), communication: 30 };
+    pub const NONE: Self = Self {
+        min_gain: TimeDelta::zero(),
+        epochs_per_day: 0,
+        min_pause: TimeDelta::zero(),
+        communication: 30,
+    };
+
+    /// Whether nothing is asked of a change.
+    fn is_none(self) -> bool {
+        self.min_gain <= TimeDelta::zero() && self.epochs_per_day == 0
+    }
+
+    /// What the next change must save, in node-hours of a machine of so many `nodes`, if the last one had to save
+    /// `asked`, so many `hours` ago.
+    fn asked(self, nodes: f64, asked: Option<f64>, hours: f64) -> f64 {
+        let of_machine = |seconds: f64| seconds / 3600.0 * nodes;
+        let fixed = of_machine(self.min_gain.as_seconds_f64());
+        if self.epochs_per_day == 0 {
+            return fixed;
+        }
+        let day = hours / 24.0 * f64::from(self.epochs_per_day);
+        let falls = |asked: f64| asked * STEP.powf(1.0 - day);
+        asked.map_or(of_machine(FIRST), falls).max(fixed).max(of_machine(LEAST))
+    }
+
+    /// Hours until a price has fallen by a factor, if it falls. See [`Price::asked`].
+    fn hours_to_fall(self, factor: f64) -> f64 {
+        factor.ln() / STEP.ln() * 24.0 / f64::from(self.epochs_per_day)
+    }
 
     /// Share of its time that a job at this slow-down loses to contention. 0 at slow-down 1.
     pub fn lost(self, slowdown: f64) -> f64 {
@@ -52,15 +87,29 @@ impl Price {
     }
 }
 
+/// By how much each change makes the next one dearer, and what the price falls by in a day over the number of
+/// changes that are wanted in it.
+const STEP: f64 = 1.2;
+/// The first price, and the least, where it is found: seconds of the whole machine.
+const FIRST: f64 = 20.0;
+const LEAST: f64 = 1.0;
+/// Hours ahead for which a change counts: until the next one, as far as is known.
+const AHEAD: f64 = 1.0;
+/// Hours after which nobody asks again whether the same change has become worth its price.
+const LONGEST: f64 = 7.0 * 24.0;
+
 /// What a change is worth, in node-hours, and what it would have to be.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Worth {
-    /// What the running jobs save by the new routes until they end; `None`: they were not computed.
+    /// What the running jobs save by the new routes until the next change; `None`: they were not computed.
     pub gain: Option<f64>,
     /// The most that any routes could save.
     pub at_most: f64,
     /// What a change must save.
     pub price: f64,
+    /// The same where no connection moves: what the price of the next change is made of.
+    #[serde(default)]
+    pub asked: f64,
     /// Geometric mean of the running jobs' slow-downs with the tables in force.
     pub slowdown: f64,
     /// The same with the new tables.
@@ -71,6 +120,9 @@ pub struct Worth {
     pub changed_blocks: Option<usize>,
     /// The epoch before is too young: no change for jobs alone before then.
     pub not_before: Option<DateTime<Utc>>,
+    /// When the same change may have become worth its price, which falls, or as it has been wanted for long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<DateTime<Utc>>,
 }
 
 impl Worth {
@@ -138,6 +190,8 @@ pub(super) struct Question<'a> {
     /// Nodes of the machine.
     nodes: f64,
     now: DateTime<Utc>,
+    /// Hours since the change before; `None`: not known.
+    since: Option<f64>,
     /// Slow-downs of the running jobs with the tables in force.
     before: Vec<f64>,
 }
@@ -155,7 +209,7 @@ impl<'a> Question<'a> {
         let in_force = in_force?;
         let price = policy.price;
         let is_whole = |g: &Group| verify::layers_of_group(fabric, &in_force.tables, g).len() <= 1;
-        if price.min_gain <= TimeDelta::zero()
+        if price.is_none()
             || in_force.tables.layers_used() > policy.budget.get()
             || (policy.layer_per_job && !demand.groups.iter().all(is_whole))
         {
@@ -164,28 +218,58 @@ impl<'a> Question<'a> {
         let running = Running::of(fabric, nodes, jobs);
         let before = running.slowdowns(fabric, &in_force.tables);
         let nodes = (nodes.names().count() + nodes.unnamed().len()) as f64;
-        Some(Self { fabric, in_force, demand, price, running, nodes, now: jobs.time, before })
+        let now = jobs.time;
+        let since = in_force.since.map(|since| ((now - since).as_seconds_f64() / 3600.0).max(0.0));
+        Some(Self { fabric, in_force, demand, price, running, nodes, now, since, before })
     }
 
     /// Node-hours saved by tables with these slow-downs.
     fn gain(&self, after: impl Iterator<Item = f64>) -> f64 {
         let saved = self.before.iter().zip(after).map(|(before, after)| self.price.saved(*before, after));
         let jobs = self.running.nodes.iter().zip(&self.running.hours);
-        saved.zip(jobs).map(|(saved, (nodes, hours))| saved * nodes * hours).sum()
+        let ahead = self.ahead();
+        saved.zip(jobs).map(|(saved, (nodes, hours))| saved * nodes * hours.min(ahead)).sum()
+    }
+
+    /// Hours until the change after this one, as far as they are known.
+    fn ahead(&self) -> f64 {
+        match self.price.epochs_per_day {
+            0 => self.since.unwrap_or(AHEAD).max(AHEAD),
+            _ => AHEAD,
+        }
+    }
+
+    /// When what does not pay now may do so, if no other job starts: at a price that falls, or after the longer time.
+    fn again(&self, gain: f64, price: f64) -> Option<DateTime<Utc>> {
+        let missing = price / gain;
+        let hours = match self.price.epochs_per_day {
+            0 => self.ahead() * missing - self.since?,
+            _ => self.price.hours_to_fall(missing),
+        };
+        // Prices do not fall for ever, and what gains nothing never pays.
+        let is_reached =
+            self.price.epochs_per_day == 0 || gain >= self.price.asked(self.nodes, Some(0.0), 0.0);
+        let seconds = (hours.clamp(0.0, LONGEST) * 3600.0).ceil() as i64;
+        (gain > 0.0 && missing > 1.0 && is_reached && hours < LONGEST)
+            .then(|| self.now + TimeDelta::seconds(seconds.max(SOONEST)))
     }
 
     /// As far as it is known without new tables.
     fn unrouted(&self) -> Worth {
         let earliest = self.in_force.since.map(|since| since + self.price.min_pause);
+        let asked = self.price.asked(self.nodes, self.in_force.asked, self.since.unwrap_or(0.0));
+        let at_most = self.gain(std::iter::repeat(1.0));
         Worth {
             gain: None,
-            at_most: self.gain(std::iter::repeat(1.0)),
-            price: self.price.min_gain.as_seconds_f64() / 3600.0 * self.nodes,
+            at_most,
+            price: asked,
+            asked,
             slowdown: Time::of(&self.before).slowdown_mean,
             slowdown_after: None,
             moved: None,
             changed_blocks: None,
             not_before: earliest.filter(|earliest| self.now < *earliest),
+            again: self.again(at_most, asked),
         }
     }
 
@@ -204,9 +288,11 @@ impl<'a> Question<'a> {
         let served: Vec<&Group> = self.in_force.demand.groups.iter().filter(is_served).collect();
         let moved = measure::moved_share(self.fabric, &self.in_force.tables, tables, &served);
         let known = self.unrouted();
+        let (gain, price) = (self.gain(after.iter().copied()), known.asked * (1.0 + moved));
         Worth {
-            gain: Some(self.gain(after.iter().copied())),
-            price: known.price * (1.0 + moved),
+            gain: Some(gain),
+            price,
+            again: self.again(gain, price),
             slowdown_after: Some(Time::of(&after).slowdown_mean),
             moved: Some(moved),
             changed_blocks: tables.changed_blocks(self.fabric, &self.in_force.tables),
@@ -214,6 +300,9 @@ impl<'a> Question<'a> {
         }
     }
 }
+
+/// Seconds until the same change is judged again, at least.
+const SOONEST: i64 = 60;
 
 /// Hours until a job ends: its time limit tells. Without one it is taken to run as long again as it has run, an
 /// hour at least. None for a job that does not compute now.
@@ -244,6 +333,23 @@ mod tests {
         assert_eq!((price.saved(f64::INFINITY, 1.0), price.saved(1.0, f64::INFINITY)), (1.0, -1.0));
         assert_eq!(price.saved(f64::INFINITY, f64::INFINITY), 0.0);
         assert_eq!(Price { communication: 100, ..price }.saved(4.0, 1.0), 0.75);
+    }
+
+    #[test]
+    fn a_price_that_is_found_rises_with_each_change_and_falls_with_time() {
+        let price = Price { epochs_per_day: 12, ..Price::NONE };
+        // Of 3,600 nodes: node-hours are seconds of the whole machine.
+        let asked = |before, hours| price.asked(3600.0, before, hours);
+        assert_eq!((asked(None, 0.0), asked(None, 99.0)), (FIRST, FIRST));
+        assert!((asked(Some(10.0), 0.0) - 12.0).abs() < 1e-9);
+        assert!((asked(Some(10.0), 2.0) - 10.0).abs() < 1e-9, "twelve a day leave it as it is");
+        assert!((asked(Some(10.0), 4.0) - 10.0 / 1.2).abs() < 1e-9);
+        assert_eq!(asked(Some(10.0), 240.0), LEAST);
+        let least = Price { min_gain: TimeDelta::seconds(5), ..price };
+        assert_eq!(least.asked(3600.0, Some(10.0), 240.0), 5.0);
+        assert_eq!(Price { epochs_per_day: 0, ..least }.asked(3600.0, Some(10.0), 0.0), 5.0, "a fixed one");
+        assert!((price.hours_to_fall(1.2) - 2.0).abs() < 1e-9);
+        assert!(Price::NONE.is_none() && !price.is_none() && !least.is_none());
     }
 
     #[test]

@@ -268,6 +268,7 @@ impl Epoch {
         Ok(Published {
             lids: self.plan.fresh_lids.map(split).transpose()?,
             since: Some(self.plan().created),
+            asked: self.plan.worth.map(|worth| worth.asked),
             fabric: self.plan.fabric,
             engine: self.plan.engine.clone(),
             demand: self.plan.demand.on(fabric),

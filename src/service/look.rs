@@ -391,6 +391,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
             min_gain: routing.min_gain,
             min_pause: routing.min_pause,
             communication: routing.communication,
+            epochs_per_day: routing.epochs_per_day,
         },
     };
     let Named { fabric, nodes, oblivious } = named;

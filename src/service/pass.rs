@@ -5,7 +5,7 @@ mod line;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 pub use self::line::EpochLine;
 use self::line::line;
@@ -279,9 +279,17 @@ impl Passed {
     pub fn event(self, view: &View) -> Event {
         match self.epoch.is_some_and(|epoch| epoch.halfway) {
             true => Event::Halfway,
-            false => Event::InForce(view.fabric.fingerprint(), self.demand),
+            false => {
+                let pause = pause(self.not_worth, view);
+                Event::InForce(view.fabric.fingerprint(), self.demand, pause)
+            }
         }
     }
+}
+
+/// How long other routes that are not worth the change are sure to stay so.
+pub fn pause(not_worth: Option<Worth>, view: &View) -> Option<TimeDelta> {
+    not_worth.and_then(|worth| worth.again).map(|again| again - view.jobs.time)
 }
 
 /// Decides, checks and publishes, under the store's lock. `keep` epochs stay.

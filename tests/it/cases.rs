@@ -3,7 +3,7 @@
 //! `about.md` says what it is about; `fabric` is a fabric file or a generated spec, `jobs` any
 //! format of `--jobs`; `before-jobs` and `before-fabric` are those that the routes in force were made for
 //! (without the first nothing is in force, without the second it is the same fabric); `policy`
-//! holds lines `min_job_age SECONDS`, `min_gain SECONDS`, `min_pause SECONDS`, and `storage HOSTLIST`. `SAROUTER_BLESS=1` writes `expected`.
+//! holds lines `min_job_age SECONDS`, `min_gain SECONDS`, `epochs_per_day NUMBER`, `min_pause SECONDS`, and `storage HOSTLIST`. `SAROUTER_BLESS=1` writes `expected`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -67,6 +67,7 @@ impl Case {
             price: Price {
                 min_gain: TimeDelta::seconds(policy.get("min_gain").map_or(0, |s| s.parse().unwrap())),
                 min_pause: TimeDelta::seconds(policy.get("min_pause").map_or(0, |s| s.parse().unwrap())),
+                epochs_per_day: policy.get("epochs_per_day").map_or(0, |n| n.parse().unwrap()),
                 ..Price::NONE
             },
         };
@@ -82,6 +83,7 @@ impl Case {
         let (engine, demand) = (plan.engine, plan.demand);
         let published = Published {
             since: Some(view.jobs.time),
+            asked: None,
             fabric: fabric.fingerprint(),
             engine,
             demand,

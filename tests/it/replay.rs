@@ -163,6 +163,42 @@ fn snapshots_are_simulated_with_the_tables_of_each_engine() {
     assert_eq!(results(&dir.path().join("whole")), results(&dir.path().join("merged")));
 }
 
+/// A busy tree: a bound on the epochs of a day is kept, what is left out gains little, and the picture says so.
+#[test]
+fn a_number_of_epochs_a_day_keeps_most_of_what_following_every_difference_gains() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "--fabric",
+        "kary:12,2",
+        "--trace",
+        "generated:tsubame2,days=6,seed=5",
+        "--placement",
+        "tree",
+        "--every",
+        "30min",
+        "--chunk",
+        "288",
+        "--engines",
+        "balanced:static,balanced,balanced:epochs=6",
+        "--out",
+        "kept",
+    ];
+    let answer = replay(dir.path(), &words);
+    let engines = answer["summaries"][0]["engines"].as_array().unwrap();
+    let of =
+        |name: &str, key: &str| engines.iter().find(|e| e["engine"] == name).unwrap()[key].as_f64().unwrap();
+    let every = of("balanced", "epochs_per_day");
+    let some = of("balanced:epochs=6", "epochs_per_day");
+    let lost = |name| of(name, "lost_per_day");
+    let none = lost("balanced:static");
+    let kept = (none - lost("balanced:epochs=6")) / (none - lost("balanced"));
+    assert!(every > 10.0 && some <= 7.0 && kept > 0.9, "{every} {some} {kept}");
+    let picture = fs::read_to_string(dir.path().join("kept/kept.svg")).unwrap();
+    assert!(picture.contains(&format!("balanced:epochs=6: {some:.1} a day, {:.1} %", 100.0 * kept)));
+    let text = fs::read_to_string(dir.path().join("kept/summary.txt")).unwrap();
+    assert!(text.contains("epochs a day keep"), "{text}");
+}
+
 fn swf(id: &str, submit: &str, run: i64, nodes: &str) -> String {
     format!("{id} {submit} 0 {} 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1 {nodes} queue", run * 60)
 }

@@ -96,7 +96,8 @@ fn replay(text: &str, min_job_age: i64) -> String {
             "in-force" => {
                 let view = last_view.as_ref().unwrap();
                 let wanted = plan::wanted(&view.fabric, &view.nodes, &view.jobs, None, &view.policy);
-                Event::InForce(view.fabric.fingerprint(), wanted.demand)
+                let pause = words.next().map(|seconds| TimeDelta::seconds(seconds.parse().unwrap()));
+                Event::InForce(view.fabric.fingerprint(), wanted.demand, pause)
             }
             fabric => {
                 let view = world.view(fabric, now, words.map(job).collect());
@@ -233,7 +234,7 @@ fn a_repair_that_outlives_its_cause_is_ended() {
         let action = step.handle(at(now), Event::Seen(world.view("whole", now, vec![job("1:n[1,5]")])));
         if let Action::Route(view) = &action {
             let wanted = plan::wanted(&view.fabric, &view.nodes, &view.jobs, None, &view.policy);
-            step.handle(at(now), Event::InForce(view.fabric.fingerprint(), wanted.demand));
+            step.handle(at(now), Event::InForce(view.fabric.fingerprint(), wanted.demand, None));
         }
         matches!(action, Action::Route(_))
     };
@@ -303,6 +304,24 @@ fn what_cannot_be_routed_is_not_tried_at_every_look_but_other_jobs_are() {
     );
 }
 
+/// A price that falls may be paid later, though no other job has started: until then nothing is routed.
+#[test]
+fn what_is_not_worth_its_price_is_judged_again_when_it_may_be() {
+    check(
+        0,
+        "0 tick -> look, busy
+         0 whole 1:n[1,5] -> route 2, busy
+         0 in-force 90 -> wait, next 60
+         60 tick -> look, busy
+         60 whole 1:n[1,5] -> keep 2, next 90
+         90 tick -> look, busy
+         90 whole 1:n[1,5] -> route 2, busy
+         91 in-force -> wait, next 150
+         150 tick -> look, busy
+         150 whole 1:n[1,5] -> keep 2, next 210",
+    );
+}
+
 /// Any jobs on the 16 nodes; ids, order and one-switch jobs are noise.
 fn any_jobs() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(prop::collection::vec(1u8..=16, 1..6), 0..8)
@@ -330,7 +349,7 @@ proptest! {
         let view = world.view("whole", 0.0, named(&order, 0));
         let wanted = plan::wanted(&view.fabric, &view.nodes, &view.jobs, None, &view.policy);
         prop_assert!(matches!(step.handle(at(0.0), Event::Seen(view.clone())), Action::Route(_)));
-        step.handle(at(0.0), Event::InForce(view.fabric.fingerprint(), wanted.demand));
+        step.handle(at(0.0), Event::InForce(view.fabric.fingerprint(), wanted.demand, None));
         step.handle(at(60.0), Event::Tick);
         let again = world.view("whole", 60.0, named(&shuffled, noise));
         prop_assert!(matches!(step.handle(at(60.0), Event::Seen(again)), Action::Keep(_)));
@@ -353,7 +372,7 @@ proptest! {
                 (0, Some(Action::Route(_))) if answer == 0 => Event::RouteFailed,
                 (0, Some(Action::Route(view))) => {
                     let wanted = plan::wanted(&view.fabric, &view.nodes, &view.jobs, None, &view.policy);
-                    Event::InForce(view.fabric.fingerprint(), wanted.demand)
+                    Event::InForce(view.fabric.fingerprint(), wanted.demand, None)
                 }
                 (event, still) => {
                     owed = still;

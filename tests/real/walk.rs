@@ -93,7 +93,7 @@ fn around(command: &str) -> (&'static str, &'static str) {
     match command {
         "systemctl start sarouter-fabric.service" => (
             "sed -i -e 's/^min_job_age_seconds = 60/min_job_age_seconds = 0/' \
-             -e 's/^min_gain_seconds = .*/min_gain_seconds = 0/' \
+             -e 's/^epochs_per_day = .*/min_gain_seconds = 0/' \
              -e 's/^interval_seconds = 60/interval_seconds = 1/' /etc/sarouter/sarouter.toml\n\
              grep -c '^Switch' /var/lib/sarouter/fabric.ibnetdiscover && exit 1",
             "[[ $(grep -c ^Switch /var/lib/sarouter/fabric.ibnetdiscover) == 6 ]]",

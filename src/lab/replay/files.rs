@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::kept;
 use super::moment::{Moment, better};
 use super::pages::page;
 use super::run::Results;
@@ -177,6 +178,12 @@ impl Outcome {
             let texts: Vec<String> = summaries.iter().map(Summary::text).collect();
             files.push((SUMMARY.to_string(), pretty(&summaries)?));
             files.push((SUMMARY_TEXT.to_string(), texts.join("\n").into_bytes()));
+            let several = summaries.len() > 1;
+            for summary in &summaries {
+                let name =
+                    if several { format!("kept-{}.svg", summary.placement) } else { "kept.svg".into() };
+                files.extend(kept::picture(summary).map(|svg| (name, svg.into_bytes())));
+            }
             let page = page(self);
             files.extend(page.files(fabric).into_iter().map(|(name, svg)| (name, svg.into_bytes())));
             files.push((REPORT.to_string(), page.html(fabric).into_bytes()));

@@ -5,11 +5,12 @@
 //! nodes and says who runs when, [`setup`] says what is replayed, [`run`] sends each snapshot through the engines, [`series`] holds
 //! the results as rows, [`moment`] the snapshot that is worth a picture, [`summary`] puts them into the form of
 //! Tables 5.1 and 5.2, and [`files`] writes all of it and joins the parts of a run that was shared out, and [`pages`]
-//! shows it. [`direct`] does the same for a direct torus, job by job.
+//! shows it. [`kept`] says what is left of the gain where fewer changes are made. [`direct`] does the same for a direct torus, job by job.
 
 pub mod direct;
 pub mod files;
 pub mod history;
+pub mod kept;
 pub mod moment;
 pub mod pages;
 pub mod run;

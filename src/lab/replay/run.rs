@@ -72,16 +72,23 @@ impl Engines {
     /// Unknown names, and tables that the checker rejects.
     pub fn new(setup: &Setup) -> Result<Self, PassError> {
         let given = setup.given.iter().map(|(name, tables)| {
-            let in_force = published(name.clone(), Demand::oblivious(), Arc::clone(tables), None);
+            let in_force = published(name.clone(), Demand::oblivious(), Arc::clone(tables), None, None);
             (name.clone(), None, Some(in_force))
         });
         let (mut ready, mut refused) = (given.collect::<Vec<_>>(), Vec::new());
         for name in &setup.engines {
             let (plain, how) = name.split_once(':').unwrap_or((name, ""));
             let mut policy = setup.policy(plain);
-            match how.strip_prefix("gain=").map(str::parse::<u32>) {
-                Some(Ok(seconds)) => policy.price.min_gain = TimeDelta::seconds(seconds.into()),
-                None if how.is_empty() || how == "static" => {}
+            let number = |key: &str| how.strip_prefix(key).map(str::parse::<u32>);
+            match (number("gain="), number("epochs=")) {
+                (Some(Ok(seconds)), _) => {
+                    policy.price.min_gain = TimeDelta::seconds(seconds.into());
+                    policy.price.epochs_per_day = 0;
+                }
+                (_, Some(Ok(epochs))) => {
+                    policy.price.epochs_per_day = u16::try_from(epochs).unwrap_or(u16::MAX);
+                }
+                (None, None) if how.is_empty() || how == "static" => {}
                 // Never an engine.
                 _ => policy.engine = name.clone(),
             }
@@ -126,11 +133,18 @@ fn view(setup: &Setup, jobs: JobMap, policy: Policy) -> View {
     View::new(Arc::clone(&setup.fabric), Arc::clone(&setup.nodes), jobs, policy)
 }
 
-fn published(engine: String, demand: Demand, tables: Arc<Tables>, since: Option<DateTime<Utc>>) -> Published {
+fn published(
+    engine: String,
+    demand: Demand,
+    tables: Arc<Tables>,
+    since: Option<DateTime<Utc>>,
+    asked: Option<f64>,
+) -> Published {
     Published {
         fabric: tables.fabric(),
         engine,
         since,
+        asked,
         demand,
         tables,
         told: Vec::new(),
@@ -142,7 +156,8 @@ fn published(engine: String, demand: Demand, tables: Arc<Tables>, since: Option<
 }
 
 fn planned(plan: Plan) -> Published {
-    published(plan.engine, plan.demand, Arc::new(plan.tables), Some(plan.jobs.time))
+    let asked = plan.worth.map(|worth| worth.asked);
+    published(plan.engine, plan.demand, Arc::new(plan.tables), Some(plan.jobs.time), asked)
 }
 
 /// Replays chunks with so many threads; `tick` is told of each snapshot done.

@@ -15,8 +15,8 @@ pub struct Setup {
     pub fabric: Arc<Fabric>,
     /// Its nodes.
     pub nodes: Arc<NodeMap>,
-    /// Engines as named: `NAME`; `NAME:static` for one that is asked once, for everybody; `NAME:gain=SECONDS` for
-    /// one that asks more of a change than `price` does.
+    /// Engines as named: `NAME`; `NAME:static` for one that is asked once, for everybody; `NAME:gain=SECONDS`
+    /// and `NAME:epochs=NUMBER` for one that asks something else of a change than `price` does.
     pub engines: Vec<String>,
     /// Names and tables of others, such as those in force at a site; they stay as they are, and
     /// need not pass the checker.

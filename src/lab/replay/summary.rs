@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kept;
 use super::series::{Cost, Row};
 use crate::report::align;
 
@@ -330,7 +331,7 @@ impl Summary {
             text += &format!("\nimprovements by {engine}: largest / in %, mean / in %\n");
             text += &align(&self.comparison_table(engine));
         }
-        text
+        text + &kept::text(self)
     }
 
     /// Engines by themselves, as cells.

@@ -56,6 +56,8 @@ pub struct PolicyLine {
     min_pause_ms: i64,
     #[serde(default)]
     communication_percent: u8,
+    #[serde(default)]
+    epochs_per_day: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lids_in_use: Option<[bool; 2]>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -249,6 +251,7 @@ impl PolicyLine {
             min_gain_ms: price.min_gain.num_milliseconds(),
             min_pause_ms: price.min_pause.num_milliseconds(),
             communication_percent: price.communication,
+            epochs_per_day: price.epochs_per_day,
             lids_in_use: *lids_in_use,
             may_wait: *may_wait,
             repair: repair.as_deref().cloned(),
@@ -271,6 +274,7 @@ impl PolicyLine {
                 min_gain: milliseconds(self.min_gain_ms),
                 min_pause: milliseconds(self.min_pause_ms),
                 communication: self.communication_percent,
+                epochs_per_day: self.epochs_per_day,
             },
             lids_in_use: self.lids_in_use,
             may_wait: self.may_wait,
