@@ -14,7 +14,7 @@ use self::printed::{JobRow, More};
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
-use crate::model::{Adapters, Fabric, JobId, Pattern, Tables, TorusJob};
+use crate::model::{Adapters, JobId, Tables, TorusJob};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
 use crate::report::cost::cpu_seconds;
 use crate::route::EngineOptions;
@@ -391,12 +391,4 @@ fn ping(
         ..More::default()
     };
     Ok((vec![outcome], more))
-}
-
-/// Everything a study needs of one fabric and its tables: full shift throughput in Gbyte/s, or the deadlock.
-pub fn shift(fabric: &Fabric, tables: &Tables, settings: Settings, bytes: u32) -> Result<Outcome, Failure> {
-    let net = Net::of_fabric(fabric);
-    let router = TableRouter::new(fabric, &net, tables)?;
-    let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, bytes, 0);
-    Ok(run::exchange(&net, settings, &router, script, 1)?)
 }

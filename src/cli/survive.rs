@@ -6,6 +6,7 @@ mod damage;
 mod direct;
 mod lost;
 mod matrix;
+mod network;
 mod throughput;
 
 use super::{Answer, Context, Failure};

@@ -71,6 +71,16 @@ const NAMED: &[Row] = &[
         (0, "run"),
         (2, "a trace with node lists is wanted"),
     ),
+    (
+        "survive matrix --fabric NET --engines ENGINE --time 10000",
+        (0, "\"result\": \"o\""),
+        (0, "\"result\": \"o\""),
+    ),
+    (
+        "survive throughput --fabric NET --engines ENGINE --faults 0,1 --seeds 2 --packets 1 --out STATE/throughput",
+        (0, "\"failed\": 0"),
+        (0, "\"failed\": 0"),
+    ),
     ("survive lost --fabric NET --faults 1", (0, "\"cables\": 1"), (0, "\"mended\": 1.0")),
 ];
 

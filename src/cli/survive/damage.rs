@@ -4,7 +4,7 @@ use crate::cli::Failure;
 use crate::lab::generate::faults::{Amount, Faults};
 
 /// Arguments that say how much fails.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Damage {
     /// Levels of damage: numbers or shares; on a direct torus without them each link and each node alone
     #[arg(long, value_name = "N|P%,…", value_delimiter = ',', conflicts_with = "years")]

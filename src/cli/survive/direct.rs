@@ -22,9 +22,9 @@ const USUAL: [&str; 2] = ["angara-balanced", "angara-sar"];
 
 /// Nodes and links that fail together, each link by one of its ends.
 #[derive(Debug, Clone, Default)]
-struct Broken {
-    nodes: Vec<NodeId>,
-    links: Vec<(NodeId, Direction)>,
+pub(super) struct Broken {
+    pub(super) nodes: Vec<NodeId>,
+    pub(super) links: Vec<(NodeId, Direction)>,
 }
 
 /// What becomes of the routes of the jobs.
@@ -111,7 +111,7 @@ fn running(asked: &Asked, engine: &dyn TorusEngine) -> Result<Vec<TorusJob>, Fai
 }
 
 /// The links that work.
-fn links(torus: &Torus) -> Vec<(NodeId, Direction)> {
+pub(super) fn links(torus: &Torus) -> Vec<(NodeId, Direction)> {
     let all = torus.nodes().flat_map(|node| Direction::all().map(move |d| (node, d)));
     all.filter(|(node, d)| !d.is_negative() && torus.neighbour(*node, *d).is_some()).collect()
 }
@@ -127,7 +127,8 @@ fn one_by_one(torus: &Torus, links: &[(NodeId, Direction)]) -> Vec<(Level, Vec<B
     ]
 }
 
-fn by_lot(torus: &Torus, links: &[(NodeId, Direction)], level: Level, seed: u64) -> Broken {
+/// So many nodes and links, drawn by a seed.
+pub(super) fn by_lot(torus: &Torus, links: &[(NodeId, Direction)], level: Level, seed: u64) -> Broken {
     let mut rng = Rng::new(seed);
     let (mut links, mut nodes) = (links.to_vec(), torus.healthy_nodes());
     rng.shuffle(&mut links);

@@ -3,23 +3,19 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::cli::simulate::hardware;
+use super::network::{Network, torus_engines};
 use crate::cli::{Answer, Context, Failure, Format};
-use crate::model::{Demand, Fabric, LayerBudget, Pattern, Tables};
-use crate::observe::fabric;
+use crate::model::LayerBudget;
 use crate::report::align;
-use crate::route::{self, EngineOptions};
-use crate::simulate::run::{self, Load, Windows};
-use crate::simulate::traffic::open::Destinations;
-use crate::simulate::traffic::script::Script;
-use crate::simulate::{Ended, Net, Settings, TableRouter};
-use crate::verify::judge;
+use crate::route;
+use crate::simulate::Ended;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   sarouter survive matrix
   sarouter survive matrix --fabric torus:4x4,hosts=4 --engines dor,balanced
+  sarouter survive matrix --fabric angara:4x4x4 --fabric site.toml        (direct tori)
 
 o: routed, and traffic found no deadlock; c: so too, but the checker finds a circle in the channel
 dependency graph, so other traffic may deadlock; d: deadlock seen; r: the engine cannot route it.
@@ -28,7 +24,7 @@ pub struct Args {
     /// Fabrics; the eleven of Tables 4.2 and 4.3 unless given
     #[arg(long, value_name = "FILE|SPEC")]
     fabric: Vec<String>,
-    /// Engines, separated by commas; all unless given
+    /// Engines, separated by commas; all unless given (on direct tori all but angara-genetic)
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     engines: Vec<String>,
     /// Virtual layers that may be used
@@ -71,22 +67,27 @@ struct Cell {
 pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let own: Vec<(&str, &str)> = args.fabric.iter().map(|f| (f.as_str(), f.as_str())).collect();
     let fabrics = if own.is_empty() { FABRICS.to_vec() } else { own };
-    let engines: Vec<String> = if args.engines.is_empty() {
-        route::names().into_iter().map(String::from).collect()
-    } else {
-        args.engines.clone()
+    let loaded = fabrics.iter().map(|(name, spec)| Ok((*name, Network::load(spec)?)));
+    let networks: Vec<(&str, Network)> = loaded.collect::<Result<_, Failure>>()?;
+    let tori = networks.iter().filter(|(_, network)| matches!(network, Network::Direct(_))).count();
+    if tori > 0 && tori < networks.len() {
+        return Err("a direct torus has engines of its own: not in one table with switched fabrics".into());
+    }
+    let engines: Vec<String> = match (args.engines.is_empty(), tori) {
+        (false, _) => args.engines.clone(),
+        (true, 0) => route::names().into_iter().map(String::from).collect(),
+        (true, _) => torus_engines(),
     };
-    for name in &engines {
-        route::engine(name, &EngineOptions::default())?;
+    for (_, network) in &networks[..1] {
+        engines.iter().try_for_each(|name| network.knows(name))?;
     }
     let bar = super::bar(fabrics.len() * engines.len());
     let mut cells = Vec::new();
-    for (name, spec) in &fabrics {
-        let fabric = fabric::load(spec)?;
+    for (name, network) in &networks {
         let row: Result<Vec<Cell>, String> = engines
             .par_iter()
             .map(|engine| {
-                let cell = cell(name, &fabric, engine, args).map_err(|e| e.to_string());
+                let cell = cell(name, network, engine, args).map_err(|e| e.to_string());
                 bar.inc(1);
                 cell
             })
@@ -108,41 +109,17 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-fn cell(name: &str, fabric: &Fabric, engine: &str, args: &Args) -> Result<Cell, Failure> {
+fn cell(name: &str, network: &Network, engine: &str, args: &Args) -> Result<Cell, Failure> {
     let cell = |result, reason| Cell { fabric: name.to_string(), engine: engine.to_string(), result, reason };
-    let made = route::engine(engine, &EngineOptions::default())?;
-    let tables = match made.route(fabric, &Demand::oblivious(), args.layers) {
-        Ok(tables) => tables,
-        Err(error) => return Ok(cell('r', Some(error.to_string()))),
+    let made = match network.route(engine, args.layers)? {
+        Ok(made) => made,
+        Err(reason) => return Ok(cell('r', Some(reason))),
     };
-    if let Some(channel) = deadlock(fabric, &tables, args)? {
+    let outcome = network.loaded(&made, network.hardware(&[])?, args.packets.max(1), args.time)?;
+    if outcome.ended == Ended::Deadlock {
+        // The first channel of it.
+        let channel = outcome.deadlock.first().map_or_else(String::new, |wait| wait.channel.clone());
         return Ok(cell('d', Some(channel)));
     }
-    let accepted = judge(fabric, &tables, args.layers).accepted;
-    Ok(cell(if accepted { 'o' } else { 'c' }, None))
-}
-
-/// The first channel of a deadlock, if traffic finds one.
-fn deadlock(fabric: &Fabric, tables: &Tables, args: &Args) -> Result<Option<String>, Failure> {
-    let settings: Settings = hardware("qdr", &[])?;
-    let net = Net::of_fabric(fabric);
-    let router = TableRouter::new(fabric, &net, tables)?;
-    let load = Load {
-        members: net.hosts().to_vec(),
-        destinations: Destinations::Uniform,
-        bytes: settings.mtu,
-        offered: None,
-        windows: Windows::Given { warm_up_ns: 0.0, measure_ns: args.time },
-        drain: true,
-    };
-    let uniform = run::load(&net, settings, &router, &load, 1)?;
-    let bytes = settings.mtu * args.packets.max(1);
-    let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, bytes, 0);
-    let outcome = if uniform.ended == Ended::Deadlock {
-        uniform
-    } else {
-        run::exchange(&net, settings, &router, script, 1)?
-    };
-    let seen = outcome.ended == Ended::Deadlock;
-    Ok(seen.then(|| outcome.deadlock.first().map_or_else(String::new, |w| w.channel.clone())))
+    Ok(cell(if network.accepts(&made, args.layers) { 'o' } else { 'c' }, None))
 }

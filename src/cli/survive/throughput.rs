@@ -12,19 +12,17 @@ use serde_json::json;
 
 use super::advice::{Advice, Candidate, advise};
 use super::damage::{Damage, Level};
-use crate::cli::simulate::{hardware, shift};
+use super::network::{Network, torus_engines};
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::generate::faults::Amount;
 use crate::lab::replay::files::Shard;
-use crate::model::{Demand, Fabric, LayerBudget};
-use crate::observe::fabric;
+use crate::model::LayerBudget;
 use crate::report::align;
-use crate::route::{self, EngineOptions};
 use crate::simulate::stats::{Line, mean_ci95, regression};
 use crate::simulate::{Ended, Settings};
 
 /// Arguments.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example:
   sarouter survive throughput --fabric random:32,256,256,seed=1 --engines dfsssp,updown,balanced \\
       --faults 0,1%,3%,5%,10% --seeds 10 --out survive
@@ -39,16 +37,12 @@ command without --shard then finds their runs done. As a Slurm array:
       --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
   sarouter survive throughput … --out survive")]
 pub struct Args {
-    /// Fabric: a file or a spec
+    /// Fabric: a file or a spec, a direct torus too
     #[arg(long, value_name = "FILE|SPEC")]
     fabric: String,
-    /// Engines, separated by commas
-    #[arg(
-        long,
-        value_name = "A,B,…",
-        value_delimiter = ',',
-        default_value = "dfsssp,lash,updown,minhop,balanced"
-    )]
+    /// Engines, separated by commas [default: dfsssp,lash,updown,minhop,balanced; on a direct torus all but
+    /// angara-genetic]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     engines: Vec<String>,
     #[command(flatten)]
     damage: Damage,
@@ -58,7 +52,7 @@ pub struct Args {
     /// Packets per message: 10 up to 300 hosts, else 1 (as in section 4.3.3.2), unless given
     #[arg(long, value_name = "N")]
     packets: Option<u32>,
-    /// Change a figure of the QDR hardware; may be given several times
+    /// Change a figure of the hardware (QDR, or Angara on a direct torus); may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Only every N-th run, beginning with the I-th (from 1), and no report
@@ -71,6 +65,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
+
+/// The engines of a switched fabric if none is named.
+const USUAL: [&str; 5] = ["dfsssp", "lash", "updown", "minhop", "balanced"];
 
 /// One damaged fabric, routed and loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,14 +90,18 @@ struct Run {
 type Task = (String, Level, u64);
 
 pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
-    let fabric = fabric::load(&args.fabric)?;
-    let settings = hardware("qdr", &args.set)?;
-    for name in &args.engines {
-        route::engine(name, &EngineOptions::default())?;
-    }
+    let network = Network::load(&args.fabric)?;
+    let settings = network.hardware(&args.set)?;
+    let named = !args.engines.is_empty();
+    let usual = match network {
+        Network::Switched(_) => USUAL.map(String::from).to_vec(),
+        Network::Direct(_) => torus_engines(),
+    };
+    let args = &Args { engines: if named { args.engines.clone() } else { usual }, ..args.clone() };
+    args.engines.iter().try_for_each(|name| network.knows(name))?;
     let default = [0.0, 1.0, 3.0, 5.0, 10.0].map(Amount::Percent);
-    let levels = args.damage.levels([fabric.channels().len() / 2, fabric.switches().len()], &default)?;
-    let packets = args.packets.unwrap_or(if fabric.host_ids().count() <= 300 { 10 } else { 1 }).max(1);
+    let levels = args.damage.levels(network.parts(), &default)?;
+    let packets = args.packets.unwrap_or(if network.hosts() <= 300 { 10 } else { 1 }).max(1);
     fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
     let path = match args.shard {
         Some(Shard { index, of }) => args.out.join(format!("runs-{index}-of-{of}.jsonl")),
@@ -118,7 +119,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build()?;
     let done: Result<(), String> = pool.install(|| {
         let one = |task: &Task| {
-            let run = measured(&fabric, args, settings, packets, task).map_err(|e| e.to_string())?;
+            let run = measured(&network, args, settings, packets, task).map_err(|e| e.to_string())?;
             append(&file, &run).map_err(|e| format!("{}: {e}", path.display()))?;
             bar.inc(1);
             Ok(())
@@ -205,7 +206,7 @@ fn append(file: &Mutex<File>, run: &Run) -> std::io::Result<()> {
 }
 
 fn measured(
-    fabric: &Fabric,
+    network: &Network,
     args: &Args,
     settings: Settings,
     packets: u32,
@@ -222,12 +223,11 @@ fn measured(
         throughput: None,
         failed: None,
     };
-    let damaged = level.with(*seed).apply(fabric)?;
-    let made = route::engine(engine, &EngineOptions::default())?;
-    match made.route(&damaged, &Demand::oblivious(), args.layers) {
-        Err(error) => run.failed = Some(error.to_string()),
-        Ok(tables) => {
-            let outcome = shift(&damaged, &tables, settings, settings.mtu * packets)?;
+    let damaged = network.damaged(*level, *seed)?;
+    match damaged.route(engine, args.layers)? {
+        Err(reason) => run.failed = Some(reason),
+        Ok(made) => {
+            let outcome = damaged.exchange(&made, settings, packets)?;
             if outcome.ended == Ended::Deadlock {
                 run.failed = Some("deadlock".into());
             } else {
