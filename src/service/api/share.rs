@@ -128,12 +128,13 @@ impl HttpBody for Held {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (rest, mut hint) = (self.rest.len() as u64, self.body.size_hint());
-        let upper = hint.upper();
-        hint.set_lower(hint.lower() + rest);
-        if let Some(upper) = upper {
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        // From below neither bound may pass the other.
+        let mut hint = SizeHint::new();
+        if let Some(upper) = body.upper() {
             hint.set_upper(upper + rest);
         }
+        hint.set_lower(body.lower() + rest);
         hint
     }
 }
