@@ -60,7 +60,8 @@ fn one<'a>(words: &'a [&'a str]) -> (bool, &'a [&'a str]) {
             (FINE.contains(&format!("{name} WITH {exception}").as_str()), rest)
         }
         [name, rest @ ..] => (FINE.contains(name), rest),
-        [] => (false, words),
+        // Something is missing.
+        [] => (false, &["?"]),
     }
 }
 
