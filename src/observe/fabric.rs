@@ -33,7 +33,7 @@ pub enum FabricSourceError {
     /// A network without switches.
     #[error(
         "{text} is a direct torus, and this is for fabrics of switches; route, verify, compare, place, order, \
-         survive lost, simulate, plan and the service take tori"
+         survive, simulate, plan and the service take tori"
     )]
     Direct {
         /// As typed.
