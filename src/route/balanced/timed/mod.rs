@@ -25,7 +25,7 @@ use super::keep::InForce;
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::routing::Routing;
-use super::traffic::{Class, Traffic};
+use super::traffic::Traffic;
 use super::{Balanced, FIRST};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
