@@ -1,6 +1,6 @@
-//! How long the service takes for a question after its health, for a prolog on one switch, and for a job that gets
-//! an epoch of its own, while two users attack it, beside the same with nobody else there, and beside the same
-//! attack on another service of this machine: what is slower then is the processors that the attackers take.
+//! How long the service takes while two users attack it: for a question after its health, for a prolog on one switch,
+//! and for a job that gets an epoch of its own. Beside it the same with nobody else there, and with the same attack on
+//! another service of this machine: what is slower then is the processors that the attackers take.
 //!
 //! `cargo bench --bench attack [SECONDS [KIND…]]`, as root: the attackers are users 65533 and 65534.
 
