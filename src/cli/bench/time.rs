@@ -107,8 +107,8 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
     let (mut cells, mut answer) = (Vec::new(), Answer::Yes);
     for spec in &specs {
-        eprintln!("{spec} …");
         let fabric = fabric::load(spec)?;
+        eprintln!("{spec} …");
         let mixes = mixes(args, &board, &fabric)?;
         if mixes.iter().any(|(_, jobs)| jobs.is_empty()) {
             answer = Answer::No;
