@@ -92,6 +92,25 @@ fn a_job_alone_hardly_meets_itself() {
     assert!(in_threes <= 1, "{in_threes}");
 }
 
+/// Few nodes, anywhere: other engines' tables were predicted faster, and shifts met 2 to 9 times there. That it can be
+/// 0 an integer program proves (docs/results/engines.md).
+#[test]
+fn a_small_job_alone_meets_itself_nowhere() {
+    let cases = [
+        ("fattree:4x4,4", vec![1, 6, 9, 11, 12, 13, 15, 16]),
+        ("fattree:6x3,3", vec![2, 5, 6, 7, 10, 11, 12, 16, 18]),
+        ("kary:4,3", vec![3, 9, 14, 22, 30, 41, 47, 60]),
+    ];
+    for (spec, nodes) in cases {
+        let fabric = generate(spec).unwrap();
+        let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+        let mut group = Group::new(nodes.iter().map(|node| hosts[node - 1]).collect());
+        group.mix = Pattern::Linear.into();
+        let tables = route(&fabric, &Demand::new(vec![group.clone()], Vec::new()), &EngineOptions::default());
+        assert_eq!(most(&fabric, &tables, &group, steps(Pattern::Linear, nodes.len())), 1, "{spec}");
+    }
+}
+
 /// Whole leaves: consecutive ranks go up different cables, so no two messages of any shift meet.
 #[test]
 fn shifts_of_whole_leaves_meet_nowhere() {
@@ -221,11 +240,9 @@ fn jobs_on_one_layer_of_a_grid_get_tables_that_know_no_jobs() {
     }
 }
 
-/// On meshes predictions are wrong: what was predicted best took 1.2 times as long in the mean as the tables of the best
-/// engine without jobs. Simulated times choose.
-#[test]
-fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
-    let board = Board {
+/// The board's jobs in eight layers.
+fn board() -> Board {
+    Board {
         engines: vec!["balanced".to_string()],
         patterns: ["linear", "shift", "alltoall", "random", "neighbor", "halo3d", "doubling"]
             .map(|p| p.parse().unwrap())
@@ -236,20 +253,39 @@ fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
         bytes: 16_384,
         adaptive: false,
         orders: false,
-    };
-    for spec in ["mesh:3x4x5,hosts=3,faults=4%,seed=8", "mesh:6x6,hosts=4"] {
-        let fabric = generate(spec).unwrap();
-        let cells = board.fabric(spec, &fabric, &[board.drawn(&fabric, 302)], &[]).unwrap();
-        let ratio = |pattern: &Pattern| {
-            let least = |knows_jobs| {
-                let own = cells.iter().filter(|c| c.pattern == *pattern && c.knows_jobs == knows_jobs);
-                own.filter_map(|c| c.time_ns).fold(f64::INFINITY, f64::min)
-            };
-            least(true) / least(false)
+    }
+}
+
+/// Simulated time of the jobs of a drawn mix, in the mean over the patterns, over that with the best engine without jobs.
+fn over_best_without_jobs(spec: &str, seed: u64) -> f64 {
+    let (board, fabric) = (board(), generate(spec).unwrap());
+    let cells = board.fabric(spec, &fabric, &[board.drawn(&fabric, seed)], &[]).unwrap();
+    let ratio = |pattern: &Pattern| {
+        let least = |knows_jobs| {
+            let own = cells.iter().filter(|c| c.pattern == *pattern && c.knows_jobs == knows_jobs);
+            own.filter_map(|c| c.time_ns).fold(f64::INFINITY, f64::min)
         };
-        let mean = exchange::geometric(board.patterns.iter().map(ratio));
+        least(true) / least(false)
+    };
+    exchange::geometric(board.patterns.iter().map(ratio))
+}
+
+/// On meshes predictions are wrong: what was predicted best took 1.2 times as long in the mean as the tables of the best
+/// engine without jobs. Simulated times choose.
+#[test]
+fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
+    for spec in ["mesh:3x4x5,hosts=3,faults=4%,seed=8", "mesh:6x6,hosts=4"] {
+        let mean = over_best_without_jobs(spec, 302);
         assert!(mean <= 1.06, "{spec}: {mean}");
     }
+}
+
+/// In trees jobs of all sizes count alike, and simulated times choose among several tables. With one search, in which
+/// jobs counted by their sizes, it was 0.88.
+#[test]
+fn jobs_in_a_tree_finish_sooner() {
+    let mean = over_best_without_jobs("fattree:12x12,12", 953);
+    assert!(mean <= 0.865, "{mean}");
 }
 
 /// Pairs of routes of jobs to different destinations that share a channel: on one layer, and all.

@@ -1,11 +1,13 @@
-//! Several searches for the routes of jobs on small fabrics: one beside another gains or loses a twentieth. Predicted
-//! time tells which is better where channels are not crowded. Off trees runs of the packet simulator choose.
+//! Several searches for the routes of jobs on small fabrics: one beside another gains or loses a twentieth, in trees a
+//! hundredth. Predicted time tells which is better where channels are not crowded; else, and in trees, where predictions
+//! do not tell, runs of the packet simulator choose.
 
 use rayon::prelude::*;
 
 use super::portfolio::{Candidate, Scene, entries, predicted};
+use super::timed::is_whole_tree;
 use super::{Aim, Balanced, is_narrow};
-use crate::model::{Demand, Fabric, Tables};
+use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::graph::is_indirect;
 use crate::simulate::{Net as Wires, exchange};
 
@@ -13,13 +15,16 @@ use crate::simulate::{Net as Wires, exchange};
 const ENTRIES: usize = 1 << 16;
 /// See [`ENTRIES`]. Twice as many gain nothing.
 const MORE: usize = 4;
+/// As many in small trees, if jobs have no more than [`PAIRS`]; with more of these fewer.
+const MORE_IN_TREES: usize = 7;
+/// Pairs of ranks in all jobs of which coarse runs take less than a tenth of a second.
+const PAIRS: usize = 20_000;
 
 impl Balanced {
-    /// Our own tables by other searches; none in large fabrics, and none with tables in force. In trees one search
-    /// finds what another does.
+    /// Our own tables by other searches; none in large fabrics, and none with tables in force.
     pub(super) fn attempts(&self, scene: &Scene<'_>) -> Vec<Tables> {
         let Scene { fabric, net, demand, budget, .. } = *scene;
-        let is_alone = self.aim == Aim::Counts || is_narrow(fabric, budget) || is_indirect(&net.hosts);
+        let is_alone = self.aim == Aim::Counts || is_narrow(fabric, budget);
         if demand.is_oblivious() || is_alone || self.in_force(fabric).0.is_some() {
             return Vec::new();
         }
@@ -27,7 +32,12 @@ impl Balanced {
             let of = Balanced { options: self.options.clone(), aim: self.aim, seed };
             of.own(fabric, net, demand, budget).map(|own| own.tables).ok()
         };
-        more(fabric).into_par_iter().filter_map(make).collect()
+        let seeds = match is_indirect(&net.hosts) {
+            true if !is_whole_tree(net) => return Vec::new(),
+            true => more_in_tree(demand, budget),
+            false => more(fabric),
+        };
+        seeds.into_par_iter().filter_map(make).collect()
     }
 }
 
@@ -37,14 +47,32 @@ pub(super) fn more(fabric: &Fabric) -> Vec<u64> {
     (2..2 + many as u64).collect()
 }
 
+/// The same in a small tree that is whole: where cables are lost, warm sweeps leave channels less level. A job alone has what is known to meet nowhere, or nearly so; on one layer the simulator
+/// would choose what takes longer.
+fn more_in_tree(demand: &Demand, budget: LayerBudget) -> Vec<u64> {
+    let (jobs, pairs) = (demand.groups.len(), exchange::pairs(&demand.groups));
+    if jobs < 2 || budget.get() == 1 || !exchange::is_short(&demand.groups) {
+        return Vec::new();
+    }
+    (2..2 + (MORE_IN_TREES * PAIRS / pairs.max(PAIRS)) as u64).collect()
+}
+
+/// Runs of the simulator by which tables are chosen.
+pub(super) enum Runs {
+    /// One of each exchange for each of these sizes of messages, in bytes.
+    Of(&'static [u32]),
+    /// In less time, of large packets ([`exchange::coarse_runs`]).
+    Coarse,
+}
+
 /// What counts in the choice of tables beside all their runs together, each as a power.
 pub(super) struct Weights {
     /// Of the run in which the tables are furthest behind the best ones without jobs in that run.
     pub(super) worst: f64,
     /// Of predicted time.
     pub(super) predicted: f64,
-    /// Bytes of a message, a run of each exchange for each.
-    pub(super) bytes: &'static [u32],
+    /// How they are run.
+    pub(super) runs: Runs,
 }
 
 /// The tables with which the jobs' exchanges end first in the simulator, as the `weights` count. The first of equal
@@ -57,9 +85,12 @@ pub(super) fn fastest(
 ) -> Tables {
     forget_copies(fabric, &mut candidates);
     let wires = Wires::of_fabric(fabric);
-    let simulated = |tables: &Tables| {
-        let runs = |bytes| exchange::runs((fabric, &wires), tables, &demand.groups, bytes);
-        weights.bytes.iter().flat_map(|bytes| runs(*bytes)).collect()
+    let simulated = |tables: &Tables| match weights.runs {
+        Runs::Coarse => exchange::coarse_runs((fabric, &wires), tables, &demand.groups),
+        Runs::Of(sizes) => {
+            let runs = |bytes: &u32| exchange::runs((fabric, &wires), tables, &demand.groups, *bytes);
+            sizes.iter().flat_map(runs).collect()
+        }
     };
     let times: Vec<Vec<f64>> = candidates.par_iter().map(|candidate| simulated(&candidate.tables)).collect();
     // Those without jobs are what nobody may be behind; where there are none, the best of all.

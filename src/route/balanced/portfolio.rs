@@ -4,10 +4,11 @@
 
 use rayon::prelude::*;
 
-use super::attempts::{Weights, fastest};
+use super::attempts::{Runs, Weights, fastest};
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
+use super::timed::is_alone_in_tree;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST, is_grid, is_narrow, once};
 use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
@@ -45,9 +46,11 @@ const FAR: f64 = 1.35;
 /// The simulator is asked about so many, and about each with its layers in another way.
 const FEW: usize = 16;
 /// What counts in the simulator's choice on several layers: no exchange is to take longer than without jobs.
-const ON_SEVERAL: Weights = Weights { worst: 1.0, predicted: 0.5, bytes: &[8192] };
+const ON_SEVERAL: Weights = Weights { worst: 1.0, predicted: 0.5, runs: Runs::Of(&[8192]) };
 /// On one layer, predictions tell too little, and messages of another size may crowd channels otherwise.
-const ON_ONE: Weights = Weights { worst: 1.0, predicted: 0.0, bytes: &[8192, 16384] };
+const ON_ONE: Weights = Weights { worst: 1.0, predicted: 0.0, runs: Runs::Of(&[8192, 16384]) };
+/// In trees on several layers, among our own tables.
+const IN_TREES: Weights = Weights { worst: 0.0, predicted: 0.0, runs: Runs::Coarse };
 
 /// Makes the tables of a rival.
 type Make<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
@@ -98,7 +101,7 @@ impl Balanced {
         (fullest, own): (Option<u32>, Tables),
     ) -> Result<Tables, RouteError> {
         let counts_jobs = self.aim == Aim::Counts && !demand.is_oblivious();
-        if counts_jobs || self.options.layer_per_job {
+        if counts_jobs || self.options.layer_per_job || is_alone_in_tree(net, demand) {
             return Ok(own);
         }
         let scene = Scene { fabric, net, demand, budget, fullest };
@@ -181,9 +184,10 @@ impl Balanced {
         };
         let price = |tables: &Tables| cost(scene, tables);
         let is_unsure = is_new && !demand.is_oblivious() && exchange::is_short(&demand.groups);
+        let is_tree = is_indirect(&scene.net.hosts);
         let own_one = Candidate { is_blind: is_narrow(fabric, budget), tables: own };
-        // Trees are predicted well.
-        if is_unsure && !is_indirect(&scene.net.hosts) {
+        // Other engines' tables are predicted well in trees.
+        if is_unsure && !is_tree {
             let all = std::iter::once(own_one).chain(candidates.more.into_iter().map(Candidate::of_jobs));
             let all = priced(all.chain(candidates.others).collect(), price);
             if budget.get() == 1 {
@@ -196,9 +200,13 @@ impl Balanced {
             return fastest(fabric, demand, near, &ON_SEVERAL);
         }
         let own = (price(&own_one.tables), own_one);
-        let more = candidates.more.into_iter().map(Candidate::of_jobs).collect();
-        let own = first_least(priced(more, price)).filter(|more| more.0 < own.0).unwrap_or(own);
-        match first_least(priced(candidates.others, price)) {
+        let more = priced(candidates.more.into_iter().map(Candidate::of_jobs).collect(), price);
+        let other = first_least(priced(candidates.others, price));
+        let own = match is_unsure && is_tree && budget.get() > 1 {
+            true => quickest(scene, own, more, other.as_ref().map(|other| other.0)),
+            false => first_least(more).filter(|more| more.0 < own.0).unwrap_or(own),
+        };
+        match other {
             Some(best) if best.0 < own.0 * pays => best.1.tables,
             Some(best) if is_unsure && budget.get() == 1 => {
                 fastest(fabric, demand, vec![own.1, best.1], &ON_ONE)
@@ -392,6 +400,24 @@ fn nearly_least(mut all: Vec<(f64, Candidate)>, reach: f64) -> Vec<Candidate> {
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let most = all[0].0 * reach;
     all.into_iter().take(FEW).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
+}
+
+/// Those of our `own` tables of a tree, and `more`, with which the jobs' exchanges end first in the simulator, of all
+/// that are predicted to take no longer than the first, or than the best `other`. Predictions hardly tell them apart.
+fn quickest(
+    scene: &Scene<'_>,
+    own: (f64, Candidate),
+    more: Vec<(f64, Candidate)>,
+    other: Option<f64>,
+) -> (f64, Candidate) {
+    let most = other.filter(|other| other.is_finite()).map_or(own.0, |other| own.0.max(other));
+    let near: Vec<Candidate> = more.into_iter().filter(|more| more.0 <= most).map(|more| more.1).collect();
+    if near.is_empty() {
+        return own;
+    }
+    let all = std::iter::once(own.1).chain(near).collect();
+    let tables = fastest(scene.fabric, scene.demand, all, &IN_TREES);
+    (cost(scene, &tables), Candidate::of_jobs(tables))
 }
 
 /// Those with the least predicted time; `last` if none of the others are as good.

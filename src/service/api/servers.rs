@@ -21,6 +21,7 @@ use super::listen::{self, Desks, ListenError, Reach};
 use super::several::Front;
 use super::{Api, READING, network, peer, router, several};
 use crate::config::{self, Settings};
+use crate::model::plain_chain;
 use crate::publish::EpochStore;
 use crate::service::command;
 
@@ -76,7 +77,10 @@ impl Bound {
     /// Beside a socket. Without it those who may change something come in as everybody does.
     fn of_writers(socket: &Path) -> Option<Self> {
         let bound = Self::new(&listen::for_writers(socket), Reach::Own);
-        bound.inspect_err(|error| warn!("no door of their own for those who may write: {error}")).ok()
+        let say = |error: &ListenError| {
+            warn!("no door of their own for those who may write: {}", plain_chain(&error.to_string()));
+        };
+        bound.inspect_err(say).ok()
     }
 }
 
@@ -160,9 +164,11 @@ impl Servers {
         let open = self.open.as_ref();
         let (mut unix, mut writers) = (None, None);
         if open.is_none_or(|o| o.settings.socket != api.socket) {
+            unix = {
+                let _there = crew.readers.handle.enter();
+                Some(Bound::new(&api.socket, Reach::Everybody)?)
+            };
             writers = Bound::of_writers(&api.socket);
-            let _there = crew.readers.handle.enter();
-            unix = Some(Bound::new(&api.socket, Reach::Everybody)?);
         }
         let known = open.and_then(|o| o.tcp.as_ref()).map(|(address, _)| *address);
         let (mut tcp, mut tls) = (None, None);

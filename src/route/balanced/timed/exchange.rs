@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use petgraph::unionfind::UnionFind;
 
-use crate::model::{Demand, Group, Partners};
+use crate::model::pattern::Grid;
+use crate::model::{Demand, Group, Mix, Partners, Pattern};
 use crate::route::steps;
 
 /// Messages of a job that are looked at, at most: in larger exchanges some of the steps stand for all.
@@ -20,6 +21,8 @@ pub(super) struct Job {
     pub(super) homes: Vec<u32>,
     /// Each with the share of the job's traffic that it is of.
     pub(super) steps: Vec<(f32, Partners)>,
+    /// What a meeting of its messages costs, 1 in the mean ([`count_alike`]).
+    pub(super) worth: f32,
 }
 
 impl Job {
@@ -29,7 +32,7 @@ impl Job {
         let homes = ranks.iter().map(|t| home[*t as usize]).collect();
         let most = (MESSAGES / ranks.len().max(1)).max(FEWEST_STEPS);
         let steps = steps::of(&group.mix, ranks.len(), group.adapters, group.weight as f32, most);
-        Self { ranks, homes, steps }
+        Self { ranks, homes, steps, worth: 1.0 }
     }
 
     /// Adds what a rank receives from other switches: from which, and in which step, `first` being the job's
@@ -62,6 +65,8 @@ pub(in super::super) struct Unit {
     pub(super) dests: Vec<u32>,
     /// Of each step: that of the second job follow those of the first, and so on.
     pub(super) weight: Vec<f32>,
+    /// What a meeting of its messages costs, 1 in the mean ([`count_alike`]).
+    pub(super) worth: f32,
     /// First sender of each destination.
     first: Vec<u32>,
     senders: Vec<Sender>,
@@ -106,7 +111,12 @@ impl Unit {
         }
         first.push(senders.len() as u32);
         senders.push(Sender { switch: u32::MAX, start: steps.len() as u32, share: 0.0 });
-        Self { dests, weight, first, senders, steps }
+        Self { dests, weight, worth: 1.0, first, senders, steps }
+    }
+
+    /// Its messages between switches, all steps together.
+    pub(super) fn messages(&self) -> usize {
+        self.steps.len()
     }
 
     /// Senders to a destination, as places to ask with.
@@ -124,6 +134,31 @@ impl Unit {
     pub(super) fn steps(&self, sender: usize) -> &[u32] {
         &self.steps[self.senders[sender].start as usize..self.senders[sender + 1].start as usize]
     }
+}
+
+/// Lets jobs count alike, whatever their sizes: a meeting costs the more, the fewer ranks a job has that could meet.
+/// Else a job of many ranks is served first, and one of few takes longer.
+pub(super) fn count_alike(jobs: &mut [Job], units: &mut [Unit]) {
+    let ranks: usize = units.iter().map(|unit| unit.dests.len()).sum();
+    let mean = ranks as f32 / units.len().max(1) as f32;
+    let worth = |own: usize| mean / own.max(1) as f32;
+    jobs.iter_mut().for_each(|job| job.worth = worth(job.ranks.len()));
+    units.iter_mut().for_each(|unit| unit.worth = worth(unit.dests.len()));
+}
+
+/// The same demand, jobs that say nothing of their traffic with steps of more exchanges.
+pub(super) fn widened(demand: &Demand) -> Demand {
+    let parts = [
+        (Pattern::Linear, 6),
+        (Pattern::Pairwise, 4),
+        (Pattern::Ring, 3),
+        (Pattern::Halo(Grid::SPACE), 1),
+        (Pattern::Doubling, 1),
+    ];
+    let (mut demand, wide) = (demand.clone(), Mix::new(parts).unwrap_or_default());
+    let silent = demand.groups.iter_mut().filter(|group| group.mix.is_default());
+    silent.for_each(|group| group.mix = wide.clone());
+    demand
 }
 
 /// The jobs of a demand, and which share terminals. O(messages × log steps).

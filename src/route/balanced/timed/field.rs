@@ -24,6 +24,8 @@ pub(super) struct Field {
     pairs: Vec<Vec<(u32, f32)>>,
     /// The same for pairs of jobs, per destination of each, by job.
     beside: Vec<Vec<(u32, f32)>>,
+    /// What a meeting costs each job.
+    worth: Vec<f32>,
     options: usize,
     /// What jobs in the same groups make an option cost for a job: `burden[job * options + option]`.
     burden: Vec<f32>,
@@ -63,6 +65,7 @@ impl Field {
             share: vec![0.0; terminals],
             pairs: vec![Vec::new(); terminals],
             beside: vec![Vec::new(); jobs.len()],
+            worth: jobs.iter().map(|job| job.worth).collect(),
             options,
             burden: vec![0.0; jobs.len() * options],
             choice: vec![NOWHERE; terminals],
@@ -82,7 +85,7 @@ impl Field {
                 inside[g].push((j as u32, members.len() as f32 / others));
             }
         }
-        field.beside = meet(&inside, jobs.len());
+        field.beside = meet(&inside, &field.worth);
         for (t, choice) in choices.iter().enumerate().filter(|(_, c)| **c != NOWHERE) {
             if field.has(t) {
                 field.choose(t as u32, *choice);
@@ -131,7 +134,7 @@ impl Field {
                 }
             }
             let some = sum.iter_mut().enumerate().filter(|(_, sum)| **sum > 0.0);
-            self.pairs[terminal].extend(some.map(|(e, sum)| (job.ranks[e], std::mem::take(sum))));
+            self.pairs[terminal].extend(some.map(|(e, sum)| (job.ranks[e], job.worth * std::mem::take(sum))));
         }
     }
 
@@ -143,7 +146,13 @@ impl Field {
         let others = here.filter(|e| self.job[**e as usize] != job);
         self.burden[job as usize * self.options + option as usize]
             + pairs.map(|(_, weight)| weight).sum::<f32>()
-            + others.map(|e| own * self.share[*e as usize]).sum::<f32>()
+            + others.map(|e| own * self.share[*e as usize] * self.between(job, *e)).sum::<f32>()
+    }
+
+    /// What a meeting costs of messages of a job and those to a terminal of another.
+    #[inline]
+    fn between(&self, job: u32, other: u32) -> f32 {
+        mean(&self.worth, job as usize, self.job[other as usize] as usize)
     }
 
     /// Whether a terminal is in a job.
@@ -266,7 +275,8 @@ impl Field {
                 let outside = here.filter(|e| {
                     rows.place[**e as usize] == NOWHERE && self.job[**e as usize] as usize != job
                 });
-                let fixed: f32 = outside.map(|e| own * self.share[*e as usize]).sum();
+                let meets = |e: &u32| own * self.share[*e as usize] * self.between(job as u32, *e);
+                let fixed: f32 = outside.map(meets).sum();
                 rows.cost[x * o + y] = self.burden[job * self.options + *option as usize] + fixed;
             }
             for (e, weight) in &self.pairs[t] {
@@ -279,7 +289,7 @@ impl Field {
             }
             for (y, e) in block.iter().enumerate() {
                 if self.job[*e as usize] as usize != job {
-                    rows.pair[x * h + y] += own * self.share[*e as usize];
+                    rows.pair[x * h + y] += own * self.share[*e as usize] * self.between(job as u32, *e);
                 }
             }
         }
@@ -303,9 +313,15 @@ impl Rows {
     }
 }
 
+/// What a meeting of messages of two jobs costs.
+fn mean(worth: &[f32], job: usize, other: usize) -> f32 {
+    0.5 * (worth[job] + worth[other])
+}
+
 /// For each job, what one destination of it and one of another cost that have the same choice: what both
-/// have `inside` the same groups.
-fn meet(inside: &[Vec<(u32, f32)>], jobs: usize) -> Vec<Vec<(u32, f32)>> {
+/// have `inside` the same groups, times what a meeting costs.
+fn meet(inside: &[Vec<(u32, f32)>], worth: &[f32]) -> Vec<Vec<(u32, f32)>> {
+    let jobs = worth.len();
     let mut groups_of: Vec<Vec<(usize, f32)>> = vec![Vec::new(); jobs];
     for (g, of) in inside.iter().enumerate() {
         of.iter().for_each(|(j, share)| groups_of[*j as usize].push((g, *share)));
@@ -318,7 +334,7 @@ fn meet(inside: &[Vec<(u32, f32)>], jobs: usize) -> Vec<Vec<(u32, f32)>> {
             });
         }
         let some = sum.iter_mut().enumerate().filter(|(_, sum)| **sum > 0.0);
-        some.map(|(k, sum)| (k as u32, std::mem::take(sum))).collect()
+        some.map(|(k, sum)| (k as u32, std::mem::take(sum) * mean(worth, j, k))).collect()
     };
     groups_of.iter().enumerate().map(row).collect()
 }

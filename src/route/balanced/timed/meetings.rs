@@ -8,7 +8,9 @@ const NONE: u32 = u32::MAX;
 /// The messages of one unit. Two things cost, on each channel:
 ///
 /// * in each step, the square of the messages beyond the first, times the step's share;
-/// * for each pair of units, the product of the shares of time in which they use the channel.
+/// * for each pair of units, the product of the shares of time in which they use the channel;
+///
+/// each times what the unit is worth, the mean of both for a pair.
 pub(super) struct Meetings {
     /// Place of the counters of each channel, in units of steps.
     at: Vec<u32>,
@@ -18,6 +20,8 @@ pub(super) struct Meetings {
     own: Vec<f32>,
     /// The same of all units.
     all: Vec<f32>,
+    /// The same, each unit times its worth.
+    worth: Vec<f32>,
     /// The time at which messages of any unit were last added to each channel.
     joined: Vec<u32>,
     /// Goes on with each destination that is looked at.
@@ -26,9 +30,9 @@ pub(super) struct Meetings {
 
 impl Meetings {
     pub(super) fn new(channels: usize) -> Self {
-        let (at, own, all) = (vec![NONE; channels], vec![0.0; channels], vec![0.0; channels]);
-        let joined = vec![0; channels];
-        Self { at, used: Vec::new(), count: Vec::new(), own, all, joined, time: 0 }
+        let (at, own) = (vec![NONE; channels], vec![0.0; channels]);
+        let (all, worth, joined) = (own.clone(), own.clone(), vec![0; channels]);
+        Self { at, used: Vec::new(), count: Vec::new(), own, all, worth, joined, time: 0 }
     }
 
     /// Forgets the counters of a unit. O(channels it used).
@@ -42,8 +46,9 @@ impl Meetings {
 
     /// Adds to what all units use.
     #[inline]
-    pub(super) fn share(&mut self, channel: usize, share: f32) {
+    pub(super) fn share(&mut self, unit: &Unit, channel: usize, share: f32) {
         self.all[channel] += share;
+        self.worth[channel] += share * unit.worth;
     }
 
     /// Adds messages of these steps to a channel, which [`Meetings::share`] knows of.
@@ -63,7 +68,7 @@ impl Meetings {
     /// Adds messages to a channel, for all units to see.
     pub(super) fn join(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
         self.count(unit, channel, steps, share);
-        self.all[channel] += share;
+        self.share(unit, channel, share);
         self.joined[channel] = self.time;
     }
 
@@ -76,7 +81,7 @@ impl Meetings {
     /// Takes such messages away.
     pub(super) fn leave(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
         self.own[channel] -= share;
-        self.all[channel] -= share;
+        self.share(unit, channel, -share);
         let from = self.at[channel] as usize * unit.weight.len();
         let count = &mut self.count[from..from + unit.weight.len()];
         steps.iter().for_each(|s| count[*s as usize] -= 1);
@@ -84,14 +89,17 @@ impl Meetings {
 
     /// Share of time in which other units use a channel: the least that joining it costs, for a share of 1.
     #[inline]
-    pub(super) fn beside(&self, channel: usize) -> f32 {
-        (self.all[channel] - self.own[channel]).max(0.0)
+    pub(super) fn beside(&self, unit: &Unit, channel: usize) -> f32 {
+        let own = self.own[channel];
+        let others = (self.all[channel] - own).max(0.0);
+        let worth = (self.worth[channel] - unit.worth * own).max(0.0);
+        0.5 * (unit.worth * others + worth)
     }
 
     /// What it would cost to add messages of these steps.
     #[inline]
     pub(super) fn to_join(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
-        let beside = share * self.beside(channel);
+        let beside = share * self.beside(unit, channel);
         if self.at[channel] == NONE {
             return beside;
         }
@@ -99,7 +107,7 @@ impl Meetings {
         let count = &self.count[from..from + unit.weight.len()];
         // A branch on the counters would be guessed wrong half of the time.
         let one = |s: &u32| unit.weight[*s as usize] * (2.0 * f32::from(count[*s as usize]) - 1.0).max(0.0);
-        steps.iter().map(one).sum::<f32>() + beside
+        unit.worth * steps.iter().map(one).sum::<f32>() + beside
     }
 
     /// What is gained by taking messages of these steps away.
@@ -108,6 +116,15 @@ impl Meetings {
         let from = self.at[channel] as usize * unit.weight.len();
         let count = &self.count[from..from + unit.weight.len()];
         let one = |s: &u32| unit.weight[*s as usize] * (2.0 * f32::from(count[*s as usize]) - 3.0).max(0.0);
-        steps.iter().map(one).sum::<f32>() + share * self.beside(channel)
+        unit.worth * steps.iter().map(one).sum::<f32>() + share * self.beside(unit, channel)
+    }
+
+    /// Most messages of one step of a unit on one channel, and what those beyond the first cost. O(channels it uses ×
+    /// steps).
+    pub(super) fn met(&self, unit: &Unit) -> (u16, f32) {
+        let of_channels = self.count.chunks(unit.weight.len().max(1));
+        let all = || of_channels.clone().flat_map(|count| count.iter().zip(&unit.weight));
+        let beyond = |(count, weight): (&u16, &f32)| weight * f32::from(count.saturating_sub(1)).powi(2);
+        (all().map(|(count, _)| *count).max().unwrap_or(0), all().map(beyond).sum())
     }
 }

@@ -4,6 +4,7 @@
 //! In a tree, routes are chosen from the ground up ([`tree`]); elsewhere they begin one by one as shortest routes that
 //! avoid each other's channels, inside a closure as those that are good for counts. Then single next hops are moved ([`polish`]) until the cost falls no more ([`meetings`]).
 
+mod alone;
 mod even;
 mod exchange;
 mod field;
@@ -14,11 +15,12 @@ mod shape;
 mod tree;
 mod whole;
 
+pub(super) use self::alone::{is_alone_in_tree, is_whole_tree};
 use self::exchange::Unit;
 use self::part::{May, Wish};
 use self::polish::{Reach, Room};
 use self::shape::Shape;
-use self::tree::{Choices, Filler};
+use self::tree::Choices;
 use super::climb::Climb;
 use super::jobs::JobLayers;
 use super::keep::InForce;
@@ -31,8 +33,11 @@ use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
 use crate::route::spread::{Turn, spread_over};
 
-/// Sweeps over all routes of jobs in a tree.
-const TREE_SWEEPS: usize = 8;
+/// Temperatures of the sweeps over all routes of jobs in a tree.
+const HEATS_TREE: [f32; 8] = [0.0; 8];
+/// The same in another attempt. A job that meets nowhere would meet itself after warm sweeps, so the first has none.
+const HEATS_TREE_AGAIN: [f32; 16] =
+    [0.01, 0.007, 0.005, 0.004, 0.003, 0.002, 0.0015, 0.001, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
 
 /// Temperatures of the sweeps over all routes of jobs in other fabrics, in units of the cost.
 const HEATS: [f32; 4] = [0.02, 0.01, 0.0, 0.0];
@@ -137,8 +142,15 @@ impl Balanced {
         let layers = Layers::climbing(net, &shape.levels, budget.get());
         let traffic = Traffic::new(fabric, demand);
         let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
-        let (jobs, units) = exchange::units(demand, &home);
-        let mut routing = Routing::new(net, &layers, &traffic, home.clone(), FIRST);
+        // Every second attempt knows steps of more exchanges.
+        let wide = self.seed.is_multiple_of(2).then(|| exchange::widened(demand));
+        let (mut jobs, mut units) = exchange::units(wide.as_ref().unwrap_or(demand), &home);
+        // Where channels are fewer than hosts, all messages there are count, and this makes some exchanges take longer.
+        // Where cables are lost, routes of large jobs would crowd channels that others need.
+        if !shape.is_tapered(net) && shape.is_whole() {
+            exchange::count_alike(&mut jobs, &mut units);
+        }
+        let mut routing = Routing::new(net, &layers, &traffic, home.clone(), self.seed);
         routing.climb = Some(Climb::new(&shape.levels));
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
@@ -152,18 +164,13 @@ impl Balanced {
                 choices.set(t, way, &planes);
             }
         }
-        tree::choose(&shape, &jobs, &home, &mut choices);
-        tree::choose_rest(&shape, &home, &mut choices);
-        let (mut filler, switches) = (Filler::new(net, &shape), net.switches());
-        for t in (0..home.len()).filter(|t| !settled[*t]) {
-            let row = &mut routing.rows[t * switches..(t + 1) * switches];
-            if !filler.fill(home[t] as usize, choices.ways[t], &choices.planes_of(t), t, row) {
-                return None;
-            }
+        let switches = net.switches();
+        let scene = alone::Scene { shape: &shape, jobs: &jobs, units: &units, settled: &settled };
+        let heats = if self.seed == FIRST { &HEATS_TREE[..] } else { &HEATS_TREE_AGAIN[..] };
+        routing.lead(&scene, &choices, (self.seed, heats))?;
+        if !shape.is_tapered(net) {
+            routing.lead_alone(&scene, &choices)?;
         }
-        let free: Vec<bool> = settled.iter().map(|s| !s).collect();
-        let room = Room::Tree { levels: &shape.levels };
-        routing.polish(&units, &free, &room, &[0.0; TREE_SWEEPS]);
         for t in (0..home.len()).filter(|t| !settled[*t]) {
             let row = t * switches..(t + 1) * switches;
             if routing.rows[row.clone()].iter().filter(|slot| **slot == NONE).count() > 1 {

@@ -10,7 +10,7 @@ use crate::model::{Closure, SwitchId};
 /// A move must be worth more: less is a rounding error.
 const LEAST_GAIN: f32 = 1e-4;
 
-/// Sweeps over a tree that look at all routes; later ones only look at those that others have joined since.
+/// Cold sweeps over a tree that look at all routes; later ones only look at those that others have joined since.
 const FULL_SWEEPS: usize = 3;
 
 /// Where a switch may be led.
@@ -155,12 +155,13 @@ impl Routing<'_> {
         let mut meetings = Meetings::new(self.net.channels());
         let mut work = Work::new(self.net.switches(), self.home.len(), self.seed);
         for unit in units {
-            self.each_way(unit, |c, at| meetings.share(c, unit.sender(at).share));
+            self.each_way(unit, |c, at| meetings.share(unit, c, unit.sender(at).share));
         }
         let mut order: Vec<usize> = Vec::new();
+        let warm = heats.iter().take_while(|heat| **heat > 0.0).count();
         for (i, heat) in heats.iter().enumerate() {
             let mut moved = 0;
-            let sweep = Sweep { room, heat: *heat, is_picky: room.is_lazy() && i >= FULL_SWEEPS };
+            let sweep = Sweep { room, heat: *heat, is_picky: room.is_lazy() && i >= warm + FULL_SWEEPS };
             for unit in units {
                 order.clear();
                 order.extend((0..unit.dests.len()).filter(|d| free[unit.dests[*d] as usize]));
@@ -179,6 +180,14 @@ impl Routing<'_> {
                 break;
             }
         }
+    }
+
+    /// Most messages of one step of a unit on one channel, and what those beyond the first cost. O(its routes × hops ×
+    /// messages per route).
+    pub(super) fn met(&self, unit: &Unit) -> (u16, f32) {
+        let mut meetings = Meetings::new(self.net.channels());
+        self.each_way(unit, |c, at| meetings.count(unit, c, unit.steps(at), unit.sender(at).share));
+        meetings.met(unit)
     }
 
     /// What the units' messages put on all channels. O(routes of jobs × hops).
@@ -330,7 +339,7 @@ impl Routing<'_> {
             let (mut joins, mut leaves, mut gains) = (noise(), 0.0, work.gains.iter());
             let meets = self.each_change(terminal, v, slot, |c, is_joining| {
                 if is_joining {
-                    if joins + work.share * meetings.beside(c) - most >= best.0 {
+                    if joins + work.share * meetings.beside(unit, c) - most >= best.0 {
                         return false;
                     }
                     joins += meetings.to_join(unit, c, &work.steps, work.share);

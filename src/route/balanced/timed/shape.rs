@@ -148,6 +148,26 @@ impl Shape {
         self.stages.len() + 1
     }
 
+    /// Whether fewer channels lead up from some level than there are hosts, lost cables apart. O(channels).
+    pub(super) fn is_tapered(&self, net: &Net) -> bool {
+        let hosts: usize = net.hosts.iter().map(|n| *n as usize).sum();
+        let mut up = vec![0usize; self.height()];
+        for c in 0..net.channels() {
+            let level = self.levels[net.from(c)];
+            if self.levels[net.to(c)] > level {
+                up[level as usize] += 1;
+            }
+        }
+        up.into_iter().any(|channels| channels * 8 < hosts * 7)
+    }
+
+    /// Whether each leaf has all ways, and each pod's switch as many planes as the others of its level: no cable is lost.
+    pub(super) fn is_whole(&self) -> bool {
+        let are_alike = |planes: &[Vec<u32>]| planes.windows(2).all(|two| two[0].len() == two[1].len());
+        self.ways_of.iter().all(|ways| ways.len() == self.ways.len())
+            && self.stages.iter().all(|stage| are_alike(&stage.planes_at))
+    }
+
     /// The lowest level over which shortest routes between two switches turn, if nothing is cut; neither is above
     /// the other.
     pub(super) fn turn(&self, a: usize, b: usize) -> usize {

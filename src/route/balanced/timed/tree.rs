@@ -5,7 +5,6 @@
 //! ways are chosen rank by rank, then changed and swapped inside leaves, and planes of higher levels inside pods and
 //! planes below likewise ([`Field`]).
 
-use super::super::FIRST;
 use super::super::net::{NONE, Net};
 use super::exchange::Job;
 use super::field::Field;
@@ -19,6 +18,7 @@ const WARM: f32 = 0.1;
 const COOL: f32 = 0.02;
 
 /// The way of each terminal, and its plane of each level from the second on, by stage.
+#[derive(Clone)]
 pub(super) struct Choices {
     pub(super) ways: Vec<u32>,
     pub(super) planes: Vec<Vec<u32>>,
@@ -65,8 +65,8 @@ fn heats() -> impl Iterator<Item = f32> {
 
 /// Chooses for the terminals of jobs that have no choice yet; those that have one keep it. The others'
 /// are left as they are.
-pub(super) fn choose(shape: &Shape, jobs: &[Job], home: &[u32], choices: &mut Choices) {
-    let mut rng = Rng::new(FIRST);
+pub(super) fn choose(shape: &Shape, jobs: &[Job], home: &[u32], choices: &mut Choices, seed: u64) {
+    let mut rng = Rng::new(seed);
     let (leaves, options) = (shape.leaves.len(), shape.ways.len());
     let mut ways = Field::new(jobs, home.len(), leaves, options, &shape.leaf_of, &choices.ways);
     let leaf = |t: usize| shape.leaf_of[home[t] as usize] as usize;
