@@ -4,6 +4,7 @@
 
 use rayon::prelude::*;
 
+use super::net::Net;
 use super::portfolio::{Candidate, Scene, entries, predicted};
 use super::timed::is_whole_tree;
 use super::{Aim, Balanced, is_narrow};
@@ -33,8 +34,7 @@ impl Balanced {
             of.own(fabric, net, demand, budget).map(|own| own.tables).ok()
         };
         let seeds = match is_indirect(&net.hosts) {
-            true if !is_whole_tree(net) => return Vec::new(),
-            true => more_in_tree(demand, budget),
+            true => more_in_tree(net, demand, budget),
             false => more(fabric),
         };
         seeds.into_par_iter().filter_map(make).collect()
@@ -47,11 +47,11 @@ pub(super) fn more(fabric: &Fabric) -> Vec<u64> {
     (2..2 + many as u64).collect()
 }
 
-/// The same in a small tree that is whole: where cables are lost, warm sweeps leave channels less level. A job alone has what is known to meet nowhere, or nearly so; on one layer the simulator
-/// would choose what takes longer.
-fn more_in_tree(demand: &Demand, budget: LayerBudget) -> Vec<u64> {
+/// The same in a small tree that is whole: where cables are lost, warm sweeps leave channels less level. A job alone has
+/// what is known to meet nowhere, or nearly so; on one layer the simulator would choose what takes longer.
+fn more_in_tree(net: &Net, demand: &Demand, budget: LayerBudget) -> Vec<u64> {
     let (jobs, pairs) = (demand.groups.len(), exchange::pairs(&demand.groups));
-    if jobs < 2 || budget.get() == 1 || !exchange::is_short(&demand.groups) {
+    if jobs < 2 || budget.get() == 1 || !exchange::is_short(&demand.groups) || !is_whole_tree(net) {
         return Vec::new();
     }
     (2..2 + (MORE_IN_TREES * PAIRS / pairs.max(PAIRS)) as u64).collect()

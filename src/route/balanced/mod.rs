@@ -176,8 +176,8 @@ impl Balanced {
             return self.route(fabric, &none, budget).map(|tables| own(None, tables));
         }
         if self.aim == Aim::Time && !demand.is_oblivious() {
-            if let Some(tables) = self.route_tree(fabric, net, demand, budget) {
-                return tables.map(|tables| own(None, tables));
+            if let Some(own) = self.route_tree(fabric, net, demand, budget) {
+                return own;
             }
         }
         if let Some(tables) = self.known(fabric, net, demand, budget)? {

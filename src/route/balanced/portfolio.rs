@@ -8,7 +8,6 @@ use super::attempts::{Runs, Weights, fastest};
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
-use super::timed::is_alone_in_tree;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST, is_grid, is_narrow, once};
 use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
@@ -101,7 +100,7 @@ impl Balanced {
         (fullest, own): (Option<u32>, Tables),
     ) -> Result<Tables, RouteError> {
         let counts_jobs = self.aim == Aim::Counts && !demand.is_oblivious();
-        if counts_jobs || self.options.layer_per_job || is_alone_in_tree(net, demand) {
+        if counts_jobs || self.options.layer_per_job {
             return Ok(own);
         }
         let scene = Scene { fabric, net, demand, budget, fullest };
@@ -402,8 +401,9 @@ fn nearly_least(mut all: Vec<(f64, Candidate)>, reach: f64) -> Vec<Candidate> {
     all.into_iter().take(FEW).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
 }
 
-/// Those of our `own` tables of a tree, and `more`, with which the jobs' exchanges end first in the simulator, of all
-/// that are predicted to take no longer than the first, or than the best `other`. Predictions hardly tell them apart.
+/// Our `own` tables of a tree or some of `more`: those with which the jobs' exchanges end first in the simulator. None
+/// is asked about that is predicted to take longer than our own and than the best `other`. Predictions hardly tell them
+/// apart.
 fn quickest(
     scene: &Scene<'_>,
     own: (f64, Candidate),

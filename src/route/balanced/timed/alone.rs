@@ -1,14 +1,12 @@
 //! Routes of a tree from the choices of ways to sweeps over next hops; for a job that is alone again and again, until its
 //! messages meet nowhere.
 
-use super::super::net::Net;
 use super::super::routing::Routing;
 use super::exchange::{Job, Unit};
 use super::polish::Room;
 use super::shape::Shape;
 use super::tree::{self, Choices, Filler};
 use super::{HEATS_TREE, HEATS_TREE_AGAIN};
-use crate::model::Demand;
 
 /// Messages of a job times searches, at most.
 const MESSAGES: usize = 1 << 16;
@@ -16,19 +14,6 @@ const MESSAGES: usize = 1 << 16;
 const ENTRIES: usize = 1 << 24;
 /// Searches, at most.
 const SEARCHES: usize = 64;
-
-/// Whether the demand is one job in a tree without taper, the rest of which is idle. Then no two messages of a step need
-/// to meet, or hardly any, and other engines' routes are no answer: predictions do not see that well.
-pub(in super::super) fn is_alone_in_tree(net: &Net, demand: &Demand) -> bool {
-    demand.groups.len() == 1
-        && demand.storage.is_empty()
-        && Shape::of(net).is_some_and(|shape| !shape.is_tapered(net))
-}
-
-/// Whether it is a tree that has lost no cable.
-pub(in super::super) fn is_whole_tree(net: &Net) -> bool {
-    Shape::of(net).is_some_and(|shape| shape.is_whole())
-}
 
 /// What is to be routed in a tree.
 pub(super) struct Scene<'a> {
@@ -67,8 +52,8 @@ impl Routing<'_> {
         Some(())
     }
 
-    /// Where one job is alone, and messages of one of its steps meet, searches again, cold and warm in turn, and keeps
-    /// the routes with the fewest messages of one step on a channel, then with the least cost.
+    /// Where one job is alone, and messages of one of its steps meet, searches again, cold and warm in turn. The routes
+    /// with the fewest messages of one step on a channel stay, of these those with the least cost.
     pub(super) fn lead_alone(&mut self, scene: &Scene<'_>, choices: &Choices) -> Option<()> {
         let [unit] = scene.units else { return Some(()) };
         let searches =

@@ -15,11 +15,11 @@ mod shape;
 mod tree;
 mod whole;
 
-pub(super) use self::alone::{is_alone_in_tree, is_whole_tree};
 use self::exchange::Unit;
 use self::part::{May, Wish};
 use self::polish::{Reach, Room};
 use self::shape::Shape;
+pub(super) use self::shape::is_whole_tree;
 use self::tree::Choices;
 use super::climb::Climb;
 use super::jobs::JobLayers;
@@ -28,7 +28,7 @@ use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::routing::Routing;
 use super::traffic::Traffic;
-use super::{Balanced, FIRST};
+use super::{Balanced, FIRST, Own};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
 use crate::route::spread::{Turn, spread_over};
@@ -137,17 +137,18 @@ impl Balanced {
         net: &Net,
         demand: &Demand,
         budget: LayerBudget,
-    ) -> Option<Result<Tables, RouteError>> {
+    ) -> Option<Result<Own, RouteError>> {
         let shape = Shape::of(net)?;
+        let is_tapered = shape.is_tapered(net);
         let layers = Layers::climbing(net, &shape.levels, budget.get());
         let traffic = Traffic::new(fabric, demand);
         let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
         // Every second attempt knows steps of more exchanges.
-        let wide = self.seed.is_multiple_of(2).then(|| exchange::widened(demand));
+        let wide = (self.seed % 2 == 0).then(|| exchange::widened(demand));
         let (mut jobs, mut units) = exchange::units(wide.as_ref().unwrap_or(demand), &home);
         // Where channels are fewer than hosts, all messages there are count, and this makes some exchanges take longer.
         // Where cables are lost, routes of large jobs would crowd channels that others need.
-        if !shape.is_tapered(net) && shape.is_whole() {
+        if !is_tapered && shape.is_whole() {
             exchange::count_alike(&mut jobs, &mut units);
         }
         let mut routing = Routing::new(net, &layers, &traffic, home.clone(), self.seed);
@@ -168,7 +169,7 @@ impl Balanced {
         let scene = alone::Scene { shape: &shape, jobs: &jobs, units: &units, settled: &settled };
         let heats = if self.seed == FIRST { &HEATS_TREE[..] } else { &HEATS_TREE_AGAIN[..] };
         routing.lead(&scene, &choices, (self.seed, heats))?;
-        if !shape.is_tapered(net) {
+        if !is_tapered {
             routing.lead_alone(&scene, &choices)?;
         }
         for t in (0..home.len()).filter(|t| !settled[*t]) {
@@ -192,7 +193,10 @@ impl Balanced {
         routing.weigh_all((0..home.len()).filter(|t| !is_counted(t)), &everyone, u32::wrapping_add);
         let rows = routing.level_tree(&everyone, &job_layers, in_force);
         let jobs = (job_layers, units.as_slice(), settled.as_slice());
-        Some(self.write_timed(fabric, net, &layers, rows, jobs))
+        let tables = self.write_timed(fabric, net, &layers, rows, jobs);
+        // No two messages of a step of a job alone need to meet there, or hardly any, which predictions do not see well.
+        let is_best = !is_tapered && demand.groups.len() == 1 && demand.storage.is_empty();
+        Some(tables.map(|tables| Own { fullest: None, tables, is_best }))
     }
 
     /// Tables whose routes of jobs wait behind few others, or are on the layer of their job.

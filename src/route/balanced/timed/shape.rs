@@ -212,3 +212,8 @@ impl Shape {
         others.next().map(|w| slots[*w as usize])
     }
 }
+
+/// Whether it is a tree that has lost no cable.
+pub(in super::super) fn is_whole_tree(net: &Net) -> bool {
+    Shape::of(net).is_some_and(|shape| shape.is_whole())
+}
