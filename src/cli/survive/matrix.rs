@@ -78,9 +78,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
         (true, 0) => route::names().into_iter().map(String::from).collect(),
         (true, _) => torus_engines(),
     };
-    for (_, network) in &networks[..1] {
-        engines.iter().try_for_each(|name| network.knows(name))?;
-    }
+    engines.iter().try_for_each(|name| networks[0].1.knows(name))?;
     let bar = super::bar(fabrics.len() * engines.len());
     let mut cells = Vec::new();
     for (name, network) in &networks {

@@ -12,7 +12,7 @@ use crate::route::{self, EngineOptions};
 use crate::simulate::run::{self, Load, Outcome, Windows};
 use crate::simulate::traffic::open::Destinations;
 use crate::simulate::traffic::script::Script;
-use crate::simulate::{Ended, Net, Router, Settings, TableRouter, TorusRouter};
+use crate::simulate::{AnyRouter, Ended, Net, Settings, TableRouter, TorusRouter};
 use crate::verify::{angara, judge};
 
 /// A network of either kind.
@@ -133,10 +133,7 @@ impl Network {
                 windows: Windows::Given { warm_up_ns: 0.0, measure_ns },
                 drain: true,
             };
-            let uniform = match router {
-                Either::Tables(router) => run::load(net, settings, router, &load, 1)?,
-                Either::Torus(router) => run::load(net, settings, router, &load, 1)?,
-            };
+            let uniform = run::load(net, settings, router, &load, 1)?;
             if uniform.ended == Ended::Deadlock {
                 return Ok(uniform);
             }
@@ -147,38 +144,26 @@ impl Network {
     fn on_net<T>(
         &self,
         made: &Made,
-        act: impl FnOnce(&Net, &Either<'_>) -> Result<T, Failure>,
+        act: impl FnOnce(&Net, &AnyRouter<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         match (self, made) {
             (Self::Switched(fabric), Made::Switched(tables)) => {
                 let net = Net::of_fabric(fabric);
                 let router = TableRouter::new(fabric, &net, tables)?;
-                act(&net, &Either::Tables(router))
+                act(&net, &AnyRouter::Table(router))
             }
             (Self::Direct(torus), Made::Direct(tables)) => {
                 let net = Net::of_torus(torus);
                 let router = TorusRouter::new(&net, tables)?;
-                act(&net, &Either::Torus(router))
+                act(&net, &AnyRouter::Torus(router))
             }
             _ => Err("tables of another kind of network".into()),
         }
     }
 }
 
-/// A router of either kind.
-enum Either<'a> {
-    Tables(TableRouter<'a>),
-    Torus(TorusRouter),
-}
-
-fn exchange(net: &Net, router: &Either<'_>, settings: Settings, packets: u32) -> Result<Outcome, Failure> {
+fn exchange(net: &Net, router: &AnyRouter<'_>, settings: Settings, packets: u32) -> Result<Outcome, Failure> {
     let bytes = settings.mtu * packets;
     let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, bytes, 0);
-    fn out<R: Router>(net: &Net, router: &R, settings: Settings, script: Script) -> Result<Outcome, Failure> {
-        Ok(run::exchange(net, settings, router, script, 1)?)
-    }
-    match router {
-        Either::Tables(router) => out(net, router, settings, script),
-        Either::Torus(router) => out(net, router, settings, script),
-    }
+    Ok(run::exchange(net, settings, router, script, 1)?)
 }
