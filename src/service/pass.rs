@@ -5,7 +5,7 @@ mod line;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 pub use self::line::EpochLine;
 use self::line::line;
@@ -277,19 +277,18 @@ pub struct Passed {
 impl Passed {
     /// What it is for the service's memory, after a pass with this view.
     pub fn event(self, view: &View) -> Event {
-        match self.epoch.is_some_and(|epoch| epoch.halfway) {
-            true => Event::Halfway,
-            false => {
-                let pause = pause(self.not_worth, view);
-                Event::InForce(view.fabric.fingerprint(), self.demand, pause)
-            }
-        }
+        event(self.epoch.is_some_and(|epoch| epoch.halfway), self.demand, self.not_worth, view)
     }
 }
 
-/// How long other routes that are not worth the change are sure to stay so.
-pub fn pause(not_worth: Option<Worth>, view: &View) -> Option<TimeDelta> {
-    not_worth.and_then(|worth| worth.again).map(|again| again - view.jobs.time)
+/// What a pass for a demand means for the next step, and how long other routes that are not worth the change are sure to
+/// stay so.
+pub fn event(is_halfway: bool, demand: Demand, not_worth: Option<Worth>, view: &View) -> Event {
+    if is_halfway {
+        return Event::Halfway;
+    }
+    let pause = not_worth.and_then(|worth| worth.again).map(|again| again - view.jobs.time);
+    Event::InForce(view.fabric.fingerprint(), demand, pause)
 }
 
 /// Decides, checks and publishes, under the store's lock. `keep` epochs stay.

@@ -21,7 +21,7 @@ use crate::service::handoff::Outcome;
 use crate::service::health::{Failure, NotWorth, Stage};
 use crate::service::look::{LookError, Sight};
 use crate::service::neighbours::Nodes;
-use crate::service::pass::{EpochLine, PassError, Passed, milliseconds, pause};
+use crate::service::pass::{EpochLine, PassError, Passed, event, milliseconds};
 use crate::service::run::{Listener, Note, Service};
 
 /// Why an epoch was made, and what it changed.
@@ -148,13 +148,7 @@ impl Service<SwitchedKind> {
                     }
                 }
                 self.succeeded(passed.unknown_nodes, passed.waiting);
-                match is_halfway {
-                    true => Event::Halfway,
-                    false => {
-                        let pause = pause(passed.not_worth, &sight_view);
-                        Event::InForce(sight_view.fabric.fingerprint(), passed.demand, pause)
-                    }
-                }
+                event(is_halfway, passed.demand, passed.not_worth, &sight_view)
             }
             (Err(PassError::Held(_)), _) => {
                 self.is_held();
