@@ -77,6 +77,17 @@ fn placed(cluster: &Cluster, words: &[&str], tag: Option<&str>) -> (BTreeSet<Nod
     (nodes, waited)
 }
 
+/// A job gets these nodes, at the latest when its question was answered in time: on a busy machine
+/// one may not be, which the controller says.
+fn follows(cluster: &Cluster, wanted: &BTreeSet<NodeName>, mut place: impl FnMut() -> BTreeSet<NodeName>) {
+    await_some("the preferred nodes", || {
+        let nodes = place();
+        let log = cluster.slurmctld_log();
+        assert!(nodes == *wanted || log.contains("sarouter: no answer"), "{nodes:?}, not {wanted:?}\n{log}");
+        (nodes == *wanted).then_some(())
+    });
+}
+
 /// The process of a daemon of the bed and the files that it has mapped.
 fn maps(cluster: &Cluster, daemon: &str) -> String {
     let pid = fs::read_to_string(cluster.bed.path().join(format!("run/{daemon}.pid"))).unwrap();
@@ -278,21 +289,27 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
             "6" => "nodes n11,n12,n13,n14,n15,n16",
             _ => "nodes n9,n10,n25,n26",
         });
-        assert_eq!(cluster.nodes(&cluster.submit(&["-N6"], Some("prefer"))), names("n[11-16]"), "{kind}");
+        follows(&cluster, &names("n[11-16]"), || placed(&cluster, &["-N6"], Some("prefer")).0);
         // A set across blocks does not do where blocks decide, and everything is as without it.
         // Within one attempt: `--immediate` gets no other.
         let words = ["-I1", "-N4", "-J", "across", "--comment=routing=prefer", "--no-shell"];
-        cluster.slurm("salloc", &words);
-        let job = cluster.slurm("squeue", &["-h", "-n", "across", "-o", "%A"]);
-        let across = cluster.nodes(job.trim());
+        let across = || {
+            cluster.slurm("salloc", &words);
+            let job = cluster.slurm("squeue", &["-h", "-n", "across", "-o", "%A"]);
+            let nodes = cluster.nodes(job.trim());
+            cluster.slurm("scancel", &[job.trim()]);
+            let free = || cluster.slurm("squeue", &["-h", "-n", "across"]).is_empty().then_some(());
+            await_some("its end", free);
+            nodes
+        };
         if kind == "block" {
             let second = names("n[17-32]");
+            let across = across();
             assert!(across.len() == 4 && across != names("n[9-10,25-26]"), "{across:?}");
             assert!(across.is_subset(&second) || across.is_disjoint(&second), "{across:?}");
         } else {
-            assert_eq!(across, names("n[9-10,25-26]"));
+            follows(&cluster, &names("n[9-10,25-26]"), across);
         }
-        assert!(!cluster.slurmctld_log().contains("sarouter: no answer"), "{}", cluster.slurmctld_log());
         stop();
     }
 }
