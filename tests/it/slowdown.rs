@@ -86,3 +86,35 @@ fn slow_down_orders_tables_as_the_simulator_does() {
     assert!(slowdown.pairs > 20 && slowdown.right > 0.85, "{slowdown:?}");
     assert!(slowdown.right > efi.right && slowdown.regret <= efi.regret, "{slowdown:?} {efi:?}");
 }
+
+/// The ranks of a job that is alone stay in step where its messages meet nowhere: it is not slowed down. Where they
+/// meet, the simulator's order is found too.
+#[test]
+fn a_job_alone_is_slowed_by_what_meets() {
+    let board = Board {
+        engines: vec!["balanced".to_string(), "sar".to_string()],
+        patterns: vec![Pattern::Linear, Pattern::Shift, Pattern::Pairwise, Pattern::Doubling],
+        sizes: vec![],
+        layers: LayerBudget::new(8).unwrap(),
+        promise: Promise::TOLD,
+        bytes: 8192,
+        adaptive: false,
+        orders: false,
+    };
+    let (mut cells, mut reached) = (Vec::new(), 0);
+    for (spec, nodes) in [
+        ("fattree:4x4,4", vec![1, 6, 9, 11, 12, 13, 15, 16]),
+        ("fattree:6x3,3", vec![2, 5, 6, 7, 10, 11, 12, 16, 18]),
+        ("kary:4,3", vec![3, 9, 14, 22, 30, 41, 47, 60]),
+    ] {
+        let fabric = generate(spec).unwrap();
+        let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+        let job = Group::new(nodes.iter().map(|node| hosts[node - 1]).collect());
+        let alone = board.fabric(spec, &fabric, &[(spec.to_string(), vec![job])], &[]).unwrap();
+        reached += alone.iter().filter(|c| c.pattern == Pattern::Linear && c.slowdown == 1.0).count();
+        cells.extend(alone);
+    }
+    assert!(reached > 0, "tables whose shifts meet nowhere are as fast as the hosts' cables");
+    let found = order(&cells, |c| c.slowdown);
+    assert!(found.pairs > 100 && found.right > 0.9 && found.regret < 0.02, "{found:?}");
+}

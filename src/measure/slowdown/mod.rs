@@ -162,20 +162,24 @@ fn exchange(
     let size = paths.size();
     let mut average = Average::new(size[0]);
     average.take(&flows, &steps);
-    let law = Law::of(pattern);
+    let scores = |law| scores(&flows, &steps, size, law, &average.mean);
+    let mut law = Law::of(pattern);
+    if ranks.len() == 1 {
+        law = law.alone(scores(law.in_step())[0]);
+    }
+    let time = |(j, score): (usize, f64)| if steps[j].phases.is_empty() { 1.0 } else { law.slowdown(score) };
+    scores(law).into_iter().enumerate().map(time).collect()
+}
+
+/// The mean score of each group's steps.
+fn scores(flows: &[Flows], steps: &[Steps], size: [usize; 2], law: Law, average: &[f32]) -> Vec<f64> {
     // By step and group.
     let delays: Vec<Vec<f64>> = flows
         .par_iter()
-        .map_init(|| Room::new(size), |room, flows| room.delays(flows, law, ranks.len(), &average.mean))
+        .map_init(|| Room::new(size), |room, flows| room.delays(flows, law, steps.len(), average))
         .collect();
-    let time = |j: usize| {
-        if steps[j].phases.is_empty() {
-            return 1.0;
-        }
-        let score: f64 = steps[j].weight.iter().enumerate().map(|(s, w)| w * delays[s][j]).sum();
-        law.slowdown(score)
-    };
-    (0..ranks.len()).map(time).collect()
+    let score = |j: usize| steps[j].weight.iter().enumerate().map(|(s, w)| w * delays[s][j]).sum();
+    (0..steps.len()).map(score).collect()
 }
 
 /// The flows of a step, of all groups that have so many steps; `None` if one does not arrive.

@@ -195,26 +195,34 @@ impl<'a> Predictor<'a> {
             self.work += flows.all_hops() + flows.len() as u64;
         }
         self.average.take(&part.flows, &part.steps);
-        let mut scores = vec![0.0; times.len()];
-        for (s, flows) in part.flows.iter().enumerate() {
-            let delays = self.room.delays(flows, part.law, times.len(), &self.average.mean);
-            for (j, delay) in delays.into_iter().enumerate() {
-                scores[j] += part.steps[j].weight.get(s).map_or(0.0, |w| w * delay);
-            }
-        }
         let own = &part.steps[job];
         let mut cable = 1.0;
         if self.shared {
             let busy = own.phases.iter().map(|phase| f64::from(busiest(&mut self.cables, phase, ranks)));
             cable = busy.zip(&own.weight).map(|(busy, w)| busy * w).sum();
         }
-        for (j, score) in scores.into_iter().enumerate().filter(|(j, _)| part.shares[*j] > 0.0) {
+        let Self { room, average, .. } = self;
+        let mut scores = |law| {
+            let mut scores = vec![0.0; times.len()];
+            for (s, flows) in part.flows.iter().enumerate() {
+                let delays = room.delays(flows, law, times.len(), &average.mean);
+                for (j, delay) in delays.into_iter().enumerate() {
+                    scores[j] += part.steps[j].weight.get(s).map_or(0.0, |w| w * delay);
+                }
+            }
+            scores
+        };
+        let mut law = part.law;
+        if part.steps.len() == 1 && cable > 0.0 {
+            law = law.alone(scores(law.in_step())[0] / cable);
+        }
+        for (j, score) in scores(law).into_iter().enumerate().filter(|(j, _)| part.shares[*j] > 0.0) {
             let own = match part.steps[j].phases.is_empty() {
                 true => 1.0,
                 // What shares a cable on its way out takes its turns, whatever the fabric does.
-                false if j == job && cable > 0.0 => cable * part.law.slowdown(score / cable),
+                false if j == job && cable > 0.0 => cable * law.slowdown(score / cable),
                 false if j == job => 0.0,
-                false => part.law.slowdown(score),
+                false => law.slowdown(score),
             };
             times[j] += part.shares[j] * own;
         }

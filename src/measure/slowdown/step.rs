@@ -6,6 +6,9 @@ use crate::model::Pattern;
 const CONSUMPTION: f32 = 1.1;
 /// VLs that can be told apart: 15, rounded up.
 const LANES: usize = 16;
+/// How much longer than the hosts' cables the steps of a job that is alone take, when its ranks drift apart as those of
+/// many jobs do.
+const APART: f64 = 0.5;
 
 /// The flows of a step in flat arrays. The last hop's sink is the receiving terminal.
 #[derive(Debug, Default)]
@@ -92,14 +95,16 @@ pub(super) struct Law {
     slowest: f64,
     /// Simulated times grow as this power of the score.
     power: f64,
+    /// Whether ranks meet all others in turn.
+    is_long: bool,
 }
 
 /// Long exchanges: a rank that is late in one step catches up in the next.
-const EXCHANGE: Law = Law { waits: 1.0, drifts: 2.0, slowest: 0.3, power: 0.5 };
+const EXCHANGE: Law = Law { waits: 1.0, drifts: 2.0, slowest: 0.3, power: 0.5, is_long: true };
 /// Few steps, or the same step again: all wait for the slowest.
-const ROUND: Law = Law { waits: 0.2, drifts: 1.0, slowest: 0.7, power: 0.6 };
+const ROUND: Law = Law { waits: 0.2, drifts: 1.0, slowest: 0.7, power: 0.6, is_long: false };
 /// Few steps in which ranks meet those that they met before.
-const MEETING: Law = Law { waits: 1.0, drifts: 1.0, slowest: 0.5, power: 0.5 };
+const MEETING: Law = Law { waits: 1.0, drifts: 1.0, slowest: 0.5, power: 0.5, is_long: false };
 
 impl Law {
     pub(super) fn of(pattern: Pattern) -> Self {
@@ -110,6 +115,21 @@ impl Law {
             Pattern::Neighbor | Pattern::Ring | Pattern::DoubleTree | Pattern::Hierarchical(_) => ROUND,
             Pattern::Halving | Pattern::Bruck | Pattern::Binomial => ROUND,
         }
+    }
+
+    /// The same for jobs whose ranks are all in the same step.
+    pub(super) fn in_step(self) -> Self {
+        Self { drifts: 0.0, ..self }
+    }
+
+    /// The same for a job that is alone, whose steps have this mean score [in step](Self::in_step): where its own
+    /// messages meet nowhere in a long exchange, nothing sets its ranks apart.
+    pub(super) fn alone(self, score: f64) -> Self {
+        if !self.is_long {
+            return self;
+        }
+        let longer = score / f64::from(CONSUMPTION) - 1.0;
+        Self { drifts: self.drifts * (longer / APART).clamp(0.0, 1.0) as f32, ..self }
     }
 
     /// The same where each step takes so many times what the hosts' cables need.
