@@ -57,7 +57,7 @@ bool certificate_check(const struct handoff *h, char why[HANDOFF_WHY])
 	if (!certificate_there(h))
 		return true;
 	struct packets k;
-	bool good = packets_make(&k, h, NULL, why);
+	bool good = packets_make(&k, h, NULL, false, why);
 	uint32_t *place = good ? packets_room(&k, (size_t)2 * h->cables * PACKETS_VLS, sizeof(*place)) : NULL;
 	if (good && place == NULL)
 		good = refuse(why, "no memory");

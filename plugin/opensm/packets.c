@@ -47,12 +47,27 @@ static size_t note_channels(struct packets *k)
 	return turns;
 }
 
-/* Whether no turn tells two SLs apart. */
-static bool same_lanes(const struct handoff *h, unsigned a, unsigned b)
+/* Takes for one all VLs of each row, if they are to be. */
+static void find_lanes(struct packets *k, bool together)
 {
-	for (size_t i = 0; i < h->lane_row_count; i++)
-		if (h->lane_rows[i * HANDOFF_SLS + a] != h->lane_rows[i * HANDOFF_SLS + b])
+	for (unsigned vl = 0; vl < PACKETS_VLS; vl++)
+		k->as_one[vl] = (uint8_t)vl;
+	for (size_t i = 0; together && i < k->h->lane_row_count * HANDOFF_SLS; i++) {
+		uint8_t a = k->as_one[k->h->lane_rows[i - i % HANDOFF_SLS]], b = k->as_one[k->h->lane_rows[i]];
+		for (unsigned vl = 0; a != b && vl < PACKETS_VLS; vl++)
+			if (k->as_one[vl] == (a > b ? a : b))
+				k->as_one[vl] = a < b ? a : b;
+	}
+}
+
+/* Whether no turn tells two SLs apart. */
+static bool same_lanes(const struct packets *k, unsigned a, unsigned b)
+{
+	for (size_t i = 0; i < k->h->lane_row_count; i++) {
+		const uint8_t *row = k->h->lane_rows + i * HANDOFF_SLS;
+		if (k->as_one[row[a]] != k->as_one[row[b]])
 			return false;
+	}
 	return true;
 }
 
@@ -60,7 +75,7 @@ static void find_classes(struct packets *k)
 {
 	for (unsigned sl = 0; sl < HANDOFF_SLS; sl++) {
 		unsigned class = 0;
-		while (class < k->classes && !same_lanes(k->h, k->first[class], sl))
+		while (class < k->classes && !same_lanes(k, k->first[class], sl))
 			class++;
 		if (class == k->classes)
 			k->first[k->classes++] = (uint8_t)sl;
@@ -203,9 +218,10 @@ static bool get_rooms(struct packets *k)
 	return !k->full;
 }
 
-bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, char *why)
+bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, bool together, char *why)
 {
 	*k = (struct packets){.h = h, .alive = alive, .promise = (unsigned)little_endian(h->promise, 4)};
+	find_lanes(k, together);
 	find_classes(k);
 	if (!get_rooms(k))
 		return refuse(why, "no memory");

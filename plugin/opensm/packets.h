@@ -34,6 +34,7 @@ struct packets {
 	uint32_t *by_port;       /* [switches * 256]: the channel, or NONE */
 	uint8_t *guest;          /* [terminals]: it is no host, and nothing starts there */
 	uint8_t *source;         /* [switches]: it has hosts */
+	uint8_t as_one[PACKETS_VLS]; /* by VL, the lowest of those that are taken for one with it */
 	unsigned classes;
 	uint16_t sls[HANDOFF_SLS];  /* of each class, as bits */
 	uint8_t first[HANDOFF_SLS]; /* SL of each class */
@@ -52,10 +53,12 @@ struct packets {
 };
 
 /*
- * Of tables with a promise; `alive` as in the struct, it must stay. To be released by packets_free, whatever the outcome.
- * False, with the reason, if memory runs out or the list of aggregation nodes is damaged.
+ * Of tables with a promise; `alive` as in the struct, it must stay. `together`: VLs that only SLs tell apart behind some
+ * turn are taken for one, the lane that they are of. What waits in no circle then, does not with each VL by itself. To
+ * be released by packets_free, whatever the outcome. False, with the reason, if memory runs out or the list of
+ * aggregation nodes is damaged.
  */
-bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, char *why);
+bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, bool together, char *why);
 
 /* An array of zeros that packets_free releases. NULL, and `full`, if memory runs out. */
 void *packets_room(struct packets *k, size_t count, size_t size);
@@ -79,7 +82,7 @@ unsigned packets_starting(const struct packets *k, uint32_t c, unsigned class, u
 static inline unsigned packets_behind(const struct packets *k, uint32_t sw, unsigned in, unsigned out, unsigned class,
 				      unsigned vls)
 {
-	return k->h->lane_rows == NULL ? vls : 1u << handoff_lane_row(k->h, sw, in, out)[k->first[class]];
+	return k->h->lane_rows == NULL ? vls : 1u << k->as_one[handoff_lane_row(k->h, sw, in, out)[k->first[class]]];
 }
 
 /* The place in `waits` of the turn from one channel to the next. */

@@ -42,12 +42,10 @@ struct repair {
 	uint16_t *on;         /* [channels * classes]: VLs of packets to it */
 };
 
-static bool repair_make(struct repair *r, const struct handoff *h, const struct living *living, char *why)
+static bool prepare(struct repair *r, const struct handoff *h, const struct living *living, bool together, char *why)
 {
 	memset(r, 0, sizeof(*r));
-	if (!certificate_there(h))
-		return refuse(why, "its promise is not known");
-	if (!packets_make(&r->k, h, living->cables, why))
+	if (!packets_make(&r->k, h, living->cables, together, why))
 		return false;
 	size_t switches = h->switches, channels = 2 * (size_t)h->cables;
 	r->living = living;
@@ -72,6 +70,18 @@ static void repair_end(struct repair *r)
 {
 	free(r->undo);
 	packets_free(&r->k);
+}
+
+/* With lanes for one VL each, which costs less; where that shows a circle, with each VL by itself. */
+static bool repair_make(struct repair *r, const struct handoff *h, const struct living *living, char *why)
+{
+	memset(r, 0, sizeof(*r));
+	if (!certificate_there(h))
+		return refuse(why, "its promise is not known");
+	if (prepare(r, h, living, true, why))
+		return true;
+	repair_end(r);
+	return prepare(r, h, living, false, why);
 }
 
 /* Adds VLs, which can be taken back. */

@@ -1,8 +1,8 @@
 //! Lanes that no program has to know: the lane map of a fabric and the closure that fits it.
 //!
 //! An InfiniBand switch chooses the VL of the next cable by in port, out port and SL of a packet,
-//! not by the VL on which the packet came. One static map per fabric, the same for every SL, keeps
-//! all traffic free of cycles whatever SL it carries, if next hops stay inside a [`Closure`].
+//! not by the VL on which the packet came. One static map per fabric keeps all traffic free of cycles
+//! whatever SL it carries, if next hops stay inside a [`Closure`].
 
 use std::sync::Arc;
 
@@ -113,6 +113,14 @@ impl LaneMap {
     /// How many VLs the ports must have: the highest one plus one.
     pub fn vls(&self) -> u8 {
         self.rows.iter().flatten().map(|v| v.get()).max().unwrap_or(0) + 1
+    }
+
+    /// How many neighbouring VLs are one lane: by their SL packets are on any of them, but on no other lane. 1 where
+    /// all SLs are treated alike. O(rows × SLs × VLs).
+    pub fn vls_per_lane(&self) -> u8 {
+        let is_one_lane = |row: &LaneRow, vls| row.iter().all(|vl| vl.get() / vls == row[0].get() / vls);
+        let are_lanes = |vls: &u8| self.rows.iter().all(|row| is_one_lane(row, *vls));
+        (1..=self.vls()).find(are_lanes).unwrap_or(1)
     }
 
     /// Class of each SL: those of one class are on the same VL at every turn. Classes are numbered
@@ -310,7 +318,7 @@ fn same_cable(from: &Fabric, to: &Fabric, s: SwitchId, c: ChannelId) -> Option<u
 /// What is computed once per fabric: the map, and the closure that is safe with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FabricLanes {
-    /// VL by in port and out port.
+    /// VL by in port, out port and SL.
     pub map: Arc<LaneMap>,
     /// Next hops among which every epoch chooses.
     pub closure: Arc<Closure>,

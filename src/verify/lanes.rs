@@ -43,18 +43,29 @@ impl Lanes {
     /// For maps each of which may be in force at any switch; `None` is VL = SL.
     /// O(turns × columns × maps).
     pub(super) fn new(turns: &Turns<'_>, maps: &[Option<&LaneMap>]) -> Self {
+        Self::taken(turns, maps, &EACH)
+    }
+
+    /// The same with VLs taken together, if there are maps that treat SLs differently.
+    pub(super) fn together(turns: &Turns<'_>, maps: &[Option<&LaneMap>]) -> Option<(Self, Together)> {
+        let maps_only: Vec<&LaneMap> = maps.iter().copied().collect::<Option<_>>()?;
+        let as_one = together(&maps_only);
+        (as_one != EACH).then(|| (Self::taken(turns, maps, &as_one), as_one))
+    }
+
+    fn taken(turns: &Turns<'_>, maps: &[Option<&LaneMap>], as_one: &Together) -> Self {
         if maps.iter().all(Option::is_none) {
             return Self::Layers;
         }
         let fabric = turns.fabric;
-        let column_of = columns(maps);
+        let column_of = columns(maps, as_one);
         let columns = usize::from(column_of.iter().max().map_or(1, |c| c + 1));
         let sl_of: Vec<usize> =
             (0..columns).filter_map(|c| column_of.iter().position(|k| usize::from(*k) == c)).collect();
         let vls = |s: SwitchId, from: PortNum, to: PortNum, column: usize| {
             let sl = sl_of[column];
             let vl = |map: &Option<&LaneMap>| map.map_or(sl as u8, |m| m.row(s, from, to)[sl].get());
-            maps.iter().fold(0u16, |all, map| all | 1 << vl(map))
+            maps.iter().fold(0u16, |all, map| all | 1 << as_one[usize::from(vl(map))])
         };
         let mut mapped = Mapped {
             columns,
@@ -130,14 +141,38 @@ impl Lanes {
     }
 }
 
-/// Column of each SL: those share one that are in one class of every map.
-fn columns(maps: &[Option<&LaneMap>]) -> [u8; SLS] {
-    let own: [u8; SLS] = std::array::from_fn(|sl| sl as u8);
-    let classes: Vec<[u8; SLS]> = maps.iter().map(|m| m.map_or(own, LaneMap::classes)).collect();
+/// By VL, the lowest one of those that are taken together with it.
+///
+/// Where what waits for each other is free of cycles with some VLs taken for one, it is so with each by itself: a cycle
+/// of buffers would be one of these as well. So a proof may take together what SLs are told apart by.
+pub(super) type Together = [u8; SLS];
+
+/// Nothing taken together.
+const EACH: Together = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// All VLs together on which packets of different SLs are behind one turn. O(maps × rows × SLs).
+fn together(maps: &[&LaneMap]) -> Together {
+    let mut as_one = EACH;
+    for row in maps.iter().flat_map(|map| map.rows()) {
+        for vl in row {
+            let (a, b) = (as_one[usize::from(row[0].get())], as_one[usize::from(vl.get())]);
+            let (low, high) = (a.min(b), a.max(b));
+            as_one.iter_mut().filter(|of| **of == high).for_each(|of| *of = low);
+        }
+    }
+    as_one
+}
+
+/// Column of each SL: those share one that are on the same VLs at every turn of every map.
+fn columns(maps: &[Option<&LaneMap>], as_one: &Together) -> [u8; SLS] {
     let mut columns = [0; SLS];
     let mut count = 0;
     for sl in 0..SLS {
-        let same = |other: &usize| classes.iter().all(|c| c[*other] == c[sl]);
+        let same_in = |map: &LaneMap, other: usize| {
+            let vl = |row: &LaneRow, sl: usize| as_one[usize::from(row[sl].get())];
+            map.rows().iter().all(|row| vl(row, other) == vl(row, sl))
+        };
+        let same = |other: &usize| maps.iter().all(|map| map.is_some_and(|map| same_in(map, *other)));
         columns[sl] = match (0..sl).find(same) {
             Some(other) => columns[other],
             None => {

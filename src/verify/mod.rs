@@ -177,14 +177,17 @@ fn judge_ordered(
     }
     let parts = reach::parts(fabric);
     let case = Case { fabric, tables, budget, checks, beside };
-    let (findings, order) = case.examine(&parts, |flights, graph, mut findings| {
-        let order = graph.order();
-        let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
-        for cycle in cycles {
-            findings.add(Kind::Cycle, || explain(flights, &cycle));
-        }
-        (findings, order)
-    });
+    let (findings, order) = match case.examine_together(&parts) {
+        Some(found) => found,
+        None => case.examine(&parts, |flights, graph, mut findings| {
+            let order = graph.order();
+            let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
+            for cycle in cycles {
+                findings.add(Kind::Cycle, || explain(flights, &cycle));
+            }
+            (findings, order)
+        }),
+    };
     (verdict(findings, reach::unreachable_pairs(fabric, &parts)), order)
 }
 
@@ -199,35 +202,65 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
+    /// The lane maps that may be in force.
+    fn maps(&self) -> Vec<Option<&'a LaneMap>> {
+        let in_force = self.tables.iter().chain(self.beside.mixed).chain(self.beside.apart);
+        let mut maps: Vec<_> = in_force.map(|t| t.lanes().map(AsRef::as_ref)).collect();
+        maps.dedup();
+        maps
+    }
+
+    /// Findings, and an order, with the VLs of each lane taken for one, which costs less where SLs have VLs of their
+    /// own. `None` where that is not so, or proves nothing.
+    fn examine_together(&self, parts: &[u32]) -> Option<(Findings, Option<Vec<Buffer>>)> {
+        let turns = Turns::new(self.fabric);
+        let (lanes, as_one) = Lanes::together(&turns, &self.maps())?;
+        let (findings, order) =
+            self.examine_on((&turns, &lanes), parts, |_, graph, findings| (findings, graph.order()));
+        let each = |b: Buffer| {
+            let vls = (0..as_one.len() as u8).filter(move |vl| as_one[usize::from(*vl)] == b.vl);
+            vls.map(move |vl| Buffer { channel: b.channel, vl })
+        };
+        // VL 15 carries no data.
+        let order: Vec<Buffer> = order?.into_iter().flat_map(each).filter(|b| b.vl < 15).collect();
+        Some((findings, Some(order)))
+    }
+
     /// Checks each destination, and hands on what packets depend on.
     fn examine<R>(&self, parts: &[u32], then: impl FnOnce(&[Flight<'_>], &Graph<'_>, Findings) -> R) -> R {
+        let turns = Turns::new(self.fabric);
+        let lanes = Lanes::new(&turns, &self.maps());
+        self.examine_on((&turns, &lanes), parts, then)
+    }
+
+    fn examine_on<R>(
+        &self,
+        (turns, lanes): (&Turns<'_>, &Lanes),
+        parts: &[u32],
+        then: impl FnOnce(&[Flight<'_>], &Graph<'_>, Findings) -> R,
+    ) -> R {
         let Self { fabric, tables, beside, checks, .. } = *self;
-        let turns = Turns::new(fabric);
-        let in_force = || tables.iter().chain(beside.mixed).chain(beside.apart);
-        let mut maps: Vec<_> = in_force().map(|t| t.lanes().map(AsRef::as_ref)).collect();
-        maps.dedup();
-        let lanes = Lanes::new(&turns, &maps);
         let changing = tables.iter().map(|t| (t, beside.mixed));
         let all = changing.chain(beside.apart.iter().map(|t| (t, Default::default())));
         let flight = |(t, mixed): (_, &'a [Tables])| Flight {
             trees: std::iter::once(t).chain(mixed).map(|t| Trees::new(fabric, t)).collect(),
             senders: Senders::new(fabric, t, beside.since.iter().chain(mixed), checks.promise),
-            turns: &turns,
-            lanes: &lanes,
+            turns,
+            lanes,
         };
         let flights: Vec<Flight<'_>> = all.map(flight).collect();
         let mut findings = Findings::default();
-        let mut dependencies = Dependencies::none(&turns, &lanes);
+        let mut dependencies = Dependencies::none(turns, lanes);
         for flight in &flights {
             let (found, own) = self.sweep(flight, parts);
             findings = findings.then(found);
             dependencies = dependencies.and(&own);
         }
         let sls = flights.iter().fold(0, |all, flight| all | flight.senders.sls());
-        for map in maps.into_iter().flatten() {
+        for map in self.maps().into_iter().flatten() {
             self.check_lanes(map, sls, &mut findings);
         }
-        then(&flights, &Graph { turns: &turns, lanes: &lanes, dependencies: &dependencies }, findings)
+        then(&flights, &Graph { turns, lanes, dependencies: &dependencies }, findings)
     }
 
     /// Checks every destination and collects the dependencies of all routes.

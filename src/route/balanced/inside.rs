@@ -8,17 +8,19 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::attempts::more;
+use super::attempts::{fastest, more};
 use super::layers::Layers;
 use super::net::{NONE, Net};
-use super::portfolio::least;
+use super::portfolio::{Candidate, ON_SEVERAL, least};
 use super::routing::Routing;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
+use crate::route::graph::is_indirect;
 use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
 use crate::route::spread::Turn;
 use crate::route::{Engine, RouteError};
+use crate::simulate::exchange;
 
 /// Where next hops are chosen, and what keeps waiting packets apart.
 struct Room<'a> {
@@ -30,6 +32,14 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
+    /// SLs that programs may be told, as bits; `None`: VL = SL, and tables have the layers already. SL 0 is left to
+    /// those who do not ask, unless all are alike: then only the host's own cable has several VLs.
+    fn sls(&self) -> Option<u16> {
+        let map = self.map?;
+        let all = (1u16 << self.layers.get().min(map.vls())) - 1;
+        Some(if map.vls_per_lane() == 1 { all } else { all & !1 })
+    }
+
     fn tables(
         &self,
         fabric: &Fabric,
@@ -117,9 +127,19 @@ impl Balanced {
     ) -> Result<Tables, RouteError> {
         let kept = in_force.map(|f| Kept { tables: f.tables, stays: &f.stays });
         let light = room.tables(fabric, demand, kept, self.name())?;
+        let net = Net::new(fabric);
+        let none = vec![false; fabric.terminals().len()];
+        let settled = in_force.map_or(&none, |f| &f.stays);
+        // Where a job is to have one SL, that is SL 0.
+        let sls = room.sls().filter(|_| !self.options.layer_per_job);
+        let told_for = |demand: &Demand, tables: Tables, by_source| match sls {
+            Some(sls) => self.told((fabric, &net), demand, tables, settled, (sls, by_source)),
+            None => tables,
+        };
+        let told = |tables, by_source| told_for(demand, tables, by_source);
         let all_stay = kept.is_some_and(|kept| kept.stays.iter().all(|stays| *stays));
         if all_stay || self.aim == Aim::Counts || demand.is_oblivious() {
-            return Ok(light);
+            return Ok(told(light, false));
         }
         let timed =
             |seed| Self::timed_inside(fabric, demand, traffic, room.closure, &light, (in_force, seed));
@@ -128,7 +148,19 @@ impl Balanced {
         let more = if in_force.is_none() { more(fabric) } else { Vec::new() };
         let seeds: Vec<u64> = [FIRST].into_iter().chain(more).collect();
         let tables: Vec<Tables> = seeds.into_par_iter().map(timed).collect();
-        Ok(least(fabric, demand, tables, other))
+        let simulates = room.map.is_some() && in_force.is_none() && exchange::is_short(&demand.groups);
+        if simulates && !is_indirect(&net.hosts) {
+            let blind = told_for(&Demand::oblivious(), other.clone(), false);
+            let all: Vec<Tables> = tables.into_iter().chain([other, light]).collect();
+            let both: Vec<(Tables, bool)> =
+                all.into_iter().flat_map(|t| [(t.clone(), false), (t, true)]).collect();
+            let of_jobs = |(tables, by_source)| Candidate::of_jobs(told(tables, by_source));
+            let mut all: Vec<Candidate> = both.into_par_iter().map(of_jobs).collect();
+            all.push(Candidate { is_blind: true, tables: blind });
+            return Ok(fastest(fabric, demand, all, &ON_SEVERAL));
+        }
+        let tables = tables.into_par_iter().map(|t| told(t, false)).collect();
+        Ok(least(fabric, demand, tables, told(other, false)))
     }
 
     /// The tables in force that fit.

@@ -45,7 +45,7 @@ const FAR: f64 = 1.35;
 /// The simulator is asked about so many, and about each with its layers in another way.
 const FEW: usize = 16;
 /// What counts in the simulator's choice on several layers: no exchange is to take longer than without jobs.
-const ON_SEVERAL: Weights = Weights { worst: 1.0, predicted: 0.5, runs: Runs::Of(&[8192]) };
+pub(super) const ON_SEVERAL: Weights = Weights { worst: 1.0, predicted: 0.5, runs: Runs::Of(&[8192]) };
 /// On one layer, predictions tell too little, and messages of another size may crowd channels otherwise.
 const ON_ONE: Weights = Weights { worst: 1.0, predicted: 0.0, runs: Runs::Of(&[8192, 16384]) };
 /// In trees on several layers, among our own tables.
@@ -379,7 +379,7 @@ fn cost(scene: &Scene<'_>, tables: &Tables) -> f64 {
 
 impl Candidate {
     /// Tables that were made for the jobs.
-    fn of_jobs(tables: Tables) -> Self {
+    pub(super) fn of_jobs(tables: Tables) -> Self {
         Self { is_blind: false, tables }
     }
 }

@@ -6,6 +6,7 @@ use super::grow::Grower;
 use super::in_force::{InForce, next_hops, turns_that};
 use super::space::{Space, Use};
 use super::terrain::Terrain;
+use super::vls::{self, rank};
 use super::{LOOKS, STEPS, fabric_lanes};
 use crate::model::lanes::SLS;
 use crate::model::rng::Rng;
@@ -291,7 +292,7 @@ impl<'a> Repair<'a> {
         let graph = self.terrain.graph;
         let mut channel = vec![0; graph.channels()];
         (0..graph.channels()).for_each(|c| channel[graph.id(c).index()] = c);
-        let behind = self.space.all_lanes();
+        let (behind, parts) = (self.space.all_lanes(), before.vls_per_lane());
         Arc::new(LaneMap::fill(fabric, |s, from, to| {
             let (Some(PortPeer::Channel(back)), Some(PortPeer::Channel(next))) =
                 (fabric.peer(s, from), fabric.peer(s, to))
@@ -300,7 +301,9 @@ impl<'a> Repair<'a> {
             };
             let (into, next) = (channel[back.reverse().index()], channel[next.index()]);
             match self.space.links.turn(into, next) {
-                Some(turn) if self.is_free[turn.id] => [Vl::at(behind[turn.id]); SLS],
+                Some(turn) if self.is_free[turn.id] => {
+                    vls::row(behind[turn.id], parts, rank(fabric, s, from))
+                }
                 _ => *before.row(s, from, to),
             }
         }))
@@ -342,10 +345,11 @@ pub(super) fn regrown(fabric: &Fabric, terrain: &Terrain<'_>, map: &LaneMap, set
 }
 
 /// The graph in which every turn that is not free has the lane of a map for good, without
-/// dependencies. Lanes are VLs.
+/// dependencies. Lanes are those of the map, each of which may be several VLs.
 fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap, is_free: &[bool]) -> Space<'a> {
     let graph = terrain.graph;
-    let lanes = usize::from(map.vls());
+    let parts = map.vls_per_lane();
+    let lanes = usize::from(map.vls().div_ceil(parts));
     let order: Vec<u32> = (0..(graph.channels() * lanes) as u32).collect();
     let mut space = Space::new(graph, lanes, &order);
     let port = |c: usize| PortNum::at(graph.port(c));
@@ -355,15 +359,15 @@ fn frozen<'a>(terrain: &Terrain<'a>, fabric: &Fabric, map: &LaneMap, is_free: &[
             let turn = space.links.turn(from, to).filter(|turn| !is_free[turn.id]);
             if let Some(turn) = turn {
                 let vl = map.row(at, port(graph.reverse(from)), port(to))[0];
-                space.pin(turn, vl.get());
+                space.pin(turn, vl.get() / parts);
             }
         }
     }
     for c in 0..graph.channels() {
         let s = SwitchId::at(graph.from(c));
         let starts = fabric.attached(s).iter().map(|t| fabric.terminal(*t).port);
-        let hosts = starts.fold(0, |all, p| all | 1u16 << map.row(s, p, port(c))[0].get());
-        space.enter[c] = [hosts, 1 << map.row(s, PortNum::ZERO, port(c))[0].get()];
+        let hosts = starts.fold(0, |all, p| all | 1u16 << (map.row(s, p, port(c))[0].get() / parts));
+        space.enter[c] = [hosts, 1 << (map.row(s, PortNum::ZERO, port(c))[0].get() / parts)];
     }
     space
 }

@@ -11,8 +11,8 @@
 //! 3. Next hops are added to these trees one by one (`grow`), each only if all walks that it makes
 //!    possible, on all lanes that they can have, leave the graph without a cycle. Tables that choose
 //!    inside the result need no other check (`choose`).
-//! 4. VLs that are left keep waiting packets apart: a lane becomes several VLs, by in port. That only
-//!    splits nodes of the graph, so no cycle can come of it, and more next hops fit (`mend::regrown`).
+//! 4. VLs that are left keep waiting packets apart: a lane becomes several VLs, by SL (`vls`). That only
+//!    splits nodes of the graph, so no cycle can come of it.
 
 mod choose;
 mod grow;
@@ -23,6 +23,7 @@ mod search;
 mod space;
 mod terrain;
 mod tree;
+mod vls;
 
 use std::sync::Arc;
 
@@ -33,12 +34,11 @@ pub use self::mend::{Mended, mend, mended};
 use self::search::Search;
 use self::terrain::{NONE, Terrain};
 pub use self::tree::TreeWays;
+use self::vls::Vls;
 use super::RouteError;
 use super::cdg::Dependencies;
 use super::graph::Graph;
-use crate::model::{
-    Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables, Vl,
-};
+use crate::model::{Closure, Demand, Fabric, FabricLanes, LayerBudget, SwitchId, Tables};
 
 /// Lanes that searches use. With four the fullest channel of random and regular graphs is a little lighter, but
 /// jobs take longer: the VLs that are left keep waiting packets apart.
@@ -119,7 +119,7 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
     let graph = Graph::new(fabric);
     let terrain = Terrain::new(fabric, &graph);
     if let Some(rule) = rules::find(fabric, &terrain, vls.get()) {
-        let map = Spread::new(vls, rule.behind + 1).map(fabric, &graph, |_, _| rule.behind);
+        let map = Vls::new(vls, rule.behind + 1).map(fabric, &graph, |_, _| rule.behind);
         let sets = if rule.behind == 0 { rule.sets } else { regrown(fabric, &terrain, &map, rule.sets) };
         let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(sets) };
         let way = if rule.behind == 0 { Way::Tree } else { Way::Rule };
@@ -142,9 +142,7 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
         unreachable!("there is at least one search")
     };
     let turns = Dependencies::new(&graph);
-    let map = Spread::new(vls, lanes).map(fabric, &graph, |from, to| behind[turns.id(from, to)]);
-    // Where each lane is one VL, there are no more nodes than before.
-    let sets = if vls.get() < 2 * lanes { sets } else { regrown(fabric, &terrain, &map, sets) };
+    let map = Vls::new(vls, lanes).map(fabric, &graph, |from, to| behind[turns.id(from, to)]);
     let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(sets) };
     Found { lanes, way: Way::Search { escaped } }
 }
@@ -198,47 +196,6 @@ fn widen<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, mut search: Search<'a>) 
     }
     let behind = search.space.all_lanes();
     (sets, behind)
-}
-
-/// Several VLs for each lane.
-struct Spread {
-    lanes: u8,
-    each: u8,
-}
-
-impl Spread {
-    fn new(vls: LayerBudget, lanes: u8) -> Self {
-        Self { lanes, each: (vls.get() / lanes).max(1) }
-    }
-
-    /// The map with these lanes behind turns, by channel in of the graph and slot out.
-    fn map(&self, fabric: &Fabric, graph: &Graph, behind: impl Fn(usize, u8) -> u8) -> LaneMap {
-        let mut channel = vec![0; graph.channels()];
-        (0..graph.channels()).for_each(|c| channel[graph.id(c).index()] = c);
-        LaneMap::uniform(fabric, |s, from, to| {
-            let apart = rank(fabric, s, from);
-            let lane = match (fabric.peer(s, from), fabric.peer(s, to)) {
-                (Some(PortPeer::Channel(back)), Some(PortPeer::Channel(next))) => {
-                    let next = channel[next.index()];
-                    behind(channel[back.reverse().index()], graph.slot_at(s.index(), next))
-                }
-                // The last cable, behind which nothing waits.
-                (_, Some(PortPeer::Terminal(_))) => return Vl::at(apart % (self.lanes * self.each)),
-                _ => 0,
-            };
-            Vl::at(lane * self.each + apart % self.each)
-        })
-    }
-}
-
-/// Position of a port among those of its kind: terminals, cables to switches.
-fn rank(fabric: &Fabric, s: SwitchId, port: PortNum) -> u8 {
-    let same = match fabric.peer(s, port) {
-        Some(PortPeer::Channel(c)) => fabric.out(s).iter().position(|other| *other == c),
-        Some(PortPeer::Terminal(t)) => fabric.attached(s).iter().position(|other| *other == t),
-        _ => None,
-    };
-    same.unwrap_or(0) as u8
 }
 
 /// Tables for a demand inside the closure of a fabric's lanes, with their map; trees that are `kept` stay.

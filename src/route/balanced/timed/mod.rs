@@ -108,6 +108,22 @@ impl Balanced {
         others.into_iter().map(|t| part::split(fabric, net, t, budget, &units, wish)).collect()
     }
 
+    /// Tables inside the closure of their lane map, with the SLs that programs are told: as suits the jobs, and those of
+    /// tables in force to terminals that are `settled`.
+    pub(super) fn told(
+        &self,
+        (fabric, net): (&Fabric, &Net),
+        demand: &Demand,
+        tables: Tables,
+        settled: &[bool],
+        (sls, by_source): (u16, bool),
+    ) -> Tables {
+        let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let (_, units) = exchange::units(demand, &home);
+        let keep = self.in_force(fabric).0.filter(|t| t.lanes().is_some()).map(|tables| (tables, settled));
+        part::tell(fabric, net, tables, sls, &units, Wish { keep, by_source })
+    }
+
     /// Another engine's tables of a tree, with what storage adds levelled as `apart` says; `None` if the fabric is
     /// no tree, or they do not climb and then descend everywhere.
     pub(super) fn level_stored<'a>(

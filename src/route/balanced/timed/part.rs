@@ -12,7 +12,8 @@ use super::super::layers::Layers;
 use super::super::net::{NONE, Net};
 use super::super::search::Search;
 use super::exchange::Unit;
-use crate::model::{DestId, Fabric, LayerBudget, Tables};
+use crate::model::lanes::SLS;
+use crate::model::{DestId, Fabric, LaneMap, LaneRow, LayerBudget, PortNum, SwitchId, Tables, Vl};
 use crate::route::spread::{self, Turn};
 
 /// How often the routes to each destination choose. More change little: 0.860 as mean of five trees with 4 and with 12.
@@ -42,14 +43,16 @@ pub(in super::super) struct May<'a> {
     /// Layers that allow each turn.
     fit: Cow<'a, [u16]>,
     all: u16,
-    /// Whether all routes to terminals climb and then descend: they may be on any.
-    is_climbing: bool,
+    /// Whether any route may be on any: it climbs and then descends, or is inside a closure.
+    is_free: bool,
+    /// What says on which VL a layer is behind each turn; `None`: on that of the same number.
+    map: Option<&'a LaneMap>,
 }
 
 impl<'a> May<'a> {
     /// What these layers allow.
     pub(in super::super) fn of(layers: &'a Layers) -> Self {
-        Self { fit: Cow::Borrowed(&layers.fit), all: layers.all, is_climbing: layers.is_climbing }
+        Self { fit: Cow::Borrowed(&layers.fit), all: layers.all, is_free: layers.is_climbing, map: None }
     }
 
     /// A layer takes whatever only turns as some route does that is on it already, or may be: `masks` says which
@@ -71,7 +74,12 @@ impl<'a> May<'a> {
             }
         }
         let all = masks.iter().fold(0, |all, mask| all | mask);
-        Self { fit: Cow::Owned(fit), all, is_climbing: false }
+        Self { fit: Cow::Owned(fit), all, is_free: false, map: None }
+    }
+
+    /// Any of these SLs, inside the closure of a lane map.
+    fn inside(net: &Net, map: &'a LaneMap, sls: u16) -> Self {
+        Self { fit: Cow::Owned(vec![sls; net.turns()]), all: sls, is_free: true, map: Some(map) }
     }
 }
 
@@ -108,6 +116,43 @@ pub(in super::super) fn split(
     let choices = part(fabric, net, &may, &rows, units, wish);
     let tables = spread::spread_over(fabric, net, tables, budget);
     tables.edited(|_, layers| write(&choices, switches, layers))
+}
+
+/// Tables inside the closure of their lane map, with these SLs told, those of jobs so that they wait behind few others.
+/// O(entries × hops), and as [`part`].
+pub(in super::super) fn tell(
+    fabric: &Fabric,
+    net: &Net,
+    tables: Tables,
+    sls: u16,
+    units: &[Unit],
+    wish: Wish<'_>,
+) -> Tables {
+    let Some(map) = tables.lanes().cloned() else { return tables };
+    let switches = net.switches();
+    let (slots, mut rows) = (Slots::new(net), vec![NONE; fabric.terminals().len() * switches]);
+    for (t, row) in rows.chunks_mut(switches).enumerate() {
+        slots.read(fabric, &tables, DestId::at(t), row);
+    }
+    let may = May::inside(net, &map, sls);
+    let choices = part(fabric, net, &may, &rows, units, wish);
+    let turn = Turn::new(fabric);
+    tables.edited(|_, layers| {
+        for d in fabric.dest_ids() {
+            let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
+            let row = &mut layers[d.index() * switches..][..switches];
+            let stays = |(_, settled): &(_, &[bool])| settled.get(d.index()).is_some_and(|settled| *settled);
+            if let Some((before, _)) = wish.keep.filter(stays) {
+                row.copy_from_slice(before.layers_to(d));
+                continue;
+            }
+            let row = row.iter_mut().enumerate();
+            for (s, layer) in row.filter(|(s, layer)| *s != home && **layer != Tables::NO_LAYER) {
+                *layer = turn.pick(s, home, port, sls);
+            }
+        }
+        write(&choices, switches, layers);
+    })
 }
 
 /// Layers for the routes in `rows`, a row of slots per terminal, between ranks of the same jobs. The routes to those
@@ -156,12 +201,16 @@ struct Parts<'a> {
     search: Search,
     /// Highest layer that may be used, plus one.
     budget: usize,
+    vls: usize,
     flows: Vec<Flow>,
     /// Channels of the flows, one flow after the other.
     channels: Vec<u32>,
+    /// For each of them, which of `rows` says its VL by layer.
+    row: Vec<u16>,
+    rows: Vec<LaneRow>,
     /// Each destination, where its flows end, and whether they keep their layers.
     dests: Vec<(u32, u32, bool)>,
-    /// Shares by channel and layer: `crowd[channel * budget + layer]`.
+    /// Shares by channel and VL: `crowd[channel * VLs + vl]`.
     crowd: Vec<f32>,
     /// The same by switch where routes start and layer, if routes from one switch are to share layers.
     sent: Vec<f32>,
@@ -170,10 +219,15 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn new(net: &'a Net, may: &'a May<'a>, by_source: bool) -> Self {
         let budget = (u16::BITS - may.all.leading_zeros()) as usize;
-        let (flows, channels, dests) = (Vec::new(), Vec::new(), Vec::new());
-        let crowd = vec![0.0; net.channels() * budget];
+        let (flows, channels, row, dests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let rows = may
+            .map
+            .map_or_else(|| vec![std::array::from_fn(|sl| Vl::at(sl as u8))], |map| map.rows().to_vec());
+        let vls = may.map.map_or(budget, |map| usize::from(map.vls()));
+        let crowd = vec![0.0; net.channels() * vls];
         let sent = if by_source { vec![0.0; net.switches() * budget] } else { Vec::new() };
-        Self { net, may, search: Search::new(net.switches()), budget, flows, channels, dests, crowd, sent }
+        let search = Search::new(net.switches());
+        Self { net, may, search, budget, vls, flows, channels, row, rows, dests, crowd, sent }
     }
 
     /// Adds the flows to a destination of a unit, on the layers in force or those that their ends say.
@@ -197,9 +251,16 @@ impl<'a> Parts<'a> {
                 continue;
             }
             let mut v = first;
+            let mut came = fabric
+                .attached(SwitchId::at(first))
+                .first()
+                .map_or(PortNum::ZERO, |t| fabric.terminal(*t).port);
             while v != home && row[v] != NONE {
                 let c = net.channel(v, row[v]);
                 self.channels.push(c as u32);
+                let out = PortNum::at(net.port(c));
+                self.row.push(self.may.map.map_or(0, |map| map.row_index(SwitchId::at(v), came, out)));
+                came = PortNum::at(net.port(net.reverse(c)));
                 v = net.to(c);
             }
             let kept = now.map(|now| now[first]).filter(|l| *l < 16 && allowed >> l & 1 == 1);
@@ -215,7 +276,7 @@ impl<'a> Parts<'a> {
         self.search.look(self.net, &self.may.fit, home, first, row);
         match self.search.hops[first] {
             u16::MAX => 0,
-            _ if self.may.is_climbing => self.may.all,
+            _ if self.may.is_free => self.may.all,
             _ => self.search.layers[first],
         }
     }
@@ -236,7 +297,8 @@ impl<'a> Parts<'a> {
             self.sent[self.flows[flow].switch as usize * self.budget + layer] += share;
         }
         for at in self.way(flow) {
-            self.crowd[self.channels[at] as usize * self.budget + layer] += share;
+            let vl = usize::from(self.rows[usize::from(self.row[at])][layer].get());
+            self.crowd[self.channels[at] as usize * self.vls + vl] += share;
         }
     }
 
@@ -264,10 +326,11 @@ impl<'a> Parts<'a> {
 
     fn best(&self, flow: usize) -> u8 {
         let Flow { switch, layer: now, allowed, .. } = self.flows[flow];
-        let mut sums = [0.0f32; 16];
-        for c in &self.channels[self.way(flow)] {
-            let row = &self.crowd[*c as usize * self.budget..][..self.budget];
-            sums.iter_mut().zip(row).for_each(|(sum, crowd)| *sum += crowd);
+        let mut sums = [0.0f32; SLS];
+        for at in self.way(flow) {
+            let crowd = &self.crowd[self.channels[at] as usize * self.vls..][..self.vls];
+            let row = &self.rows[usize::from(self.row[at])][..self.budget];
+            sums.iter_mut().zip(row).for_each(|(sum, vl)| *sum += crowd[usize::from(vl.get())]);
         }
         if !self.sent.is_empty() {
             let row = &self.sent[switch as usize * self.budget..][..self.budget];

@@ -228,6 +228,8 @@ fn environment(
     let own = verify::layers_of_group(fabric, tables, &group);
     let (layer, mut note) = match own[..] {
         [one] if *layer_per_job || tables.layers_used() <= 1 => (Some(one), String::new()),
+        // Any is safe there, and SL 0 is the one that is spread over all VLs without being chosen for each route.
+        _ if tables.lanes().is_some() => (Some(Layer::ZERO), String::new()),
         _ if !layer_per_job => {
             (None, "the next routes may use other layers: set routing.layer_per_job".to_string())
         }
