@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How often to write the first of two steps of a repair. */
+enum { MOST_FIRST_STEPS = 2 };
+
 /* Whether packets for every host arrive, from every switch with hosts; if not, why. */
 static bool covers(const struct fit *fit, char *why)
 {
@@ -89,6 +92,7 @@ static void drop_repair(struct plugin *p)
 {
 	repair_free(p->repaired);
 	p->repaired = NULL;
+	p->halfway = 0;
 }
 
 /* Gives a candidate back that was not taken, unless a newer one has come meanwhile. */
@@ -166,28 +170,60 @@ static bool fits(const struct plugin *p, const struct handoff *h, struct fit *fi
 	return fit_make(fit, h, &p->osm->subn) && has_its_lids(p, h, why) && covers(fit, why);
 }
 
+/*
+ * What switches get first to go around what is gone, and how it lies over the fabric: other ways, or the first of two
+ * steps if it is certain that the second reaches everyone. NULL if there is neither.
+ */
+static struct handoff *find_ways(const struct plugin *p, const struct handoff *in_force, const struct living *living,
+				 struct fit *fit, bool *is_first, char *why)
+{
+	char none[HANDOFF_WHY];
+	struct handoff *first = NULL, *mended = repair_tables(in_force, living, why);
+	if (mended == NULL && (first = repair_drop(in_force, living, none)) != NULL)
+		mended = repair_tables(first, living, why);
+	bool good = mended != NULL && fits(p, mended, fit, why);
+	*is_first = first != NULL;
+	if (first == NULL)
+		first = mended;
+	else
+		repair_free(mended);
+	if (good && *is_first) {
+		/* It strands those who are cut off, and nobody else: it relies on nothing that is gone. */
+		fit_free(fit);
+		good = fit_make(fit, first, &p->osm->subn) ? fit->lost_entries == 0 : refuse(why, "no memory");
+	}
+	if (good)
+		return first;
+	repair_free(first);
+	return NULL;
+}
+
 /* Finds other ways around what is gone. Whether there are any; if not, the fit is that of the tables in force. */
 static bool repair(struct plugin *p, const struct handoff *in_force, struct fit *fit)
 {
 	struct living living;
 	char none[HANDOFF_WHY] = "no memory";
 	struct handoff *repaired = NULL;
-	if (living_make(&living, in_force, fit))
-		repaired = repair_tables(in_force, &living, none);
-	living_free(&living);
 	struct fit mended = {0};
-	if (repaired != NULL && fits(p, repaired, &mended, none)) {
-		fit_free(fit);
-		*fit = mended;
-		drop_repair(p);
-		p->repaired = repaired;
-		return true;
+	bool is_first = false;
+	if (living_make(&living, in_force, fit))
+		repaired = find_ways(p, in_force, &living, &mended, &is_first, none);
+	living_free(&living);
+	if (repaired == NULL) {
+		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu is not repaired: %s\n",
+			(unsigned long long)in_force->epoch, none);
+		fit_free(&mended);
+		return false;
 	}
-	OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu is not repaired: %s\n",
-		(unsigned long long)in_force->epoch, none);
-	fit_free(&mended);
-	repair_free(repaired);
-	return false;
+	fit_free(fit);
+	*fit = mended;
+	drop_repair(p);
+	p->repaired = repaired;
+	p->halfway = is_first;
+	if (is_first)
+		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu is repaired in two steps\n",
+			(unsigned long long)repaired->epoch);
+	return true;
 }
 
 /* Whether switches may go back from repaired tables to those of the epoch, one after the other. */
@@ -201,6 +237,17 @@ static bool may_return(const struct plugin *p, const struct fit *fit)
 }
 
 /*
+ * Whether switches that do not have the first of two steps yet get it once more: the second is not proved beside what
+ * they have instead. If not, OpenSM's next engine routes.
+ */
+static bool may_wait(struct plugin *p, const struct fit *fit, char *why)
+{
+	if (fit->uncovered_hosts > 0)
+		return false;
+	return p->halfway++ < MOST_FIRST_STEPS || refuse(why, "not all switches take the first step of its repair");
+}
+
+/*
  * The tables to write, and how they lie over the fabric: those of the epoch, or its repair, that of before or a new one.
  * NULL, with the reason, if none of them may be in force. `fit` is to be released, whatever the outcome.
  */
@@ -211,10 +258,14 @@ static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why
 		return p->tables;
 	}
 	const struct handoff *in_force = p->repaired != NULL ? p->repaired : p->tables;
-	if (fits(p, in_force, fit, why))
+	if (fits(p, in_force, fit, why)) {
+		p->halfway = 0;
 		return in_force;
+	}
 	if (fit->target == NULL || !has_its_lids(p, in_force, why))
 		return NULL;
+	if (p->halfway > 0 && !fit_is_written(fit, in_force))
+		return may_wait(p, fit, why) ? in_force : NULL;
 	if (p->options.on_loss == LOSS_REPAIR && fit->uncovered_hosts == 0 && repair(p, in_force, fit))
 		return p->repaired;
 	return may_stay(p, in_force, fit, why) ? in_force : NULL;
@@ -271,15 +322,25 @@ static char *discovered(struct plugin *p)
 	return swept ? fabric_text(&p->osm->subn) : NULL;
 }
 
+/* After the first of two steps of a repair OpenSM is to route once more, for the second. */
+static void note_second(struct plugin *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	p->second = p->halfway > 0 ? SECOND_DUE : NO_SECOND;
+	pthread_mutex_unlock(&p->mutex);
+}
+
 /* Never positive: OpenSM would then write its own tables under our name. */
 static int build_fwd_tables(void *context)
 {
 	struct plugin *p = context;
-	char *fabric = discovered(p);
 	try_candidate(p);
 	int answer = serve(p);
+	note_second(p);
 	tell(p, &p->repair, repair_text(p->tables, p->repaired));
-	tell(p, &p->fabric, fabric);
+	/* Who reads of a new fabric routes for it: beside what stays, which is the second step. */
+	if (p->halfway == 0)
+		tell(p, &p->fabric, discovered(p));
 	return answer;
 }
 

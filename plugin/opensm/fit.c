@@ -254,6 +254,22 @@ void fit_write(const struct fit *fit, const struct handoff *h, osm_subn_t *subn,
 	note_lids(fit, h, lids);
 }
 
+bool fit_is_written(const struct fit *fit, const struct handoff *h)
+{
+	for (uint32_t s = 0; s < h->switches; s++) {
+		const osm_switch_t *sw = fit->sw[s];
+		for (size_t i = 0; sw != NULL && i < fit->targets; i++) {
+			const struct fit_target *target = &fit->target[i];
+			uint8_t port = s == handoff_home(h, target->dest) ? target->last_port
+									  : handoff_port(h, target->set, s, target->dest);
+			for (unsigned lid = target->first_lid; lid <= target->last_lid && lid < sw->lft_size; lid++)
+				if (sw->lft[lid] != port)
+					return false;
+		}
+	}
+	return true;
+}
+
 void fit_free(struct fit *fit)
 {
 	free(fit->sw);

@@ -55,6 +55,12 @@ bool fit_make(struct fit *fit, const struct handoff *h, osm_subn_t *subn);
  */
 void fit_write(const struct fit *fit, const struct handoff *h, osm_subn_t *subn, struct fit_lid *lids);
 
+/*
+ * Whether all switches have these tables, as they answered: what is not there yet may be on its way. OpenSM's lock must be
+ * held. O(switches * ports).
+ */
+bool fit_is_written(const struct fit *fit, const struct handoff *h);
+
 void fit_free(struct fit *fit);
 
 #endif

@@ -4,7 +4,8 @@
  *
  *   handoff_check FILE
  *   handoff_check --certificate FILE...   a line for each: whether the plugin would take it
- *   handoff_check --repair FILE CABLE...  the repair that the plugin writes when these cables are gone
+ *   handoff_check --repair FILE CABLE...  the repair that the plugin writes when these cables are gone: both steps, if
+ *                                         it takes two
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -95,17 +96,41 @@ static struct living without(const struct handoff *h, char **cables, int count)
 }
 
 /* The file that the plugin would write. */
+static bool print_tables(const struct handoff *h, const struct handoff *repaired)
+{
+	char *text = repair_text(h, repaired);
+	if (text != NULL)
+		fputs(text, stdout);
+	free(text);
+	return text != NULL;
+}
+
+/* Both steps of a repair that is not safe in one. The tables of the second, or NULL. */
+static struct handoff *print_steps(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY])
+{
+	char none[HANDOFF_WHY];
+	struct handoff *first = repair_drop(h, living, none);
+	struct handoff *second = first != NULL ? repair_tables(first, living, why) : NULL;
+	if (second != NULL && !print_tables(h, first)) {
+		repair_free(second);
+		second = NULL;
+	}
+	repair_free(first);
+	return second;
+}
+
 static int print_repair(const struct handoff *h, char **cables, int count)
 {
-	char why[HANDOFF_WHY];
+	char why[HANDOFF_WHY] = "no memory";
 	struct living living = without(h, cables, count);
 	double start = seconds();
 	struct handoff *mended = repair_tables(h, &living, why);
+	if (mended == NULL)
+		mended = print_steps(h, &living, why);
 	fprintf(stderr, "repaired in %.3f s\n", seconds() - start);
-	char *text = mended != NULL ? repair_text(h, mended) : NULL;
-	bool good = text != NULL;
-	printf(good ? "%s" : "refused: %s\n", good ? text : why);
-	free(text);
+	bool good = mended != NULL && print_tables(h, mended);
+	if (!good)
+		printf("refused: %s\n", why);
 	/* And back, when the cables are there again. */
 	uint8_t *alive = (uint8_t *)living.cables;
 	memset(alive, 1, h->cables);

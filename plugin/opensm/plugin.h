@@ -2,7 +2,7 @@
  * One plugin in one OpenSM: what its parts share.
  *
  * Who may touch what:
- *  - `tables`, `repaired`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM calls the engine with it
+ *  - `tables`, `repaired`, `halfway`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM calls the engine with it
  *    held exclusively, and asks for the SL of a path with it held at least shared. So tables can
  *    be replaced inside the engine without a lock of our own.
  *  - everything marked (m): with `mutex`, held for moments only, by any thread.
@@ -35,6 +35,7 @@ struct plugin {
 
 	struct handoff *tables;   /* in force, or NULL */
 	struct handoff *repaired; /* the same with other ways around what is gone, which are in force then; or NULL */
+	unsigned halfway;         /* how often `repaired` was written as the first of two steps; 0: it is none */
 	uint64_t uncovered;     /* LIDs they did not reach when they were last laid over the fabric */
 	struct fit_lid *lids;   /* [IB_LID_UCAST_END_HO + 1] */
 
@@ -47,6 +48,7 @@ struct plugin {
 	struct status status;                /* (m) */
 	bool status_due;                     /* (m) */
 	enum { NOT_UP, UP_ONCE, SETTLED } bring_up; /* (m) */
+	enum { NO_SECOND, SECOND_DUE, SECOND_ASKED } second; /* (m) the second step of a repair: OpenSM is to route for it */
 	bool swept;                          /* (m) OpenSM has discovered the fabric since we looked at it */
 	bool stop;                           /* (m) */
 

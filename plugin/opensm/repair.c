@@ -1,8 +1,6 @@
 /* See repair.h. */
 #include "repair.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -340,29 +338,6 @@ static void note_load(struct repair *r)
 				count(r, packets_channel(&r->k, s, handoff_port(h, set, s, r->dest)), 1);
 }
 
-/* The same tables with ports of their own, or NULL. */
-static struct handoff *copy(const struct handoff *h)
-{
-	struct handoff *new = malloc(sizeof(*new));
-	if (new == NULL)
-		return NULL;
-	*new = *h;
-	new->file = NULL;
-	size_t size = (size_t)h->switches * handoff_dests(h);
-	bool good = true;
-	for (unsigned set = 0; set < h->sets; set++) {
-		uint8_t *ports = malloc(size);
-		if (ports != NULL)
-			memcpy(ports, h->ports[set], size);
-		new->ports[set] = ports;
-		good = good && ports != NULL;
-	}
-	if (good)
-		return new;
-	repair_free(new);
-	return NULL;
-}
-
 /* Begins anew: with the tables in force, and with the destination first that had no way left. */
 static void begin_anew(struct repair *r, struct handoff *new)
 {
@@ -379,7 +354,7 @@ static void begin_anew(struct repair *r, struct handoff *new)
 struct handoff *repair_tables(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY])
 {
 	struct repair r;
-	struct handoff *new = copy(h);
+	struct handoff *new = repair_copy(h);
 	bool made = repair_make(&r, h, living, why) && (new != NULL || refuse(why, "no memory")), good = false;
 	for (int attempt = 0; made && !good && attempt < ATTEMPTS; attempt++) {
 		begin_anew(&r, new);
@@ -387,6 +362,24 @@ struct handoff *repair_tables(const struct handoff *h, const struct living *livi
 	}
 	repair_end(&r);
 	if (good)
+		return new;
+	repair_free(new);
+	return NULL;
+}
+
+struct handoff *repair_drop(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY])
+{
+	struct repair r;
+	struct handoff *new = repair_copy(h);
+	bool good = repair_make(&r, h, living, why) && (new != NULL || refuse(why, "no memory"));
+	for (unsigned set = 0; good && set < h->sets; set++)
+		for (uint32_t d = 0; d < handoff_dests(h); d++)
+			if (living->dests[d] != GONE) {
+				begin(&r, set, d, h);
+				write_entries(&r, (uint8_t *)new->ports[set]);
+			}
+	repair_end(&r);
+	if (good && (repair_entries(h, new) > 0 || refuse(why, "no entry leads nowhere")))
 		return new;
 	repair_free(new);
 	return NULL;
@@ -407,42 +400,4 @@ bool repair_may_change(const struct handoff *from, const struct handoff *to, con
 	}
 	repair_end(&r);
 	return good;
-}
-
-uint64_t repair_entries(const struct handoff *a, const struct handoff *b)
-{
-	uint64_t entries = 0;
-	for (unsigned set = 0; set < a->sets && a->ports[set] != b->ports[set]; set++)
-		for (size_t i = 0; i < (size_t)a->switches * handoff_dests(a); i++)
-			entries += a->ports[set][i] != b->ports[set][i];
-	return entries;
-}
-
-char *repair_text(const struct handoff *h, const struct handoff *repaired)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return NULL;
-	fprintf(out, "epoch %" PRIu64 "\nentries %" PRIu64 "\n", h != NULL ? h->epoch : 0,
-		repaired != NULL ? repair_entries(h, repaired) : 0);
-	for (unsigned set = 0; repaired != NULL && set < h->sets; set++)
-		for (uint32_t s = 0; s < h->switches; s++)
-			for (uint32_t d = 0; d < handoff_dests(h); d++)
-				if (handoff_port(h, set, s, d) != handoff_port(repaired, set, s, d))
-					fprintf(out, "%u %u %u %u\n", set, s, d, handoff_port(repaired, set, s, d));
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
-}
-
-void repair_free(struct handoff *repaired)
-{
-	if (repaired == NULL)
-		return;
-	for (unsigned set = 0; set < repaired->sets; set++)
-		free((uint8_t *)repaired->ports[set]);
-	free(repaired);
 }

@@ -93,6 +93,17 @@ static bool untried_candidate(struct plugin *p)
 	return untried;
 }
 
+/* Whether OpenSM is to route at once for the second step of a repair; `waits`: whether it was to, and has not yet. */
+static bool second_step_due(struct plugin *p, bool *waits)
+{
+	pthread_mutex_lock(&p->mutex);
+	bool due = p->second == SECOND_DUE;
+	*waits = p->second == SECOND_ASKED;
+	p->second = due ? SECOND_ASKED : p->second;
+	pthread_mutex_unlock(&p->mutex);
+	return due;
+}
+
 /* Waits for a notification, a wake-up or the time to look, and forgets what exactly it was. */
 static void wait_for_news(struct plugin *p)
 {
@@ -249,8 +260,8 @@ void *watch(void *context)
 	while (!stopping(p)) {
 		watch_state(p);
 		settle(p);
-		bool fresh = look(p), untried = untried_candidate(p);
-		if (fresh || (untried && seconds_now() - asked >= REPEAT_S)) {
+		bool fresh = look(p), untried = untried_candidate(p), halfway, due = second_step_due(p, &halfway);
+		if (fresh || due || ((untried || halfway) && seconds_now() - asked >= REPEAT_S)) {
 			ask_to_route(p->osm);
 			asked = seconds_now();
 		}

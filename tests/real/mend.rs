@@ -45,7 +45,9 @@ pub fn handed_off(fabric: &Fabric, engine: &str, promise: Promise) -> Option<Vec
 
 /// A repair of the plugin.
 struct Repair {
-    handoff: Handoff,
+    /// What is in force after each of its steps, one or two.
+    steps: Vec<Handoff>,
+    /// Those that are not the epoch's in the end.
     entries: usize,
     /// Whether the tables of before may follow at once when the cables are back.
     goes_back: bool,
@@ -70,9 +72,18 @@ fn repaired(file: &Path, cables: &BTreeSet<usize>) -> Result<Repair, String> {
         Some((entries, _)) => (entries, false),
         None => (&*text, true),
     };
-    let mut found = decode(&fs::read(file).unwrap()).unwrap();
+    let whole = decode(&fs::read(file).unwrap()).unwrap();
+    let (steps, entries): (Vec<Handoff>, Vec<usize>) =
+        text.split("epoch ").skip(1).map(|step| after(&whole, step)).unzip();
+    assert!(matches!(steps.len(), 1 | 2), "{text}");
+    Ok(Repair { steps, entries: entries[entries.len() - 1], goes_back })
+}
+
+/// The tables after a step, and how many entries are not those of the epoch.
+fn after(whole: &Handoff, step: &str) -> (Handoff, usize) {
+    let mut found = whole.clone();
     let switches = found.switches.len();
-    let mut lines = text.lines().filter(|line| !line.starts_with("epoch "));
+    let mut lines = step.lines().skip(1);
     let entries = lines.next().and_then(|line| line.strip_prefix("entries ")).unwrap().parse().unwrap();
     for line in lines.clone() {
         let numbers: Vec<usize> = line.split(' ').map(|n| n.parse().unwrap()).collect();
@@ -80,7 +91,7 @@ fn repaired(file: &Path, cables: &BTreeSet<usize>) -> Result<Repair, String> {
         found.ports[dest * switches + switch] = port as u8;
     }
     assert_eq!(lines.count(), entries);
-    Ok(Repair { handoff: found, entries, goes_back })
+    (found, entries)
 }
 
 /// On the fabric that is left, without entries that lead nowhere.
@@ -106,6 +117,9 @@ pub fn on(fabric: &Fabric, handoff: &Handoff) -> Tables {
 struct Count {
     losses: usize,
     repaired: usize,
+    in_two_steps: usize,
+    /// Those of them that are not safe in one.
+    unsafe_in_one: usize,
     entries: usize,
     back: usize,
 }
@@ -119,7 +133,25 @@ fn cut(fabric: &Fabric, rng: &mut Rng) -> BTreeSet<usize> {
     (0..1 + rng.below(3)).map(|_| rng.below(fabric.channels().len() / 2)).collect()
 }
 
-/// Losses one by one. Each repair reaches everyone left, with what the epoch promised, mixed with what it repairs.
+/// Judges each step of a repair, with what the epoch promised, mixed with the tables before it. Only between two steps
+/// those whom the loss cut off are still without a way.
+fn judge_steps(left: &Fabric, whole: &Handoff, steps: &[Handoff], promise: Promise) -> Result<(), String> {
+    let checks = Checks { promise: Promise { mixed: true, ..promise }, hosts_only: true };
+    let mut before = on(left, whole);
+    for (step, handoff) in steps.iter().enumerate() {
+        let (after, lost_later) = (on(left, handoff), step + 1 < steps.len());
+        let mixed = std::slice::from_ref(&before);
+        let beside = Beside { mixed, answers_later: true, lost_later, ..Beside::default() };
+        let verdict = judge_beside(left, std::slice::from_ref(&after), budget(), checks, beside);
+        if !verdict.accepted {
+            return Err(format!("step {}: {:?}", step + 1, verdict.findings));
+        }
+        before = after;
+    }
+    Ok(())
+}
+
+/// Losses one by one. Each repair reaches everyone left, and each of its steps is safe.
 fn lose(spec: &str, engine: &str, promise: Promise, rounds: usize) -> Option<Count> {
     let fabric = generate(spec).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -135,18 +167,13 @@ fn lose(spec: &str, engine: &str, promise: Promise, rounds: usize) -> Option<Cou
         count.losses += 1;
         let what = format!("{spec} {engine} {promise} {round}: {cables:?}");
         let Ok(repair) = repaired(&file, &cables) else { continue };
-        let (before, after) = (on(&left, &whole), on(&left, &repair.handoff));
-        let checks = Checks { promise: Promise { mixed: true, ..promise }, hosts_only: true };
-        let mixed = std::slice::from_ref(&before);
-        let verdict = judge_beside(
-            &left,
-            std::slice::from_ref(&after),
-            budget(),
-            checks,
-            Beside { mixed, answers_later: true, ..Beside::default() },
-        );
-        assert!(verdict.accepted, "{what}: {:?}", verdict.findings);
+        assert_eq!(judge_steps(&left, &whole, &repair.steps, promise), Ok(()), "{what}");
         count.repaired += 1;
+        if let [_, last] = &repair.steps[..] {
+            count.in_two_steps += 1;
+            let in_one = judge_steps(&left, &whole, std::slice::from_ref(last), promise);
+            count.unsafe_in_one += usize::from(in_one.is_err());
+        }
         count.entries += repair.entries;
         count.back += usize::from(repair.goes_back);
     }
@@ -218,6 +245,42 @@ fn the_plugin_alone_goes_around_what_is_gone() {
     }
 }
 
+/// A cable is lost around which nothing is safe beside the old entries: the plugin takes those away first, and has OpenSM
+/// route once more.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn the_plugin_alone_takes_two_steps_where_one_is_not_safe() {
+    for spec in ["torus:4x4,hosts=2", "torus:3x3x3,hosts=1"] {
+        let (fabric, bed, file) = with_an_epoch(spec);
+        let path = bed.path().join("lft.bin");
+        fs::write(&path, &file).unwrap();
+        let in_two =
+            |cable: &usize| repaired(&path, &[*cable].into()).ok().filter(|repair| repair.steps.len() == 2);
+        let (cable, repair) = (0..fabric.channels().len() / 2)
+            .find_map(|cable| Some((cable, in_two(&cable)?)))
+            .unwrap_or_else(|| panic!("{spec}: no cable takes two steps"));
+        let end = fabric.channel(fabric.channel_ids().nth(2 * cable).unwrap());
+        let (name, port) = (&fabric.switch(end.from).description, end.from_port.get());
+        bed.cut(name, port);
+        let left = fabric.without(|c| c.index() / 2 == cable, |_| false).unwrap();
+        // Whoever routes for the new fabric sees it no earlier than the second step.
+        await_some("the fabric that is left", || {
+            seen(&bed).filter(|f| f.fingerprint() == left.fingerprint())
+        });
+        let status = PluginStatus::read(&bed.state().join(STATUS_FILE)).unwrap();
+        let told = in_force(&status, &bed.state()).unwrap();
+        let status = bed.await_status("both steps", |s| s.repaired_entries > 0 && s.stranded_pairs == 0);
+        assert_eq!((status.generation, status.lost_entries), (Some(1), 0), "{spec}");
+        assert_eq!(Some(told), in_force(&status, &bed.state()), "{spec}");
+        assert_eq!(bed.logged("is repaired in two steps"), 1, "{spec}");
+        assert_repaired(&bed, &left, &file);
+        assert_in_force(&bed, &left, &on(&left, &repair.steps[1]));
+        bed.mend(name, port);
+        await_some("the whole fabric", || seen(&bed).filter(|f| f.fingerprint() == fabric.fingerprint()));
+        await_some("ways for all", || unreached(&bed, &fabric).is_empty().then_some(()));
+    }
+}
+
 /// The epoch itself is in force again when the cable is back, and the file does not say any more what was changed of it.
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
@@ -246,16 +309,17 @@ fn repairs_reach_everyone_and_wait_in_no_circle() {
         ("kary:4,3", "balanced", ANY, 40),
         ("fattree:6x4,4", "balanced", ANY, 40),
         ("kary:4,2,hosts=3,faults=5%,seed=2", "updown", ANY, 40),
-        ("torus:4x4,hosts=2", "balanced", ANY, 10),
-        ("torus:4x4x3,hosts=1", "balanced", ANY, 30),
-        ("mesh:5x4,hosts=2", "nue", REPLY, 10),
+        ("torus:4x4,hosts=2", "balanced", ANY, 32),
+        ("torus:4x4x3,hosts=1", "balanced", ANY, 35),
+        ("mesh:5x4,hosts=2", "nue", REPLY, 24),
         ("hyperx:4x4,hosts=2", "balanced", ANY, 40),
-        ("dragonfly:4,2,2,5", "balanced", ANY, 30),
-        ("random:16,40,40,seed=3", "balanced", ANY, 30),
-        ("random:16,40,40,seed=3", "nue", Promise::TOLD, 30),
-        ("random:16,40,40,seed=3", "dfsssp", Promise::TOLD, 32),
+        ("dragonfly:4,2,2,5", "balanced", ANY, 38),
+        ("random:16,40,40,seed=3", "balanced", ANY, 36),
+        ("random:16,40,40,seed=3", "nue", Promise::TOLD, 38),
+        ("random:16,40,40,seed=3", "dfsssp", Promise::TOLD, 38),
     ];
     let timed = env::var(TIMED).unwrap_or_default();
+    let mut unsafe_in_one = 0;
     for spec in timed.split_whitespace() {
         println!("{spec}: {:?}", lose(spec, "balanced", ANY, 12));
     }
@@ -265,5 +329,7 @@ fn repairs_reach_everyone_and_wait_in_no_circle() {
         };
         println!("{spec} {engine} {promise}: {count:?}");
         assert!(count.repaired >= *least, "{spec} {engine}: {count:?}, {least} at least");
+        unsafe_in_one += count.unsafe_in_one;
     }
+    assert!(unsafe_in_one > 0 || !timed.is_empty(), "the judge sees no need of a second step");
 }

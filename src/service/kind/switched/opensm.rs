@@ -35,12 +35,12 @@ impl Service<SwitchedKind> {
     }
 
     /// Whether OpenSM keeps our tables though hosts cannot reach each other by them (`on_loss=hold`): nobody else routes
-    /// before the next epoch.
+    /// before the next epoch. Between the two steps of a repair that is so for one routing only.
     pub(super) fn is_stranded_by_us(&self) -> bool {
         let Some(opensm) = &self.settings.opensm else { return false };
         let is_ours = |status: &PluginStatus| status.running && status.engine.as_deref() == Some(ENGINE);
         PluginStatus::read(&opensm.status_file)
-            .is_ok_and(|status| is_ours(&status) && status.stranded_pairs > 0)
+            .is_ok_and(|status| is_ours(&status) && status.stranded_pairs > 0 && status.repaired_entries == 0)
     }
 
     /// What is wrong with OpenSM, and when its plugin said something last.
