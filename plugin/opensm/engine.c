@@ -132,6 +132,7 @@ static void try_candidate(struct plugin *p)
 		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu taken\n",
 			(unsigned long long)candidate->epoch);
 		drop_repair(p);
+		p->deaf = false;
 		handoff_free(p->tables);
 		p->tables = candidate;
 	} else {
@@ -179,7 +180,7 @@ static struct handoff *find_ways(const struct plugin *p, const struct handoff *i
 {
 	char none[HANDOFF_WHY];
 	struct handoff *first = NULL, *mended = repair_tables(in_force, living, why);
-	if (mended == NULL && (first = repair_drop(in_force, living, none)) != NULL)
+	if (mended == NULL && !p->deaf && (first = repair_drop(in_force, living, none)) != NULL)
 		mended = repair_tables(first, living, why);
 	bool good = mended != NULL && fits(p, mended, fit, why);
 	*is_first = first != NULL;
@@ -244,7 +245,8 @@ static bool may_wait(struct plugin *p, const struct fit *fit, char *why)
 {
 	if (fit->uncovered_hosts > 0)
 		return false;
-	return p->halfway++ < MOST_FIRST_STEPS || refuse(why, "not all switches take the first step of its repair");
+	p->deaf = p->halfway++ >= MOST_FIRST_STEPS;
+	return !p->deaf || refuse(why, "not all switches take the first step of its repair");
 }
 
 /*
@@ -255,6 +257,7 @@ static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why
 {
 	if (fits(p, p->tables, fit, why) && (p->repaired == NULL || may_return(p, fit))) {
 		drop_repair(p);
+		p->deaf = false;
 		return p->tables;
 	}
 	const struct handoff *in_force = p->repaired != NULL ? p->repaired : p->tables;

@@ -2,7 +2,7 @@
  * One plugin in one OpenSM: what its parts share.
  *
  * Who may touch what:
- *  - `tables`, `repaired`, `halfway`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM calls the engine with it
+ *  - `tables`, `repaired`, `halfway`, `deaf`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM calls the engine with it
  *    held exclusively, and asks for the SL of a path with it held at least shared. So tables can
  *    be replaced inside the engine without a lock of our own.
  *  - everything marked (m): with `mutex`, held for moments only, by any thread.
@@ -36,6 +36,7 @@ struct plugin {
 	struct handoff *tables;   /* in force, or NULL */
 	struct handoff *repaired; /* the same with other ways around what is gone, which are in force then; or NULL */
 	unsigned halfway;         /* how often `repaired` was written as the first of two steps; 0: it is none */
+	bool deaf;                /* switches did not take such a step: no other until the epoch fits, or another comes */
 	uint64_t uncovered;     /* LIDs they did not reach when they were last laid over the fabric */
 	struct fit_lid *lids;   /* [IB_LID_UCAST_END_HO + 1] */
 

@@ -245,22 +245,33 @@ fn the_plugin_alone_goes_around_what_is_gone() {
     }
 }
 
+/// An epoch in force, and a cable around which nothing is safe in one step, with its repair.
+fn with_a_cable_that_takes_two_steps(spec: &str) -> (Fabric, Testbed, Vec<u8>, usize, Repair) {
+    let (fabric, bed, file) = with_an_epoch(spec);
+    let path = bed.path().join("lft.bin");
+    fs::write(&path, &file).unwrap();
+    let in_two =
+        |cable: &usize| repaired(&path, &[*cable].into()).ok().filter(|repair| repair.steps.len() == 2);
+    let (cable, repair) = (0..fabric.channels().len() / 2)
+        .find_map(|cable| Some((cable, in_two(&cable)?)))
+        .unwrap_or_else(|| panic!("{spec}: no cable takes two steps"));
+    (fabric, bed, file, cable, repair)
+}
+
+/// A switch and port at which a cable ends.
+fn end_of(fabric: &Fabric, cable: usize) -> (&str, u8) {
+    let end = fabric.channel(fabric.channel_ids().nth(2 * cable).unwrap());
+    (&fabric.switch(end.from).description, end.from_port.get())
+}
+
 /// A cable is lost around which nothing is safe beside the old entries: the plugin takes those away first, and has OpenSM
 /// route once more.
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn the_plugin_alone_takes_two_steps_where_one_is_not_safe() {
     for spec in ["torus:4x4,hosts=2", "torus:3x3x3,hosts=1"] {
-        let (fabric, bed, file) = with_an_epoch(spec);
-        let path = bed.path().join("lft.bin");
-        fs::write(&path, &file).unwrap();
-        let in_two =
-            |cable: &usize| repaired(&path, &[*cable].into()).ok().filter(|repair| repair.steps.len() == 2);
-        let (cable, repair) = (0..fabric.channels().len() / 2)
-            .find_map(|cable| Some((cable, in_two(&cable)?)))
-            .unwrap_or_else(|| panic!("{spec}: no cable takes two steps"));
-        let end = fabric.channel(fabric.channel_ids().nth(2 * cable).unwrap());
-        let (name, port) = (&fabric.switch(end.from).description, end.from_port.get());
+        let (fabric, bed, file, cable, repair) = with_a_cable_that_takes_two_steps(spec);
+        let (name, port) = end_of(&fabric, cable);
         bed.cut(name, port);
         let left = fabric.without(|c| c.index() / 2 == cable, |_| false).unwrap();
         // Whoever routes for the new fabric sees it no earlier than the second step.
@@ -279,6 +290,39 @@ fn the_plugin_alone_takes_two_steps_where_one_is_not_safe() {
         await_some("the whole fabric", || seen(&bed).filter(|f| f.fingerprint() == fabric.fingerprint()));
         await_some("ways for all", || unreached(&bed, &fabric).is_empty().then_some(()));
     }
+}
+
+/// The second step is proved beside the first alone. If a switch does not take the first, there is none: OpenSM's next
+/// engine routes, and goes on when the switch answers again.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn no_second_step_before_every_switch_has_the_first() {
+    let (fabric, bed, file, cable, repair) = with_a_cable_that_takes_two_steps("torus:4x4,hosts=2");
+    let whole = decode(&file).unwrap();
+    let loses_entries = |s: &usize| {
+        let switches = whole.switches.len();
+        (0..whole.ports.len() / switches)
+            .any(|d| whole.ports[d * switches + s] != repair.steps[0].ports[d * switches + s])
+    };
+    let deaf = fabric.switch_ids().filter(|s| loses_entries(&s.index())).last().unwrap();
+    // No forwarding table reaches it.
+    let lose = |percent| {
+        bed.script(&["console", &format!("Error \"{}\" {percent} 25", fabric.switch(deaf).description)])
+    };
+    lose(100);
+    let (name, port) = end_of(&fabric, cable);
+    bed.cut(name, port);
+    let why = "not all switches take the first step of its repair";
+    let is_next = |s: &PluginStatus| s.generation.is_none() && s.refused_reason.as_deref() == Some(why);
+    let first = bed.await_status("the next engine", is_next).routings;
+    assert_eq!(bed.logged("is repaired in two steps"), 1);
+    lose(0);
+    let left = fabric.without(|c| c.index() / 2 == cable, |_| false).unwrap();
+    await_some("ways for all", || unreached(&bed, &left).is_empty().then_some(()));
+    let status = bed.await_status("another routing", |s| s.routings > first);
+    assert_eq!((status.generation, bed.logged("is repaired in two steps")), (None, 1));
+    bed.mend(name, port);
+    bed.await_status("the epoch itself", |s| s.generation == Some(1) && s.repaired_entries == 0);
 }
 
 /// The epoch itself is in force again when the cable is back, and the file does not say any more what was changed of it.
