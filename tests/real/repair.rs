@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use sarouter::lab::generate::generate;
 use sarouter::model::{ChannelId, Fabric};
 use sarouter::observe::ibnetdiscover;
 use sarouter::publish::opensm::PluginStatus;
@@ -77,6 +78,47 @@ fn a_cut_cable_is_routed_around_without_a_timer_and_without_slurm() {
     cluster.bed.script(&["start", "slurmctld"]);
     cluster.signal("-HUP");
     cluster.await_healthy();
+}
+
+/// OpenSM's plugin repairs in two steps, and the service proves its epoch beside the second.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn an_epoch_follows_a_repair_in_two_steps() {
+    let cluster = Cluster::on(
+        generate("torus:4x4,hosts=1").unwrap(),
+        |_| {},
+        |text| {
+            let own = text.lines().find(|l| l.starts_with("source =")).unwrap();
+            text.replace(own, "source = \"opensm\"")
+                .replace("interval_seconds = 1", "interval_seconds = 3600")
+        },
+    );
+    let fabric = cluster.fabric.clone();
+    // The epoch for a fabric, and not one halfway to it, which a cable that is back may take.
+    let last_for = |fabric: &Fabric| {
+        let epoch = cluster.current().filter(|epoch| !epoch.plan().halfway)?;
+        let status = PluginStatus::read(&cluster.bed.state().join("opensm-status.json")).ok()?;
+        let is_for = status.fingerprint.as_deref() == Some(&fabric.fingerprint().to_string());
+        (is_for && status.in_force(epoch.number().get()) && status.stranded_pairs == 0).then_some(epoch)
+    };
+    await_some("the first epoch", || last_for(&fabric));
+    let cuts = fabric.channel_ids().step_by(2);
+    let proved = cuts.filter(|cut| {
+        let up = fabric.channel(*cut);
+        let (name, port) = (&fabric.switch(up.from).description, up.from_port.get());
+        let repairs = || cluster.bed.logged("is repaired in two steps");
+        let before = repairs();
+        cluster.bed.cut(name, port);
+        let left = without(&fabric, *cut);
+        let epoch = await_some("the epoch for what is left", || last_for(&left));
+        assert_in_force(&cluster.bed, &left, &epoch.tables(&left).unwrap());
+        assert_eq!(unreached(&cluster.bed, &left), []);
+        let in_two = repairs() > before;
+        cluster.bed.mend(name, port);
+        await_some("the epoch for all", || last_for(&fabric));
+        in_two && epoch.plan().promise.mixed
+    });
+    assert_eq!(proved.take(1).count(), 1);
 }
 
 #[test]
