@@ -291,6 +291,8 @@ pub struct HandOff {
     pub reroute_interval: TimeDelta,
     /// Jobs that wait at one time; further ones do not.
     pub max_pending: usize,
+    /// Direct torus: the program that brings new tables of a job that runs to its nodes.
+    pub bring: Option<String>,
 }
 
 /// Choosing nodes for jobs that wait.

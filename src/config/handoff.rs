@@ -17,6 +17,7 @@ pub(super) struct WrittenHandOff {
     min_length_seconds: SecondsOrZero,
     reroute_interval_seconds: SecondsOrZero,
     max_pending: Pending,
+    bring_command: Option<Program>,
 }
 
 /// How many jobs may wait: 1 to 65536.
@@ -34,6 +35,21 @@ impl TryFrom<u64> for Pending {
     }
 }
 
+/// The path of a program, from the root.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+struct Program(String);
+
+impl TryFrom<String> for Program {
+    type Error = String;
+    fn try_from(path: String) -> Result<Self, String> {
+        match path.starts_with('/') {
+            true => Ok(Self(path)),
+            false => Err(format!("must be the path of a program, from the root, not {path:?}")),
+        }
+    }
+}
+
 impl Default for WrittenHandOff {
     fn default() -> Self {
         Self {
@@ -43,6 +59,7 @@ impl Default for WrittenHandOff {
             min_length_seconds: SecondsOrZero(Duration::from_secs(300)),
             reroute_interval_seconds: SecondsOrZero(Duration::from_secs(10)),
             max_pending: Pending(4096),
+            bring_command: None,
         }
     }
 }
@@ -58,6 +75,7 @@ impl WrittenHandOff {
             min_length: delta(self.min_length_seconds),
             reroute_interval: delta(self.reroute_interval_seconds),
             max_pending: self.max_pending.0,
+            bring: self.bring_command.clone().map(|program| program.0),
         }
     }
 }

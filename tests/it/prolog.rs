@@ -334,6 +334,50 @@ fn a_failed_link_of_a_direct_torus_is_routed_around_and_told() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// The site's command brings new tables of a job that runs to its nodes. One that fails is told, and called again.
+#[test]
+fn a_command_brings_new_tables_to_the_nodes() {
+    let site = torus("deadline_seconds = 100");
+    let at = |name: &str| site.path(name).display().to_string();
+    let (bring, nodes) = (at("bring"), at("nodes"));
+    let text = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
+    let with = |program: &str| text.replace("[handoff]", &format!("[handoff]\nbring_command = {program:?}"));
+    site.replace("sarouter.toml", &with("bring"));
+    let (code, said) = site.run(&["plan"]);
+    assert!(code == 2 && said.contains("from the root"), "{said}");
+    site.replace("sarouter.toml", &with(&bring));
+    crate::script::script(
+        &bring,
+        &format!(
+            "#!/bin/sh\n[ -d {nodes} ] || {{ echo no way there >&2; exit 3; }}\n\
+             while read -r node file; do cp \"$2/$file\" {nodes}/$node; done <\"$2/nodes.txt\"\n\
+             echo $1 >>{nodes}/brought\n"
+        ),
+    );
+    site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\n");
+    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[9-12]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    for (job, nodes) in [("7", "n[1-4]"), ("8", "n[9-12]")] {
+        assert_eq!(prolog(&site, &["--job", job, "--nodes", nodes]).1["outcome"], "in_force");
+    }
+    site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\nfailed = [\"0.0+Y\"]\n");
+    let told = |site: &Site| site.health()["torus"]["cut"]["7"]["text"].as_str().map(String::from);
+    serving.until(|| told(&site).is_some_and(|text| text.contains("no way there")));
+    let (code, said) = site.run(&["status"]);
+    assert!(code == 1 && said.contains("of job 7") && said.contains("are not on its nodes"), "{said}");
+    std::fs::create_dir(&nodes).unwrap();
+    serving.signal(rustix::process::Signal::HUP);
+    serving.until(|| told(&site).is_none());
+    assert_eq!(site.run(&["status"]).0, 0);
+    let read = |path: String| std::fs::read_to_string(path).unwrap();
+    assert_eq!(read(at("nodes/brought")), "7\n", "nothing failed under job 8");
+    let new = read(at("nodes/n1"));
+    assert_eq!(new, read(at("state/jobs/7/node-0.0.table")));
+    assert!(!new.contains("0.1 n2 +Y\n"), "{new}");
+    assert_eq!(serving.stop(), 0);
+}
+
 #[test]
 fn an_engine_that_a_direct_torus_has_not_is_refused() {
     let site = torus("");

@@ -38,4 +38,5 @@ mod storm;
 mod submit;
 mod testbed;
 mod topology;
+mod torus;
 mod walk;

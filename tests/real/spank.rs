@@ -30,7 +30,7 @@ struct Bed {
 }
 
 /// Has Slurm load the plugin, with more options than those that say where things are.
-fn load(dir: &Path, plugin: &Path, more: &str) {
+pub fn load(dir: &Path, plugin: &Path, more: &str) {
     let [state, sink, report] = ["state", "sink/%n", "report"].map(|n| dir.join(n).display().to_string());
     let line =
         format!("optional {} state={state} sink=file:{sink} report={report} {more}\n", plugin.display());
@@ -38,7 +38,8 @@ fn load(dir: &Path, plugin: &Path, more: &str) {
 }
 
 /// What Slurm's controller runs where the service is part of a test.
-const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
+pub const HOOK: &str =
+    "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
 
 impl Bed {
     /// 16 nodes n1..n16 as angara:4x2x2; all prologs end before the batch script starts.

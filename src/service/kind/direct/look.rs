@@ -64,6 +64,8 @@ impl Service<DirectKind> {
                     info!(job = %id, "its end was not announced: its tables are removed");
                     self.warn_of(job::remove(&self.jobs_root, &id).err());
                 }
+                self.kind.bringing.again();
+                self.bring(Vec::new());
                 self.kind.jobs_well = true;
                 self.well();
             }

@@ -5,6 +5,7 @@
 //! system does not know any more are removed. Where a failed link or node touches a job that runs, the pairs
 //! that lost their route get another.
 
+mod bring;
 mod dry_run;
 mod history;
 mod look;
@@ -22,6 +23,7 @@ use chrono::{DateTime, Utc};
 use tokio::task::JoinSet;
 use tracing::warn;
 
+use self::bring::Bringing;
 pub use self::dry_run::{Gets, Predicted, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
 use self::history::Chronicle;
 pub use self::seen::{Direct, Newest};
@@ -69,6 +71,8 @@ pub(in crate::service) enum Done {
     Published(Vec<StartId>, Option<u32>, Vec<Written>, Vec<(JobId, String)>),
     /// The batch system has answered.
     Polled(Box<dyn JobSource>, Result<JobMap, PollError>),
+    /// The new tables of a job are on its nodes, or why not.
+    Brought(JobId, Result<(), String>),
     /// The history was written: the largest load of a channel, if tables changed.
     Remembered(Option<u64>),
     /// A bug: it panicked.
@@ -83,6 +87,9 @@ pub(in crate::service) struct DirectKind {
     /// Who starts and is in no computation yet.
     starts: Vec<StartId>,
     running: Running,
+    /// Of these, jobs that cannot be mended.
+    lost: BTreeSet<JobId>,
+    bringing: Bringing,
     /// The torus of the last computation; `None` before the first.
     site: Option<Site>,
     /// The torus that the running jobs' routes are on; `None` while its description cannot be read.
@@ -143,6 +150,8 @@ impl Kind for DirectKind {
             torus_well: true,
             look: false,
             starts: Vec::new(),
+            lost: BTreeSet::new(),
+            bringing: Bringing::default(),
             working: JoinSet::new(),
             batch: Some(batch),
             next_batch: None,
@@ -199,13 +208,14 @@ impl Kind for DirectKind {
         tokio::select! {
             biased;
             Some(done) = self.working.join_next() => done.unwrap_or(Done::Aborted),
+            Some(done) = self.bringing.at_work.join_next() => done.unwrap_or(Done::Aborted),
             Some(done) = self.polling.join_next() => done.unwrap_or(Done::Aborted),
             load = self.chronicle.written() => Done::Remembered(load),
         }
     }
 
     fn is_busy(&self) -> bool {
-        !self.working.is_empty() || !self.polling.is_empty()
+        !self.working.is_empty() || !self.polling.is_empty() || !self.bringing.at_work.is_empty()
     }
 
     /// An administrator's hold: no table is made or changed.

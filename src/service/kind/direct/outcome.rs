@@ -41,6 +41,7 @@ impl Service<DirectKind> {
                 self.kind.batch = Some(self.kind.next_batch.take().unwrap_or(batch));
                 return self.polled(jobs);
             }
+            Done::Brought(id, result) => self.brought(id, result),
             Done::Remembered(load) => return self.written(load),
             Done::Aborted => {}
         }
@@ -102,14 +103,14 @@ impl Service<DirectKind> {
     ) {
         let wrote = !written.is_empty();
         let before = self.kind.running.clone();
-        let (mut jobs_in, mut mended, mut made) = (Vec::new(), false, BTreeMap::new());
+        let (mut jobs_in, mut mended, mut made) = (Vec::new(), Vec::new(), BTreeMap::new());
         for Written { id, job, digest } in written {
             match starts.iter().find(|start| start.job == id) {
                 Some(start) if self.waiting.handoff.is_waiting(start) => {
                     self.waiting.handoff.served(steady(), start, Outcome::InForce);
                     jobs_in.push(id.clone());
                 }
-                None if self.kind.running.contains_key(&id) => mended = true,
+                None if self.kind.running.contains_key(&id) => mended.push(id.clone()),
                 // It ended meanwhile.
                 _ => {
                     self.warn_of(job::remove(&self.jobs_root, &id).err());
@@ -123,7 +124,7 @@ impl Service<DirectKind> {
         for (id, why) in failed {
             starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
         }
-        if mended || !jobs_in.is_empty() {
+        if !mended.is_empty() || !jobs_in.is_empty() {
             let reason = if jobs_in.is_empty() { Reason::FabricChanged } else { Reason::JobsChanged };
             let milliseconds = milliseconds(self.kind.took);
             self.health.published += 1;
@@ -132,6 +133,7 @@ impl Service<DirectKind> {
         if wrote && failed.is_empty() {
             self.well();
         }
+        self.bring(mended);
         if let Some(torus) = &mut self.health.torus {
             torus.jobs = self.kind.running.len();
         }
@@ -148,9 +150,12 @@ impl Service<DirectKind> {
         }
     }
 
-    /// Tells whom failures touched. Nodes have their tables since the job's start: new ones are for a person,
-    /// or a command of the site, to bring there.
+    /// Tells whom failures touched. Nodes have their tables since the job's start: new ones are for a command of the
+    /// site to bring there ([`Self::bring`]), or for a person.
     pub(super) fn note_cuts(&mut self, cuts: &[Cut]) {
+        self.kind.lost = cuts.iter().filter(|cut| cut.lost.is_some()).map(|cut| cut.job.clone()).collect();
+        let lost = &self.kind.lost;
+        self.kind.bringing.forget(|id| lost.contains(id));
         let torus = self.health.torus.get_or_insert_default();
         for Cut { job, routes, lost } in cuts {
             let text = match lost {
@@ -172,6 +177,7 @@ impl Service<DirectKind> {
     pub(super) fn forget(&mut self, over: impl Fn(&JobId) -> bool) {
         let before = self.kind.running.clone();
         self.kind.running.retain(|id, _| !over(id));
+        self.kind.bringing.forget(&over);
         let jobs_out: Vec<JobId> =
             before.keys().filter(|id| !self.kind.running.contains_key(*id)).cloned().collect();
         if !jobs_out.is_empty() {
