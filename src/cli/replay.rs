@@ -1,11 +1,14 @@
 //! `sarouter replay`: job history through every engine; `replay merge`: parts of one joined.
 
+mod faults;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::ProgressBar;
 
+use self::faults::{fault_lines, report_faults};
 use super::common::{print, write_file};
 use super::input::{Given, StorageArgs, complain_of_strangers};
 use super::{Answer, Context, Failure, Format, replay_direct};
@@ -349,30 +352,6 @@ fn span(args: &Replay, trace: &Trace, histories: &[History]) -> Result<(i64, usi
         return Err(format!("{samples} snapshots are more than 10 million: choose --from and --to").into());
     }
     Ok((from, samples as usize))
-}
-
-/// Faults on stderr that people see; all are in the file.
-const SHOWN: usize = 50;
-
-fn report_faults(trace: &Trace, faults: &[&Fault], strict: bool) -> Result<(), Failure> {
-    let is_bad = |f: &&&Fault| f.kind != trace::FaultKind::Overlap;
-    if let Some(fault) = faults.iter().find(is_bad).filter(|_| strict) {
-        let (name, message) = (trace.name.clone(), fault.message.clone());
-        return Err(TraceError::Strict { name, line: fault.line, message }.into());
-    }
-    for fault in faults.iter().filter(is_bad).take(SHOWN) {
-        eprintln!("{}:{}: {}", trace.name, fault.line, fault.message);
-    }
-    let hidden = faults.iter().filter(is_bad).count().saturating_sub(SHOWN);
-    if hidden > 0 {
-        eprintln!("{}: {hidden} more bad lines; all are in {FAULTS} of --out", trace.name);
-    }
-    Ok(())
-}
-
-fn fault_lines(trace: &Trace, faults: &[&Fault]) -> Vec<u8> {
-    let lines = faults.iter().map(|f| format!("{}:{}: {}\n", trace.name, f.line, f.message));
-    lines.collect::<String>().into_bytes()
 }
 
 fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, histories: &[History]) -> Run {

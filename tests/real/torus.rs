@@ -32,6 +32,11 @@ while read -r node file; do
     grep -qx "job $1" "@BED@/sink/$node" 2>/dev/null || continue
     cp "$2/$file" "@BED@/sink/.$node" && mv "@BED@/sink/.$node" "@BED@/sink/$node" || exit 1
 done <"$2/nodes.txt"
+# It may have ended meanwhile: what was put back after its epilog goes.
+[ -n "$(squeue -h -j "$1" -t R -o %A 2>/dev/null)" ] || for sink in @BED@/sink/*; do
+    grep -qx "job $1" "$sink" 2>/dev/null && rm -f "$sink"
+done
+exit 0
 "#;
 
 struct Site {

@@ -5,6 +5,9 @@
 //! other over the lightest channels; then next hops are exchanged while that makes full channels
 //! lighter.
 
+mod loads;
+
+use self::loads::{Loads, Pair};
 use crate::model::rng::Rng;
 use crate::model::{Closure, Demand, DestId, Fabric, StorageFlows, SwitchId, Tables, TerminalId};
 use crate::route::RouteError;
@@ -12,11 +15,6 @@ use crate::route::forest::{Forest, Shared};
 use crate::route::graph::{Graph, hosts_per_switch};
 use crate::route::ways::bits;
 
-/// What a route over channels of mean load costs, in hops.
-const BALANCE: f64 = 0.05;
-/// What a channel at the reference load costs more, in hops, and how steeply.
-const FULL: f64 = 2.0;
-const STEEP: i32 = 20;
 /// Load of the reference, of the fullest channel.
 const NEAR: f64 = 0.95;
 /// Sweeps of exchanges, at most, and next hops they look at together.
@@ -124,58 +122,6 @@ impl Ways {
 
     fn of_place(&self, i: usize) -> &[u32] {
         &self.ways[self.first[i] as usize..self.first[i + 1] as usize]
-    }
-}
-
-/// Two loads: routes inside jobs, and all between hosts.
-type Pair = [f64; 2];
-
-/// How full channels are, and what that costs.
-struct Loads {
-    load: Vec<Pair>,
-    mean: Pair,
-    /// What a route counts.
-    weight: Pair,
-    /// Load that counts as full; none yet.
-    reference: Option<Pair>,
-}
-
-impl Loads {
-    fn add(&mut self, c: usize, flow: Pair) {
-        (0..2).for_each(|k| self.load[c][k] += flow[k]);
-    }
-
-    /// What one more route costs on a channel, by its load.
-    fn price(&self, c: usize) -> f64 {
-        let of = |k: usize| {
-            let load = self.load[c][k];
-            let full = self.reference.map_or(0.0, |r| FULL * (load / r[k]).powi(STEEP));
-            self.weight[k] * self.mean[0] / self.mean[k]
-                * (1.0 + BALANCE * load / self.mean[k] + full.min(1e3))
-        };
-        of(0) + of(1)
-    }
-
-    /// What all routes on a channel cost: prices summed up to its load.
-    fn cost(&self, load: Pair) -> f64 {
-        let of = |k: usize| {
-            let (l, mean) = (load[k], self.mean[k]);
-            let full = self
-                .reference
-                .map_or(0.0, |r| FULL * r[k] / f64::from(STEEP + 1) * (l / r[k]).powi(STEEP + 1));
-            self.weight[k] / mean * (l + BALANCE / 2.0 * l * l / mean + full)
-        };
-        of(0) + of(1)
-    }
-
-    /// What changes with a flow more (or less) on a channel.
-    fn change(&self, c: usize, flow: Pair) -> f64 {
-        let before = self.load[c];
-        self.cost([before[0] + flow[0], before[1] + flow[1]]) - self.cost(before)
-    }
-
-    fn fullest(&self) -> Pair {
-        self.load.iter().fold([0.0; 2], |most, load| [most[0].max(load[0]), most[1].max(load[1])])
     }
 }
 

@@ -433,8 +433,7 @@ proptest! {
             for released in handoff.take_released() {
                 prop_assert!(released.waited <= rules().deadline, "{released:?}");
                 if released.outcome == Outcome::InForce {
-                    let view = view(now, &[]);
-                    let group = view.nodes.ranks(&released.start.nodes).group();
+                    let group = view(now, &[]).nodes.ranks(&released.start.nodes).group();
                     let serves = epochs[acknowledged as usize].groups.contains(&group);
                     prop_assert!(serves, "{released:?}");
                 }
@@ -445,8 +444,7 @@ proptest! {
         // In the end everybody starts.
         handoff.tick(at(now) + rules().deadline);
         prop_assert_eq!(handoff.waiting(), 0);
-        let counters = handoff.counters();
-        let started: u64 = counters.started.values().sum();
-        prop_assert!(started <= counters.announced);
+        let Counters { started, announced, .. } = handoff.counters();
+        prop_assert!(started.values().sum::<u64>() <= announced);
     }
 }

@@ -1,0 +1,31 @@
+//! Faults of a trace: told, and written.
+
+use super::super::Failure;
+use crate::lab::replay::files::FAULTS;
+use crate::lab::replay::trace::{self, Fault, Trace, TraceError};
+
+/// Faults on stderr that people see; all are in the file.
+const SHOWN: usize = 50;
+
+/// Tells of them; one is an error if they are `strict`ly none.
+pub(super) fn report_faults(trace: &Trace, faults: &[&Fault], strict: bool) -> Result<(), Failure> {
+    let is_bad = |f: &&&Fault| f.kind != trace::FaultKind::Overlap;
+    if let Some(fault) = faults.iter().find(is_bad).filter(|_| strict) {
+        let (name, message) = (trace.name.clone(), fault.message.clone());
+        return Err(TraceError::Strict { name, line: fault.line, message }.into());
+    }
+    for fault in faults.iter().filter(is_bad).take(SHOWN) {
+        eprintln!("{}:{}: {}", trace.name, fault.line, fault.message);
+    }
+    let hidden = faults.iter().filter(is_bad).count().saturating_sub(SHOWN);
+    if hidden > 0 {
+        eprintln!("{}: {hidden} more bad lines; all are in {FAULTS} of --out", trace.name);
+    }
+    Ok(())
+}
+
+/// All of them, for a file.
+pub(super) fn fault_lines(trace: &Trace, faults: &[&Fault]) -> Vec<u8> {
+    let lines = faults.iter().map(|f| format!("{}:{}: {}\n", trace.name, f.line, f.message));
+    lines.collect::<String>().into_bytes()
+}

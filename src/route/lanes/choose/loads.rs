@@ -1,0 +1,59 @@
+//! What full channels cost.
+
+/// What a route over channels of mean load costs, in hops.
+const BALANCE: f64 = 0.05;
+/// What a channel at the reference load costs more, in hops, and how steeply.
+const FULL: f64 = 2.0;
+const STEEP: i32 = 20;
+
+/// Two loads: routes inside jobs, and all between hosts.
+pub(super) type Pair = [f64; 2];
+
+/// How full channels are, and what that costs.
+pub(super) struct Loads {
+    pub(super) load: Vec<Pair>,
+    pub(super) mean: Pair,
+    /// What a route counts.
+    pub(super) weight: Pair,
+    /// Load that counts as full; none yet.
+    pub(super) reference: Option<Pair>,
+}
+
+impl Loads {
+    pub(super) fn add(&mut self, c: usize, flow: Pair) {
+        (0..2).for_each(|k| self.load[c][k] += flow[k]);
+    }
+
+    /// What one more route costs on a channel, by its load.
+    pub(super) fn price(&self, c: usize) -> f64 {
+        let of = |k: usize| {
+            let load = self.load[c][k];
+            let full = self.reference.map_or(0.0, |r| FULL * (load / r[k]).powi(STEEP));
+            self.weight[k] * self.mean[0] / self.mean[k]
+                * (1.0 + BALANCE * load / self.mean[k] + full.min(1e3))
+        };
+        of(0) + of(1)
+    }
+
+    /// What all routes on a channel cost: prices summed up to its load.
+    fn cost(&self, load: Pair) -> f64 {
+        let of = |k: usize| {
+            let (l, mean) = (load[k], self.mean[k]);
+            let full = self
+                .reference
+                .map_or(0.0, |r| FULL * r[k] / f64::from(STEEP + 1) * (l / r[k]).powi(STEEP + 1));
+            self.weight[k] / mean * (l + BALANCE / 2.0 * l * l / mean + full)
+        };
+        of(0) + of(1)
+    }
+
+    /// What changes with a flow more (or less) on a channel.
+    pub(super) fn change(&self, c: usize, flow: Pair) -> f64 {
+        let before = self.load[c];
+        self.cost([before[0] + flow[0], before[1] + flow[1]]) - self.cost(before)
+    }
+
+    pub(super) fn fullest(&self) -> Pair {
+        self.load.iter().fold([0.0; 2], |most, load| [most[0].max(load[0]), most[1].max(load[1])])
+    }
+}
