@@ -5,66 +5,57 @@
 
 #include "bytes.h"
 
-/* Buffers beside one: those that packets in it wait for, or those whose packets wait for it. One may come twice. */
-struct beside {
-	const struct packets *k;
-	uint32_t buffer, sw;
-	unsigned port, class; /* of `sw`, the next to look at */
-	unsigned vls;         /* of the channel before, not looked at yet */
-	bool after;
-};
-
-static struct beside beside(const struct packets *k, uint32_t buffer, bool after)
+/* Fills `beside` with the buffers that packets in one wait for. One may come twice. Returns how many. */
+static uint32_t list_after(struct order *o, uint32_t buffer)
 {
-	uint32_t c = buffer / PACKETS_VLS;
-	return (struct beside){.k = k, .buffer = buffer, .sw = k->channel[after ? c : c ^ 1].to, .port = 1, .after = after};
+	const struct packets *k = o->k;
+	uint32_t own = buffer / PACKETS_VLS, sw = k->channel[own].to, count = 0;
+	unsigned in = k->channel[own].in_port, vl = 1u << buffer % PACKETS_VLS, ports = k->h->sw[sw].ports;
+	const uint32_t *by_port = &k->by_port[(size_t)sw * 256];
+	for (unsigned port = 1; port <= ports; port++) {
+		const uint16_t *waits = &k->waits[packets_turn(k, own, port, 0)];
+		for (unsigned class = 0; class < k->classes && by_port[port] != PACKETS_NONE; class++)
+			if (waits[class] & vl)
+				o->beside[count++] = by_port[port] * PACKETS_VLS +
+					(unsigned)__builtin_ctz(packets_behind(k, sw, in, port, class, vl));
+	}
+	return count;
 }
 
-/* The VLs before a turn, those alone that lead to or from the buffer. */
-static unsigned vls_of(const struct beside *b, uint32_t before, uint32_t behind)
+/* The same with those whose packets wait for it. */
+static uint32_t list_before(struct order *o, uint32_t buffer)
 {
-	const struct packets *k = b->k;
-	unsigned in = k->channel[before].in_port, out = k->channel[behind].out_port, vl = b->buffer % PACKETS_VLS;
-	unsigned vls = k->waits[packets_turn(k, before, out, b->class)];
-	if (vls == 0 || b->after)
-		return vls & 1u << vl;
-	if (k->h->lane_rows == NULL)
-		return vls & 1u << vl;
-	return packets_behind(k, b->sw, in, out, b->class, vls) == 1u << vl ? vls : 0;
-}
-
-/* The next one, or NONE. */
-static uint32_t next_beside(struct beside *b)
-{
-	const struct packets *k = b->k;
-	uint32_t own = b->buffer / PACKETS_VLS;
-	for (; b->port <= k->h->sw[b->sw].ports; b->port++, b->class = 0) {
-		uint32_t other = k->by_port[(size_t)b->sw * 256 + b->port];
-		uint32_t before = b->after ? own : other ^ 1, behind = b->after ? other : own;
-		for (; other != PACKETS_NONE && b->class < k->classes; b->class++) {
-			b->vls = b->vls != 0 ? b->vls : vls_of(b, before, behind);
-			if (b->vls == 0)
+	const struct packets *k = o->k;
+	uint32_t own = buffer / PACKETS_VLS, sw = k->channel[own ^ 1].to, count = 0;
+	unsigned out = k->channel[own].out_port, vl = 1u << buffer % PACKETS_VLS, ports = k->h->sw[sw].ports;
+	const uint32_t *by_port = &k->by_port[(size_t)sw * 256];
+	for (unsigned port = 1; port <= ports; port++) {
+		uint32_t before = by_port[port] ^ 1;
+		if (by_port[port] == PACKETS_NONE)
+			continue;
+		const uint16_t *waits = &k->waits[packets_turn(k, before, out, 0)];
+		for (unsigned class = 0; class < k->classes; class++) {
+			unsigned vls = waits[class];
+			if (vls == 0)
 				continue;
-			unsigned vl = (unsigned)__builtin_ctz(b->vls), class = b->class;
-			b->vls &= b->vls - 1;
-			b->class += b->vls == 0;
-			if (!b->after)
-				return before * PACKETS_VLS + vl;
-			unsigned in = k->channel[before].in_port, out = k->channel[behind].out_port;
-			vl = (unsigned)__builtin_ctz(packets_behind(k, b->sw, in, out, class, 1u << vl));
-			return behind * PACKETS_VLS + vl;
+			if (k->h->lane_rows == NULL)
+				vls &= vl;
+			else if (packets_behind(k, sw, k->channel[before].in_port, out, class, vls) != vl)
+				continue;
+			for (; vls != 0; vls &= vls - 1)
+				o->beside[count++] = before * PACKETS_VLS + (unsigned)__builtin_ctz(vls);
 		}
 	}
-	return PACKETS_NONE;
+	return count;
 }
 
 /* Fills `place` by taking away what nothing waits for (Kahn). */
 static bool sort(struct order *o)
 {
-	uint32_t *left = o->seen, placed = 0, after;
+	uint32_t *left = o->seen, placed = 0;
 	for (uint32_t buffer = 0; buffer < o->buffers; buffer++)
-		for (struct beside b = beside(o->k, buffer, true); (after = next_beside(&b)) != PACKETS_NONE;)
-			left[after]++;
+		for (uint32_t count = list_after(o, buffer); count > 0; count--)
+			left[o->beside[count - 1]]++;
 	uint32_t ends = 0;
 	for (uint32_t buffer = 0; buffer < o->buffers; buffer++)
 		if (left[buffer] == 0)
@@ -72,9 +63,10 @@ static bool sort(struct order *o)
 	for (; placed < ends; placed++) {
 		uint32_t buffer = o->queue[placed];
 		o->place[buffer] = placed;
-		for (struct beside b = beside(o->k, buffer, true); (after = next_beside(&b)) != PACKETS_NONE;)
-			if (--left[after] == 0)
-				o->queue[ends++] = after;
+		uint32_t count = list_after(o, buffer);
+		for (uint32_t i = 0; i < count; i++)
+			if (--left[o->beside[i]] == 0)
+				o->queue[ends++] = o->beside[i];
 	}
 	return placed == o->buffers;
 }
@@ -86,6 +78,7 @@ bool order_make(struct order *o, struct packets *k, char *why)
 	o->seen = packets_room(k, o->buffers, sizeof(*o->seen));
 	o->moved = packets_room(k, o->buffers, sizeof(*o->moved));
 	o->queue = packets_room(k, o->buffers, sizeof(*o->queue));
+	o->beside = packets_room(k, (size_t)256 * k->classes * PACKETS_VLS, sizeof(*o->beside));
 	if (k->full)
 		return refuse(why, "no memory");
 	/* Whoever sorts leaves zeros in `seen` if there is no circle. */
@@ -98,12 +91,14 @@ bool order_make(struct order *o, struct packets *k, char *why)
  */
 static uint32_t collect(struct order *o, uint32_t count, uint32_t buffer, bool after, uint32_t limit, uint32_t forbidden)
 {
-	uint32_t at = 0, ends = 0, other;
+	uint32_t at = 0, ends = 0;
 	o->seen[buffer] = o->round;
 	o->queue[ends++] = buffer;
 	for (; at < ends; at++) {
 		o->moved[count++] = (struct order_place){o->place[o->queue[at]], o->queue[at]};
-		for (struct beside b = beside(o->k, o->queue[at], after); (other = next_beside(&b)) != PACKETS_NONE;) {
+		uint32_t found = after ? list_after(o, o->queue[at]) : list_before(o, o->queue[at]);
+		for (uint32_t i = 0; i < found; i++) {
+			uint32_t other = o->beside[i];
 			if (other == forbidden)
 				return 0;
 			bool outside = after ? o->place[other] > limit : o->place[other] < limit;

@@ -20,6 +20,7 @@ struct order {
 		uint32_t place, buffer;
 	} *moved;         /* [buffers]: of those that go before, then of those that go after */
 	uint32_t *queue;  /* [buffers] */
+	uint32_t *beside; /* [256 ports * classes * VLs]: the buffers found beside one */
 };
 
 /* Of what `k->waits` says. False, with the reason, if memory runs out or packets wait in a circle. O(buffers * ports). */
