@@ -133,7 +133,7 @@ static unsigned starting_vls(const struct packets *k, uint32_t c, unsigned class
 {
 	size_t at = (size_t)c * k->classes + class;
 	if (k->h->lane_rows == NULL)
-		return (hosts | own) & ALL_VLS;
+		return k->alike ? (hosts | own) != 0 : (hosts | own) & ALL_VLS;
 	return (k->sls[class] & hosts ? k->by_hosts[at] : 0u) | (k->sls[class] & own ? k->by_switch[at] : 0u);
 }
 
@@ -221,6 +221,7 @@ static bool get_rooms(struct packets *k)
 bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, bool together, char *why)
 {
 	*k = (struct packets){.h = h, .alive = alive, .promise = (unsigned)little_endian(h->promise, 4)};
+	k->alike = together && h->lane_rows == NULL && k->promise & ANY;
 	find_lanes(k, together);
 	find_classes(k);
 	if (!get_rooms(k))

@@ -35,6 +35,7 @@ struct packets {
 	uint8_t *guest;          /* [terminals]: it is no host, and nothing starts there */
 	uint8_t *source;         /* [switches]: it has hosts */
 	uint8_t as_one[PACKETS_VLS]; /* by VL, the lowest of those that are taken for one with it */
+	bool alike;              /* all VLs have the same packets: the first one stands for them */
 	unsigned classes;
 	uint16_t sls[HANDOFF_SLS];  /* of each class, as bits */
 	uint8_t first[HANDOFF_SLS]; /* SL of each class */
@@ -47,15 +48,15 @@ struct packets {
 	uint32_t *next;    /* [switches]: the channel, or NONE */
 	uint32_t *waiting; /* [switches]: how many that forward to it are not done yet */
 	uint16_t *moving;  /* [switches * classes]: VLs on the next channel of the packets that come by */
-	void *rooms[24];   /* all these arrays, and the user's own */
+	void *rooms[32];   /* all these arrays, and the user's own */
 	unsigned room_count;
 	bool full; /* memory has run out */
 };
 
 /*
  * Of tables with a promise; `alive` as in the struct, it must stay. `together`: VLs that only SLs tell apart behind some
- * turn are taken for one, the lane that they are of. What waits in no circle then, does not with each VL by itself. To
- * be released by packets_free, whatever the outcome. False, with the reason, if memory runs out or the list of
+ * turn are taken for one, the lane that they are of. What waits in no circle then, does not with each VL by itself. Without
+ * lanes, where any packet may have any SL, one VL stands for all, which have the same packets. To be released by packets_free, whatever the outcome. False, with the reason, if memory runs out or the list of
  * aggregation nodes is damaged.
  */
 bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, bool together, char *why);
