@@ -178,10 +178,9 @@ static bool fits(const struct plugin *p, const struct handoff *h, struct fit *fi
 static struct handoff *find_ways(const struct plugin *p, const struct handoff *in_force, const struct living *living,
 				 struct fit *fit, bool *is_first, char *why)
 {
-	char none[HANDOFF_WHY];
 	struct handoff *first = NULL, *mended = repair_tables(in_force, living, why);
-	if (mended == NULL && !p->deaf && (first = repair_drop(in_force, living, none)) != NULL)
-		mended = repair_tables(first, living, why);
+	if (mended == NULL && !p->deaf)
+		mended = repair_two_steps(in_force, living, &first, why);
 	bool good = mended != NULL && fits(p, mended, fit, why);
 	*is_first = first != NULL;
 	if (first == NULL)

@@ -108,9 +108,7 @@ static bool print_tables(const struct handoff *h, const struct handoff *repaired
 /* Both steps of a repair that is not safe in one. The tables of the second, or NULL. */
 static struct handoff *print_steps(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY])
 {
-	char none[HANDOFF_WHY];
-	struct handoff *first = repair_drop(h, living, none);
-	struct handoff *second = first != NULL ? repair_tables(first, living, why) : NULL;
+	struct handoff *first, *second = repair_two_steps(h, living, &first, why);
 	if (second != NULL && !print_tables(h, first)) {
 		repair_free(second);
 		second = NULL;

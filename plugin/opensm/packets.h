@@ -56,8 +56,9 @@ struct packets {
 /*
  * Of tables with a promise; `alive` as in the struct, it must stay. `together`: VLs that only SLs tell apart behind some
  * turn are taken for one, the lane that they are of. What waits in no circle then, does not with each VL by itself. Without
- * lanes, where any packet may have any SL, one VL stands for all, which have the same packets. To be released by packets_free, whatever the outcome. False, with the reason, if memory runs out or the list of
- * aggregation nodes is damaged.
+ * lanes, where any packet may have any SL, one VL stands for all, which have the same packets. To be released by
+ * packets_free, whatever the outcome. False, with the reason, if memory runs out or the list of aggregation nodes is
+ * damaged.
  */
 bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, bool together, char *why);
 

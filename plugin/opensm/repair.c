@@ -367,7 +367,11 @@ struct handoff *repair_tables(const struct handoff *h, const struct living *livi
 	return NULL;
 }
 
-struct handoff *repair_drop(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY])
+/*
+ * The same tables without entries from which packets do not arrive any more. They may be mixed with those of before. NULL
+ * also if no entry leads nowhere.
+ */
+static struct handoff *drop(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY])
 {
 	struct repair r;
 	struct handoff *new = repair_copy(h);
@@ -383,6 +387,19 @@ struct handoff *repair_drop(const struct handoff *h, const struct living *living
 		return new;
 	repair_free(new);
 	return NULL;
+}
+
+struct handoff *repair_two_steps(const struct handoff *h, const struct living *living, struct handoff **first,
+				 char why[HANDOFF_WHY])
+{
+	char none[HANDOFF_WHY];
+	*first = drop(h, living, none);
+	struct handoff *second = *first != NULL ? repair_tables(*first, living, why) : NULL;
+	if (second == NULL) {
+		repair_free(*first);
+		*first = NULL;
+	}
+	return second;
 }
 
 bool repair_may_change(const struct handoff *from, const struct handoff *to, const struct living *living,

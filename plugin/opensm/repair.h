@@ -5,9 +5,9 @@
  * do not reach them. Each new entry is tried against everything that may be in flight: packets of the promise by
  * the entries in force, by the new ones, and by any mixture, as switches change one after the other.
  *
- * Where no such way is safe, two steps may find one: first all switches lose the entries that lead nowhere any more
- * (`repair_drop`), and when every one of them has, new ones are found on top of what is left (`repair_tables`). Packets by
- * the entries that were dropped are in nobody's way then.
+ * Where no such way is safe, two steps may find one: first all switches lose the entries that lead nowhere any more,
+ * and when every one of them has, new ones are found on top of what is left (`repair_two_steps`). Packets by the entries
+ * that were dropped are in nobody's way then.
  *
  * Knows nothing of OpenSM, so that it can be run on files by itself.
  */
@@ -33,11 +33,11 @@ struct living {
 struct handoff *repair_tables(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY]);
 
 /*
- * The first of two steps: the same tables without entries from which packets do not arrive any more. They may be mixed
- * with those of before. The second is `repair_tables` of these, which may find nothing. As for `repair_tables`; NULL
- * also if no entry leads nowhere. O(switches * dests * classes of SLs).
+ * Both steps: the tables of the second, and in `first` those of the first, without the entries that lead nowhere. NULL
+ * twice, with the reason, if the second finds nothing or no entry leads nowhere. As repair_tables.
  */
-struct handoff *repair_drop(const struct handoff *h, const struct living *living, char why[HANDOFF_WHY]);
+struct handoff *repair_two_steps(const struct handoff *h, const struct living *living, struct handoff **first,
+				 char why[HANDOFF_WHY]);
 
 /* Whether switches may go from one to the other of two tables that differ in their ports alone, in any order. */
 bool repair_may_change(const struct handoff *from, const struct handoff *to, const struct living *living,
