@@ -7,7 +7,7 @@ use crate::lab::replay::trace::{self, Fault, Trace, TraceError};
 /// Faults on stderr that people see; all are in the file.
 const SHOWN: usize = 50;
 
-/// Tells of them; one is an error if they are `strict`ly none.
+/// Tells of those that are bad; with `strict` the first of them is an error.
 pub(super) fn report_faults(trace: &Trace, faults: &[&Fault], strict: bool) -> Result<(), Failure> {
     let is_bad = |f: &&&Fault| f.kind != trace::FaultKind::Overlap;
     if let Some(fault) = faults.iter().find(is_bad).filter(|_| strict) {

@@ -164,7 +164,7 @@ fn exchange(
     average.take(&flows, &steps);
     let scores = |law| scores(&flows, &steps, size, law, &average.mean);
     let mut law = Law::of(pattern);
-    if ranks.len() == 1 {
+    if ranks.len() == 1 && law.is_long {
         law = law.alone(scores(law.in_step())[0]);
     }
     let time = |(j, score): (usize, f64)| if steps[j].phases.is_empty() { 1.0 } else { law.slowdown(score) };

@@ -213,7 +213,7 @@ impl<'a> Predictor<'a> {
             scores
         };
         let mut law = part.law;
-        if part.steps.len() == 1 && cable > 0.0 {
+        if part.steps.len() == 1 && law.is_long && cable > 0.0 {
             law = law.alone(scores(law.in_step())[0] / cable);
         }
         for (j, score) in scores(law).into_iter().enumerate().filter(|(j, _)| part.shares[*j] > 0.0) {

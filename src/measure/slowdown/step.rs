@@ -96,7 +96,7 @@ pub(super) struct Law {
     /// Simulated times grow as this power of the score.
     power: f64,
     /// Whether ranks meet all others in turn.
-    is_long: bool,
+    pub(super) is_long: bool,
 }
 
 /// Long exchanges: a rank that is late in one step catches up in the next.
@@ -122,12 +122,9 @@ impl Law {
         Self { drifts: 0.0, ..self }
     }
 
-    /// The same for a job that is alone, whose steps have this mean score [in step](Self::in_step): where its own
-    /// messages meet nowhere in a long exchange, nothing sets its ranks apart.
+    /// The same for a long exchange of a job that is alone, whose steps have this mean score [in step](Self::in_step): where
+    /// its own messages meet nowhere, nothing sets its ranks apart.
     pub(super) fn alone(self, score: f64) -> Self {
-        if !self.is_long {
-            return self;
-        }
         let longer = score / f64::from(CONSUMPTION) - 1.0;
         Self { drifts: self.drifts * (longer / APART).clamp(0.0, 1.0) as f32, ..self }
     }
