@@ -284,17 +284,23 @@ fn a_hold_keeps_a_direct_torus_as_it_is() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// Has jobs 7 and 8 run on a torus of 4x4 with tables of the service.
+fn with_two_jobs(site: &Site) -> Serving {
+    site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\n");
+    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[9-12]|100\n");
+    let serving = Serving::start(site);
+    serving.ready(site);
+    for (job, nodes) in [("7", "n[1-4]"), ("8", "n[9-12]")] {
+        assert_eq!(prolog(site, &["--job", job, "--nodes", nodes]).1["outcome"], "in_force");
+    }
+    serving
+}
+
 /// A link fails under a job that runs, and heals.
 #[test]
 fn a_failed_link_of_a_direct_torus_is_routed_around_and_told() {
     let site = torus("deadline_seconds = 100");
-    site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\n");
-    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[9-12]|100\n");
-    let serving = Serving::start(&site);
-    serving.ready(&site);
-    for (job, nodes) in [("7", "n[1-4]"), ("8", "n[9-12]")] {
-        assert_eq!(prolog(&site, &["--job", job, "--nodes", nodes]).1["outcome"], "in_force");
-    }
+    let serving = with_two_jobs(&site);
     let (_, text) = site.run(&["status"]);
     let status = json(&text);
     assert_eq!((&status["healthy"], &status["torus"]["jobs"]), (&true.into(), &2.into()), "{text}");
@@ -354,13 +360,7 @@ fn a_command_brings_new_tables_to_the_nodes() {
              echo $1 >>{nodes}/brought\n"
         ),
     );
-    site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\n");
-    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[9-12]|100\n");
-    let serving = Serving::start(&site);
-    serving.ready(&site);
-    for (job, nodes) in [("7", "n[1-4]"), ("8", "n[9-12]")] {
-        assert_eq!(prolog(&site, &["--job", job, "--nodes", nodes]).1["outcome"], "in_force");
-    }
+    let serving = with_two_jobs(&site);
     site.replace("torus.toml", "sizes = [4, 4]\ntransit = \"any\"\nfailed = [\"0.0+Y\"]\n");
     let told = |site: &Site| site.health()["torus"]["cut"]["7"]["text"].as_str().map(String::from);
     serving.until(|| told(&site).is_some_and(|text| text.contains("no way there")));

@@ -30,7 +30,7 @@ struct Bed {
 }
 
 /// Has Slurm load the plugin, with more options than those that say where things are.
-pub fn load(dir: &Path, plugin: &Path, more: &str) {
+fn load(dir: &Path, plugin: &Path, more: &str) {
     let [state, sink, report] = ["state", "sink/%n", "report"].map(|n| dir.join(n).display().to_string());
     let line =
         format!("optional {} state={state} sink=file:{sink} report={report} {more}\n", plugin.display());
@@ -38,8 +38,19 @@ pub fn load(dir: &Path, plugin: &Path, more: &str) {
 }
 
 /// What Slurm's controller runs where the service is part of a test.
-pub const HOOK: &str =
-    "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
+const HOOK: &str = "#!/bin/sh\nexec @SAROUTER@ @WORD@ --config @BED@/sarouter.toml 2>>@BED@/log/hook.log\n";
+
+/// Lays out a bed of a direct torus: the controller's hooks, and where the plugin reads and writes.
+pub fn prepare(dir: &Path, plugin: &Path) {
+    for word in ["prolog", "epilog"] {
+        let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
+        script(dir.join(word), &text.replace("@BED@", dir.to_str().unwrap()));
+    }
+    for name in ["slurm", "sink", "report"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    load(dir, plugin, "");
+}
 
 impl Bed {
     /// 16 nodes n1..n16 as angara:4x2x2; all prologs end before the batch script starts.
@@ -66,22 +77,12 @@ impl Bed {
 
     fn with(lines: &[&str]) -> Self {
         let plugin = plugin();
-        let prepare = |state: &Path| {
-            let dir = state.parent().unwrap();
-            for word in ["prolog", "epilog"] {
-                let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
-                script(dir.join(word), &text.replace("@BED@", dir.to_str().unwrap()));
-            }
-            for name in ["slurm", "sink", "report"] {
-                fs::create_dir(dir.join(name)).unwrap();
-            }
-            load(dir, &plugin, "");
-        };
+        let lay_out = |state: &Path| prepare(state.parent().unwrap(), &plugin);
         let fabric = generate("fattree:4x4,2").unwrap();
         let fixed = ["--no-opensm", "--slurm-line", "PrologFlags=Alloc,DeferBatch"];
         let more = lines.iter().flat_map(|line| ["--slurm-line", line]);
         let options: Vec<&str> = fixed.into_iter().chain(more).collect();
-        let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
+        let bed = Testbed::start(&fabric, &options, Vec::new(), lay_out);
         Self { bed, torus: TorusBuilder::new(&[4, 2, 2]).unwrap().build().unwrap() }
     }
 
@@ -260,7 +261,21 @@ fn tasks_find_the_service_level_of_their_job() {
 }
 
 /// A running service; ends with the test.
-struct Service(Child);
+pub struct Service(Child);
+
+impl Service {
+    /// By the settings of a bed; its socket is there.
+    pub fn start(bed: &Testbed) -> Self {
+        let dir = bed.path();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
+        command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stdout(Stdio::null());
+        let log = fs::File::create(dir.join("log/service.log")).unwrap();
+        let service = Self(command.stderr(log).spawn().unwrap());
+        await_some("the service", || bed.state().join("api.sock").exists().then_some(()));
+        service
+    }
+}
 
 impl Drop for Service {
     fn drop(&mut self) {
@@ -276,12 +291,7 @@ impl Drop for Service {
 fn with_the_service_each_node_has_its_table_before_the_first_task_and_nothing_after() {
     let bed = Bed::announcing();
     let dir = bed.bed.path();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-    command.args(["serve", "-v", "--config"]).arg(dir.join("sarouter.toml"));
-    command.env("SLURM_CONF", dir.join("slurm/slurm.conf")).stdout(Stdio::null());
-    let log = fs::File::create(dir.join("log/service.log")).unwrap();
-    let _service = Service(command.stderr(log).spawn().unwrap());
-    await_some("the service", || bed.bed.state().join("api.sock").exists().then_some(()));
+    let _service = Service::start(&bed.bed);
     // Both hold their nodes until both have been looked at.
     let d = dir.display();
     let script = format!(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use sarouter::verify::angara::judge;
 use serde_json::Value;
 
 use crate::script::script;
-use crate::spank::{HOOK, load, plugin};
+use crate::spank::{Service, plugin, prepare};
 use crate::testbed::{Testbed, await_some, print_logs, run};
 
 /// The torus and the number of jobs; `SAROUTER_TORUS="6x6x5 100"` asks for others.
@@ -42,16 +42,13 @@ exit 0
 struct Site {
     bed: Testbed,
     sizes: Vec<usize>,
-    service: Option<Child>,
+    service: Option<Service>,
     failed: Vec<String>,
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        if let Some(mut service) = self.service.take() {
-            let _ = service.kill();
-            let _ = service.wait();
-        }
+        self.service = None;
         if std::thread::panicking() {
             print_logs(self.bed.path(), &["service.log", "hook.log", "slurmctld.log"]);
         }
@@ -61,18 +58,11 @@ impl Drop for Site {
 impl Site {
     fn up(sizes: &str) -> Self {
         let plugin = plugin();
-        let prepare = |state: &Path| {
+        let lay_out = |state: &Path| {
             let dir = state.parent().unwrap();
-            let bed = dir.to_str().unwrap();
-            for word in ["prolog", "epilog"] {
-                let text = HOOK.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@WORD@", word);
-                script(dir.join(word), &text.replace("@BED@", bed));
-            }
-            script(dir.join("bring"), &BRING.replace("@BED@", bed));
-            for name in ["slurm", "sink", "report", "runs"] {
-                fs::create_dir(dir.join(name)).unwrap();
-            }
-            load(dir, &plugin, "");
+            prepare(dir, &plugin);
+            script(dir.join("bring"), &BRING.replace("@BED@", dir.to_str().unwrap()));
+            fs::create_dir(dir.join("runs")).unwrap();
         };
         // A node per host; nobody looks at its switches.
         let fabric = generate(&format!("torus:{sizes},hosts=1")).unwrap();
@@ -89,7 +79,7 @@ impl Site {
             "--slurm-line",
             "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=5,bf_interval=1",
         ];
-        let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
+        let bed = Testbed::start(&fabric, &options, Vec::new(), lay_out);
         let text = format!(
             "[state]\ndirectory = \"{dir}/state\"\n[fabric]\nsource = \"{dir}/torus.toml\"\n\
              [service]\ninterval_seconds = 1\n[handoff]\ndeadline_seconds = 60\naway_seconds = 30\n\
@@ -100,12 +90,7 @@ impl Site {
         let sizes = sizes.split('x').map(|n| n.parse().unwrap()).collect();
         let mut site = Self { bed, sizes, service: None, failed: Vec::new() };
         site.describe();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
-        command.args(["serve", "-v", "--config"]).arg(site.bed.path().join("sarouter.toml"));
-        command.env("SLURM_CONF", site.bed.path().join("slurm/slurm.conf")).stdout(Stdio::null());
-        let log = fs::File::create(site.bed.path().join("log/service.log")).unwrap();
-        site.service = Some(command.stderr(log).spawn().unwrap());
-        await_some("the service", || site.bed.state().join("api.sock").exists().then_some(()));
+        site.service = Some(Service::start(&site.bed));
         site
     }
 
