@@ -38,14 +38,18 @@ impl Nearer {
             }
         }
         self.first.clear();
-        self.slots.clear();
+        self.slots.resize(net.channels(), 0);
+        let mut found = 0;
         for v in 0..net.switches() {
-            self.first.push(self.slots.len() as u32);
+            self.first.push(found as u32);
             let own = self.hops[v];
-            let near = net.neighbours(v).iter().enumerate().filter(|(_, u)| self.hops[**u as usize] < own);
-            self.slots.extend(near.map(|(slot, _)| slot as u8));
+            // Written in any case, and overwritten if it is none: a branch would be guessed wrong too often.
+            for (slot, u) in net.neighbours(v).iter().enumerate() {
+                self.slots[found] = slot as u8;
+                found += usize::from(self.hops[*u as usize] < own);
+            }
         }
-        self.first.push(self.slots.len() as u32);
+        self.first.push(found as u32);
     }
 
     /// Those of a switch whose present route has so many hops, if that is one of the shortest: no other slot leads

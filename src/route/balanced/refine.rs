@@ -14,7 +14,7 @@ const PATIENCE: usize = 50_000;
 const MANY_PORTS: usize = 12;
 /// Of large fabrics: part of its load that the fullest channel loses in a pass, or the pass is the last one; and in
 /// one over routes that no job uses.
-const LEAST_FALL: u32 = 512;
+const LEAST_FALL: u32 = 256;
 const LEAST_FALL_AROUND: u32 = 64;
 
 /// What bounds a move that need not be a gain.
@@ -149,8 +149,10 @@ impl Routing<'_> {
         self.mark_held(terminal);
         self.gather(terminal);
         self.mark_full(terminal, limit);
-        if self.is_listed(sideways) {
-            self.nearer.find(self.net, self.home[terminal] as usize);
+        let mut nearer = std::mem::take(&mut self.nearer);
+        let is_listed = self.is_listed(sideways);
+        if is_listed {
+            nearer.find(self.net, self.home[terminal] as usize);
         }
         let mut moved = 0;
         for i in (1..self.search.reached.len()).rev() {
@@ -158,15 +160,21 @@ impl Routing<'_> {
             if self.flow[v] == 0 || self.held[v] || !self.is_full[v] {
                 continue;
             }
+            let listed = if is_listed { nearer.slots(v, self.search.hops[v]) } else { None };
+            // The only slot that leads nearer is in use.
+            if listed.is_some_and(|slots| slots.len() == 1) {
+                continue;
+            }
             let most = self.fullest_ahead(terminal, v);
             if most <= limit {
                 continue;
             }
-            if let Some(detour) = self.best_detour(terminal, v, most, sideways) {
+            if let Some(detour) = self.best_detour(terminal, v, most, listed, sideways) {
                 self.lead_over(terminal, v, detour.slot, detour.meets);
                 moved += 1;
             }
         }
+        self.nearer = nearer;
         moved
     }
 
@@ -197,23 +205,22 @@ impl Routing<'_> {
         most
     }
 
-    /// The best other way for a switch, the fullest channel of whose present way has `most`.
+    /// The best other way for a switch, the fullest channel of whose present way has `most`, over one of the slots
+    /// that are `listed`, or any.
     fn best_detour(
         &mut self,
         terminal: usize,
         v: usize,
         most: u32,
+        listed: Option<&[u8]>,
         sideways: Option<Sideways>,
     ) -> Option<Detour> {
         let now = self.row(terminal)[v];
         let mut best: Option<Detour> = None;
         // A gain leaves all channels that it joins below the fullest there is.
         let mut below = if sideways.is_some() { u32::MAX } else { most.saturating_sub(self.flow[v]) };
-        let nearer = std::mem::take(&mut self.nearer);
         let degree = self.net.degree(v);
         let first = if sideways.is_some() { self.rng.below(degree) } else { 0 };
-        let is_listed = self.is_listed(sideways);
-        let listed = if is_listed { nearer.slots(v, self.search.hops[v]) } else { None };
         for i in 0..listed.map_or(degree, <[u8]>::len) {
             let i = first + i;
             let slot = match listed {
@@ -245,7 +252,6 @@ impl Routing<'_> {
                 best = Some(detour);
             }
         }
-        self.nearer = nearer;
         best
     }
 
