@@ -81,31 +81,35 @@ impl Managed {
         });
     }
 
-    /// Cuts cables all at once; milliseconds from the first trap to the first and to the last time that all tables were
-    /// answered, and the engine of the last.
-    fn cut(&self, fabric: &Fabric, cut: &[ChannelId]) -> (f64, f64, String) {
-        let ports = cut.iter().map(|c| fabric.channel(*c));
-        let ports: Vec<(&str, u8)> =
-            ports.map(|c| (fabric.switch(c.from).description.as_str(), c.from_port.get())).collect();
-        let console = |word: &str| {
-            let lines = ports.iter().map(|(switch, port)| format!("{word} \"{switch}\"[{port}]"));
-            self.bed.script(&["console", &lines.collect::<Vec<_>>().join("\n")]);
-        };
+    fn console(&self, word: &str, fabric: &Fabric, cables: &[ChannelId]) {
+        let lines = cables.iter().map(|c| {
+            let cable = fabric.channel(*c);
+            format!("{word} \"{}\"[{}]", fabric.switch(cable.from).description, cable.from_port.get())
+        });
+        self.bed.script(&["console", &lines.collect::<Vec<_>>().join("\n")]);
+    }
+
+    /// Cuts cables at once, without the first, which are `gone`; milliseconds from the first trap to the first and to the
+    /// last time that all tables were answered, and the engine of the last.
+    fn cut(&self, fabric: &Fabric, cut: &[ChannelId], gone: usize) -> (f64, f64, String) {
         let left = fabric.without(|c| cut.contains(&c) || cut.contains(&c.reverse()), |_| false).unwrap();
         // Cut switches are not seen any more.
         let left = left.without(|_| false, |s| left.out(s).is_empty()).unwrap();
         let begin = self.log().len();
-        console("Unlink");
+        self.console("Unlink", fabric, &cut[gone..]);
         self.await_routing(begin);
         self.settle(&left);
         let log = self.log();
         let times = times(&log[begin..]);
         assert_eq!(unreached(&self.bed, &left).len(), 0, "hosts without a way");
+        times
+    }
+
+    fn mend(&self, fabric: &Fabric, cut: &[ChannelId]) {
         let begin = self.log().len();
-        console("Relink");
+        self.console("Relink", fabric, cut);
         self.await_routing(begin);
         self.settle(fabric);
-        times
     }
 }
 
@@ -160,8 +164,8 @@ fn main() {
     let one = vec![fabric.out(leaf)[0]];
     // One of each of twenty switches, to other ones.
     let leaves = fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty());
-    let twenty = leaves.take(20).enumerate().map(|(i, s)| fabric.out(s)[i % fabric.out(s).len()]).collect();
-    let cuts = [("a cable", one), ("a switch", fabric.out(spine).to_vec()), ("20 cables", twenty)];
+    let twenty: Vec<_> =
+        leaves.take(20).enumerate().map(|(i, s)| fabric.out(s)[i % fabric.out(s).len()]).collect();
     println!(
         "{spec}: {} hosts. ms from the first trap to all tables answered: first, last",
         fabric.host_ids().count()
@@ -171,18 +175,36 @@ fn main() {
     let managed: Vec<(String, Managed)> =
         all.into_iter().map(|engines| (engines.clone(), Managed::new(&fabric, &engines))).collect();
     managed.iter().for_each(|(_, managed)| managed.settle(&fabric));
+    let cuts = [("a cable", one), ("a switch", fabric.out(spine).to_vec()), ("20 at once", twenty.clone())];
     for (what, cut) in &cuts {
         let mut firsts = vec![Vec::new(); managed.len()];
         for _ in 0..ROUNDS {
             for ((engines, managed), firsts) in managed.iter().zip(&mut firsts) {
-                let (first, last, engine) = managed.cut(&fabric, cut);
-                println!("{engines:14} {what:10} {first:8.0} {last:8.0} {engine}");
-                firsts.push(first);
+                firsts.push(say(engines, what, managed.cut(&fabric, cut, 0)));
+                managed.mend(&fabric, cut);
             }
         }
-        for ((engines, _), mut firsts) in managed.iter().zip(firsts) {
-            firsts.sort_by(f64::total_cmp);
-            println!("{what}: {engines}: median of the first {:.0}", firsts[firsts.len() / 2]);
+        sum_up(what, &managed, firsts);
+    }
+    let mut firsts = vec![Vec::new(); managed.len()];
+    for gone in 0..twenty.len() {
+        for ((engines, managed), firsts) in managed.iter().zip(&mut firsts) {
+            firsts.push(say(engines, "in a row", managed.cut(&fabric, &twenty[..=gone], gone)));
         }
+    }
+    sum_up("20 in a row", &managed, firsts);
+}
+
+/// Prints what a cut took; returns the first of it.
+fn say(engines: &str, what: &str, (first, last, engine): (f64, f64, String)) -> f64 {
+    println!("{engines:14} {what:10} {first:8.0} {last:8.0} {engine}");
+    first
+}
+
+fn sum_up(what: &str, managed: &[(String, Managed)], firsts: Vec<Vec<f64>>) {
+    for ((engines, _), mut firsts) in managed.iter().zip(firsts) {
+        firsts.sort_by(f64::total_cmp);
+        let (median, worst) = (firsts[firsts.len() / 2], firsts[firsts.len() - 1]);
+        println!("{what}: {engines}: of the first, median {median:.0}, worst {worst:.0}");
     }
 }

@@ -1,10 +1,12 @@
-//! Random faults of everything there is: cables, OpenSM, Slurm's controller, the service, its disk, its clock. In the
+//! Random faults of everything there is: cables, OpenSM, Slurm's controller, slurmrestd, the service, its disk, its clock. In the
 //! end all is well again, nobody is without a way, no job is lost, and the recording tells how it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -28,13 +30,21 @@ struct Storm {
     jobs: BTreeMap<usize, String>,
     opensm: bool,
     slurm: bool,
+    /// slurmrestd, of which the service hears of jobs.
+    rest: Option<Child>,
     full: bool,
     environment: Vec<(&'static str, PathBuf)>,
 }
 
+impl Drop for Storm {
+    fn drop(&mut self) {
+        self.stop_rest();
+    }
+}
+
 impl Storm {
     fn fault(&mut self) -> String {
-        match self.rng.below(12) {
+        match self.rng.below(13) {
             0..=3 => self.cable(),
             4 => {
                 self.opensm = !self.opensm;
@@ -65,8 +75,46 @@ impl Storm {
                 self.set_clock(ahead);
                 format!("the service's clock is {ahead} s ahead")
             }
+            9 => {
+                if !self.stop_rest() {
+                    self.start_rest();
+                }
+                format!("slurmrestd runs: {}", self.rest.is_some())
+            }
             _ => self.job(),
         }
+    }
+
+    /// Whether there was one.
+    fn stop_rest(&mut self) -> bool {
+        let Some(mut rest) = self.rest.take() else { return false };
+        let _ = rest.kill();
+        let _ = rest.wait();
+        true
+    }
+
+    /// On a socket that knows its peer.
+    fn start_rest(&mut self) {
+        let bed = self.cluster.bed.path();
+        let log = fs::File::options().create(true).append(true).open(bed.join("log/slurmrestd.log")).unwrap();
+        let socket = bed.join("restd/socket");
+        let _ = fs::remove_file(&socket);
+        let plugins = match run(Command::new("slurmctld").arg("-V")).contains(" 22.05.") {
+            true => "openapi/v0.0.38",
+            false => "slurmctld",
+        };
+        // It refuses to be root.
+        let rest = Command::new("slurmrestd")
+            .args(["-s", plugins, "-a", "rest_auth/local"])
+            .arg(format!("unix:{}", socket.display()))
+            .env("SLURM_CONF", bed.join("slurm/slurm.conf"))
+            .uid(65534)
+            .gid(65534)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn();
+        self.rest = Some(rest.unwrap());
     }
 
     fn cable(&mut self) -> String {
@@ -125,6 +173,9 @@ impl Storm {
         if !std::mem::replace(&mut self.opensm, true) {
             self.cluster.bed.script(&["start", "opensm"]);
         }
+        if self.rest.is_none() {
+            self.start_rest();
+        }
     }
 
     fn until(&mut self, what: &str, mut so: impl FnMut(&Cluster) -> Result<(), String>) {
@@ -148,7 +199,9 @@ fn after_a_storm_of_faults_all_is_well_again() {
     let mut mounted = None;
     let settings = |text: String| {
         let own = text.lines().find(|l| l.starts_with("source =")).unwrap();
-        text.replace(own, "source = \"opensm\"") + "\n[record]\n"
+        let text = text.replace(own, "source = \"opensm\"");
+        text.replace("[slurm]", "[slurm]\nsource = \"slurmrestd\"")
+            + "\n[record]\n[slurmrestd]\nurl = \"unix:restd/socket\"\n"
     };
     let fabric = generate("fattree:4x4,2").unwrap();
     let cluster = Cluster::on(fabric, |state| mounted = Some(Mount::small(state)), settings);
@@ -164,7 +217,14 @@ fn after_a_storm_of_faults_all_is_well_again() {
     let environment = vec![("LD_PRELOAD", library), ("SAROUTER_TEST_CLOCK", clock)];
     let (cut, jobs) = (BTreeSet::new(), BTreeMap::new());
     let rng = Rng::new(seed);
-    let mut storm = Storm { cluster, rng, cut, jobs, opensm: true, slurm: true, full: false, environment };
+    let mut storm =
+        Storm { cluster, rng, cut, jobs, opensm: true, slurm: true, rest: None, full: false, environment };
+    let (bed, restd) = (storm.cluster.bed.path(), storm.cluster.bed.path().join("restd"));
+    fs::create_dir(&restd).unwrap();
+    for (path, mode) in [(bed, 0o755), (restd.as_path(), 0o777)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    storm.start_rest();
     storm.set_clock(0);
     storm.cluster.serve_again(&storm.environment);
     storm.cluster.await_healthy();
@@ -185,7 +245,15 @@ fn after_a_storm_of_faults_all_is_well_again() {
         let lost = ids.iter().find(|id| !running.lines().any(|line| line == **id));
         lost.map_or(Ok(()), |id| Err(format!("job {id} does not")))
     });
-    let Storm { cluster, cut, .. } = &mut storm;
+    storm.until("slurmrestd tells the service of all jobs", |cluster| {
+        let seen = run(Command::new("curl")
+            .args(["-s", "--unix-socket"])
+            .arg(cluster.bed.state().join("api.sock"))
+            .arg("http://localhost/v1/jobs"));
+        let lost = ids.iter().find(|id| !seen.contains(&format!("\"id\":\"{id}\"")));
+        lost.map_or(Ok(()), |id| Err(format!("job {id} is not in {seen}")))
+    });
+    let (cluster, cut) = (&mut storm.cluster, &storm.cut);
     let fabric = &cluster.fabric;
     let leaves: Vec<_> = fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()).collect();
     let gone: Vec<ChannelId> = cut.iter().map(|leaf| fabric.out(leaves[*leaf])[*leaf]).collect();
