@@ -95,3 +95,14 @@ uint8_t *damage_read(const char *path, size_t *size)
 	fclose(in);
 	return file;
 }
+
+void damage_write(const char *directory, size_t number, const uint8_t *file, size_t size)
+{
+	char path[4096];
+	snprintf(path, sizeof(path), "%s/%zu.bin", directory, number);
+	FILE *out = fopen(path, "wb");
+	if (out == NULL || fwrite(file, 1, size, out) != size || fclose(out) != 0) {
+		perror(path);
+		exit(2);
+	}
+}

@@ -19,4 +19,7 @@ void damage_reseal(uint8_t *file, size_t size);
 /* A whole file, from malloc. Ends the program if it cannot be read. */
 uint8_t *damage_read(const char *path, size_t *size);
 
+/* Into directory/number.bin. Ends the program if it cannot be written. */
+void damage_write(const char *directory, size_t number, const uint8_t *file, size_t size);
+
 #endif

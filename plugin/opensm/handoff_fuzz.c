@@ -16,17 +16,6 @@
 #include "damage.h"
 #include "handoff.h"
 
-static void keep(const char *directory, unsigned number, const uint8_t *file, size_t size)
-{
-	char path[4096];
-	snprintf(path, sizeof(path), "%s/%u.bin", directory, number);
-	FILE *out = fopen(path, "wb");
-	if (out == NULL || fwrite(file, 1, size, out) != size || fclose(out) != 0) {
-		perror(path);
-		exit(2);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	if (argc != 4 && argc != 6) {
@@ -59,7 +48,7 @@ int main(int argc, char **argv)
 		if (h == NULL || !certificate_check(h, why)) {
 			refused++;
 			if (kept < wanted)
-				keep(argv[4], kept++, file, size);
+				damage_write(argv[4], kept++, file, size);
 		} else {
 			accepted++;
 		}

@@ -3,9 +3,9 @@
  * somewhere new in them. Built with the sanitizers and with -fsanitize-coverage=trace-pc, so that any access out of
  * bounds ends it, and each branch taken is seen.
  *
- *   handoff_guided SECONDS SEED FILE...
+ *   handoff_guided SECONDS SEED [-k KEEP_DIR] FILE...
  *
- * Prints how many files were tried, were refused, were kept to go on from, and how many pairs of branches were seen.
+ * Writes those that led somewhere new and are refused to KEEP_DIR, for use on a live OpenSM. Prints how many files were tried, were refused, were kept to go on from, and how many pairs of branches were seen.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -98,13 +98,16 @@ UNSEEN static void splice(uint8_t *bytes, size_t size)
 UNSEEN int main(int argc, char **argv)
 {
 	unsigned long tried = 0, bad = 0;
-	if (argc < 4) {
-		fprintf(stderr, "usage: handoff_guided SECONDS SEED FILE...\n");
+	bool writes = argc > 5 && strcmp(argv[3], "-k") == 0;
+	int first = writes ? 5 : 3;
+	if (argc <= first) {
+		fprintf(stderr, "usage: handoff_guided SECONDS SEED [-k KEEP_DIR] FILE...\n");
 		return 2;
 	}
+	size_t good = (size_t)(argc - first), written = 0;
 	time_t end = time(NULL) + (time_t)strtol(argv[1], NULL, 10);
 	damage_seed(strtoull(argv[2], NULL, 10));
-	for (int i = 3; i < argc; i++) {
+	for (int i = first; i < argc; i++) {
 		size_t size;
 		uint8_t *file = damage_read(argv[i], &size);
 		refused(file, size);
@@ -114,7 +117,7 @@ UNSEEN int main(int argc, char **argv)
 	}
 	for (; time(NULL) < end; tried++) {
 		/* Half of the time from a good file: most others are refused early. */
-		const struct input *from = &kept[damage_below(damage_below(2) == 0 ? (size_t)argc - 3 : kept_count)];
+		const struct input *from = &kept[damage_below(damage_below(2) == 0 ? good : kept_count)];
 		size_t size = from->size;
 		uint8_t *file = copy(from->bytes, size);
 		if (damage_below(8) == 0 && size > 0)
@@ -123,9 +126,13 @@ UNSEEN int main(int argc, char **argv)
 			damage_once(file, &size);
 		if (damage_below(16) != 0)
 			damage_reseal(file, size);
-		bad += refused(file, size);
-		if (is_news())
+		bool is_bad = refused(file, size);
+		bad += is_bad;
+		if (is_news()) {
 			keep(file, size);
+			if (writes && is_bad)
+				damage_write(argv[4], written++, file, size);
+		}
 		free(file);
 	}
 	size_t pairs = 0;

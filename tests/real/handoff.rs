@@ -173,12 +173,32 @@ fn damaged_files_never_crash_opensm_nor_replace_good_tables() {
     let bed = Testbed::with(&fabric, &["--no-slurm"], environment);
     bed.publish(&fabric, &good, 1);
     let pid = bed.await_epoch(1).pid;
-    for i in 0..300 {
-        let bytes = fs::read(directory.path().join(format!("{i}.bin"))).unwrap();
+    let mut published = 0;
+    let mut publish = |bytes: &[u8]| {
         let refusals = bed.logged("epoch refused");
-        bed.publish_bytes(&format!("damaged{i}"), &bytes);
+        bed.publish_bytes(&format!("damaged{published}"), bytes);
         await_some("the refusal", || (bed.logged("epoch refused") > refusals).then_some(()));
+        if published > 0 {
+            fs::remove_dir_all(bed.state().join(format!("epochs/damaged{}", published - 1))).unwrap();
+        }
+        published += 1;
+    };
+    for i in 0..300 {
+        publish(&fs::read(directory.path().join(format!("{i}.bin"))).unwrap());
     }
+    // Hours of them where asked for: those that led somewhere new in the readers, each round others.
+    let seconds = std::env::var("SAROUTER_DAMAGED").map_or(0, |text| text.parse().unwrap());
+    let begun = std::time::Instant::now();
+    for seed in (1..).take_while(|_| begun.elapsed().as_secs() < seconds) {
+        make("handoff_guided");
+        let kept = tempfile::tempdir().unwrap();
+        let into = kept.path().to_str().unwrap();
+        eprintln!("{}", run(tool("handoff_guided").args(["10", &format!("{seed}"), "-k", into]).arg(&path)));
+        for file in fs::read_dir(kept.path()).unwrap() {
+            publish(&fs::read(file.unwrap().path()).unwrap());
+        }
+    }
+    eprintln!("{published} damaged files");
     let unharmed = |s: &PluginStatus| s.pid == pid && s.generation == Some(1) && s.refused_reason.is_some();
     bed.await_status("the last refusal", unharmed);
     assert_in_force(&bed, &fabric, &good);
