@@ -2,7 +2,7 @@
 
 use super::bound;
 use super::net::{NONE, Net};
-use super::routing::Routing;
+use super::routing::{LARGE, Routing};
 
 /// Most passes over all trees.
 const ROUNDS: usize = 40;
@@ -16,6 +16,9 @@ const MANY_PORTS: usize = 12;
 /// one over routes that no job uses.
 const LEAST_FALL: u32 = 256;
 const LEAST_FALL_AROUND: u32 = 64;
+
+/// An eighth of the load is spared from so many times twice the size on at which a fabric is large.
+const MOST_SPARED: f64 = 6.0;
 
 /// What bounds a move that need not be a gain.
 #[derive(Clone, Copy)]
@@ -45,7 +48,8 @@ impl Routing<'_> {
     pub(super) fn balance(&mut self, terminals: &[usize], floor: u32) {
         let mean = self.mean_load();
         let is_large = self.is_large(terminals.len());
-        let limit = floor.max(mean + if is_large { mean / 8 } else { 0 });
+        let spare = self.spare(terminals.len(), mean);
+        let limit = floor.max(mean + spare);
         // Shortest routes that have one way only are not worth a look.
         let is_forced = is_large && self.traffic.is_oblivious() && self.fullest() > limit;
         let near = if is_forced { limit.max(bound::of_shortest(self.net)) } else { limit };
@@ -61,6 +65,13 @@ impl Routing<'_> {
         for target in [mean + mean / 8, mean + mean / 16, mean + mean / 32, 0] {
             left = self.wander(terminals, floor.max(target), left);
         }
+    }
+
+    /// What the fullest channel may carry beyond the mean for the sake of time: in large fabrics more and more, up to an
+    /// eighth. No size of a fabric is where tables suddenly become worse.
+    fn spare(&self, trees: usize, mean: u32) -> u32 {
+        let beyond = ((trees * self.net.switches()) as f64 / LARGE as f64).log2();
+        (f64::from(mean) / 8.0 * (beyond / MOST_SPARED).clamp(0.0, 1.0)) as u32
     }
 
     /// Moves as few routes as possible: those over channels with an eighth more than the bound.

@@ -12,7 +12,7 @@ use crate::model::rng::Rng;
 use crate::route::graph::is_indirect;
 
 /// Switches of trees in large fabrics.
-const LARGE: usize = 1_000_000;
+pub(super) const LARGE: usize = 1_000_000;
 
 /// The trees under construction.
 pub(super) struct Routing<'a> {
