@@ -2,26 +2,21 @@
 //!
 //! `config/sarouter.toml` explains every key to an administrator.
 
-mod handoff;
-mod interfaces;
-mod numbers;
-mod placement;
-mod several;
-mod site;
-mod traffic;
 mod written;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 
-pub use self::site::Site;
-pub use self::written::STATUS_FILE;
+pub use self::written::Site;
 use crate::model::{LayerBudget, Promise, Rails, TrafficRules};
 
 /// Where the settings are unless the command line says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/sarouter/sarouter.toml";
+
+/// Name of the plugin's status file in the state directory.
+pub const STATUS_FILE: &str = "opensm-status.json";
 
 /// Everything an administrator decided for one fabric, with paths resolved and defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,23 +103,11 @@ pub enum SqueueFormat {
     Text,
 }
 
-/// Who is asked for the jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobsFrom {
-    /// The command `squeue`.
-    Squeue,
-    /// Slurm's HTTP interface.
-    Slurmrestd,
-    /// The file `jobs` in the spool.
-    Spool,
-}
-
 /// How Slurm is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slurm {
-    /// Who is asked.
-    pub source: JobsFrom,
+    /// Who is asked: a name of [`JOB_SOURCES`](crate::observe::source::JOB_SOURCES).
+    pub source: String,
     /// Path or name of `squeue`.
     pub squeue: String,
     /// What it is told to print.
@@ -362,31 +345,5 @@ fn among(names: &[String]) -> String {
     match names {
         [] => ": it is one, and has no name".to_string(),
         names => format!("; there are: {}", names.join(", ")),
-    }
-}
-
-impl Settings {
-    /// The settings of a file, or of [`DEFAULT_PATH`], with one fabric.
-    ///
-    /// # Errors
-    /// With file and line; or if there are several fabrics: see [`Site::load`].
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        Site::load(path)?.only(None)
-    }
-
-    /// The settings in a text, with one fabric. Relative paths in it are relative to the directory of `path`.
-    ///
-    /// # Errors
-    /// With `path` and line; or if there are several fabrics.
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        Site::parse(text, path)?.only(None)
-    }
-}
-
-impl Default for Settings {
-    /// What an empty file means.
-    fn default() -> Self {
-        let nothing = written::Written::default().resolve("", Path::new(DEFAULT_PATH));
-        nothing.unwrap_or_else(|error| unreachable!("the defaults can be used: {error}"))
     }
 }

@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
-use crate::config::{JobsFrom, Settings, Site, SqueueFormat};
+use crate::config::{Settings, Site};
+use crate::observe::source::JobSourceRow;
 use crate::service::kind::direct;
 
 /// Arguments.
@@ -103,14 +104,10 @@ fn traffic(settings: &Settings) -> Option<Check> {
     let rules = &settings.traffic.0;
     let first: Vec<String> = rules.iter().map(ToString::to_string).collect();
     let found = format!("of jobs that do not say what they exchange is guessed: {}", some(&first));
-    (!rules.is_empty()).then(|| match (settings.slurm.source, settings.slurm.format) {
-        (JobsFrom::Squeue, SqueueFormat::Text) => Check::advice(
-            "traffic",
-            found,
-            "squeue_format = \"text\" tells of no account, partition, name or executable: rules count for jobs that \
-             the prolog announces; with \"json\" for all",
-        ),
-        _ => Check::good("traffic", found),
+    let unseen = JobSourceRow::of(&settings.slurm.source).ok().and_then(|row| (row.unseen)(settings));
+    (!rules.is_empty()).then(|| match unseen {
+        Some(unseen) => Check::advice("traffic", found, unseen),
+        None => Check::good("traffic", found),
     })
 }
 

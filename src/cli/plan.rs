@@ -14,12 +14,13 @@ use crate::config::{FabricSource, Settings};
 use crate::measure::{Figures, JobFigures};
 use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
+use crate::observe::source::job_source;
 use crate::pass::step::View;
 use crate::publish::EpochStore;
 use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::service::dry_run::DryRun;
 use crate::service::kind::direct::{self, Gets, Predicted, TorusDryRun, TorusPerJob};
-use crate::service::look::{FabricReader, LookError, Looker, Sight, job_source, view};
+use crate::service::look::{FabricReader, LookError, Looker, Sight, view};
 use crate::service::pass::decide;
 use crate::service::placing::{Outlook, outlook};
 

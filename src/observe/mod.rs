@@ -12,6 +12,7 @@ pub mod regular;
 pub mod secret;
 pub mod slurm;
 pub mod slurmrestd;
+pub mod source;
 pub mod spool;
 pub mod topology_conf;
 pub mod torus_toml;

@@ -1,55 +1,32 @@
 //! Asks Slurm which jobs own which nodes.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use super::child::{BoundedCommand, ChildError};
-use super::jobs::{self, JobsError};
-use super::slurmrestd::RestError;
-use super::spool::SpoolError;
+use super::jobs;
+use super::source::{JobSource, JobSourceRow, Poll};
+use crate::config::Slurm;
 pub use crate::config::SqueueFormat;
-use crate::model::{JobId, JobMap};
+use crate::model::JobId;
 
-/// Why Slurm gave no jobs.
-#[derive(Debug, thiserror::Error)]
-pub enum PollError {
-    /// The command gave no output.
-    #[error(transparent)]
-    Child(#[from] ChildError),
-    /// Its output is not understood, or is Slurm's own complaint.
-    #[error(transparent)]
-    Jobs(#[from] JobsError),
-    /// slurmrestd gave none.
-    #[error(transparent)]
-    Rest(#[from] RestError),
-    /// The spool's file cannot be used.
-    #[error(transparent)]
-    Spool(#[from] SpoolError),
-    /// Several asked together.
-    #[error(transparent)]
-    Together(Arc<PollError>),
-    /// A bug: asking panicked.
-    #[error("asking for the jobs was aborted")]
-    Aborted,
-}
-
-/// The answer to come from a [`JobSource`].
-pub type Poll<'a> = Pin<Box<dyn Future<Output = Result<JobMap, PollError>> + Send + 'a>>;
-
-/// Where the jobs come from. An implementation bounds its own time.
-pub trait JobSource: Send {
-    /// Asks once. `now` becomes the time of the snapshot.
-    fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_>;
-
-    /// How long it will go on answering what it knows instead of asking; `None` if it asks each time.
-    fn fresh_in(&self) -> Option<Duration> {
-        None
-    }
-}
+/// The command `squeue`.
+pub(super) const SOURCE: JobSourceRow = JobSourceRow {
+    name: "squeue",
+    what: "the command squeue, the default",
+    settings: "[slurm.squeue]",
+    make: |settings| {
+        let Slurm { squeue, format, deadline, output_limit, .. } = &settings.slurm;
+        Some(Box::new(Squeue::new(squeue, *format, *deadline, *output_limit)))
+    },
+    unseen: |settings| {
+        (settings.slurm.format == SqueueFormat::Text).then_some(
+            "squeue_format = \"text\" tells of no account, partition, name or executable: rules count for jobs that \
+             the prolog announces; with \"json\" for all",
+        )
+    },
+};
 
 /// The states in which a job owns nodes: running, configuring, completing, suspended, stopped, being
 /// signalled or resized.

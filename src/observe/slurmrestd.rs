@@ -15,9 +15,22 @@ use tracing::{debug, info};
 
 use super::jobs;
 use super::secret::{self, SecretError};
-use super::slurm::{JobSource, Poll, PollError};
+use super::source::{JobSource, JobSourceRow, Poll, PollError};
 use crate::config::{Rest, RestUrl};
 use crate::model::{JobMap, shown_lines};
+
+/// Slurm's HTTP interface.
+pub(super) const SOURCE: JobSourceRow = JobSourceRow {
+    name: "slurmrestd",
+    what: "Slurm's HTTP interface",
+    settings: "slurmrestd.url",
+    make: |settings| {
+        let (rest, slurm) = (settings.rest.clone()?, &settings.slurm);
+        let pause = settings.service.interval;
+        Some(Box::new(Slurmrestd::new(rest, slurm.deadline, slurm.output_limit, pause)))
+    },
+    unseen: |_| None,
+};
 
 /// Why slurmrestd gave no jobs.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +73,12 @@ pub enum RestError {
     /// It offers no version of the interface that lists jobs.
     #[error("slurmrestd: it offers no version of /slurm/v0.0.*/jobs")]
     NoVersion,
+}
+
+impl From<RestError> for PollError {
+    fn from(error: RestError) -> Self {
+        Self::Source(Box::new(error))
+    }
 }
 
 /// What was asked so far, for tests and metrics.

@@ -11,11 +11,23 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::jobs;
-use super::slurm::{JobSource, Poll};
+use super::source::{JobSource, JobSourceRow, Poll, PollError};
 use crate::model::JobMap;
 
 /// Name of the file with the jobs.
 pub const JOBS_FILE: &str = "jobs";
+
+/// The file [`JOBS_FILE`].
+pub(super) const SOURCE: JobSourceRow = JobSourceRow {
+    name: "spool",
+    what: "a file that something else writes, such as a script at another batch system",
+    settings: "spool.directory",
+    make: |settings| {
+        let spool = settings.spool.as_deref()?;
+        Some(Box::new(SpooledJobs::new(spool, settings.slurm.output_limit)))
+    },
+    unseen: |_| None,
+};
 
 /// A file of the spool that is not used.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +51,12 @@ pub enum SpoolError {
         /// Why.
         reason: String,
     },
+}
+
+impl From<SpoolError> for PollError {
+    fn from(error: SpoolError) -> Self {
+        Self::Source(Box::new(error))
+    }
 }
 
 /// Reads a file of the spool, at most `limit` bytes.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::chain;
 use super::health::Stage;
 use super::lids::Lids;
-use crate::config::{FabricSource, JobsFrom, Settings};
+use crate::config::{FabricSource, Settings};
 use crate::lab::generate::spec;
 use crate::model::{Fabric, Fingerprint, JobMap, NodeMap, NodeName, Rails, Storage, TerminalId};
 use crate::observe::child::{BoundedCommand, ChildError};
@@ -19,9 +19,7 @@ use crate::observe::fabric::{self, FabricSourceError};
 use crate::observe::hostlist::{self, HostlistError};
 use crate::observe::nodes::{self, NodeNames, NodeNamesError};
 use crate::observe::regular;
-use crate::observe::slurm::{JobSource, PollError, Squeue};
-use crate::observe::slurmrestd::Slurmrestd;
-use crate::observe::spool::SpooledJobs;
+use crate::observe::source::{JobSource, PollError, job_source};
 use crate::pass::baseline::Oblivious;
 use crate::pass::plan::{Policy, Repair};
 use crate::pass::step::View;
@@ -224,21 +222,6 @@ pub struct Sight {
     pub jobs_failed: Option<String>,
     /// How long the source of jobs goes on with this answer; `None` if it is asked each time.
     pub fresh_in: Option<Duration>,
-}
-
-/// Who is asked for the jobs.
-pub(crate) fn job_source(settings: &Settings) -> Box<dyn JobSource> {
-    let slurm = &settings.slurm;
-    match (slurm.source, &settings.rest, &settings.spool) {
-        (JobsFrom::Slurmrestd, Some(rest), _) => Box::new(Slurmrestd::new(
-            rest.clone(),
-            slurm.deadline,
-            slurm.output_limit,
-            settings.service.interval,
-        )),
-        (JobsFrom::Spool, _, Some(spool)) => Box::new(SpooledJobs::new(spool, slurm.output_limit)),
-        _ => Box::new(Squeue::new(&slurm.squeue, slurm.format, slurm.deadline, slurm.output_limit)),
-    }
 }
 
 /// Looks at a site again and again.

@@ -27,7 +27,6 @@ use super::health::{Acknowledged, Failure, Health};
 use super::kind::direct::{self, DirectKind};
 use super::kind::switched::SwitchedKind;
 use super::kind::{Kind, NotReady};
-use super::look::job_source;
 use super::neighbours::Neighbours;
 use super::pass::EpochLine;
 use super::placing::Placing;
@@ -36,7 +35,7 @@ use super::systemd::Systemd;
 use super::together::Place;
 use super::watch::Changed;
 use crate::config::Settings;
-use crate::observe::slurm::JobSource;
+use crate::observe::source::{JobSource, job_source};
 use crate::publish::job::JOBS_DIRECTORY;
 use crate::publish::{EpochStore, Serving, StoreError};
 

@@ -14,10 +14,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use super::look::job_source;
 use crate::config::{Rest, Settings, Slurm};
 use crate::model::JobMap;
-use crate::observe::slurm::{JobSource, Poll, PollError};
+use crate::observe::source::{JobSource, Poll, PollError, job_source};
 
 /// A fabric takes an answer that it has not had if it came no longer than this before its look.
 const OF_NOW: TimeDelta = TimeDelta::seconds(1);

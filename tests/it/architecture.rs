@@ -21,6 +21,7 @@ const HOUSE: &str = "
     lab/generate : model
     lab/workload : model
     observe      : model config lab/generate
+    config/written : model config observe
     placement    : model route measure
     pass         : model route verify measure
     report       : model route measure observe lab/generate

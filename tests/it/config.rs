@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sarouter::config::{ConfigError, FabricSource, Settings, Site};
+use sarouter::observe::source::JOB_SOURCES;
 
 const EXAMPLE: &str = include_str!("../../config/sarouter.toml");
 
@@ -185,4 +186,32 @@ fn paths_are_absolute_however_the_file_is_named() {
 fn without_a_file_there_are_defaults_only_if_nobody_named_one() {
     let missing = Path::new("/no/such/sarouter.toml");
     assert!(Site::load_or_default(Some(missing)).unwrap_err().to_string().starts_with("/no/such/"));
+}
+
+#[test]
+fn the_sources_that_settings_may_name_are_those_of_the_table() {
+    let names: Vec<&str> = JOB_SOURCES.iter().map(|row| row.name).collect();
+    let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+    assert_eq!(distinct.len(), names.len());
+    let named = |name: &str, more: &str| parse(&format!("[slurm]\nsource = \"{name}\"\n{more}"));
+    // All that any of them needs.
+    let all = "[slurmrestd]\nurl = \"http://x\"\n[spool]\ndirectory = \"spool\"\n";
+    for row in JOB_SOURCES {
+        assert_eq!(named(row.name, all).unwrap().slurm.source, row.name);
+        if let Err(error) = named(row.name, "") {
+            let words = format!("sarouter.toml:2: this source needs {}", row.settings);
+            assert!(error.to_string().contains(&words), "{error}");
+        }
+        let said = format!("{}x", row.name);
+        let error = named(&said, all).unwrap_err().to_string();
+        let words = format!("sarouter.toml:2: {said:?} is not known here; did you mean {}?", row.name);
+        assert!(error.contains(&words), "{error}");
+    }
+    let error = named("nothing-like-it", all).unwrap_err().to_string();
+    assert!(error.ends_with(&format!("; known are {}", names.join(", "))), "{error}");
+    // The default is the first, and the example explains each.
+    assert_eq!(parse("").unwrap().slurm.source, names[0]);
+    for name in names {
+        assert!(EXAMPLE.contains(&format!("\"{name}\"")), "{name}");
+    }
 }

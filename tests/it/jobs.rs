@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use sarouter::model::{Component, Job, JobId, JobMap, JobState, NodeName};
 use sarouter::observe::jobs::{self, JobsError};
-use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
+use sarouter::observe::slurm::{Squeue, SqueueFormat};
+use sarouter::observe::source::{JobSource, PollError};
 
 fn data(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/slurm").join(name);

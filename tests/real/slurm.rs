@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use sarouter::lab::generate::generate;
 use sarouter::model::{JobMap, JobState};
 use sarouter::observe;
-use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
+use sarouter::observe::slurm::{Squeue, SqueueFormat};
+use sarouter::observe::source::{JobSource, PollError};
 use sarouter::publish::EpochStore;
 use serde_json::Value;
 

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use sarouter::config::{Rest, RestUrl};
 use sarouter::model::{JobId, JobMap, JobState};
-use sarouter::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
+use sarouter::observe::slurm::{Squeue, SqueueFormat};
 use sarouter::observe::slurmrestd::{RestError, Slurmrestd};
+use sarouter::observe::source::{JobSource, PollError};
 
 use crate::testbed::{await_some, run};
 
@@ -325,7 +326,7 @@ fn of_slurmrestd_nothing_is_missed_and_little_is_asked() {
 
     // It goes away and comes back.
     cluster.stop_rest();
-    assert!(matches!(cluster.poll(&mut rest), Err(PollError::Rest(_))));
+    assert!(matches!(cluster.poll(&mut rest), Err(PollError::Source(error)) if error.is::<RestError>()));
     cluster.start_rest();
     cluster.assert_same(&mut rest);
 
@@ -335,7 +336,8 @@ fn of_slurmrestd_nothing_is_missed_and_little_is_asked() {
     // It answers, but with no jobs.
     let error = cluster.poll(&mut rest).unwrap_err();
     eprintln!("expired: {error}");
-    assert!(matches!(error, PollError::Rest(RestError::Refused { .. })), "{error:?}");
+    let PollError::Source(error) = error else { panic!("{error:?}") };
+    assert!(matches!(error.downcast_ref(), Some(RestError::Refused { .. })), "{error:?}");
     fs::set_permissions(cluster.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
     let error = cluster.poll(&mut rest).unwrap_err().to_string();
     assert!(error.contains("mode is 644"), "{error}");

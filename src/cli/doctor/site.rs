@@ -10,7 +10,8 @@ use crate::config::Settings;
 use crate::model::{NodeName, Torus};
 use crate::observe::child::BoundedCommand;
 use crate::observe::hostlist;
-use crate::observe::slurm::{JobSource, Squeue};
+use crate::observe::slurm::Squeue;
+use crate::observe::source::{JOB_SOURCES, JobSource, job_source};
 use crate::observe::topology_conf::Topology;
 use crate::observe::torus_toml;
 use crate::route::{self, EngineOptions, lanes};
@@ -24,6 +25,7 @@ pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
         Some(source) => (direct(&source, &mut checks), None),
         None => (None, runtime.block_on(fabric(settings, &mut checks))),
     };
+    checks.extend(runtime.block_on(jobs(settings)));
     let slurm_nodes = runtime.block_on(slurm(settings, &mut checks));
     if let (Some(torus), Some(nodes)) = (&torus, &slurm_nodes) {
         checks.push(nodes_match(settings, |node| torus.node_named(node).is_some(), nodes));
@@ -84,6 +86,19 @@ async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
             None
         }
     }
+}
+
+/// Whether the source of jobs answers, unless it is `squeue`, which is asked below for every site.
+async fn jobs(settings: &Settings) -> Option<Check> {
+    const NAME: &str = "jobs";
+    let row = JOB_SOURCES.iter().skip(1).find(|row| row.name == settings.slurm.source)?;
+    Some(match job_source(settings).poll(Utc::now()).await {
+        Ok(jobs) => Check::good(NAME, format!("{}: {} jobs own nodes", row.name, jobs.jobs.len())),
+        Err(error) => {
+            let fix = format!("slurm.source is \"{}\": see {}", row.name, row.settings);
+            Check::fix(NAME, chain(&error), fix)
+        }
+    })
 }
 
 /// Slurm's nodes, if it says them.

@@ -12,12 +12,12 @@ use crate::measure::Predictor;
 use crate::model::{
     JobId, JobMap, Mix, NodeId, NodeName, Routes, Torus, TorusDemand, TorusJob, did_you_mean, nearest,
 };
+use crate::observe::source::job_source;
 use crate::observe::{hostlist, torus_toml};
 use crate::placement::order::{self, Job};
 use crate::publish::angara::read_job;
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::route::angara::{ENGINES, Limits, engine};
-use crate::service::look::job_source;
 use crate::verify::angara::judge;
 
 /// The job, then those beside it, each with its routes.

@@ -16,7 +16,7 @@ use super::record::Standing;
 use super::run::{Listener, Service};
 use crate::config::{HandOff, Settings};
 use crate::model::JobId;
-use crate::observe::slurm::JobSource;
+use crate::observe::source::JobSource;
 use crate::publish::EpochStore;
 use crate::route::RouteError;
 use crate::route::angara::TorusRouteError;

@@ -7,7 +7,7 @@ use crate::config::Placement;
 use crate::model::{JobId, NodeName};
 use crate::observe::child::{BoundedCommand, ChildError};
 use crate::observe::pending::{self, Listed, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
-use crate::observe::slurm::PollError;
+use crate::observe::source::PollError;
 
 /// Jobs that are asked about alone in one look.
 const MOST_ASKED: usize = 50;

@@ -29,7 +29,8 @@ use super::chain;
 use crate::config::{Placement, Settings};
 use crate::model::{JobId, JobMap, Mix, NodeName, TrafficRules};
 use crate::observe::pending::Wants;
-use crate::observe::slurm::{JobSource, PollError, Squeue, SqueueFormat};
+use crate::observe::slurm::{Squeue, SqueueFormat};
+use crate::observe::source::{JobSource, PollError};
 use crate::pass::step::View;
 use crate::placement::{self, Board, Insist, Predicted, Question, Running, Switched};
 

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::{DirectKind, Done};
 use crate::model::{JobId, JobMap, NodeName, Torus};
-use crate::observe::slurm::PollError;
+use crate::observe::source::PollError;
 use crate::publish::job;
 use crate::service::chain;
 use crate::service::clock::{by_the_wall, steadily, steady};

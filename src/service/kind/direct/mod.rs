@@ -31,7 +31,7 @@ use self::work::{Computed, Limit, Running, Source, Work, Written, found};
 use super::{Kind, NotReady};
 use crate::config::{FabricSource, HandOff, Settings};
 use crate::model::{JobId, JobMap, NodeName, Torus};
-use crate::observe::slurm::{JobSource, PollError};
+use crate::observe::source::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
 use crate::publish::EpochStore;

@@ -18,7 +18,7 @@ use self::lft_file::{Delivered, Delivery};
 use super::{Kind, NotReady};
 use crate::config::Settings;
 use crate::model::{Fingerprint, JobId};
-use crate::observe::slurm::JobSource;
+use crate::observe::source::JobSource;
 use crate::pass::step::{Event, Step};
 use crate::publish::EpochStore;
 use crate::route::{self, EngineOptions};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::written::{Written, line_at};
-use super::{ConfigError, Settings, Site};
+use super::{Site, Written, line_at};
+use crate::config::{ConfigError, Settings};
 
 /// Tables of a fabric whose keys take the place of those of the file's table of that name.
 const OVERRIDING: [&str; 3] = ["state", "opensm", "routing"];

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::numbers::{Kibibytes, Mebibytes, Seconds};
-use super::{Api, History, Record, Rest, RestUrl, Tcp, Tls};
+use crate::config::{Api, History, Record, Rest, RestUrl, Tcp, Tls};
 
 /// What is wrong, and at which byte of the text.
 type Wrong = (usize, String);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde::Deserialize;
 
-use super::HandOff;
 use super::numbers::{Seconds, SecondsOrZero};
+use crate::config::HandOff;
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]

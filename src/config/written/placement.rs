@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::Placement;
 use super::numbers::Seconds;
+use crate::config::Placement;
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]

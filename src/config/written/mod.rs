@@ -1,4 +1,12 @@
-//! The settings as written, and what they mean.
+//! The settings as written, and what they mean. Who reads them asks the tables of what there is.
+
+mod handoff;
+mod interfaces;
+mod numbers;
+mod placement;
+mod several;
+mod site;
+mod traffic;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,15 +15,18 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::handoff::WrittenHandOff;
-use super::interfaces::{WrittenApi, WrittenHistory, WrittenRecord, WrittenRest, WrittenSpool};
-use super::numbers::{Kept, Mebibytes, Percent, Seconds, SecondsOrZero, StorageWeight};
-use super::placement::WrittenPlacement;
-use super::traffic::WrittenTraffic;
+use self::handoff::WrittenHandOff;
+use self::interfaces::{WrittenApi, WrittenHistory, WrittenRecord, WrittenRest, WrittenSpool};
+use self::numbers::{Kept, Mebibytes, Percent, Seconds, SecondsOrZero, StorageWeight};
+use self::placement::WrittenPlacement;
+pub use self::site::Site;
+use self::traffic::WrittenTraffic;
 use super::{
-    ConfigError, FabricSource, JobsFrom, OpenSm, Routing, Service, Settings, Slurm, SqueueFormat, State,
+    ConfigError, DEFAULT_PATH, FabricSource, OpenSm, Routing, STATUS_FILE, Service, Settings, Slurm,
+    SqueueFormat, State,
 };
 use crate::model::{LayerBudget, Promise, plain};
+use crate::observe::source::{JOB_SOURCES, JobSourceRow};
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -57,13 +68,25 @@ struct WrittenFabric {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WrittenSlurm {
-    source: Spanned<JobsFrom>,
+    source: Spanned<SourceName>,
     squeue: String,
     squeue_format: SqueueFormat,
     deadline_seconds: Seconds,
     output_limit_mib: Mebibytes,
     min_job_age_seconds: SecondsOrZero,
     topology: Option<PathBuf>,
+}
+
+/// A name of [`JOB_SOURCES`].
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct SourceName(&'static JobSourceRow);
+
+impl TryFrom<String> for SourceName {
+    type Error = String;
+    fn try_from(name: String) -> Result<Self, String> {
+        JobSourceRow::of(&name).map(Self)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -124,7 +147,7 @@ impl Default for WrittenFabric {
 impl Default for WrittenSlurm {
     fn default() -> Self {
         Self {
-            source: Spanned::new(0..0, JobsFrom::Squeue),
+            source: Spanned::new(0..0, SourceName(&JOB_SOURCES[0])),
             squeue: "squeue".into(),
             squeue_format: SqueueFormat::Text,
             deadline_seconds: Seconds(Duration::from_secs(20)),
@@ -197,9 +220,6 @@ const DEFAULT_ENGINE: &str = "balanced";
 /// `fabric.source` that stands for the fabric as OpenSM sees it.
 const FROM_OPENSM: &str = "opensm";
 
-/// Name of the plugin's status file in the state directory.
-pub const STATUS_FILE: &str = "opensm-status.json";
-
 fn wrong(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
     let line = line_at(text, error.span().map_or(0, |span| span.start));
     ConfigError::Line { path: path.to_path_buf(), line, message: plain(error.message()) }
@@ -239,14 +259,7 @@ impl Written {
         let api = self.api.resolve(home, &directory).map_err(at)?;
         let rest = self.slurmrestd.resolve(home).map_err(at)?;
         let spool = self.spool.resolve(home);
-        let missing = match self.slurm.source.get_ref() {
-            JobsFrom::Slurmrestd if rest.is_none() => Some("this source needs slurmrestd.url"),
-            JobsFrom::Spool if spool.is_none() => Some("this source needs spool.directory"),
-            _ => None,
-        };
-        if let Some(message) = missing {
-            return Err(at((self.slurm.source.span().start, message.into())));
-        }
+        let (row, named_at) = (self.slurm.source.get_ref().0, self.slurm.source.span().start);
         let lft_file = self.opensm.lft_file.map(|file| home.join(file));
         let opensm = self.opensm.watch.then(|| OpenSm {
             status_file,
@@ -255,7 +268,7 @@ impl Written {
             conf: home.join(self.opensm.conf),
         });
         let bounds = (self.slurm.deadline_seconds.0, self.slurm.output_limit_mib.0);
-        Ok(Settings {
+        let settings = Settings {
             name: None,
             state: State { directory, keep_epochs: self.state.keep_epochs.0 },
             fabric,
@@ -279,7 +292,9 @@ impl Written {
             placement: self.placement.resolve(home, bounds.0, bounds.1),
             rails: self.traffic.rails(),
             traffic: self.traffic.resolve(),
-        })
+        };
+        row.for_site(&settings).map_err(|message| at((named_at, message)))?;
+        Ok(settings)
     }
 }
 
@@ -322,7 +337,7 @@ fn resolve_source(source: &str, home: &Path) -> String {
 impl WrittenSlurm {
     fn resolve(self, home: &Path) -> Slurm {
         Slurm {
-            source: self.source.into_inner(),
+            source: self.source.into_inner().0.name.to_string(),
             squeue: self.squeue,
             format: self.squeue_format,
             deadline: self.deadline_seconds.0,
@@ -391,5 +406,13 @@ impl WrittenRouting {
             min_pause: TimeDelta::from_std(self.min_pause_seconds.0).unwrap_or(TimeDelta::MAX),
             communication: self.communication_percent.0,
         })
+    }
+}
+
+impl Default for Settings {
+    /// What an empty file means.
+    fn default() -> Self {
+        let nothing = Written::default().resolve("", Path::new(DEFAULT_PATH));
+        nothing.unwrap_or_else(|error| unreachable!("the defaults can be used: {error}"))
     }
 }

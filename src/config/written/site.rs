@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::written::Written;
-use super::{Api, ConfigError, DEFAULT_PATH, Settings, several};
+use super::{Written, several};
+use crate::config::{Api, ConfigError, DEFAULT_PATH, Settings};
 
 /// A settings file: what the service is, and its fabrics.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,5 +117,23 @@ impl From<Settings> for Site {
             spool: settings.spool.clone(),
             fabrics: vec![settings],
         }
+    }
+}
+
+impl Settings {
+    /// The settings of a file, or of [`DEFAULT_PATH`], with one fabric.
+    ///
+    /// # Errors
+    /// With file and line; or if there are several fabrics: see [`Site::load`].
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        Site::load(path)?.only(None)
+    }
+
+    /// The settings in a text, with one fabric. Relative paths in it are relative to the directory of `path`.
+    ///
+    /// # Errors
+    /// With `path` and line; or if there are several fabrics.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        Site::parse(text, path)?.only(None)
     }
 }
