@@ -6,6 +6,7 @@ use std::time::Duration;
 use sarouter::model::rng::Rng;
 use sarouter::publish::EpochStore;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::site::{Serving, Site, json};
 
@@ -87,6 +88,34 @@ fn a_recording_fed_back_makes_the_same_epochs_byte_for_byte() {
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("000001.jsonl:4:"), "{output:?}");
+}
+
+/// The files of epochs that an earlier version made of its recording, by their sums.
+///
+/// A change of `dfsssp`, `updown`, the figures or the files of an epoch changes them too. Who means that renews them:
+///
+/// ```text
+/// sarouter replay-events tests/data/record/000001.jsonl --out again
+/// (cd again && sha256sum epochs/*/*) > tests/data/record/SHA256SUMS
+/// ```
+#[test]
+fn an_earlier_versions_recording_makes_the_epochs_that_it_made_then() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/record");
+    let (record, again) = (data.join("000001.jsonl"), tempfile::tempdir().unwrap());
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.arg("replay-events").arg(&record).arg("--out").arg(again.path());
+    let output = command.output().unwrap();
+    let mut made: Vec<String> = texts(&again.path().join("epochs"))
+        .into_iter()
+        .map(|(path, bytes)| {
+            let name = path.strip_prefix(again.path()).unwrap().display();
+            format!("{:x}  {name}", Sha256::digest(bytes))
+        })
+        .collect();
+    made.sort_by(|a, b| a[64..].cmp(&b[64..]));
+    let then = std::fs::read_to_string(data.join("SHA256SUMS")).unwrap();
+    assert_eq!(made.len(), 24, "{output:?}");
+    assert_eq!(made, then.lines().collect::<Vec<_>>());
 }
 
 /// A capture repeats itself, and names nobody.
