@@ -1,5 +1,6 @@
 //! How the service fares: `health.json` in the state directory, written after each pass.
 
+mod delivery;
 mod place;
 mod store;
 pub mod teller;
@@ -223,9 +224,10 @@ pub struct Health {
     /// What is wrong where the service runs.
     #[serde(default)]
     pub place: Vec<Trouble>,
-    /// What is wrong with the file for OpenSM's file engine.
-    #[serde(default)]
-    pub lft_file: Option<Trouble>,
+    /// What is wrong with what was delivered, by the names of [`super::kind::DELIVERIES`].
+    #[serde(flatten, deserialize_with = "delivery::read")]
+    #[schemars(schema_with = "delivery::schema")]
+    pub deliveries: BTreeMap<String, Option<Trouble>>,
     /// What is served, where it is a direct torus.
     #[serde(default)]
     pub torus: Option<TorusHealth>,
@@ -278,7 +280,7 @@ impl Health {
             unrecorded: None,
             opensm: Vec::new(),
             place: Vec::new(),
-            lft_file: None,
+            deliveries: delivery::nothing_wrong(),
             torus: None,
             unanswered_since: None,
             unknown_since: None,
@@ -341,7 +343,8 @@ impl Health {
         if let Some(failure) = &self.unacknowledged {
             add(Kind::Unacknowledged, failure.time, failure.message.clone());
         }
-        found.extend(self.opensm.iter().chain(&self.lft_file).chain(&self.place).cloned());
+        found
+            .extend(self.opensm.iter().chain(self.deliveries.values().flatten()).chain(&self.place).cloned());
         let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(failure) = &self.settings_refused {
             let text = format!("the settings file is not in force: {}", failure.message);
@@ -385,10 +388,11 @@ impl Health {
             said.into_iter().map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
     }
 
-    /// Notes what is wrong with the file for OpenSM's file engine, and keeps since when something is.
-    pub fn note_lft_file(&mut self, now: DateTime<Utc>, said: Option<String>) {
-        let since = self.lft_file.as_ref().map_or(now, |trouble| trouble.since);
-        self.lft_file = said.map(|text| Trouble { kind: Kind::LftFile, since, text });
+    /// Notes what is wrong with the delivery of that name, and keeps since when something is.
+    pub fn note_delivery(&mut self, now: DateTime<Utc>, name: &str, kind: Kind, said: Option<String>) {
+        let before = self.deliveries.get(name).and_then(Option::as_ref);
+        let since = before.map_or(now, |trouble| trouble.since);
+        self.deliveries.insert(name.into(), said.map(|text| Trouble { kind, since, text }));
     }
 
     /// One line for a person: the epoch, and what is wrong.

@@ -71,3 +71,22 @@ fn troubles_are_named_until_they_are_over() {
     health.serving = false;
     assert_eq!(health.troubles(at(201), patience), [""; 0]);
 }
+
+#[test]
+fn a_delivery_has_a_key_of_its_own_and_those_of_others_are_passed_over() {
+    let mut health = Health::new(at(0), true);
+    let written = |health: &Health| serde_json::to_value(health).unwrap();
+    assert!(written(&health).as_object().unwrap()["lft_file"].is_null());
+    health.note_delivery(at(1), "lft_file", Kind::LftFile, Some("stale".into()));
+    health.note_delivery(at(2), "lft_file", Kind::LftFile, Some("missing".into()));
+    let mut json = written(&health);
+    let told = serde_json::json!({"kind": "lft_file", "since": at(1), "text": "missing"});
+    assert_eq!(json["lft_file"], told);
+    assert_eq!(health.troubles(at(3), PATIENCE), ["missing"]);
+    // Of a later version, or beside it in an answer of the interface.
+    json["problems"] = serde_json::json!(["missing"]);
+    assert_eq!(serde_json::from_value::<Health>(json.clone()).unwrap(), health);
+    json.as_object_mut().unwrap().remove("lft_file");
+    let read = serde_json::from_value::<Health>(json).unwrap();
+    assert_eq!(read, Health { deliveries: Health::new(at(0), true).deliveries, ..health });
+}

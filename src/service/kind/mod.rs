@@ -8,6 +8,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
+pub use self::switched::delivery::{DELIVERIES, DeliveryRow};
 use super::command::{Reply, Seen};
 use super::handoff::{Outcome, Released};
 use super::health::Health;

@@ -1,9 +1,8 @@
 //! Switches: looks at jobs and fabric, one epoch for all jobs, OpenSM or a file that brings it to the switches.
 
+pub(in crate::service) mod delivery;
 mod events;
 mod files;
-mod lft_file;
-mod opensm;
 mod outcome;
 
 use std::path::Path;
@@ -13,8 +12,8 @@ use chrono::{DateTime, Utc};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
+use self::delivery::Deliveries;
 use self::files::{InForce, JobFiles};
-use self::lft_file::{Delivered, Delivery};
 use super::{Kind, NotReady};
 use crate::config::Settings;
 use crate::model::{Fingerprint, JobId};
@@ -51,7 +50,7 @@ pub(in crate::service) struct SwitchedKind {
     looking: Option<Task<(Looker, Result<Sight, LookError>)>>,
     routing: Option<Task<Result<Passed, PassError>>>,
     acknowledging: Option<Task<Answer>>,
-    delivery: Delivery,
+    deliveries: Deliveries,
     /// The look behind the decision.
     sight: Option<Sight>,
     /// The fabric of an epoch that is the first of two steps, until the second is made.
@@ -70,7 +69,7 @@ pub(in crate::service) enum Done {
     Looked(Box<(Looker, Result<Sight, LookError>)>),
     Routed(Box<Result<Passed, PassError>>),
     Answered(Answer),
-    Delivered(Delivered),
+    Delivered,
 }
 
 impl Kind for SwitchedKind {
@@ -95,7 +94,7 @@ impl Kind for SwitchedKind {
             looking: None,
             routing: None,
             acknowledging: None,
-            delivery: Delivery::default(),
+            deliveries: Deliveries::new(),
             sight: None,
             halfway: None,
             published: None,
@@ -136,7 +135,7 @@ impl Kind for SwitchedKind {
             answer = finished(&mut self.acknowledging) => Done::Answered(answer),
             looked = finished(&mut self.looking) => Done::Looked(Box::new(looked)),
             result = finished(&mut self.routing) => Done::Routed(Box::new(result)),
-            done = finished(&mut self.delivery.task) => Done::Delivered(done),
+            () = self.deliveries.ended() => Done::Delivered,
         }
     }
 
@@ -144,7 +143,7 @@ impl Kind for SwitchedKind {
         self.looking.is_some()
             || self.routing.is_some()
             || self.acknowledging.is_some()
-            || self.delivery.task.is_some()
+            || self.deliveries.is_busy()
     }
 
     fn look(service: &mut Service<Self>) {
@@ -158,7 +157,7 @@ impl Kind for SwitchedKind {
     fn done(service: &mut Service<Self>, done: Done, listener: Listener<'_>) {
         match done {
             Done::Answered(answer) => service.answered(answer, listener),
-            Done::Delivered(delivered) => service.delivered(delivered),
+            Done::Delivered => service.write_health(),
             Done::Looked(looked) => service.came(*looked, listener),
             Done::Routed(result) => {
                 let event = service.routed(*result, listener);

@@ -31,7 +31,7 @@ impl Service<SwitchedKind> {
     pub(super) fn looked(&mut self, result: Result<Sight, LookError>, listener: Listener<'_>) -> Event {
         match result {
             Ok(sight) => {
-                self.kind.delivery.fabric = Some(Arc::clone(&sight.view.fabric));
+                self.kind.deliveries.fabric = Some(Arc::clone(&sight.view.fabric));
                 let nodes = Nodes::Switched(Arc::clone(&sight.view.nodes));
                 self.beside.neighbours.seen(self.settings.name.as_ref(), nodes);
                 if !sight.unknown_storage.is_empty() {
@@ -248,7 +248,7 @@ impl Service<SwitchedKind> {
             }
         }
         self.remember();
-        self.deliver();
+        self.kind.deliveries.begin(&self.settings, &self.store);
         if self.health.unacknowledged.is_some() && self.kind.acknowledging.is_none() {
             self.await_acknowledgement();
         }

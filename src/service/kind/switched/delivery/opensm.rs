@@ -1,22 +1,32 @@
-//! What OpenSM's plugin says, into the health.
+//! OpenSM with our plugin: what the plugin says, into the health.
 
 use chrono::{DateTime, Utc};
 
-use super::SwitchedKind;
+use super::DeliveryRow;
 use crate::publish::opensm::{ENGINE, PluginStatus, StatusError, Trouble};
 use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::health::Kind;
+use crate::service::kind::direct;
+use crate::service::kind::switched::SwitchedKind;
 use crate::service::run::{Service, delta};
+
+pub(super) const DELIVERY: DeliveryRow = DeliveryRow {
+    name: "opensm",
+    what: "OpenSM with our plugin: it fetches what is in force by itself, checks it and answers in its status file",
+    setting: "opensm.watch",
+    is_on: |settings| settings.opensm.is_some() && direct::source(settings).is_none(),
+    begun: None,
+};
 
 impl Service<SwitchedKind> {
     /// Looks at what may be wrong outside: OpenSM, its file, the disk, the clock. Files are few and small.
-    pub(super) fn look_outside(&mut self) {
+    pub(in crate::service::kind::switched) fn look_outside(&mut self) {
         let now = Utc::now();
         let (said, written) = self.opensm_says(now);
         self.note_gone(&said);
         self.health.note_opensm(now, said);
-        self.look_at_lft_file();
+        self.kind.deliveries.look(now, &self.settings, &self.store, &mut self.health);
         let times = [
             ("OpenSM's plugin wrote its status", written),
             ("the epoch in force was published", self.kind.published.map(|(_, time)| time)),
@@ -36,7 +46,7 @@ impl Service<SwitchedKind> {
 
     /// Whether OpenSM keeps our tables though hosts cannot reach each other by them (`on_loss=hold`): nobody else routes
     /// before the next epoch. Between the two steps of a repair that is so for one routing only.
-    pub(super) fn is_stranded_by_us(&self) -> bool {
+    pub(in crate::service::kind::switched) fn is_stranded_by_us(&self) -> bool {
         let Some(opensm) = &self.settings.opensm else { return false };
         let is_ours = |status: &PluginStatus| status.running && status.engine.as_deref() == Some(ENGINE);
         PluginStatus::read(&opensm.status_file)
