@@ -6,7 +6,7 @@ use super::common::less;
 use super::input::{self, Given, Input, Source};
 use super::route_angara::{self, is_torus};
 use super::{Answer, Context, Failure, Format};
-use crate::measure::{self, Effective, StorageLoad};
+use crate::measure::{self, Effective, MEASURES, Measure};
 use crate::model::{Promise, Tables};
 use crate::pass::baseline::Baseline;
 use crate::report::heat_map::heat_sheet;
@@ -141,20 +141,31 @@ fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
 }
 
 fn table(rows: &[Row]) -> String {
-    let head = ["engine", "CPU s", "layers", "verdict", "slow-down", "worst", "EFI max", "mean"];
-    let more = ["bound", "γᵉ max", "bound", "dark", "per job", "links", "hops", "minimal"];
-    let is_stored = |row: &Row| matches!(row, Row::Report(r) if r.storage.is_some());
-    let storage: &[&str] = if rows.iter().any(is_stored) { &STORAGE } else { &[] };
-    let head = head.iter().chain(&more).chain(storage);
-    let mut lines = vec![head.map(ToString::to_string).collect::<Vec<_>>()];
-    let mut refusals = Vec::new();
-    for row in rows {
-        match row {
-            Row::Report(r) => lines.push(cells(r)),
-            Row::Refused(r) => refusals.push(format!("{}: {}\n", r.engine, r.refused.message)),
-        }
+    let reports = || {
+        rows.iter().filter_map(|row| match row {
+            Row::Report(report) => Some((report, report.figures())),
+            Row::Refused(_) => None,
+        })
+    };
+    let is_there = |m: &&Measure| !m.head.is_empty() && reports().any(|(_, f)| (m.text)(&f).is_some());
+    let columns: Vec<&Measure> = MEASURES.iter().filter(is_there).collect();
+    let head = ["engine", "CPU s", "layers", "verdict"].into_iter().chain(columns.iter().map(|m| m.head));
+    let mut lines = vec![head.map(String::from).collect::<Vec<_>>()];
+    for (report, figures) in reports() {
+        let verdict = if report.verdict.accepted { "accepted" } else { "rejected" };
+        let first = [
+            report.engine.clone(),
+            format!("{:.3}", report.compute.cpu_seconds),
+            format!("{}/{}", report.layers.used, report.layers.budget),
+            verdict.to_string(),
+        ];
+        lines.push(first.into_iter().chain(columns.iter().map(|m| m.shown(&figures))).collect());
     }
-    crate::report::align(&lines) + &refusals.concat()
+    let refused = rows.iter().filter_map(|row| match row {
+        Row::Report(_) => None,
+        Row::Refused(r) => Some(format!("{}: {}\n", r.engine, r.refused.message)),
+    });
+    crate::report::align(&lines) + &refused.collect::<String>()
 }
 
 /// Whether any row is worth it for these jobs, in a sentence; nothing if no job is on several switches.
@@ -176,34 +187,4 @@ fn verdict(rows: &[Row], baseline: Option<&Baseline>) -> String {
          knows no jobs ({engine}) {before:.3}: {}.\n",
         less(before, now, 1).unwrap_or_default()
     )
-}
-
-/// Columns of storage: routes on the fullest channel, and what no tables can be below.
-const STORAGE: [&str; 6] = ["reads", "bound", "writes", "bound", "both", "bound"];
-
-fn cells(r: &Report) -> Vec<String> {
-    let verdict = if r.verdict.accepted { "accepted" } else { "rejected" };
-    let mut cells = vec![
-        r.engine.clone(),
-        format!("{:.3}", r.compute.cpu_seconds),
-        format!("{}/{}", r.layers.used, r.layers.budget),
-        verdict.to_string(),
-        format!("{:.3}", r.time.all.slowdown_mean),
-        format!("{:.3}", r.time.all.slowdown_max),
-        r.load.max.to_string(),
-        format!("{:.1}", r.load.mean),
-        r.load.lower_bound.to_string(),
-        r.effective.max.to_string(),
-        r.effective.lower_bound.to_string(),
-        format!("{:.1} %", 100.0 * r.effective.dark_fiber),
-        format!("{:.1}", r.effective.max_per_job_mean),
-        format!("{:.1}", r.effective.links_per_job_mean),
-        format!("{:.2}", r.paths.mean_hops),
-        format!("{:.1} %", 100.0 * r.paths.minimal_share),
-    ];
-    if let Some(StorageLoad { reads, writes, both, .. }) = r.storage {
-        let figures = [reads, writes, both].into_iter().flat_map(|f| [f.max, f.lower_bound]);
-        cells.extend(figures.map(|n| n.to_string()));
-    }
-    cells
 }

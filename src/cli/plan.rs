@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::less;
-use super::state::{StateArgs, percent, print_each, reason};
+use super::state::{StateArgs, print_each, reason};
 use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};
-use crate::measure::{Figures, JobFigures};
+use crate::measure::{JobFigures, Measure};
 use crate::model::{LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::observe::source::job_source;
@@ -232,6 +232,10 @@ fn to_be_placed(jobs: &[Outlook]) -> String {
     out
 }
 
+/// Measures that are shown before and after a change.
+const FIGURES: [&str; 5] =
+    ["time.slowdown_mean", "time.slowdown_max", "effective.max", "effective.dark_fiber", "load.max"];
+
 fn text(dry: &DryRun) -> String {
     let mut out = match (dry.reason, dry.epoch) {
         (Some(why), _) => format!("a change is due: {}", reason(why)),
@@ -263,15 +267,10 @@ fn text(dry: &DryRun) -> String {
     if let Some(transition) = &dry.transition {
         let _ = write!(out, "\nmixed         {transition}");
     }
-    let figure = |name: &str, pick: &dyn Fn(&Figures) -> String| {
-        let before = dry.before.as_ref().map_or("-".to_string(), pick);
-        format!("\n{name:24}{before:>10} -> {}", pick(after))
-    };
-    out.push_str(&figure("slow-down, mean", &|f| format!("{:.3}", f.time.slowdown_mean)));
-    out.push_str(&figure("slow-down, worst", &|f| format!("{:.3}", f.time.slowdown_max)));
-    out.push_str(&figure("max effective EFI", &|f| f.effective.max.to_string()));
-    out.push_str(&figure("dark fiber", &|f| percent(f.effective.dark_fiber)));
-    out.push_str(&figure("max EFI", &|f| f.load.max.to_string()));
+    for measure in FIGURES.into_iter().filter_map(Measure::of) {
+        let before = dry.before.as_ref().map_or("-".to_string(), |f| measure.shown(f));
+        let _ = write!(out, "\n{:24}{before:>10} -> {}", measure.title, measure.shown(after));
+    }
     if !dry.per_job.is_empty() {
         out.push_str("\n\njob         hosts   routes on its fullest channel   channels");
     }

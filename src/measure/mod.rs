@@ -7,6 +7,7 @@ mod loads;
 mod lost;
 pub mod slowdown;
 mod stored;
+mod table;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub use crate::measure::slowdown::{
     Predictor, Time, mean_of_kept, of_routes, slowdown_of_steps, slowdowns, slowdowns_of,
 };
 pub use crate::measure::stored::{Fullest, StorageLoad};
+pub use crate::measure::table::{Better, MEASURES, Measure};
 use crate::model::{Demand, Fabric, Group, Tables};
 use crate::verify::trees::Trees;
 

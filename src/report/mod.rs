@@ -13,11 +13,13 @@ pub mod replay_page;
 pub mod svg;
 pub mod time;
 
+use std::fmt::Write;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::time::JobTimes;
-use crate::measure::{Effective, Figures, Load, Paths, StorageLoad};
+use crate::measure::{Effective, Figures, Load, Measure, Paths, StorageLoad};
 use crate::model::Fabric;
 use crate::route::RouteError;
 
@@ -189,46 +191,38 @@ impl Report {
         }
     }
 
+    /// What the tables are worth.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            time: self.time.all,
+            load: self.load,
+            effective: self.effective,
+            paths: self.paths,
+            layers_used: self.layers.used,
+            storage: self.storage,
+        }
+    }
+
     /// For people.
     pub fn text(&self) -> String {
-        let (time, load, e, paths) = (&self.time.all, &self.load, &self.effective, &self.paths);
-        let verdict = if self.verdict.accepted { "accepted" } else { "rejected" };
-        let storage = self.storage.map_or(String::new(), |s| {
-            format!(
-                "storage       reads max {}, no tables below {}; writes max {}, no tables below {}; a server's cable {}\n",
-                s.reads.max, s.reads.lower_bound, s.writes.max, s.writes.lower_bound, s.cables,
-            )
-        });
-        format!(
-            "engine        {}: {:.3} s CPU, {} of {} layers, {verdict}\n\
+        let Self { engine, fabric, jobs, compute, layers, verdict, .. } = self;
+        let verdict = if verdict.accepted { "accepted" } else { "rejected" };
+        let mut out = format!(
+            "engine        {engine}: {:.3} s CPU, {} of {} layers, {verdict}\n\
              fabric        {} switches, {} terminals, {} channels\n\
-             jobs          {}, {} of them on several switches\n\
-             slow-down     mean {:.3}, 95 % of the jobs at most {:.3}, worst {:.3}\n\
-             load          max {}, mean {:.1}, no tables below {}\n\
-             inside jobs   max {}, mean {:.1}, no tables below {}; dark fiber {:.1} %\n\
-             paths         mean {:.2}, longest {}, {:.1} % as short as possible\n{storage}",
-            self.engine,
-            self.compute.cpu_seconds,
-            self.layers.used,
-            self.layers.budget,
-            self.fabric.switches,
-            self.fabric.terminals,
-            self.fabric.inter_switch_channels,
-            self.jobs.running,
-            self.jobs.multi_switch,
-            time.slowdown_mean,
-            time.slowdown_p95,
-            time.slowdown_max,
-            load.max,
-            load.mean,
-            load.lower_bound,
-            e.max,
-            e.mean,
-            e.lower_bound,
-            100.0 * e.dark_fiber,
-            paths.mean_hops,
-            paths.max_hops,
-            100.0 * paths.minimal_share,
-        )
+             jobs          {}, {} of them on several switches\n",
+            compute.cpu_seconds,
+            layers.used,
+            layers.budget,
+            fabric.switches,
+            fabric.terminals,
+            fabric.inter_switch_channels,
+            jobs.running,
+            jobs.multi_switch,
+        );
+        for (name, said) in Measure::lines(&self.figures()) {
+            let _ = writeln!(out, "{name:14}{said}");
+        }
+        out
     }
 }
