@@ -16,7 +16,7 @@ use super::common::print;
 use super::{Answer, Context, Failure, Format, chain};
 use crate::config::{Settings, Site};
 use crate::observe::source::JobSourceRow;
-use crate::service::kind::direct;
+use crate::service::kind::{DELIVERIES, direct};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -94,9 +94,23 @@ fn check_all(state: &Path, fabrics: &[Settings]) -> Result<Vec<Check>, Failure> 
             own.extend(handoff::check(settings));
         }
         own.extend(installation::check(settings));
+        own.push(delivery(settings));
         checks.extend(own.into_iter().map(|check| Check { fabric: settings.name.clone(), ..check }));
     }
     Ok(checks)
+}
+
+/// How routes reach the network.
+fn delivery(settings: &Settings) -> Check {
+    let on: Vec<&str> = DELIVERIES.iter().filter(|row| (row.is_on)(settings)).map(|row| row.name).collect();
+    match on.is_empty() {
+        false => Check::good("delivery", on.join(", ")),
+        true => Check::advice(
+            "delivery",
+            "nothing fetches what is published",
+            "`sarouter deliveries` lists the ways",
+        ),
+    }
 }
 
 /// What is guessed of jobs that do not say what they exchange.

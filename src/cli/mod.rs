@@ -103,6 +103,12 @@ enum Command {
     Engines(lists::EnginesArgs),
     /// List the exchanges of jobs that are known
     Patterns(lists::PatternsArgs),
+    /// List the sources of jobs
+    Sources(lists::SourcesArgs),
+    /// List the ways in which routes reach a network
+    Deliveries(lists::DeliveriesArgs),
+    /// List the figures of tables
+    Measures(lists::MeasuresArgs),
     /// What may be asked of the service, for programs (OpenAPI)
     Openapi(schema::OpenapiArgs),
     /// JSON schema of what a command prints with --format json
@@ -184,6 +190,9 @@ impl Command {
             Self::Verify(args) => verify::run(args, context),
             Self::Engines(args) => lists::engines(args, context),
             Self::Patterns(args) => lists::patterns(args, context),
+            Self::Sources(args) => lists::sources(args, context),
+            Self::Deliveries(args) => lists::deliveries(args, context),
+            Self::Measures(args) => lists::measures(args, context),
             Self::Openapi(args) => schema::openapi(args),
             Self::Schema(args) => schema::run(args),
             Self::Compare(args) => compare::run(args, context),

@@ -76,6 +76,7 @@ mod store;
 mod strangers;
 mod supply;
 mod survive;
+mod tables;
 mod timed;
 mod together;
 mod torus_pass;
