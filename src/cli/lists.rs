@@ -44,8 +44,14 @@ pub struct MeasuresArgs {}
 
 pub fn engines(_: EnginesArgs, context: &Context) -> Result<Answer, Failure> {
     let rows = route::ENGINES.iter().map(|row| {
-        let jobs = if route::serves_jobs(row.0) { "jobs" } else { "all hosts" };
-        ([row.0, jobs, row.1].map(String::from), json!({"name": row.0, "serves": jobs, "what": row.1}))
+        let jobs = if row.serves_jobs { "jobs" } else { "all hosts" };
+        let what = match row.paper {
+            "" => row.what.to_string(),
+            paper => format!("{} ({paper})", row.what),
+        };
+        let value =
+            json!({"name": row.name, "serves": jobs, "what": what, "layer_per_job": row.layer_per_job});
+        ([row.name.to_string(), jobs.to_string(), what], value)
     });
     let tori = route::angara::ENGINES.iter().map(|name| {
         let what = "on a direct torus";

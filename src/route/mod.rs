@@ -118,36 +118,175 @@ fn is_worth_threads(entries: usize) -> bool {
 
 pub(crate) type Make = fn(&EngineOptions) -> Box<dyn Engine>;
 
-/// All engines, in the order of the documentation: name, what it is, how it is made.
-pub(crate) const ENGINES: &[(&str, &str, Make)] = &[
-    ("balanced", "the default: least predicted time of jobs' exchanges", balanced::Balanced::make),
-    ("balanced-efi", "fewest routes inside jobs on a channel", balanced::Balanced::make_for_counts),
-    ("sssp", "shortest paths, balanced by weights", |_| Box::new(sssp::Sssp)),
-    ("dfsssp", "the same, free of deadlocks by layers (Domke 2011)", |_| Box::new(dfsssp::Dfsssp)),
-    ("minhop", "shortest paths, as OpenSM; may deadlock off trees", |_| Box::new(minhop::MinHop)),
-    ("updown", "up, then down, from roots", |o| Box::new(updown::UpDown { roots: o.roots.clone() })),
-    ("dor", "dimension by dimension, on tori and meshes", |_| Box::new(dor::Dor)),
-    ("lash", "layered shortest paths (Skeie 2002)", |_| Box::new(lash::Lash)),
-    ("fattree", "trees: each destination by one way down (Zahavi)", |_| Box::new(fattree::FatTree)),
-    ("torus", "tori and meshes around failures, as torus-2QoS", |_| Box::new(torus::Torus)),
-    ("sar", "scheduling-aware routing, the thesis' algorithm (Domke 2017)", |o| {
-        Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Sparingly })
-    }),
-    ("sar-literal", "the same to the letter", |o| {
-        Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Freely })
-    }),
-    ("nue", "any number of layers, on any fabric (Domke 2016)", |_| Box::new(nue::Nue { job_aware: false })),
-    ("sar-nue", "the same, for jobs", |_| Box::new(nue::Nue { job_aware: true })),
+/// An engine of switched fabrics. Its file is in this folder.
+pub struct EngineRow {
+    /// Name on the command line and in settings.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub what: &'static str,
+    /// Where it is from; empty where it is our own.
+    pub paper: &'static str,
+    /// Whether its routes depend on the jobs.
+    pub serves_jobs: bool,
+    /// Whether all routes inside a job can be on one layer: it is told to ([`EngineOptions::layer_per_job`]), or has
+    /// one layer only.
+    pub layer_per_job: bool,
+    pub(crate) make: Make,
+}
+
+/// What most rows share.
+const ROW: EngineRow = EngineRow {
+    name: "",
+    what: "",
+    paper: "",
+    serves_jobs: false,
+    layer_per_job: false,
+    make: balanced::Balanced::make,
+};
+
+/// All engines, in the order of the documentation.
+pub const ENGINES: &[EngineRow] = &[
+    EngineRow {
+        name: "balanced",
+        what: "the default: least predicted time of jobs' exchanges",
+        serves_jobs: true,
+        layer_per_job: true,
+        ..ROW
+    },
+    EngineRow {
+        name: "balanced-efi",
+        what: "fewest routes inside jobs on a channel",
+        serves_jobs: true,
+        layer_per_job: true,
+        make: balanced::Balanced::make_for_counts,
+        ..ROW
+    },
+    EngineRow {
+        name: "sssp",
+        what: "shortest paths, balanced by weights",
+        paper: "Hoefler 2009",
+        layer_per_job: true,
+        make: |_| Box::new(sssp::Sssp),
+        ..ROW
+    },
+    EngineRow {
+        name: "dfsssp",
+        what: "the same, free of deadlocks by layers",
+        paper: "Domke 2011",
+        make: |_| Box::new(dfsssp::Dfsssp),
+        ..ROW
+    },
+    EngineRow {
+        name: "minhop",
+        what: "shortest paths, as OpenSM; may deadlock off trees",
+        layer_per_job: true,
+        make: |_| Box::new(minhop::MinHop),
+        ..ROW
+    },
+    EngineRow {
+        name: "updown",
+        what: "up, then down, from roots",
+        layer_per_job: true,
+        make: |o| Box::new(updown::UpDown { roots: o.roots.clone() }),
+        ..ROW
+    },
+    EngineRow {
+        name: "dor",
+        what: "dimension by dimension, on tori and meshes",
+        layer_per_job: true,
+        make: |_| Box::new(dor::Dor),
+        ..ROW
+    },
+    EngineRow {
+        name: "lash",
+        what: "layered shortest paths",
+        paper: "Skeie 2002",
+        make: |_| Box::new(lash::Lash),
+        ..ROW
+    },
+    EngineRow {
+        name: "fattree",
+        what: "trees: each destination by one way down",
+        paper: "Zahavi 2010",
+        layer_per_job: true,
+        make: |_| Box::new(fattree::FatTree),
+        ..ROW
+    },
+    EngineRow {
+        name: "torus",
+        what: "tori and meshes around failures, as torus-2QoS",
+        make: |_| Box::new(torus::Torus),
+        ..ROW
+    },
+    EngineRow {
+        name: "sar",
+        what: "scheduling-aware routing, the thesis' algorithm",
+        paper: "Domke 2017",
+        serves_jobs: true,
+        layer_per_job: true,
+        make: |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Sparingly }),
+    },
+    EngineRow {
+        name: "sar-literal",
+        what: "the same to the letter",
+        paper: "Domke 2017",
+        serves_jobs: true,
+        layer_per_job: true,
+        make: |o| Box::new(sar::Sar { layer_per_job: o.layer_per_job, join: trees::Join::Freely }),
+    },
+    EngineRow {
+        name: "nue",
+        what: "any number of layers, on any fabric",
+        paper: "Domke 2016",
+        make: |_| Box::new(nue::Nue { job_aware: false }),
+        ..ROW
+    },
+    EngineRow {
+        name: "sar-nue",
+        what: "the same, for jobs",
+        paper: "Domke 2017",
+        serves_jobs: true,
+        make: |_| Box::new(nue::Nue { job_aware: true }),
+        ..ROW
+    },
 ];
+
+/// The row of the engine of that name, if there is one.
+pub fn row(name: &str) -> Option<&'static EngineRow> {
+    ENGINES.iter().find(|row| row.name == name)
+}
 
 /// Names of all engines.
 pub fn names() -> Vec<&'static str> {
-    ENGINES.iter().map(|row| row.0).collect()
+    ENGINES.iter().map(|row| row.name).collect()
 }
 
 /// Whether the routes of the engine of that name depend on the jobs.
 pub fn serves_jobs(name: &str) -> bool {
-    ["balanced", "balanced-efi", "sar", "sar-literal", "sar-nue"].contains(&name)
+    row(name).is_some_and(|row| row.serves_jobs)
+}
+
+/// Whether settings may name an engine, of whatever kind of network, and ask for a layer per job.
+///
+/// # Errors
+/// In words, with the name that was probably meant, or those that could do it.
+pub fn may_be_set(name: &str, layer_per_job: bool) -> Result<(), String> {
+    let Some(row) = row(name) else {
+        let known = names().into_iter().chain(angara::ENGINES);
+        let unknown = |_| match nearest(name, known) {
+            None => format!("there is no engine {name:?}; `sarouter engines` lists them"),
+            near => format!("there is no engine {name:?}{}", did_you_mean(near)),
+        };
+        return angara::named(name).map(drop).map_err(unknown);
+    };
+    if row.layer_per_job || !layer_per_job {
+        return Ok(());
+    }
+    let able = ENGINES.iter().filter(|row| row.layer_per_job).map(|row| row.name);
+    Err(format!(
+        "{name} needs several layers inside a job; with layer_per_job engines are {}",
+        able.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// Whether the engine of that name routes inside [`EngineOptions::lanes`].
@@ -164,7 +303,6 @@ pub fn default_promise(engine: &str, layer_per_job: bool) -> Promise {
 /// The engine of that name. It is shown hosts only: aggregation nodes and routers get the routes of
 /// their switches' management ports.
 pub fn engine(name: &str, options: &EngineOptions) -> Result<Box<dyn Engine>, RouteError> {
-    let found = ENGINES.iter().find(|row| row.0 == name);
-    let made = found.map(|row| -> Box<dyn Engine> { Box::new(hosts::HostsOnly::new(row.2, options)) });
+    let made = row(name).map(|row| -> Box<dyn Engine> { Box::new(hosts::HostsOnly::new(row.make, options)) });
     made.ok_or_else(|| RouteError::UnknownEngine(name.to_string()))
 }

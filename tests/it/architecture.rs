@@ -21,7 +21,7 @@ const HOUSE: &str = "
     lab/generate : model
     lab/workload : model
     observe      : model config lab/generate
-    config/written : model config observe
+    config/written : model config observe route
     placement    : model route measure
     pass         : model route verify measure
     report       : model route measure observe lab/generate

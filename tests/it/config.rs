@@ -4,7 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use sarouter::config::{ConfigError, FabricSource, Settings, Site};
+use sarouter::model::{Demand, Group, LayerBudget};
 use sarouter::observe::source::JOB_SOURCES;
+use sarouter::route::{ENGINES, EngineOptions};
+use sarouter::verify::layers_of_group;
 
 const EXAMPLE: &str = include_str!("../../config/sarouter.toml");
 
@@ -213,5 +216,30 @@ fn the_sources_that_settings_may_name_are_those_of_the_table() {
     assert_eq!(parse("").unwrap().slurm.source, names[0]);
     for name in names {
         assert!(EXAMPLE.contains(&format!("\"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn a_layer_per_job_is_refused_for_each_engine_that_cannot_keep_to_it() {
+    let read = |engine: &str| {
+        let text = format!("[routing]\nlayer_per_job = true\nengine = \"{engine}\"\n");
+        parse(&text).map_err(|error| error.to_string())
+    };
+    // On a fabric where several layers are needed, the verdict of the checker is what the table says.
+    let fabric = sarouter::observe::fabric::load("torus:5x5,hosts=1").unwrap();
+    let group = Group::new(fabric.host_ids().collect());
+    let demand = Demand::new(vec![group.clone()], vec![]);
+    let budget = LayerBudget::new(8).unwrap();
+    for row in ENGINES {
+        let options = EngineOptions { layer_per_job: true, ..EngineOptions::default() };
+        let tables = sarouter::route::engine(row.name, &options).unwrap().route(&fabric, &demand, budget);
+        let Ok(tables) = tables else { continue };
+        let layers = layers_of_group(&fabric, &tables, &group);
+        assert_eq!(layers.len() <= 1, row.layer_per_job, "{}: {layers:?}", row.name);
+        let said = read(row.name);
+        assert_eq!(said.is_ok(), row.layer_per_job, "{}: {said:?}", row.name);
+        if let Err(message) = said {
+            assert!(message.contains(".toml:3: ") && message.contains("balanced, balanced-efi"), "{message}");
+        }
     }
 }

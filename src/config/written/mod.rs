@@ -27,6 +27,7 @@ use super::{
 };
 use crate::model::{LayerBudget, Promise, plain};
 use crate::observe::source::{JOB_SOURCES, JobSourceRow};
+use crate::route;
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -92,7 +93,7 @@ impl TryFrom<String> for SourceName {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WrittenRouting {
-    engine: Option<String>,
+    engine: Option<Spanned<String>>,
     engines: Option<Spanned<Vec<String>>>,
     layers: Option<LayerBudget>,
     layer_per_job: bool,
@@ -366,7 +367,7 @@ impl WrittenOpenSm {
 
 impl WrittenRouting {
     fn resolve(self) -> Result<Routing, (usize, String)> {
-        let mut engines = match (self.engine, self.engines) {
+        let (at, engines) = match (self.engine, self.engines) {
             (Some(_), Some(engines)) => {
                 let message = "routing.engine and routing.engines exclude each other";
                 return Err((engines.span().start, message.into()));
@@ -374,9 +375,14 @@ impl WrittenRouting {
             (None, Some(engines)) if engines.get_ref().is_empty() => {
                 return Err((engines.span().start, "routing.engines is empty".into()));
             }
-            (None, Some(engines)) => engines.into_inner().into_iter(),
-            (engine, None) => vec![engine.unwrap_or(DEFAULT_ENGINE.into())].into_iter(),
+            (None, Some(engines)) => (engines.span().start, engines.into_inner()),
+            (Some(engine), None) => (engine.span().start, vec![engine.into_inner()]),
+            (None, None) => (0, vec![DEFAULT_ENGINE.into()]),
         };
+        for engine in &engines {
+            route::may_be_set(engine, self.layer_per_job).map_err(|message| (at, message))?;
+        }
+        let mut engines = engines.into_iter();
         let engine = engines.next().unwrap_or_else(|| unreachable!("there is one at least"));
         let promise = self.promise.as_ref().map(|promise| *promise.get_ref());
         if let (Some(written), true) = (&self.promise, self.layer_per_job) {
