@@ -17,7 +17,7 @@ use sarouter::model::Transit;
 use sarouter::model::rng::Rng;
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::placement::usual::usual;
-use sarouter::placement::{Answer, Board, Direct, Insist, Question, Switched};
+use sarouter::placement::{Board, Direct, Insist, Question, Recommendation, Switched};
 
 /// Of a direct torus, jobs stay on their own nodes where `own` says so.
 fn board(spec: &str, own: bool) -> Board {
@@ -46,7 +46,7 @@ fn time(spec: &str) -> (usize, f64, f64) {
     let mut times: Vec<f64> = (0..21)
         .map(|_| {
             let begun = Instant::now();
-            assert!(matches!(board.choose(&running, question), Answer::Chosen(_)));
+            assert!(matches!(board.choose(&running, question), Recommendation::Chosen(_)));
             begun.elapsed().as_secs_f64() * 1000.0
         })
         .collect();
@@ -86,7 +86,7 @@ fn run(board: &Board, requests: &[Request], select: bool, hold: i64) -> Outcome 
         let running = board.running(&running);
         let question = Question { nodes: moment.size, candidates: &free, insist: Insist::Prefer, mix: None };
         let nodes = match (select, board.choose(&running, question)) {
-            (true, Answer::Chosen(choice)) => choice.nodes,
+            (true, Recommendation::Chosen(choice)) => choice.nodes,
             _ => usual(moment.size, &free),
         };
         match board.predict(&running, &nodes, None) {

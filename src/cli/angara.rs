@@ -71,7 +71,7 @@ struct Curve {
 
 /// One engine on one system.
 #[derive(Debug, Clone, Serialize)]
-struct Row {
+struct SystemFigures {
     system: String,
     kind: String,
     dims: usize,
@@ -151,13 +151,13 @@ fn measured(
     name: &str,
     kind: &str,
     lower_bound: u32,
-) -> Result<Row, Failure> {
+) -> Result<SystemFigures, Failure> {
     forget_peak_rss();
     let before = cpu_seconds();
     let tables = engine(name)?.route(torus, demand, &Limits::default())?;
     let (cpu_seconds, peak_rss_bytes) = (cpu_seconds() - before, peak_rss_bytes());
     let figures = measure(torus, &tables, None);
-    Ok(Row {
+    Ok(SystemFigures {
         system: torus.size_text(),
         kind: kind.to_string(),
         dims: torus.dims(),
@@ -181,12 +181,12 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()).into())
 }
 
-fn csv(rows: &[Row]) -> String {
+fn csv(rows: &[SystemFigures]) -> String {
     let mut text = String::from(
         "system,kind,dims,nodes,engine,max,lower_bound,mean,sigma4,cpu_seconds,peak_rss_bytes,accepted\n",
     );
     for r in rows {
-        let Row { system, kind, dims, nodes, engine, max, lower_bound, accepted, .. } = r;
+        let SystemFigures { system, kind, dims, nodes, engine, max, lower_bound, accepted, .. } = r;
         let _ = write!(text, "{system},{kind},{dims},{nodes},{engine},{max},{lower_bound},");
         let _ = write!(text, "{:.3},{:.4},{:.5},", r.mean, r.sigma4, r.cpu_seconds);
         let _ = writeln!(text, "{},{accepted}", r.peak_rss_bytes);
@@ -197,7 +197,7 @@ fn csv(rows: &[Row]) -> String {
 /// Per number of dimensions, engine and group of Figure 5 (maximum less than, equal to, greater
 /// than that of angara-bfs): systems, total maximum as a share of angara-bfs, angara-sssp and the
 /// lower bounds, and systems where it is the lower bound.
-fn groups(rows: &[Row], engines: &[&str]) -> String {
+fn groups(rows: &[SystemFigures], engines: &[&str]) -> String {
     let head = ["dims", "engine", "than bfs", "systems", "to bfs", "to sssp", "to bound", "at bound"];
     let mut lines = vec![head.map(String::from).to_vec()];
     for dims in 2..=4 {
@@ -220,7 +220,7 @@ fn groups(rows: &[Row], engines: &[&str]) -> String {
 }
 
 /// Maxima of an engine, of angara-bfs, of angara-sssp, and the lower bound, by system.
-fn maxima(rows: &[Row], dims: usize, name: &str) -> Vec<[u64; 4]> {
+fn maxima(rows: &[SystemFigures], dims: usize, name: &str) -> Vec<[u64; 4]> {
     let of = |name: &str| -> Vec<u64> {
         rows.iter().filter(|r| r.dims == dims && r.engine == name).map(|r| u64::from(r.max)).collect()
     };
@@ -233,7 +233,7 @@ fn maxima(rows: &[Row], dims: usize, name: &str) -> Vec<[u64; 4]> {
 const COLOURS: [&str; 4] = ["#888888", "#1b6ca8", "#c0392b", "#27803b"];
 
 /// Left: maximum load as a share of angara-bfs; right: CPU time. Both over nodes, logarithmic.
-fn svg(rows: &[Row], engines: &[&str]) -> String {
+fn svg(rows: &[SystemFigures], engines: &[&str]) -> String {
     let most = rows.iter().map(|r| r.nodes).max().unwrap_or(2) as f64;
     let x = |nodes: usize| 340.0 * (nodes as f64 / 4.0).ln() / (most / 4.0).ln().max(0.1);
     let mut body = String::new();
@@ -332,7 +332,7 @@ fn run_curve(args: &Curve, context: &Context) -> Result<Answer, Failure> {
 }
 
 /// Exponents of the growth with the nodes, from 64 on, by least squares in logarithms.
-fn growth(rows: &[Row], engines: &str) -> String {
+fn growth(rows: &[SystemFigures], engines: &str) -> String {
     let mut lines =
         vec![["engine", "kind", "CPU grows as nodes^", "memory as nodes^"].map(String::from).to_vec()];
     for name in engines.split(',') {

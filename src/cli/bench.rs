@@ -96,7 +96,7 @@ fn opensm_name(ours: &str) -> Option<&str> {
 
 /// One engine on one fabric. Figures are null where there are no tables.
 #[derive(Debug, Serialize)]
-struct Row {
+struct PeerFigures {
     fabric: String,
     engine: String,
     /// No tables have a smaller largest load.
@@ -196,7 +196,7 @@ fn row(
     fabric: &Fabric,
     engine: &str,
     keep: Option<&Path>,
-) -> Result<Row, Failure> {
+) -> Result<PeerFigures, Failure> {
     let ours = ours(spec, engine)?;
     let deadline = Duration::from_secs(args.deadline);
     let opensm = opensm_name(engine).map(|name| theirs(fabric, name, deadline, keep)).transpose()?;
@@ -204,7 +204,14 @@ fn row(
     let speedup = opensm.as_ref().filter(|t| t.figures.is_some() && ours.figures.is_some());
     let speedup = speedup.and_then(|t| Some(t.cpu_seconds? / ours.cpu_seconds?.max(1e-6)));
     let lower_bound = bounds.map(|f| f.lower_bound).max().unwrap_or(0);
-    Ok(Row { fabric: spec.to_string(), engine: engine.to_string(), lower_bound, opensm, ours, speedup })
+    Ok(PeerFigures {
+        fabric: spec.to_string(),
+        engine: engine.to_string(),
+        lower_bound,
+        opensm,
+        ours,
+        speedup,
+    })
 }
 
 /// Roots for OpenSM's `updn`: the top of a tree, of which it finds but a part where boards hide it;
@@ -221,10 +228,10 @@ fn root(fabric: &Fabric) -> Vec<SwitchId> {
 }
 
 /// What OpenSM's engine answers.
-fn asked(fabric: &Fabric, name: &str, deadline: Duration) -> Result<peers::Answer, Failure> {
+fn asked(fabric: &Fabric, name: &str, deadline: Duration) -> Result<peers::PeerRouting, Failure> {
     let roots = if name == "updn" { root(fabric) } else { Vec::new() };
     let mut answer = peers::run(fabric, name, &roots, deadline)?;
-    if name == "ftree" && matches!(answer, peers::Answer::Failed { .. }) {
+    if name == "ftree" && matches!(answer, peers::PeerRouting::Failed { .. }) {
         // Told the roots, it does not ask for a pure fat tree; without any it would fail once more.
         let roots = fattree::roots(fabric);
         if !roots.is_empty() {
@@ -237,15 +244,15 @@ fn asked(fabric: &Fabric, name: &str, deadline: Duration) -> Result<peers::Answe
 /// OpenSM's engine.
 fn theirs(fabric: &Fabric, name: &str, deadline: Duration, keep: Option<&Path>) -> Result<Side, Failure> {
     let routed = match asked(fabric, name, deadline)? {
-        peers::Answer::Deadline => {
+        peers::PeerRouting::Deadline => {
             let answer = format!("> {} s", deadline.as_secs());
             return Ok(Side { answer, ..Side::default() });
         }
-        peers::Answer::Failed { cpu_seconds } => {
+        peers::PeerRouting::Failed { cpu_seconds } => {
             let cpu_seconds = Some(cpu_seconds);
             return Ok(Side { answer: "failed".to_string(), cpu_seconds, ..Side::default() });
         }
-        peers::Answer::Routed(routed) => routed,
+        peers::PeerRouting::Routed(routed) => routed,
     };
     if let Some(dir) = keep {
         // Hosts of one switch may differ in their layers: those of the first.
@@ -317,7 +324,7 @@ fn output(mut command: tokio::process::Command) -> Result<Output, Failure> {
 }
 
 /// The rows of one fabric as a table of Markdown: what docs/results/engines.md shows.
-fn table(spec: &str, rows: &[Row]) -> String {
+fn table(spec: &str, rows: &[PeerFigures]) -> String {
     let bound = rows.iter().map(|r| r.lower_bound).max().unwrap_or(0);
     let mut text = format!("**`{spec}`**; no tables have a max EFI below {}:\n\n", thousands(bound));
     text += "| engine | CPU s | speed-up | max EFI | mean EFI | layers | accepted | peak MiB |\n";
@@ -342,7 +349,7 @@ fn thousands(number: u64) -> String {
     text
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &PeerFigures) -> Vec<String> {
     let both = |show: &dyn Fn(&Side) -> Option<String>| {
         let theirs = row.opensm.as_ref().map_or(Some("–".to_string()), show);
         let none = |side: Option<&Side>| side.map_or("–".to_string(), |s| s.answer.clone());
@@ -389,7 +396,7 @@ mod tests {
             figures: Some(figures(10_890)),
         };
         let opensm = Some(Side { answer: "> 30 s".to_string(), ..Side::default() });
-        let row = Row {
+        let row = PeerFigures {
             fabric: "kary:10,3".to_string(),
             engine: "minhop".to_string(),
             lower_bound: 1199,

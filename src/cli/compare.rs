@@ -36,7 +36,7 @@ pub struct Args {
 /// A row: a report, or why there is none.
 #[derive(Debug, schemars::JsonSchema, serde::Serialize)]
 #[serde(untagged)]
-pub enum Row {
+pub enum EngineReport {
     Report(Box<Report>),
     Refused(Refusal),
 }
@@ -72,7 +72,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups))?;
     for row in &mut rows {
-        if let Row::Report(report) = row {
+        if let EngineReport::Report(report) = row {
             report.time.oblivious = baseline.as_ref().map(|b| b.time.slowdown_mean);
         }
     }
@@ -103,13 +103,13 @@ const NOT_LESS: f64 = 0.99;
 type Map = (String, Vec<u64>);
 
 /// An engine's row and, to draw, its heat map.
-fn row(name: &str, input: &Input, detail: Detail) -> (Row, Option<Map>) {
+fn row(name: &str, input: &Input, detail: Detail) -> (EngineReport, Option<Map>) {
     // What `measured` judges.
     let options = EngineOptions { promise: Promise::TOLD, ..EngineOptions::default() };
     let routed = input::route(name, &options, input);
     match routed.answer {
         Ok(tables) => measured(name, input, &tables, routed.compute, detail),
-        Err(error) => (Row::Refused(Refusal::new(name, &error)), None),
+        Err(error) => (EngineReport::Refused(Refusal::new(name, &error)), None),
     }
 }
 
@@ -119,13 +119,13 @@ fn measured(
     tables: &Tables,
     compute: Compute,
     detail: Detail,
-) -> (Row, Option<Map>) {
+) -> (EngineReport, Option<Map>) {
     let mut report = input::report(name, input, tables, compute, Promise::TOLD).0;
     if detail.each_job {
         report.time = JobTimes::with_jobs(&input.fabric, tables, &input.demand, &input.placed);
     }
     let map = detail.draw.then(|| map(name, input, tables, &report));
-    (Row::Report(Box::new(report)), map)
+    (EngineReport::Report(Box::new(report)), map)
 }
 
 fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
@@ -140,11 +140,11 @@ fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[EngineReport]) -> String {
     let reports = || {
         rows.iter().filter_map(|row| match row {
-            Row::Report(report) => Some((report, report.figures())),
-            Row::Refused(_) => None,
+            EngineReport::Report(report) => Some((report, report.figures())),
+            EngineReport::Refused(_) => None,
         })
     };
     let is_there = |m: &&Measure| !m.head.is_empty() && reports().any(|(_, f)| (m.text)(&f).is_some());
@@ -162,16 +162,16 @@ fn table(rows: &[Row]) -> String {
         lines.push(first.into_iter().chain(columns.iter().map(|m| m.shown(&figures))).collect());
     }
     let refused = rows.iter().filter_map(|row| match row {
-        Row::Report(_) => None,
-        Row::Refused(r) => Some(format!("{}: {}\n", r.engine, r.refused.message)),
+        EngineReport::Report(_) => None,
+        EngineReport::Refused(r) => Some(format!("{}: {}\n", r.engine, r.refused.message)),
     });
     crate::report::align(&lines) + &refused.collect::<String>()
 }
 
 /// Whether any row is worth it for these jobs, in a sentence; nothing if no job is on several switches.
-fn verdict(rows: &[Row], baseline: Option<&Baseline>) -> String {
+fn verdict(rows: &[EngineReport], baseline: Option<&Baseline>) -> String {
     let accepted = rows.iter().filter_map(|row| match row {
-        Row::Report(r) if r.verdict.accepted => Some((r.time.all.slowdown_mean, r.engine.as_str())),
+        EngineReport::Report(r) if r.verdict.accepted => Some((r.time.all.slowdown_mean, r.engine.as_str())),
         _ => None,
     });
     let best = accepted.min_by(|a, b| a.0.total_cmp(&b.0));

@@ -97,7 +97,7 @@ struct Answered {
     /// The routes under which the given list is judged.
     routes: String,
     /// The list as given, and what was found, best last.
-    choices: Vec<Row>,
+    choices: Vec<RoutedOrder>,
     /// Orders that were looked at under the routes as they are.
     tried: usize,
     /// The node of each rank.
@@ -106,7 +106,7 @@ struct Answered {
 
 /// An order with routes.
 #[derive(Debug, Clone, Serialize)]
-struct Row {
+struct RoutedOrder {
     what: &'static str,
     routes: String,
     /// Predicted time over what it would take if each rank had a cable of its own and met nobody.
@@ -117,7 +117,7 @@ struct Row {
 
 /// Order and routes found together.
 struct Both {
-    row: Row,
+    row: RoutedOrder,
     /// By rank: the node's place in the list.
     seats: Vec<u32>,
     /// Whether the routes are not those as they are.
@@ -143,7 +143,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         );
     }
     let ordered: Vec<TerminalId> = found.places.iter().map(|p| ranks[*p as usize]).collect();
-    let mut row = |what, time, ranks: &[TerminalId]| Row {
+    let mut row = |what, time, ranks: &[TerminalId]| RoutedOrder {
         what,
         routes: routes.clone(),
         time,
@@ -216,13 +216,13 @@ impl Args {
     }
 
     /// New routes for the list as given; then order and routes together, with the seats and the routes.
-    fn with_routes(&self, name: &str, site: &Site, usual: &Tables) -> Result<(Row, Both), Failure> {
+    fn with_routes(&self, name: &str, site: &Site, usual: &Tables) -> Result<(RoutedOrder, Both), Failure> {
         let routes = format!("{name}, for the jobs");
         let row = |what, tables: &Tables, groups: &[Group]| {
             let mut predictor = Predictor::new(&site.fabric, tables, groups, 0)?;
             let (time, contention) =
                 (predictor.time(&groups[0].ranks), predictor.contention(&groups[0].ranks));
-            Some(Row { what, routes: routes.clone(), time, contention })
+            Some(RoutedOrder { what, routes: routes.clone(), time, contention })
         };
         let lost = "a job beside it has a route that does not arrive";
         let mut first = None;
@@ -256,7 +256,7 @@ impl Args {
 impl Answered {
     fn text(&self) -> String {
         let mut lines = vec![["", "routes", "predicted time", "worst contention"].map(String::from).to_vec()];
-        let cells = |r: &Row| {
+        let cells = |r: &RoutedOrder| {
             vec![r.what.to_string(), r.routes.clone(), format!("{:.3}", r.time), r.contention.to_string()]
         };
         lines.extend(self.choices.iter().map(cells));

@@ -124,7 +124,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         routed: None,
     };
     match board.choose(&traffic, question) {
-        placement::Answer::Chosen(Choice { nodes, predicted, usual }) => {
+        placement::Recommendation::Chosen(Choice { nodes, predicted, usual }) => {
             let usually = placement::usual::usual(args.nodes, &candidates);
             answered.routed = args.route(&site, &running, &usually, &nodes)?;
             answered.nodes = Some(name(&nodes));
@@ -132,7 +132,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             answered.usual_nodes = name(&usually);
             answered.usual = usual;
         }
-        placement::Answer::Any(why) | placement::Answer::No(why) => answered.why = Some(why.to_string()),
+        placement::Recommendation::Any(why) | placement::Recommendation::No(why) => {
+            answered.why = Some(why.to_string())
+        }
     }
     match context.format {
         Format::Text => print(&answered.text())?,

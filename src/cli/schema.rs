@@ -87,7 +87,7 @@ fn forms(command: Printing, shapes: &mut SchemaGenerator) -> Vec<Schema> {
             shapes.subschema_for::<TorusVerdict>(),
         ],
         Printing::Compare => vec![
-            shapes.subschema_for::<Vec<compare::Row>>(),
+            shapes.subschema_for::<Vec<compare::EngineReport>>(),
             shapes.subschema_for::<Vec<route_angara::Report>>(),
         ],
         Printing::Verify => vec![

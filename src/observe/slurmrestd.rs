@@ -358,7 +358,7 @@ fn told(text: &str) -> Option<i64> {
 /// Slurm's words in an answer, or its beginning.
 fn complaint(text: &str) -> String {
     #[derive(Deserialize)]
-    struct Answer {
+    struct SlurmErrors {
         errors: Vec<Complaint>,
     }
     #[derive(Deserialize)]
@@ -369,7 +369,7 @@ fn complaint(text: &str) -> String {
         description: Option<String>,
     }
     const QUOTED: usize = 300;
-    let answer = serde_json::from_str::<Answer>(text).ok();
+    let answer = serde_json::from_str::<SlurmErrors>(text).ok();
     let words: String = match answer.and_then(|a| a.errors.into_iter().next()) {
         Some(Complaint { error, description }) => {
             [description, error].into_iter().flatten().collect::<Vec<_>>().join(": ")

@@ -93,7 +93,7 @@ fn own(mix: Option<&Mix>) -> Option<&Mix> {
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum Recommendation {
     /// Exactly as many candidates as asked.
     Chosen(Choice),
     /// Nothing to recommend, and the job only prefers: let the batch system choose.
@@ -207,7 +207,7 @@ impl Board {
     }
 
     /// Answers. `running` must be of this board; candidates must be numbers of its nodes.
-    pub fn choose(&self, running: &Running, question: Question<'_>) -> Answer {
+    pub fn choose(&self, running: &Running, question: Question<'_>) -> Recommendation {
         if question.candidates.len() < question.nodes || question.nodes == 0 {
             let why = Why::TooFew { candidates: question.candidates.len(), nodes: question.nodes };
             return nothing(question.insist, why);
@@ -218,7 +218,7 @@ impl Board {
             (Self::Several(board), Running::Several(traffic)) => board.choose(traffic, question),
             _ => None,
         };
-        chosen.map_or_else(|| nothing(question.insist, Why::NotRoutable), Answer::Chosen)
+        chosen.map_or_else(|| nothing(question.insist, Why::NotRoutable), Recommendation::Chosen)
     }
 
     /// What a set, ascending, is predicted to cost a job that exchanges this; `None` if it cannot be routed.
@@ -248,10 +248,10 @@ impl Board {
     }
 }
 
-fn nothing(insist: Insist, why: Why) -> Answer {
+fn nothing(insist: Insist, why: Why) -> Recommendation {
     match insist {
-        Insist::Prefer => Answer::Any(why),
-        Insist::Require => Answer::No(why),
+        Insist::Prefer => Recommendation::Any(why),
+        Insist::Require => Recommendation::No(why),
     }
 }
 

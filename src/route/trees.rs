@@ -32,7 +32,7 @@ pub struct Levels {
     /// forward to.
     order: Vec<u32>,
     /// The same without the home switch, with what the hot loops ask of each.
-    rows: Vec<Row>,
+    rows: Vec<Reaching>,
     /// Those of each row, by port, one row after the other; beyond them there may be older ones.
     descents: Vec<Descent>,
     /// How many of the descents are of this search.
@@ -41,7 +41,7 @@ pub struct Levels {
 
 /// A switch that reaches the home switch.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct Reaching {
     switch: u32,
     /// The first channel that leaves it.
     out: u32,
@@ -88,7 +88,7 @@ impl Levels {
             self.filled += 1;
         }
         let out = graph.out(s as usize).start as u32;
-        self.rows.push(Row { switch: s, out, ways: (self.filled - before) as u32 });
+        self.rows.push(Reaching { switch: s, out, ways: (self.filled - before) as u32 });
     }
 
     /// All shortest paths, by breadth-first search from the home switch. O(switches + channels),
@@ -126,7 +126,7 @@ impl Levels {
         to.each(|switch, out, own| {
             descents[filled..filled + own.len()].copy_from_slice(own);
             filled += own.len();
-            self.rows.push(Row { switch, out, ways: own.len() as u32 });
+            self.rows.push(Reaching { switch, out, ways: own.len() as u32 });
         });
         self.filled = filled;
     }

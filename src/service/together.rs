@@ -144,7 +144,7 @@ struct Line {
     shared: Arc<Shared>,
     state: Mutex<State>,
     /// The newest answer, for those who wait for it.
-    answers: watch::Sender<Option<Arc<Answer>>>,
+    answers: watch::Sender<Option<Arc<SharedJobs>>>,
 }
 
 #[derive(Default)]
@@ -155,7 +155,7 @@ struct State {
     asking: Option<AbortHandle>,
     /// The newest question.
     number: u64,
-    newest: Option<Arc<Answer>>,
+    newest: Option<Arc<SharedJobs>>,
     seats: BTreeMap<usize, Seat>,
 }
 
@@ -168,7 +168,7 @@ struct Seat {
     taken: u64,
 }
 
-struct Answer {
+struct SharedJobs {
     number: u64,
     came: DateTime<Utc>,
     /// The source goes on with it until then.
@@ -179,7 +179,7 @@ struct Answer {
 impl State {
     fn news_for(&self, fabric: usize, now: DateTime<Utc>, of_now: TimeDelta) -> bool {
         let seat = self.seats.get(&fabric);
-        let is_new = |answer: &&Arc<Answer>| seat.is_some_and(|seat| seat.taken < answer.number);
+        let is_new = |answer: &&Arc<SharedJobs>| seat.is_some_and(|seat| seat.taken < answer.number);
         self.newest.as_ref().filter(is_new).is_some_and(|answer| now - answer.came <= of_now)
     }
 }
@@ -222,7 +222,7 @@ impl Line {
         let mut state = lock(&self.state);
         let fresh_in = source.as_ref().and_then(|source| source.fresh_in());
         let fresh_until = fresh_in.map(|fresh_in| Instant::now() + fresh_in);
-        let answer = Answer { number, came: Utc::now(), fresh_until, jobs: jobs.map_err(Arc::new) };
+        let answer = SharedJobs { number, came: Utc::now(), fresh_until, jobs: jobs.map_err(Arc::new) };
         let answer = Arc::new(answer);
         state.source = source;
         state.asking = None;
@@ -280,7 +280,8 @@ impl JobSource for Member {
         Box::pin(async move {
             let mut answers = self.line.answers.subscribe();
             let number = self.line.ask(self.fabric, now);
-            let has_come = |answer: &Option<Arc<Answer>>| answer.as_ref().is_some_and(|a| a.number >= number);
+            let has_come =
+                |answer: &Option<Arc<SharedJobs>>| answer.as_ref().is_some_and(|a| a.number >= number);
             let answer = answers.wait_for(has_come).await.ok().and_then(|answer| answer.clone());
             match answer.as_ref().map(|answer| &answer.jobs) {
                 Some(Ok(jobs)) => Ok(jobs.clone()),

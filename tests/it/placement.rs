@@ -10,7 +10,7 @@ use sarouter::measure;
 use sarouter::model::{Demand, Group, LayerBudget, Mix, NodeName, TerminalId, Transit};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::placement::{
-    Answer, Board, Choice, Direct, Insist, Predicted, Question, Several, Switched, Why,
+    Board, Choice, Direct, Insist, Predicted, Question, Recommendation, Several, Switched, Why,
 };
 use sarouter::route::{EngineOptions, engine};
 use sarouter::simulate::exchange;
@@ -38,7 +38,7 @@ fn choose_for(
 ) -> Choice {
     let question = Question { nodes, candidates, insist: Insist::Require, mix };
     match board.choose(&board.running(running), question) {
-        Answer::Chosen(choice) => choice,
+        Recommendation::Chosen(choice) => choice,
         other => panic!("{other:?}"),
     }
 }
@@ -95,9 +95,9 @@ fn parts_that_are_not_connected_are_not_mixed() {
     assert_eq!(names(&board, &choice.nodes), ["n5", "n6", "n7", "n8"]);
     let question =
         Question { nodes: 5, candidates: &[0, 1, 2, 3, 4, 5, 6, 7], insist: Insist::Require, mix: None };
-    assert_eq!(board.choose(&board.running(&[]), question), Answer::No(Why::NotRoutable));
+    assert_eq!(board.choose(&board.running(&[]), question), Recommendation::No(Why::NotRoutable));
     let question = Question { insist: Insist::Prefer, ..question };
-    assert_eq!(board.choose(&board.running(&[]), question), Answer::Any(Why::NotRoutable));
+    assert_eq!(board.choose(&board.running(&[]), question), Recommendation::Any(Why::NotRoutable));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn on_a_direct_torus_what_cannot_be_routed_is_never_chosen() {
     let board = torus("angara:4x4", Transit::Job);
     assert_eq!(board.predict(&board.running(&[]), &[0, 10], None), None);
     let question = Question { nodes: 2, candidates: &[0, 5, 10, 15], insist: Insist::Require, mix: None };
-    assert_eq!(board.choose(&board.running(&[]), question), Answer::No(Why::NotRoutable));
+    assert_eq!(board.choose(&board.running(&[]), question), Recommendation::No(Why::NotRoutable));
     // The usual choice would be nodes 0 and 2; 2 and 3 are neighbours.
     let choice = choose(&board, &[], 2, &[0, 2, 3, 8]);
     assert_eq!(choice.nodes, [2, 3]);
@@ -304,7 +304,7 @@ proptest! {
         let answer = board.choose(&traffic, question);
         prop_assert_eq!(&answer, &board.choose(&traffic, question));
         match answer {
-            Answer::Chosen(choice) => {
+            Recommendation::Chosen(choice) => {
                 prop_assert_eq!(choice.nodes.len(), nodes);
                 prop_assert!(choice.nodes.is_sorted() && choice.nodes.iter().all(|n| candidates.contains(n)));
                 let distinct: BTreeSet<u32> = choice.nodes.iter().copied().collect();
@@ -316,11 +316,11 @@ proptest! {
                     prop_assert!(key(&choice.predicted) <= key(&usual));
                 }
             }
-            Answer::Any(why) => {
+            Recommendation::Any(why) => {
                 prop_assert!(!require);
                 prop_assert!(candidates.len() < nodes || why == Why::NotRoutable);
             }
-            Answer::No(why) => {
+            Recommendation::No(why) => {
                 prop_assert!(require);
                 prop_assert!(candidates.len() < nodes || why == Why::NotRoutable);
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sarouter::lab::generate::generate;
-use sarouter::lab::peers::{Answer, Routed, run};
+use sarouter::lab::peers::{PeerRouting, Routed, run};
 use sarouter::model::{Fabric, FabricBuilder, Guid, LayerBudget, NewTerminal, PortNum, Promise, Role};
 use sarouter::verify::{Checks, Finding, Verdict, judge_all};
 
@@ -18,7 +18,7 @@ fn verdict(spec: &str, engine: &str) -> Verdict {
     // updn finds roots by itself only in trees.
     let roots: Vec<_> = fabric.switch_ids().take(usize::from(engine == "updn" && !is_tree(spec))).collect();
     let routed: Routed = match run(&fabric, engine, &roots, DEADLINE).unwrap() {
-        Answer::Routed(routed) => *routed,
+        PeerRouting::Routed(routed) => *routed,
         other => panic!("{engine} on {spec}: {other:?}"),
     };
     judge_all(&fabric, &routed.tables, LayerBudget::new(8).unwrap(), CHECKS)
@@ -147,7 +147,7 @@ fn neighbouring_guids_and_aggregation_nodes_are_no_obstacle() {
     assert_eq!((fabric.terminals().len(), fabric.host_ids().count()), (22, 16));
     for engine in ["updn", "minhop"] {
         let answer = run(&fabric, engine, &[], DEADLINE).unwrap();
-        let Answer::Routed(routed) = answer else { panic!("{engine}: {answer:?}") };
+        let PeerRouting::Routed(routed) = answer else { panic!("{engine}: {answer:?}") };
         let verdict = judge_all(&fabric, &routed.tables, LayerBudget::new(8).unwrap(), CHECKS);
         assert!(verdict.accepted, "{engine}: {}", text(&verdict));
     }
@@ -158,5 +158,5 @@ fn neighbouring_guids_and_aggregation_nodes_are_no_obstacle() {
 fn an_engine_that_gives_up_is_an_answer() {
     let fabric = generate("fattree:4x4,2").unwrap();
     let answer = run(&fabric, "torus-2QoS", &[], DEADLINE).unwrap();
-    assert!(matches!(answer, Answer::Failed { .. }), "{answer:?}");
+    assert!(matches!(answer, PeerRouting::Failed { .. }), "{answer:?}");
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::common::write_file;
 use crate::cli::{Answer, Context, Failure, Format};
-use crate::lab::adversary::{Case, Contest, Row, Summary, cases, jobs};
+use crate::lab::adversary::{BesideBest, Case, Contest, Summary, cases, jobs};
 use crate::lab::generate::generate;
 use crate::model::{Fabric, LayerBudget, Promise, Tables};
 use crate::report::align;
@@ -109,7 +109,7 @@ pub(super) fn run(args: &AdversaryArgs, context: &Context) -> Result<Answer, Fai
 }
 
 /// The rows of cases, until they or the time are over.
-fn look(args: &AdversaryArgs, mut cases: impl Iterator<Item = Case>) -> Result<Vec<Row>, Failure> {
+fn look(args: &AdversaryArgs, mut cases: impl Iterator<Item = Case>) -> Result<Vec<BesideBest>, Failure> {
     let contest = Contest { engine: args.engine.clone(), promise: args.promise };
     let begun = Instant::now();
     let most = args.deadline.map_or(Duration::MAX, Duration::from_secs);
@@ -123,11 +123,11 @@ fn look(args: &AdversaryArgs, mut cases: impl Iterator<Item = Case>) -> Result<V
         if next.is_empty() {
             break;
         }
-        let row = |case: &Case| -> Result<Row, Failure> {
+        let row = |case: &Case| -> Result<BesideBest, Failure> {
             let given = if args.opensm { opensm(case, args.opensm_deadline)? } else { Vec::new() };
             Ok(contest.row(case, &given)?)
         };
-        let found: Result<Vec<Row>, Failure> = next.par_iter().map(row).collect();
+        let found: Result<Vec<BesideBest>, Failure> = next.par_iter().map(row).collect();
         rows.extend(found?);
         bar.set_position(rows.len() as u64);
     }
@@ -151,7 +151,7 @@ fn write_jobs(fabric: &Fabric, seed: u64, path: &Path) -> Result<(), Failure> {
 }
 
 /// What shows a row again.
-fn command(args: &AdversaryArgs, row: &Row) -> String {
+fn command(args: &AdversaryArgs, row: &BesideBest) -> String {
     let Case { fabric, layers, mix } = &row.case;
     let mut text = format!("sarouter bench adversary --fabric '{fabric}' --layers {layers}");
     if let Some(mix) = mix {
@@ -184,7 +184,7 @@ fn text(report: &Report<'_>) -> String {
          largest load over the bound {:.3}\n",
         summary.mean_to_bound
     );
-    let rows: Vec<&Row> = match summary.rows.as_slice() {
+    let rows: Vec<&BesideBest> = match summary.rows.as_slice() {
         few if few.len() <= ALL_ROWS => few.iter().collect(),
         _ => summary.worst.iter().take(MOST_ROWS).collect(),
     };
@@ -203,7 +203,7 @@ fn text(report: &Report<'_>) -> String {
     text
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &BesideBest) -> Vec<String> {
     let none = || "–".to_string();
     let figure = |value: Option<f64>| match (value, row.case.mix) {
         (Some(value), Some(_)) => format!("{value:.4}"),

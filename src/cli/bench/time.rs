@@ -150,7 +150,8 @@ pub(super) fn opensm(fabric: &Fabric, deadline: u64) -> Result<Vec<(String, Tabl
     super::watch_signals()?;
     let mut found = Vec::new();
     for name in OPENSM {
-        if let peers::Answer::Routed(routed) = super::asked(fabric, name, Duration::from_secs(deadline))? {
+        if let peers::PeerRouting::Routed(routed) = super::asked(fabric, name, Duration::from_secs(deadline))?
+        {
             found.extend(routed.tables.into_iter().next().map(|tables| (format!("opensm/{name}"), tables)));
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use chrono::Utc;
 
-use super::{Answered, Args, Row, Seats};
+use super::{Answered, Args, RoutedOrder, Seats};
 use crate::cli::route_angara::{Site as Routed, transit};
 use crate::cli::{Answer, Context, Failure};
 use crate::measure::Predictor;
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, source: &str, context: &Context) -> Result<Answer
     }
     let given = question.places();
     let ordered: Vec<u32> = best.places.iter().map(|place| given[*place as usize]).collect();
-    let mut row = |what, time, places: &[u32]| Row {
+    let mut row = |what, time, places: &[u32]| RoutedOrder {
         what,
         routes: found.routes.clone(),
         time,

@@ -38,7 +38,7 @@ struct Outcome {
 
 /// Share of the jobs' pairs that lose their route, over the failures, and what the pass makes of it.
 #[derive(Debug, Serialize)]
-struct Row {
+struct LostRoutes {
     engine: String,
     /// Links are cables; the nodes are the switches.
     #[serde(flatten)]
@@ -168,7 +168,7 @@ fn row(
     torus: &Torus,
     running: &[TorusJob],
     (failures, found): (&[Broken], &[Outcome]),
-) -> Row {
+) -> LostRoutes {
     let pairs = running.iter().map(|job| job.nodes().len() * (job.nodes().len() - 1)).sum::<usize>().max(1);
     let mut shares: Vec<f64> = found.iter().map(|o| o.lost as f64 / pairs as f64).collect();
     shares.sort_by(f64::total_cmp);
@@ -181,7 +181,7 @@ fn row(
         let of = |over: bool| found.iter().filter(|o| o.jobs.contains(&(id.clone(), over))).count();
         Some(OfJob { mended: of(false), over: of(true), job: id })
     };
-    Row {
+    LostRoutes {
         engine: engine.to_string(),
         level,
         tried: found.len(),
@@ -209,7 +209,7 @@ fn names(torus: &Torus, broken: &Broken) -> Vec<String> {
     links.chain(broken.nodes.iter().map(|node| torus.name(*node).to_string())).collect()
 }
 
-fn text(rows: &[Row]) -> String {
+fn text(rows: &[LostRoutes]) -> String {
     let head = [
         "engine",
         "links",

@@ -48,7 +48,7 @@ impl Args {
 
 /// Share of connections lost, over the seeds, and what Proposition 4.2 says.
 #[derive(Debug, Serialize)]
-struct Row {
+struct LostConnections {
     engine: String,
     #[serde(flatten)]
     level: Level,
@@ -77,7 +77,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
                 args.source.in_pool(|| seeds.into_par_iter().map(one).collect())?;
             let mut found = found?;
             found.sort_by(f64::total_cmp);
-            rows.push(Row {
+            rows.push(LostConnections {
                 engine: name.clone(),
                 level: *level,
                 lost: [0, 1, 2, 3, 4].map(|q| found[q * (found.len() - 1) / 4]),
@@ -127,7 +127,7 @@ fn expected(fabric: &Fabric, tables: &Tables, level: Level) -> f64 {
     ((by_cables + by_switches) / pairs(fabric)).min(1.0)
 }
 
-fn text(rows: &[Row]) -> String {
+fn text(rows: &[LostConnections]) -> String {
     let head =
         ["engine", "cables", "switches", "least", "25 %", "median", "75 %", "most", "mean", "Prop. 4.2"];
     let mut lines = vec![head.map(String::from).to_vec()];

@@ -240,7 +240,7 @@ fn measured(
 
 /// One engine at one level.
 #[derive(Debug, Serialize)]
-struct Row {
+struct LevelThroughput {
     engine: String,
     #[serde(flatten)]
     level: Level,
@@ -270,9 +270,9 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
         let values: Vec<f64> = group.iter().filter_map(|r| r.throughput).collect();
         let (mean, ci95) = mean_ci95(&values);
         let (engine, level) = (group[0].engine.clone(), group[0].level);
-        Row { engine, level, runs: group.len(), failed: group.len() - values.len(), mean, ci95 }
+        LevelThroughput { engine, level, runs: group.len(), failed: group.len() - values.len(), mean, ci95 }
     };
-    let rows: Vec<Row> = by.values().map(row).collect();
+    let rows: Vec<LevelThroughput> = by.values().map(row).collect();
     let summary = |engine: &String| {
         let own = runs.iter().filter(|r| r.engine == *engine);
         let mut points: Vec<(f64, f64)> =
@@ -296,7 +296,7 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
     Ok(Answer::Yes)
 }
 
-fn text(rows: &[Row], summaries: &[Summary], advice: &[Advice]) -> String {
+fn text(rows: &[LevelThroughput], summaries: &[Summary], advice: &[Advice]) -> String {
     let head = ["engine", "cables", "switches", "runs", "failed", "Gbyte/s", "± 95 %"];
     let mut lines = vec![head.map(String::from).to_vec()];
     for r in rows {

@@ -34,7 +34,7 @@ pub struct Case {
 
 /// The engine in question beside the best other one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct BesideBest {
     /// What was asked.
     #[serde(flatten)]
     pub case: Case,
@@ -54,7 +54,7 @@ pub struct Row {
     pub simulated: Option<f64>,
 }
 
-impl Row {
+impl BesideBest {
     /// Behind by more than 2 %, or without tables where others have some.
     pub fn is_far_behind(&self) -> bool {
         self.is_above(MUCH)
@@ -140,7 +140,7 @@ impl Contest {
     ///
     /// # Errors
     /// If the fabric is none.
-    pub fn row(&self, case: &Case, given: &[(String, Tables)]) -> Result<Row, SpecError> {
+    pub fn row(&self, case: &Case, given: &[(String, Tables)]) -> Result<BesideBest, SpecError> {
         let fabric = generate(&case.fabric)?;
         let accepted = Accepted::new(&fabric, case.layers, self.promise);
         let groups = case.mix.map(|seed| jobs(&fabric, seed)).unwrap_or_default();
@@ -176,7 +176,7 @@ impl Contest {
         let bound = own.filter(|_| demand.is_oblivious());
         let bound = bound.map(|tables| measure::measure(&fabric, &tables, &demand).load.lower_bound);
         let best = best.map(|(label, _)| label);
-        Ok(Row { case: case.clone(), figure, bound, best, best_figure, ratio, simulated })
+        Ok(BesideBest { case: case.clone(), figure, bound, best, best_figure, ratio, simulated })
     }
 }
 
@@ -196,27 +196,28 @@ pub struct Summary {
     /// Without jobs, geometric mean of figure over bound.
     pub mean_to_bound: f64,
     /// Rows that are behind, the worst first.
-    pub worst: Vec<Row>,
+    pub worst: Vec<BesideBest>,
     /// All rows, in the order of the draw.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BesideBest>,
 }
 
 impl Summary {
     /// Of all rows.
-    pub fn new(rows: Vec<Row>) -> Self {
+    pub fn new(rows: Vec<BesideBest>) -> Self {
         let far_behind = rows.iter().filter(|row| row.is_far_behind()).count();
-        let mut worst: Vec<Row> = rows.iter().filter(|row| row.is_behind()).cloned().collect();
-        let refuted = |row: &&Row| row.is_predicted_above(LEVEL) && !row.is_behind();
-        let refuted: Vec<&Row> = rows.iter().filter(refuted).collect();
+        let mut worst: Vec<BesideBest> = rows.iter().filter(|row| row.is_behind()).cloned().collect();
+        let refuted = |row: &&BesideBest| row.is_predicted_above(LEVEL) && !row.is_behind();
+        let refuted: Vec<&BesideBest> = rows.iter().filter(refuted).collect();
         let far_refuted = refuted.iter().filter(|row| row.is_predicted_above(MUCH)).count();
         let only_predicted = [far_refuted, refuted.len() - far_refuted];
-        let key = |row: &Row| row.ratio.map_or(f64::INFINITY, |r| row.simulated.map_or(r, |s| r.min(s)));
+        let key =
+            |row: &BesideBest| row.ratio.map_or(f64::INFINITY, |r| row.simulated.map_or(r, |s| r.min(s)));
         worst.sort_by(|a, b| key(b).total_cmp(&key(a)));
         let with = |jobs: bool| {
             let rows = rows.iter().filter(move |row| row.case.mix.is_some() == jobs);
             geometric(rows.filter_map(|row| row.ratio))
         };
-        let to_bound = |row: &Row| Some(row.figure? / row.bound.filter(|b| *b > 0)? as f64);
+        let to_bound = |row: &BesideBest| Some(row.figure? / row.bound.filter(|b| *b > 0)? as f64);
         Self {
             specs: rows.len(),
             far_behind,
@@ -240,10 +241,10 @@ fn geometric(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    fn row(figure: Option<f64>, best: Option<f64>) -> Row {
+    fn row(figure: Option<f64>, best: Option<f64>) -> BesideBest {
         let case = Case { fabric: "kary:2,2".to_string(), layers: LayerBudget::new(1).unwrap(), mix: None };
         let ratio = figure.map(|f| best.map_or(1.0, |b| f / b));
-        Row {
+        BesideBest {
             case,
             figure,
             bound: Some(50),
@@ -268,7 +269,8 @@ mod tests {
 
     #[test]
     fn the_simulator_may_refute_a_prediction() {
-        let behind = |ratio: f64, simulated| Row { simulated, ..row(Some(100.0 * ratio), Some(100.0)) };
+        let behind =
+            |ratio: f64, simulated| BesideBest { simulated, ..row(Some(100.0 * ratio), Some(100.0)) };
         let summary = Summary::new(vec![
             behind(1.05, None),
             behind(1.05, Some(1.01)),

@@ -58,7 +58,7 @@ pub struct Summary {
 
 /// Per fabric and pattern, in the order of the cells: the engines with the geometric means of their times and
 /// of those on one switch.
-struct Row<'a> {
+struct PatternMeans<'a> {
     fabric: &'a str,
     pattern: Pattern,
     engines: Vec<Mean<'a>>,
@@ -74,7 +74,7 @@ struct Mean<'a> {
     alone: f64,
 }
 
-impl<'a> Row<'a> {
+impl<'a> PatternMeans<'a> {
     fn all(cells: impl Iterator<Item = &'a Cell>) -> Vec<Self> {
         let mut rows: Vec<(&str, Pattern, ByEngine<'_>)> = Vec::new();
         for c in cells {
@@ -89,7 +89,7 @@ impl<'a> Row<'a> {
             let alone = geometric(cells.iter().map(|c| c.alone_ns));
             Some(Mean { engine, knows_jobs: cells[0].knows_jobs, time: geometric(times?), alone })
         };
-        let row = |(fabric, pattern, engines): (&'a str, Pattern, ByEngine<'a>)| Row {
+        let row = |(fabric, pattern, engines): (&'a str, Pattern, ByEngine<'a>)| PatternMeans {
             fabric,
             pattern,
             engines: engines.into_iter().filter_map(mean).collect(),
@@ -111,7 +111,7 @@ impl<'a> Row<'a> {
 impl Summary {
     /// Of all cells. `engines` are those that are told the jobs.
     pub fn new(cells: Vec<Cell>, engines: &[String]) -> Self {
-        let rows = Row::all(cells.iter());
+        let rows = PatternMeans::all(cells.iter());
         let named = engines.iter().map(String::as_str).chain([ADAPTIVE]);
         let engines: Vec<Engine> = named.map(|name| Engine::new(name, &rows)).collect();
         let engines: Vec<Engine> = engines.into_iter().filter(|e| !e.ratios.is_empty()).collect();
@@ -131,7 +131,7 @@ impl Summary {
     /// than on one switch, and the others' times over its own; then the means and the worst cells.
     pub fn text(&self) -> String {
         let (mut text, mut lines, mut last) = (String::new(), Vec::<Vec<String>>::new(), "");
-        let rows = Row::all(self.cells.iter().map(|c| &c.cell));
+        let rows = PatternMeans::all(self.cells.iter().map(|c| &c.cell));
         for row in &rows {
             if row.fabric != last {
                 text += &align(&std::mem::take(&mut lines));
@@ -157,8 +157,8 @@ impl Summary {
 }
 
 impl Engine {
-    fn new(name: &str, rows: &[Row<'_>]) -> Self {
-        let ratio = |r: &Row<'_>| Some((r.ratio(name)?, r.fabric.to_string(), r.pattern));
+    fn new(name: &str, rows: &[PatternMeans<'_>]) -> Self {
+        let ratio = |r: &PatternMeans<'_>| Some((r.ratio(name)?, r.fabric.to_string(), r.pattern));
         let mut ratios: Vec<(f64, String, Pattern)> = rows.iter().filter_map(ratio).collect();
         ratios.sort_by(|a, b| b.0.total_cmp(&a.0));
         let geometric_mean = geometric(ratios.iter().map(|r| r.0));

@@ -65,7 +65,7 @@ pub fn stopped() -> bool {
 
 /// What an engine of OpenSM's did.
 #[derive(Debug)]
-pub enum Answer {
+pub enum PeerRouting {
     /// It made tables.
     Routed(Box<Routed>),
     /// It gave up.
@@ -101,10 +101,10 @@ pub fn run(
     engine: &str,
     roots: &[SwitchId],
     deadline: Duration,
-) -> Result<Answer, PeerError> {
+) -> Result<PeerRouting, PeerError> {
     let bed = bed::Bed::start(fabric, engine, roots)?;
     match bed.wait(deadline)? {
-        None => Ok(Answer::Deadline),
+        None => Ok(PeerRouting::Deadline),
         Some(path) => read::read(fabric, engine, &path),
     }
 }

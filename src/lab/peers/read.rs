@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::bed::Answered;
-use super::{Answer, PeerError, Routed};
+use super::{PeerError, PeerRouting, Routed};
 use crate::model::{DestId, Fabric, Guid, SwitchId, Tables};
 
 /// The fabric's names and what was read so far.
@@ -19,7 +19,7 @@ struct Reading<'a> {
     hosts: Vec<usize>,
 }
 
-pub(super) fn read(fabric: &Fabric, engine: &str, answered: &Answered) -> Result<Answer, PeerError> {
+pub(super) fn read(fabric: &Fabric, engine: &str, answered: &Answered) -> Result<PeerRouting, PeerError> {
     let path = answered.as_ref();
     let text = fs::read_to_string(path)
         .map_err(|source| PeerError::Io { what: path.display().to_string(), source })?;
@@ -41,14 +41,14 @@ pub(super) fn read(fabric: &Fabric, engine: &str, answered: &Answered) -> Result
         return Err(wrong(1, "another engine answered"));
     }
     if *kind == "failed" {
-        return Ok(Answer::Failed { cpu_seconds });
+        return Ok(PeerRouting::Failed { cpu_seconds });
     }
     let mut reading = Reading::new(fabric);
     for (i, line) in lines.filter(|(_, l)| *l != "end") {
         reading.line(line).ok_or_else(|| wrong(i + 1, "not understood, or not of this fabric"))?;
     }
     let tables = reading.finish(engine)?;
-    Ok(Answer::Routed(Box::new(Routed { tables, cpu_seconds, peak_rss_bytes: rss_kib * 1024 })))
+    Ok(PeerRouting::Routed(Box::new(Routed { tables, cpu_seconds, peak_rss_bytes: rss_kib * 1024 })))
 }
 
 impl<'a> Reading<'a> {

@@ -11,7 +11,7 @@ use super::kept;
 use super::moment::{Moment, better};
 use super::pages::page;
 use super::run::Results;
-use super::series::{self, Cost, Row};
+use super::series::{self, Cost, EngineSnapshot};
 use super::summary::{Summary, summarise};
 use super::trace::FaultKind;
 use crate::model::Fabric;
@@ -119,7 +119,7 @@ pub struct Outcome {
     /// What was replayed.
     pub run: Run,
     /// Rows in the order of placement, time, engine.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EngineSnapshot>,
     /// Costs in the same order.
     pub costs: Vec<Cost>,
     /// What is worth a picture.

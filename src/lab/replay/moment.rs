@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::series::Row;
+use super::series::EngineSnapshot;
 use crate::measure;
 use crate::model::{Fabric, Group, Tables};
 
@@ -11,9 +11,9 @@ use crate::model::{Fabric, Group, Tables};
 /// picture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
-    /// As in [`Row`].
+    /// As in [`EngineSnapshot`].
     pub placement: String,
-    /// As in [`Row`].
+    /// As in [`EngineSnapshot`].
     pub time: DateTime<Utc>,
     /// Largest effective EFI of the first static engine less that of the first job-aware one.
     pub gain: i64,
@@ -28,7 +28,7 @@ pub struct Moment {
 impl Moment {
     /// What a snapshot gains; between engines of one kind only, what there is to see. `follows` says of each row
     /// whether its engine follows the jobs.
-    pub fn gain(rows: &[Row], follows: &[bool]) -> i64 {
+    pub fn gain(rows: &[EngineSnapshot], follows: &[bool]) -> i64 {
         let max =
             |kind| rows.iter().zip(follows).find(|(_, f)| **f == kind).map(|(r, _)| r.max_effective as i64);
         match (max(false), max(true)) {
@@ -40,7 +40,7 @@ impl Moment {
     /// The moment of a row's snapshot. `groups` are its jobs, the largest first; `None` without any.
     pub fn new(
         fabric: &Fabric,
-        row: &Row,
+        row: &EngineSnapshot,
         gain: i64,
         groups: &[Group],
         engines: &[(&str, &Tables)],

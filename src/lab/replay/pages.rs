@@ -2,7 +2,7 @@
 
 use super::files::{Outcome, Run};
 use super::moment::{Loads, Moment};
-use super::series::Row;
+use super::series::EngineSnapshot;
 use super::summary::{METRICS, Metric, Summary, grid};
 use crate::report::replay_page::{Cells, Picture, Plot, ReplayPage};
 
@@ -63,17 +63,17 @@ fn tables(summaries: &[Summary]) -> Vec<Cells> {
 }
 
 fn plot(outcome: &Outcome, placement: &str, metric: &Metric) -> Plot {
-    let of = |engine: &str| -> Vec<&Row> {
+    let of = |engine: &str| -> Vec<&EngineSnapshot> {
         outcome.rows.iter().filter(|r| r.placement == placement && r.engine == engine).collect()
     };
-    let series: Vec<Vec<&Row>> = outcome.run.engines.iter().map(|e| of(e)).collect();
+    let series: Vec<Vec<&EngineSnapshot>> = outcome.run.engines.iter().map(|e| of(e)).collect();
     let first = series.first().map_or(&[][..], Vec::as_slice);
     let group = first.len().div_ceil(POINTS).max(1);
     let long = outcome.run.every_seconds * first.len() as i64 > 3 * 86_400;
     let format = if long { "%d %b" } else { "%d %b %H:%M" };
     let times = first.chunks(group).map(|rows| rows[0].time.format(format).to_string()).collect();
     // Of a maximum the largest is kept, so that no spike is lost.
-    let point = |rows: &[&Row]| -> f64 {
+    let point = |rows: &[&EngineSnapshot]| -> f64 {
         let values = rows.iter().map(|r| metric.of(r));
         if metric.key == "max_effective" {
             values.fold(0.0, f64::max)

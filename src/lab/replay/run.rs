@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::history::{History, Window};
 use super::moment::{Moment, better};
-use super::series::{Cost, Row};
+use super::series::{Cost, EngineSnapshot};
 use super::setup::{Chunk, Setup, Simulated};
 use crate::measure::{self, Effective, Time};
 use crate::model::{Demand, JobMap, Promise, Tables};
@@ -29,7 +29,7 @@ use crate::simulate::exchange::with_tables;
 #[derive(Debug, Clone, Default)]
 pub struct Results {
     /// By chunk, snapshot, engine.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EngineSnapshot>,
     /// Of each reroute.
     pub costs: Vec<Cost>,
     /// See [`Moment`].
@@ -301,7 +301,7 @@ impl Snapshot {
         &self,
         setup: &Setup,
         runners: &[Runner],
-        rows: &[Row],
+        rows: &[EngineSnapshot],
         best: Option<&Moment>,
     ) -> Option<Moment> {
         let follows: Vec<bool> = runners.iter().map(|r| r.policy.is_some()).collect();
@@ -321,8 +321,8 @@ impl Runner {
         snapshot: &Snapshot,
         placement: &str,
         refusals: &mut Vec<(String, String)>,
-    ) -> Result<(Row, Option<Cost>), PassError> {
-        let mut row = Row {
+    ) -> Result<(EngineSnapshot, Option<Cost>), PassError> {
+        let mut row = EngineSnapshot {
             placement: placement.to_string(),
             time: snapshot.jobs.time,
             engine: self.name.clone(),
@@ -371,7 +371,7 @@ impl Runner {
     }
 
     /// Puts new routes in force.
-    fn adopt(&mut self, setup: &Setup, checked: Checked, row: &mut Row) -> Cost {
+    fn adopt(&mut self, setup: &Setup, checked: Checked, row: &mut EngineSnapshot) -> Cost {
         let ms = crate::service::pass::milliseconds;
         let (route_ms, verify_ms) = (ms(checked.routing), ms(checked.verifying));
         let plan = checked.plan.into_inner();

@@ -9,7 +9,7 @@ use crate::measure::{Effective, Time};
 
 /// One engine at one snapshot. Nothing here depends on the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct EngineSnapshot {
     /// Where the jobs' nodes come from.
     pub placement: String,
     /// When.
@@ -57,7 +57,7 @@ fn nobody_waits() -> f64 {
     Time::default().slowdown_mean
 }
 
-impl Row {
+impl EngineSnapshot {
     /// The figures of a row.
     pub fn set(&mut self, effective: &Effective, time: Time) {
         self.max_effective = effective.max;
@@ -73,11 +73,11 @@ impl Row {
 /// What one reroute cost, on one thread. Differs from run to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// As in [`Row`].
+    /// As in [`EngineSnapshot`].
     pub placement: String,
-    /// As in [`Row`].
+    /// As in [`EngineSnapshot`].
     pub time: DateTime<Utc>,
-    /// As in [`Row`].
+    /// As in [`EngineSnapshot`].
     pub engine: String,
     /// Deciding, routing and measuring before and after, as the service reports it.
     pub route_ms: f64,
@@ -105,7 +105,7 @@ pub fn read<T: for<'de> Deserialize<'de>>(from: impl Read) -> Result<Vec<T>, csv
     csv::Reader::from_reader(from).deserialize().collect()
 }
 
-/// Columns of [`Row`].
+/// Columns of [`EngineSnapshot`].
 pub const ROW: &[&str] = &[
     "placement",
     "time",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kept;
-use super::series::{Cost, Row};
+use super::series::{Cost, EngineSnapshot};
 use crate::report::align;
 
 /// What engines are compared by: slow-down, then the four metrics of Figure 5.8.
@@ -19,7 +19,7 @@ pub struct Metric {
     pub is_share: bool,
     /// Digits after the point, for people.
     pub digits: usize,
-    value: fn(&Row) -> f64,
+    value: fn(&EngineSnapshot) -> f64,
 }
 
 /// In the order of the tables' columns and rows.
@@ -76,7 +76,7 @@ pub const METRICS: [Metric; 6] = [
 
 impl Metric {
     /// The value of a row; shares in percent.
-    pub fn of(&self, row: &Row) -> f64 {
+    pub fn of(&self, row: &EngineSnapshot) -> f64 {
         (self.value)(row)
     }
 
@@ -176,15 +176,15 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 /// that follow the jobs, `every` seconds lie between snapshots.
 pub fn summarise(
     placement: &str,
-    rows: &[Row],
+    rows: &[EngineSnapshot],
     engines: &[String],
     job_aware: &[String],
     every: i64,
 ) -> Summary {
-    let of = |engine: &str| -> Vec<&Row> {
+    let of = |engine: &str| -> Vec<&EngineSnapshot> {
         rows.iter().filter(|r| r.placement == placement && r.engine == engine).collect()
     };
-    let all: Vec<Vec<&Row>> = engines.iter().map(|e| of(e)).collect();
+    let all: Vec<Vec<&EngineSnapshot>> = engines.iter().map(|e| of(e)).collect();
     let first = all.first().map_or(&[][..], Vec::as_slice);
     let days = first.len() as f64 * every as f64 / 86_400.0;
     let mut comparisons = Vec::new();
@@ -265,7 +265,7 @@ fn simulated_verdict(engines: &[EngineSummary], job_aware: &[String], snapshots:
     )
 }
 
-fn engine_summary(engine: &str, rows: &[&Row], days: f64) -> EngineSummary {
+fn engine_summary(engine: &str, rows: &[&EngineSnapshot], days: f64) -> EngineSummary {
     let busy = || rows.iter().filter(|r| r.multi_switch > 0);
     let epochs = rows.iter().filter(|r| r.epoch > 0).count();
     EngineSummary {
@@ -287,7 +287,7 @@ fn engine_summary(engine: &str, rows: &[&Row], days: f64) -> EngineSummary {
 }
 
 /// Snapshots without multi-switch jobs do not count.
-fn improvement(metric: &Metric, ours: &[&Row], theirs: &[&Row]) -> Improvement {
+fn improvement(metric: &Metric, ours: &[&EngineSnapshot], theirs: &[&EngineSnapshot]) -> Improvement {
     let pairs = || {
         let both = ours.iter().zip(theirs).filter(|(r, _)| r.multi_switch > 0);
         both.map(|(o, t)| (metric.of(o), metric.of(t)))

@@ -15,13 +15,13 @@ pub(super) fn recognises(text: &str) -> bool {
 }
 
 /// A row of a section: column names, fields, and its line.
-struct Row<'a, 'b> {
+struct CsvRecord<'a, 'b> {
     line: usize,
     columns: &'b [&'a str],
     fields: &'b [&'a str],
 }
 
-impl<'a> Row<'a, '_> {
+impl<'a> CsvRecord<'a, '_> {
     fn text(&self, column: &str) -> Result<&'a str, Fault> {
         let at = self.columns.iter().position(|c| c.eq_ignore_ascii_case(column));
         let field = at.and_then(|at| self.fields.get(at)).copied();
@@ -88,7 +88,7 @@ pub(super) fn read(text: &str) -> Result<Draft<'_>, Fault> {
     Ok(draft)
 }
 
-fn block<'a>(row: &Row<'a, '_>, guid: u64) -> Result<Block<'a>, Fault> {
+fn block<'a>(row: &CsvRecord<'a, '_>, guid: u64) -> Result<Block<'a>, Fault> {
     let fail = |text: &str| (row.line, Problem::Number { text: text.to_string() });
     let (text, kind) = (row.text("NodeGUID")?, row.text("NodeType")?);
     let kind = match kind {
@@ -118,7 +118,7 @@ fn block<'a>(row: &Row<'a, '_>, guid: u64) -> Result<Block<'a>, Fault> {
 fn section<'a>(
     text: &'a str,
     name: &str,
-    take: &mut impl FnMut(&Row<'a, '_>) -> Result<(), Fault>,
+    take: &mut impl FnMut(&CsvRecord<'a, '_>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
     let mut rows = lines.skip_while(|(_, line)| line.strip_prefix("START_") != Some(name)).skip(1);
@@ -135,7 +135,7 @@ fn section<'a>(
         let fields = fields(row);
         match &columns {
             None => columns = Some(fields),
-            Some(columns) => take(&Row { line, columns, fields: &fields })?,
+            Some(columns) => take(&CsvRecord { line, columns, fields: &fields })?,
         }
     }
 }

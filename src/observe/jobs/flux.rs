@@ -9,7 +9,7 @@ use crate::model::{Job, JobId, JobMap, JobState};
 use crate::observe::hostlist::{self, Budget};
 
 #[derive(Deserialize)]
-struct Answer {
+struct FluxJobs {
     jobs: Vec<Written>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn parse(
     now: DateTime<Utc>,
     mut budget: Budget,
 ) -> Result<JobMap, JobsError> {
-    let answer: Answer = json(text, name)?;
+    let answer: FluxJobs = json(text, name)?;
     let mut jobs = Vec::new();
     for job in answer.jobs {
         let state = match job.state.as_str() {

@@ -12,7 +12,7 @@ use crate::model::{Job, JobId, JobMap, JobState, NodeName};
 use crate::observe::hostlist::{self, Budget};
 
 #[derive(Deserialize)]
-struct Answer {
+struct PbsJobs {
     #[serde(default)]
     timestamp: Option<i64>,
     /// Missing if there is none.
@@ -52,7 +52,7 @@ pub(super) fn parse(
     now: DateTime<Utc>,
     mut budget: Budget,
 ) -> Result<JobMap, JobsError> {
-    let answer: Answer = json(text, name)?;
+    let answer: PbsJobs = json(text, name)?;
     let mut jobs = Vec::new();
     for (shown, job) in answer.jobs {
         let state = match job.job_state.as_str() {

@@ -18,16 +18,16 @@ use crate::model::{
 use crate::observe::hostlist::{self, Budget};
 
 /// The answer as a whole.
-struct Answer<'a>(&'a mut Budget);
+struct SlurmJobs<'a>(&'a mut Budget);
 
-impl<'de> DeserializeSeed<'de> for Answer<'_> {
+impl<'de> DeserializeSeed<'de> for SlurmJobs<'_> {
     type Value = (Vec<Complaint>, Vec<Job>);
     fn deserialize<D: Deserializer<'de>>(self, answer: D) -> Result<Self::Value, D::Error> {
         answer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Answer<'_> {
+impl<'de> Visitor<'de> for SlurmJobs<'_> {
     type Value = (Vec<Complaint>, Vec<Job>);
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Slurm's answer")
@@ -273,7 +273,7 @@ pub(super) fn parse(
     mut budget: Budget,
 ) -> Result<JobMap, JobsError> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let answer = Answer(&mut budget).deserialize(&mut reader);
+    let answer = SlurmJobs(&mut budget).deserialize(&mut reader);
     let answer = answer.and_then(|answer| reader.end().map(|()| answer));
     let (errors, jobs) = answer.map_err(|error| wrong(name, &error))?;
     if let Some(complaint) = errors.first() {

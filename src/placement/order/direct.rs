@@ -1,7 +1,7 @@
 //! The same on a direct torus: every node is a place, and the job's routes lead between all of them, so that an
 //! order needs no others.
 
-use super::{Order, Search, starts};
+use super::{Order, OrderSearch, starts};
 use crate::measure::Predictor;
 use crate::model::{NodeId, Torus, TorusJob};
 
@@ -37,5 +37,5 @@ pub fn on_torus(job: Job<'_>, predictor: &mut Predictor<'_>) -> Order {
     let (unit, mix) = (job.unit.max(1), &job.job.mix);
     let units = given.iter().step_by(unit).map(|place| job.job.nodes()[*place as usize]).collect();
     let starts = starts::on_torus(job.torus, units, given.len(), unit, mix);
-    Search { predictor, ranks: given.clone(), given, unit, work: job.work, tried: 0 }.run(starts)
+    OrderSearch { predictor, ranks: given.clone(), given, unit, work: job.work, tried: 0 }.run(starts)
 }

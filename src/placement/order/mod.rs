@@ -64,7 +64,7 @@ pub struct Question<'a> {
 type Value = (f64, f64);
 
 /// A search: the place of each rank as given, and as the current order of units has it.
-struct Search<'p, 'a> {
+struct OrderSearch<'p, 'a> {
     predictor: &'p mut Predictor<'a>,
     given: Vec<u32>,
     ranks: Vec<u32>,
@@ -81,11 +81,11 @@ struct Search<'p, 'a> {
 pub fn order(question: Question<'_>, predictor: &mut Predictor<'_>) -> Order {
     let Question { fabric, ranks, unit, mix, work } = question;
     let given: Vec<u32> = ranks.iter().map(|terminal| terminal.index() as u32).collect();
-    let search = Search { predictor, ranks: given.clone(), given, unit, work, tried: 0 };
+    let search = OrderSearch { predictor, ranks: given.clone(), given, unit, work, tried: 0 };
     search.run(starts::all(fabric, ranks, unit, mix))
 }
 
-impl Search<'_, '_> {
+impl OrderSearch<'_, '_> {
     /// Improves the best of the list as given and these starts.
     fn run(mut self, starts: Vec<(&'static str, Vec<u32>)>) -> Order {
         let list: Vec<u32> = (0..(self.given.len() / self.unit.max(1)) as u32).collect();

@@ -51,7 +51,7 @@ impl TorusEngine for Balanced {
         let mut best = Best::of(torus, &demand.jobs, &choices);
         let choices = sar::refined(choices, load, limits);
         best.take(torus, &demand.jobs, &choices);
-        let mut search = Search::new(torus, &demand.jobs, choices, limits);
+        let mut search = TimeSearch::new(torus, &demand.jobs, choices, limits);
         search.run();
         best.take(torus, &demand.jobs, &search.choices);
         let routes = search.choices.into_iter().zip(best.chosen).map(|(mut choice, chosen)| {
@@ -94,7 +94,7 @@ fn predicted(torus: &Torus, jobs: &[TorusJob], choices: &[Choice<'_>]) -> f64 {
     Time::of(&of_routes(torus, jobs.into_iter().zip(&routes))).slowdown_mean
 }
 
-struct Search<'a, 'l> {
+struct TimeSearch<'a, 'l> {
     torus: &'a Torus,
     jobs: &'a [TorusJob],
     choices: Vec<Choice<'a>>,
@@ -104,7 +104,7 @@ struct Search<'a, 'l> {
     visits: u64,
 }
 
-impl<'a, 'l> Search<'a, 'l> {
+impl<'a, 'l> TimeSearch<'a, 'l> {
     fn new(torus: &'a Torus, jobs: &'a [TorusJob], choices: Vec<Choice<'a>>, limits: &'l Limits<'l>) -> Self {
         let mean = vec![0.0; torus.channel_slots()];
         Self { torus, jobs, choices, mean, limits, visits: 0 }

@@ -35,7 +35,7 @@ impl TorusEngine for Bfs {
             choice::check_size(job)?;
             let usable = demand.usable(torus, Some(number));
             let graph = RoutingGraph::new(torus, &usable, &turns);
-            let found = Search::new(torus, &graph).run(job.nodes());
+            let found = BreadthFirst::new(torus, &graph).run(job.nodes());
             let found = found.map_err(|(from, to)| choice::unroutable(torus, job, from, to))?;
             routes.push(choice::keeping(job, found));
         }
@@ -43,7 +43,7 @@ impl TorusEngine for Bfs {
     }
 }
 
-struct Search<'a> {
+struct BreadthFirst<'a> {
     graph: &'a RoutingGraph<'a>,
     load: Vec<u32>,
     parent: Vec<Vertex>,
@@ -53,7 +53,7 @@ struct Search<'a> {
     ended: Vec<Vertex>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> BreadthFirst<'a> {
     fn new(torus: &Torus, graph: &'a RoutingGraph<'a>) -> Self {
         Self {
             graph,

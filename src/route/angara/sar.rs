@@ -77,7 +77,7 @@ pub(super) fn begin<'a>(
 
 /// Refined, with these loads.
 pub(super) fn refined<'a>(choices: Vec<Choice<'a>>, load: Vec<u32>, limits: &Limits<'_>) -> Vec<Choice<'a>> {
-    let mut search = Search::new(choices, load, limits);
+    let mut search = LoadSearch::new(choices, load, limits);
     search.run();
     search.choices
 }
@@ -85,7 +85,7 @@ pub(super) fn refined<'a>(choices: Vec<Choice<'a>>, load: Vec<u32>, limits: &Lim
 /// What a state is worth: maximum load, sum of fourth powers.
 type Worth = (u32, u128);
 
-struct Search<'a, 'l> {
+struct LoadSearch<'a, 'l> {
     choices: Vec<Choice<'a>>,
     load: Vec<u32>,
     best: Worth,
@@ -108,7 +108,7 @@ enum Outcome {
     Stopped,
 }
 
-impl<'a, 'l> Search<'a, 'l> {
+impl<'a, 'l> LoadSearch<'a, 'l> {
     fn new(choices: Vec<Choice<'a>>, load: Vec<u32>, limits: &'l Limits<'l>) -> Self {
         let pairs = choices.iter().flat_map(|c| &c.flexible);
         let sweep_visits = pairs.map(visits_of).sum();

@@ -10,7 +10,7 @@ use super::grid;
 use super::hot;
 use super::net::{NONE, Net};
 use super::routing::covers;
-use super::search::Search;
+use super::search::TreeSearch;
 use crate::model::Fabric;
 use crate::model::rng::Rng;
 use crate::route::cdg::AcyclicLayer;
@@ -216,7 +216,7 @@ fn is_complete(net: &Net, order: &AcyclicLayer<impl Order>, bundles: &Bundles, b
 
 /// Whether a search finds routes between all switches with terminals in these layers. O(switches × channels).
 fn reaches_all(net: &Net, fit: &[u16], layers: u16) -> bool {
-    let mut search = Search::new(net.switches());
+    let mut search = TreeSearch::new(net.switches());
     let mut row = vec![NONE; net.switches()];
     let price = vec![0.0; net.channels()];
     sources(net).all(|home| {

@@ -71,7 +71,7 @@ use self::keep::{InForce, Slots};
 use self::layers::Layers;
 use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
-use self::search::Search;
+use self::search::TreeSearch;
 use self::traffic::{Class, Traffic};
 use super::lanes::tree_ways;
 use super::spread::Turn;
@@ -306,7 +306,7 @@ fn finish(
     finish_switches(fabric, net, layers, &mut ports, kept.as_ref().map(|(slots, kept)| (slots, *kept)));
     let rows = ports.par_chunks_mut(switches).zip(layer_of.par_chunks_mut(switches)).enumerate();
     rows.with_min_len(FEWEST_ROWS).for_each_init(
-        || Search::new(switches),
+        || TreeSearch::new(switches),
         |search, (d, (row, layer))| {
             let d = DestId::at(d);
             finish_row(fabric, net, layers, job_layers, turn, (search, d, row, layer));
@@ -327,7 +327,7 @@ fn finish_switches(
     let (switches, terminals) = (net.switches(), fabric.terminals().len());
     let price = vec![0.0; net.channels()];
     let (before, rows) = ports.split_at_mut(terminals * switches);
-    let find = |search: &mut Search, (s, row): (usize, &mut [u8])| {
+    let find = |search: &mut TreeSearch, (s, row): (usize, &mut [u8])| {
         let d = DestId::at(terminals + s);
         if let Some(t) = fabric.attached(fabric.home(d)).first() {
             row.copy_from_slice(&before[t.index() * switches..][..switches]);
@@ -344,7 +344,7 @@ fn finish_switches(
         search.attach_rest(net, row);
     };
     let rows = rows.par_chunks_mut(switches).enumerate().with_min_len(FEWEST_ROWS);
-    rows.for_each_init(|| Search::new(switches), find);
+    rows.for_each_init(|| TreeSearch::new(switches), find);
 }
 
 /// Layers for the routes to one destination, and ports for slots.
@@ -354,7 +354,7 @@ fn finish_row(
     layers: &Layers,
     job_layers: &JobLayers,
     turn: Option<Turn>,
-    (search, d, row, layer): (&mut Search, DestId, &mut [u8], &mut [u8]),
+    (search, d, row, layer): (&mut TreeSearch, DestId, &mut [u8], &mut [u8]),
 ) {
     let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
     // Trees of terminals only have routes that climb and then descend, which all such layers allow.

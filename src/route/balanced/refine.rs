@@ -384,7 +384,7 @@ fn extend(
     fit: &[u16],
     home: usize,
     row: &[u8],
-    search: &super::search::Search,
+    search: &super::search::TreeSearch,
     v: usize,
     slot: u8,
 ) -> (u16, u16) {

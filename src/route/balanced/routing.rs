@@ -6,7 +6,7 @@ use super::layers::Layers;
 use super::level::Hold;
 use super::nearer::Nearer;
 use super::net::{NONE, Net};
-use super::search::Search;
+use super::search::TreeSearch;
 use super::traffic::{Class, Traffic};
 use crate::model::rng::Rng;
 use crate::route::graph::is_indirect;
@@ -28,7 +28,7 @@ pub(super) struct Routing<'a> {
     /// Price of the reverse of each channel.
     pub(super) price_back: Vec<f32>,
     no_price: Vec<f32>,
-    pub(super) search: Search,
+    pub(super) search: TreeSearch,
     /// Slots that lead nearer to the destination at hand.
     pub(super) nearer: Nearer,
     /// Flow into the tree at each switch, from it and from all behind it.
@@ -75,7 +75,7 @@ impl<'a> Routing<'a> {
             load: vec![0; net.channels()],
             price_back: vec![0.0; net.channels()],
             no_price: vec![0.0; net.channels()],
-            search: Search::new(switches),
+            search: TreeSearch::new(switches),
             nearer: Nearer::default(),
             flow: vec![0; switches],
             stack: Vec::new(),
@@ -283,6 +283,6 @@ pub(super) fn price(load: u32) -> f32 {
 }
 
 /// Whether each switch with terminals has a route in some layer, as far as it is connected.
-pub(super) fn covers(net: &Net, search: &Search, home: usize) -> bool {
+pub(super) fn covers(net: &Net, search: &TreeSearch, home: usize) -> bool {
     (0..net.switches()).all(|s| !net.is_source[s] || net.part[s] != net.part[home] || search.layers[s] != 0)
 }

@@ -23,7 +23,7 @@ pub(super) trait Loads {
 }
 
 /// Reusable arrays of one search; afterwards they describe the tree that was found.
-pub(super) struct Search {
+pub(super) struct TreeSearch {
     /// Hops to the destination's switch; `u16::MAX` where there is no route.
     pub(super) hops: Vec<u16>,
     /// Layers in which all turns of the route are allowed.
@@ -35,7 +35,7 @@ pub(super) struct Search {
     starts: Vec<u32>,
 }
 
-impl Search {
+impl TreeSearch {
     pub(super) fn new(switches: usize) -> Self {
         Self {
             hops: vec![u16::MAX; switches],
@@ -108,7 +108,7 @@ impl Search {
         self.advance(Ground { net, fit, home, price_back }, row, head, |_, _| true);
     }
 
-    /// Like [`Search::run`], but a switch that is `held` keeps the slot it has in `before`, whose
+    /// Like [`TreeSearch::run`], but a switch that is `held` keeps the slot it has in `before`, whose
     /// routes must be allowed in `layers`; all others are routed around these. O(channels).
     pub(super) fn run_around(
         &mut self,
@@ -162,7 +162,7 @@ impl Search {
         }
     }
 
-    /// Like [`Search::run`], but route by route: what a switch chose weighs already when the next one
+    /// Like [`TreeSearch::run`], but route by route: what a switch chose weighs already when the next one
     /// chooses, so that the routes of one tree do not join on one light channel. `sources` routes
     /// start at each switch; they are added to `loads`. O(channels × hops).
     pub(super) fn spread(
@@ -241,7 +241,7 @@ impl Search {
         self.sort();
     }
 
-    /// Begins to find hops and layers of switches one by one, as [`Search::look`] is asked for them; `reached`
+    /// Begins to find hops and layers of switches one by one, as [`TreeSearch::look`] is asked for them; `reached`
     /// then lists those that are known. O(1) after another such beginning, else O(switches).
     pub(super) fn start_lazily(&mut self, home: usize, layers: u16, is_again: bool) {
         if is_again {
@@ -324,8 +324,8 @@ impl Search {
         }
     }
 
-    /// Like [`Search::trace`], whatever the routes are: switches whose route is broken or in a loop count as
-    /// not reached. O(switches × longest route at worst, else as [`Search::trace`]).
+    /// Like [`TreeSearch::trace`], whatever the routes are: switches whose route is broken or in a loop count as
+    /// not reached. O(switches × longest route at worst, else as [`TreeSearch::trace`]).
     pub(super) fn follow(&mut self, net: &Net, fit: &[u16], layers: u16, home: usize, row: &[u8]) {
         self.forget();
         self.begin(home, layers);

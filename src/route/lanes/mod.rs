@@ -31,7 +31,7 @@ pub use self::choose::{Kept, choose, is_inside, is_inside_at};
 use self::grow::Grower;
 use self::mend::regrown;
 pub use self::mend::{Mended, mend, mended};
-use self::search::Search;
+use self::search::LaneSearch;
 use self::terrain::{NONE, Terrain};
 pub use self::tree::TreeWays;
 use self::vls::Vls;
@@ -162,7 +162,7 @@ struct Attempt {
 
 impl Attempt {
     fn new<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, lanes: u8, seed: u64, compare: bool) -> Self {
-        let mut search = Search::new(terrain, usize::from(lanes), seed);
+        let mut search = LaneSearch::new(terrain, usize::from(lanes), seed);
         let escaped = search.run();
         let (sets, behind) = widen(fabric, terrain, search);
         let fullest = if compare { choose::fullest(fabric, terrain.graph, &sets) } else { 0.0 };
@@ -176,7 +176,7 @@ impl Attempt {
 }
 
 /// The closure around the trees of a search, and the lane behind each turn.
-fn widen<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, mut search: Search<'a>) -> (Closure, Vec<u8>) {
+fn widen<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, mut search: LaneSearch<'a>) -> (Closure, Vec<u8>) {
     let n = terrain.graph.switches();
     let mut sets = Closure::empty(fabric);
     for (at, slot) in search.rows.iter().enumerate().filter(|(_, slot)| **slot != NONE) {

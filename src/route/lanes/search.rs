@@ -20,7 +20,7 @@ const LOOKS: usize = 60_000_000;
 const ROUNDS: (usize, usize) = (3, 10);
 
 /// The search of one seed.
-pub(super) struct Search<'a> {
+pub(super) struct LaneSearch<'a> {
     terrain: &'a Terrain<'a>,
     pub(super) space: Space<'a>,
     /// Slot of each switch towards each home: `[home * switches + switch]`.
@@ -41,7 +41,7 @@ pub(super) struct Search<'a> {
     rng: Rng,
 }
 
-impl<'a> Search<'a> {
+impl<'a> LaneSearch<'a> {
     /// An order of channels lane by lane, at random inside a lane, and the escape tree on lane 0.
     pub(super) fn new(terrain: &'a Terrain<'a>, lanes: usize, seed: u64) -> Self {
         let (graph, n) = (terrain.graph, terrain.graph.switches());

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use self::complete_cdg::CompleteCdg;
 use self::escape::EscapeForest;
-use self::search::{NONE, Search};
+use self::search::{EscapeSearch, NONE};
 use super::graph::Graph;
 use super::tree_levels::TreeLevels;
 use super::{Engine, RouteError};
@@ -261,7 +261,7 @@ fn phases<'a>(
 struct Filler<'a> {
     fabric: &'a Fabric,
     graph: &'a Graph,
-    search: Search<'a>,
+    search: EscapeSearch<'a>,
     /// `weight[channel]`: load so far, in the direction of the search.
     weight: Vec<u64>,
     /// Largest weight at the end of each phase.
@@ -280,7 +280,7 @@ impl<'a> Filler<'a> {
         Self {
             fabric,
             graph,
-            search: Search::new(graph, is_tree, is_careful),
+            search: EscapeSearch::new(graph, is_tree, is_careful),
             weight: vec![0; graph.channels()],
             largest: Vec::new(),
             routes: vec![0; graph.switches()],

@@ -9,7 +9,7 @@ use crate::route::graph::Graph;
 pub(super) fn convex_subgraph(graph: &Graph, targets: &[SwitchId]) -> Vec<bool> {
     let switches = graph.switches();
     let mut inside = vec![false; switches];
-    let mut search = Search::new(switches);
+    let mut search = BreadthFirst::new(switches);
     // Stamp of the target whose backward step last visited a switch.
     let mut visited = vec![usize::MAX; switches];
     let mut stack: Vec<u32> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn most_central(graph: &Graph, inside: &[bool], targets: &[SwitchId])
     let switches = graph.switches();
     let mut centrality = vec![0.0f64; switches];
     let (mut paths, mut share) = (vec![0.0f64; switches], vec![0.0f64; switches]);
-    let mut search = Search::new(switches);
+    let mut search = BreadthFirst::new(switches);
     let mut ends = vec![0.0; switches];
     targets.iter().for_each(|t| ends[t.index()] = 1.0);
     for from in targets.iter().map(|t| t.index()) {
@@ -77,14 +77,14 @@ pub(super) fn most_central(graph: &Graph, inside: &[bool], targets: &[SwitchId])
 }
 
 /// A reusable breadth-first search.
-struct Search {
+struct BreadthFirst {
     /// Hops from the start; `u32::MAX` where it did not come.
     distance: Vec<u32>,
     /// Switches in the order of discovery.
     order: Vec<u32>,
 }
 
-impl Search {
+impl BreadthFirst {
     fn new(switches: usize) -> Self {
         Self { distance: vec![u32::MAX; switches], order: Vec::with_capacity(switches) }
     }

@@ -23,7 +23,7 @@ const REACHED: u32 = u32::MAX - 1;
 const SEEN: u32 = u32::MAX - 2;
 
 /// Reusable state of the search for one destination.
-pub(super) struct Search<'a> {
+pub(super) struct EscapeSearch<'a> {
     graph: &'a Graph,
     /// `used[switch]`: the channel through which the search entered it, or [`NONE`].
     pub(super) used: Vec<u32>,
@@ -54,7 +54,7 @@ pub(super) struct Search<'a> {
     is_careful: bool,
 }
 
-impl<'a> Search<'a> {
+impl<'a> EscapeSearch<'a> {
     pub(super) fn new(graph: &'a Graph, is_tree: bool, is_careful: bool) -> Self {
         let n = graph.switches();
         Self {

@@ -11,7 +11,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::answer::ErrorBody;
-use super::routes::{Answer, Operation, Routes, Who};
+use super::routes::{ContentKind, Operation, Routes, Who};
 
 /// Where it is served.
 pub const PATH: &str = "/v1/openapi.json";
@@ -131,8 +131,8 @@ impl Shapes {
     fn responses(&mut self, operation: &Operation) -> Value {
         let mut responses = Map::new();
         let content = match &operation.answer {
-            Answer::Other(media) => json!({ *media: { "schema": { "type": "string" } } }),
-            Answer::Json(shapes) => {
+            ContentKind::Other(media) => json!({ *media: { "schema": { "type": "string" } } }),
+            ContentKind::Json(shapes) => {
                 let mut all: Vec<Schema> = shapes.iter().map(|shape| shape(&mut self.sent)).collect();
                 let schema = match (all.pop(), all.is_empty()) {
                     (Some(one), true) => one.into(),

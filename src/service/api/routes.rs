@@ -28,7 +28,7 @@ fn shape<T: JsonSchema>(from: &mut SchemaGenerator) -> Schema {
 
 /// What a good answer is.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum ContentKind {
     /// JSON of one of these types.
     Json(Vec<Shape>),
     /// Something else, by its media type.
@@ -51,7 +51,7 @@ pub struct Operation {
     /// What is sent.
     pub body: Option<Shape>,
     /// What comes back.
-    pub answer: Answer,
+    pub answer: ContentKind,
     /// Status of errors that are the question's own.
     pub errors: &'static [u16],
 }
@@ -66,7 +66,7 @@ impl Operation {
             who: Who::Everybody,
             query: None,
             body: None,
-            answer: Answer::Json(Vec::new()),
+            answer: ContentKind::Json(Vec::new()),
             errors: &[],
         }
     }
@@ -74,7 +74,7 @@ impl Operation {
     /// The answer may be this.
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self) -> Self {
-        if let Answer::Json(shapes) = &mut self.answer {
+        if let ContentKind::Json(shapes) = &mut self.answer {
             shapes.push(shape::<T>);
         }
         self
@@ -83,7 +83,7 @@ impl Operation {
     /// The answer is no JSON.
     #[must_use]
     pub fn answers_as(self, media: &'static str) -> Self {
-        Self { answer: Answer::Other(media), ..self }
+        Self { answer: ContentKind::Other(media), ..self }
     }
 
     /// What may stand after `?`.

@@ -51,7 +51,7 @@ pub struct Rules {
 
 /// The answer to an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum AnnouncementAnswer {
     /// Not yet.
     Wait,
     /// Go.
@@ -271,7 +271,7 @@ impl HandOff {
     }
 
     /// A prolog announces a start. O(nodes of the job + jobs known).
-    pub fn announce(&mut self, now: DateTime<Utc>, said: Announcement) -> Answer {
+    pub fn announce(&mut self, now: DateTime<Utc>, said: Announcement) -> AnnouncementAnswer {
         self.counters.announced += 1;
         let Announcement { start: id, length, patience, .. } = said;
         self.told.said(now, &id.job, id.traffic.as_ref());
@@ -281,11 +281,11 @@ impl HandOff {
                 self.counters.repeated += 1;
                 match known.phase {
                     Phase::Started(_, Outcome::Gone) => drop(self.starts.remove(&id.job)),
-                    Phase::Started(_, outcome) => return Answer::Start(outcome),
+                    Phase::Started(_, outcome) => return AnnouncementAnswer::Start(outcome),
                     _ => {
                         known.id.traffic = id.traffic;
                         known.deadline = known.deadline.min(deadline);
-                        return Answer::Wait;
+                        return AnnouncementAnswer::Wait;
                     }
                 }
             }
@@ -320,7 +320,7 @@ impl HandOff {
             return self.at_once(Outcome::Full);
         }
         self.remember(Start { id, announced: now, deadline, listed: false, phase: Phase::New });
-        Answer::Wait
+        AnnouncementAnswer::Wait
     }
 
     fn remember(&mut self, start: Start) {
@@ -353,9 +353,9 @@ impl HandOff {
     }
 
     /// Counts a start that does not wait.
-    fn at_once(&mut self, outcome: Outcome) -> Answer {
+    fn at_once(&mut self, outcome: Outcome) -> AnnouncementAnswer {
         *self.counters.started.entry(outcome).or_default() += 1;
-        Answer::Start(outcome)
+        AnnouncementAnswer::Start(outcome)
     }
 
     /// An epilog announces the end of a job.

@@ -305,15 +305,15 @@ fn advise(
     let numbers = board.numbers(candidates);
     let question = Question { nodes: wants.nodes, candidates: &numbers, insist, mix: wants.mix.as_ref() };
     match board.choose(traffic, question) {
-        placement::Answer::Chosen(choice) => {
+        placement::Recommendation::Chosen(choice) => {
             let (usual, slowdown) = (choice.usual.map(|u| u.max), choice.predicted.slowdown);
             let usual_slowdown = choice.usual.and_then(|u| u.slowdown);
             let (predicted, gain) = (choice.predicted.max, choice.gain());
             info!(predicted, usual, gain, slowdown, usual_slowdown, "chose nodes");
             Advice::Nodes(choice.nodes.iter().map(|n| board.names()[*n as usize].clone()).collect())
         }
-        placement::Answer::Any(_) => Advice::Any,
-        placement::Answer::No(_) => Advice::Wait,
+        placement::Recommendation::Any(_) => Advice::Any,
+        placement::Recommendation::No(_) => Advice::Wait,
     }
 }
 
@@ -400,7 +400,7 @@ pub async fn outlook(
             predicted: None,
             usual: None,
         };
-        if let placement::Answer::Chosen(choice) = board.choose(&board.running(&running), question) {
+        if let placement::Recommendation::Chosen(choice) = board.choose(&board.running(&running), question) {
             outlook.nodes = Some(choice.nodes.iter().map(|n| board.names()[*n as usize].clone()).collect());
             outlook.predicted = Some(choice.predicted);
             outlook.usual = choice.usual;

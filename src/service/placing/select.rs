@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 
 use super::hold::{Look, tag};
 use crate::model::{Mix, NodeName};
-use crate::placement::{Answer, Board, Insist, Question, Running};
+use crate::placement::{Board, Insist, Question, Recommendation, Running};
 
 /// Answers older than this are not given: the service has lost sight of Slurm.
 const FRESH: TimeDelta = TimeDelta::seconds(10);
@@ -71,7 +71,7 @@ impl Answers {
         let mut choose = |nodes: usize, mix: Option<&Mix>, candidates: Vec<NodeName>, take: bool| {
             let numbers = board.numbers(candidates.iter().filter(|n| !taken.contains(*n)));
             let question = Question { nodes, candidates: &numbers, insist: Insist::Require, mix };
-            let Answer::Chosen(choice) = board.choose(traffic, question) else { return None };
+            let Recommendation::Chosen(choice) = board.choose(traffic, question) else { return None };
             let names = |n: &u32| board.names()[*n as usize].clone();
             let chosen: Vec<NodeName> = choice.nodes.iter().map(names).collect();
             if take {

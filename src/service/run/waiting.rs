@@ -12,7 +12,7 @@ use crate::publish::job::all_traffic;
 use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::command::Reply;
-use crate::service::handoff::{Announcement, Answer, HandOff, Outcome, Released, Rules, StartId};
+use crate::service::handoff::{Announcement, AnnouncementAnswer, HandOff, Outcome, Released, Rules, StartId};
 
 /// [`HandOff`] with the prologs behind it.
 pub(in crate::service) struct Waiting {
@@ -53,11 +53,11 @@ impl Waiting {
         self.replies.retain(|(_, reply)| !reply.is_closed());
         let start = said.start.clone();
         match self.handoff.announce(now, said) {
-            Answer::Start(outcome) => {
+            AnnouncementAnswer::Start(outcome) => {
                 let released = Released { start, outcome, waited: TimeDelta::zero() };
                 self.at_once.push((released, vec![reply]));
             }
-            Answer::Wait => self.replies.push((start, reply)),
+            AnnouncementAnswer::Wait => self.replies.push((start, reply)),
         }
     }
 

@@ -43,7 +43,7 @@ impl<'a> Ksp<'a> {
         let rows: Vec<Vec<Vec<Vec<u32>>>> = (0..n)
             .into_par_iter()
             .map(|from| {
-                let mut search = Search::new(net, far, Rng::new(seed ^ (u64::from(from) << 20)));
+                let mut search = PathSearch::new(net, far, Rng::new(seed ^ (u64::from(from) << 20)));
                 let used = |s: u32| with_hosts[s as usize];
                 (0..n)
                     .map(|to| if used(from) && used(to) { search.paths(from, to, k) } else { Vec::new() })
@@ -77,7 +77,7 @@ impl<'a> Ksp<'a> {
 }
 
 /// Depth-first enumeration of loopless paths of one length.
-struct Search<'a> {
+struct PathSearch<'a> {
     net: &'a Net,
     far: &'a Distances,
     rng: Rng,
@@ -85,7 +85,7 @@ struct Search<'a> {
     path: Vec<u32>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> PathSearch<'a> {
     fn new(net: &'a Net, far: &'a Distances, rng: Rng) -> Self {
         Self { net, far, rng, on_path: vec![false; net.switches()], path: Vec::new() }
     }

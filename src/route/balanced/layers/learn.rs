@@ -1,7 +1,7 @@
 //! Turns that layers learn from routes.
 
 use super::super::net::{NONE, Net};
-use super::super::search::Search;
+use super::super::search::TreeSearch;
 use super::{Bundles, NEVER, sources};
 use crate::route::cdg::AcyclicLayer;
 use crate::route::order::Order;
@@ -50,9 +50,9 @@ pub(in crate::route::balanced) fn each_tree(
     bundles: &Bundles,
     only: &[u16],
     all: u16,
-    mut call: impl FnMut(&mut Search, &[u8]),
+    mut call: impl FnMut(&mut TreeSearch, &[u8]),
 ) -> Vec<u32> {
-    let mut search = Search::new(net.switches());
+    let mut search = TreeSearch::new(net.switches());
     let mut row = vec![NONE; net.switches()];
     let mut load = vec![0u32; net.channels()];
     let stands = |back: usize| bundles.width[net.reverse(back)] > 0;
@@ -99,7 +99,7 @@ impl Teacher {
         net: &Net,
         orders: &mut [AcyclicLayer<impl Order>],
         added: &mut [u16],
-        search: &mut Search,
+        search: &mut TreeSearch,
         row: &[u8],
     ) {
         for i in 1..search.reached.len() {

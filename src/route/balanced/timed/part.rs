@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use super::super::keep::Slots;
 use super::super::layers::Layers;
 use super::super::net::{NONE, Net};
-use super::super::search::Search;
+use super::super::search::TreeSearch;
 use super::exchange::Unit;
 use crate::model::lanes::SLS;
 use crate::model::{DestId, Fabric, LaneMap, LaneRow, LayerBudget, PortNum, SwitchId, Tables, Vl};
@@ -198,7 +198,7 @@ struct Flow {
 struct Parts<'a> {
     net: &'a Net,
     may: &'a May<'a>,
-    search: Search,
+    search: TreeSearch,
     /// Highest layer that may be used, plus one.
     budget: usize,
     vls: usize,
@@ -226,7 +226,7 @@ impl<'a> Parts<'a> {
         let vls = may.map.map_or(budget, |map| usize::from(map.vls()));
         let crowd = vec![0.0; net.channels() * vls];
         let sent = if by_source { vec![0.0; net.switches() * budget] } else { Vec::new() };
-        let search = Search::new(net.switches());
+        let search = TreeSearch::new(net.switches());
         Self { net, may, search, budget, vls, flows, channels, row, rows, dests, crowd, sent }
     }
 

@@ -54,14 +54,14 @@ pub(in crate::service) enum Limit {
 }
 
 /// Tells engines whether to go on, and how often they had asked when they were not to.
-struct Search {
+struct GoOn {
     until: Option<Instant>,
     most: u32,
     asked: AtomicU32,
     ended: AtomicU32,
 }
 
-impl Search {
+impl GoOn {
     fn new(limit: Limit) -> Self {
         let (until, most) = match limit {
             Limit::For(time) => (Some(Instant::now() + time), u32::MAX),
@@ -116,7 +116,7 @@ impl Work {
 
     fn compute(&self) -> Result<Option<Tables>, String> {
         let begun = Instant::now();
-        let search = Search::new(self.limit);
+        let search = GoOn::new(self.limit);
         let found = self.source.read().map_err(|e| chain(&e))?;
         let (torus, text) = (found.torus, found.text);
         let is_known = |site: &Site| site.torus.fingerprint() == torus.fingerprint();

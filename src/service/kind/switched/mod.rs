@@ -32,7 +32,7 @@ use crate::service::record::Made;
 use crate::service::run::reload::rhythm;
 use crate::service::run::{Listener, Service, Task, finished};
 
-type Answer = Result<Acknowledged, Failure>;
+type Acknowledgement = Result<Acknowledged, Failure>;
 
 /// What the service of a switched fabric remembers.
 pub(in crate::service) struct SwitchedKind {
@@ -49,7 +49,7 @@ pub(in crate::service) struct SwitchedKind {
     next_looker: Option<Looker>,
     looking: Option<Task<(Looker, Result<Sight, LookError>)>>,
     routing: Option<Task<Result<Passed, PassError>>>,
-    acknowledging: Option<Task<Answer>>,
+    acknowledging: Option<Task<Acknowledgement>>,
     deliveries: Deliveries,
     /// The look behind the decision.
     sight: Option<Sight>,
@@ -68,7 +68,7 @@ pub(in crate::service) struct SwitchedKind {
 pub(in crate::service) enum Done {
     Looked(Box<(Looker, Result<Sight, LookError>)>),
     Routed(Box<Result<Passed, PassError>>),
-    Answered(Answer),
+    Answered(Acknowledgement),
     Delivered,
 }
 

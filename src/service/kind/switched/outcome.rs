@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, error, info, info_span, warn};
 
 use super::files::InForce;
-use super::{Answer, SwitchedKind};
+use super::{Acknowledgement, SwitchedKind};
 use crate::measure::Figures;
 use crate::model::{JobId, JobMap, LidSet, NodeName};
 use crate::pass::plan::Reason;
@@ -201,7 +201,7 @@ impl Service<SwitchedKind> {
         }
     }
 
-    pub(super) fn answered(&mut self, answer: Answer, listener: Listener<'_>) {
+    pub(super) fn answered(&mut self, answer: Acknowledgement, listener: Listener<'_>) {
         match answer {
             Ok(acknowledged) => {
                 info!(
