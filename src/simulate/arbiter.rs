@@ -10,7 +10,7 @@ use super::traffic::Traffic;
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Ends a tick. O(first packets that wait).
     pub(super) fn arbitrate(&mut self) {
-        let asking = std::mem::take(&mut self.asking);
+        let asking = std::mem::take(&mut self.due.asking);
         // All choices are made before the first packet moves.
         let (mut drawn, mut waiting): (Vec<u32>, Vec<u32>) = asking.into_iter().partition(|q| self.asks(*q));
         self.rng.shuffle(&mut drawn);
@@ -26,16 +26,16 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 waiting.push(q);
             }
         }
-        waiting.append(&mut self.asking);
-        self.asking = waiting;
-        let mut links = std::mem::take(&mut self.sending);
+        waiting.append(&mut self.due.asking);
+        self.due.asking = waiting;
+        let mut links = std::mem::take(&mut self.due.sending);
         for link in links.drain(..) {
             match (link as usize).wrapping_sub(self.net.channels()) {
                 t if t < self.net.terminals() => self.inject_now(t as u32),
                 _ => self.send_ready(link),
             }
         }
-        self.sending = links;
+        self.due.sending = links;
     }
 
     /// Has the first packet of an input lane choose; whether its choice can take it now.
@@ -43,7 +43,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let p = self.ins[q as usize].head;
         let mut hop = self.ask_router(q);
         let flits = self.packets[p as usize].header.flits;
-        if self.any_first_lane && self.links[hop.link as usize].to == NONE {
+        if self.habits.any_first_lane && self.links[hop.link as usize].to == NONE {
             hop.lane = self.last_lane(hop, flits);
         }
         self.packets[p as usize].take_hop(hop);

@@ -20,8 +20,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// buffer and those that wait for it are lost, and what is on the cable is when it should arrive. A packet
     /// whose head is through goes on. O(lanes + packets).
     pub fn cut(&mut self, link: u32) {
-        for lane in 0..1 << self.shift {
-            let (at, place) = (((link << self.shift) + lane) as usize, self.place(link, lane));
+        for lane in 0..1 << self.size.shift {
+            let (at, place) = (((link << self.size.shift) + lane) as usize, self.place(link, lane));
             let mut p = std::mem::replace(&mut self.outs[at].output, List::EMPTY).head;
             while p != NONE {
                 let Packet { header, next, .. } = self.packets[p as usize];
@@ -51,7 +51,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.free_input(p, q);
         self.lose(p, why);
         if next != NONE {
-            self.todo.push(q);
+            self.due.todo.push(q);
         }
     }
 
@@ -66,7 +66,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn free_input(&mut self, p: u32, q: u32) {
         let Packet { header, tail, .. } = self.packets[p as usize];
         let gone = self.now.max(tail);
-        self.wheel.at(gone + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.agenda.wheel.at(gone + self.pace.link_delay, CREDIT, q, u32::from(header.flits));
     }
 
     /// A packet that is in no list any more.

@@ -44,10 +44,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn is_blocked(&self, q: u32) -> Option<u32> {
         let first = self.packets.get(self.ins[q as usize].head as usize).filter(|p| p.waits)?;
         let (link, lane) = (first.out, u32::from(first.out_lane));
-        if link >= self.channels {
+        if link >= self.size.channels {
             return None;
         }
-        let next = (link << self.shift) + lane;
+        let next = (link << self.size.shift) + lane;
         let Space { credit, room } = self.space[self.place(link, lane)];
         let (credit, room, out) = (u32::from(credit), u32::from(room), &self.outs[next as usize]);
         let need = |p: u32| {
@@ -85,7 +85,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn waits_for(&self, q: u32) -> Option<u32> {
         let p = self.ins[q as usize].head;
         let packet = self.packets.get(p as usize).filter(|packet| packet.out != NONE)?;
-        Some((packet.out << self.shift) + u32::from(packet.out_lane))
+        Some((packet.out << self.size.shift) + u32::from(packet.out_lane))
     }
 
     fn circle(&self, start: u32) -> Vec<Wait> {
@@ -93,9 +93,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         while let Some(next) = self.waits_for(at) {
             let mut p = self.ins[at as usize].head;
             let packet = &self.packets[p as usize];
-            let mask = (1 << self.shift) - 1;
+            let mask = (1 << self.size.shift) - 1;
             let mut wait = Wait {
-                link: at >> self.shift,
+                link: at >> self.size.shift,
                 lane: (at & mask) as u8,
                 src: packet.header.src,
                 dst: packet.header.dst,

@@ -10,6 +10,7 @@
 //! through its members.
 
 use super::net::Net;
+use super::parts::{Agenda, Due, Habits, Pace, Size};
 use super::router::Router;
 use super::settings::Settings;
 use super::state::{Content, Link, List, NONE, Out, Packet, Places, Space};
@@ -107,44 +108,18 @@ pub struct Simulator<'a, R, T> {
     pub(super) live: u64,
     /// What was counted.
     pub stats: Stats,
-    /// log2 of lanes per link.
-    pub(super) shift: u32,
-    /// Those of the network.
-    pub(super) channels: u32,
-    pub(super) terminals: u32,
+    pub(super) size: Size,
     pub(super) free: u32,
     pub(super) now: u64,
-    pub(super) wheel: Wheel,
-    /// Its queue of arrivals, and that of a packet's time on a cable.
-    arrivals: usize,
-    cables: usize,
-    /// Events to come that cannot move a packet by themselves.
-    pub(super) idle: usize,
+    pub(super) agenda: Agenda,
     pub(super) in_vain: u64,
     pub(super) stopped: bool,
     pub(super) rng: Rng,
-    pub(super) link_delay: u64,
-    pub(super) head_delay: u64,
-    /// From the end of a packet's way through the crossbar to its credits.
-    pub(super) credit_delay: u64,
-    pub(super) reconsider: u64,
+    pub(super) pace: Pace,
     /// With reconsideration, first packets of each input lane so far: tells a late one from a due one.
     pub(super) turns: Vec<u16>,
-    /// Whether the state is too large for the processor's nearer caches.
-    pub(super) fetches: bool,
-    /// Whether the routing looks at the lanes of all channels of a switch.
-    pub(super) looks_around: bool,
-    /// Reciprocal of the speed-up; 0 for no limit.
-    pub(super) fill: f64,
-    pub(super) any_first_lane: bool,
-    pub(super) full_packet: Times,
-    pub(super) full_flits: u32,
-    pub(super) todo: Vec<u32>,
-    /// With [`Settings::random_arbiter`]: input lanes whose first packet waits, and links whose cable
-    /// may take a packet.
-    pub(super) asking: Vec<u32>,
-    pub(super) sending: Vec<u32>,
-    pub(super) wake: Vec<u32>,
+    pub(super) habits: Habits,
+    pub(super) due: Due,
 }
 
 impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
@@ -212,34 +187,39 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             consumed: vec![0; net.terminals()],
             live: 0,
             stats: Stats::new(net.terminals()),
-            shift: per_link.trailing_zeros(),
-            channels: net.channels() as u32,
-            terminals: net.terminals() as u32,
+            size: Size {
+                shift: per_link.trailing_zeros(),
+                channels: net.channels() as u32,
+                terminals: net.terminals() as u32,
+            },
             free: NONE,
             now: 0,
-            wheel,
-            arrivals: head.into(),
-            cables: cable.into(),
-            idle: 0,
+            agenda: Agenda { wheel, arrivals: head.into(), cables: cable.into(), idle: 0 },
             in_vain: 0,
             stopped: false,
             rng: Rng::new(seed),
-            link_delay,
-            head_delay,
-            // The arbiter knows in a tick what was moved in the one before.
-            credit_delay: link_delay - u64::from(settings.random_arbiter),
-            looks_around: router.is_adaptive(),
-            fetches: net.links() * per_link > SMALL,
+            pace: Pace {
+                link_delay,
+                head_delay,
+                // The arbiter knows in a tick what was moved in the one before.
+                credit_delay: link_delay - u64::from(settings.random_arbiter),
+                reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
+                fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
+                full_packet: full,
+                full_flits: settings.flits(settings.mtu),
+            },
             turns: vec![0; if adaptive { net.links() * per_link } else { 0 }],
-            reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
-            fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
-            any_first_lane: settings.any_first_lane && router.starts_anywhere(),
-            full_packet: full,
-            full_flits: settings.flits(settings.mtu),
-            todo: Vec::new(),
-            asking: Vec::new(),
-            sending: Vec::new(),
-            wake: net.hosts().to_vec(),
+            habits: Habits {
+                looks_around: router.is_adaptive(),
+                fetches: net.links() * per_link > SMALL,
+                any_first_lane: settings.any_first_lane && router.starts_anywhere(),
+            },
+            due: Due {
+                todo: Vec::new(),
+                asking: Vec::new(),
+                sending: Vec::new(),
+                wake: net.hosts().to_vec(),
+            },
         })
     }
 
@@ -272,20 +252,20 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             self.arbitrate();
         }
         loop {
-            if self.wheel.len() > self.idle {
+            if self.agenda.wheel.len() > self.agenda.idle {
                 self.in_vain = 0;
             } else if self.live > 0 && self.is_stuck() {
                 return Ended::Deadlock;
             }
-            let Some(time) = self.wheel.next(until, &mut events) else {
-                let over = self.wheel.len() == 0;
+            let Some(time) = self.agenda.wheel.next(until, &mut events) else {
+                let over = self.agenda.wheel.len() == 0;
                 self.now = if over { self.now } else { until };
                 return if over { Ended::Finished } else { Ended::Time };
             };
             self.now = time;
             if !events.is_empty() {
                 events.iter().for_each(|e| self.handle_rare(*e));
-                if self.fetches {
+                if self.habits.fetches {
                     self.fetch_slots();
                 }
             }
@@ -303,9 +283,9 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     /// apart was wrong for a third of all events, and three times more where it asked ahead.
     #[inline(always)]
     fn run_line(&mut self, line: usize) {
-        if line == self.arrivals {
-            while let Some(e) = self.wheel.pop(line) {
-                if self.fetches {
+        if line == self.agenda.arrivals {
+            while let Some(e) = self.agenda.wheel.pop(line) {
+                if self.habits.fetches {
                     self.fetch_arrivals(line);
                 }
                 if e & 15 == ARRIVE {
@@ -316,16 +296,16 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
                 }
                 self.ask_all();
             }
-        } else if line == self.cables {
-            while let Some(e) = self.wheel.pop(line) {
-                if self.fetches {
+        } else if line == self.agenda.cables {
+            while let Some(e) = self.agenda.wheel.pop(line) {
+                if self.habits.fetches {
                     self.fetch_cables(line);
                 }
                 self.handle_cable(e);
             }
         } else {
-            while let Some(e) = self.wheel.pop(line) {
-                if self.fetches {
+            while let Some(e) = self.agenda.wheel.pop(line) {
+                if self.habits.fetches {
                     self.fetch_credits(line);
                 }
                 if e & 15 == CREDIT {
@@ -349,7 +329,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             self.read(a, b);
             self.ask_all();
             if kind == THROUGH {
-                self.sent(a, b >> 28 << 28 | self.full_flits);
+                self.sent(a, b >> 28 << 28 | self.pace.full_flits);
             }
         } else {
             self.handle_rare(e);
@@ -360,11 +340,11 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     /// With no event under way that moves a packet: nothing will ever move, unless an adaptive
     /// packet still finds another way.
     pub(super) fn is_stuck(&mut self) -> bool {
-        if self.reconsider == 0 {
+        if self.pace.reconsider == 0 {
             return true;
         }
         self.in_vain += 1;
-        self.in_vain > IN_VAIN * self.reconsider * (self.live + 1)
+        self.in_vain > IN_VAIN * self.pace.reconsider * (self.live + 1)
     }
 
     /// Any event.
@@ -372,7 +352,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     fn handle_rare(&mut self, e: u64) {
         let (kind, (a, b)) = (e & 15, named(e));
         if kind >= WAKE {
-            self.idle -= 1;
+            self.agenda.idle -= 1;
         }
         match kind {
             ARRIVE => self.arrive(a, b),
@@ -401,14 +381,14 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     /// Input lanes that have a new first packet request their outputs.
     #[inline(always)]
     pub(super) fn ask_all(&mut self) {
-        while let Some(q) = self.todo.pop() {
+        while let Some(q) = self.due.todo.pop() {
             self.request(q);
         }
     }
 
     /// Something happens later that cannot move a packet by itself.
     pub(super) fn idle_at(&mut self, time: u64, kind: u64, a: u32, b: u32) {
-        self.idle += 1;
-        self.wheel.at(time, kind, a, b);
+        self.agenda.idle += 1;
+        self.agenda.wheel.at(time, kind, a, b);
     }
 }

@@ -44,10 +44,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// For the next events of the queue of arrivals. A packet that is not to arrive may be at no switch.
     #[inline(always)]
     pub(super) fn fetch_arrivals(&self, line: usize) {
-        let [first, second, third] = self.wheel.peek(line, AHEAD);
+        let [first, second, third] = self.agenda.wheel.peek(line, AHEAD);
         let (p, q) = named(first);
         prefetch(&self.packets, p as usize);
-        prefetch(&self.links, (q >> self.shift) as usize);
+        prefetch(&self.links, (q >> self.size.shift) as usize);
         prefetch(&self.ins, q as usize);
         if second & 15 == ARRIVE {
             let (p, q) = named(second);
@@ -63,12 +63,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// name a small number instead, the place of a lane that does no harm.
     #[inline(always)]
     pub(super) fn fetch_cables(&self, line: usize) {
-        let [first, second] = self.wheel.peek(line, [AHEAD[0], AHEAD[1]]);
+        let [first, second] = self.agenda.wheel.peek(line, [AHEAD[0], AHEAD[1]]);
         let (link, b) = named(first);
         self.fetch_output(link, b >> 28);
-        if self.shift > 2 {
+        if self.size.shift > 2 {
             // The upper lanes are in another line of the cache.
-            prefetch(&self.outs, ((link << self.shift) + IN_LINE / 4) as usize);
+            prefetch(&self.outs, ((link << self.size.shift) + IN_LINE / 4) as usize);
         }
         prefetch(&self.ins, b as usize & 0x0fff_ffff);
         let (link, b) = named(second);
@@ -77,10 +77,10 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         {
             self.fetch_sender(link, way);
             prefetch_some(&self.packets, self.next_waiting(link, way));
-            prefetch(&self.links, (b & 0x0fff_ffff) as usize >> self.shift);
+            prefetch(&self.links, (b & 0x0fff_ffff) as usize >> self.size.shift);
             prefetch_some(&self.packets, read.head);
         }
-        if self.looks_around {
+        if self.habits.looks_around {
             self.fetch_choices(line);
         }
     }
@@ -88,7 +88,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The same, for packets that are going to look at all channels of a switch. For others this cost 5 to 10 %.
     #[inline(always)]
     fn fetch_choices(&self, line: usize) {
-        let [third] = self.wheel.peek(line, [AHEAD[2]]);
+        let [third] = self.agenda.wheel.peek(line, [AHEAD[2]]);
         let (link, b) = named(third);
         if let (Some(way), Some(read)) =
             (self.links.get(link as usize), self.ins.get(b as usize & 0x0fff_ffff))
@@ -103,20 +103,20 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// For the next events of a queue of credits.
     #[inline(always)]
     pub(super) fn fetch_credits(&self, line: usize) {
-        let [first] = self.wheel.peek(line, [AHEAD[0]]);
+        let [first] = self.agenda.wheel.peek(line, [AHEAD[0]]);
         let (link, lane) = self.lane_of(named(first).0);
         self.fetch_output(link, lane);
     }
 
     /// For the events of the next slot.
     pub(super) fn fetch_slots(&self) {
-        for e in self.wheel.next_slot() {
+        for e in self.agenda.wheel.next_slot() {
             let (kind, a) = (e & 15, named(e).0);
             if kind == DELIVER || kind == ARRIVE {
                 prefetch(&self.packets, a as usize);
                 prefetch(&self.contents, a as usize);
             } else {
-                let link = if kind == CREDIT { a >> self.shift } else { a };
+                let link = if kind == CREDIT { a >> self.size.shift } else { a };
                 self.fetch_output(link, 0);
             }
         }
@@ -125,7 +125,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline(always)]
     fn fetch_output(&self, link: u32, lane: u32) {
         prefetch(&self.links, link as usize);
-        prefetch(&self.outs, ((link << self.shift) + lane) as usize);
+        prefetch(&self.outs, ((link << self.size.shift) + lane) as usize);
         prefetch(&self.space, self.place(link, lane));
     }
 
@@ -148,11 +148,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The first lane of a link in a mask, in turn; any if there is none.
     #[inline(always)]
     fn next_lane(&self, link: u32, mask: u16, turn: u8) -> usize {
-        if self.shift == 0 {
+        if self.size.shift == 0 {
             return link as usize;
         }
         let first = mask.rotate_right(u32::from(turn)).trailing_zeros() + u32::from(turn);
-        ((link << self.shift) + (first & ((1 << self.shift) - 1))) as usize
+        ((link << self.size.shift) + (first & ((1 << self.size.shift) - 1))) as usize
     }
 
     /// Where it is.
@@ -160,16 +160,16 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     fn fetch_waiting(&self, link: u32, way: &Link) {
         if let Some(packet) = self.packets.get(self.next_waiting(link, way) as usize) {
             prefetch(&self.ins, packet.input as usize);
-            prefetch(&self.links, (packet.input >> self.shift) as usize);
+            prefetch(&self.links, (packet.input >> self.size.shift) as usize);
         }
     }
 
     /// What the routing will look at for a packet of an input lane.
     #[inline]
     fn fetch_route(&self, q: u32, packet: &Packet) {
-        let at = self.links[(q >> self.shift) as usize].to;
+        let at = self.links[(q >> self.size.shift) as usize].to;
         self.router.fetch(at, &packet.header);
-        if self.looks_around {
+        if self.habits.looks_around {
             let channels = self.net.out(at);
             let mut link = channels.start;
             while link < channels.end {
@@ -182,7 +182,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Where it will go.
     #[inline]
     fn fetch_hop(&self, q: u32, packet: &Packet) {
-        let link = self.router.foresee(self.links[(q >> self.shift) as usize].to, &packet.header);
+        let link = self.router.foresee(self.links[(q >> self.size.shift) as usize].to, &packet.header);
         if link != NO_LINK {
             self.fetch_output(link, packet.header.lane.into());
         }
@@ -203,7 +203,7 @@ mod tests {
     fn outcome(net: &Net, settings: Settings, router: &AnyRouter<'_>, fetches: bool) -> String {
         let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, 40, 0);
         let mut simulator = Simulator::new(net, settings, router, script, 1).unwrap();
-        simulator.fetches = fetches;
+        simulator.habits.fetches = fetches;
         let ended = simulator.run(u64::MAX);
         format!("{ended:?} {:?} {:?}", simulator.stats, simulator.busy())
     }

@@ -22,6 +22,7 @@ mod fetch;
 mod lanes;
 mod live;
 pub mod net;
+mod parts;
 pub mod patterns;
 pub mod router;
 pub mod run;

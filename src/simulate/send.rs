@@ -14,7 +14,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         let Link { ready, doing, .. } = self.links[link as usize];
         if self.settings.random_arbiter {
-            self.sending.push(link);
+            self.due.sending.push(link);
         } else if doing & SENDING == 0 && ready != 0 {
             self.send_ready(link);
         }
@@ -31,7 +31,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             if *credit == 0 {
                 continue;
             }
-            let list = &mut self.outs[((link << self.shift) + u32::from(v)) as usize].output;
+            let list = &mut self.outs[((link << self.size.shift) + u32::from(v)) as usize].output;
             let p = list.head;
             let packet = &self.packets[p as usize];
             let flits = packet.header.flits;
@@ -67,7 +67,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let place = self.place(link, v.into());
         self.space[place].credit -= header.flits;
         let read = (self.now + u64::from(ticks)).max(tail);
-        self.wheel.at(read + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.agenda.wheel.at(read + self.pace.link_delay, CREDIT, q, u32::from(header.flits));
         self.depart(p, link, v, q, None);
     }
 
@@ -80,17 +80,17 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         way.cable_turn = (v + 1) & 15;
         way.doing |= SENDING;
         let packet = &mut self.packets[p as usize];
-        let q = (link << self.shift) + u32::from(v);
+        let q = (link << self.size.shift) + u32::from(v);
         packet.input = q;
         if way.to == NONE {
             return self.eject(p, link, sent, read);
         }
         // Behind a slower cable the last byte leaves when it is there.
         let end = (self.now + u64::from(packet.ticks)).max(packet.tail);
-        packet.tail = end + self.link_delay;
+        packet.tail = end + self.pace.link_delay;
         way.busy += end - self.now;
         self.end_sending(end, link, sent, read);
-        self.wheel.at(self.now + self.head_delay, ARRIVE, p, q);
+        self.agenda.wheel.at(self.now + self.pace.head_delay, ARRIVE, p, q);
     }
 
     /// A packet will have left the crossbar, if that is not to come yet, and the cable of `link`
@@ -98,12 +98,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline(always)]
     pub(super) fn end_sending(&mut self, end: u64, link: u32, sent: u32, read: Option<(u64, u32)>) {
         match read {
-            Some((time, what)) if time == end && sent & 0x0fff_ffff == self.full_flits => {
-                return self.wheel.at(end, THROUGH, link, what);
+            Some((time, what)) if time == end && sent & 0x0fff_ffff == self.pace.full_flits => {
+                return self.agenda.wheel.at(end, THROUGH, link, what);
             }
-            Some((time, what)) => self.wheel.at(time, READ, link, what),
+            Some((time, what)) => self.agenda.wheel.at(time, READ, link, what),
             None => {}
         }
-        self.wheel.at(end, SENT, link, sent);
+        self.agenda.wheel.at(end, SENT, link, sent);
     }
 }

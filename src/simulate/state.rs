@@ -182,7 +182,7 @@ macro_rules! view {
             parallel_fills: $simulator.settings.parallel_fills.into(),
             space: &$simulator.space,
             places: $simulator.places,
-            lanes: 1 << $simulator.shift,
+            lanes: 1 << $simulator.size.shift,
             input_flits: $simulator.settings.input_flits as i32,
             output_flits: $simulator.settings.output_flits as i32,
         }

@@ -11,8 +11,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The terminal that sends on a link, if one does.
     #[inline(always)]
     pub(super) fn sender(&self, link: u32) -> Option<usize> {
-        let terminal = link.wrapping_sub(self.channels);
-        (terminal < self.terminals).then_some(terminal as usize)
+        let terminal = link.wrapping_sub(self.size.channels);
+        (terminal < self.size.terminals).then_some(terminal as usize)
     }
 
     #[inline(always)]
@@ -54,7 +54,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     #[inline(always)]
     pub(super) fn arrive(&mut self, p: u32, q: u32) {
-        if R::LOSES && self.router.is_cut(q >> self.shift) {
+        if R::LOSES && self.router.is_cut(q >> self.size.shift) {
             return self.lose_arriving(p, q);
         }
         self.packets[p as usize].next = NONE;
@@ -87,7 +87,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The same for a port that is not busy.
     fn ask(&mut self, q: u32) {
         if self.settings.random_arbiter {
-            return self.asking.push(q);
+            return self.due.asking.push(q);
         }
         self.count_turn(q);
         self.choose(q);
@@ -95,7 +95,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     #[inline(always)]
     fn count_turn(&mut self, q: u32) {
-        if self.reconsider > 0 {
+        if self.pace.reconsider > 0 {
             self.turns[q as usize] = self.turns[q as usize].wrapping_add(1);
         }
     }
@@ -103,20 +103,24 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Link and lane of a place in [`Simulator::ins`] and [`Simulator::outs`].
     #[inline(always)]
     pub(super) fn lane_of(&self, q: u32) -> (u32, u32) {
-        (q >> self.shift, q & ((1 << self.shift) - 1))
+        (q >> self.size.shift, q & ((1 << self.size.shift) - 1))
     }
 
     /// Where a lane of a link is in [`Simulator::space`].
     #[inline(always)]
     pub(super) fn place(&self, link: u32, lane: u32) -> usize {
         // In the order of lanes themselves no multiplication is needed.
-        if self.looks_around { self.places.of(link, lane) } else { ((link << self.shift) + lane) as usize }
+        if self.habits.looks_around {
+            self.places.of(link, lane)
+        } else {
+            ((link << self.size.shift) + lane) as usize
+        }
     }
 
     #[inline(always)]
     pub(super) fn ask_router(&mut self, q: u32) -> Hop {
         let packet = &self.packets[self.ins[q as usize].head as usize];
-        let at = self.links[(q >> self.shift) as usize].to;
+        let at = self.links[(q >> self.size.shift) as usize].to;
         self.router.hop(at, &packet.header, &view!(self), &mut self.rng)
     }
 
@@ -124,7 +128,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     #[inline(always)]
     fn choose(&mut self, q: u32) {
         let p = self.ins[q as usize].head;
-        let at = self.links[(q >> self.shift) as usize].to;
+        let at = self.links[(q >> self.size.shift) as usize].to;
         let header = &self.packets[p as usize].header;
         let hop = self.router.hop(at, header, &view!(self), &mut self.rng);
         if R::LOSES {
@@ -152,9 +156,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         if !blocked && wanted != 0 {
             self.output_may_move(hop.link);
         }
-        if self.reconsider > 0 && self.packets[p as usize].waits {
+        if self.pace.reconsider > 0 && self.packets[p as usize].waits {
             let turn = u32::from(self.turns[q as usize]);
-            self.idle_at(self.now + self.reconsider, RECONSIDER, q, turn);
+            self.idle_at(self.now + self.pace.reconsider, RECONSIDER, q, turn);
         }
     }
 
@@ -180,7 +184,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// Has the first packet of an input lane wait for what it chose.
     fn enqueue(&mut self, p: u32, hop: Hop) {
-        let target = ((hop.link << self.shift) + u32::from(hop.lane)) as usize;
+        let target = ((hop.link << self.size.shift) + u32::from(hop.lane)) as usize;
         let last = self.outs[target].waiting.tail;
         if last == NONE {
             self.outs[target].waiting.head = p;
@@ -195,7 +199,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
 
     /// The opposite. It is nearly always the first of its list; if not, those before it are searched.
     fn dequeue(&mut self, p: u32, link: u32, lane: u8) {
-        let target = ((link << self.shift) + u32::from(lane)) as usize;
+        let target = ((link << self.size.shift) + u32::from(lane)) as usize;
         let packet = &mut self.packets[p as usize];
         packet.waits = false;
         let next = packet.behind;
@@ -234,7 +238,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             self.output_may_move(hop.link);
         }
         if self.packets[p as usize].waits {
-            self.idle_at(self.now + self.reconsider, RECONSIDER, q, u32::from(turn));
+            self.idle_at(self.now + self.pace.reconsider, RECONSIDER, q, u32::from(turn));
         }
     }
 
@@ -247,7 +251,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         free: impl Fn(&Space) -> u16,
     ) -> Option<(u8, u32)> {
         for v in in_turn(mask, from) {
-            let target = (link << self.shift) + u32::from(v);
+            let target = (link << self.size.shift) + u32::from(v);
             let free = free(&self.space[self.place(link, v.into())]);
             if free == 0 {
                 continue;
@@ -290,7 +294,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let next = std::mem::replace(&mut packet.next, NONE);
         let hop = packet.hop();
         // Where tables change, a packet may go round for a while.
-        packet.header.hops = packet.header.hops.saturating_add(u8::from(hop.link < self.channels));
+        packet.header.hops = packet.header.hops.saturating_add(u8::from(hop.link < self.size.channels));
         self.router.taken(&mut packet.header, hop);
         packet.header.lane = hop.lane;
         self.ins[q as usize].head = next;
@@ -327,7 +331,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// The crossbar moves the first packet `p` of an input lane into the output buffer of another lane.
     #[inline(always)]
     pub(super) fn fill_with(&mut self, link: u32, v: u8, q: u32, p: u32) {
-        let takes_time = self.fill > 0.0;
+        let takes_time = self.pace.fill > 0.0;
         let more = self.leave(q, p, takes_time);
         let Packet { header, mut ticks, tail, bytes, .. } = self.packets[p as usize];
         let place = self.place(link, v.into());
@@ -340,12 +344,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         let flits = u32::from(header.flits);
         let read = (self.now + self.filling_time(ticks)).max(tail);
-        self.wheel.at(read + self.credit_delay, CREDIT, q, flits);
+        self.agenda.wheel.at(read + self.pace.credit_delay, CREDIT, q, flits);
         let mut reading = None;
         if takes_time {
             reading = Some((read, u32::from(v) << 28 | q));
         } else if more {
-            self.todo.push(q);
+            self.due.todo.push(q);
         }
         let space = &mut self.space[place];
         space.room -= header.flits;
@@ -355,9 +359,9 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             return self.depart(p, link, v, u32::from(v) << 28 | flits, reading);
         }
         if let Some((read, what)) = reading {
-            self.wheel.at(read, READ, link, what);
+            self.agenda.wheel.at(read, READ, link, what);
         }
-        let list = &mut self.outs[((link << self.shift) + u32::from(v)) as usize].output;
+        let list = &mut self.outs[((link << self.size.shift) + u32::from(v)) as usize].output;
         let last = std::mem::replace(&mut list.tail, p);
         if ready & 1 << v == 0 {
             list.head = p;
@@ -371,7 +375,11 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Ticks that the crossbar needs for what takes so many on a cable.
     #[inline]
     fn filling_time(&self, ticks: u32) -> u64 {
-        if self.fill == 1.0 { u64::from(ticks) } else { (f64::from(ticks) * self.fill).ceil() as u64 }
+        if self.pace.fill == 1.0 {
+            u64::from(ticks)
+        } else {
+            (f64::from(ticks) * self.pace.fill).ceil() as u64
+        }
     }
 
     /// An input lane has been read: its next packet may ask, after parked lanes of the same port.
@@ -390,7 +398,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
                 break;
             }
             port.parked &= !(1 << v);
-            self.ask((link << self.shift) + u32::from(v));
+            self.ask((link << self.size.shift) + u32::from(v));
         }
     }
 }

@@ -9,7 +9,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Ticks of a packet with that much payload.
     #[inline(always)]
     pub(super) fn times(&self, bytes: u32) -> Times {
-        if bytes == self.settings.mtu { self.full_packet } else { Times::of(&self.settings, bytes) }
+        if bytes == self.settings.mtu { self.pace.full_packet } else { Times::of(&self.settings, bytes) }
     }
 
     /// A packet starts on the cable to its terminal.
@@ -21,12 +21,12 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let done = (self.now + u64::from(ejection)).max(packet.tail);
         let q = packet.input;
         let until = &mut self.consumed[packet.header.dst as usize];
-        let start = (self.now + self.link_delay).max(*until);
-        let consumed = (start + u64::from(consumption)).max(done + self.link_delay);
+        let start = (self.now + self.pace.link_delay).max(*until);
+        let consumed = (start + u64::from(consumption)).max(done + self.pace.link_delay);
         *until = consumed;
         self.links[link as usize].busy += done - self.now;
         self.end_sending(done, link, sent, read);
-        self.wheel.at(consumed, DELIVER, p, q);
+        self.agenda.wheel.at(consumed, DELIVER, p, q);
     }
 
     pub(super) fn deliver(&mut self, p: u32, q: u32) {
@@ -36,32 +36,32 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let Content { tag, last, born } = self.contents[p as usize];
         self.free = p;
         self.live -= 1;
-        self.wheel.at(self.now + self.link_delay, CREDIT, q, u32::from(header.flits));
+        self.agenda.wheel.at(self.now + self.pace.link_delay, CREDIT, q, u32::from(header.flits));
         self.stats.delivered(&header, bytes, born, self.now);
         let delivery = Delivery { src: header.src, dst: header.dst, bytes, tag, last, born };
-        self.traffic.delivered(&delivery, self.now, &mut self.wake);
-        if !self.wake.is_empty() {
+        self.traffic.delivered(&delivery, self.now, &mut self.due.wake);
+        if !self.due.wake.is_empty() {
             self.wake_hosts();
         }
     }
 
     pub(super) fn wake_hosts(&mut self) {
-        let mut wake = std::mem::take(&mut self.wake);
+        let mut wake = std::mem::take(&mut self.due.wake);
         wake.drain(..).for_each(|host| self.inject(host));
-        self.wake = wake;
+        self.due.wake = wake;
         self.ask_all();
     }
 
     /// A terminal sends its next packet, if it has one and its switch has room.
     pub(super) fn inject(&mut self, t: u32) {
         if self.settings.random_arbiter {
-            return self.sending.push(self.net.injection(t));
+            return self.due.sending.push(self.net.injection(t));
         }
         self.inject_now(t);
     }
 
     pub(super) fn inject_now(&mut self, t: u32) {
-        let link = self.channels + t;
+        let link = self.size.channels + t;
         if self.links[link as usize].doing & SENDING != 0 {
             return;
         }
@@ -74,7 +74,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         }
         let Packet { header, bytes, .. } = self.packets[p as usize];
         let flits = header.flits;
-        let lanes = if self.any_first_lane { 0..self.router.lanes() } else { header.lane..header.lane + 1 };
+        let lanes =
+            if self.habits.any_first_lane { 0..self.router.lanes() } else { header.lane..header.lane + 1 };
         let has_room = |v: &u8| self.space[self.place(link, (*v).into())].credit >= flits;
         let Some(lane) = lanes.into_iter().find(has_room) else { return };
         let place = self.place(link, lane.into());
@@ -83,16 +84,16 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let on_cable = u64::from(self.times(bytes).injection);
         let packet = &mut self.packets[p as usize];
         packet.header.lane = lane;
-        let q = (link << self.shift) + u32::from(lane);
+        let q = (link << self.size.shift) + u32::from(lane);
         packet.input = q;
-        packet.tail = self.now + self.link_delay + on_cable;
+        packet.tail = self.now + self.pace.link_delay + on_cable;
         let way = &mut self.links[link as usize];
         way.doing |= SENDING;
         way.busy += on_cable;
         self.stats.links += 1;
         self.stats.injected(t, bytes);
-        self.wheel.at(self.now + on_cable, SENT, link, 0);
-        self.wheel.at(self.now + self.head_delay, ARRIVE, p, q);
+        self.agenda.wheel.at(self.now + on_cable, SENT, link, 0);
+        self.agenda.wheel.at(self.now + self.pace.head_delay, ARRIVE, p, q);
     }
 
     /// Makes a terminal's next packet; `false` if it has nothing to send now.

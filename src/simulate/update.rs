@@ -20,6 +20,7 @@ use super::deadlock::Wait;
 use super::engine::{Ended, Simulator, WAKE};
 use super::live::LiveRouter;
 use super::net::Net;
+use super::parts::Due;
 use super::run::{Measured, Outcome, per_message};
 use super::settings::Settings;
 use super::traffic::calls::{Calling, Calls};
@@ -215,7 +216,7 @@ impl Run<'_, '_> {
                 }
                 Todo::Notice { who, round, lids } => {
                     self.rounds[who as usize] = round;
-                    let Simulator { traffic, wake, .. } = &mut self.simulator;
+                    let Simulator { traffic, due: Due { wake, .. }, .. } = &mut self.simulator;
                     traffic.notify(who, lids == Lids::High, wake);
                 }
                 Todo::Write(write) => self.write(write),
