@@ -47,7 +47,7 @@ fn adaptive(name: &str, spec: &str, routing: &str, cycles: u64, aim: Aim) {
     let net = Net::of_fabric(&fabric);
     let far = Distances::new(&net).unwrap();
     let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
-    let traffic = Open::new(net.hosts(), net.terminals(), Destinations::Uniform, 16, 0.0, 10, 1);
+    let traffic = Open::new((net.hosts(), net.terminals()), Destinations::Uniform, 16, 0.0, 10, 1);
     let settings = Settings::phits();
     measure(name, Simulator::new(&net, settings, &router, traffic, 1).unwrap(), settings, cycles, aim);
 }

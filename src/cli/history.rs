@@ -10,6 +10,10 @@ use super::state::{StateArgs, percent, reason};
 use super::{Answer, Context, Failure, Format};
 use crate::publish::{Act, Deed, EpochNumber, EpochStore, HistoryRow, Page, Turnover};
 
+/// As wide as what stands below it.
+const HEAD: &str = "   epoch  published             reason          engine       jobs    \
+                    mean slow-down  without jobs  max effective EFI  dark fiber  layers        ms";
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  sarouter history --last 20\n  sarouter history --days 7 --worst 3")]
@@ -122,20 +126,7 @@ impl Table {
         if self.epochs.is_empty() && self.notes.is_empty() {
             return "no epoch has been published".to_string();
         }
-        let mut out = format!(
-            "{:>8}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>12}  {:>17}  {:>10}  {:>6}  {:>8}",
-            "epoch",
-            "published",
-            "reason",
-            "engine",
-            "jobs",
-            "mean slow-down",
-            "without jobs",
-            "max effective EFI",
-            "dark fiber",
-            "layers",
-            "ms"
-        );
+        let mut out = HEAD.to_string();
         let mut acts = self.acts.iter().peekable();
         for line in &self.epochs {
             let row = &line.row;

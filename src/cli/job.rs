@@ -111,6 +111,18 @@ impl Told {
 }
 
 impl Told {
+    /// What it is taken to exchange, and who says so.
+    fn pattern(&self) -> String {
+        let word = |key: &str| self.job[key].as_str().unwrap_or_default();
+        match word("pattern_from") {
+            "job" => format!("{}, as the job says", word("pattern")),
+            "rule" => format!("{}, as a rule of traffic.rules guesses", word("pattern")),
+            _ => {
+                "not known, so the default mix: sbatch --traffic=PATTERN says it (`sarouter patterns`)".into()
+            }
+        }
+    }
+
     fn text(&self) -> String {
         let job = &self.job;
         let word = |key: &str| job[key].as_str().unwrap_or_default();
@@ -125,15 +137,7 @@ impl Told {
         let mut line = |name: &str, text: String| {
             let _ = write!(out, "\n{name:12}{text}");
         };
-        line(
-            "pattern",
-            match word("pattern_from") {
-                "job" => format!("{}, as the job says", word("pattern")),
-                "rule" => format!("{}, as a rule of traffic.rules guesses", word("pattern")),
-                _ => "not known, so the default mix: sbatch --traffic=PATTERN says it (`sarouter patterns`)"
-                    .into(),
-            },
-        );
+        line("pattern", self.pattern());
         let slow = |gets: &Value| gets["slowdown"].as_f64();
         match (slow(&job["now"]), self.epoch) {
             (None, Some(_)) => {
@@ -151,12 +155,10 @@ impl Told {
                     line("", format!("{without:.2} with {engine}, which knows no jobs: {words}"));
                 }
                 let gets = &job["now"];
+                let (links, own, all) = (&gets["links"], &gets["max"], &gets["busiest"]);
                 line(
                     "channels",
-                    format!(
-                        "{}, with at most {} of its own routes on one, and {} of all jobs",
-                        gets["links"], gets["max"], gets["busiest"]
-                    ),
+                    format!("{links}, with at most {own} of its own routes on one, and {all} of all jobs"),
                 );
             }
         }

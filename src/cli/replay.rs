@@ -226,12 +226,16 @@ fn given(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
 
+fn on_torus(args: &Replay, source: &str, context: &Context) -> Result<Answer, Failure> {
+    args.storage.none_on_torus()?;
+    let engines: &[String] = if args.engines.join(",") == DEFAULT_ENGINES { &[] } else { &args.engines };
+    replay_direct::run(source, given(&args.trace), args.fields.as_deref(), engines, context)
+}
+
 fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
     let source = given(&args.fabric);
     if torus_toml::is_torus(source) {
-        args.storage.none_on_torus()?;
-        let engines: &[String] = if args.engines.join(",") == DEFAULT_ENGINES { &[] } else { &args.engines };
-        return replay_direct::run(source, given(&args.trace), args.fields.as_deref(), engines, context);
+        return on_torus(args, source, context);
     }
     let fabric = Arc::new(fabric::load(source)?);
     let names = args.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();

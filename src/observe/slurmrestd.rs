@@ -6,6 +6,8 @@
 //! clock. Our clock may be another, so the time is always one that Slurm has told: `last_update` of
 //! the answer (v0.0.39 on), or the clock of the controller, asked *before* the jobs.
 
+mod error;
+
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -13,8 +15,9 @@ use reqwest::{Client, Response, StatusCode};
 use serde::Deserialize;
 use tracing::{debug, info};
 
+pub use self::error::RestError;
 use super::jobs;
-use super::secret::{self, SecretError};
+use super::secret;
 use super::source::{JobSource, JobSourceRow, Poll, PollError};
 use crate::config::{Rest, RestUrl};
 use crate::model::{JobMap, shown_lines};
@@ -31,55 +34,6 @@ pub(super) const SOURCE: JobSourceRow = JobSourceRow {
     },
     unseen: |_| None,
 };
-
-/// Why slurmrestd gave no jobs.
-#[derive(Debug, thiserror::Error)]
-pub enum RestError {
-    /// No client can be made of the settings.
-    #[error("slurmrestd: {0}")]
-    Client(#[source] reqwest::Error),
-    /// The token cannot be used.
-    #[error("slurmrestd: {0}")]
-    Token(#[from] SecretError),
-    /// The token is not one line of printable characters.
-    #[error("slurmrestd: the token file holds no token")]
-    NoToken,
-    /// No answer.
-    #[error("slurmrestd: {path}: {source}")]
-    Exchange {
-        /// What was asked.
-        path: String,
-        /// Why.
-        source: reqwest::Error,
-    },
-    /// It answers, but not with jobs.
-    #[error("slurmrestd: {path}: {status}: {message}")]
-    Refused {
-        /// What was asked.
-        path: String,
-        /// HTTP status.
-        status: StatusCode,
-        /// The beginning of what it says.
-        message: String,
-    },
-    /// More than allowed.
-    #[error("slurmrestd: {path}: more than {limit} bytes")]
-    TooMuch {
-        /// What was asked.
-        path: String,
-        /// The bound.
-        limit: u64,
-    },
-    /// It offers no version of the interface that lists jobs.
-    #[error("slurmrestd: it offers no version of /slurm/v0.0.*/jobs")]
-    NoVersion,
-}
-
-impl From<RestError> for PollError {
-    fn from(error: RestError) -> Self {
-        Self::Source(Box::new(error))
-    }
-}
 
 /// What was asked so far, for tests and metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

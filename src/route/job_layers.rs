@@ -18,8 +18,7 @@ use crate::model::{Demand, Fabric, LayerBudget, Tables, TerminalId};
 /// # Errors
 /// [`RouteError::OutOfBudget`] with the number of layers it takes.
 pub fn assign(
-    fabric: &Fabric,
-    graph: &Graph,
+    (fabric, graph): (&Fabric, &Graph),
     deps: &Dependencies,
     demand: &Demand,
     mut forest: Forest,

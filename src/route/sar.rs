@@ -39,7 +39,7 @@ impl Engine for Sar {
             return dfsssp::layered(fabric, &graph, forest, self.name(), budget);
         }
         let deps = Dependencies::new(&graph);
-        job_layers::assign(fabric, &graph, &deps, demand, forest, self.name(), budget)
+        job_layers::assign((fabric, &graph), &deps, demand, forest, self.name(), budget)
     }
 }
 

@@ -107,6 +107,17 @@ pub struct Checked {
     pub verifying: Duration,
 }
 
+impl Checked {
+    /// Adds what the computation cost and what tables without jobs would give; returns when it was made.
+    fn complete(&mut self, view: &View, again: Option<(DateTime<Utc>, Compute)>) -> DateTime<Utc> {
+        let (created, compute) = again.unwrap_or((Utc::now(), self.report.compute));
+        self.report.compute = compute;
+        let baseline = view.oblivious.baseline(&view.fabric, &self.plan.get().demand.groups);
+        self.report.time.oblivious = baseline.map(|baseline| baseline.time.slowdown_mean);
+        created
+    }
+}
+
 /// Decides and checks. Where an engine makes nothing that may be published, the next one is asked.
 ///
 /// # Errors
@@ -316,26 +327,11 @@ pub fn pass_as(
     if let Some(hold) = store.hold().map_err(PassError::Store)? {
         return Err(PassError::Held(hold));
     }
-    let published = store.published_as(&view.fabric, view.policy.repair.as_deref()).unwrap_or_else(|error| {
-        warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
-        None
-    });
-    let told = if view.policy.layer_per_job { told(store, view, &mut warnings) } else { Vec::new() };
-    let published = published.map(|p| Published { told: told.clone(), ..p });
+    let (published, told) = in_force(store, view, &mut warnings);
     let decided = decide(view, published.as_ref())?;
     let mut made = None;
     if let Some(checked) = &decided.plan {
-        let plan = checked.plan.get();
-        for PassedOver { engine, reason } in &plan.passed_over {
-            warnings.push(format!("{} routes, because {engine} does not: {reason}", plan.engine));
-        }
-        if !verify::is_safe_with(&view.fabric, &plan.tables, plan.budget, &told) {
-            // Where the fabric is another, the old routes are no choice.
-            if plan.reason != Reason::FabricChanged {
-                return Err(PassError::Told(plan.engine.clone()));
-            }
-            warnings.push("jobs that run use a service level that is not safe any more".to_string());
-        }
+        warn_of(view, checked.plan.get(), &told, &mut warnings)?;
     }
     let mut tables = published.as_ref().map(|p| Arc::clone(&p.tables));
     let mut lids = published.as_ref().and_then(|p| p.lids.clone());
@@ -344,11 +340,7 @@ pub fn pass_as(
         None => None,
         Some(mut checked) => {
             let begun = Instant::now();
-            let (created, compute) = again.unwrap_or((Utc::now(), checked.report.compute));
-            checked.report.compute = compute;
-            let groups = &checked.plan.get().demand.groups;
-            let baseline = view.oblivious.baseline(&view.fabric, groups);
-            checked.report.time.oblivious = baseline.map(|baseline| baseline.time.slowdown_mean);
+            let created = checked.complete(view, again);
             let epoch = writer
                 .publish(&view.fabric, &checked.plan, &checked.report, created)
                 .map_err(PassError::Publish)?;
@@ -356,16 +348,15 @@ pub fn pass_as(
             if let Err(error) = writer.collect_garbage(keep) {
                 warnings.push(format!("old epochs cannot be deleted: {error}"));
             }
-            let time = switched_at(store).unwrap_or(created);
             made = Made::of(store, epoch);
+            let time = switched_at(store).unwrap_or(created);
             let line = line(view, published.as_ref(), &checked, epoch, time, publishing);
             let plan = checked.plan.into_inner();
             (tables, served, lids) = (Some(Arc::new(plan.tables)), plan.demand, plan.lids);
             Some(line)
         }
     };
-    let in_force = store.current().ok().flatten().zip(switched_at(store));
-    let in_force = in_force.map(|(epoch, since)| (epoch.get(), since));
+    let in_force = store.current().ok().flatten().map(|epoch| epoch.get()).zip(switched_at(store));
     let Decided { unknown_nodes, waiting, not_worth, waits_for_lid, .. } = decided;
     // When the pause is over the same jobs may be worth a change.
     let is_later = waits_for_lid || not_worth.is_some_and(|worth| worth.not_before.is_some());
@@ -384,6 +375,43 @@ pub fn pass_as(
         waits_for_lid,
         warnings,
     })
+}
+
+/// What is in force on this fabric, and the service levels that jobs were told.
+fn in_force(
+    store: &EpochStore,
+    view: &View,
+    warnings: &mut Vec<String>,
+) -> (Option<Published>, Vec<(Group, Layer)>) {
+    let published = store.published_as(&view.fabric, view.policy.repair.as_deref()).unwrap_or_else(|error| {
+        warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
+        None
+    });
+    let told = if view.policy.layer_per_job { told(store, view, warnings) } else { Vec::new() };
+    (published.map(|p| Published { told: told.clone(), ..p }), told)
+}
+
+/// What is said of a plan beside what it is.
+///
+/// # Errors
+/// [`PassError::Told`] if it is not safe with the service levels that were `told` to jobs that run.
+fn warn_of(
+    view: &View,
+    plan: &Plan,
+    told: &[(Group, Layer)],
+    warnings: &mut Vec<String>,
+) -> Result<(), PassError> {
+    for PassedOver { engine, reason } in &plan.passed_over {
+        warnings.push(format!("{} routes, because {engine} does not: {reason}", plan.engine));
+    }
+    if !verify::is_safe_with(&view.fabric, &plan.tables, plan.budget, told) {
+        // Where the fabric is another, the old routes are no choice.
+        if plan.reason != Reason::FabricChanged {
+            return Err(PassError::Told(plan.engine.clone()));
+        }
+        warnings.push("jobs that run use a service level that is not safe any more".to_string());
+    }
+    Ok(())
 }
 
 /// The jobs of the view that run with a service level they were told.

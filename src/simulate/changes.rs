@@ -167,17 +167,15 @@ pub fn run<E: From<String>>(
             ended = Ended::Deadlock;
         }
     }
-    let full = f64::from(plan.bytes) / per_message;
-    let measured = Measured { from: 0, full, offered: plan.offered, reached: true };
+    let measured =
+        Measured { from: 0, full: f64::from(plan.bytes) / per_message, offered: plan.offered, reached: true };
     let mut outcome = simulator.measured(ended, &plan.members, measured);
     if ended == Ended::Deadlock {
         changes.deadlock_in = Some(changes.made);
     } else {
         (outcome.ended, circle) = run_out(&mut simulator);
     }
-    if !circle.is_empty() {
-        outcome.deadlock = simulator.named(circle);
-    }
+    outcome.deadlock = if circle.is_empty() { outcome.deadlock } else { simulator.named(circle) };
     changes.counts = simulator.traffic.counts;
     losses.settle(changes.counts.lost_on_cable, &mut changes, true);
     outcome.changes = Some(changes);

@@ -16,7 +16,7 @@ use super::settings::Settings;
 use super::state::{Content, Link, List, NONE, Out, Packet, Places, Space};
 use super::stats::Stats;
 use super::traffic::{Message, Traffic};
-use super::wheel::{LINES, Wheel, named};
+use super::wheel::{LINES, named};
 use crate::model::rng::Rng;
 use schemars::JsonSchema;
 
@@ -144,39 +144,15 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         }
         let space = Space { credit: settings.input_flits as u16, room: settings.output_flits as u16 };
         let out = Out { output: List::EMPTY, waiting: List::EMPTY };
-        let link = |l: usize| Link {
-            to: match l {
-                _ if l < net.channels() => net.to(l as u32),
-                _ if l < net.channels() + net.terminals() => net.home((l - net.channels()) as u32),
-                _ => NONE,
-            },
-            busy: 0,
-            doing: 0,
-            reading: 0,
-            cable_turn: 0,
-            crossbar_turn: 0,
-            ready: 0,
-            wanted: 0,
-            parked: 0,
-            read: 0,
-        };
         let host = Host { message: None, left: 0, packet: NONE, wake: 0 };
-        let link_delay = settings.ticks(settings.link_delay_ps);
-        let head_delay = settings.ticks(settings.link_delay_ps + settings.switch_delay_ps);
-        let full = Times::of(&settings, settings.mtu);
-        let slowest = u64::from(full.link.max(full.injection).max(full.ejection).max(full.consumption));
-        let cable = u64::from(full.link);
-        let delays = vec![cable, cable + link_delay, link_delay, head_delay];
-        let mut wheel = Wheel::new(delays, (2 * slowest + head_delay).min(1 << 16));
-        let (cable, head, back) = (wheel.line(cable), wheel.line(head_delay), wheel.line(cable + link_delay));
-        wheel.likely = [head, cable, cable, back, back, cable, 0, 0];
         let adaptive = router.is_adaptive() && settings.reconsider_ps > 0;
+        let pace = Pace::of(&settings, adaptive);
         Ok(Self {
             net,
             settings,
             router,
             traffic,
-            links: (0..net.links()).map(link).collect(),
+            links: (0..net.links()).map(|l| Link::idle(net, l)).collect(),
             space: vec![space; net.links() * per_link],
             places: Places::new(router.is_adaptive(), net.links(), per_link),
             outs: vec![out; net.links() * per_link],
@@ -194,32 +170,18 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             },
             free: NONE,
             now: 0,
-            agenda: Agenda { wheel, arrivals: head.into(), cables: cable.into(), idle: 0 },
+            agenda: Agenda::of(&pace),
             in_vain: 0,
             stopped: false,
             rng: Rng::new(seed),
-            pace: Pace {
-                link_delay,
-                head_delay,
-                // The arbiter knows in a tick what was moved in the one before.
-                credit_delay: link_delay - u64::from(settings.random_arbiter),
-                reconsider: if adaptive { settings.ticks(settings.reconsider_ps) } else { 0 },
-                fill: if settings.speed_up > 0.0 { 1.0 / settings.speed_up } else { 0.0 },
-                full_packet: full,
-                full_flits: settings.flits(settings.mtu),
-            },
+            pace,
             turns: vec![0; if adaptive { net.links() * per_link } else { 0 }],
             habits: Habits {
                 looks_around: router.is_adaptive(),
                 fetches: net.links() * per_link > SMALL,
                 any_first_lane: settings.any_first_lane && router.starts_anywhere(),
             },
-            due: Due {
-                todo: Vec::new(),
-                asking: Vec::new(),
-                sending: Vec::new(),
-                wake: net.hosts().to_vec(),
-            },
+            due: Due::at_first(net.hosts()),
         })
     }
 

@@ -265,7 +265,7 @@ pub fn load<R: Router>(
     let per_message = per_message(&settings, load.bytes);
     let gap = load.offered.map_or(0.0, |share| per_message / share.max(1e-9));
     let (members, to) = (&load.members, load.destinations.clone());
-    let open = Open::new(members, net.terminals(), to, load.bytes, gap, settings.source_queue, seed);
+    let open = Open::new((members, net.terminals()), to, load.bytes, gap, settings.source_queue, seed);
     let mut simulator = Simulator::new(net, settings, router, open, seed.wrapping_add(1))?;
     let (ended, from, reached) = match load.windows {
         Windows::Given { warm_up_ns, measure_ns } => given(&mut simulator, warm_up_ns, measure_ns),

@@ -113,6 +113,30 @@ pub(super) struct Link {
     pub(super) read: u16,
 }
 
+impl Link {
+    /// Nothing is on it.
+    pub(super) fn idle(net: &Net, link: usize) -> Self {
+        let (channels, terminals) = (net.channels(), net.terminals());
+        let to = match link {
+            _ if link < channels => net.to(link as u32),
+            _ if link < channels + terminals => net.home((link - channels) as u32),
+            _ => NONE,
+        };
+        Self {
+            busy: 0,
+            doing: 0,
+            to,
+            reading: 0,
+            cable_turn: 0,
+            crossbar_turn: 0,
+            ready: 0,
+            wanted: 0,
+            parked: 0,
+            read: 0,
+        }
+    }
+}
+
 /// A packet on its way: what every switch looks at. Slots are reused.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]

@@ -3,7 +3,7 @@
 use super::engine::{ARRIVE, CREDIT, DELIVER, SENT, Simulator, Times, WAKE};
 use super::router::{Header, Router};
 use super::state::{Content, NONE, Packet, SENDING, view};
-use super::traffic::{Delivery, Next, Traffic};
+use super::traffic::{Delivery, Message, Next, Traffic};
 
 impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     /// Ticks of a packet with that much payload.
@@ -96,28 +96,33 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         self.agenda.wheel.at(self.now + self.pace.head_delay, ARRIVE, p, q);
     }
 
+    /// The message that a terminal sends, or begins to send now.
+    fn message_of(&mut self, t: u32) -> Option<Message> {
+        let message = self.hosts[t as usize].message;
+        if message.is_some() || self.stopped {
+            return message;
+        }
+        match self.traffic.next(t, self.now) {
+            Next::Idle => None,
+            Next::At(time) => {
+                let time = time.max(self.now + 1);
+                if self.hosts[t as usize].wake != time {
+                    self.hosts[t as usize].wake = time;
+                    self.idle_at(time, WAKE, t, 0);
+                }
+                None
+            }
+            Next::Send(message) => {
+                self.hosts[t as usize].message = Some(message);
+                self.hosts[t as usize].left = message.bytes.max(1);
+                Some(message)
+            }
+        }
+    }
+
     /// Makes a terminal's next packet; `false` if it has nothing to send now.
     pub(super) fn make_packet(&mut self, t: u32) -> bool {
-        let message = match self.hosts[t as usize].message {
-            Some(message) => message,
-            None if self.stopped => return false,
-            None => match self.traffic.next(t, self.now) {
-                Next::Idle => return false,
-                Next::At(time) => {
-                    let time = time.max(self.now + 1);
-                    if self.hosts[t as usize].wake != time {
-                        self.hosts[t as usize].wake = time;
-                        self.idle_at(time, WAKE, t, 0);
-                    }
-                    return false;
-                }
-                Next::Send(message) => {
-                    self.hosts[t as usize].message = Some(message);
-                    self.hosts[t as usize].left = message.bytes.max(1);
-                    message
-                }
-            },
-        };
+        let Some(message) = self.message_of(t) else { return false };
         let left = self.hosts[t as usize].left;
         let bytes = left.min(self.settings.mtu);
         let last = bytes == left;

@@ -257,22 +257,25 @@ impl fmt::Display for Finding {
             Self::NotCertified { buffer, next: None, destination } => {
                 write!(f, "not certified: the route to {destination} by {buffer} ends nowhere")
             }
-            Self::Cycle { layer, channels } => {
-                let is_layer = channels.iter().all(|step| step.vl == *layer && step.sl == *layer);
-                match is_layer {
-                    true => write!(f, "deadlock: {} channels of layer {layer} wait", channels.len())?,
-                    false => write!(f, "deadlock: {} channels and lanes wait", channels.len())?,
-                }
-                f.write_str(" for each other")?;
-                channels.iter().try_for_each(|step| {
-                    let CycleStep { channel, route_from, route_to, vl, sl, .. } = step;
-                    let lane = if is_layer { String::new() } else { format!(" VL {vl}") };
-                    let level = if is_layer { String::new() } else { format!(" on SL {sl}") };
-                    write!(f, "\n    {channel}{lane}   then the next, by the route {route_from} -> {route_to}{level}")
-                })
-            }
+            Self::Cycle { layer, channels } => show_cycle(f, *layer, channels),
         }
     }
+}
+
+/// Who waits for whom in a circle.
+fn show_cycle(f: &mut fmt::Formatter<'_>, layer: u8, channels: &[CycleStep]) -> fmt::Result {
+    let is_layer = channels.iter().all(|step| step.vl == layer && step.sl == layer);
+    match is_layer {
+        true => write!(f, "deadlock: {} channels of layer {layer} wait", channels.len())?,
+        false => write!(f, "deadlock: {} channels and lanes wait", channels.len())?,
+    }
+    f.write_str(" for each other")?;
+    channels.iter().try_for_each(|step| {
+        let CycleStep { channel, route_from, route_to, vl, sl, .. } = step;
+        let lane = if is_layer { String::new() } else { format!(" VL {vl}") };
+        let level = if is_layer { String::new() } else { format!(" on SL {sl}") };
+        write!(f, "\n    {channel}{lane}   then the next, by the route {route_from} -> {route_to}{level}")
+    })
 }
 
 /// Kinds of findings in the order of a verdict.

@@ -253,3 +253,55 @@ fn an_arrow_is_seen_wherever_it_hides() {
         assert!(!sees(text), "{text}");
     }
 }
+
+/// Lines of a file, and of a function with its signature, at most.
+const LONGEST: (usize, usize) = (450, 60);
+
+/// Name and length of each function of a file that `cargo fmt` has been over.
+fn functions(text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (first, line) in lines.iter().enumerate() {
+        let bare = line.trim_start();
+        let words: Vec<&str> = bare.split_whitespace().take_while(|word| !word.starts_with("//")).collect();
+        let is_head = |word: &&str| {
+            ["const", "async", "unsafe", "extern", "pub"].contains(word) || word.starts_with("pub(")
+        };
+        let at = words.iter().take_while(|word| is_head(word)).count();
+        let (Some(&"fn"), Some(name)) = (words.get(at), words.get(at + 1)) else { continue };
+        let ends = |line: &&&str| line.ends_with(['{', ';', '}']);
+        let Some(opens) = lines[first..].iter().find(ends).filter(|line| line.ends_with('{')) else {
+            continue;
+        };
+        let end = format!("{}}}", &line[..line.len() - bare.len()]);
+        let length = lines[first..].iter().position(|line| *line == end);
+        let length = length.unwrap_or_else(|| panic!("{name} does not end, {opens}"));
+        found.push((name.split(['(', '<']).next().unwrap().to_string(), length + 1));
+    }
+    found
+}
+
+#[test]
+fn no_file_and_no_function_is_long() {
+    let mut files = Vec::new();
+    sources(Path::new("src"), &mut files);
+    let (mut seen, mut long) = (0, Vec::new());
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        if text.lines().count() > LONGEST.0 {
+            long.push(format!("{}: {} lines", file.display(), text.lines().count()));
+        }
+        let functions = functions(&text);
+        seen += functions.len();
+        let too_long = functions.iter().filter(|(_, length)| *length > LONGEST.1);
+        long.extend(too_long.map(|(name, length)| format!("{}: {name}: {length} lines", file.display())));
+    }
+    assert!(seen > 4000, "{seen} functions");
+    assert_eq!(long, Vec::<String>::new());
+}
+
+#[test]
+fn the_length_of_functions_is_counted() {
+    let text = "fn a() {\n}\n\nimpl B {\n    pub(super) fn c<T>(\n        d: T,\n    ) -> T {\n        d\n    }\n    fn e();\n    fn f() {}\n}\n";
+    assert_eq!(functions(text), [("a".to_string(), 2), ("c".to_string(), 5)]);
+}

@@ -17,7 +17,7 @@ fn same(a: &Fabric, b: &Fabric) {
 }
 
 /// An end of a cable as OpenSM writes it; the far one of a line has its device id in the upper half.
-fn end(kind: &str, guids: (u64, u64), ports: u8, name: &str, lid: u16, port: u8, far: bool) -> String {
+fn end((kind, ports): (&str, u8), guids: (u64, u64), name: &str, lid: u16, port: u8, far: bool) -> String {
     let device = match (kind, far) {
         ("SW", false) => "BD36",
         ("SW", true) => "BD360000",
@@ -36,13 +36,13 @@ fn subnet_lst(fabric: &Fabric) -> String {
     let switch = |s: sarouter::model::SwitchId, port: u8, far: bool| {
         let sw = fabric.switch(s);
         let guid = sw.guid.get();
-        end("SW", (guid, guid), sw.ports, &sw.description, sw.lid.get(), port, far)
+        end(("SW", sw.ports), (guid, guid), &sw.description, sw.lid.get(), port, far)
     };
     let adapter = |t: sarouter::model::TerminalId, far: bool| {
         let a = fabric.terminal(t);
         let guids = (a.node_guid.get(), a.port_guid.get());
         let kind = if t.index() == 0 { "CA-SM" } else { "CA" };
-        end(kind, guids, 1, &a.description, a.lid.get(), a.adapter_port.get(), far)
+        end((kind, 1), guids, &a.description, a.lid.get(), a.adapter_port.get(), far)
     };
     for s in fabric.switch_ids() {
         for port in 1..=fabric.switch(s).ports {

@@ -366,7 +366,7 @@ proptest! {
         for d in fabric.dest_ids() {
             for s in fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()) {
                 for layer in both.iter().filter_map(|t| t.layer(s, d)) {
-                    follow(&fabric, &both, s, d, None, &mut BTreeSet::new(), &mut graphs[usize::from(layer.get())]);
+                    follow(&fabric, &both, (s, None), d, &mut BTreeSet::new(), &mut graphs[usize::from(layer.get())]);
                 }
             }
         }
@@ -382,9 +382,8 @@ proptest! {
 fn follow(
     fabric: &Fabric,
     both: &[Tables; 2],
-    at: SwitchId,
+    (at, came): (SwitchId, Option<ChannelId>),
     d: DestId,
-    came: Option<ChannelId>,
     seen: &mut BTreeSet<(SwitchId, Option<ChannelId>)>,
     graph: &mut DiGraphMap<ChannelId, ()>,
 ) {
@@ -394,6 +393,6 @@ fn follow(
     for port in both.iter().filter_map(|t| t.port(at, d)) {
         let Some(PortPeer::Channel(c)) = fabric.peer(at, port) else { continue };
         came.into_iter().for_each(|before| _ = graph.add_edge(before, c, ()));
-        follow(fabric, both, fabric.channel(c).to, d, Some(c), seen, graph);
+        follow(fabric, both, (fabric.channel(c).to, Some(c)), d, seen, graph);
     }
 }

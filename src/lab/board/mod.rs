@@ -129,6 +129,23 @@ impl Board {
         (format!("seed {seed}"), mix(fabric, seed, &self.sizes))
     }
 
+    /// Tables that know no jobs, as far as they are accepted: those that were `given`, and those of our engines.
+    fn oblivious(
+        &self,
+        fabric: &Fabric,
+        accepted: &Accepted,
+        given: &[(String, Tables)],
+    ) -> Vec<(String, Tables)> {
+        let mut found: Vec<_> = given.iter().filter(|t| accepted.has(fabric, &t.1)).cloned().collect();
+        for name in OBLIVIOUS {
+            let told = self.engines.iter().any(|e| e == name);
+            let label = if told { format!("{name}{WITHOUT_JOBS}") } else { name.to_string() };
+            let tables = accepted.route(name, fabric, &Demand::oblivious());
+            found.extend(tables.map(|tables| (label, tables)));
+        }
+        found
+    }
+
     /// All cells of one fabric, in the order of mixes of jobs, each with its name, patterns and engines. `given` are tables of others:
     /// name, tables, without jobs; those that the checker rejects are left out, as they may stop for good.
     /// Engines that refuse the fabric have no cells. Uses all threads; the
@@ -146,14 +163,7 @@ impl Board {
         let net = Net::of_fabric(fabric);
         let far = if self.adaptive { Distances::new(&net).ok() } else { None };
         let accepted = Accepted::new(fabric, self.layers, self.promise);
-        let mut oblivious: Vec<(String, Tables)> =
-            given.iter().filter(|t| accepted.has(fabric, &t.1)).cloned().collect();
-        for name in OBLIVIOUS {
-            let told = self.engines.iter().any(|e| e == name);
-            let label = if told { format!("{name}{WITHOUT_JOBS}") } else { name.to_string() };
-            oblivious
-                .extend(accepted.route(name, fabric, &Demand::oblivious()).map(|tables| (label, tables)));
-        }
+        let oblivious = self.oblivious(fabric, &accepted, given);
         let mut cells = Vec::new();
         for (mix, groups) in mixes {
             let demand = Demand::new(groups.clone(), Vec::new());
@@ -219,7 +229,7 @@ impl Board {
             knows_jobs: contender.knows_jobs,
             layers: self.layers.get(),
             mix: mix.to_string(),
-            time_ns: self.time(name, fabric, net, (contender.engine, &contender.way), groups, pattern)?,
+            time_ns: self.time(name, (fabric, net), (contender.engine, &contender.way), groups, pattern)?,
             alone_ns: alone[&pattern],
             slowdown,
             efi_max: contender.efi_max,
@@ -244,7 +254,7 @@ impl Board {
             for pattern in &self.patterns {
                 let way = tables.as_ref().map(Way::Tables);
                 let way = way.ok_or_else(|| failed(&name, "balanced", "one switch has no tables"))?;
-                let time = self.time(&name, &fabric, &net, ("balanced", &way), &groups, *pattern)?;
+                let time = self.time(&name, (&fabric, &net), ("balanced", &way), &groups, *pattern)?;
                 times.insert(*pattern, time.unwrap_or(f64::NAN));
             }
             of_size.insert(ranks, times);
@@ -257,8 +267,7 @@ impl Board {
     fn time(
         &self,
         name: &str,
-        fabric: &Fabric,
-        net: &Net,
+        (fabric, net): (&Fabric, &Net),
         (engine, way): (&str, &Way<'_>),
         groups: &[Group],
         pattern: Pattern,

@@ -10,7 +10,7 @@ use super::grid;
 use super::hot;
 use super::net::{NONE, Net};
 use super::routing::covers;
-use super::search::TreeSearch;
+use super::search::{Ground, TreeSearch};
 use crate::model::Fabric;
 use crate::model::rng::Rng;
 use crate::route::cdg::AcyclicLayer;
@@ -220,7 +220,7 @@ fn reaches_all(net: &Net, fit: &[u16], layers: u16) -> bool {
     let mut row = vec![NONE; net.switches()];
     let price = vec![0.0; net.channels()];
     sources(net).all(|home| {
-        search.run(net, fit, layers, home, &price, &mut row);
+        search.run(Ground { net, fit, home, price_back: &price }, layers, &mut row);
         covers(net, &search, home)
     })
 }

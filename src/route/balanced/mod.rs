@@ -71,7 +71,7 @@ use self::keep::{InForce, Slots};
 use self::layers::Layers;
 use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
-use self::search::TreeSearch;
+use self::search::{Ground, TreeSearch};
 use self::traffic::{Class, Traffic};
 use super::lanes::tree_ways;
 use super::spread::Turn;
@@ -218,8 +218,7 @@ impl Balanced {
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
         let apart = Traffic::apart(fabric, demand);
-        let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
-        let mut routing = Routing::new(net, layers, &traffic, home, self.seed);
+        let mut routing = Routing::new(net, layers, &traffic, homes(fabric), self.seed);
         let (previous, served) = self.in_force(fabric);
         let in_force = routing.start_from(fabric, previous, served, &everyone);
         let InForce { settled, before, .. } = &in_force;
@@ -242,9 +241,7 @@ impl Balanced {
                 routing.restore(before);
             }
             if class == Class::Job && self.options.layer_per_job {
-                if is_timed {
-                    routing.sum_up(&traffic.destinations(Class::Job));
-                }
+                is_timed.then(|| routing.sum_up(&traffic.destinations(Class::Job)));
                 job_layers = routing.one_layer_per_job(fabric, demand);
             }
         }
@@ -268,13 +265,12 @@ impl Balanced {
             true => Turn::by_home(),
             false => Turn::new(fabric),
         });
-        Ok((fullest, self.write(fabric, net, layers, rows, &job_layers, turn)?))
+        Ok((fullest, self.write((fabric, net), layers, rows, &job_layers, turn)?))
     }
 
     fn write(
         &self,
-        fabric: &Fabric,
-        net: &Net,
+        (fabric, net): (&Fabric, &Net),
         layers: &Layers,
         rows: Vec<u8>,
         job_layers: &JobLayers,
@@ -282,16 +278,20 @@ impl Balanced {
     ) -> Result<Tables, RouteError> {
         let is_ours = |tables: &&Tables| layers.is_climbing && tables.engine() == self.name();
         let kept = self.in_force(fabric).0.filter(is_ours);
-        let (ports, layer_of) = finish(fabric, net, layers, rows, job_layers, turn, kept);
+        let (ports, layer_of) = finish((fabric, net), layers, rows, job_layers, turn, kept);
         Ok(Tables::new(fabric, self.name(), ports, layer_of)?)
     }
+}
+
+/// Home switch of each terminal.
+fn homes(fabric: &Fabric) -> Vec<u32> {
+    fabric.terminals().iter().map(|t| t.switch.index() as u32).collect()
 }
 
 /// Tables of the trees, raw: ports for slots, a layer per source (the first that allows the route, or by
 /// `turn`), and the trees of the switches, those without terminals as they were `kept`.
 fn finish(
-    fabric: &Fabric,
-    net: &Net,
+    (fabric, net): (&Fabric, &Net),
     layers: &Layers,
     rows: Vec<u8>,
     job_layers: &JobLayers,
@@ -340,7 +340,7 @@ fn finish_switches(
                 return;
             }
         }
-        search.run(net, &layers.fit, layers.all, s, &price, row);
+        search.run(Ground { net, fit: &layers.fit, home: s, price_back: &price }, layers.all, row);
         search.attach_rest(net, row);
     };
     let rows = rows.par_chunks_mut(switches).enumerate().with_min_len(FEWEST_ROWS);

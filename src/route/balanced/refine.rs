@@ -348,7 +348,7 @@ impl Routing<'_> {
         let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
         let search = &mut self.search;
         let home = self.home[terminal] as usize;
-        let (layers, hops) = extend(net, fit, home, row, search, v, slot);
+        let (layers, hops) = extend((net, fit), home, row, search, v, slot);
         if layers == 0 {
             return false;
         }
@@ -380,8 +380,7 @@ impl Routing<'_> {
 }
 
 fn extend(
-    net: &Net,
-    fit: &[u16],
+    (net, fit): (&Net, &[u16]),
     home: usize,
     row: &[u8],
     search: &super::search::TreeSearch,

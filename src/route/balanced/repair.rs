@@ -3,6 +3,7 @@
 
 use super::net::NONE;
 use super::routing::{Routing, covers};
+use super::search::Ground;
 
 impl Routing<'_> {
     /// Gives switches without a route one, by leading a neighbour elsewhere. Returns whether all
@@ -17,7 +18,8 @@ impl Routing<'_> {
             let at = self.search.reached.len() - 1;
             let (net, switches) = (self.net, self.net.switches());
             let row = &mut self.rows[terminal * switches..(terminal + 1) * switches];
-            self.search.resume(net, &self.layers.fit, home, &self.price_back, row, at);
+            let ground = Ground { net, fit: &self.layers.fit, home, price_back: &self.price_back };
+            self.search.resume(ground, row, at);
             missing = self.missing(home);
         }
         // Switches were moved: their order by hops is another.

@@ -6,7 +6,7 @@ use super::layers::Layers;
 use super::level::Hold;
 use super::nearer::Nearer;
 use super::net::{NONE, Net};
-use super::search::TreeSearch;
+use super::search::{Ground, TreeSearch};
 use super::traffic::{Class, Traffic};
 use crate::model::rng::Rng;
 use crate::route::graph::is_indirect;
@@ -203,16 +203,16 @@ impl<'a> Routing<'a> {
         }
         let span = terminal * switches..(terminal + 1) * switches;
         let (fit, row, search) = (&layers.fit, &mut self.rows[span.clone()], &mut self.search);
-        search.run(net, fit, within, home, &self.price_back, row);
+        search.run(Ground { net, fit, home, price_back: &self.price_back }, within, row);
         let mut is_done = covers(net, search, home) || self.repair(terminal);
         if !is_done {
             let (row, search) = (&mut self.rows[span.clone()], &mut self.search);
-            search.run(net, fit, within, home, &self.no_price, row);
+            search.run(Ground { net, fit, home, price_back: &self.no_price }, within, row);
             is_done = covers(net, search, home) || self.repair(terminal);
         }
         if !is_done {
             let (row, search) = (&mut self.rows[span.clone()], &mut self.search);
-            search.run(net, fit, layers.refuge_layer, home, &self.price_back, row);
+            search.run(Ground { net, fit, home, price_back: &self.price_back }, layers.refuge_layer, row);
             if !covers(net, search, home) {
                 self.is_lost |= layers.is_hot_first;
                 layers.refuge_routes(net, home, row);

@@ -68,21 +68,12 @@ impl TreeSearch {
         self.layers[home] = layers;
     }
 
-    /// Fills `row` (slot per switch) with the routes to `home` that are shortest under `fit` (the
-    /// layers that allow each turn) within `layers`, and among those cheapest by `price_back` (price
-    /// of the reverse of each channel). A greedy search: a switch keeps one route only, so others may
+    /// Fills `row` (slot per switch) with the routes to a destination that are shortest within `layers`, and among those
+    /// cheapest. A greedy search: a switch keeps one route only, so others may
     /// be longer than they had to, or missing. O(channels).
-    pub(super) fn run(
-        &mut self,
-        net: &Net,
-        fit: &[u16],
-        layers: u16,
-        home: usize,
-        price_back: &[f32],
-        row: &mut [u8],
-    ) {
-        self.start(home, layers, row);
-        self.resume(net, fit, home, price_back, row, 0);
+    pub(super) fn run(&mut self, ground: Ground<'_>, layers: u16, row: &mut [u8]) {
+        self.start(ground.home, layers, row);
+        self.resume(ground, row, 0);
     }
 
     /// Notes the route of a switch that had none, so that a search can go on from there without
@@ -96,16 +87,8 @@ impl TreeSearch {
     }
 
     /// Goes on from the switches at `head..` in `reached`.
-    pub(super) fn resume(
-        &mut self,
-        net: &Net,
-        fit: &[u16],
-        home: usize,
-        price_back: &[f32],
-        row: &mut [u8],
-        head: usize,
-    ) {
-        self.advance(Ground { net, fit, home, price_back }, row, head, |_, _| true);
+    pub(super) fn resume(&mut self, ground: Ground<'_>, row: &mut [u8], head: usize) {
+        self.advance(ground, row, head, |_, _| true);
     }
 
     /// Like [`TreeSearch::run`], but a switch that is `held` keeps the slot it has in `before`, whose
@@ -235,7 +218,7 @@ impl TreeSearch {
         self.begin(home, layers);
         for first in 0..row.len() {
             if self.hops[first] == u16::MAX {
-                self.climb(net, fit, home, first, row, false);
+                self.climb((net, fit), home, first, row, false);
             }
         }
         self.sort();
@@ -259,13 +242,13 @@ impl TreeSearch {
     #[inline]
     pub(super) fn look(&mut self, net: &Net, fit: &[u16], home: usize, first: usize, row: &[u8]) {
         if self.hops[first] == u16::MAX {
-            self.climb(net, fit, home, first, row, true);
+            self.climb((net, fit), home, first, row, true);
         }
     }
 
     /// Follows the route from a switch to one that is known, and back.
     #[inline]
-    fn climb(&mut self, net: &Net, fit: &[u16], home: usize, first: usize, row: &[u8], is_listed: bool) {
+    fn climb(&mut self, (net, fit): (&Net, &[u16]), home: usize, first: usize, row: &[u8], is_listed: bool) {
         // Most often the next switch is known.
         if row[first] != NONE {
             let c = net.channel(first, row[first]);
@@ -339,7 +322,7 @@ impl TreeSearch {
                 left -= 1;
             }
             if self.hops[v] != u16::MAX && v != first {
-                self.climb(net, fit, home, first, row, false);
+                self.climb((net, fit), home, first, row, false);
             }
         }
         self.sort();

@@ -51,7 +51,7 @@ pub struct Rules {
 
 /// The answer to an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnnouncementAnswer {
+pub enum StartOrWait {
     /// Not yet.
     Wait,
     /// Go.
@@ -271,7 +271,7 @@ impl HandOff {
     }
 
     /// A prolog announces a start. O(nodes of the job + jobs known).
-    pub fn announce(&mut self, now: DateTime<Utc>, said: Announcement) -> AnnouncementAnswer {
+    pub fn announce(&mut self, now: DateTime<Utc>, said: Announcement) -> StartOrWait {
         self.counters.announced += 1;
         let Announcement { start: id, length, patience, .. } = said;
         self.told.said(now, &id.job, id.traffic.as_ref());
@@ -281,11 +281,11 @@ impl HandOff {
                 self.counters.repeated += 1;
                 match known.phase {
                     Phase::Started(_, Outcome::Gone) => drop(self.starts.remove(&id.job)),
-                    Phase::Started(_, outcome) => return AnnouncementAnswer::Start(outcome),
+                    Phase::Started(_, outcome) => return StartOrWait::Start(outcome),
                     _ => {
                         known.id.traffic = id.traffic;
                         known.deadline = known.deadline.min(deadline);
-                        return AnnouncementAnswer::Wait;
+                        return StartOrWait::Wait;
                     }
                 }
             }
@@ -320,7 +320,7 @@ impl HandOff {
             return self.at_once(Outcome::Full);
         }
         self.remember(Start { id, announced: now, deadline, listed: false, phase: Phase::New });
-        AnnouncementAnswer::Wait
+        StartOrWait::Wait
     }
 
     fn remember(&mut self, start: Start) {
@@ -353,9 +353,9 @@ impl HandOff {
     }
 
     /// Counts a start that does not wait.
-    fn at_once(&mut self, outcome: Outcome) -> AnnouncementAnswer {
+    fn at_once(&mut self, outcome: Outcome) -> StartOrWait {
         *self.counters.started.entry(outcome).or_default() += 1;
-        AnnouncementAnswer::Start(outcome)
+        StartOrWait::Start(outcome)
     }
 
     /// An epilog announces the end of a job.

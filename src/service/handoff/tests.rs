@@ -74,7 +74,7 @@ fn outcomes(handoff: &mut HandOff) -> Vec<(String, Outcome, i64)> {
 fn a_component_under_one_switch_waits_for_the_routes_of_the_whole_job() {
     let mut handoff = HandOff::new(rules());
     // No look yet: nothing tells that it is under one switch.
-    assert_eq!(handoff.announce(at(0), said(8, 0, "n[5-6]")), AnnouncementAnswer::Wait);
+    assert_eq!(handoff.announce(at(0), said(8, 0, "n[5-6]")), StartOrWait::Wait);
     let mut view = view(1, &[(7, "n[1-2]", None), (8, "n[5-6]", None)]);
     let of = JobId::new("7").unwrap();
     for (job, offset) in view.jobs.jobs.iter_mut().zip(0..) {
@@ -91,7 +91,7 @@ fn a_component_under_one_switch_waits_for_the_routes_of_the_whole_job() {
 #[test]
 fn a_job_starts_when_opensm_has_the_epoch_that_was_made_for_it() {
     let mut handoff = HandOff::new(rules());
-    assert_eq!(handoff.announce(at(0), said(7, 0, "n[1,5]")), AnnouncementAnswer::Wait);
+    assert_eq!(handoff.announce(at(0), said(7, 0, "n[1,5]")), StartOrWait::Wait);
     assert_eq!(handoff.due(true), Some(DateTime::<Utc>::MIN_UTC));
     assert!(handoff.wants_look(at(0)));
     assert!(!handoff.wants_look(at(1)), "one look is enough");
@@ -107,11 +107,11 @@ fn a_job_starts_when_opensm_has_the_epoch_that_was_made_for_it() {
     assert!(handoff.awaits_acknowledgement());
     handoff.acknowledged(at(30), 1);
     assert_eq!(outcomes(&mut handoff), [("7".into(), Outcome::InForce, 30)]);
-    assert_eq!(handoff.announce(at(40), said(7, 0, "n[5,1]")), AnnouncementAnswer::Start(Outcome::InForce));
+    assert_eq!(handoff.announce(at(40), said(7, 0, "n[5,1]")), StartOrWait::Start(Outcome::InForce));
     // The next job on these nodes finds its routes in force.
     handoff.ended(at(50), &JobId::new("7").unwrap());
-    assert_eq!(handoff.announce(at(60), said(8, 0, "n[1,5]")), AnnouncementAnswer::Start(Outcome::InForce));
-    assert_eq!(handoff.announce(at(60), said(9, 0, "n[1-2]")), AnnouncementAnswer::Start(Outcome::OneSwitch));
+    assert_eq!(handoff.announce(at(60), said(8, 0, "n[1,5]")), StartOrWait::Start(Outcome::InForce));
+    assert_eq!(handoff.announce(at(60), said(9, 0, "n[1-2]")), StartOrWait::Start(Outcome::OneSwitch));
 }
 
 /// The mixes of a demand's groups.
@@ -145,8 +145,8 @@ fn what_a_job_said_at_its_start_counts_while_it_is_there() {
     handoff.found(at(60_011), 1, &demand, false);
     // Routes for a ring are not those for whoever says nothing.
     handoff.ended(at(60_020), &JobId::new("7").unwrap());
-    assert_eq!(handoff.announce(at(60_030), said(8, 0, "n[1,5]")), AnnouncementAnswer::Wait);
-    assert_eq!(handoff.announce(at(60_030), ring(9, "n[1,5]")), AnnouncementAnswer::Start(Outcome::InForce));
+    assert_eq!(handoff.announce(at(60_030), said(8, 0, "n[1,5]")), StartOrWait::Wait);
+    assert_eq!(handoff.announce(at(60_030), ring(9, "n[1,5]")), StartOrWait::Start(Outcome::InForce));
     // Started again without a word.
     let merged = handoff.merge(at(60_040), &view(60_040, listed));
     let of: Vec<_> = merged.jobs.iter().map(|job| (job.id.as_str(), job.mix.is_some())).collect();
@@ -176,16 +176,13 @@ fn routes_that_a_job_finds_in_force_stay() {
     let demand = look(&mut handoff, 5_000, &[]);
     handoff.published(at(5_001), 2, &demand, false);
     handoff.ended(at(5_002), &JobId::new("1").unwrap());
-    assert_eq!(
-        handoff.announce(at(5_003), said(2, 0, "n[1,5]")),
-        AnnouncementAnswer::Start(Outcome::InForce)
-    );
+    assert_eq!(handoff.announce(at(5_003), said(2, 0, "n[1,5]")), StartOrWait::Start(Outcome::InForce));
     // Slurm was asked before it knew of the job.
     let demand = look(&mut handoff, 5_004, &[]);
     assert_eq!(demand.groups.len(), 1);
     // Announced after the look, while the epoch without it is computed.
     handoff.ended(at(5_005), &JobId::new("2").unwrap());
-    assert_eq!(handoff.announce(at(5_006), said(3, 0, "n[1,5]")), AnnouncementAnswer::Wait);
+    assert_eq!(handoff.announce(at(5_006), said(3, 0, "n[1,5]")), StartOrWait::Wait);
     handoff.kept(at(5_007));
     assert!(handoff.wants_look(at(9_002)));
     assert_eq!(look(&mut handoff, 9_002, &[]).groups.len(), 1);
@@ -214,7 +211,7 @@ fn what_came_during_a_computation_waits_for_the_next_one_and_the_interval() {
     handoff.published(at(4050), 2, &second, true);
     // A job whose deadline comes before the next computation may begin does not wait in vain.
     let impatient = Announcement { patience: TimeDelta::seconds(2), ..said(3, 0, "n[3,7]") };
-    assert_eq!(handoff.announce(at(4060), impatient), AnnouncementAnswer::Start(Outcome::NextPass));
+    assert_eq!(handoff.announce(at(4060), impatient), StartOrWait::Start(Outcome::NextPass));
     handoff.acknowledged(at(4070), 2);
     assert_eq!(outcomes(&mut handoff), [("2".into(), Outcome::InForce, 4050)]);
 }
@@ -250,10 +247,7 @@ fn deadlines_are_kept_whatever_happens() {
     assert_eq!(outcomes(&mut handoff), [("1".into(), Outcome::Deadline, 10_000)]);
     assert_eq!(handoff.counters().started[&Outcome::Deadline], 2);
     // It is told the same when it asks again, and still counts in the next pass.
-    assert_eq!(
-        handoff.announce(at(10_001), said(1, 0, "n[1,5]")),
-        AnnouncementAnswer::Start(Outcome::Deadline)
-    );
+    assert_eq!(handoff.announce(at(10_001), said(1, 0, "n[1,5]")), StartOrWait::Start(Outcome::Deadline));
     assert_eq!(look(&mut handoff, 10_100, &[(1, "n[1,5]", None)]).groups.len(), 1);
 }
 
@@ -278,14 +272,11 @@ fn failures_are_tried_again_after_a_pause() {
 fn a_restarted_controller_announces_again_perhaps_on_other_nodes() {
     let mut handoff = HandOff::new(rules());
     handoff.announce(at(0), said(1, 0, "n[1,5]"));
-    assert_eq!(handoff.announce(at(5), said(1, 0, "n[5,1]")), AnnouncementAnswer::Wait);
-    assert_eq!(handoff.announce(at(10), said(1, 1, "n[2,6]")), AnnouncementAnswer::Wait);
+    assert_eq!(handoff.announce(at(5), said(1, 0, "n[5,1]")), StartOrWait::Wait);
+    assert_eq!(handoff.announce(at(10), said(1, 1, "n[2,6]")), StartOrWait::Wait);
     assert_eq!(outcomes(&mut handoff), [("1".into(), Outcome::Superseded, 10)]);
     // The first start speaks once more, late.
-    assert_eq!(
-        handoff.announce(at(20), said(1, 0, "n[1,5]")),
-        AnnouncementAnswer::Start(Outcome::Superseded)
-    );
+    assert_eq!(handoff.announce(at(20), said(1, 0, "n[1,5]")), StartOrWait::Start(Outcome::Superseded));
     let demand = look(&mut handoff, 30, &[(1, "n[1,5]", None)]);
     let fabric = view(0, &[]).fabric;
     let names: Vec<&str> =
@@ -323,14 +314,14 @@ fn starts_without_an_end_are_forgotten_and_ends_without_a_start_ignored() {
 #[test]
 fn small_short_and_too_many_jobs_join_the_next_pass() {
     let mut handoff = HandOff::new(Rules { min_nodes: 3, ..rules() });
-    assert_eq!(handoff.announce(at(0), said(1, 0, "n[1,5]")), AnnouncementAnswer::Start(Outcome::NextPass));
+    assert_eq!(handoff.announce(at(0), said(1, 0, "n[1,5]")), StartOrWait::Start(Outcome::NextPass));
     let brief = Announcement { length: Some(TimeDelta::seconds(59)), ..said(2, 0, "n[1,5,9]") };
-    assert_eq!(handoff.announce(at(0), brief), AnnouncementAnswer::Start(Outcome::NextPass));
+    assert_eq!(handoff.announce(at(0), brief), StartOrWait::Start(Outcome::NextPass));
     // The prolog does not know the time limit, squeue does.
     handoff.announce(at(0), said(3, 0, "n[1,5,9]"));
     handoff.announce(at(0), said(4, 0, "n[2,6,10]"));
     handoff.announce(at(0), said(5, 0, "n[1-4]"));
-    assert_eq!(handoff.announce(at(0), said(6, 0, "n[4,8,12]")), AnnouncementAnswer::Start(Outcome::Full));
+    assert_eq!(handoff.announce(at(0), said(6, 0, "n[4,8,12]")), StartOrWait::Start(Outcome::Full));
     let demand = look(&mut handoff, 10, &[(3, "n[1,5,9]", Some(0)), (4, "n[2,6,10]", Some(5))]);
     assert_eq!(
         outcomes(&mut handoff),
@@ -342,18 +333,15 @@ fn small_short_and_too_many_jobs_join_the_next_pass() {
 #[test]
 fn nobody_waits_for_an_opensm_that_is_gone() {
     let mut handoff = HandOff::new(rules());
-    assert_eq!(handoff.announce(at(0), said(7, 0, "n[1,5]")), AnnouncementAnswer::Wait);
+    assert_eq!(handoff.announce(at(0), said(7, 0, "n[1,5]")), StartOrWait::Wait);
     handoff.opensm_gone(at(5), true);
     assert_eq!(outcomes(&mut handoff), [("7".to_string(), Outcome::OpensmGone, 5)]);
-    assert_eq!(handoff.announce(at(6), said(7, 0, "n[1,5]")), AnnouncementAnswer::Start(Outcome::OpensmGone));
+    assert_eq!(handoff.announce(at(6), said(7, 0, "n[1,5]")), StartOrWait::Start(Outcome::OpensmGone));
     look(&mut handoff, 10, &[]);
-    assert_eq!(
-        handoff.announce(at(20), said(8, 0, "n[1,6]")),
-        AnnouncementAnswer::Start(Outcome::OpensmGone)
-    );
-    assert_eq!(handoff.announce(at(20), said(9, 0, "n[1-2]")), AnnouncementAnswer::Start(Outcome::OneSwitch));
+    assert_eq!(handoff.announce(at(20), said(8, 0, "n[1,6]")), StartOrWait::Start(Outcome::OpensmGone));
+    assert_eq!(handoff.announce(at(20), said(9, 0, "n[1-2]")), StartOrWait::Start(Outcome::OneSwitch));
     handoff.opensm_gone(at(30), false);
-    assert_eq!(handoff.announce(at(40), said(10, 0, "n[2,6]")), AnnouncementAnswer::Wait);
+    assert_eq!(handoff.announce(at(40), said(10, 0, "n[2,6]")), StartOrWait::Wait);
 }
 
 #[test]
@@ -362,9 +350,9 @@ fn nobody_waits_while_an_administrator_holds_the_routes() {
     handoff.announce(at(0), said(1, 0, "n[1,5]"));
     handoff.hold(at(5), true);
     assert_eq!(outcomes(&mut handoff), [("1".into(), Outcome::Held, 5)]);
-    assert_eq!(handoff.announce(at(6), said(2, 0, "n[2,6]")), AnnouncementAnswer::Start(Outcome::Held));
+    assert_eq!(handoff.announce(at(6), said(2, 0, "n[2,6]")), StartOrWait::Start(Outcome::Held));
     handoff.hold(at(7), false);
-    assert_eq!(handoff.announce(at(8), said(3, 0, "n[3,7]")), AnnouncementAnswer::Wait);
+    assert_eq!(handoff.announce(at(8), said(3, 0, "n[3,7]")), StartOrWait::Wait);
 }
 
 /// What can happen, in any order.
@@ -417,7 +405,7 @@ proptest! {
                 Move::Announce(job, restart, place, patience) => {
                     let patience = TimeDelta::milliseconds(patience);
                     let answer = handoff.announce(at(now), Announcement { patience, ..said(job, restart, PLACES[place]) });
-                    if answer == AnnouncementAnswer::Start(Outcome::InForce) {
+                    if answer == StartOrWait::Start(Outcome::InForce) {
                         prop_assert!(acknowledged > 0);
                     }
                 }

@@ -12,7 +12,7 @@ use crate::publish::job::all_traffic;
 use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::command::Reply;
-use crate::service::handoff::{Announcement, AnnouncementAnswer, HandOff, Outcome, Released, Rules, StartId};
+use crate::service::handoff::{Announcement, HandOff, Outcome, Released, Rules, StartId, StartOrWait};
 
 /// [`HandOff`] with the prologs behind it.
 pub(in crate::service) struct Waiting {
@@ -53,11 +53,11 @@ impl Waiting {
         self.replies.retain(|(_, reply)| !reply.is_closed());
         let start = said.start.clone();
         match self.handoff.announce(now, said) {
-            AnnouncementAnswer::Start(outcome) => {
+            StartOrWait::Start(outcome) => {
                 let released = Released { start, outcome, waited: TimeDelta::zero() };
                 self.at_once.push((released, vec![reply]));
             }
-            AnnouncementAnswer::Wait => self.replies.push((start, reply)),
+            StartOrWait::Wait => self.replies.push((start, reply)),
         }
     }
 

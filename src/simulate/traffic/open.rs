@@ -29,10 +29,9 @@ pub struct Open {
 }
 
 impl Open {
-    /// `gap` is the mean number of ticks from a message to the next; at most `queue` wait.
+    /// Some of so many terminals send; `gap` is the mean number of ticks from a message to the next; at most `queue` wait.
     pub fn new(
-        members: &[u32],
-        terminals: usize,
+        (members, terminals): (&[u32], usize),
         destinations: Destinations,
         bytes: u32,
         gap: f64,

@@ -1,7 +1,7 @@
 //! Turns that layers learn from routes.
 
 use super::super::net::{NONE, Net};
-use super::super::search::TreeSearch;
+use super::super::search::{Ground, TreeSearch};
 use super::{Bundles, NEVER, sources};
 use crate::route::cdg::AcyclicLayer;
 use crate::route::order::Order;
@@ -60,7 +60,7 @@ pub(in crate::route::balanced) fn each_tree(
         (0..net.channels()).map(|back| if stands(back) { 0.0 } else { NEVER }).collect();
     let mut flow = vec![0u32; net.switches()];
     for home in sources(net) {
-        search.run(net, only, all, home, &price_back, &mut row);
+        search.run(Ground { net, fit: only, home, price_back: &price_back }, all, &mut row);
         flow.copy_from_slice(&net.hosts);
         for &v in search.reached.iter().skip(1).rev() {
             let c = net.channel(v as usize, row[v as usize]);
@@ -117,7 +117,7 @@ impl Teacher {
             let mut candidates: Vec<usize> = (0..orders.len()).collect();
             candidates.sort_by_key(|l| above & (1 << l) == 0);
             if let Some(l) =
-                candidates.into_iter().find(|l| self.add(net, &mut orders[*l], added, v, row, *l))
+                candidates.into_iter().find(|l| self.add((net, &mut orders[*l]), added, v, row, *l))
             {
                 search.layers[v] = 1 << l;
             }
@@ -127,8 +127,7 @@ impl Teacher {
     /// Adds all turns of the route from `v` to one layer, or none.
     fn add(
         &mut self,
-        net: &Net,
-        order: &mut AcyclicLayer<impl Order>,
+        (net, order): (&Net, &mut AcyclicLayer<impl Order>),
         added: &mut [u16],
         v: usize,
         row: &[u8],

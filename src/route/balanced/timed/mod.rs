@@ -28,7 +28,7 @@ use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::routing::Routing;
 use super::traffic::Traffic;
-use super::{Balanced, FIRST, Own};
+use super::{Balanced, FIRST, Own, homes};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
 use crate::route::spread::{Turn, spread_over};
@@ -54,6 +54,18 @@ const MOST_CARRIED: f32 = 5.0 / 4.0;
 const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
 impl Routing<'_> {
+    /// Gives switches without a way to a terminal one, but for those that are `settled`.
+    fn attach_all(&mut self, settled: &[bool]) {
+        let switches = self.net.switches();
+        for t in (0..self.home.len()).filter(|t| !settled[*t]) {
+            let row = t * switches..(t + 1) * switches;
+            if self.rows[row.clone()].iter().filter(|slot| **slot == NONE).count() > 1 {
+                self.follow(t);
+                self.search.attach_rest(self.net, &mut self.rows[row]);
+            }
+        }
+    }
+
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
     /// there is one. Returns what was looked at. Moves leave the loads as they were.
     pub(super) fn save_time(
@@ -100,7 +112,7 @@ impl Balanced {
         if demand.is_oblivious() || budget.get() == 1 {
             return others.into_iter().map(|t| spread_over(fabric, net, t, budget)).collect();
         }
-        let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let home = homes(fabric);
         let (_, units) = exchange::units(demand, &home);
         let (previous, served) = self.in_force(fabric);
         let settled = Traffic::new(fabric, demand).settled(served);
@@ -118,7 +130,7 @@ impl Balanced {
         settled: &[bool],
         (sls, by_source): (u16, bool),
     ) -> Tables {
-        let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let home = homes(fabric);
         let (_, units) = exchange::units(demand, &home);
         let keep = self.in_force(fabric).0.filter(|t| t.lanes().is_some()).map(|tables| (tables, settled));
         part::tell(fabric, net, tables, sls, &units, Wish { keep, by_source })
@@ -135,14 +147,14 @@ impl Balanced {
     ) -> Option<Tables> {
         let shape = Shape::of(net)?;
         let layers = Layers::climbing(net, &shape.levels, budget.get());
-        let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let home = homes(fabric);
         let mut routing = Routing::new(net, &layers, &apart[0], home, FIRST);
         let none = JobLayers::default();
         if !routing.keep(fabric, tables).into_iter().all(|kept| kept) {
             return None;
         }
         routing.level_storage(apart, &none, false);
-        self.write(fabric, net, &layers, routing.rows, &none, Some(Turn::new(fabric))).ok()
+        self.write((fabric, net), &layers, routing.rows, &none, Some(Turn::new(fabric))).ok()
     }
 
     /// Tables for the jobs of a tree; `None` if the fabric is none, or has leaves that cables which are cut
@@ -158,7 +170,7 @@ impl Balanced {
         let is_tapered = shape.is_tapered(net);
         let layers = Layers::climbing(net, &shape.levels, budget.get());
         let traffic = Traffic::new(fabric, demand);
-        let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let home = homes(fabric);
         // Every second attempt knows steps of more exchanges.
         let wide = (self.seed % 2 == 0).then(|| exchange::widened(demand));
         let (mut jobs, mut units) = exchange::units(wide.as_ref().unwrap_or(demand), &home);
@@ -181,20 +193,13 @@ impl Balanced {
                 choices.set(t, way, &planes);
             }
         }
-        let switches = net.switches();
         let scene = alone::Scene { shape: &shape, jobs: &jobs, units: &units, settled: &settled };
         let heats = if self.seed == FIRST { &HEATS_TREE[..] } else { &HEATS_TREE_AGAIN[..] };
         routing.lead(&scene, &choices, (self.seed, heats))?;
         if !is_tapered {
             routing.lead_alone(&scene, &choices)?;
         }
-        for t in (0..home.len()).filter(|t| !settled[*t]) {
-            let row = t * switches..(t + 1) * switches;
-            if routing.rows[row.clone()].iter().filter(|slot| **slot == NONE).count() > 1 {
-                routing.follow(t);
-                routing.search.attach_rest(net, &mut routing.rows[row]);
-            }
-        }
+        routing.attach_all(&settled);
         routing.restore(&before);
         let mut job_layers = JobLayers::default();
         if self.options.layer_per_job {
@@ -226,12 +231,12 @@ impl Balanced {
     ) -> Result<Tables, RouteError> {
         if self.options.layer_per_job || layers.all.count_ones() < 2 {
             let turn = (!self.options.layer_per_job).then(|| Turn::new(fabric));
-            return self.write(fabric, net, layers, rows, &job_layers, turn);
+            return self.write((fabric, net), layers, rows, &job_layers, turn);
         }
         let keep = self.in_force(fabric).0.map(|tables| (tables, settled));
         let wish = Wish { keep, by_source: false };
         let choices = part::part(fabric, net, &May::of(layers), &rows, units, wish);
-        let tables = self.write(fabric, net, layers, rows, &job_layers, Some(Turn::new(fabric)))?;
+        let tables = self.write((fabric, net), layers, rows, &job_layers, Some(Turn::new(fabric)))?;
         Ok(tables.edited(|_, layers| part::write(&choices, net.switches(), layers)))
     }
 }

@@ -46,7 +46,7 @@ impl Balanced {
         }
         let layers = Layers::climbing(net, &shape.levels, budget.get());
         let turn = Some(Turn::new(fabric));
-        let tables = self.write(fabric, net, &layers, rows, &JobLayers::default(), turn);
+        let tables = self.write((fabric, net), &layers, rows, &JobLayers::default(), turn);
         if tables.as_ref().is_ok_and(|tables| !self.may_follow(fabric, tables)) {
             return None;
         }

@@ -11,8 +11,8 @@ use tracing::warn;
 
 use crate::measure::Predictor;
 use crate::model::{
-    Demand, Fabric, JobId, Layer, LayerBudget, LidSet, NodeMap, Ranks, Sl, SplitLids, Tables, TerminalId,
-    Traffic,
+    Demand, Fabric, Group, JobId, Layer, LayerBudget, LidSet, NodeMap, Ranks, Sl, SplitLids, Tables,
+    TerminalId, Traffic,
 };
 use crate::placement::order::{Question, order};
 use crate::publish::job::{self, JobEnvironment, RankOrder};
@@ -191,6 +191,30 @@ fn rank_order(start: &StartId, in_force: Option<&InForce>) -> Option<Result<Rank
     Some(Ok(RankOrder { nodes, pattern: mix, epoch: Some(*epoch), list: found.before, ordered: found.after }))
 }
 
+/// For a job whose program cannot be told one service level for all its routes.
+const NO_SAFE_LEVEL: &str = "its routes are on several layers and no one service level is safe for it: ask the subnet \
+                             manager for each path";
+
+/// The layer on which all routes of a job may be, if there is one, and what is to be said of it.
+fn layer_of(
+    group: Group,
+    fabric: &Fabric,
+    tables: &Tables,
+    (budget, layer_per_job): (LayerBudget, bool),
+) -> (Option<Layer>, &'static str) {
+    let safe = |group| verify::safe_layers(fabric, tables, budget, &[], &[group]).pop().flatten();
+    match verify::layers_of_group(fabric, tables, &group)[..] {
+        [one] if layer_per_job || tables.layers_used() <= 1 => (Some(one), ""),
+        // Any is safe there, and SL 0 is the one that is spread over all VLs without being chosen for each route.
+        _ if tables.lanes().is_some() => (Some(Layer::ZERO), ""),
+        _ if !layer_per_job => (None, "the next routes may use other layers: set routing.layer_per_job"),
+        _ => match safe(group) {
+            None => (None, NO_SAFE_LEVEL),
+            safe => (safe, "its routes are on several layers; one service level is safe for all of them"),
+        },
+    }
+}
+
 /// What a job is told; `None` if nothing can be said of it.
 fn environment(
     start: &StartId,
@@ -225,26 +249,8 @@ fn environment(
         });
     }
     let group = Ranks { mix: traffic.clone().map(|t| t.mix).unwrap_or_default(), ..ranks }.group();
-    let own = verify::layers_of_group(fabric, tables, &group);
-    let (layer, mut note) = match own[..] {
-        [one] if *layer_per_job || tables.layers_used() <= 1 => (Some(one), String::new()),
-        // Any is safe there, and SL 0 is the one that is spread over all VLs without being chosen for each route.
-        _ if tables.lanes().is_some() => (Some(Layer::ZERO), String::new()),
-        _ if !layer_per_job => {
-            (None, "the next routes may use other layers: set routing.layer_per_job".to_string())
-        }
-        _ => {
-            let safe = verify::safe_layers(fabric, tables, *budget, &[], &[group]).pop().flatten();
-            let note = match safe {
-                Some(_) => "its routes are on several layers; one service level is safe for all of them",
-                None => {
-                    "its routes are on several layers and no one service level is safe for it: \
-                         ask the subnet manager for each path"
-                }
-            };
-            (safe, note.to_string())
-        }
-    };
+    let (layer, note) = layer_of(group, fabric, tables, (*budget, *layer_per_job));
+    let mut note = note.to_string();
     if !routed {
         let why = format!("started without routes of its own ({outcome:?})");
         note = if note.is_empty() { why } else { format!("{why}; {note}") };

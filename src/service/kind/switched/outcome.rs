@@ -9,7 +9,7 @@ use tracing::{debug, error, info, info_span, warn};
 use super::files::InForce;
 use super::{Acknowledgement, SwitchedKind};
 use crate::measure::Figures;
-use crate::model::{JobId, JobMap, LidSet, NodeName};
+use crate::model::{Demand, JobId, JobMap, LidSet, NodeName};
 use crate::pass::plan::Reason;
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
@@ -130,23 +130,7 @@ impl Service<SwitchedKind> {
                         InForce { epoch, fabric, nodes, tables, lids, budget, layer_per_job, demand };
                     self.kind.in_force = Some(Arc::new(in_force));
                 }
-                if let Some((epoch, _)) = self.kind.published {
-                    let watched = self.settings.opensm.is_some();
-                    let handoff = &mut self.waiting.handoff;
-                    match passed.not_worth {
-                        _ if is_new => handoff.published(steady(), epoch, &passed.demand, watched),
-                        _ if passed.waits_for_lid => {
-                            debug!("other routes wait until the jobs of one LID have ended");
-                            handoff.not_worth(steady(), epoch, &passed.served, Outcome::NextPass);
-                        }
-                        None => handoff.found(steady(), epoch, &passed.demand, watched),
-                        Some(worth) => {
-                            let soon = worth.not_before.is_some();
-                            let why = if soon { Outcome::NextPass } else { Outcome::GoodEnough };
-                            handoff.not_worth(steady(), epoch, &passed.served, why);
-                        }
-                    }
-                }
+                self.let_go((is_new, passed.waits_for_lid, passed.not_worth), &passed.demand, &passed.served);
                 self.succeeded(passed.unknown_nodes, passed.waiting);
                 event(is_halfway, passed.demand, passed.not_worth, &sight_view)
             }
@@ -161,6 +145,31 @@ impl Service<SwitchedKind> {
             }
             // Nothing is routed that was not seen.
             (Ok(_), None) => Event::RouteFailed,
+        }
+    }
+
+    /// Tells the jobs that wait what a pass means for them.
+    fn let_go(
+        &mut self,
+        (is_new, waits_for_lid, not_worth): (bool, bool, Option<Worth>),
+        demand: &Demand,
+        served: &Demand,
+    ) {
+        let Some((epoch, _)) = self.kind.published else { return };
+        let watched = self.settings.opensm.is_some();
+        let handoff = &mut self.waiting.handoff;
+        match not_worth {
+            _ if is_new => handoff.published(steady(), epoch, demand, watched),
+            _ if waits_for_lid => {
+                debug!("other routes wait until the jobs of one LID have ended");
+                handoff.not_worth(steady(), epoch, served, Outcome::NextPass);
+            }
+            None => handoff.found(steady(), epoch, demand, watched),
+            Some(worth) => {
+                let soon = worth.not_before.is_some();
+                let why = if soon { Outcome::NextPass } else { Outcome::GoodEnough };
+                handoff.not_worth(steady(), epoch, served, why);
+            }
         }
     }
 

@@ -90,10 +90,9 @@ pub(super) fn publish(
     let beside = Beside { apart, answers_later, lost_later, ..Beside::default() };
     let accepted = verify::accept_promise(&fabric, plan, record.layer_budget, promise, beside, &[]);
     let Ok(plan) = accepted else { return Ok(None) };
-    let summary = epoch.report().jobs;
-    let layers = epoch.report().layers;
+    let told = epoch.report();
     let verdict = VerdictSummary { accepted: true, findings: Vec::new() };
-    let mut report = Report::new(&record.engine, &fabric, summary, layers, verdict, record.after);
+    let mut report = Report::new(&record.engine, &fabric, told.jobs, told.layers, verdict, record.after);
     report.compute = Compute::default();
     let mut writer = into.lock()?.from_epoch(record.epoch);
     Ok(Made::of(into, writer.publish(&fabric, &plan, &report, record.created)?))

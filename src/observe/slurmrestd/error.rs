@@ -1,0 +1,55 @@
+//! What goes wrong with slurmrestd.
+
+use reqwest::StatusCode;
+
+use crate::observe::secret::SecretError;
+use crate::observe::source::PollError;
+
+/// Why slurmrestd gave no jobs.
+#[derive(Debug, thiserror::Error)]
+pub enum RestError {
+    /// No client can be made of the settings.
+    #[error("slurmrestd: {0}")]
+    Client(#[source] reqwest::Error),
+    /// The token cannot be used.
+    #[error("slurmrestd: {0}")]
+    Token(#[from] SecretError),
+    /// The token is not one line of printable characters.
+    #[error("slurmrestd: the token file holds no token")]
+    NoToken,
+    /// No answer.
+    #[error("slurmrestd: {path}: {source}")]
+    Exchange {
+        /// What was asked.
+        path: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// It answers, but not with jobs.
+    #[error("slurmrestd: {path}: {status}: {message}")]
+    Refused {
+        /// What was asked.
+        path: String,
+        /// HTTP status.
+        status: StatusCode,
+        /// The beginning of what it says.
+        message: String,
+    },
+    /// More than allowed.
+    #[error("slurmrestd: {path}: more than {limit} bytes")]
+    TooMuch {
+        /// What was asked.
+        path: String,
+        /// The bound.
+        limit: u64,
+    },
+    /// It offers no version of the interface that lists jobs.
+    #[error("slurmrestd: it offers no version of /slurm/v0.0.*/jobs")]
+    NoVersion,
+}
+
+impl From<RestError> for PollError {
+    fn from(error: RestError) -> Self {
+        Self::Source(Box::new(error))
+    }
+}
