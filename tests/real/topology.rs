@@ -77,17 +77,6 @@ fn placed(cluster: &Cluster, words: &[&str], tag: Option<&str>) -> (BTreeSet<Nod
     (nodes, waited)
 }
 
-/// A job gets these nodes, at the latest when its question was answered in time: on a busy machine
-/// one may not be, which the controller says.
-fn follows(cluster: &Cluster, wanted: &BTreeSet<NodeName>, mut place: impl FnMut() -> BTreeSet<NodeName>) {
-    await_some("the preferred nodes", || {
-        let nodes = place();
-        let log = cluster.slurmctld_log();
-        assert!(nodes == *wanted || log.contains("sarouter: no answer"), "{nodes:?}, not {wanted:?}\n{log}");
-        (nodes == *wanted).then_some(())
-    });
-}
-
 /// The process of a daemon of the bed and the files that it has mapped.
 fn maps(cluster: &Cluster, daemon: &str) -> String {
     let pid = fs::read_to_string(cluster.bed.path().join(format!("run/{daemon}.pid"))).unwrap();
@@ -148,8 +137,7 @@ fn a_job_follows_the_preference_through_the_topology_plugin() {
     cluster.prefers_when_released(&preferred);
     // At once, for a number of nodes that is kept ready; one that does not ask goes where it went.
     let preferred = cluster.preferred(BUSY_LINE, 4);
-    let (newcomer, _) = placed(&cluster, &["-N4"], Some("prefer"));
-    assert_eq!(newcomer, preferred);
+    cluster.follows(&preferred, || placed(&cluster, &["-N4"], Some("prefer")).0);
     assert_eq!(placed(&cluster, &["-N8"], None).0, stock);
     // Whoever asks for few switches is left to the stock plugin.
     std::thread::sleep(Duration::from_secs(7));
@@ -289,7 +277,7 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
             "6" => "nodes n11,n12,n13,n14,n15,n16",
             _ => "nodes n9,n10,n25,n26",
         });
-        follows(&cluster, &names("n[11-16]"), || placed(&cluster, &["-N6"], Some("prefer")).0);
+        cluster.follows(&names("n[11-16]"), || placed(&cluster, &["-N6"], Some("prefer")).0);
         // A set across blocks does not do where blocks decide, and everything is as without it.
         // Within one attempt: `--immediate` gets no other.
         let words = ["-I1", "-N4", "-J", "across", "--comment=routing=prefer", "--no-shell"];
@@ -308,7 +296,7 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
             assert!(across.len() == 4 && across != names("n[9-10,25-26]"), "{across:?}");
             assert!(across.is_subset(&second) || across.is_disjoint(&second), "{across:?}");
         } else {
-            follows(&cluster, &names("n[9-10,25-26]"), across);
+            cluster.follows(&names("n[9-10,25-26]"), across);
         }
         stop();
     }
