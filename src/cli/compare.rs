@@ -141,17 +141,16 @@ fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
 }
 
 fn table(rows: &[EngineReport]) -> String {
-    let reports = || {
-        rows.iter().filter_map(|row| match row {
-            EngineReport::Report(report) => Some((report, report.figures())),
-            EngineReport::Refused(_) => None,
-        })
-    };
-    let is_there = |m: &&Measure| !m.head.is_empty() && reports().any(|(_, f)| (m.text)(&f).is_some());
+    let reports = rows.iter().filter_map(|row| match row {
+        EngineReport::Report(report) => Some((report, report.figures())),
+        EngineReport::Refused(_) => None,
+    });
+    let reports: Vec<_> = reports.collect();
+    let is_there = |m: &&Measure| !m.head.is_empty() && reports.iter().any(|(_, f)| (m.text)(f).is_some());
     let columns: Vec<&Measure> = MEASURES.iter().filter(is_there).collect();
     let head = ["engine", "CPU s", "layers", "verdict"].into_iter().chain(columns.iter().map(|m| m.head));
     let mut lines = vec![head.map(String::from).collect::<Vec<_>>()];
-    for (report, figures) in reports() {
+    for (report, figures) in &reports {
         let verdict = if report.verdict.accepted { "accepted" } else { "rejected" };
         let first = [
             report.engine.clone(),
@@ -159,7 +158,7 @@ fn table(rows: &[EngineReport]) -> String {
             format!("{}/{}", report.layers.used, report.layers.budget),
             verdict.to_string(),
         ];
-        lines.push(first.into_iter().chain(columns.iter().map(|m| m.shown(&figures))).collect());
+        lines.push(first.into_iter().chain(columns.iter().map(|m| m.shown(figures))).collect());
     }
     let refused = rows.iter().filter_map(|row| match row {
         EngineReport::Report(_) => None,

@@ -74,10 +74,15 @@ pub enum RouteError {
 
 /// What is said of a name that no engine for switches has.
 fn unknown(name: &str) -> String {
-    match nearest(name, names()) {
-        _ if angara::ENGINES.contains(&name) => {
-            format!("engine {name} is for direct tori; those for switches: `sarouter engines`")
-        }
+    match angara::ENGINES.contains(&name) {
+        true => format!("engine {name} is for direct tori; those for switches: `sarouter engines`"),
+        false => none_among(name, names().into_iter()),
+    }
+}
+
+/// What is said of a name that none of the known engines has.
+fn none_among(name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    match nearest(name, known) {
         None => format!("there is no engine {name:?}; `sarouter engines` lists them"),
         near => format!("there is no engine {name:?}{}", did_you_mean(near)),
     }
@@ -273,11 +278,7 @@ pub fn serves_jobs(name: &str) -> bool {
 pub fn may_be_set(name: &str, layer_per_job: bool) -> Result<(), String> {
     let Some(row) = row(name) else {
         let known = names().into_iter().chain(angara::ENGINES);
-        let unknown = |_| match nearest(name, known) {
-            None => format!("there is no engine {name:?}; `sarouter engines` lists them"),
-            near => format!("there is no engine {name:?}{}", did_you_mean(near)),
-        };
-        return angara::named(name).map(drop).map_err(unknown);
+        return angara::named(name).map(drop).map_err(|_| none_among(name, known));
     };
     if row.layer_per_job || !layer_per_job {
         return Ok(());

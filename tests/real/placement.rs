@@ -105,7 +105,7 @@ impl Cluster {
 
     /// A job of eight nodes, held until its set has been chosen, gets that set and is gone after.
     pub fn prefers_when_released(&self, set: &BTreeSet<NodeName>) {
-        self.follows(set, || {
+        self.follows(set, 2, || {
             let job = self.submit(&["-N8", "--hold"], Some("prefer"));
             std::thread::sleep(Duration::from_secs(3));
             self.slurm("scontrol", &["release", &job]);
@@ -117,15 +117,21 @@ impl Cluster {
     }
 
     /// A job gets these nodes, at the latest when its question was answered in time: on a busy machine
-    /// one may not be, which the controller says, or the service may not have looked for a while and have no set ready.
-    pub fn follows(&self, wanted: &BTreeSet<NodeName>, mut place: impl FnMut() -> BTreeSet<NodeName>) {
+    /// one may not be, which the controller says. So often the service may not have looked for a while and have no set
+    /// ready.
+    pub fn follows(
+        &self,
+        wanted: &BTreeSet<NodeName>,
+        unready: usize,
+        mut place: impl FnMut() -> BTreeSet<NodeName>,
+    ) {
         let mut tries = 0;
         await_some("the preferred nodes", || {
             let nodes = place();
             tries += 1;
             let log = self.slurmctld_log();
             let (is_right, may_be_late) =
-                (nodes == *wanted, tries < 3 || log.contains("sarouter: no answer"));
+                (nodes == *wanted, tries <= unready || log.contains("sarouter: no answer"));
             assert!(is_right || may_be_late, "{nodes:?}, not {wanted:?}\n{log}");
             is_right.then_some(()).or_else(|| {
                 std::thread::sleep(LENT);
@@ -396,7 +402,7 @@ fn the_plugin_gives_a_job_the_set_the_service_prefers() {
     cluster.prefers_when_released(&preferred);
     // And at once, for a number of nodes that is kept ready: one leaf that is idle again.
     let preferred = cluster.preferred(BUSY_LINE, 4);
-    cluster.follows(&preferred, || {
+    cluster.follows(&preferred, 2, || {
         let newcomer = cluster.submit(&["-N4"], Some("prefer"));
         let nodes = cluster.nodes(&newcomer);
         if nodes != preferred {

@@ -38,6 +38,22 @@ fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// The command without the addresses that it listens on; its log goes on where it was.
+pub fn slurmrestd(conf: &Path, log: &Path, auth: &str) -> Command {
+    let log = fs::File::options().create(true).append(true).open(log).unwrap();
+    // Without those of the accounting database, which is not here. Later ones have one plugin for all versions.
+    let plugins = match run(Command::new("slurmctld").arg("-V")).contains(" 22.05.") {
+        true => "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38",
+        false => "slurmctld",
+    };
+    let mut command = Command::new("slurmrestd");
+    command.args(["-s", plugins, "-a", auth]).env("SLURM_CONF", conf);
+    // Not root: it refuses that.
+    command.uid(65534).gid(65534);
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+    command
+}
+
 impl Cluster {
     fn up() -> Self {
         let dir = tempfile::Builder::new().prefix("sarouter-rest.").tempdir().unwrap();
@@ -136,29 +152,15 @@ impl Cluster {
 
     fn start_rest(&mut self) {
         let dir = self.dir.path().display().to_string();
-        let log = fs::File::options().create(true).append(true).open(self.path("slurmrestd.log")).unwrap();
         let socket = self.path("restd");
         if !socket.exists() {
             fs::create_dir(&socket).unwrap();
             fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
         }
         let _ = fs::remove_file(socket.join("socket"));
-        // Without those of the accounting database, which is not here. Later ones have one plugin for all versions.
-        let plugins = match run(Command::new("slurmctld").arg("-V")).contains(" 22.05.") {
-            true => "openapi/v0.0.36,openapi/v0.0.37,openapi/v0.0.38",
-            false => "slurmctld",
-        };
-        // Not root: it refuses that.
-        let child = Command::new("slurmrestd")
-            .args(["-s", plugins, "-a", "rest_auth/jwt"])
+        let child = slurmrestd(&self.conf(), &self.path("slurmrestd.log"), "rest_auth/jwt")
             .args([format!("127.0.0.1:{}", self.port), format!("unix:{dir}/restd/socket")])
-            .env("SLURM_CONF", self.conf())
             .env("SLURM_JWT", "daemon")
-            .uid(65534)
-            .gid(65534)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
             .spawn()
             .unwrap();
         self.rest = Some(child);

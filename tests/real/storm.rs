@@ -1,12 +1,11 @@
-//! Random faults of everything there is: cables, OpenSM, Slurm's controller, slurmrestd, the service, its disk, its clock. In the
-//! end all is well again, nobody is without a way, no job is lost, and the recording tells how it was.
+//! Random faults of everything there is: cables, OpenSM, Slurm's controller, slurmrestd, the service, its disk, its
+//! clock. In the end all is well again, nobody is without a way, no job is lost, and the recording tells how it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use sarouter::model::ChannelId;
 use sarouter::model::rng::Rng;
 
 use crate::end_to_end::{Cluster, Mount, fill};
+use crate::slurmrestd::slurmrestd;
 use crate::testbed::{root, run, unreached};
 
 /// Only so that a broken test ends.
@@ -96,24 +96,11 @@ impl Storm {
     /// On a socket that knows its peer.
     fn start_rest(&mut self) {
         let bed = self.cluster.bed.path();
-        let log = fs::File::options().create(true).append(true).open(bed.join("log/slurmrestd.log")).unwrap();
         let socket = bed.join("restd/socket");
         let _ = fs::remove_file(&socket);
-        let plugins = match run(Command::new("slurmctld").arg("-V")).contains(" 22.05.") {
-            true => "openapi/v0.0.38",
-            false => "slurmctld",
-        };
-        // It refuses to be root.
-        let rest = Command::new("slurmrestd")
-            .args(["-s", plugins, "-a", "rest_auth/local"])
-            .arg(format!("unix:{}", socket.display()))
-            .env("SLURM_CONF", bed.join("slurm/slurm.conf"))
-            .uid(65534)
-            .gid(65534)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn();
+        let (conf, log) = (bed.join("slurm/slurm.conf"), bed.join("log/slurmrestd.log"));
+        let rest =
+            slurmrestd(&conf, &log, "rest_auth/local").arg(format!("unix:{}", socket.display())).spawn();
         self.rest = Some(rest.unwrap());
     }
 

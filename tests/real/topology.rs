@@ -137,7 +137,7 @@ fn a_job_follows_the_preference_through_the_topology_plugin() {
     cluster.prefers_when_released(&preferred);
     // At once, for a number of nodes that is kept ready; one that does not ask goes where it went.
     let preferred = cluster.preferred(BUSY_LINE, 4);
-    cluster.follows(&preferred, || placed(&cluster, &["-N4"], Some("prefer")).0);
+    cluster.follows(&preferred, 2, || placed(&cluster, &["-N4"], Some("prefer")).0);
     assert_eq!(placed(&cluster, &["-N8"], None).0, stock);
     // Whoever asks for few switches is left to the stock plugin.
     std::thread::sleep(Duration::from_secs(7));
@@ -277,7 +277,7 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
             "6" => "nodes n11,n12,n13,n14,n15,n16",
             _ => "nodes n9,n10,n25,n26",
         });
-        cluster.follows(&names("n[11-16]"), || placed(&cluster, &["-N6"], Some("prefer")).0);
+        cluster.follows(&names("n[11-16]"), 0, || placed(&cluster, &["-N6"], Some("prefer")).0);
         // A set across blocks does not do where blocks decide, and everything is as without it.
         // Within one attempt: `--immediate` gets no other.
         let words = ["-I1", "-N4", "-J", "across", "--comment=routing=prefer", "--no-shell"];
@@ -296,7 +296,7 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
             assert!(across.len() == 4 && across != names("n[9-10,25-26]"), "{across:?}");
             assert!(across.is_subset(&second) || across.is_disjoint(&second), "{across:?}");
         } else {
-            cluster.follows(&names("n[9-10,25-26]"), across);
+            cluster.follows(&names("n[9-10,25-26]"), 0, across);
         }
         stop();
     }

@@ -14,7 +14,7 @@ use super::net::{NONE, Net};
 use super::portfolio::{Candidate, ON_SEVERAL, least};
 use super::routing::Routing;
 use super::traffic::Traffic;
-use super::{Aim, Balanced, FIRST};
+use super::{Aim, Balanced, FIRST, homes};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
 use crate::route::graph::is_indirect;
 use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
@@ -193,7 +193,7 @@ impl Balanced {
     ) -> Tables {
         let net = Net::new(fabric);
         let layers = Layers::any(&net);
-        let home = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let home = homes(fabric);
         let mut routing = Routing::new(&net, &layers, traffic, home, seed);
         let mut before = Vec::new();
         if let Some(in_force) = in_force {

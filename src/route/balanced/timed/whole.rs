@@ -3,12 +3,12 @@
 
 use rayon::prelude::*;
 
-use super::super::Balanced;
 use super::super::bound::sum;
 use super::super::climb::Climb;
 use super::super::jobs::JobLayers;
 use super::super::layers::Layers;
 use super::super::net::{NONE, Net};
+use super::super::{Balanced, homes};
 use super::shape::{NOWHERE, Shape, Stage};
 use super::tree::{Choices, Filler, choose_rest};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
@@ -32,7 +32,7 @@ impl Balanced {
             return None;
         }
         let shape = Shape::of(net)?;
-        let home: Vec<u32> = fabric.terminals().iter().map(|t| t.switch.index() as u32).collect();
+        let home = homes(fabric);
         let mut choices = Choices::none(&shape, home.len());
         choose_rest(&shape, &home, &mut choices);
         let least = least(net, &shape);
