@@ -40,3 +40,4 @@ mod testbed;
 mod topology;
 mod torus;
 mod walk;
+mod watch;

@@ -203,7 +203,8 @@ pub fn read_fts(text: &str) -> (Lfts, BTreeMap<Guid, Lid>) {
             switch = guid(" guid 0x").map(|g| Guid::new(g).unwrap());
             lfts.insert(switch.unwrap(), BTreeMap::new());
         } else if let Some(rest) = line.strip_prefix("0x") {
-            let lid = Lid::new(hex(rest)).unwrap();
+            // A switch that OpenSM just found has a way to LID 0, which is nobody's.
+            let Ok(lid) = Lid::new(hex(rest)) else { continue };
             let port = rest.split_whitespace().nth(1).unwrap().parse().unwrap();
             lfts.get_mut(&switch.unwrap()).unwrap().insert(lid, port);
             // The first of a port's LIDs.
@@ -223,7 +224,14 @@ fn hex(text: &str) -> u64 {
 /// Pairs of hosts without a way between them: who follows the tables read back from a host's switch
 /// does not arrive. `fabric` has the cables that are there.
 pub fn unreached(bed: &Testbed, fabric: &Fabric) -> Vec<(TerminalId, TerminalId)> {
-    let (lfts, lids) = bed.read_back();
+    without_way(&bed.read_back(), fabric)
+}
+
+/// The same of tables that were read before.
+pub fn without_way(
+    (lfts, lids): &(Lfts, BTreeMap<Guid, Lid>),
+    fabric: &Fabric,
+) -> Vec<(TerminalId, TerminalId)> {
     let arrives = |from: TerminalId, to: TerminalId| {
         let to = fabric.terminal(to);
         let (mut at, mut hops) = (fabric.terminal(from).switch, 0);
