@@ -12,7 +12,7 @@ use sarouter::lab::generate::{angara, generate};
 use sarouter::lab::replay::history::GENERATED_START;
 use sarouter::lab::replay::trace::{self, Content};
 use sarouter::lab::workload::mix;
-use sarouter::lab::workload::schedule::{Moment, Request, schedule_with};
+use sarouter::lab::workload::schedule::{Moment, Pick, Request, schedule_with};
 use sarouter::model::Transit;
 use sarouter::model::rng::Rng;
 use sarouter::observe::nodes::{NodeNames, name_hosts};
@@ -42,7 +42,8 @@ fn time(spec: &str) -> (usize, f64, f64) {
     let begun = Instant::now();
     let running = board.running(&jobs);
     let preparing = begun.elapsed().as_secs_f64() * 1000.0;
-    let question = Question { nodes: 64, candidates: &free, insist: Insist::Prefer, mix: None };
+    let question =
+        Question { nodes: 64, candidates: &free, insist: Insist::Prefer, mix: None, isolated: false };
     let mut times: Vec<f64> = (0..21)
         .map(|_| {
             let begun = Instant::now();
@@ -65,9 +66,21 @@ struct Outcome {
     /// Jobs that some pair of nodes had no route in.
     unroutable: usize,
     wait: f64,
+    /// Share of the nodes' time in which they have a job, up to the last submission.
+    used: f64,
 }
 
-fn run(board: &Board, requests: &[Request], select: bool, hold: i64) -> Outcome {
+/// Who chooses.
+#[derive(Clone, Copy, PartialEq)]
+enum Who {
+    Slurm,
+    Ours,
+    /// A job waits until it can be alone on its channels.
+    Isolated,
+}
+
+fn run(board: &Board, requests: &[Request], who: Who, hold: i64) -> Outcome {
+    let select = who != Who::Slurm;
     let held: Vec<Request> = requests
         .iter()
         .map(|r| Request { submit: r.submit + if select && r.size > 1 { hold } else { 0 }, ..*r })
@@ -80,15 +93,21 @@ fn run(board: &Board, requests: &[Request], select: bool, hold: i64) -> Outcome 
     let mut choose = |moment: &Moment<'_>| {
         let running: Vec<Vec<u32>> = moment.running.iter().map(|job| job.to_vec()).collect();
         let free: Vec<u32> = (0..moment.free.len() as u32).filter(|n| moment.free[*n as usize]).collect();
-        if moment.size == 1 {
-            return Some(usual(1, &free));
+        if moment.size == 1 && who != Who::Isolated {
+            return Pick::Nodes(usual(1, &free));
         }
+        let is_empty = running.is_empty();
         let running = board.running(&running);
-        let question = Question { nodes: moment.size, candidates: &free, insist: Insist::Prefer, mix: None };
+        let (nodes, isolated) = (moment.size, who == Who::Isolated);
+        let question = Question { nodes, candidates: &free, insist: Insist::Prefer, mix: None, isolated };
         let nodes = match (select, board.choose(&running, question)) {
             (true, Recommendation::Chosen(choice)) => choice.nodes,
+            (true, _) if isolated && !is_empty => return Pick::Later,
             _ => usual(moment.size, &free),
         };
+        if moment.size == 1 {
+            return Pick::Nodes(nodes);
+        }
         match board.predict(&running, &nodes, None) {
             Some(predicted) => {
                 outcome.predicted.push(predicted.max);
@@ -97,12 +116,18 @@ fn run(board: &Board, requests: &[Request], select: bool, hold: i64) -> Outcome 
             }
             None => outcome.unroutable += 1,
         }
-        Some(nodes)
+        Pick::Nodes(nodes)
     };
     let started = schedule_with(board.names().len(), &sorted, &mut choose);
     let waits = started.iter().zip(&order).filter_map(|(s, i)| Some(s.as_ref()?.start - requests[*i].submit));
     let waits: Vec<i64> = waits.collect();
     outcome.wait = waits.iter().sum::<i64>() as f64 / waits.len().max(1) as f64;
+    let (begin, end) = (sorted.first().map_or(0, |r| r.submit), sorted.last().map_or(0, |r| r.submit));
+    let busy = started.iter().zip(&sorted).filter_map(|(s, r)| {
+        let start = s.as_ref()?.start;
+        Some(((start + r.run.max(1)).min(end) - start.min(end)) * r.size as i64)
+    });
+    outcome.used = busy.sum::<i64>() as f64 / ((end - begin).max(1) * board.names().len() as i64) as f64;
     outcome
 }
 
@@ -119,29 +144,31 @@ fn percentile(values: &[u64], share: f64) -> u64 {
 
 fn compare(name: &str, fabric: &str, own: bool, requests: &[Request]) {
     let board = board(fabric, own);
-    let off = run(&board, requests, false, 0);
+    let off = run(&board, requests, Who::Slurm, 0);
     let several = requests.iter().filter(|r| r.size > 1).count();
     let rule = if own { ", routes on the job's own nodes" } else { "" };
     println!("\n{name} on {fabric}{rule}: {} jobs, {several} of several nodes", requests.len());
     println!(
-        "| selection | mean predicted max | 95 % | multi-switch jobs | shared channels | not routable | mean wait, s |"
+        "| selection | mean predicted max | 95 % | multi-switch jobs | shared channels | not routable | mean wait, s | used, % |"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     let row = |label: &str, o: &Outcome| {
         println!(
-            "| {label} | {:.1} | {} | {} | {:.1} | {} | {:.1} |",
+            "| {label} | {:.1} | {} | {} | {:.1} | {} | {:.1} | {:.1} |",
             mean(&o.predicted),
             percentile(&o.predicted, 0.95),
             o.multi_switch,
             mean(&o.shared),
             o.unroutable,
-            o.wait
+            o.wait,
+            100.0 * o.used
         );
     };
     row("off", &off);
-    row("on, inside the scheduler", &run(&board, requests, true, 0));
-    for hold in [2, 10, 60] {
-        row(&format!("on, held {hold} s"), &run(&board, requests, true, hold));
+    row("on, inside the scheduler", &run(&board, requests, Who::Ours, 0));
+    row("on, each job alone on its channels", &run(&board, requests, Who::Isolated, 0));
+    for hold in [2, 60] {
+        row(&format!("on, held {hold} s"), &run(&board, requests, Who::Ours, hold));
     }
 }
 
@@ -153,7 +180,9 @@ fn main() {
         println!("| `{spec}` | {nodes} | {preparing:.1} | {asking:.2} |");
     }
     let fabrics = [
+        ("kary:6,3", false),
         ("fattree:10x18,5", false),
+        ("dragonfly:6,3,3,10", false),
         ("torus:6x6x5,hosts=1", false),
         ("angara:6x6x5", false),
         ("angara:6x6x5", true),

@@ -291,6 +291,8 @@ pub struct Placement {
     pub interval: Duration,
     /// Jobs held at once.
     pub max_held: usize,
+    /// Jobs get only nodes between which no other job sends.
+    pub isolated: bool,
     /// Socket on which Slurm's node selection plugin asks; `None` if there is to be none.
     pub select_socket: Option<PathBuf>,
     /// Path or name of `scontrol`.

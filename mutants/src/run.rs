@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,23 +44,23 @@ fn each<T: Sync, R: Send>(of: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Whether tests pass within a time.
+/// Whether tests pass within a time. What they started ends with them.
 fn pass(tree: &Path, binary: &str, names: &[&str], variable: (&str, &str), limit: f64) -> bool {
     let mut command = Command::new(binary);
-    command.current_dir(tree).arg("--exact").args(names).env(variable.0, variable.1);
+    command.current_dir(tree).arg("--exact").args(names).env(variable.0, variable.1).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let (mut child, begun) = (command.spawn().unwrap(), Instant::now());
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.success();
-        }
-        if begun.elapsed().as_secs_f64() > limit {
-            let _ = child.kill();
-            let _ = child.wait();
-            return false;
-        }
+    let mut ended = None;
+    while ended.is_none() && begun.elapsed().as_secs_f64() < limit {
         sleep(Duration::from_millis(5));
+        ended = child.try_wait().unwrap();
     }
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+    if ended.is_none() {
+        let _ = child.wait();
+    }
+    ended.is_some_and(|status| status.success())
 }
 
 /// The tests of a binary that run by themselves.

@@ -40,6 +40,9 @@ pub struct Args {
     /// prefer (any nodes rather than none) or require (wait rather than run on bad ones)
     #[arg(long, default_value = "prefer", value_name = "prefer|require")]
     insist: Insist,
+    /// Only nodes between which no running job sends: alone on the channels of all shortest ways
+    #[arg(long)]
+    isolated: bool,
     /// Node names of adapters: lines "GUID NAME"
     #[arg(long, value_name = "FILE")]
     node_map: Option<PathBuf>,
@@ -110,7 +113,13 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     };
     let traffic = board.running(&running);
     let mix = args.pattern.as_ref();
-    let question = Question { nodes: args.nodes, candidates: &candidates, insist: args.insist, mix };
+    let question = Question {
+        nodes: args.nodes,
+        candidates: &candidates,
+        insist: args.insist,
+        mix,
+        isolated: args.isolated,
+    };
     let name = |numbers: &[u32]| numbers.iter().map(|n| board.names()[*n as usize].clone()).collect();
     let mut answered = Answered {
         nodes: None,

@@ -100,7 +100,7 @@ struct Replay {
     /// End; the last end in the trace unless given
     #[arg(long, value_name = "TIME")]
     to: Option<DateTime<Utc>>,
-    /// Where the jobs' nodes come from, separated by commas: linear, tree, partitions, random, interleaved, or routed (ours); as recorded unless given
+    /// Where the jobs' nodes come from, separated by commas: linear, consecutive, tree, partitions, random, interleaved, routed (ours) or isolated (ours, alone on its channels); as recorded unless given
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     placement: Vec<Nodes>,
     /// The trace's nodes, sorted, stand for those of the fabric, switch by switch

@@ -5,7 +5,8 @@
 //! beside what the batch system's own choice would ([`usual`]).
 //!
 //! - On a **switched fabric** ([`switched`]): one switch, the fullest that fits, if there is one:
-//!   such a job needs no channel. Else a set on as few switches as possible; of those the one with the
+//!   such a job needs no channel. Else in the smallest part of a tree that has room ([`parts`]), the fullest of
+//!   these, a set on as few switches as possible; of those the one with the
 //!   smallest predicted largest effective EFI (Definition 5.1) of the job and of the jobs it shares
 //!   channels with; among those the one that adds the least to channels in use. On a fabric with one
 //!   host per switch that is the prediction alone. (The prediction first, and switches last, spreads
@@ -33,6 +34,7 @@ pub mod direct;
 mod exchange;
 mod flow;
 pub mod order;
+pub mod parts;
 mod sets;
 pub mod several;
 pub mod switched;
@@ -78,6 +80,8 @@ pub struct Question<'a> {
     pub insist: Insist,
     /// What it exchanges, if that is known; the default mix is everybody with everybody.
     pub mix: Option<&'a Mix>,
+    /// Whether it must be alone on all channels of shortest ways between its nodes.
+    pub isolated: bool,
 }
 
 impl<'a> Question<'a> {
@@ -117,6 +121,9 @@ pub enum Why {
     /// No set that was tried can be routed.
     #[error("no set of candidates can be routed as a whole")]
     NotRoutable,
+    /// Every set that was tried shares a channel with a job that runs.
+    #[error("no set of candidates has its channels to itself")]
+    Shared,
 }
 
 /// A set of nodes and its prediction.
@@ -218,7 +225,8 @@ impl Board {
             (Self::Several(board), Running::Several(traffic)) => board.choose(traffic, question),
             _ => None,
         };
-        chosen.map_or_else(|| nothing(question.insist, Why::NotRoutable), Recommendation::Chosen)
+        let why = if question.isolated { Why::Shared } else { Why::NotRoutable };
+        chosen.map_or_else(|| nothing(question.insist, why), Recommendation::Chosen)
     }
 
     /// What a set, ascending, is predicted to cost a job that exchanges this; `None` if it cannot be routed.

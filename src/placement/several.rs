@@ -31,6 +31,8 @@ struct Judged {
     missing: usize,
     /// What decides on each fabric, the smaller the better.
     keys: Vec<[u64; 4]>,
+    /// Channels that it shares with running jobs, on all fabrics.
+    shared: usize,
     predicted: Predicted,
 }
 
@@ -71,7 +73,7 @@ impl Several {
     }
 
     fn judge(&self, traffic: &[Running], nodes: Vec<u32>, mix: Option<&Mix>) -> Option<Judged> {
-        let (mut missing, mut keys) = (0, Vec::with_capacity(self.boards.len()));
+        let (mut missing, mut shared, mut keys) = (0, 0, Vec::with_capacity(self.boards.len()));
         let mut worst: Option<Predicted> = None;
         for (fabric, (board, running)) in self.boards.iter().zip(traffic).enumerate() {
             let there = self.there(fabric, &nodes);
@@ -82,10 +84,11 @@ impl Several {
                 _ => board.weigh(running, &there, mix)?,
             };
             keys.push(key);
+            shared += predicted.shared;
             let bad = |predicted: &Predicted| (predicted.slowdown, predicted.max);
             worst = worst.filter(|worst| bad(worst) >= bad(&predicted)).or(Some(predicted));
         }
-        Some(Judged { nodes, missing, keys, predicted: worst? })
+        Some(Judged { nodes, missing, keys, shared, predicted: worst? })
     }
 
     /// The best set found, and what the usual one costs; `None` if no set can be routed on all fabrics. There must be
@@ -112,9 +115,10 @@ impl Several {
                 }
             }
         }
-        let judged: Vec<Judged> =
+        let mut judged: Vec<Judged> =
             sets.into_iter().filter_map(|set| self.judge(traffic, set, question.own())).collect();
         let usual = judged.iter().find(|judged| judged.nodes == ordinary).map(|judged| judged.predicted);
+        judged.retain(|judged| !question.isolated || judged.shared == 0);
         let places = self.places(&judged);
         let best = (0..judged.len()).min_by_key(|set| {
             let own = places.iter().map(|place| place[*set]);

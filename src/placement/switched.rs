@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::exchange::{Asked, grade};
 use super::flow::{Flow, Members, Ways, Whole};
+use super::parts::{Parts, Rooms, best_fit};
 use super::sets::{Supply, Take};
 use super::usual::{usual, windows};
 use super::{Choice, Predicted, Question, natural};
@@ -31,6 +32,7 @@ pub struct Switched {
     /// Which adapters of jobs exchange that do not say it.
     rails: Rails,
     ways: Ways,
+    parts: Parts,
 }
 
 /// The running jobs on it.
@@ -57,6 +59,8 @@ struct Judged {
     /// The nodes, if it matters which of a spot they are.
     nodes: Option<Vec<u32>>,
     predicted: Predicted,
+    /// How it breaks parts of the fabric: see [`Parts::broken`].
+    broken: Vec<u64>,
     /// What the set adds to the sum of squared loads: how much it gets in the way.
     added: u64,
 }
@@ -64,6 +68,7 @@ struct Judged {
 /// Room to judge sets in.
 struct Scratch<'q> {
     flow: Flow,
+    rooms: Rooms,
     /// What the job exchanges, if it says it.
     asked: Option<Asked<'q>>,
     /// Its messages in the mean of its steps, by channel; zero for all but `touched`.
@@ -77,9 +82,9 @@ impl Judged {
     }
 
     /// What decides, the smaller the better: see [`super`].
-    fn key(&self) -> (bool, u64, u64, u64) {
+    fn key(&self) -> (bool, &[u64], u64, u64, u64) {
         let Predicted { max, extent, slowdown, .. } = self.predicted;
-        (max == APART, extent, slowdown.map_or(max, grade), self.added)
+        (max == APART, &self.broken, extent, slowdown.map_or(max, grade), self.added)
     }
 }
 
@@ -106,8 +111,9 @@ impl Switched {
         let mut all: Vec<u32> = homes.iter().flatten().copied().collect();
         all.sort_unstable();
         all.dedup();
+        let parts = Parts::new(fabric, &all);
         let ways = Ways::new(fabric, all.into_iter());
-        Self { names, spot, spots, homes, rails: nodes.rails(), ways }
+        Self { names, spot, spots, homes, rails: nodes.rails(), ways, parts }
     }
 
     /// See [`super::Board::names`].
@@ -156,7 +162,7 @@ impl Switched {
 
     /// What a set is predicted to cost.
     fn judge(&self, traffic: &Traffic, scratch: &mut Scratch<'_>, set: Set) -> Judged {
-        let mut judged = self.judge_pairs(traffic, &mut scratch.flow, set.take);
+        let mut judged = self.judge_pairs(traffic, scratch, set.take);
         let own = set.nodes.as_ref().and_then(|nodes| self.judge_own(traffic, scratch, nodes));
         if let Some((slowdown, added)) = own {
             judged.predicted.slowdown = Some(slowdown);
@@ -167,7 +173,7 @@ impl Switched {
 
     /// Slow-down of what the job says that it exchanges, and what that adds to the sum of squared loads.
     fn judge_own(&self, traffic: &Traffic, scratch: &mut Scratch<'_>, nodes: &[u32]) -> Option<(f64, u64)> {
-        let Scratch { flow, asked: Some(asked), own, touched } = scratch else { return None };
+        let Scratch { flow, asked: Some(asked), own, touched, .. } = scratch else { return None };
         let homes = || nodes.iter().map(|node| &self.homes[*node as usize]);
         let ranks: Vec<u32> = homes().flatten().copied().collect();
         let mut each = homes().map(Vec::len);
@@ -207,7 +213,8 @@ impl Switched {
     }
 
     /// The same for everybody with everybody.
-    fn judge_pairs(&self, traffic: &Traffic, flow: &mut Flow, take: Take) -> Judged {
+    fn judge_pairs(&self, traffic: &Traffic, scratch: &mut Scratch<'_>, take: Take) -> Judged {
+        let flow = &mut scratch.flow;
         let members = self.members(&take);
         let connected = flow.spread(&self.ways, &members);
         let (mut max, mut added, mut channels, mut shared) = (0.0f64, 0.0, 0, 0);
@@ -228,13 +235,21 @@ impl Switched {
             max = APART;
         }
         let predicted = Predicted { slowdown: None, max, channels, shared, extent: members.len() as u64 };
-        Judged { take, nodes: None, predicted, added: added.round() as u64 }
+        let broken = self.parts.broken(&scratch.rooms, self.homes(&take));
+        Judged { take, nodes: None, predicted, broken, added: added.round() as u64 }
     }
 
     /// Room for a job that exchanges this.
-    fn scratch<'q>(&self, mix: Option<&'q Mix>) -> Scratch<'q> {
+    fn scratch<'q>(&self, mix: Option<&'q Mix>, free: &[(u32, u32)]) -> Scratch<'q> {
         let own = vec![0.0; self.ways.graph().channels()];
-        Scratch { flow: Flow::new(&self.ways), asked: mix.map(Asked::new), own, touched: Vec::new() }
+        let (flow, asked, rooms) =
+            (Flow::new(&self.ways), mix.map(Asked::new), self.parts.rooms(self.homes(free)));
+        Scratch { flow, rooms, asked, own, touched: Vec::new() }
+    }
+
+    /// Nodes by the switches that stand for their spots.
+    fn homes<'a>(&'a self, take: &'a [(u32, u32)]) -> impl Iterator<Item = (u32, u32)> + Clone + 'a {
+        take.iter().map(|(spot, n)| (self.home(*spot), *n))
     }
 
     /// What a set is predicted to cost, and what decides between sets; `None` if its nodes cannot reach each other.
@@ -244,31 +259,84 @@ impl Switched {
         nodes: &[u32],
         mix: Option<&Mix>,
     ) -> Option<(Predicted, [u64; 4])> {
-        let judged = self.judge(traffic, &mut self.scratch(mix), self.set(nodes.to_vec()));
+        let judged = self.judge(traffic, &mut self.scratch(mix, &[]), self.set(nodes.to_vec()));
         let predicted = judged.routable()?;
-        let (_, extent, time, added) = judged.key();
-        Some((predicted, [extent, time, added, 0]))
+        // Numbers of parts above leaves as one: few of the higher ones go first.
+        let above = judged.broken.iter().rev().skip(2).rev().step_by(2);
+        let above = above.fold(0u64, |all, n| all.saturating_mul(1 << 12) + n);
+        let (_, _, extent, time, added) = judged.key();
+        Some((predicted, [above, extent, time, added]))
+    }
+
+    /// The switch that stands for a spot.
+    fn home(&self, spot: u32) -> u32 {
+        self.spots[spot as usize][0].0
+    }
+
+    /// Free spots of the smallest part with room for a job, the fullest of equals; `None` if it shall be alone on its
+    /// channels and there is none. Then nobody else may cross the smaller parts that it has nodes in.
+    fn part(&self, traffic: &Traffic, free: &[(u32, u32)], question: Question<'_>) -> Option<Take> {
+        let levels = self.parts.levels();
+        let graph = self.ways.graph();
+        let used = (0..graph.channels()).filter(|c| traffic.load[*c] > 0.0);
+        let crossed = (question.isolated && levels.len() > 1)
+            .then(|| self.parts.crossed(used.map(|c| (graph.from(c), graph.to(c)))));
+        for level in 1..=levels.len() {
+            let open = |spot: u32| {
+                let is_crossed = |crossed: &Vec<bool>| crossed[self.home(spot) as usize];
+                !crossed.iter().flat_map(|crossed| &crossed[..level]).any(is_crossed)
+            };
+            let part = |spot: u32| levels.get(level).map(|of| of[self.home(spot) as usize]);
+            let mut rooms: BTreeMap<Option<u32>, Take> = BTreeMap::new();
+            for (spot, n) in free.iter().filter(|(spot, _)| open(*spot)) {
+                rooms.entry(part(*spot)).or_default().push((*spot, *n));
+            }
+            let room = |free: &Take| free.iter().map(|(_, n)| n).sum::<u32>();
+            let fits = rooms.into_values().filter(|free| room(free) as usize >= question.nodes);
+            if let Some(free) = fits.min_by_key(room) {
+                return Some(free);
+            }
+        }
+        None
     }
 
     /// Sets that are worth a judgement.
     pub(super) fn proposed(&self, traffic: &Traffic, question: Question<'_>) -> Vec<Vec<u32>> {
         let free = self.take(question.candidates);
-        let busy = self.busy(traffic, &free);
-        let distance = self.distances(&free);
-        let supply = Supply { free: &free, need: question.nodes as u32, busy: &busy, distance: &distance };
-        let one = supply.one_spot().map(|take| Set { take, nodes: None });
-        let sets = one.into_iter().chain(self.several(&supply, question));
+        let one = self.one_spot(traffic, &free, question);
+        let part = self.part(traffic, &free, question);
+        let several = part.map_or_else(Vec::new, |part| self.several(traffic, &part, question));
+        let sets = one.into_iter().chain(several);
         sets.map(|set| self.chosen(&set.take, set.nodes, question)).collect()
     }
 
-    /// Sets on several spots; those of neighbours in the list first, for a job that says what it exchanges.
-    fn several(&self, supply: &Supply<'_>, question: Question<'_>) -> Vec<Set> {
+    /// One spot that has room for the whole job.
+    fn one_spot(&self, traffic: &Traffic, free: &[(u32, u32)], question: Question<'_>) -> Option<Set> {
+        let (busy, distance) = (self.busy(traffic, free), self.distances(free));
+        let supply = Supply { free, need: question.nodes as u32, busy: &busy, distance: &distance };
+        supply.one_spot().map(|take| Set { take, nodes: None })
+    }
+
+    /// Sets on several spots of a part; those of neighbours in the list first, for a job that says what it exchanges.
+    fn several(&self, traffic: &Traffic, free: &[(u32, u32)], question: Question<'_>) -> Vec<Set> {
+        let (busy, distance) = (self.busy(traffic, free), self.distances(free));
+        let supply = Supply { free, need: question.nodes as u32, busy: &busy, distance: &distance };
         let own = question.own().map(|_| windows(question.nodes, question.candidates));
         let mut sets: Vec<Set> = own.into_iter().flatten().map(|nodes| self.set(nodes)).collect();
+        sets.push(Set { take: self.best_fit(free, question.nodes), nodes: None });
         sets.extend(supply.several_spots().into_iter().map(|take| Set { take, nodes: None }));
         let mut seen = BTreeSet::new();
         sets.retain(|set| seen.insert(set.take.clone()));
         sets
+    }
+
+    /// What Slurm would take of a part of a tree.
+    fn best_fit(&self, free: &[(u32, u32)], nodes: usize) -> Take {
+        let left: Vec<usize> = free.iter().map(|(_, n)| *n as usize).collect();
+        let of = |of: &Vec<u32>| free.iter().map(|(spot, _)| of[self.home(*spot) as usize]).collect();
+        let mut groups: Vec<Vec<u32>> = self.parts.levels().iter().map(of).collect();
+        groups[0] = (0..free.len() as u32).collect();
+        counted(best_fit(&groups, &left, nodes).into_iter().map(|(leaf, n)| (free[leaf].0, n as u32)))
     }
 
     fn set(&self, nodes: Vec<u32>) -> Set {
@@ -281,38 +349,39 @@ impl Switched {
 
     /// Channels between two spots, given as positions.
     fn distances<'a>(&'a self, free: &'a [(u32, u32)]) -> impl Fn(usize, usize) -> u16 + 'a {
-        let home = move |i: usize| self.spots[free[i].0 as usize][0].0;
+        let home = move |i: usize| self.home(free[i].0);
         move |a: usize, b: usize| self.ways.to(home(a))[home(b) as usize]
     }
 
-    /// The best set found, and what the usual one costs; `None` if no set is connected. There must
-    /// be enough candidates.
+    /// The best set found, and what the usual one costs; `None` if no set is connected, or none is alone on its
+    /// channels that is to be. There must be enough candidates.
     pub fn choose(&self, traffic: &Traffic, question: Question<'_>) -> Option<Choice> {
-        let mut scratch = self.scratch(question.own());
+        let free = self.take(question.candidates);
+        let mut scratch = self.scratch(question.own(), &free);
         let steps = if question.own().is_some() { STEPS_OF_OWN } else { STEPS };
         let usual = self.set(usual(question.nodes, question.candidates));
         let usual = self.judge(traffic, &mut scratch, usual);
-        let free = self.take(question.candidates);
-        let busy = self.busy(traffic, &free);
-        let (need, distance) = (question.nodes as u32, self.distances(&free));
-        let supply = Supply { free: &free, need, busy: &busy, distance: &distance };
         let usual_predicted = usual.routable();
+        let part = self.part(traffic, &free, question);
+        let may_be = |judged: &Judged| !question.isolated || judged.predicted.shared == 0;
         let mut judge = |Set { take, mut nodes }: Set| {
             if question.own().is_some() {
                 nodes = Some(self.chosen(&take, nodes, question));
             }
             let judged = self.judge(traffic, &mut scratch, Set { take, nodes });
-            (judged, scratch.flow.steps() > steps)
+            (Some(judged).filter(may_be), scratch.flow.steps() > steps)
         };
-        let mut best = usual;
-        if let Some(take) = supply.one_spot() {
-            best = better(best, judge(Set { take, nodes: None }).0);
+        let mut best = Some(usual).filter(may_be);
+        if let Some(set) = self.one_spot(traffic, &free, question) {
+            best = better(best, judge(set).0);
         }
-        if best.predicted.max > 0 {
-            for set in self.several(&supply, question) {
+        if best.as_ref().is_none_or(|best| best.predicted.max > 0) {
+            let rooms = self.parts.rooms(self.homes(&free));
+            let several = part.map_or_else(Vec::new, |part| self.several(traffic, &part, question));
+            for set in several {
                 // Known without a prediction.
-                if best.predicted.max < APART && self.members(&set.take).len() as u64 > best.predicted.extent
-                {
+                let broken = self.parts.broken(&rooms, self.homes(&set.take));
+                if best.as_ref().is_some_and(|best| best.predicted.max < APART && broken > best.broken) {
                     continue;
                 }
                 let (judged, enough) = judge(set);
@@ -322,6 +391,7 @@ impl Switched {
                 }
             }
         }
+        let best = best?;
         let predicted = best.routable()?;
         let nodes = self.chosen(&best.take, best.nodes, question);
         Some(Choice { nodes, predicted, usual: usual_predicted })
@@ -349,8 +419,13 @@ impl Switched {
     }
 }
 
-fn better(a: Judged, b: Judged) -> Judged {
-    if b.key() < a.key() { b } else { a }
+/// The better of two, the first of equals.
+fn better(a: Option<Judged>, b: Option<Judged>) -> Option<Judged> {
+    match (a, b) {
+        (Some(a), Some(b)) if b.key() < a.key() => Some(b),
+        (Some(a), _) => Some(a),
+        (None, b) => b,
+    }
 }
 
 /// Sums by key, ascending.

@@ -19,10 +19,10 @@ const HOUSE: &str = "
     verify       : model
     measure      : model verify route measure/slowdown
     lab/generate : model
-    lab/workload : model
     observe      : model config lab/generate
     config/written : model config observe route
     placement    : model route measure
+    lab/workload : model placement
     pass         : model route verify measure
     report       : model route measure observe lab/generate
     publish      : model config verify measure report pass

@@ -39,6 +39,7 @@ mod helpers;
 mod hints;
 mod hostile;
 mod inside;
+mod isolation;
 mod jobs;
 mod kinds;
 mod lft_file;

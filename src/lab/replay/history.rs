@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::trace::{Content, Fault, FaultKind, Trace, TraceError, TraceJob};
 use crate::lab::workload::placement::{Placement, Site, UnknownPlacement};
-use crate::lab::workload::schedule::{Choose, Moment, Request, schedule_with};
+use crate::lab::workload::schedule::{Choose, Moment, Pick, Request, schedule_with};
 use crate::model::rng::Rng;
 use crate::model::{Fabric, Job, JobId, JobMap, JobState, NodeMap, NodeName};
 use crate::placement::usual::usual;
@@ -23,18 +23,26 @@ pub enum Nodes {
     Placed(Placement),
     /// Ours ([`crate::placement`]); the jobs are scheduled anew.
     Routed,
+    /// The same; a job waits until it can be alone on its channels.
+    Isolated,
 }
 
 /// What asks for [`Nodes::Routed`].
 const ROUTED: &str = "routed";
+/// What asks for [`Nodes::Isolated`].
+const ISOLATED: &str = "isolated";
 
 impl std::str::FromStr for Nodes {
     type Err = String;
-    /// A model's name, or `routed`.
+    /// A model's name, `routed` or `isolated`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             ROUTED => Ok(Self::Routed),
-            model => model.parse().map(Self::Placed).map_err(|e: UnknownPlacement| format!("{e}, {ROUTED}")),
+            ISOLATED => Ok(Self::Isolated),
+            model => {
+                let unknown = |e: UnknownPlacement| format!("{e}, {ROUTED}, {ISOLATED}");
+                model.parse().map(Self::Placed).map_err(unknown)
+            }
         }
     }
 }
@@ -46,6 +54,7 @@ impl std::fmt::Display for Nodes {
             Self::InOrder => f.write_str("recorded, in order"),
             Self::Placed(placement) => placement.fmt(f),
             Self::Routed => f.write_str(ROUTED),
+            Self::Isolated => f.write_str(ISOLATED),
         }
     }
 }
@@ -97,11 +106,11 @@ impl History {
             |message: &str| TraceError::Format { name: trace.name.clone(), message: message.to_string() };
         let mut faults = Vec::new();
         let past = match (&trace.content, nodes) {
-            (Content::Snapshots(_), Nodes::Placed(_) | Nodes::Routed) => {
+            (Content::Snapshots(_), Nodes::Placed(_) | Nodes::Routed | Nodes::Isolated) => {
                 return Err(wrong("snapshots have nodes and no run times: jobs cannot be placed anew"));
             }
             (Content::Snapshots(maps), _) => Past::Snapshots(maps.clone()),
-            (Content::Jobs(jobs), Nodes::Placed(_) | Nodes::Routed) => {
+            (Content::Jobs(jobs), Nodes::Placed(_) | Nodes::Routed | Nodes::Isolated) => {
                 let site = Site::new(fabric, map);
                 let mut model = Model::new(fabric, map, &site, nodes, seed);
                 Past::Jobs(placed(&site, &mut |m| model.choose(m), jobs, &mut faults))
@@ -109,7 +118,7 @@ impl History {
             (Content::Jobs(jobs), _) => Past::Jobs(recorded(jobs).ok_or_else(|| {
                 wrong("some jobs have no node list: name a placement model with --placement")
             })?),
-            (Content::Generated(mix, days, seed), Nodes::Placed(_) | Nodes::Routed) => {
+            (Content::Generated(mix, days, seed), Nodes::Placed(_) | Nodes::Routed | Nodes::Isolated) => {
                 let site = Site::new(fabric, map);
                 let mut model = Model::new(fabric, map, &site, nodes, *seed);
                 let requests = mix.requests(site.nodes.len(), GENERATED_START, *days, *seed);
@@ -302,6 +311,7 @@ struct Brain {
     /// Number on the board of each node of the site, and the other way round.
     number: Vec<u32>,
     node: Vec<u32>,
+    isolated: bool,
 }
 
 impl<'a> Model<'a> {
@@ -314,19 +324,21 @@ impl<'a> Model<'a> {
         let number: Vec<u32> = site.nodes.iter().filter_map(|n| by_name.get(n).copied()).collect();
         let mut node = vec![0; number.len()];
         number.iter().zip(0..).for_each(|(number, n)| node[*number as usize] = n);
-        Self::Ours(Box::new(Brain { board, number, node }))
+        Self::Ours(Box::new(Brain { board, number, node, isolated: nodes == Nodes::Isolated }))
     }
 
-    fn choose(&mut self, moment: &Moment<'_>) -> Option<Vec<u32>> {
+    fn choose(&mut self, moment: &Moment<'_>) -> Pick {
         match self {
-            Self::Batch(site, placement, rng) => site.choose(*placement, moment.free, moment.size, rng),
+            Self::Batch(site, placement, rng) => {
+                site.choose(*placement, moment.free, moment.size, rng).map_or(Pick::Never, Pick::Nodes)
+            }
             Self::Ours(brain) => brain.choose(moment),
         }
     }
 }
 
 impl Brain {
-    fn choose(&self, moment: &Moment<'_>) -> Option<Vec<u32>> {
+    fn choose(&self, moment: &Moment<'_>) -> Pick {
         let numbers = |nodes: &mut dyn Iterator<Item = usize>| {
             let mut numbers: Vec<u32> = nodes.map(|n| self.number[n]).collect();
             numbers.sort_unstable();
@@ -335,14 +347,19 @@ impl Brain {
         let running: Vec<Vec<u32>> =
             moment.running.iter().map(|job| numbers(&mut job.iter().map(|n| *n as usize))).collect();
         let candidates = numbers(&mut (0..moment.free.len()).filter(|n| moment.free[*n]));
+        let (nodes, isolated) = (moment.size, self.isolated);
         let question =
-            Question { nodes: moment.size, candidates: &candidates, insist: Insist::Prefer, mix: None };
-        // Parts that are not connected: as a batch system would.
+            Question { nodes, candidates: &candidates, insist: Insist::Prefer, mix: None, isolated };
         let chosen = self.board.choose(&self.board.traffic(&running), question).map(|choice| choice.nodes);
-        let chosen = chosen.unwrap_or_else(|| usual(moment.size, &candidates));
+        // Alone on the whole fabric nobody is in the way: its parts are not connected, and it goes as a batch system
+        // would have it.
+        if chosen.is_none() && isolated && !running.is_empty() {
+            return Pick::Later;
+        }
+        let chosen = chosen.unwrap_or_else(|| usual(nodes, &candidates));
         let mut nodes: Vec<u32> = chosen.iter().map(|n| self.node[*n as usize]).collect();
         nodes.sort_unstable();
-        (nodes.len() == moment.size).then_some(nodes)
+        if nodes.len() == moment.size { Pick::Nodes(nodes) } else { Pick::Never }
     }
 }
 

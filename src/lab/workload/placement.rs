@@ -5,12 +5,17 @@ use std::str::FromStr;
 
 use crate::model::rng::Rng;
 use crate::model::{Fabric, NodeMap, NodeName};
+use crate::placement::parts::{Parts, best_fit, totals};
+use crate::placement::usual::usual;
 
 /// A placement model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// The lowest free nodes, switch by switch: a batch system that knows no topology.
     Linear,
+    /// The run of neighbouring free nodes that the job fills best: Slurm without a topology plugin
+    /// ([`crate::placement::usual`]).
+    Consecutive,
     /// Best fit on the tree of switches, as Slurm's topology/tree does it (see [`Site::choose`]).
     Tree,
     /// Best fit in one of the parts that hang below the top of the tree, any that has enough free
@@ -26,6 +31,7 @@ pub enum Placement {
 /// All models by name.
 const MODELS: &[(&str, Placement)] = &[
     ("linear", Placement::Linear),
+    ("consecutive", Placement::Consecutive),
     ("tree", Placement::Tree),
     ("partitions", Placement::Partitions),
     ("random", Placement::Random),
@@ -65,10 +71,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// From a fabric. A node with several adapters is on the switch of its first one. The levels of
-    /// the tree are found as an administrator would write them into topology.conf: leaves that are
-    /// connected through switches at most `level` hops from a leaf form one group.
-    /// O(levels × size of the fabric).
+    /// From a fabric. A node with several adapters is on the switch of its first one. O(levels × size of the fabric).
     pub fn new(fabric: &Fabric, map: &NodeMap) -> Self {
         let at = |name: &NodeName| {
             let terminal = map.terminals(name).first().map(|t| fabric.terminal(*t));
@@ -84,26 +87,18 @@ impl Site {
                 leaves[leaf].push(n as u32);
             }
         }
-        let rank = ranks(fabric, switches.iter().map(|s| s.index()));
-        let mut groups = vec![(0..switches.len() as u32).collect::<Vec<u32>>()];
-        for level in 1..=rank.iter().filter(|r| **r != usize::MAX).max().copied().unwrap_or(0) {
-            let part = components(fabric, |s| rank[s] <= level);
-            let of: Vec<u32> = switches.iter().map(|s| part[s.index()]).collect();
-            if groups.last() != Some(&of) {
-                groups.push(of);
-            }
-        }
+        let homes: Vec<u32> = switches.iter().map(|s| s.0).collect();
+        let parts = Parts::new(fabric, &homes);
+        let mut groups: Vec<Vec<u32>> =
+            parts.levels().iter().map(|of| homes.iter().map(|s| of[*s as usize]).collect()).collect();
+        // The lowest are counted by leaf.
+        groups[0] = (0..homes.len() as u32).collect();
         Self { nodes: named.into_iter().map(|(_, name)| name).collect(), leaves, groups }
     }
 
     /// The nodes of a job of this size, ascending; `None` if fewer are free.
     ///
-    /// [`Placement::Tree`] follows Slurm 22.05, select/cons_tres with topology/tree, for whole
-    /// nodes. The first leaf is the one with the fewest free nodes that suffice; if no leaf
-    /// suffices, one below the lowest switch that does, again the fullest, and there the leaf with
-    /// most free nodes. Then leaves follow by the sum of their distances to those taken, among
-    /// equally near ones the tightest that suffices, else the one with most free nodes.
-    /// O(nodes + leaves² × levels) at worst.
+    /// [`Placement::Tree`] is [`best_fit`]. O(nodes + leaves² × levels) at worst.
     pub fn choose(
         &self,
         placement: Placement,
@@ -114,6 +109,7 @@ impl Site {
         let all = (0..free.len() as u32).filter(|n| free[*n as usize]);
         let mut chosen: Vec<u32> = match placement {
             Placement::Linear => all.take(size).collect(),
+            Placement::Consecutive => usual(size, &all.collect::<Vec<u32>>()),
             Placement::Random => {
                 let mut all: Vec<u32> = all.collect();
                 let left = all.len();
@@ -168,87 +164,7 @@ impl Site {
 
     fn tree(&self, free: &[bool], size: usize) -> Vec<u32> {
         let left: Vec<usize> = (0..self.leaves.len()).map(|l| self.free_of(free, l).count()).collect();
-        let totals: Vec<Vec<usize>> = self.groups.iter().map(|of| totals(of, &left)).collect();
-        let mut taken: Vec<bool> = left.iter().map(|n| *n == 0).collect();
-        let mut distance = vec![0usize; left.len()];
-        let mut chosen = Vec::new();
-        while chosen.len() < size {
-            let wanted = size - chosen.len();
-            let mut best: Option<usize> = None;
-            for leaf in (0..left.len()).filter(|l| !taken[*l]) {
-                let Some(b) = best else {
-                    best = Some(leaf);
-                    continue;
-                };
-                let better = self.better(&totals, leaf, b, wanted);
-                let nearer = distance[leaf].cmp(&distance[b]);
-                if (nearer.is_lt() && better.is_ge()) || (nearer.is_eq() && better.is_gt()) {
-                    best = Some(leaf);
-                }
-            }
-            let Some(leaf) = best else { break };
-            taken[leaf] = true;
-            chosen.extend(self.free_of(free, leaf).take(wanted));
-            (0..left.len()).for_each(|other| distance[other] += self.distance(leaf, other));
-        }
-        chosen
+        let taken = best_fit(&self.groups, &left, size).into_iter();
+        taken.flat_map(|(leaf, n)| self.free_of(free, leaf).take(n).collect::<Vec<u32>>()).collect()
     }
-
-    /// Levels to climb from one leaf until the other is below.
-    fn distance(&self, a: usize, b: usize) -> usize {
-        self.groups.iter().position(|of| of[a] == of[b]).unwrap_or(self.groups.len())
-    }
-
-    /// Whether leaf `a` suits a job that wants so many nodes better than `b`.
-    fn better(&self, totals: &[Vec<usize>], a: usize, b: usize, wanted: usize) -> std::cmp::Ordering {
-        for (of, totals) in self.groups.iter().zip(totals) {
-            let (here, there) = (totals[of[a] as usize], totals[of[b] as usize]);
-            match (here >= wanted, there >= wanted) {
-                (true, true) if here != there => return there.cmp(&here),
-                (true, true) => break,
-                (true, false) => return std::cmp::Ordering::Greater,
-                (false, true) => return std::cmp::Ordering::Less,
-                (false, false) if of[a] == of[b] => break,
-                (false, false) => {}
-            }
-        }
-        totals[0][a].cmp(&totals[0][b])
-    }
-}
-
-/// Free nodes per group.
-fn totals(of: &[u32], left: &[usize]) -> Vec<usize> {
-    let mut totals = vec![0; of.iter().max().map_or(0, |m| *m as usize + 1)];
-    of.iter().zip(left).for_each(|(g, n)| totals[*g as usize] += n);
-    totals
-}
-
-/// Hops of each switch from the nearest of some.
-fn ranks(fabric: &Fabric, starts: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut rank = vec![usize::MAX; fabric.switches().len()];
-    let mut queue: Vec<usize> = starts.collect();
-    queue.iter().for_each(|s| rank[*s] = 0);
-    let mut head = 0;
-    while let Some(&s) = queue.get(head) {
-        head += 1;
-        for c in fabric.out(crate::model::SwitchId::at(s)) {
-            let to = fabric.channel(*c).to.index();
-            if rank[to] == usize::MAX {
-                rank[to] = rank[s] + 1;
-                queue.push(to);
-            }
-        }
-    }
-    rank
-}
-
-/// Component of each switch among those that count.
-fn components(fabric: &Fabric, counts: impl Fn(usize) -> bool) -> Vec<u32> {
-    let mut union = petgraph::unionfind::UnionFind::<u32>::new(fabric.switches().len());
-    for c in fabric.channels() {
-        if counts(c.from.index()) && counts(c.to.index()) {
-            union.union(c.from.index() as u32, c.to.index() as u32);
-        }
-    }
-    union.into_labeling()
 }

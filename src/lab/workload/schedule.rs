@@ -41,17 +41,31 @@ pub struct Moment<'a> {
     pub running: Vec<&'a [u32]>,
 }
 
-/// Says which nodes a job gets, ascending. Asked for nothing, the job never starts.
-pub type Choose<'a> = &'a mut dyn FnMut(&Moment<'_>) -> Option<Vec<u32>>;
+/// What a job gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pick {
+    /// These nodes, ascending.
+    Nodes(Vec<u32>),
+    /// It waits, though nodes are free. Those behind it may pass as backfilling lets them.
+    Later,
+    /// It is never started.
+    Never,
+}
+
+/// Says what a job gets.
+pub type Choose<'a> = &'a mut dyn FnMut(&Moment<'_>) -> Pick;
 
 /// Runs all requests on a site with one of its models; see [`schedule_with`].
 pub fn schedule(site: &Site, placement: Placement, requests: &[Request], seed: u64) -> Vec<Option<Started>> {
     let mut rng = Rng::new(seed);
-    schedule_with(site.nodes.len(), requests, &mut |m| site.choose(placement, m.free, m.size, &mut rng))
+    let mut choose =
+        |m: &Moment<'_>| site.choose(placement, m.free, m.size, &mut rng).map_or(Pick::Never, Pick::Nodes);
+    schedule_with(site.nodes.len(), requests, &mut choose)
 }
 
 /// Runs all requests, which must be sorted by `submit`, on so many nodes; `result[i]` belongs to
-/// `requests[i]` and is `None` if the job is larger than that. Starts do not depend on who chooses.
+/// `requests[i]` and is `None` if the job is larger than that. Starts do not depend on who chooses, unless he lets jobs
+/// wait.
 /// O(requests × (queue up to a fixed depth + nodes)).
 pub fn schedule_with(nodes: usize, requests: &[Request], choose: Choose<'_>) -> Vec<Option<Started>> {
     let mut batch = Batch {
@@ -102,11 +116,10 @@ impl Batch<'_> {
 
     fn start_jobs(&mut self, now: i64) {
         while let Some(&head) = self.waiting.front() {
-            if self.requests[head].size > self.left {
+            if self.requests[head].size > self.left || !self.start(head, now) {
                 break;
             }
             self.waiting.pop_front();
-            self.start(head, now);
         }
         let Some(&head) = self.waiting.front() else { return };
         let (shadow, mut spare) = self.reservation(head);
@@ -115,7 +128,7 @@ impl Batch<'_> {
             let job = self.waiting[at];
             let Request { run, size, .. } = self.requests[job];
             let in_time = now.saturating_add(run.max(1)) <= shadow;
-            if size > self.left || !(in_time || size <= spare) {
+            if size > self.left || !(in_time || size <= spare) || !self.start(job, now) {
                 at += 1;
                 continue;
             }
@@ -123,7 +136,6 @@ impl Batch<'_> {
                 spare -= size;
             }
             self.waiting.remove(at);
-            self.start(job, now);
         }
     }
 
@@ -142,16 +154,22 @@ impl Batch<'_> {
         (i64::MAX, 0)
     }
 
-    fn start(&mut self, job: usize, now: i64) {
+    /// Whether the job need not wait any more.
+    fn start(&mut self, job: usize, now: i64) -> bool {
         let Request { run, size, .. } = self.requests[job];
         let running = self.running.iter().filter_map(|Reverse((_, job))| self.started[*job].as_ref());
         let running = running.map(|s| s.nodes.as_slice()).collect();
         let moment = Moment { free: &self.free, size, running };
-        let Some(nodes) = (self.choose)(&moment) else { return };
+        let nodes = match (self.choose)(&moment) {
+            Pick::Nodes(nodes) => nodes,
+            Pick::Later => return false,
+            Pick::Never => return true,
+        };
         nodes.iter().for_each(|n| self.free[*n as usize] = false);
         self.left -= size;
         self.running.push(Reverse((now.saturating_add(run.max(1)), job)));
         self.started[job] = Some(Started { start: now, nodes });
+        true
     }
 }
 
@@ -224,6 +242,20 @@ mod tests {
         let pods_taken: std::collections::BTreeSet<_> =
             (0..9).filter_map(|seed| Some(choose(&[], 2, seed)?[0] / 4)).collect();
         assert_eq!(pods_taken.len(), 2);
+    }
+
+    #[test]
+    fn a_job_that_is_put_off_lets_those_pass_that_end_in_time() {
+        let job = |submit, run, size| Request { submit, run, size };
+        // The second is put off while anybody runs; the fourth would end too late to pass it.
+        let requests = [job(0, 100, 1), job(1, 10, 3), job(2, 50, 1), job(3, 200, 2)];
+        let mut choose = |m: &Moment<'_>| match m.running.is_empty() || m.size != 3 {
+            true => Pick::Nodes((0..4).filter(|n| m.free[*n as usize]).take(m.size).collect()),
+            false => Pick::Later,
+        };
+        let started = schedule_with(4, &requests, &mut choose);
+        let starts: Vec<Option<i64>> = started.iter().map(|s| s.as_ref().map(|s| s.start)).collect();
+        assert_eq!(starts, [Some(0), Some(100), Some(2), Some(110)]);
     }
 
     #[test]

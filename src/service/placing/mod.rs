@@ -233,7 +233,7 @@ impl Worker {
         let running = self.running().await;
         if self.settings.select_socket.is_some() {
             if let (Some(board), Some((_, traffic))) = (self.boards.board(), &running) {
-                self.answers.prepare(board, traffic, &look, Utc::now());
+                self.answers.prepare((board, traffic), &look, self.settings.isolated, Utc::now());
             }
         }
         self.hold(&look, running.as_ref().map(|(_, traffic)| traffic), Utc::now()).await
@@ -244,11 +244,13 @@ impl Worker {
         let most = if self.settings.hold { self.settings.max_held } else { 0 };
         let rules =
             Rules { deadline: delta(self.settings.deadline), start: delta(self.settings.start), most };
-        let before = self.holds.clone();
+        let (before, isolated) = (self.holds.clone(), self.settings.isolated);
         let board = self.boards.board();
         let mut acts =
             self.holds.step(now, look, &rules, |wants, insist, candidates| match (board, traffic) {
-                (Some(board), Some(traffic)) => advise(board, traffic, wants, insist, candidates),
+                (Some(board), Some(traffic)) => {
+                    advise((board, traffic), wants, (insist, isolated), candidates)
+                }
                 // Neither fabric nor jobs: the batch system knows better.
                 _ => Advice::Any,
             });
@@ -296,14 +298,14 @@ fn squeue(settings: &Settings) -> Squeue {
 
 /// What the brain says of a job, in the words of [`hold`].
 fn advise(
-    board: &Board,
-    traffic: &Running,
+    (board, traffic): (&Board, &Running),
     wants: &Wants,
-    insist: Insist,
+    (insist, isolated): (Insist, bool),
     candidates: &[NodeName],
 ) -> Advice {
     let numbers = board.numbers(candidates);
-    let question = Question { nodes: wants.nodes, candidates: &numbers, insist, mix: wants.mix.as_ref() };
+    let question =
+        Question { nodes: wants.nodes, candidates: &numbers, insist, mix: wants.mix.as_ref(), isolated };
     match board.choose(traffic, question) {
         placement::Recommendation::Chosen(choice) => {
             let (usual, slowdown) = (choice.usual.map(|u| u.max), choice.predicted.slowdown);
@@ -391,7 +393,8 @@ pub async fn outlook(
         let mut candidates = board.numbers(&job.wants.candidates(&look.idle).unwrap_or_default());
         candidates.retain(|n| !taken.contains(n));
         let (nodes, mix) = (job.wants.nodes, job.wants.mix.as_ref());
-        let question = Question { nodes, candidates: &candidates, insist: Insist::Require, mix };
+        let (insist, isolated) = (Insist::Require, settings.placement.isolated);
+        let question = Question { nodes, candidates: &candidates, insist, mix, isolated };
         let mut outlook = Outlook {
             job: job.id.clone(),
             wants: job.wants.nodes,

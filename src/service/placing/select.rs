@@ -61,7 +61,13 @@ impl Answers {
 
     /// Chooses for all tagged pending jobs, in the order of their ids, then for numbers of nodes
     /// that a job not seen yet may want. O(jobs and sizes × [`Board::choose`]).
-    pub fn prepare(&self, board: &Board, traffic: &Running, look: &Look, now: DateTime<Utc>) {
+    pub fn prepare(
+        &self,
+        (board, traffic): (&Board, &Running),
+        look: &Look,
+        isolated: bool,
+        now: DateTime<Utc>,
+    ) {
         let (lent, mut sizes) = {
             let mut table = self.table();
             table.lent.retain(|_, (_, until)| *until > now);
@@ -70,7 +76,7 @@ impl Answers {
         let mut taken: BTreeSet<NodeName> = lent.values().flat_map(|(nodes, _)| nodes.clone()).collect();
         let mut choose = |nodes: usize, mix: Option<&Mix>, candidates: Vec<NodeName>, take: bool| {
             let numbers = board.numbers(candidates.iter().filter(|n| !taken.contains(*n)));
-            let question = Question { nodes, candidates: &numbers, insist: Insist::Require, mix };
+            let question = Question { nodes, candidates: &numbers, insist: Insist::Require, mix, isolated };
             let Recommendation::Chosen(choice) = board.choose(traffic, question) else { return None };
             let names = |n: &u32| board.names()[*n as usize].clone();
             let chosen: Vec<NodeName> = choice.nodes.iter().map(names).collect();
@@ -258,7 +264,7 @@ mod tests {
         let fabric = generate("fattree:4x4,2").unwrap();
         let board = Board::Switched(Switched::new(&fabric, &name_hosts(&fabric, &NodeNames::default())));
         let answers = Answers::default();
-        answers.prepare(&board, &board.running(&[]), look, at(0));
+        answers.prepare((&board, &board.running(&[])), look, false, at(0));
         answers
     }
 
@@ -293,7 +299,7 @@ mod tests {
             let jobs = pending::jobs(&job, "t").unwrap().jobs;
             let answers = Answers::default();
             let look = Look { jobs, ..look(&[], "n[1-36]") };
-            answers.prepare(&board, &board.running(&[]), &look, at(0));
+            answers.prepare((&board, &board.running(&[])), &look, false, at(0));
             ask(&answers, 7, 6, 1).unwrap()
         };
         assert_eq!(chosen(""), ["n1", "n2", "n3", "n7", "n8", "n9"]);
