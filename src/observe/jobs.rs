@@ -1,4 +1,4 @@
-//! `--jobs`: squeue or slurmrestd JSON, `flux jobs --json`, `qstat -f -F json`, a snapshot of ours, or lines `ID HOSTLIST [PATTERN]`; recognised by
+//! `--jobs`: squeue or slurmrestd JSON, `flux jobs --json`, `qstat -t -f -F json`, a snapshot of ours, or lines `ID HOSTLIST [PATTERN]`; recognised by
 //! content. Hints in comments are read from JSON alone: `squeue -o` prints a comment as it is, so that one with
 //! a new line in it would be a job of its own.
 
@@ -62,15 +62,16 @@ pub enum JobsError {
 /// # Errors
 /// With file and line.
 pub fn load(source: &str) -> Result<JobMap, JobsError> {
-    let (name, text) = if source == "-" {
-        let mut text = String::new();
-        let read = std::io::stdin().read_to_string(&mut text);
-        ("standard input", read.map(|_| text))
+    let (name, bytes) = if source == "-" {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().read_to_end(&mut bytes);
+        ("standard input", read.map(|_| bytes))
     } else {
-        (source, std::fs::read_to_string(source))
+        (source, std::fs::read(source))
     };
-    let text = text.map_err(|error| JobsError::Read { name: name.to_string(), error })?;
-    parse(&text, name, Utc::now())
+    let bytes = bytes.map_err(|error| JobsError::Read { name: name.to_string(), error })?;
+    // Names of jobs are what users say, in any encoding.
+    parse(&String::from_utf8_lossy(&bytes), name, Utc::now())
 }
 
 /// Reads any of the formats. `name` is for messages, `now` is the time of a text that has none.
@@ -101,6 +102,10 @@ fn once(map: JobMap, name: &str) -> Result<JobMap, JobsError> {
 fn any(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<JobMap, JobsError> {
     if !text.trim_start().starts_with('{') {
         return lines(text, name, now, budget);
+    }
+    // It may be no JSON.
+    if pbs::is_printed(text) {
+        return pbs::parse(text, name, now, budget);
     }
     /// What tells the formats apart.
     #[derive(Deserialize)]

@@ -90,7 +90,8 @@ pub fn read(spool: &Path, name: &str, limit: u64) -> Result<String, SpoolError> 
     if bytes.len() as u64 > limit {
         return Err(refused(format!("it has more than {limit} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8".into()))
+    // Names of jobs are what users say, in any encoding.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The file [`JOBS_FILE`] of a spool as the source of jobs.

@@ -62,6 +62,7 @@ mod python;
 mod questions;
 mod rails;
 mod record;
+mod recorded_jobs;
 mod reload;
 mod replay;
 #[path = "../shared/script.rs"]

@@ -1,5 +1,8 @@
-//! `flux jobs -A --json`: `{"jobs": [{"id", "state", "nodelist", "t_run", "expiration", …}]}`, by the documentation
-//! of flux-jobs(1). A job owns its nodes from `RUN` to `CLEANUP`; times are seconds since 1970.
+//! `flux jobs -A -c 0 -f running --json`: `{"jobs": [{"id", "state", "nodelist", "t_run", "expiration", …}]}`. A job
+//! owns its nodes from `RUN` to `CLEANUP`; times are seconds since 1970.
+//!
+//! Jobs that wait stand before those that run, and without `-c 0` there are a thousand at most: of a full list that
+//! does not reach those that are over, nobody knows what runs.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -12,6 +15,9 @@ use crate::observe::hostlist::{self, Budget};
 struct FluxJobs {
     jobs: Vec<Written>,
 }
+
+/// As many as `flux jobs` prints at most where nobody says another number.
+const USUAL_LIMIT: usize = 1000;
 
 /// A job as written. Other keys are skipped.
 #[derive(Deserialize)]
@@ -40,6 +46,12 @@ pub(super) fn parse(
     mut budget: Budget,
 ) -> Result<JobMap, JobsError> {
     let answer: FluxJobs = json(text, name)?;
+    if answer.jobs.len() == USUAL_LIMIT && answer.jobs.iter().all(|job| job.state != "INACTIVE") {
+        let message = format!(
+            "{USUAL_LIMIT} jobs, which is all that `flux jobs` prints without -c 0: those that run may be missing"
+        );
+        return Err(JobsError::Line { name: name.to_string(), line: 1, message });
+    }
     let mut jobs = Vec::new();
     for job in answer.jobs {
         let state = match job.state.as_str() {

@@ -46,8 +46,14 @@ impl<'de> Visitor<'de> for SlurmJobs<'_> {
     }
 }
 
+/// What is wrong where Slurm asks slurmdbd for an answer about jobs.
+const NEEDS_ACCOUNTING: &str =
+    "this version prints jobs as JSON only where it has slurmdbd; use squeue_format = \"text\"";
+
 #[derive(Deserialize)]
 struct Complaint {
+    #[serde(default)]
+    source: Option<String>,
     #[serde(default)]
     description: Option<String>,
     #[serde(default)]
@@ -277,8 +283,12 @@ pub(super) fn parse(
     let answer = answer.and_then(|answer| reader.end().map(|()| answer));
     let (errors, jobs) = answer.map_err(|error| wrong(name, &error))?;
     if let Some(complaint) = errors.first() {
-        let words: Vec<&str> =
+        let mut words: Vec<&str> =
             [&complaint.description, &complaint.error].into_iter().filter_map(|w| w.as_deref()).collect();
+        // Its words are the address of a function. It has listed the first job, and no other.
+        if complaint.source.as_deref().is_some_and(|source| source.starts_with("slurmdb_")) {
+            words = vec![NEEDS_ACCOUNTING];
+        }
         return Err(JobsError::Slurm {
             name: name.to_string(),
             message: shown(&words.join(": ")).into_owned(),
