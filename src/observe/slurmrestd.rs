@@ -1,12 +1,14 @@
 //! Slurm's HTTP interface as the source of jobs.
 //!
 //! A query for all jobs is expensive (10 MB for 2,000 jobs, as Slurm lists every core), so it is
-//! made at most once per interval. Most looks end with `304 Not Modified`, which is what
-//! `update_time` is for: slurmctld answers it if nothing changed *before* that second of its own
-//! clock. Our clock may be another, so the time is always one that Slurm has told: `last_update` of
-//! the answer (v0.0.39 on), or the clock of the controller, asked *before* the jobs.
+//! made at most once per interval. Most looks end with `304 Not Modified` or, from v0.0.40 on, with no
+//! jobs and the time 0, which is what `update_time` is for: slurmctld answers so if nothing changed
+//! *before* that second of its own clock. Our clock may be another, so the time is always one that
+//! Slurm has told: `last_update` of the answer (v0.0.39 on), or the clock of the controller, asked
+//! *before* the jobs.
 
 mod error;
+mod token;
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,7 @@ use serde::Deserialize;
 use tracing::{debug, info};
 
 pub use self::error::RestError;
+use self::token::expiry;
 use super::jobs;
 use super::secret;
 use super::source::{JobSource, JobSourceRow, Poll, PollError};
@@ -55,6 +58,10 @@ pub struct Slurmrestd {
     pause: Duration,
     /// Such as `v0.0.38`; `None` until discovered.
     version: Option<String>,
+    /// Older ones that it offers, the newest last.
+    older: Vec<String>,
+    /// What stands before seconds since 1970.
+    seconds: &'static str,
     /// Whether its answers have `last_update`.
     tells_clock: bool,
     known: Option<Known>,
@@ -117,6 +124,8 @@ impl Slurmrestd {
             output_limit,
             pause,
             version: None,
+            older: Vec::new(),
+            seconds: "",
             tells_clock: false,
             known: None,
             asked: Queries::default(),
@@ -128,7 +137,25 @@ impl Slurmrestd {
         self.asked
     }
 
+    /// Asks in the newest version that can be used.
     async fn ask(&mut self, now: DateTime<Utc>) -> Result<JobMap, PollError> {
+        loop {
+            match self.ask_once(now).await {
+                // Slurm 23.02 says so in its newest version, v0.0.39, alone.
+                Err(error) if RestError::refused_for(&error, "slurmdb") && !self.older.is_empty() => {
+                    self.version = self.older.pop();
+                    info!(version = self.version, "slurmrestd has no slurmdbd, which its newer version asks");
+                }
+                // Slurm 23.11 reads a number as a date.
+                Err(error) if self.seconds.is_empty() && RestError::refused_for(&error, "timestamp") => {
+                    self.seconds = "uts";
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn ask_once(&mut self, now: DateTime<Utc>) -> Result<JobMap, PollError> {
         let soon = self.fresh_in().is_some();
         if let Some(known) = self.known.as_mut().filter(|_| soon) {
             debug!("slurmrestd was asked for all jobs not long ago");
@@ -139,9 +166,11 @@ impl Slurmrestd {
         let version = match &self.version {
             Some(version) => version.clone(),
             None => {
-                let found = self.discover(&client).await?;
-                info!(version = found, "slurmrestd");
-                self.version.insert(found).clone()
+                let mut found = self.discover(&client).await?;
+                let newest = found.pop().ok_or(RestError::NoVersion)?;
+                self.older = found;
+                info!(version = newest, "slurmrestd");
+                self.version.insert(newest).clone()
             }
         };
         let at = Instant::now();
@@ -151,21 +180,25 @@ impl Slurmrestd {
             false => self.controller_clock(&client, &version).await,
             true => None,
         };
-        let query = since.map_or(String::new(), |t| format!("?update_time={t}"));
+        let query = since.map_or(String::new(), |t| format!("?update_time={}{t}", self.seconds));
         let path = format!("/slurm/{version}/jobs{query}");
         let response = self.get(&client, &path).await?;
-        if response.status() == StatusCode::NOT_MODIFIED {
-            self.asked.unchanged += 1;
-            if let Some(known) = &mut self.known {
-                known.jobs.time = now;
-                return Ok(known.jobs.clone());
-            }
+        if response.status() == StatusCode::NOT_MODIFIED
+            && let Some(jobs) = self.unchanged(now)
+        {
+            return Ok(jobs);
         }
         if response.status() == StatusCode::NOT_FOUND {
             // Another slurmrestd than before.
             self.version = None;
         }
         let text = self.text(response, &path).await?;
+        if since.is_some()
+            && is_unchanged(&text)
+            && let Some(jobs) = self.unchanged(now)
+        {
+            return Ok(jobs);
+        }
         self.asked.full += 1;
         let told = told(&text);
         self.tells_clock = told.is_some();
@@ -177,6 +210,14 @@ impl Slurmrestd {
             })?;
         self.known = Some(Known { jobs: jobs.clone(), update_time: told.or(clock), at });
         Ok(jobs)
+    }
+
+    /// The jobs as they were, which are those of now.
+    fn unchanged(&mut self, now: DateTime<Utc>) -> Option<JobMap> {
+        self.asked.unchanged += 1;
+        let known = self.known.as_mut()?;
+        known.jobs.time = now;
+        Some(known.jobs.clone())
     }
 
     fn client(&mut self) -> Result<Client, RestError> {
@@ -195,18 +236,18 @@ impl Slurmrestd {
         Ok(self.client.insert(client).clone())
     }
 
-    /// The newest version that lists jobs: from its own description, or by trying.
-    async fn discover(&self, client: &Client) -> Result<String, RestError> {
+    /// The versions that list jobs, the newest last: from its own description, or by trying, the newest alone.
+    async fn discover(&self, client: &Client) -> Result<Vec<String>, RestError> {
         for path in ["/openapi/v3", "/openapi.json", "/openapi"] {
             let response = self.get(client, path).await?;
             if !response.status().is_success() {
                 continue;
             }
             let text = self.text(response, path).await?;
-            if let Some(version) =
-                serde_json::from_str::<Description>(&text).ok().and_then(|d| newest(d.paths.keys()))
-            {
-                return Ok(version);
+            let described = serde_json::from_str::<Description>(&text).ok();
+            let found = described.map(|d| versions(d.paths.keys())).unwrap_or_default();
+            if !found.is_empty() {
+                return Ok(found);
             }
         }
         // No description: newest first. A far future is cheap to ask for.
@@ -214,7 +255,7 @@ impl Slurmrestd {
             let version = format!("v0.0.{n}");
             let response = self.get(client, &format!("/slurm/{version}/ping")).await?;
             if response.status().is_success() {
-                return Ok(version);
+                return Ok(vec![version]);
             }
         }
         Err(RestError::NoVersion)
@@ -309,6 +350,13 @@ fn told(text: &str) -> Option<i64> {
     serde_json::from_str::<Clock>(text).ok()?.last_update?.value()
 }
 
+/// Whether an answer without jobs says that nothing has changed: its time is 0 then. Versions from v0.0.40 on say it so,
+/// with status 200, and it is no empty cluster.
+fn is_unchanged(text: &str) -> bool {
+    let clock = serde_json::from_str::<Clock>(text).ok().and_then(|clock| clock.last_update);
+    clock.is_some_and(|clock| clock.value().is_none())
+}
+
 /// Slurm's words in an answer, or its beginning.
 fn complaint(text: &str) -> String {
     #[derive(Deserialize)]
@@ -333,44 +381,16 @@ fn complaint(text: &str) -> String {
     shown_lines(&words).into_owned()
 }
 
-/// When a JWT expires (RFC 7519, `exp`), for messages only: nobody checks its signature here. `None`
-/// if it never does, or is no JWT.
-fn expiry(token: &str) -> Option<DateTime<Utc>> {
-    #[derive(Deserialize)]
-    struct Claims {
-        exp: serde_json::Number,
-    }
-    let claims = base64url(token.split('.').nth(1)?)?;
-    let claims: Claims = serde_json::from_slice(&claims).ok()?;
-    DateTime::from_timestamp(claims.exp.as_f64()?.floor() as i64, 0)
-}
-
-/// RFC 4648, section 5, without padding; `None` if it is not that.
-fn base64url(text: &str) -> Option<Vec<u8>> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let (mut bits, mut kept) = (0u32, 0);
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for letter in text.bytes() {
-        let value = ALPHABET.iter().position(|l| *l == letter)?;
-        bits = bits << 6 | u32::try_from(value).ok()?;
-        kept += 6;
-        if kept >= 8 {
-            kept -= 8;
-            bytes.push((bits >> kept & 0xff) as u8);
-        }
-    }
-    Some(bytes)
-}
-
-/// The newest version among paths such as `/slurm/v0.0.38/jobs`.
-fn newest<'a>(paths: impl Iterator<Item = &'a String>) -> Option<String> {
-    let versions = paths.filter_map(|path| {
+/// The versions among paths such as `/slurm/v0.0.38/jobs`, the newest last.
+fn versions<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let found = paths.filter_map(|path| {
         let version = path.strip_prefix("/slurm/")?.trim_end_matches('/').strip_suffix("/jobs")?;
         let numbers: Option<Vec<u32>> =
             version.strip_prefix('v')?.split('.').map(|n| n.parse().ok()).collect();
         Some((numbers?, version.to_string()))
     });
-    versions.max().map(|(_, version)| version)
+    let found: std::collections::BTreeSet<_> = found.collect();
+    found.into_iter().map(|(_, version)| version).collect()
 }
 
 #[cfg(test)]
@@ -378,27 +398,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_version_that_lists_jobs_is_found() {
-        let paths = |list: &[&str]| newest(list.iter().map(|p| (*p).to_string()).collect::<Vec<_>>().iter());
+    fn versions_that_list_jobs_are_found_in_their_order() {
+        let paths =
+            |list: &[&str]| versions(list.iter().map(|p| (*p).to_string()).collect::<Vec<_>>().iter());
         let debian =
             ["/slurm/v0.0.36/jobs", "/slurm/v0.0.38/jobs", "/slurm/v0.0.39/ping", "/slurmdb/v0.0.38/jobs"];
-        assert_eq!(paths(&debian).as_deref(), Some("v0.0.38"));
+        assert_eq!(paths(&debian), ["v0.0.36", "v0.0.38"]);
         // Numbers, not letters; newer Slurm ends the path with a slash.
-        assert_eq!(paths(&["/slurm/v0.0.9/jobs", "/slurm/v0.0.41/jobs/"]).as_deref(), Some("v0.0.41"));
-        assert_eq!(paths(&["/slurm/vx/jobs", "/slurm/v0.0.40/job/{id}"]), None);
-    }
-
-    #[test]
-    fn the_expiry_of_a_token_is_read_from_it() {
-        // {"alg":"HS256","typ":"JWT"} . {"exp":1700000000,"iat":1699998200,"sun":"slurm"} . a signature
-        let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
-                     eyJleHAiOjE3MDAwMDAwMDAsImlhdCI6MTY5OTk5ODIwMCwic3VuIjoic2x1cm0ifQ.c2lnbmF0dXJl";
-        assert_eq!(expiry(token).unwrap().to_rfc3339(), "2023-11-14T22:13:20+00:00");
-        assert_eq!(base64url("TWFu").unwrap(), b"Man");
-        // {"sun":"slurm"}: never; then what is no JWT.
-        for other in ["e30.eyJzdW4iOiJzbHVybSJ9.x", "", "a.b", "a.!!.c", "not a token"] {
-            assert_eq!(expiry(other), None, "{other}");
-        }
+        assert_eq!(paths(&["/slurm/v0.0.41/jobs/", "/slurm/v0.0.9/jobs"]), ["v0.0.9", "v0.0.41"]);
+        assert_eq!(paths(&["/slurm/vx/jobs", "/slurm/v0.0.40/job/{id}"]), [""; 0]);
     }
 
     #[test]
@@ -409,5 +417,10 @@ mod tests {
         );
         assert_eq!(told(r#"{"last_update": 17, "jobs": []}"#), Some(17));
         assert_eq!(told(r#"{"jobs": []}"#), None);
+        // As Slurm 25.11 says that nothing has changed.
+        let same = r#"{"jobs":[],"last_backfill":{"set":true,"infinite":false,"number":0},"last_update":{"set":true,"infinite":false,"number":0},"errors":[],"warnings":[{"description":"No job changes since update_time[1795649449]=2026-11-25T23:30:49","source":"op_handler_jobs"}]}"#;
+        assert!(is_unchanged(same) && told(same).is_none());
+        let empty = r#"{"jobs": [], "last_update": {"set": true, "number": 1700000000}}"#;
+        assert!(!is_unchanged(empty) && !is_unchanged(r#"{"jobs": []}"#));
     }
 }

@@ -11,13 +11,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use sarouter::lab::generate::generate;
 use sarouter::model::{JobMap, JobState};
 use sarouter::observe;
+use sarouter::observe::jobs::JobsError;
 use sarouter::observe::slurm::{Squeue, SqueueFormat};
 use sarouter::observe::source::{JobSource, PollError};
 use sarouter::publish::EpochStore;
 use serde_json::Value;
 
 use crate::script::script;
-use crate::testbed::{Testbed, assert_in_force, await_some, root, run};
+use crate::testbed::{Testbed, assert_in_force, await_some, root, run, slurm_version};
 
 fn slurm_conf(bed: &Testbed) -> String {
     bed.path().join("slurm/slurm.conf").to_str().unwrap().to_string()
@@ -50,6 +51,17 @@ fn ask(bed: &Testbed, format: SqueueFormat, deadline: Duration) -> Result<JobMap
 
 const LONG: Duration = Duration::from_secs(60);
 
+/// What both forms say, which must be the same. In JSON Slurm 23.02 without slurmdbd tells of the first job alone, and
+/// of an error: that is no answer.
+fn both_forms(bed: &Testbed) -> JobMap {
+    let (json, text) = (ask(bed, SqueueFormat::Json, LONG), ask(bed, SqueueFormat::Text, LONG).unwrap());
+    match json {
+        Err(PollError::Jobs(JobsError::Slurm { .. })) if slurm_version() == (23, 2) => {}
+        json => assert_eq!(json.unwrap(), text),
+    }
+    text
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn both_forms_of_squeue_give_the_same_jobs_and_a_dead_controller_is_noticed() {
@@ -67,16 +79,14 @@ fn both_forms_of_squeue_give_the_same_jobs_and_a_dead_controller_is_noticed() {
             slurm(&bed, "squeue", &["-h", "-j", id, "-o", "%T"]).contains("RUNNING").then_some(())
         });
     }
-    let json = ask(&bed, SqueueFormat::Json, LONG).unwrap();
-    let text = ask(&bed, SqueueFormat::Text, LONG).unwrap();
-    assert_eq!(json, text);
+    let map = both_forms(&bed);
     let found: Vec<(String, Vec<&str>)> =
-        json.jobs.iter().map(|j| (j.id.to_string(), j.nodes.iter().map(|n| n.as_str()).collect())).collect();
+        map.jobs.iter().map(|j| (j.id.to_string(), j.nodes.iter().map(|n| n.as_str()).collect())).collect();
     assert!(found.contains(&(first, vec!["n1", "n2", "n5", "n6"])), "{found:?}");
     assert!(found.contains(&(second, vec!["n3", "n7"])), "{found:?}");
     // One task of the array runs, the other waits for the node.
     assert_eq!(found.len(), 3, "{found:?}");
-    assert!(json.jobs.iter().all(|j| j.state == JobState::Running && j.start.is_some()));
+    assert!(map.jobs.iter().all(|j| j.state == JobState::Running && j.start.is_some()));
 
     bed.script(&["stop", "slurmctld"]);
     for format in [SqueueFormat::Json, SqueueFormat::Text] {
@@ -107,12 +117,11 @@ fn a_heterogeneous_job_is_one_and_a_suspended_one_is_served() {
         });
     }
     slurm(&bed, "scontrol", &["suspend", &suspended]);
-    let json = ask(&bed, SqueueFormat::Json, LONG).unwrap();
-    assert_eq!(json, ask(&bed, SqueueFormat::Text, LONG).unwrap());
-    let states: Vec<JobState> = json.jobs.iter().map(|j| j.state).collect();
+    let map = both_forms(&bed);
+    let states: Vec<JobState> = map.jobs.iter().map(|j| j.state).collect();
     assert_eq!(states, [JobState::Running, JobState::Running, JobState::Suspended]);
     let nodes = observe::nodes::name_hosts(&fabric, &observe::nodes::NodeNames::default());
-    let demand = nodes.place(&json).demand(&fabric, Vec::new());
+    let demand = nodes.place(&map).demand(&fabric, Vec::new());
     let sizes: Vec<usize> = demand.groups.iter().map(|g| g.terminals.len()).collect();
     assert_eq!(sizes, [4, 2], "the components together, and the suspended job");
 }
@@ -148,7 +157,12 @@ fn a_user_without_rights_sees_jobs_of_hidden_and_of_closed_partitions() {
         let mut source = Squeue::new(squeue.to_str().unwrap(), format, LONG, 64 << 20)
             .with_variable("SLURM_CONF", &slurm_conf(&bed));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let seen = runtime.block_on(source.poll(chrono::DateTime::<Utc>::UNIX_EPOCH)).unwrap();
+        let seen = runtime.block_on(source.poll(chrono::DateTime::<Utc>::UNIX_EPOCH));
+        if format == SqueueFormat::Json && slurm_version() == (23, 2) {
+            assert!(matches!(seen, Err(PollError::Jobs(JobsError::Slurm { .. }))), "{seen:?}");
+            continue;
+        }
+        let seen = seen.unwrap();
         let seen: Vec<String> = seen.jobs.iter().map(|j| j.id.to_string()).collect();
         assert_eq!(seen, jobs, "{format:?}");
     }

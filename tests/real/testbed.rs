@@ -27,6 +27,14 @@ pub fn run(command: &mut Command) -> String {
     text
 }
 
+/// The version of Slurm that is here: (22, 5) for `slurm-wlm 22.05.8`.
+pub fn slurm_version() -> (u32, u32) {
+    let said = run(Command::new("slurmctld").arg("-V"));
+    let digits = said.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let mut parts = digits.split('.').map_while(|part| part.parse().ok());
+    (parts.next().unwrap(), parts.next().unwrap())
+}
+
 /// Polls until there is an answer. The deadline is only there so that a broken test ends: Slurm's
 /// scheduler alone may take its full round of a minute, on a busy machine two.
 pub fn await_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {

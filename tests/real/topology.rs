@@ -17,7 +17,7 @@ use sarouter::model::NodeName;
 use crate::placement::{
     BUSY, BUSY_LINE, Cluster, NODES, names, plugin_dir, with_changed_version, with_plugin,
 };
-use crate::testbed::{await_some, root, run};
+use crate::testbed::{await_some, root, run, slurm_version};
 
 /// Two islands of 16 nodes, four leaves of the fabric each.
 const ISLANDS: &str = "SwitchName=island0 Nodes=n[1-16]\nSwitchName=island1 Nodes=n[17-32]\n\
@@ -34,11 +34,7 @@ fn plugins() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
         let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("topology");
-        let version = run(Command::new("slurmctld").arg("-V"));
-        // `slurm-wlm 24.11.5`
-        let digits = version.trim_start_matches(|c: char| !c.is_ascii_digit());
-        let year: u32 = digits.split('.').next().unwrap().parse().unwrap();
-        if year >= 24 {
+        if slurm_version() >= (24, 5) {
             run(&mut build(&out));
             return Some(out);
         }

@@ -30,6 +30,9 @@
  * exclude and what a test of the future is about. All of it is only passed on.
  */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 5, 0) && SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#include "src/interfaces/select.h"
+#endif
 typedef List jobs_t;
 #define REST_TYPES bitstr_t *
 #define REST_PARAMETERS bitstr_t *excluded

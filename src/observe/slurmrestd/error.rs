@@ -48,6 +48,14 @@ pub enum RestError {
     NoVersion,
 }
 
+impl RestError {
+    /// Whether an error is that slurmrestd refused, with this word in what it said.
+    pub(super) fn refused_for(error: &PollError, word: &str) -> bool {
+        let PollError::Source(error) = error else { return false };
+        matches!(error.downcast_ref(), Some(Self::Refused { message, .. }) if message.contains(word))
+    }
+}
+
 impl From<RestError> for PollError {
     fn from(error: RestError) -> Self {
         Self::Source(Box::new(error))
