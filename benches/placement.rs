@@ -3,6 +3,8 @@
 //! 1. Time of a question: 64 nodes of about 2,000, half of them busy.
 //! 2. Selection on and off on a generated month and on job traces: predicted largest effective EFI,
 //!    jobs on several switches, and what holding jobs for some seconds adds to their waiting.
+//! 3. All jobs of the month at some moments, routed by `balanced`: how long their exchanges take, predicted and in
+//!    the packet simulator, with Slurm's choice with and without a topology plugin, and with ours.
 //!
 //! Single-node jobs of traces are left out: they share nodes there and use no channel.
 
@@ -12,12 +14,16 @@ use sarouter::lab::generate::{angara, generate};
 use sarouter::lab::replay::history::GENERATED_START;
 use sarouter::lab::replay::trace::{self, Content};
 use sarouter::lab::workload::mix;
-use sarouter::lab::workload::schedule::{Moment, Pick, Request, schedule_with};
-use sarouter::model::Transit;
+use sarouter::lab::workload::placement::{Placement, Site};
+use sarouter::lab::workload::schedule::{Moment, Pick, Request, Started, schedule, schedule_with};
+use sarouter::measure;
 use sarouter::model::rng::Rng;
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, NodeMap, NodeName, Pattern, Transit};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::placement::usual::usual;
 use sarouter::placement::{Board, Direct, Insist, Question, Recommendation, Switched};
+use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::{Net, exchange};
 
 /// Of a direct torus, jobs stay on their own nodes where `own` says so.
 fn board(spec: &str, own: bool) -> Board {
@@ -68,6 +74,8 @@ struct Outcome {
     wait: f64,
     /// Share of the nodes' time in which they have a job, up to the last submission.
     used: f64,
+    /// By request, in the order in which they were held.
+    started: Vec<Option<Started>>,
 }
 
 /// Who chooses.
@@ -127,8 +135,56 @@ fn run(board: &Board, requests: &[Request], who: Who, hold: i64) -> Outcome {
         let start = s.as_ref()?.start;
         Some(((start + r.run.max(1)).min(end) - start.min(end)) * r.size as i64)
     });
-    outcome.used = busy.sum::<i64>() as f64 / ((end - begin).max(1) * board.names().len() as i64) as f64;
+    let used = busy.sum::<i64>() as f64 / ((end - begin).max(1) * board.names().len() as i64) as f64;
+    outcome.used = used;
+    outcome.started = started;
     outcome
+}
+
+/// Moments of the month at which all jobs are routed.
+const MOMENTS: i64 = 10;
+
+/// Geometric means over the jobs of several nodes that run at the moments: predicted slow-down, and microseconds of an
+/// all-to-all of 16 KiB in random order in the packet simulator, all jobs at once.
+fn in_time(fabric: &Fabric, nodes: &NodeMap, names: &[NodeName], ran: &[(i64, i64, Vec<u32>)]) -> (f64, f64) {
+    let engine = engine("balanced", &EngineOptions::default()).unwrap();
+    let net = Net::of_fabric(fabric);
+    let (mut predicted, mut simulated) = (Vec::new(), Vec::new());
+    for moment in 0..MOMENTS {
+        let at = GENERATED_START + (moment * 30 + 15) * 86_400 / MOMENTS;
+        let running = ran.iter().filter(|(start, end, nodes)| *start <= at && at < *end && nodes.len() > 1);
+        let group = |(_, _, job): &(i64, i64, Vec<u32>)| {
+            let terminals = job.iter().flat_map(|n| nodes.terminals(&names[*n as usize]));
+            Group::new(terminals.copied().collect())
+        };
+        let groups: Vec<Group> = running.map(group).collect();
+        let demand = Demand::new(groups.clone(), Vec::new());
+        let tables = engine.route(fabric, &demand, LayerBudget::new(8).unwrap()).unwrap();
+        predicted.extend(measure::slowdowns(fabric, &tables, &demand));
+        let time = exchange::with_tables((fabric, &net), &tables, &groups, Pattern::Random, 16 << 10);
+        simulated.push(time.unwrap().unwrap() / 1000.0);
+    }
+    (exchange::geometric(predicted), exchange::geometric(simulated))
+}
+
+/// The month in time on a switched fabric. Starts are the same with all, so the same jobs run at each moment.
+fn month_in_time(spec: &str, requests: &[Request]) {
+    let fabric = generate(spec).unwrap();
+    let nodes = name_hosts(&fabric, &NodeNames::default());
+    let (site, board) = (Site::new(&fabric, &nodes), board(spec, false));
+    let ran = |started: Vec<Option<Started>>| -> Vec<(i64, i64, Vec<u32>)> {
+        let jobs = started.into_iter().zip(requests);
+        jobs.filter_map(|(s, r)| s.map(|s| (s.start, s.start + r.run.max(1), s.nodes))).collect()
+    };
+    println!("\n| `{spec}`, the month in time | predicted | simulated, us |\n|---|---:|---:|");
+    for (label, model) in [("Slurm", Placement::Consecutive), ("Slurm, topology/tree", Placement::Tree)] {
+        let (predicted, simulated) =
+            in_time(&fabric, &nodes, &site.nodes, &ran(schedule(&site, model, requests, 1)));
+        println!("| {label} | {predicted:.3} | {simulated:.1} |");
+    }
+    let started = run(&board, requests, Who::Ours, 0).started;
+    let (predicted, simulated) = in_time(&fabric, &nodes, board.names(), &ran(started));
+    println!("| ours | {predicted:.3} | {simulated:.1} |");
 }
 
 fn mean(values: &[u64]) -> f64 {
@@ -183,6 +239,7 @@ fn main() {
         ("kary:6,3", false),
         ("fattree:10x18,5", false),
         ("dragonfly:6,3,3,10", false),
+        ("torus:6x6,hosts=5", false),
         ("torus:6x6x5,hosts=1", false),
         ("angara:6x6x5", false),
         ("angara:6x6x5", true),
@@ -191,7 +248,11 @@ fn main() {
         let Ok(trace) = trace::load("generated:tsubame2,days=30,seed=1", None) else { continue };
         let Content::Generated(mix, days, seed) = trace.content else { continue };
         let mix: &mix::Mix = mix;
-        compare("a generated month", fabric, own, &mix.requests(180, GENERATED_START, days, seed));
+        let requests = mix.requests(board(fabric, own).names().len(), GENERATED_START, days, seed);
+        compare("a generated month", fabric, own, &requests);
+        if !angara::is_angara(fabric) {
+            month_in_time(fabric, &requests);
+        }
     }
     for source in traces {
         let trace = trace::load(&source, None).unwrap();

@@ -183,21 +183,20 @@ impl Slurmrestd {
         let query = since.map_or(String::new(), |t| format!("?update_time={}{t}", self.seconds));
         let path = format!("/slurm/{version}/jobs{query}");
         let response = self.get(&client, &path).await?;
-        if response.status() == StatusCode::NOT_MODIFIED
-            && let Some(jobs) = self.unchanged(now)
-        {
-            return Ok(jobs);
+        if response.status() == StatusCode::NOT_MODIFIED {
+            if let Some(jobs) = self.unchanged(now) {
+                return Ok(jobs);
+            }
         }
         if response.status() == StatusCode::NOT_FOUND {
             // Another slurmrestd than before.
             self.version = None;
         }
         let text = self.text(response, &path).await?;
-        if since.is_some()
-            && is_unchanged(&text)
-            && let Some(jobs) = self.unchanged(now)
-        {
-            return Ok(jobs);
+        if since.is_some() && is_unchanged(&text) {
+            if let Some(jobs) = self.unchanged(now) {
+                return Ok(jobs);
+            }
         }
         self.asked.full += 1;
         let told = told(&text);

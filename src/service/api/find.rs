@@ -210,9 +210,9 @@ fn found_on_torus(torus: &Torus, what: &str) -> FindAnswer {
     let is_at = |node: NodeId, text: &str| {
         torus.name(node).as_str().eq_ignore_ascii_case(text) || torus.coords(node).to_string() == text
     };
-    if let Some((name, direction)) = ends_in_port(what)
-        && let Ok(direction) = direction.to_uppercase().parse::<Direction>()
-    {
+    let port = ends_in_port(what)
+        .and_then(|(name, port)| Some((name, port.to_uppercase().parse::<Direction>().ok()?)));
+    if let Some((name, direction)) = port {
         let (links, _) = layout::torus(torus);
         for node in torus.nodes().filter(|node| is_at(*node, name)) {
             let Some(other) = torus.neighbour(node, direction) else { continue };
