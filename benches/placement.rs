@@ -15,7 +15,7 @@ use sarouter::lab::replay::history::GENERATED_START;
 use sarouter::lab::replay::trace::{self, Content};
 use sarouter::lab::workload::mix;
 use sarouter::lab::workload::placement::{Placement, Site};
-use sarouter::lab::workload::schedule::{Moment, Pick, Request, Started, schedule, schedule_with};
+use sarouter::lab::workload::schedule::{Moment, Pick, Request, Started, schedule, schedule_with, used};
 use sarouter::measure;
 use sarouter::model::rng::Rng;
 use sarouter::model::{Demand, Fabric, Group, LayerBudget, NodeMap, NodeName, Pattern, Transit};
@@ -130,13 +130,7 @@ fn run(board: &Board, requests: &[Request], who: Who, hold: i64) -> Outcome {
     let waits = started.iter().zip(&order).filter_map(|(s, i)| Some(s.as_ref()?.start - requests[*i].submit));
     let waits: Vec<i64> = waits.collect();
     outcome.wait = waits.iter().sum::<i64>() as f64 / waits.len().max(1) as f64;
-    let (begin, end) = (sorted.first().map_or(0, |r| r.submit), sorted.last().map_or(0, |r| r.submit));
-    let busy = started.iter().zip(&sorted).filter_map(|(s, r)| {
-        let start = s.as_ref()?.start;
-        Some(((start + r.run.max(1)).min(end) - start.min(end)) * r.size as i64)
-    });
-    let used = busy.sum::<i64>() as f64 / ((end - begin).max(1) * board.names().len() as i64) as f64;
-    outcome.used = used;
+    outcome.used = used(board.names().len(), &sorted, &started);
     outcome.started = started;
     outcome
 }

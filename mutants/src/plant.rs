@@ -9,8 +9,8 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    parse_quote, BinOp, Block, Expr, ExprBinary, ExprUnary, GenericArgument, ImplItemConst, ImplItemFn, ItemConst,
-    ItemFn, ItemMod, ItemStatic, Pat, PathArguments, ReturnType, Signature, Stmt, Type, UnOp,
+    parse_quote, BinOp, Block, Expr, ExprBinary, ExprUnary, GenericArgument, ImplItemConst, ImplItemFn,
+    ItemConst, ItemFn, ItemMod, ItemStatic, Pat, PathArguments, ReturnType, Signature, Stmt, Type, UnOp,
 };
 
 /// What a planted tree asks. `SAROUTER_MUTANT` is the one fault that is there; `SAROUTER_REACHED` the file that is
@@ -72,8 +72,12 @@ fn sources(path: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(path).unwrap().map(|e| e.unwrap().path()).collect();
     entries.sort();
     let ours = |p: &PathBuf| p.file_stem().is_some_and(|stem| stem != "tests");
-    entries.into_iter().filter(ours).filter(|p| p.is_dir() || p.extension().is_some_and(|e| e == "rs"))
-        .flat_map(|p| sources(&p)).collect()
+    entries
+        .into_iter()
+        .filter(ours)
+        .filter(|p| p.is_dir() || p.extension().is_some_and(|e| e == "rs"))
+        .flat_map(|p| sources(&p))
+        .collect()
 }
 
 /// Whether attributes make something part of tests alone.
@@ -138,7 +142,11 @@ fn answers(output: &ReturnType) -> Vec<Expr> {
 
 fn values(of: &Type) -> Vec<Expr> {
     let Type::Path(path) = of else {
-        return if matches!(of, Type::Tuple(t) if t.elems.is_empty()) { vec![parse_quote!(())] } else { Vec::new() };
+        return if matches!(of, Type::Tuple(t) if t.elems.is_empty()) {
+            vec![parse_quote!(())]
+        } else {
+            Vec::new()
+        };
     };
     let last = path.path.segments.last().unwrap();
     match last.ident.to_string().as_str() {

@@ -67,7 +67,8 @@ fn pass(tree: &Path, binary: &str, names: &[&str], variable: (&str, &str), limit
 fn tests(tree: &Path, binary: &str) -> Vec<(String, String)> {
     let list = |more: &[&str]| {
         let mut command = Command::new(binary);
-        let output = command.current_dir(tree).args(["--list", "--format", "terse"]).args(more).output().unwrap();
+        let output =
+            command.current_dir(tree).args(["--list", "--format", "terse"]).args(more).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let ignored = list(&["--ignored"]);

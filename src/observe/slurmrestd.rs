@@ -193,13 +193,14 @@ impl Slurmrestd {
             self.version = None;
         }
         let text = self.text(response, &path).await?;
-        if since.is_some() && is_unchanged(&text) {
+        let update = last_update(&text);
+        if since.is_some() && is_unchanged(update.as_ref()) {
             if let Some(jobs) = self.unchanged(now) {
                 return Ok(jobs);
             }
         }
         self.asked.full += 1;
-        let told = told(&text);
+        let told = update.and_then(|update| update.value());
         self.tells_clock = told.is_some();
         let jobs = tokio::task::spawn_blocking(move || jobs::parse(&text, "slurmrestd", now))
             .await
@@ -345,15 +346,14 @@ impl JobSource for Slurmrestd {
 }
 
 /// `last_update` of an answer.
-fn told(text: &str) -> Option<i64> {
-    serde_json::from_str::<Clock>(text).ok()?.last_update?.value()
+fn last_update(text: &str) -> Option<Seconds> {
+    serde_json::from_str::<Clock>(text).ok()?.last_update
 }
 
 /// Whether an answer without jobs says that nothing has changed: its time is 0 then. Versions from v0.0.40 on say it so,
 /// with status 200, and it is no empty cluster.
-fn is_unchanged(text: &str) -> bool {
-    let clock = serde_json::from_str::<Clock>(text).ok().and_then(|clock| clock.last_update);
-    clock.is_some_and(|clock| clock.value().is_none())
+fn is_unchanged(update: Option<&Seconds>) -> bool {
+    update.is_some_and(|update| update.value().is_none())
 }
 
 /// Slurm's words in an answer, or its beginning.
@@ -410,6 +410,8 @@ mod tests {
 
     #[test]
     fn slurms_clock_is_read_where_each_version_has_it() {
+        let told = |text| last_update(text).and_then(|update| update.value());
+        let is_unchanged = |text| is_unchanged(last_update(text).as_ref());
         assert_eq!(
             told(r#"{"last_update": {"set": true, "number": 1700000000}, "jobs": []}"#),
             Some(1_700_000_000)

@@ -177,10 +177,9 @@ impl Direct {
         let usual = self.judge(traffic, &ordinary, asked.as_mut());
         let sets = self.sets(question).into_iter();
         let judged = sets.filter_map(|set| Some((self.judge(traffic, &set, asked.as_mut())?, set)));
-        let mut all: Vec<(Predicted, Vec<NodeId>)> =
-            usual.map(|p| (p, ordinary)).into_iter().chain(judged).collect();
-        all.retain(|(p, _)| !question.isolated || p.shared == 0);
-        let (predicted, set) = all.into_iter().min_by_key(|(p, _)| key(p))?;
+        let all = usual.map(|p| (p, ordinary)).into_iter().chain(judged);
+        let allowed = all.filter(|(p, _)| question.allows(p.shared));
+        let (predicted, set) = allowed.min_by_key(|(p, _)| key(p))?;
         Some(Choice { nodes: self.numbers(&set, question.candidates), predicted, usual })
     }
 }

@@ -85,6 +85,11 @@ pub struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
+    /// Whether a set may be chosen that shares so many channels with running jobs.
+    fn allows(&self, shared: usize) -> bool {
+        !self.isolated || shared == 0
+    }
+
     /// What it exchanges, if that is not everybody with everybody.
     fn own(&self) -> Option<&'a Mix> {
         own(self.mix)

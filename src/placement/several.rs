@@ -118,7 +118,7 @@ impl Several {
         let mut judged: Vec<Judged> =
             sets.into_iter().filter_map(|set| self.judge(traffic, set, question.own())).collect();
         let usual = judged.iter().find(|judged| judged.nodes == ordinary).map(|judged| judged.predicted);
-        judged.retain(|judged| !question.isolated || judged.shared == 0);
+        judged.retain(|judged| question.allows(judged.shared));
         let places = self.places(&judged);
         let best = (0..judged.len()).min_by_key(|set| {
             let own = places.iter().map(|place| place[*set]);

@@ -68,7 +68,8 @@ struct Judged {
 /// Room to judge sets in.
 struct Scratch<'q> {
     flow: Flow,
-    rooms: Rooms,
+    /// Free nodes of each part.
+    rooms: &'q Rooms,
     /// What the job exchanges, if it says it.
     asked: Option<Asked<'q>>,
     /// Its messages in the mean of its steps, by channel; zero for all but `touched`.
@@ -235,15 +236,14 @@ impl Switched {
             max = APART;
         }
         let predicted = Predicted { slowdown: None, max, channels, shared, extent: members.len() as u64 };
-        let broken = self.parts.broken(&scratch.rooms, self.homes(&take));
+        let broken = self.parts.broken(scratch.rooms, self.homes(&take));
         Judged { take, nodes: None, predicted, broken, added: added.round() as u64 }
     }
 
     /// Room for a job that exchanges this.
-    fn scratch<'q>(&self, mix: Option<&'q Mix>, free: &[(u32, u32)]) -> Scratch<'q> {
+    fn scratch<'q>(&self, mix: Option<&'q Mix>, rooms: &'q Rooms) -> Scratch<'q> {
         let own = vec![0.0; self.ways.graph().channels()];
-        let (flow, asked, rooms) =
-            (Flow::new(&self.ways), mix.map(Asked::new), self.parts.rooms(self.homes(free)));
+        let (flow, asked) = (Flow::new(&self.ways), mix.map(Asked::new));
         Scratch { flow, rooms, asked, own, touched: Vec::new() }
     }
 
@@ -259,7 +259,8 @@ impl Switched {
         nodes: &[u32],
         mix: Option<&Mix>,
     ) -> Option<(Predicted, [u64; 4])> {
-        let judged = self.judge(traffic, &mut self.scratch(mix, &[]), self.set(nodes.to_vec()));
+        let rooms = self.parts.rooms(std::iter::empty());
+        let judged = self.judge(traffic, &mut self.scratch(mix, &rooms), self.set(nodes.to_vec()));
         let predicted = judged.routable()?;
         // Numbers of parts above leaves as one: few of the higher ones go first.
         let above = judged.broken.iter().rev().skip(2).rev().step_by(2);
@@ -357,13 +358,14 @@ impl Switched {
     /// channels that is to be. There must be enough candidates.
     pub fn choose(&self, traffic: &Traffic, question: Question<'_>) -> Option<Choice> {
         let free = self.take(question.candidates);
-        let mut scratch = self.scratch(question.own(), &free);
+        let rooms = self.parts.rooms(self.homes(&free));
+        let mut scratch = self.scratch(question.own(), &rooms);
         let steps = if question.own().is_some() { STEPS_OF_OWN } else { STEPS };
         let usual = self.set(usual(question.nodes, question.candidates));
         let usual = self.judge(traffic, &mut scratch, usual);
         let usual_predicted = usual.routable();
         let part = self.part(traffic, &free, question);
-        let may_be = |judged: &Judged| !question.isolated || judged.predicted.shared == 0;
+        let may_be = |judged: &Judged| question.allows(judged.predicted.shared);
         let mut judge = |Set { take, mut nodes }: Set| {
             if question.own().is_some() {
                 nodes = Some(self.chosen(&take, nodes, question));
@@ -376,7 +378,6 @@ impl Switched {
             best = better(best, judge(set).0);
         }
         if best.as_ref().is_none_or(|best| best.predicted.max > 0) {
-            let rooms = self.parts.rooms(self.homes(&free));
             let several = part.map_or_else(Vec::new, |part| self.several(traffic, &part, question));
             for set in several {
                 // Known without a prediction.

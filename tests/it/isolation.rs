@@ -6,7 +6,7 @@ use std::process::Command;
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
 use sarouter::lab::workload::mix::mix;
-use sarouter::lab::workload::schedule::{Moment, Pick, schedule_with};
+use sarouter::lab::workload::schedule::{Moment, Pick, schedule_with, used};
 use sarouter::measure;
 use sarouter::model::{Demand, Fabric, Group, LayerBudget, NodeMap, TerminalId};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
@@ -126,14 +126,7 @@ fn jobs_of_a_month_are_alone_on_their_channels() {
         };
         let started = schedule_with(names, &requests, &mut choose);
         assert!(asked > 200 && started.iter().all(Option::is_some), "{spec}: {asked}");
-        let end = requests.last().unwrap().submit;
-        let begin = requests[0].submit;
-        let busy = started
-            .iter()
-            .flatten()
-            .zip(&requests)
-            .map(|(s, r)| ((s.start + r.run.max(1)).min(end) - s.start.min(end)) * r.size as i64);
-        let used = busy.sum::<i64>() as f64 / ((end - begin) * names as i64) as f64;
+        let used = used(names, &requests, &started);
         println!("{spec}: {used:.3}");
         assert!(used > least, "{spec}: {used}");
     }

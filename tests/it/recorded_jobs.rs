@@ -33,8 +33,8 @@ fn job(id: &str, state: JobState, nodes: &[&str], start: Option<i64>) -> Job {
     Job::new(JobId::new(id).unwrap(), state, nodes, start.map(at))
 }
 
-/// A suspended job and the task of an array, whose limit Slurm says is a year, a heterogeneous job without any, and one
-/// with a limit of 30 minutes; one more task waits and one job was cancelled.
+/// A suspended job and the task of an array, whose limit Slurm says is a year. A heterogeneous job without any, and one
+/// with a limit of 30 minutes. One more task waits and one job was cancelled.
 fn cluster(first: i64, second: i64) -> JobMap {
     let year = Some(at(first + 365 * 86_400));
     let part = |offset| Some(Component { of: JobId::new("5").unwrap(), offset });

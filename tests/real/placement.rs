@@ -1,12 +1,12 @@
 //! Node selection on a real Slurm: both ways, and everything that can go wrong with them.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
-use std::{env, fs};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sarouter::lab::generate::generate;
@@ -15,7 +15,7 @@ use sarouter::observe::hostlist::expand;
 use serde_json::Value;
 
 use crate::script::script;
-use crate::testbed::{Testbed, await_some, root, run};
+use crate::testbed::{Testbed, await_some, plugin_dir, root, run};
 
 /// A Slurm of 32 nodes under eight leaves, with the rule that tags jobs.
 pub struct Cluster {
@@ -347,20 +347,6 @@ pub fn plugin() -> &'static Path {
         run(Command::new(root().join("plugin/slurm/select/build")).arg(&out));
         out
     })
-}
-
-/// Where Slurm's own are. Where it is no package of Debian, the plugins' builds are told so, too.
-fn stock_plugins() -> PathBuf {
-    if let Some(told) = env::var_os("SLURM_PLUGINS") {
-        return told.into();
-    }
-    let listed = run(Command::new("dpkg").args(["-L", "slurm-wlm-basic-plugins"]));
-    let stock = listed.lines().find(|l| l.ends_with("/select_cons_tres.so")).unwrap();
-    Path::new(stock).parent().unwrap().to_path_buf()
-}
-
-pub fn plugin_dir(first: &Path) -> String {
-    format!("PluginDir={}:{}", first.display(), stock_plugins().display())
 }
 
 /// A cluster with a plugin whose service, if there is one, is at `socket` in the bed's directory.

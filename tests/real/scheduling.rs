@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::placement::{Cluster, plugin, plugin_dir, with_plugin};
-use crate::testbed::{root, run};
+use crate::placement::{Cluster, plugin, with_plugin};
+use crate::testbed::{plugin_dir, root, run};
 
 /// What is at the other end of the plugin's socket.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -302,3 +302,18 @@ pub fn assert_sls(bed: &Testbed, fabric: &Fabric, tables: &Tables, pairs: &[(Ter
         assert_eq!(Some(found), wanted, "{} to {}", from.description, to.description);
     }
 }
+
+/// Where Slurm's own plugins are. Where it is no package of Debian, the plugins' builds are told so, too.
+fn stock_plugins() -> PathBuf {
+    if let Some(told) = std::env::var_os("SLURM_PLUGINS") {
+        return told.into();
+    }
+    let listed = run(Command::new("dpkg").args(["-L", "slurm-wlm-basic-plugins"]));
+    let stock = listed.lines().find(|l| l.ends_with("/select_cons_tres.so")).unwrap();
+    Path::new(stock).parent().unwrap().to_path_buf()
+}
+
+/// The line of slurm.conf by which plugins in a directory stand before Slurm's own.
+pub fn plugin_dir(first: &Path) -> String {
+    format!("PluginDir={}:{}", first.display(), stock_plugins().display())
+}

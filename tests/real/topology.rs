@@ -14,10 +14,8 @@ use std::time::{Duration, Instant};
 
 use sarouter::model::NodeName;
 
-use crate::placement::{
-    BUSY, BUSY_LINE, Cluster, NODES, names, plugin_dir, with_changed_version, with_plugin,
-};
-use crate::testbed::{await_some, root, run, slurm_version};
+use crate::placement::{BUSY, BUSY_LINE, Cluster, NODES, names, with_changed_version, with_plugin};
+use crate::testbed::{await_some, plugin_dir, root, run, slurm_version};
 
 /// Two islands of 16 nodes, four leaves of the fabric each.
 const ISLANDS: &str = "SwitchName=island0 Nodes=n[1-16]\nSwitchName=island1 Nodes=n[17-32]\n\

@@ -93,6 +93,17 @@ pub fn schedule_with(nodes: usize, requests: &[Request], choose: Choose<'_>) -> 
     }
 }
 
+/// Share of the nodes' time in which they have a job, from the first submission to the last. `started[i]` belongs to
+/// `requests[i]`, which are sorted by `submit`.
+pub fn used(nodes: usize, requests: &[Request], started: &[Option<Started>]) -> f64 {
+    let (begin, end) = (requests.first().map_or(0, |r| r.submit), requests.last().map_or(0, |r| r.submit));
+    let busy = started.iter().zip(requests).filter_map(|(s, r)| {
+        let start = s.as_ref()?.start;
+        Some(((start + r.run.max(1)).min(end) - start.min(end)) * r.size as i64)
+    });
+    busy.sum::<i64>() as f64 / ((end - begin).max(1) * nodes as i64) as f64
+}
+
 struct Batch<'a> {
     choose: Choose<'a>,
     requests: &'a [Request],
