@@ -4,7 +4,8 @@
 //! 2. Selection on and off on a generated month and on job traces: predicted largest effective EFI,
 //!    jobs on several switches, and what holding jobs for some seconds adds to their waiting.
 //! 3. All jobs of the month at some moments, routed by `balanced`: how long their exchanges take, predicted and in
-//!    the packet simulator, with Slurm's choice with and without a topology plugin, and with ours.
+//!    the packet simulator, with Slurm's choice with and without a topology plugin, and with ours. Once more with
+//!    jobs that say what they exchange, by their size: nodes and routes are made for that.
 //!
 //! Single-node jobs of traces are left out: they share nodes there and use no channel.
 
@@ -18,7 +19,7 @@ use sarouter::lab::workload::placement::{Placement, Site};
 use sarouter::lab::workload::schedule::{Moment, Pick, Request, Started, schedule, schedule_with, used};
 use sarouter::measure;
 use sarouter::model::rng::Rng;
-use sarouter::model::{Demand, Fabric, Group, LayerBudget, NodeMap, NodeName, Pattern, Transit};
+use sarouter::model::{Demand, Fabric, Group, LayerBudget, Mix, NodeMap, NodeName, Pattern, Transit};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::placement::usual::usual;
 use sarouter::placement::{Board, Direct, Insist, Question, Recommendation, Switched};
@@ -83,8 +84,23 @@ struct Outcome {
 enum Who {
     Slurm,
     Ours,
+    /// For what a job says it exchanges.
+    OursTold,
     /// A job waits until it can be alone on its channels.
     Isolated,
+}
+
+/// What jobs of so many nodes exchange.
+fn exchanged(size: usize) -> Mix {
+    let name = match size {
+        ..=3 => "ring",
+        4 => "halo2d",
+        5..=8 | 33..=64 => "halo3d",
+        9..=16 => "doubling",
+        17..=32 => "groups:8",
+        _ => "double-tree",
+    };
+    name.parse().unwrap()
 }
 
 fn run(board: &Board, requests: &[Request], who: Who, hold: i64) -> Outcome {
@@ -107,7 +123,9 @@ fn run(board: &Board, requests: &[Request], who: Who, hold: i64) -> Outcome {
         let is_empty = running.is_empty();
         let running = board.running(&running);
         let (nodes, isolated) = (moment.size, who == Who::Isolated);
-        let question = Question { nodes, candidates: &free, insist: Insist::Prefer, mix: None, isolated };
+        let told = (who == Who::OursTold).then(|| exchanged(nodes));
+        let mix = told.as_ref();
+        let question = Question { nodes, candidates: &free, insist: Insist::Prefer, mix, isolated };
         let nodes = match (select, board.choose(&running, question)) {
             (true, Recommendation::Chosen(choice)) => choice.nodes,
             (true, _) if isolated && !is_empty => return Pick::Later,
@@ -138,46 +156,58 @@ fn run(board: &Board, requests: &[Request], who: Who, hold: i64) -> Outcome {
 /// Moments of the month at which all jobs are routed.
 const MOMENTS: i64 = 10;
 
-/// Geometric means over the jobs of several nodes that run at the moments: predicted slow-down, and microseconds of an
-/// all-to-all of 16 KiB in random order in the packet simulator, all jobs at once.
-fn in_time(fabric: &Fabric, nodes: &NodeMap, names: &[NodeName], ran: &[(i64, i64, Vec<u32>)]) -> (f64, f64) {
+/// A job that ran: from, to, nodes.
+type Ran = (i64, i64, Vec<u32>);
+
+/// Geometric means over the jobs of several nodes that run at the moments: predicted slow-down, and microseconds in the
+/// packet simulator, all jobs at once, of messages of 16 KiB: of what each job says it exchanges if `told`, else of an
+/// all-to-all in random order.
+fn in_time(fabric: &Fabric, nodes: &NodeMap, names: &[NodeName], ran: &[Ran], told: bool) -> (f64, f64) {
     let engine = engine("balanced", &EngineOptions::default()).unwrap();
     let net = Net::of_fabric(fabric);
     let (mut predicted, mut simulated) = (Vec::new(), Vec::new());
     for moment in 0..MOMENTS {
         let at = GENERATED_START + (moment * 30 + 15) * 86_400 / MOMENTS;
         let running = ran.iter().filter(|(start, end, nodes)| *start <= at && at < *end && nodes.len() > 1);
-        let group = |(_, _, job): &(i64, i64, Vec<u32>)| {
+        let group = |(_, _, job): &Ran| {
             let terminals = job.iter().flat_map(|n| nodes.terminals(&names[*n as usize]));
-            Group::new(terminals.copied().collect())
+            let group = Group::new(terminals.copied().collect());
+            if told { group.exchanging(exchanged(job.len())) } else { group }
         };
         let groups: Vec<Group> = running.map(group).collect();
         let demand = Demand::new(groups.clone(), Vec::new());
         let tables = engine.route(fabric, &demand, LayerBudget::new(8).unwrap()).unwrap();
         predicted.extend(measure::slowdowns(fabric, &tables, &demand));
-        let time = exchange::with_tables((fabric, &net), &tables, &groups, Pattern::Random, 16 << 10);
-        simulated.push(time.unwrap().unwrap() / 1000.0);
+        let time = if told {
+            exchange::geometric(exchange::runs((fabric, &net), &tables, &groups, 16 << 10))
+        } else {
+            let time = exchange::with_tables((fabric, &net), &tables, &groups, Pattern::Random, 16 << 10);
+            time.unwrap().unwrap()
+        };
+        simulated.push(time / 1000.0);
     }
     (exchange::geometric(predicted), exchange::geometric(simulated))
 }
 
 /// The month in time on a switched fabric. Starts are the same with all, so the same jobs run at each moment.
-fn month_in_time(spec: &str, requests: &[Request]) {
+fn month_in_time(spec: &str, requests: &[Request], told: bool) {
     let fabric = generate(spec).unwrap();
     let nodes = name_hosts(&fabric, &NodeNames::default());
     let (site, board) = (Site::new(&fabric, &nodes), board(spec, false));
-    let ran = |started: Vec<Option<Started>>| -> Vec<(i64, i64, Vec<u32>)> {
+    let ran = |started: Vec<Option<Started>>| -> Vec<Ran> {
         let jobs = started.into_iter().zip(requests);
         jobs.filter_map(|(s, r)| s.map(|s| (s.start, s.start + r.run.max(1), s.nodes))).collect()
     };
-    println!("\n| `{spec}`, the month in time | predicted | simulated, us |\n|---|---:|---:|");
+    let said = if told { ", jobs that say what they exchange" } else { "" };
+    println!("\n| `{spec}`, the month in time{said} | predicted | simulated, us |\n|---|---:|---:|");
     for (label, model) in [("Slurm", Placement::Consecutive), ("Slurm, topology/tree", Placement::Tree)] {
         let (predicted, simulated) =
-            in_time(&fabric, &nodes, &site.nodes, &ran(schedule(&site, model, requests, 1)));
+            in_time(&fabric, &nodes, &site.nodes, &ran(schedule(&site, model, requests, 1)), told);
         println!("| {label} | {predicted:.3} | {simulated:.1} |");
     }
-    let started = run(&board, requests, Who::Ours, 0).started;
-    let (predicted, simulated) = in_time(&fabric, &nodes, board.names(), &ran(started));
+    let who = if told { Who::OursTold } else { Who::Ours };
+    let started = run(&board, requests, who, 0).started;
+    let (predicted, simulated) = in_time(&fabric, &nodes, board.names(), &ran(started), told);
     println!("| ours | {predicted:.3} | {simulated:.1} |");
 }
 
@@ -245,7 +275,8 @@ fn main() {
         let requests = mix.requests(board(fabric, own).names().len(), GENERATED_START, days, seed);
         compare("a generated month", fabric, own, &requests);
         if !angara::is_angara(fabric) {
-            month_in_time(fabric, &requests);
+            month_in_time(fabric, &requests, false);
+            month_in_time(fabric, &requests, true);
         }
     }
     for source in traces {

@@ -1,8 +1,11 @@
 //! `sarouter compare`: several engines on one fabric, one row each.
 
+mod sheet;
+
 use std::path::PathBuf;
 
 use super::common::less;
+use super::html::Html;
 use super::input::{self, Given, Input, Source};
 use super::route_angara::{self, is_torus};
 use super::{Answer, Context, Failure, Format};
@@ -31,6 +34,8 @@ pub struct Args {
     /// Draw each engine's load on the fabric: routes inside jobs, or all if there are no jobs
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    html: Html,
 }
 
 /// A row: a report, or why there is none.
@@ -41,6 +46,15 @@ pub enum EngineReport {
     Refused(Refusal),
 }
 
+impl EngineReport {
+    fn report(&self) -> Option<&Report> {
+        match self {
+            Self::Report(report) => Some(report),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.source.fabric) {
         args.source.storage.none_on_torus()?;
@@ -48,6 +62,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             &args.source.fabric,
             args.source.jobs.as_deref(),
             &args.engines,
+            &args.html,
             context,
         );
     }
@@ -58,7 +73,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         route::engine(name, &EngineOptions::default())?;
     }
     let (mut rows, mut maps) = (Vec::new(), Vec::new());
-    let detail = Detail { draw: args.svg.is_some(), each_job: context.format == Format::Json };
+    let is_json = context.format == Format::Json;
+    let detail = Detail {
+        draw: args.svg.is_some() || args.html.is_wanted(),
+        each_job: is_json || args.html.is_wanted(),
+    };
     for (name, tables) in args.given.read(&input.fabric)? {
         let (row, map) =
             args.source.in_pool(|| measured(&name, &input, &tables, Compute::default(), detail))?;
@@ -80,6 +99,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         std::fs::write(path, heat_sheet(&input.fabric, &maps))
             .map_err(|e| format!("{}: {e}", path.display()))?;
     }
+    args.html.write(|| sheet::sheet(&rows, &input, baseline.as_ref(), &maps))?;
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
         Format::Text => print!("{}{}", table(&rows), verdict(&rows, baseline.as_ref())),
@@ -140,12 +160,10 @@ fn map(name: &str, input: &Input, tables: &Tables, report: &Report) -> Map {
     }
 }
 
-fn table(rows: &[EngineReport]) -> String {
-    let reports = rows.iter().filter_map(|row| match row {
-        EngineReport::Report(report) => Some((report, report.figures())),
-        EngineReport::Refused(_) => None,
-    });
-    let reports: Vec<_> = reports.collect();
+/// A line for each engine that has tables, after the head.
+fn cells(rows: &[EngineReport]) -> Vec<Vec<String>> {
+    let reports: Vec<_> =
+        rows.iter().filter_map(EngineReport::report).map(|report| (report, report.figures())).collect();
     let is_there = |m: &&Measure| !m.head.is_empty() && reports.iter().any(|(_, f)| (m.text)(f).is_some());
     let columns: Vec<&Measure> = MEASURES.iter().filter(is_there).collect();
     let head = ["engine", "CPU s", "layers", "verdict"].into_iter().chain(columns.iter().map(|m| m.head));
@@ -160,21 +178,27 @@ fn table(rows: &[EngineReport]) -> String {
         ];
         lines.push(first.into_iter().chain(columns.iter().map(|m| m.shown(figures))).collect());
     }
+    lines
+}
+
+fn table(rows: &[EngineReport]) -> String {
     let refused = rows.iter().filter_map(|row| match row {
         EngineReport::Report(_) => None,
         EngineReport::Refused(r) => Some(format!("{}: {}\n", r.engine, r.refused.message)),
     });
-    crate::report::align(&lines) + &refused.collect::<String>()
+    crate::report::align(&cells(rows)) + &refused.collect::<String>()
+}
+
+/// With the least time of jobs among those that are accepted.
+fn best(rows: &[EngineReport]) -> Option<&Report> {
+    let accepted = rows.iter().filter_map(EngineReport::report).filter(|r| r.verdict.accepted);
+    accepted.min_by(|a, b| a.time.all.slowdown_mean.total_cmp(&b.time.all.slowdown_mean))
 }
 
 /// Whether any row is worth it for these jobs, in a sentence; nothing if no job is on several switches.
 fn verdict(rows: &[EngineReport], baseline: Option<&Baseline>) -> String {
-    let accepted = rows.iter().filter_map(|row| match row {
-        EngineReport::Report(r) if r.verdict.accepted => Some((r.time.all.slowdown_mean, r.engine.as_str())),
-        _ => None,
-    });
-    let best = accepted.min_by(|a, b| a.0.total_cmp(&b.0));
-    let (Some(baseline), Some((now, name))) = (baseline, best) else { return String::new() };
+    let (Some(baseline), Some(best)) = (baseline, best(rows)) else { return String::new() };
+    let (name, now) = (&best.engine, best.time.all.slowdown_mean);
     let (engine, before) = (baseline.engine, baseline.time.slowdown_mean);
     if now > NOT_LESS * before {
         return format!(

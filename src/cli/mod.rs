@@ -30,6 +30,7 @@ mod follow;
 mod golden;
 mod history;
 mod hold;
+mod html;
 mod input;
 mod job;
 mod lists;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub use self::report::Report;
+use super::html::Html;
 use super::{Answer, Context, Failure, Format};
 use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
@@ -196,6 +197,7 @@ pub fn compare(
     fabric: &str,
     jobs: Option<&str>,
     engines: &[String],
+    html: &Html,
     context: &Context,
 ) -> Result<Answer, Failure> {
     let site = Site::load(fabric, jobs, &TorusArgs::default())?;
@@ -209,26 +211,12 @@ pub fn compare(
         let verdict = judge(&site.torus, &tables, false);
         reports.push(Report::new(&site, &tables, compute, verdict));
     }
+    let mut lines = vec![report::HEAD.map(String::from).to_vec()];
+    lines.extend(reports.iter().map(Report::cells));
+    html.write(|| report::sheet(&site, &reports, &lines))?;
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&reports)?),
-        Format::Text => {
-            let head = [
-                "engine",
-                "CPU s",
-                "verdict",
-                "slow-down",
-                "worst",
-                "max",
-                "bound",
-                "mean",
-                "sd",
-                "σ(4)",
-                "hops",
-            ];
-            let mut lines = vec![head.map(String::from).to_vec()];
-            lines.extend(reports.iter().map(Report::cells));
-            print!("{}", align(&lines));
-        }
+        Format::Text => print!("{}", align(&lines)),
     }
     Ok(if reports.iter().all(|report| report.verdict.accepted) { Answer::Yes } else { Answer::No })
 }

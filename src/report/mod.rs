@@ -1,5 +1,6 @@
 //! Figures for people and programs: `report.json`, text, plots, HTML.
 
+pub mod bars;
 pub mod cost;
 pub mod curves;
 pub mod demo_page;
@@ -10,6 +11,7 @@ pub mod layout;
 pub mod map_layout;
 pub mod page;
 pub mod replay_page;
+pub mod sheet;
 pub mod svg;
 pub mod time;
 

@@ -38,5 +38,7 @@ svg .title{font-size:14px;font-weight:600}svg .name{text-anchor:middle;fill:var(
 .grid{stroke:var(--line)}.curve{fill:none;stroke-width:2}.curve.ours{stroke:var(--ours)}.curve.theirs{stroke:var(--theirs)}.curve.bound{stroke:var(--bound);stroke-dasharray:4 4}
 svg .label.ours{fill:var(--ours)}svg .label.theirs{fill:var(--theirs)}svg .label.bound{fill:var(--bound)}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}th,td{text-align:right;padding:3px 10px;border-bottom:1px solid var(--line);white-space:nowrap}th:first-child,td:first-child{text-align:left}
+.verdict{font-size:18px;max-width:60ch;border-left:4px solid var(--ours);padding-left:12px}.save{margin:4px 0;font-size:13px}.bar{fill:var(--ours)}.mark{stroke:var(--theirs);stroke-width:2;stroke-dasharray:5 3}
+details{margin:20px 0}summary{cursor:pointer;font-weight:600}pre{background:color-mix(in srgb,var(--ink) 6%,transparent);padding:10px 14px;white-space:pre-wrap;overflow-wrap:anywhere}a{color:var(--ours)}
 .tiles{display:flex;flex-wrap:wrap;gap:12px;margin:16px 0}.tile{border:1px solid var(--line);border-radius:8px;padding:10px 16px;min-width:150px}.tile b{display:block;font-size:22px}.tile span{color:var(--soft);font-size:13px}
 ";

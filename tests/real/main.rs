@@ -4,6 +4,7 @@
 mod browser;
 mod certificate;
 mod coverage;
+mod day;
 mod debian13;
 mod end_to_end;
 mod fabric_files;
@@ -39,5 +40,6 @@ mod submit;
 mod testbed;
 mod topology;
 mod torus;
+mod upgrade;
 mod walk;
 mod watch;

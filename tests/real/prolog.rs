@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,10 +38,11 @@ echo "$begun $ended $code" >>"$seen.times"
 mv "$seen.said.new" "$seen.said"
 exit $code
 "#;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sarouter");
 pub const EPILOG: &str =
     "#!/bin/sh\nexec @SAROUTER@ epilog --config @BED@/sarouter.toml 2>>@BED@/log/prolog.log\n";
 
-const LINES: [&str; 4] = [
+pub const LINES: [&str; 4] = [
     "PrologSlurmctld=@BED@/prolog",
     "EpilogSlurmctld=@BED@/epilog",
     "PrologEpilogTimeout=60",
@@ -50,37 +51,45 @@ const LINES: [&str; 4] = [
 
 /// The scripts, and directories for what they note: the controller ignores scripts that are not there
 /// when it starts.
-fn hooks(bed: &std::path::Path) {
+///
+/// `program` is sarouter.
+pub fn hooks(bed: &Path, program: &str) {
     for (name, text) in [("prolog", PROLOG), ("epilog", EPILOG)] {
         let text = text.replace("@BED@", bed.to_str().unwrap());
-        script(bed.join(name), &text.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")));
+        script(bed.join(name), &text.replace("@SAROUTER@", program));
     }
     for directory in ["seen", "ran"] {
         fs::create_dir(bed.join(directory)).unwrap();
     }
 }
 
-/// 32 nodes under 16 leaves: jobs on three nodes are on several.
-struct Cluster {
-    bed: Testbed,
-    fabric: Fabric,
-    service: Option<Child>,
+/// A Slurm that announces each job, an OpenSM with the plugin, and a service. What each job saw is noted.
+pub struct Cluster {
+    pub bed: Testbed,
+    pub fabric: Fabric,
+    pub service: Option<Child>,
 }
 
 impl Cluster {
+    /// 32 nodes under 16 leaves: jobs on three nodes are on several.
     fn up() -> Self {
-        let fabric = generate("fattree:16x2,2").unwrap();
-        let options: Vec<&str> = LINES.iter().flat_map(|l| ["--slurm-line", l]).collect();
-        let prepare = |state: &std::path::Path| hooks(state.parent().unwrap());
-        let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
-        let mut cluster = Self { bed, fabric, service: None };
+        let mut cluster = Self::with("fattree:16x2,2", &[]);
         cluster.settings(DEADLINE, DEADLINE);
         cluster.serve();
         cluster
     }
 
+    /// On this fabric, with more lines in `slurm.conf`; the service waits for its settings.
+    pub fn with(fabric: &str, lines: &[&str]) -> Self {
+        let fabric = generate(fabric).unwrap();
+        let options: Vec<&str> = LINES.iter().chain(lines).flat_map(|l| ["--slurm-line", l]).collect();
+        let prepare = |state: &Path| hooks(state.parent().unwrap(), PROGRAM);
+        let bed = Testbed::start(&fabric, &options, Vec::new(), prepare);
+        Self { bed, fabric, service: None }
+    }
+
     /// Jobs never get old here: only announcements make them count.
-    fn settings(&self, deadline: f64, away: f64) {
+    pub fn settings(&self, deadline: f64, away: f64) {
         let bed = self.bed.path().display();
         let text = format!(
             "[state]\ndirectory = \"{bed}/state\"\nkeep_epochs = 100000\n[fabric]\nsource = \"{bed}/fabric.net\"\n\
@@ -91,45 +100,60 @@ impl Cluster {
         fs::write(self.path("sarouter.toml"), text).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.bed.path().join(name)
     }
 
-    fn serve(&mut self) {
+    pub fn serve(&mut self) {
+        self.serve_with(Path::new(PROGRAM));
+    }
+
+    pub fn serve_with(&mut self, program: &Path) {
         let log = fs::File::options().create(true).append(true).open(self.path("log/service.log")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        let mut command = Command::new(program);
         command.args(["serve", "-v", "--config"]).arg(self.path("sarouter.toml"));
         command.env("SLURM_CONF", self.path("slurm/slurm.conf")).stderr(log).stdout(Stdio::null());
         self.service = Some(command.spawn().unwrap());
         await_some("the service", || self.path("state/api.sock").exists().then_some(()));
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(self.service.as_ref().unwrap()), signal).unwrap();
     }
 
+    /// As systemd would.
+    pub fn stop_service(&mut self) {
+        self.signal(Signal::TERM);
+        self.service.take().unwrap().wait().unwrap();
+    }
+
     /// As a machine that loses power would.
-    fn kill_service(&mut self) {
+    pub fn kill_service(&mut self) {
         self.signal(Signal::KILL);
         self.service.take().unwrap().wait().unwrap();
     }
 
-    fn slurm(&self, program: &str, words: &[&str]) -> String {
+    pub fn slurm(&self, program: &str, words: &[&str]) -> String {
         let conf = self.path("slurm/slurm.conf");
         run(Command::new(program).args(words).env("SLURM_CONF", conf).current_dir(self.bed.path()))
     }
 
     /// Submits a job that notes that it ran.
     fn submit(&self, nodes: usize) -> String {
-        let bed = self.bed.path().display();
-        let new = format!("{bed}/seen/$SLURM_JOB_ID.new");
-        let script = format!("date +%s%N >{new} && mv {new} {bed}/ran/$SLURM_JOB_ID; sleep 0.3");
-        let (count, wrap) = (nodes.to_string(), format!("--wrap={script}"));
-        let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-N", &count, &wrap];
-        self.slurm("sbatch", &words).trim().to_string()
+        self.submit_as(nodes, "0.3", &[])
     }
 
-    fn count(&self, directory: &str, ending: &str) -> usize {
+    /// The same with more options, for so many seconds.
+    pub fn submit_as(&self, nodes: usize, seconds: &str, options: &[&str]) -> String {
+        let bed = self.bed.path().display();
+        let new = format!("{bed}/seen/$SLURM_JOB_ID.new");
+        let script = format!("date +%s%N >{new} && mv {new} {bed}/ran/$SLURM_JOB_ID; sleep {seconds}");
+        let (count, wrap) = (nodes.to_string(), format!("--wrap={script}"));
+        let words = ["--parsable", "--exclusive", "-o", "/dev/null", "-N", &count, &wrap];
+        self.slurm("sbatch", &[&words, options].concat()).trim().to_string()
+    }
+
+    pub fn count(&self, directory: &str, ending: &str) -> usize {
         let names = fs::read_dir(self.path(directory)).unwrap().map(|e| e.unwrap().file_name());
         names.filter(|n| n.to_str().unwrap().ends_with(ending)).count()
     }
@@ -161,7 +185,7 @@ impl Cluster {
         }
     }
 
-    fn seen(&self, job: &str) -> Seen {
+    pub fn seen(&self, job: &str) -> Seen {
         let read = |kind: &str| fs::read_to_string(self.path(&format!("seen/{job}.{kind}"))).unwrap();
         let number = |text: &str| text.parse::<u64>().unwrap();
         let times = read("times");
@@ -180,7 +204,7 @@ impl Cluster {
     }
 
     /// Whether an epoch was made for a job on these nodes too.
-    fn serves(&self, epoch: u64, nodes: &[String]) -> bool {
+    pub fn serves(&self, epoch: u64, nodes: &[String]) -> bool {
         let store = EpochStore::open(&self.bed.state()).unwrap();
         let epoch = store.epoch(epoch.to_string().parse().unwrap()).unwrap();
         let of = |t: &sarouter::model::Terminal| nodes.contains(&t.description).then_some(t.port_guid);
@@ -207,17 +231,17 @@ impl Drop for Cluster {
 }
 
 /// What was noted of one job.
-struct Seen {
-    job: String,
-    nodes: Vec<String>,
+pub struct Seen {
+    pub job: String,
+    pub nodes: Vec<String>,
     /// The prolog's last words.
-    said: Value,
+    pub said: Value,
     /// What OpenSM had in force when the prolog ended.
-    generation: Option<u64>,
+    pub generation: Option<u64>,
     /// Nanoseconds since 1970: the prolog, and the job's first command.
-    begun: u64,
-    ended: u64,
-    ran: u64,
+    pub begun: u64,
+    pub ended: u64,
+    pub ran: u64,
 }
 
 fn jobs() -> usize {
@@ -287,8 +311,7 @@ fn no_job_starts_before_its_routes_are_in_force_or_its_deadline_has_passed() {
     );
     // Nothing is stuck.
     await_some("an empty queue", || cluster.slurm("squeue", &["-h"]).is_empty().then_some(()));
-    cluster.signal(Signal::TERM);
-    cluster.service.take().unwrap().wait().unwrap();
+    cluster.stop_service();
     let handoff = cluster.handoff();
     eprintln!("{handoff}");
     assert_eq!(handoff["waiting"], 0);
@@ -336,9 +359,9 @@ fn without_a_service_jobs_start(cluster: &mut Cluster) {
 fn torus_with_the_nodes_plugin() -> Cluster {
     let fabric = generate("torus:5x5,hosts=1").unwrap();
     let spank = crate::spank::plugin();
-    let prepare = |state: &std::path::Path| {
+    let prepare = |state: &Path| {
         let bed = state.parent().unwrap();
-        hooks(bed);
+        hooks(bed, PROGRAM);
         fs::create_dir(bed.join("slurm")).unwrap();
         let line = format!("optional {} state={}\n", spank.display(), state.display());
         fs::write(bed.join("slurm/plugstack.conf"), line).unwrap();

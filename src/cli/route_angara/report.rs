@@ -7,6 +7,7 @@ use super::Site;
 
 use crate::measure::angara::{TorusFigures, lower_bound, measure, unique_share};
 use crate::model::{Fingerprint, JobId, TorusJob, TorusTables};
+use crate::report::sheet::Sheet;
 use crate::report::time::JobTimes;
 use crate::report::{Compute, JobsSummary};
 use crate::verify::angara::TorusVerdict;
@@ -189,4 +190,32 @@ impl Report {
             100.0 * self.unique_share,
         )
     }
+}
+
+/// Of [`Report::cells`].
+pub const HEAD: [&str; 11] =
+    ["engine", "CPU s", "verdict", "slow-down", "worst", "max", "bound", "mean", "sd", "σ(4)", "hops"];
+
+/// The engines of a direct torus beside each other, as a page.
+pub fn sheet(site: &Site, reports: &[Report], lines: &[Vec<String>]) -> Sheet {
+    let bars: Vec<(String, f64)> =
+        reports.iter().map(|r| (r.engine.clone(), r.time.all.slowdown_mean)).collect();
+    let best = bars.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let verdict = best.map(|(name, time)| {
+        format!("With {name} jobs' exchanges take least: {time:.3} times what their own cables need.")
+    });
+    Sheet {
+        title: "Routing engines compared".into(),
+        verdict: verdict.unwrap_or_default(),
+        lead: format!(
+            "A direct torus of {} nodes, {} jobs. Max: the largest load γ of a channel; bound: the least that any legal \
+             minimal routes have.",
+            site.torus.len(),
+            site.demand.jobs.len()
+        ),
+        tables: vec![("Engines".into(), lines.to_vec())],
+        json: serde_json::to_string_pretty(reports).unwrap_or_default(),
+        ..Sheet::default()
+    }
+    .with_bars("Slow-down of jobs, geometric mean (1: nobody waits for anybody)", &bars, None)
 }

@@ -93,18 +93,49 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
         cells.push(row?);
     }
     bar.finish_and_clear();
+    let mut lines = vec![std::iter::once("fabric".to_string()).chain(engines).collect::<Vec<_>>()];
+    for ((name, _), row) in fabrics.iter().zip(&cells) {
+        let results = row.iter().map(|c| c.result.to_string());
+        lines.push(std::iter::once((*name).to_string()).chain(results).collect());
+    }
+    let cells = cells.concat();
+    args.html.write(|| sheet(&cells, &lines))?;
     match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&cells.concat())?),
-        Format::Text => {
-            let mut lines = vec![std::iter::once("fabric".to_string()).chain(engines).collect::<Vec<_>>()];
-            for ((name, _), row) in fabrics.iter().zip(&cells) {
-                let results = row.iter().map(|c| c.result.to_string());
-                lines.push(std::iter::once((*name).to_string()).chain(results).collect());
-            }
-            print!("{}", align(&lines));
-        }
+        Format::Json => println!("{}", serde_json::to_string_pretty(&cells)?),
+        Format::Text => print!("{}", align(&lines)),
     }
     Ok(Answer::Yes)
+}
+
+/// The page: of how many fabrics each engine's tables work.
+fn sheet(cells: &[Cell], lines: &[Vec<String>]) -> Sheet {
+    let works = |engine: &str| cells.iter().filter(|c| c.engine == engine && c.result == 'o').count();
+    let bars: Vec<(String, f64)> =
+        lines[0].iter().skip(1).map(|engine| (engine.clone(), works(engine) as f64)).collect();
+    let fabrics = lines.len() - 1;
+    let all: Vec<&str> = bars.iter().filter(|b| b.1 as usize == fabrics).map(|b| b.0.as_str()).collect();
+    let verdict = match all.as_slice() {
+        [] => format!("No engine routes all {fabrics} fabrics without deadlock."),
+        all => format!("Routed without deadlock on all {fabrics} fabrics: {}.", all.join(", ")),
+    };
+    let reasons = cells.iter().filter_map(|c| {
+        Some(vec![c.fabric.clone(), c.engine.clone(), c.result.to_string(), c.reason.clone()?])
+    });
+    let head = ["fabric", "engine", "", "why"].map(String::from).to_vec();
+    Sheet {
+        title: "Which engine routes which fabric".into(),
+        verdict,
+        lead: "o: accepted by the checker, no deadlock seen. c: its routes have a cycle, none closed in traffic. d: \
+               deadlock in traffic. r: refused."
+            .into(),
+        tables: vec![
+            ("Fabrics and engines".into(), lines.to_vec()),
+            ("Why not".into(), std::iter::once(head).chain(reasons).collect()),
+        ],
+        json: serde_json::to_string_pretty(cells).unwrap_or_default(),
+        ..Sheet::default()
+    }
+    .with_bars("Fabrics that an engine routes without deadlock", &bars, None)
 }
 
 fn cell(name: &str, network: &Network, engine: &str, args: &Args) -> Result<Cell, Failure> {
