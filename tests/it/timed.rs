@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sarouter::lab::board::{Board, mix};
 use sarouter::lab::generate::generate;
-use sarouter::measure::measure;
+use sarouter::measure::{measure, slowdowns};
 use sarouter::model::rng::Rng;
 use sarouter::model::{
     Demand, Fabric, Group, LayerBudget, Partners, Pattern, Promise, SwitchId, Tables, TerminalId,
@@ -161,6 +161,53 @@ fn keep_when_others_come_and_go(fabric: &Fabric) {
     }
     assert_ne!(old, new, "the sixth job got routes of its own");
     assert_eq!(route(fabric, &before, &options), old, "nothing is due");
+}
+
+/// Jobs come and go, and tables are made for every fourth change only: those that came since find routes that are hardly
+/// worse than tables for no jobs, and all jobs together far better ones.
+#[test]
+fn jobs_between_two_epochs_are_not_worse_off_than_without_routes_for_any() {
+    for (spec, [new, together]) in
+        [("fattree:18x18,18", [1.04, 0.995]), ("kary:6,3", [1.01, 0.975]), ("fattree:10x18,5", [1.01, 0.955])]
+    {
+        let (newcomers, all) = between_epochs(&generate(spec).unwrap());
+        println!("{spec}: {newcomers:.3}, all {all:.3}");
+        assert!(newcomers <= new && all <= together, "{spec}: {newcomers:.3}, all {all:.3}");
+    }
+}
+
+/// Slow-down over that with tables for no jobs, geometric means: of jobs that the tables in force do not know, and of
+/// all.
+fn between_epochs(fabric: &Fabric) -> (f64, f64) {
+    let without = route(fabric, &Demand::oblivious(), &EngineOptions::default());
+    let (mut rng, hosts) = (Rng::new(17), fabric.host_ids().collect::<Vec<_>>());
+    let (mut groups, mut served, mut tables) = (Vec::<Group>::new(), Demand::oblivious(), without.clone());
+    let (mut newcomers, mut all) = (Vec::new(), Vec::new());
+    for change in 0..48 {
+        // A fifth of the jobs ends. What is free, in order of nodes, goes to new ones.
+        groups.retain(|_| rng.below(5) > 0);
+        let busy: BTreeSet<TerminalId> = groups.iter().flat_map(|g| g.terminals.clone()).collect();
+        let mut free: Vec<TerminalId> = hosts.iter().copied().filter(|t| !busy.contains(t)).collect();
+        while free.len() * 20 > hosts.len() {
+            let size = [4, 8, 16, 32, 48][rng.below(5)].min(free.len());
+            groups.push(Group::new(free.drain(..size).collect()));
+        }
+        let several = |g: &&Group| {
+            g.terminals.iter().any(|t| fabric.terminal(*t).switch != fabric.terminal(g.terminals[0]).switch)
+        };
+        let demand = Demand::new(groups.iter().filter(several).cloned().collect(), Vec::new());
+        let (now, before) = (slowdowns(fabric, &tables, &demand), slowdowns(fabric, &without, &demand));
+        for ((group, now), before) in demand.groups.iter().zip(now).zip(before).filter(|_| change > 8) {
+            all.push(now / before);
+            newcomers.extend((!served.groups.contains(group)).then_some(now / before));
+        }
+        if change % 4 == 0 {
+            let previous = Some(Arc::new(tables));
+            let options = EngineOptions { previous, served: Some(served), ..EngineOptions::default() };
+            (tables, served) = (route(fabric, &demand, &options), demand);
+        }
+    }
+    (exchange::geometric(newcomers), exchange::geometric(all))
 }
 
 /// A job that starts before its routes are there finds level channels in trees of any size, with failed cables

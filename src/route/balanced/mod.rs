@@ -19,7 +19,8 @@
 //!
 //! From tables in force (`keep`), the routes of jobs that they serve are taken over and move only off
 //! channels an eighth above the bound, or onto channels that nobody else or none of their own job
-//! uses; jobs that are new get new routes, and all that no job uses stays.
+//! uses; jobs that are new get new routes, and all that no job uses stays. In trees that are routed for time, what no job
+//! uses follows the new routes instead (`timed`).
 //!
 //! That is what `balanced-efi` does, and `balanced` without jobs. With jobs, `balanced` aims at time
 //! instead: for few messages of one step of a job on one channel (`timed`), and step 3 is left to that.

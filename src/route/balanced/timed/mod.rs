@@ -27,7 +27,7 @@ use super::keep::InForce;
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::routing::Routing;
-use super::traffic::Traffic;
+use super::traffic::{Class, Traffic};
 use super::{Balanced, FIRST, Own, homes};
 use crate::model::{Closure, Demand, Fabric, LayerBudget, Tables};
 use crate::route::RouteError;
@@ -53,7 +53,31 @@ const MOST_CARRIED: f32 = 5.0 / 4.0;
 /// The same inside a closure, over what they carried before.
 const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
-impl Routing<'_> {
+impl<'a> Routing<'a> {
+    /// Starts a tree from tables in force: the load of their fullest channel, if there are some, and whether routes to a
+    /// terminal stay. Those of jobs that go on do.
+    ///
+    /// A job that starts before the next tables are there meets itself least where each terminal has one way down, and
+    /// terminals of a leaf have different ones. So what no job uses follows what jobs have now, not what they had: where
+    /// anything is due, the ways of terminals in no job are chosen anew, too. O(terminals × switches).
+    fn keep_running(
+        &mut self,
+        fabric: &Fabric,
+        previous: Option<&Tables>,
+        served: Option<&Demand>,
+        everyone: &'a Traffic<'a>,
+    ) -> (Option<u32>, Vec<bool>) {
+        let InForce { fullest, mut settled, before, .. } =
+            self.start_from(fabric, previous, served, everyone);
+        let is_due = settled.iter().any(|settled| !settled);
+        let is_idle = |t: &usize| is_due && settled[*t] && self.traffic.class(*t) == Class::Other;
+        let idle: Vec<usize> = (0..settled.len()).filter(is_idle).collect();
+        let anew = before.iter().map(|(t, _)| *t).chain(idle.iter().copied());
+        self.weigh_all(anew, everyone, u32::wrapping_sub);
+        idle.iter().for_each(|t| settled[*t] = false);
+        (fullest, settled)
+    }
+
     /// Gives switches without a way to a terminal one, but for those that are `settled`.
     fn attach_all(&mut self, settled: &[bool]) {
         let switches = self.net.switches();
@@ -184,9 +208,7 @@ impl Balanced {
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
         let (previous, served) = self.in_force(fabric);
-        let InForce { fullest: in_force, settled, before, .. } =
-            routing.start_from(fabric, previous, served, &everyone);
-        routing.weigh_all(before.iter().map(|(t, _)| *t), &everyone, u32::wrapping_sub);
+        let (in_force, settled) = routing.keep_running(fabric, previous, served, &everyone);
         let mut choices = Choices::none(&shape, home.len());
         for t in (0..home.len()).filter(|t| settled[*t]) {
             if let Some((way, planes)) = tree::read(net, &shape, home[t] as usize, routing.row(t)) {
@@ -200,7 +222,6 @@ impl Balanced {
             routing.lead_alone(&scene, &choices)?;
         }
         routing.attach_all(&settled);
-        routing.restore(&before);
         let mut job_layers = JobLayers::default();
         if self.options.layer_per_job {
             job_layers = routing.one_layer_per_job(fabric, demand);
