@@ -128,10 +128,17 @@ struct Start {
     deadline: DateTime<Utc>,
     /// The batch system has listed it with these nodes.
     listed: bool,
+    /// It was listed as a component of a heterogeneous job.
+    is_component: bool,
     phase: Phase,
 }
 
 impl Start {
+    /// The batch system has said nothing of it.
+    fn new(id: StartId, announced: DateTime<Utc>, deadline: DateTime<Utc>, phase: Phase) -> Self {
+        Self { id, announced, deadline, listed: false, is_component: false, phase }
+    }
+
     fn is_pending(&self) -> bool {
         !matches!(self.phase, Phase::Started(..))
     }
@@ -307,7 +314,7 @@ impl HandOff {
                 if outcome == Outcome::InForce {
                     // Remembered, so that the next epoch serves it too.
                     let phase = Phase::Started(now, outcome);
-                    self.remember(Start { id, announced: now, deadline, listed: false, phase });
+                    self.remember(Start::new(id, now, deadline, phase));
                 }
                 return self.at_once(outcome);
             }
@@ -319,7 +326,7 @@ impl HandOff {
         if self.waiting() >= self.rules.max_pending {
             return self.at_once(Outcome::Full);
         }
-        self.remember(Start { id, announced: now, deadline, listed: false, phase: Phase::New });
+        self.remember(Start::new(id, now, deadline, Phase::New));
         StartOrWait::Wait
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     DateTime, Demand, HandOff, InForce, Outcome, Phase, REMEMBERED, RETRY, Start, TimeDelta, UNLISTED, Utc,
 };
-use crate::model::{Group, Job, JobId, JobMap, JobState};
+use crate::model::{Group, Job, JobId, JobMap, JobState, TerminalId};
 use crate::pass::step::View;
 
 impl HandOff {
@@ -40,6 +40,7 @@ impl HandOff {
             match listed(jobs, &start.id.job) {
                 Some(at) => {
                     start.listed |= jobs.jobs[at].is_on(&start.id.nodes);
+                    start.is_component |= jobs.jobs[at].component.is_some();
                     let was = jobs.jobs[at].clone();
                     let job = announced(was.state).ending(was.end).part_of(was.component);
                     jobs.jobs[at] = Job { guessed: was.guessed, ..job.exchanging(was.mix) };
@@ -152,12 +153,16 @@ impl HandOff {
         match self.in_force.clone() {
             Some(InForce { epoch, demand, acknowledged }) => {
                 if let Some((_, nodes)) = self.site.clone() {
-                    // A component, or a job that says what it exchanges, is inside a group of more than its own.
-                    let is_inside = |s: &Start, group: &Group| {
-                        let terminals = nodes.ranks(&s.id.nodes).terminals;
-                        terminals.iter().all(|t| group.terminals.binary_search(t).is_ok())
+                    // The group of a component has terminals of others too. That of a job has none but its own:
+                    // routes of a larger one that is over were not made for it.
+                    let is_of = |s: &Start, terminals: &[TerminalId], group: &Group| {
+                        let is_inside = terminals.iter().all(|t| group.terminals.binary_search(t).is_ok());
+                        is_inside && (s.is_component || group.terminals.len() == terminals.len())
                     };
-                    let is_served = |s: &Start| demand.groups.iter().any(|group| is_inside(s, group));
+                    let is_served = |s: &Start| {
+                        let terminals = nodes.ranks(&s.id.nodes).terminals;
+                        demand.groups.iter().any(|group| is_of(s, &terminals, group))
+                    };
                     self.start_all(now, |s| {
                         (s.phase == Phase::Covered && !is_served(s)).then_some(Outcome::GoodEnough)
                     });

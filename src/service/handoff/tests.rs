@@ -1,5 +1,7 @@
 //! A fabric of 16 nodes under 4 leaves: n1 to n4, n5 to n8, …
 
+mod smaller;
+
 use proptest::prelude::*;
 
 use super::*;
