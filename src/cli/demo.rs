@@ -210,9 +210,6 @@ impl Demo {
         let best = self.best.ok_or("no poll happened")?;
         let moment =
             Moment { sample: &self.samples[best.sample], oblivious: &best.oblivious, ours: &best.ours };
-        let page = demo_page(&self.view.fabric, &args.engine, &self.samples, &moment);
-        std::fs::write(&args.out, page).map_err(|e| format!("{}: {e}", args.out.display()))?;
-        let path = args.out.canonicalize().unwrap_or_else(|_| args.out.clone());
         let mean = |value: &dyn Fn(&Sample) -> f64| {
             self.samples.iter().map(value).sum::<f64>() / self.samples.len() as f64
         };
@@ -221,6 +218,17 @@ impl Demo {
         let theirs = mean(&|s| s.oblivious.effective.max as f64);
         let ours = mean(&|s| s.ours.effective.max as f64);
         let epochs = self.samples.iter().filter(|s| s.epoch.is_some()).count();
+        let verdict = format!(
+            "{epochs} epochs in {} polls. Mean slow-down: {slow_theirs:.2} oblivious, {slow_ours:.2} with {} ({:+.0} %); \
+             max effective EFI: {theirs:.0} and {ours:.0}.",
+            self.samples.len(),
+            args.engine,
+            100.0 * (slow_ours / slow_theirs - 1.0)
+        );
+        let words = (verdict.clone(), super::html::command());
+        let page = demo_page(&self.view.fabric, &args.engine, &self.samples, &moment, words);
+        std::fs::write(&args.out, page).map_err(|e| format!("{}: {e}", args.out.display()))?;
+        let path = args.out.canonicalize().unwrap_or_else(|_| args.out.clone());
         match format {
             Format::Json => {
                 let summary = serde_json::json!({
@@ -230,14 +238,7 @@ impl Demo {
                 });
                 println!("{summary}");
             }
-            Format::Text => println!(
-                "\n{epochs} epochs in {} polls. Mean slow-down: {slow_theirs:.2} oblivious, {slow_ours:.2} with {} \
-                 ({:+.0} %); max effective EFI: {theirs:.0} and {ours:.0}.\nPage: {}",
-                self.samples.len(),
-                args.engine,
-                100.0 * (slow_ours / slow_theirs - 1.0),
-                path.display()
-            ),
+            Format::Text => println!("\n{verdict}\nPage: {}", path.display()),
         }
         Ok(Answer::Yes)
     }

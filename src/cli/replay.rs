@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use self::faults::{fault_lines, report_faults};
 use super::common::{print, write_file};
 use super::input::{Given, StorageArgs, complain_of_strangers};
-use super::{Answer, Context, Failure, Format, replay_direct};
+use super::{Answer, Context, Failure, Format, html, replay_direct};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::lab::replay::history::{GENERATED_START, History, Nodes};
 use crate::lab::replay::pages::page;
@@ -282,7 +282,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
         write_out(&outcome, &fabric, out, &fault_lines(&trace, &faults))?;
     }
     if let Some(html) = &args.html {
-        write_file(html, page(&outcome).html(&fabric).as_bytes())?;
+        write_file(html, page(&outcome).html(&fabric, html::command()).as_bytes())?;
     }
     show(&outcome, context)?;
     let strangers: Vec<JobId> = histories.iter().flat_map(|h| h.strangers.iter().cloned()).collect();

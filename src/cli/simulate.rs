@@ -3,6 +3,7 @@
 mod case;
 mod changes;
 mod printed;
+mod sheet;
 mod text;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::time::Instant;
 use self::case::{Case, Io, Kind};
 pub use self::printed::Simulated;
 use self::printed::{JobRow, More};
+use super::html::Html;
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
 use super::{Answer, Context, Failure, Format};
@@ -101,6 +103,8 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     changes: changes::ChangesArgs,
+    #[command(flatten)]
+    html: Html,
 }
 
 /// `8192`, `64KiB`, `1MiB`.
@@ -262,20 +266,19 @@ fn show(
         clock.wall.elapsed().as_secs_f64(),
         hops as f64 / 1e6
     );
+    let printed = Simulated {
+        fabric: &args.source.fabric,
+        engine,
+        traffic: &args.traffic,
+        seed: args.seed,
+        settings: case.settings,
+        runs: &outcomes,
+        more,
+    };
+    args.html.write(|| sheet::sheet(&printed))?;
     match context.format {
-        Format::Text => print!("{}", text::of(&outcomes, &more)),
-        Format::Json => {
-            let printed = Simulated {
-                fabric: &args.source.fabric,
-                engine,
-                traffic: &args.traffic,
-                seed: args.seed,
-                settings: case.settings,
-                runs: &outcomes,
-                more,
-            };
-            println!("{}", serde_json::to_string_pretty(&printed)?);
-        }
+        Format::Text => print!("{}", text::of(&outcomes, &printed.more)),
+        Format::Json => println!("{}", serde_json::to_string_pretty(&printed)?),
     }
     Ok(if outcomes.iter().all(changes::is_whole) { Answer::Yes } else { Answer::No })
 }

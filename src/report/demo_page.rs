@@ -2,7 +2,7 @@
 
 use super::curves::{Curve, chart};
 use super::heat_map::heat_map;
-use super::page::{page, table};
+use super::sheet::{Cells, Sheet};
 use crate::measure::Figures;
 use crate::model::Fabric;
 
@@ -47,7 +47,15 @@ pub struct Moment<'a> {
 }
 
 /// The page: key figures, heat maps of one moment before and after, curves, all epochs.
-pub fn demo_page(fabric: &Fabric, engine: &str, samples: &[Sample], moment: &Moment<'_>) -> String {
+///
+/// `verdict` is the demo's last word, `command` what makes it again.
+pub fn demo_page(
+    fabric: &Fabric,
+    engine: &str,
+    samples: &[Sample],
+    moment: &Moment<'_>,
+    (verdict, command): (String, String),
+) -> String {
     let epochs = samples.iter().filter(|s| s.epoch.is_some()).count();
     let lead = format!(
         "{} hosts on {} switches, {} polls of a simulated batch system, {epochs} epochs. \u{201c}Oblivious\u{201d} is \
@@ -57,15 +65,23 @@ pub fn demo_page(fabric: &Fabric, engine: &str, samples: &[Sample], moment: &Mom
         fabric.switches().len(),
         samples.len()
     );
-    let body = format!(
-        "{}<h2>Load at {}</h2>{}<h2>Over time</h2>{}<h2>Epochs</h2>{}",
-        tiles(samples),
-        moment.sample.time,
-        heat_maps(fabric, engine, moment),
-        curves(engine, samples),
-        epoch_table(samples)
-    );
-    page("sarouter demo: routes for the jobs that run now", &lead, &body)
+    let at = format!("Load at {}, when routes for jobs gained most", moment.sample.time);
+    let several = mean(samples, |s| s.multi_switch as f64);
+    let sheet = Sheet {
+        title: "sarouter demo: routes for the jobs that run now".into(),
+        verdict,
+        lead,
+        charts: vec![tiles(samples), curves(engine, samples)],
+        for_whom: format!(
+            "{several:.1} jobs on average are on several switches. Only their exchanges can gain, by as much as they \
+             communicate."
+        ),
+        tables: vec![epoch_table(samples)],
+        folded: vec![(at, heat_maps(fabric, engine, moment))],
+        command,
+        ..Sheet::default()
+    };
+    sheet.html()
 }
 
 fn mean(samples: &[Sample], value: impl Fn(&Sample) -> f64) -> f64 {
@@ -147,7 +163,7 @@ fn curves(engine: &str, samples: &[Sample]) -> String {
         + &chart("Dark fiber, % of channels", &times, &dark)
 }
 
-fn epoch_table(samples: &[Sample]) -> String {
+fn epoch_table(samples: &[Sample]) -> Cells {
     let rows = samples.iter().filter_map(|s| {
         let epoch = s.epoch?;
         let slow = |f: &Figures| format!("{:.2}", f.time.slowdown_mean);
@@ -165,20 +181,18 @@ fn epoch_table(samples: &[Sample]) -> String {
             format!("{:.1}", epoch.milliseconds),
         ])
     });
-    table(
-        &[
-            "Epoch",
-            "Time",
-            "Multi-switch jobs",
-            "Oblivious slow-down",
-            "Slow-down before",
-            "Slow-down after",
-            "Oblivious max EFI",
-            "Max EFI after",
-            "Lower bound",
-            "Dark fiber",
-            "ms",
-        ],
-        &rows.collect::<Vec<_>>(),
-    )
+    let head = [
+        "Epoch",
+        "Time",
+        "Multi-switch jobs",
+        "Oblivious slow-down",
+        "Slow-down before",
+        "Slow-down after",
+        "Oblivious max EFI",
+        "Max EFI after",
+        "Lower bound",
+        "Dark fiber",
+        "ms",
+    ];
+    ("Epochs".into(), std::iter::once(head.map(String::from).to_vec()).chain(rows).collect())
 }

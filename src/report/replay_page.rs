@@ -3,12 +3,9 @@
 use super::curves::{Curve, chart};
 use super::heat_map::{heat_map, heat_sheet};
 use super::histogram::histogram;
-use super::page::{STYLE, page, table};
-use super::svg::escape;
+use super::page::STYLE;
+use super::sheet::{Cells, Sheet};
 use crate::model::Fabric;
-
-/// A title and cells, the head first.
-pub type Cells = (String, Vec<Vec<String>>);
 
 /// Curves of one metric.
 #[derive(Debug, Clone)]
@@ -33,8 +30,12 @@ pub struct Picture {
 /// All that the page shows.
 #[derive(Debug, Clone)]
 pub struct ReplayPage {
+    /// Whether it is worth it, as text.
+    pub verdict: String,
     /// What was replayed, as text.
     pub lead: String,
+    /// How much of the time is that of jobs that can gain.
+    pub for_whom: String,
     /// Engines, in the order of their colours.
     pub engines: Vec<String>,
     /// Tables.
@@ -80,27 +81,29 @@ fn style() -> String {
 }
 
 impl ReplayPage {
-    /// The page.
-    pub fn html(&self, fabric: &Fabric) -> String {
-        let mut body = format!("<style>{}</style>", style());
-        for (title, cells) in &self.tables {
-            let head: Vec<&str> =
-                cells.first().map_or(Vec::new(), |h| h.iter().map(String::as_str).collect());
-            body += &format!("<h2>{}</h2>{}", escape(title), table(&head, cells.get(1..).unwrap_or(&[])));
+    /// The page, made by a command.
+    pub fn html(&self, fabric: &Fabric, command: String) -> String {
+        let mut charts: Vec<String> = self.plots.iter().map(|plot| self.plot(plot)).collect();
+        if let Some(first) = charts.first_mut() {
+            *first = format!("<style>{}</style>{first}", style());
         }
-        if !self.plots.is_empty() {
-            body += "<h2>Over time</h2>";
-        }
-        for plot in &self.plots {
-            body += &self.plot(plot);
-        }
-        for picture in &self.pictures {
-            body += &format!("<h2>{}</h2>", escape(&picture.title));
-            body += &self.histogram(picture);
+        let folded = |picture: &Picture| {
             let full = picture.maps.iter().flat_map(|(_, loads)| loads).max().copied().unwrap_or(1);
-            picture.maps.iter().for_each(|(title, loads)| body += &heat_map(fabric, loads, full, title));
-        }
-        page("Job history replayed", &self.lead, &body)
+            let maps = picture.maps.iter().map(|(title, loads)| heat_map(fabric, loads, full, title));
+            (picture.title.clone(), self.histogram(picture) + &maps.collect::<String>())
+        };
+        let sheet = Sheet {
+            title: "Job history replayed".into(),
+            verdict: self.verdict.clone(),
+            lead: self.lead.clone(),
+            charts,
+            for_whom: self.for_whom.clone(),
+            tables: self.tables.clone(),
+            folded: self.pictures.iter().map(folded).collect(),
+            command,
+            ..Sheet::default()
+        };
+        sheet.html()
     }
 
     /// Pictures as files of their own: names and contents.

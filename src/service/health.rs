@@ -409,7 +409,7 @@ impl Stage {
     /// For messages.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Jobs => "asking Slurm",
+            Self::Jobs => "asking for jobs",
             Self::Fabric => "reading the fabric",
             Self::Store => "reading the epoch in force",
             Self::Route => "routing",

@@ -65,6 +65,7 @@ mod record;
 mod recorded_jobs;
 mod reload;
 mod replay;
+mod reports;
 #[path = "../shared/script.rs"]
 mod script;
 mod serve;

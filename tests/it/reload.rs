@@ -339,7 +339,7 @@ fn systemd_is_told_of_readiness_life_state_and_end() {
     assert_eq!(serving.line()["epoch"]["epoch"], 1);
     site.squeue("echo no controller >&2; exit 1");
     serving.signal(rustix::process::Signal::HUP);
-    assert!(until("STATUS=epoch 1, asking Slurm failed").contains("no controller"));
+    assert!(until("STATUS=epoch 1, asking for jobs failed").contains("no controller"));
     serving.signal(rustix::process::Signal::TERM);
     until("STOPPING=1");
 }

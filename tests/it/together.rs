@@ -62,7 +62,7 @@ fn slurm_is_asked_once_for_all_fabrics() {
     let problems = problems.as_array().unwrap();
     assert_eq!(problems.len(), 1, "{problems:?}");
     let text = problems[0].as_str().unwrap();
-    assert!(text.starts_with("ib0, ib1: asking Slurm failed") && text.contains("no answer"), "{text}");
+    assert!(text.starts_with("ib0, ib1: asking for jobs failed") && text.contains("no answer"), "{text}");
     assert_eq!(asked(&site), 7);
 }
 

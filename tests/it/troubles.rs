@@ -42,7 +42,7 @@ fn of_every_kind(source: &'static str, words: &'static str) -> Vec<Trouble> {
         ),
         trouble(
             "failing",
-            "asking Slurm failed",
+            "asking for jobs failed",
             |site| site.squeue("echo no controller >&2; exit 1"),
             |site| site.squeue(SQUEUE),
         ),

@@ -296,5 +296,5 @@ fn jobs_of_slurm_become_routes_in_opensm() {
     assert_eq!(serving.line("failed")["stage"], "jobs");
     assert_epoch_is_in_force(&bed, 3);
     let (code, text) = status(&bed, &config);
-    assert!(code == 1 && text.contains("asking Slurm failed"), "{text}");
+    assert!(code == 1 && text.contains("asking for jobs failed"), "{text}");
 }

@@ -7,11 +7,13 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::common::write_file;
+use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::adversary::{BesideBest, Case, Contest, Summary, cases, jobs};
 use crate::lab::generate::generate;
 use crate::model::{Fabric, LayerBudget, Promise, Tables};
 use crate::report::align;
+use crate::report::sheet::Sheet;
 use crate::route::{EngineOptions, engine};
 
 /// Arguments of `bench adversary`.
@@ -67,6 +69,8 @@ pub struct AdversaryArgs {
     /// File for the rows as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    html: Html,
 }
 
 /// Rows of the text, at most.
@@ -104,6 +108,7 @@ pub(super) fn run(args: &AdversaryArgs, context: &Context) -> Result<Answer, Fai
     if let Some(path) = &args.out {
         write_file(path, format!("{json}\n").as_bytes())?;
     }
+    args.html.write(|| sheet(&report, &json))?;
     super::print(&if context.format == Format::Text { text(&report) } else { format!("{json}\n") })?;
     Ok(if summary.far_behind > 0 { Answer::No } else { Answer::Yes })
 }
@@ -166,8 +171,50 @@ fn command(args: &AdversaryArgs, row: &BesideBest) -> String {
     text + if args.opensm { " --opensm" } else { "" }
 }
 
-fn text(report: &Report<'_>) -> String {
-    let Report { engine, summary, commands, .. } = report;
+/// The page: how often another engine is ahead, and where.
+fn sheet(report: &Report<'_>, json: &str) -> Sheet {
+    let rows = shown(report);
+    let bars = rows.iter().filter_map(|row| Some((row.case.fabric.clone(), row.ratio?))).collect::<Vec<_>>();
+    let found = in_words(report);
+    let (verdict, rest) = found.split_once('\n').unwrap_or((&found, ""));
+    let commands = report.commands.iter().map(|c| vec![c.clone()]);
+    Sheet {
+        title: "Is another engine ahead anywhere?".into(),
+        verdict: format!("{verdict}."),
+        lead: rest.trim().replace('\n', ". "),
+        tables: vec![
+            (
+                "Cases".into(),
+                std::iter::once(head(report.engine)).chain(rows.iter().map(|row| cells(row))).collect(),
+            ),
+            (
+                "What shows each of them again".into(),
+                std::iter::once(vec!["command".to_string()]).chain(commands.take(MOST_ROWS)).collect(),
+            ),
+        ],
+        json: json.to_string(),
+        ..Sheet::default()
+    }
+    .with_bars("Figure over that of the best other engine, worst first", &bars, Some((1.0, "level")))
+}
+
+/// The worst cases; of few all.
+fn shown<'a>(report: &Report<'a>) -> Vec<&'a BesideBest> {
+    match report.summary.rows.as_slice() {
+        few if few.len() <= ALL_ROWS => few.iter().collect(),
+        _ => report.summary.worst.iter().take(MOST_ROWS).collect(),
+    }
+}
+
+/// Of [`cells`].
+fn head(engine: &str) -> Vec<String> {
+    ["ratio", "simulated", engine, "best other", "", "bound", "layers", "jobs", "fabric"]
+        .map(String::from)
+        .to_vec()
+}
+
+fn in_words(report: &Report<'_>) -> String {
+    let Report { engine, summary, .. } = report;
     let mut text = format!(
         "{} cases: {engine} is behind by more than 2 % in {}, by at most that in {}\n",
         summary.specs, summary.far_behind, summary.behind
@@ -179,20 +226,21 @@ fn text(report: &Report<'_>) -> String {
         );
     }
     let [without, with] = summary.mean_ratio;
-    text += &format!(
+    text + &format!(
         "geometric mean over the best other engine: largest load {without:.3}, slow-down with jobs {with:.3}; \
          largest load over the bound {:.3}\n",
         summary.mean_to_bound
-    );
-    let rows: Vec<&BesideBest> = match summary.rows.as_slice() {
-        few if few.len() <= ALL_ROWS => few.iter().collect(),
-        _ => summary.worst.iter().take(MOST_ROWS).collect(),
-    };
+    )
+}
+
+fn text(report: &Report<'_>) -> String {
+    let Report { engine, commands, .. } = report;
+    let mut text = in_words(report);
+    let rows = shown(report);
     if rows.is_empty() {
         return text;
     }
-    let head = ["ratio", "simulated", engine, "best other", "", "bound", "layers", "jobs", "fabric"];
-    let mut lines = vec![head.map(String::from).to_vec()];
+    let mut lines = vec![head(engine)];
     lines.extend(rows.iter().map(|row| cells(row)));
     text += "\n";
     text += &align(&lines);

@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::common::complain;
+use crate::cli::common::{complain, less};
+use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format, input};
 use crate::lab::board::{Board, Summary, WITH_PATTERN};
 use crate::lab::peers;
 use crate::model::{Fabric, Group, LayerBudget, Pattern, Promise, Tables};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
+use crate::report::sheet::Sheet;
 
 /// Arguments of `bench time`.
 #[derive(Debug, clap::Args)]
@@ -68,6 +70,8 @@ pub struct TimeArgs {
     /// File for the cells as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    html: Html,
 }
 
 /// 1:1 and tapered trees of two and three levels, a dragonfly, two tori, a random graph and a Slim Fly.
@@ -124,8 +128,40 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     if let Some(path) = &args.out {
         std::fs::write(path, format!("{json}\n")).map_err(|e| format!("{}: {e}", path.display()))?;
     }
+    args.html.write(|| sheet(&summary, &json))?;
     super::print(&if context.format == Format::Text { summary.text() } else { format!("{json}\n") })?;
     Ok(answer)
+}
+
+/// The page: what jobs gain with the first engine that knows them.
+fn sheet(summary: &Summary, json: &str) -> Sheet {
+    let bars: Vec<(String, f64)> =
+        summary.engines.iter().map(|e| (e.engine.clone(), e.geometric_mean)).collect();
+    let first = summary.engines.first();
+    let verdict = first.map(|e| {
+        let gain = less(1.0, e.geometric_mean, 1).unwrap_or_else(|| "as much".into());
+        let behind = e.ratios.iter().filter(|r| r.0 > 1.03).count();
+        format!(
+            "With {} jobs' exchanges take {gain} time than with the best engine that knows no jobs; in {behind} of {} cells \
+             they take more by 3 % or over.",
+            e.engine,
+            e.ratios.len()
+        )
+    });
+    let tables = summary.tables().into_iter();
+    Sheet {
+        title: "What jobs gain in time".into(),
+        verdict: verdict.unwrap_or_default(),
+        lead: format!(
+            "Packet simulator, all jobs at once. A cell is a fabric and a pattern: the time of jobs over that with the best \
+             engine that knows no jobs. {}",
+            summary.in_words().trim().replace('\n', ". ")
+        ),
+        tables: tables.map(|(fabric, lines)| (format!("Times on {fabric}"), lines)).collect(),
+        json: json.to_string(),
+        ..Sheet::default()
+    }
+    .with_bars("Time over the best without jobs, geometric mean of the cells", &bars, Some((1.0, "the same time")))
 }
 
 /// The jobs of files, and those that are drawn. Says on stderr of which files there are none.

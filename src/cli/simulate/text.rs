@@ -5,8 +5,8 @@ use super::printed::More;
 use crate::report::align;
 use crate::simulate::run::Outcome;
 
-/// A row for each run, and what more is known of jobs, pairs, changes and deadlocks.
-pub fn of(outcomes: &[Outcome], more: &More) -> String {
+/// The runs, after the head.
+pub fn runs(outcomes: &[Outcome]) -> Vec<Vec<String>> {
     let head = ["offered", "accepted", "worst", "best", "Gbyte/s", "latency µs", "99 % µs", "hops", "ended"];
     let mut lines = vec![head.map(String::from).to_vec()];
     let share = |v: Option<f64>| v.map_or("-".to_string(), |v| format!("{v:.3}"));
@@ -24,7 +24,12 @@ pub fn of(outcomes: &[Outcome], more: &More) -> String {
             format!("{:?} after {:.1} µs", o.ended, o.time_ns / 1000.0),
         ]);
     }
-    let mut text = align(&lines);
+    lines
+}
+
+/// A row for each run, and what more is known of jobs, pairs, changes and deadlocks.
+pub fn of(outcomes: &[Outcome], more: &More) -> String {
+    let mut text = align(&runs(outcomes));
     for job in more.jobs.iter().flatten() {
         let Some(id) = &job.id else { continue };
         let ms = job.finished_ns.map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));

@@ -1,5 +1,7 @@
 //! How much of a fabric fails: levels of damage from numbers, shares, ratios or years.
 
+use std::fmt;
+
 use crate::cli::Failure;
 use crate::lab::generate::faults::{Amount, Faults};
 
@@ -33,6 +35,20 @@ pub struct Level {
     pub cables: usize,
     /// Switches that fail.
     pub switches: usize,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let some = |n: usize, one: &str, many: &str| match n {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            n => Some(format!("{n} {many}")),
+        };
+        let parts = [some(self.cables, "cable", "cables"), some(self.switches, "switch", "switches")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        f.write_str(if parts.is_empty() { "no fault" } else { "" })?;
+        f.write_str(&parts.join(" and "))
+    }
 }
 
 impl Level {

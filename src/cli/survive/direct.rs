@@ -15,6 +15,7 @@ use crate::model::rng::Rng;
 use crate::model::{Direction, JobId, NodeId, Torus, TorusJob, Transit};
 use crate::pass::torus::{Site, dead_routes, plan};
 use crate::report::align;
+use crate::report::sheet::Sheet;
 use crate::route::angara::{Limits, TorusEngine, engine};
 
 /// The engines if none is named.
@@ -92,9 +93,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
             rows.push(row(engine.name(), level, &asked.torus, &running, (&failures, &found)));
         }
     }
+    let lines = cells(&rows);
+    args.html.write(|| sheet(&rows, &lines))?;
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}", text(&rows)),
+        Format::Text => print!("{}", align(&lines)),
     }
     Ok(Answer::Yes)
 }
@@ -209,7 +212,46 @@ fn names(torus: &Torus, broken: &Broken) -> Vec<String> {
     links.chain(broken.nodes.iter().map(|node| torus.name(*node).to_string())).collect()
 }
 
-fn text(rows: &[LostRoutes]) -> String {
+/// The page: what a failed link or node costs, and whom.
+fn sheet(rows: &[LostRoutes], lines: &[Vec<String>]) -> Sheet {
+    let bar = |r: &LostRoutes| (format!("{}, {}", r.engine, failed(r.level)), 100.0 * r.mean);
+    let bars: Vec<(String, f64)> = rows.iter().map(bar).collect();
+    let over = rows.iter().map(|r| r.jobs.iter().filter(|job| job.over > 0).count()).max().unwrap_or(0);
+    let best = rows.iter().min_by(|a, b| a.mean.total_cmp(&b.mean));
+    let verdict = best.map(|r| {
+        let rest = match over {
+            0 => "Every job goes on with other routes.".to_string(),
+            1 => "One job cannot go on after some failure.".to_string(),
+            jobs => format!("{jobs} jobs cannot go on after some failure."),
+        };
+        format!(
+            "{} cuts {:.2} % of the jobs' pairs with {}, the least. {rest}",
+            failed(r.level),
+            100.0 * r.mean,
+            r.engine
+        )
+    });
+    Sheet {
+        title: "Routes lost on a direct torus".into(),
+        verdict: verdict.unwrap_or_default(),
+        lead: "Share of the pairs of nodes inside jobs whose route passes what failed, over all failures tried. Mended: of \
+               those the share that gets another route."
+            .into(),
+        tables: vec![("Lost routes".into(), lines.to_vec())],
+        json: serde_json::to_string_pretty(rows).unwrap_or_default(),
+        ..Sheet::default()
+    }
+    .with_bars("Mean of lost pairs, %", &bars, None)
+}
+
+/// What fails on a torus.
+fn failed(level: Level) -> String {
+    let some = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
+    let parts = [some(level.cables, "link"), some(level.switches, "node")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+fn cells(rows: &[LostRoutes]) -> Vec<Vec<String>> {
     let head = [
         "engine",
         "links",
@@ -235,5 +277,5 @@ fn text(rows: &[LostRoutes]) -> String {
         line.extend([count(|job| job.mended + job.over), count(|job| job.over)]);
         lines.push(line);
     }
-    align(&lines)
+    lines
 }

@@ -4,9 +4,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::network::{Network, torus_engines};
+use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::model::LayerBudget;
 use crate::report::align;
+use crate::report::sheet::Sheet;
 use crate::route;
 use crate::simulate::Ended;
 
@@ -36,6 +38,8 @@ pub struct Args {
     /// Messages of the exchange, in packets
     #[arg(long, value_name = "N", default_value_t = 2)]
     packets: u32,
+    #[command(flatten)]
+    html: Html,
 }
 
 /// The fabrics of Table 4.2 (balanced) and the two systems of section 4.1, by the table's names.

@@ -13,11 +13,13 @@ use serde_json::json;
 use super::advice::{Advice, Candidate, advise};
 use super::damage::{Damage, Level};
 use super::network::{Network, torus_engines};
+use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::generate::faults::Amount;
 use crate::lab::replay::files::Shard;
 use crate::model::LayerBudget;
 use crate::report::align;
+use crate::report::sheet::{Cells, Sheet};
 use crate::simulate::stats::{Line, mean_ci95, regression};
 use crate::simulate::{Ended, Settings};
 
@@ -64,6 +66,8 @@ pub struct Args {
     /// Threads; all processors unless given
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
+    #[command(flatten)]
+    html: Html,
 }
 
 /// The engines of a switched fabric if none is named.
@@ -289,14 +293,47 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
     let value = json!({"fabric": args.fabric, "rows": rows, "regression": summaries, "advice": advice});
     let pretty = serde_json::to_string_pretty(&value)?;
     crate::cli::common::write_file(&args.out.join("survive.json"), (pretty.clone() + "\n").as_bytes())?;
+    let (lines, second) = (levels(&rows), regressions(&summaries));
+    args.html.write(|| {
+        let tables =
+            vec![("Throughput by damage".into(), lines.clone()), ("Regression".into(), second.clone())];
+        sheet(&args.fabric, (&rows, &advice), tables, pretty.clone())
+    })?;
     match context.format {
         Format::Json => println!("{pretty}"),
-        Format::Text => print!("{}", text(&rows, &summaries, &advice)),
+        Format::Text => print!("{}\n{}\n{}", align(&lines), align(&second), in_words(&advice)),
     }
     Ok(Answer::Yes)
 }
 
-fn text(rows: &[LevelThroughput], summaries: &[Summary], advice: &[Advice]) -> String {
+/// The page: which engine to run at which damage.
+fn sheet(
+    fabric: &str,
+    (rows, advice): (&[LevelThroughput], &[Advice]),
+    tables: Vec<Cells>,
+    json: String,
+) -> Sheet {
+    let works = rows.iter().filter(|r| r.failed < r.runs);
+    let bars: Vec<(String, f64)> = works.map(|r| (format!("{}, {}", r.engine, r.level), r.mean)).collect();
+    let verdict = match advice {
+        [] => "No engine works at any of these levels of damage.".to_string(),
+        advice => in_words(advice).trim().replace('\n', "; ") + ".",
+    };
+    Sheet {
+        title: "Throughput of a damaged fabric".into(),
+        verdict,
+        lead: format!(
+            "{fabric}, a full exchange in the packet simulator, Gbyte/s by Equation 4.2 of the thesis. An engine is advised \
+             where its line is the highest and no run failed."
+        ),
+        tables,
+        json,
+        ..Sheet::default()
+    }
+    .with_bars("Gbyte/s, mean of the runs that worked", &bars, None)
+}
+
+fn levels(rows: &[LevelThroughput]) -> Vec<Vec<String>> {
     let head = ["engine", "cables", "switches", "runs", "failed", "Gbyte/s", "± 95 %"];
     let mut lines = vec![head.map(String::from).to_vec()];
     for r in rows {
@@ -310,6 +347,10 @@ fn text(rows: &[LevelThroughput], summaries: &[Summary], advice: &[Advice]) -> S
             format!("{:.2}", r.ci95),
         ]);
     }
+    lines
+}
+
+fn regressions(summaries: &[Summary]) -> Vec<Vec<String>> {
     let mut second = vec![["engine", "intercept", "slope", "R²", "fails at"].map(String::from).to_vec()];
     for s in summaries {
         let figure = |f: fn(&Line) -> f64| s.line.as_ref().map_or("-".into(), |l| format!("{:.2}", f(l)));
@@ -322,9 +363,9 @@ fn text(rows: &[LevelThroughput], summaries: &[Summary], advice: &[Advice]) -> S
             fails,
         ]);
     }
-    let mut text = align(&lines) + "\n" + &align(&second) + "\n";
-    for a in advice {
-        text += &format!("{} to {} faults: {}\n", a.from, a.until, a.engine);
-    }
-    text
+    second
+}
+
+fn in_words(advice: &[Advice]) -> String {
+    advice.iter().map(|a| format!("{} to {} faults: {}\n", a.from, a.until, a.engine)).collect()
 }

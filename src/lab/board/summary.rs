@@ -130,25 +130,32 @@ impl Summary {
     /// A table per fabric: each pattern's best engine that knows no jobs, how much longer jobs take with it
     /// than on one switch, and the others' times over its own; then the means and the worst cells.
     pub fn text(&self) -> String {
-        let (mut text, mut lines, mut last) = (String::new(), Vec::<Vec<String>>::new(), "");
-        let rows = PatternMeans::all(self.cells.iter().map(|c| &c.cell));
-        for row in &rows {
-            if row.fabric != last {
-                text += &align(&std::mem::take(&mut lines));
-                text += &format!("\n{}\n", row.fabric);
+        let tables =
+            self.tables().into_iter().map(|(fabric, lines)| format!("\n{fabric}\n{}", align(&lines)));
+        tables.collect::<String>() + "\n" + &self.in_words()
+    }
+
+    /// The same, a title and cells each.
+    pub fn tables(&self) -> Vec<(String, Vec<Vec<String>>)> {
+        let mut tables: Vec<(String, Vec<Vec<String>>)> = Vec::new();
+        for row in &PatternMeans::all(self.cells.iter().map(|c| &c.cell)) {
+            if tables.last().is_none_or(|(fabric, _)| fabric != row.fabric) {
                 let head = ["pattern", "best without jobs", "x one switch"].map(String::from);
-                lines.push(head.into_iter().chain(self.engines.iter().map(|e| e.engine.clone())).collect());
-                last = row.fabric;
+                let head = head.into_iter().chain(self.engines.iter().map(|e| e.engine.clone())).collect();
+                tables.push((row.fabric.to_string(), vec![head]));
             }
-            let Some(best) = row.best_oblivious() else { continue };
+            let (Some(best), Some((_, lines))) = (row.best_oblivious(), tables.last_mut()) else { continue };
             let first =
                 [row.pattern.to_string(), best.engine.to_string(), format!("{:.2}", best.time / best.alone)];
             let ratio = |e: &Engine| row.ratio(&e.engine).map_or("-".to_string(), |r| format!("{r:.3}"));
             lines.push(first.into_iter().chain(self.engines.iter().map(ratio)).collect());
         }
-        text += &align(&lines);
-        text += "\n";
-        self.engines.iter().for_each(|e| text += &e.text());
+        tables
+    }
+
+    /// Means and worst cells of each engine, and how well predictions order tables: a line each.
+    pub fn in_words(&self) -> String {
+        let mut text: String = self.engines.iter().map(Engine::text).collect();
         let (slowdown, efi) = (self.slowdown_order, self.efi_order);
         text += &format!("{} pairs of tables differ by more than 5 %: ", slowdown.pairs);
         let percent = |o: Order| format!("{:.1} % (regret {:.1} %)", 100.0 * o.right, 100.0 * o.regret);

@@ -186,7 +186,7 @@ impl Outcome {
             }
             let page = page(self);
             files.extend(page.files(fabric).into_iter().map(|(name, svg)| (name, svg.into_bytes())));
-            files.push((REPORT.to_string(), page.html(fabric).into_bytes()));
+            files.push((REPORT.to_string(), page.html(fabric, String::new()).into_bytes()));
         }
         let mut csv = Vec::new();
         series::write(&self.costs, series::COST, &mut csv).map_err(io::Error::other)?;

@@ -4,7 +4,8 @@ use super::files::{Outcome, Run};
 use super::moment::{Loads, Moment};
 use super::series::EngineSnapshot;
 use super::summary::{METRICS, Metric, Summary, grid};
-use crate::report::replay_page::{Cells, Picture, Plot, ReplayPage};
+use crate::report::replay_page::{Picture, Plot, ReplayPage};
+use crate::report::sheet::Cells;
 
 /// Points of a curve at most: about as many as a screen shows.
 const POINTS: usize = 720;
@@ -18,7 +19,26 @@ pub fn page(outcome: &Outcome) -> ReplayPage {
         plots.extend(METRICS.iter().map(|metric| plot(outcome, placement, metric)));
     }
     let pictures = outcome.moment.iter().flat_map(pictures).collect();
-    ReplayPage { lead: lead(&outcome.run, &summaries), engines, tables: tables(&summaries), plots, pictures }
+    let verdicts: Vec<&str> = summaries.iter().map(|s| s.verdict.as_str()).collect();
+    ReplayPage {
+        verdict: verdicts.join(" "),
+        lead: lead(&outcome.run, &summaries),
+        for_whom: for_whom(&summaries),
+        engines,
+        tables: tables(&summaries),
+        plots,
+        pictures,
+    }
+}
+
+/// How many jobs could gain.
+fn for_whom(summaries: &[Summary]) -> String {
+    let Some(first) = summaries.first().filter(|s| s.jobs_mean > 0.0) else { return String::new() };
+    format!(
+        "On average {:.1} of {:.1} jobs are on several switches. Only their exchanges can gain, by as much as they \
+         communicate; in {} of {} snapshots there is no such job.",
+        first.multi_switch_mean, first.jobs_mean, first.idle, first.snapshots
+    )
 }
 
 fn lead(run: &Run, summaries: &[Summary]) -> String {
@@ -26,12 +46,10 @@ fn lead(run: &Run, summaries: &[Summary]) -> String {
     let faults: usize = trace.faults.values().sum();
     let snapshots = summaries.first().map_or(0, |s| s.snapshots);
     let jobs = summaries.first().map_or(0.0, |s| s.multi_switch_mean);
-    let verdicts: Vec<String> = summaries.iter().map(|s| format!("{} ", s.verdict)).collect();
     format!(
-        "{}{} ({}, {} entries, {faults} faults) on {}: {} switches, {} terminals. {snapshots} snapshots, one every {} s, with {jobs:.1} \
+        "{} ({}, {} entries, {faults} faults) on {}: {} switches, {} terminals. {snapshots} snapshots, one every {} s, with {jobs:.1} \
          multi-switch jobs on average. Placement: {}. Slow-down is the predicted time of jobs' exchanges beside what \
          their hosts' cables need. Counted are routes between terminals of the same job (effective EFI); dark fiber is the share of channels that no job uses. Engines that follow the jobs: {}; all others are asked once.",
-        verdicts.concat(),
         trace.name,
         trace.format,
         trace.entries,
