@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-use chrono::Utc;
-
 use super::common::print;
 use super::state::{StateArgs, print_each};
 use super::who::who;
 use super::{Answer, Context, Failure, Format};
-use crate::publish::{Act, Deed, Hold};
+use crate::publish::Hold;
 use crate::service::client::Client;
 
 /// Arguments of `hold`.
@@ -39,13 +37,7 @@ pub struct ResumeArgs {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let mut holds = Vec::new();
     for (name, store) in args.state.stores(context)? {
-        let (since, epoch) = (Utc::now(), store.current().unwrap_or(None));
-        let hold = Hold { since, epoch, reason: args.reason.clone(), by: Some(who()) };
-        let mut writer = store.lock()?;
-        writer.hold(&hold)?;
-        let Hold { reason, by, .. } = hold.clone();
-        writer.note(&Act { time: since, act: Deed::Hold, epoch, by, reason });
-        holds.push((name, hold));
+        holds.push((name, store.lock()?.hold_by_hand(args.reason.clone(), who())?));
     }
     tell_service(context);
     print_each(&holds, |i| format!("{} until `sarouter resume`", held(&holds[i].1)), context)?;
@@ -56,12 +48,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 pub fn resume(args: ResumeArgs, context: &Context) -> Result<Answer, Failure> {
     let mut ended = Vec::new();
     for (name, store) in args.state.stores(context)? {
-        let mut writer = store.lock()?;
-        let was_held = writer.resume()?;
-        if was_held {
-            let (time, epoch) = (Utc::now(), store.current().unwrap_or(None));
-            writer.note(&Act { time, act: Deed::Resume, epoch, by: Some(who()), reason: String::new() });
-        }
+        let was_held = store.lock()?.resume_by_hand(who())?;
         ended.push((name, WasHeld { was_held }));
     }
     tell_service(context);

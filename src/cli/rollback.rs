@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use chrono::Utc;
 use serde::Serialize;
 
 use super::common::print;
@@ -11,7 +10,7 @@ use super::who::who;
 use super::{Answer, Context, Failure, Format, history, hold};
 use crate::model::{Fabric, Fingerprint};
 use crate::observe;
-use crate::publish::{Act, Deed, Epoch, EpochNumber, EpochStore, Hold};
+use crate::publish::{Epoch, EpochNumber, EpochStore};
 use crate::verify::{self, Finding};
 
 /// Arguments.
@@ -97,25 +96,9 @@ impl Rollback {
             }
         }
         if rollback.refused.is_none() {
-            if hold {
-                // First, and under the same lock: no pass comes between.
-                let reason = format!("rolled back to epoch {to}");
-                writer.hold(&Hold { since: Utc::now(), epoch: Some(to), reason, by: Some(who()) })?;
-                rollback.held = true;
-            }
-            if let Err(error) = writer.rollback(to) {
-                if hold {
-                    writer.resume()?;
-                }
-                return Err(error.into());
-            }
+            writer.rollback_by_hand(to, &who(), hold)?;
+            rollback.held = hold;
             rollback.done = true;
-            let note = |act, reason| Act { time: Utc::now(), act, epoch: Some(to), by: Some(who()), reason };
-            let reason = from.map(|from| format!("from epoch {from}")).unwrap_or_default();
-            writer.note(&note(Deed::Rollback, reason));
-            if hold {
-                writer.note(&note(Deed::Hold, String::new()));
-            }
         }
         Ok(rollback)
     }

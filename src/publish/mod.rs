@@ -21,6 +21,7 @@
 
 mod acts;
 pub mod angara;
+mod by_hand;
 pub mod dump;
 mod epoch;
 mod error;

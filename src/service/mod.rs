@@ -1,5 +1,6 @@
 //! Drives the pass on a live site: when to look, what to do with what is seen, what to say.
 
+pub mod accounts;
 pub mod acknowledge;
 pub mod api;
 pub mod client;
@@ -21,6 +22,7 @@ pub mod run;
 pub mod systemd;
 pub mod together;
 pub mod watch;
+pub mod zone;
 
 use std::error::Error;
 

@@ -129,6 +129,8 @@ fn whoever_changes_something_is_in_the_log() {
     let client = Client::new(&site.path("state/api.sock"), LONG);
     for (path, body, line) in [
         ("/v1/look", json!({}), "audit: look"),
+        ("/v1/hold", json!({ "reason": "row 3" }), "audit: hold: \"row 3\""),
+        ("/v1/resume", json!({}), "audit: resume"),
         (
             "/v1/jobs/7/start",
             json!({ "nodes": "n[2-3]", "patience_seconds": 10 }),

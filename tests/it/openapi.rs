@@ -177,6 +177,7 @@ fn a_service_of_a_direct_torus_answers_as_the_document_tells() {
         "/v1/follow",
         "/v1/epochs/current/files",
         "/v1/epochs/current/files/plan.json",
+        "/v1/epochs/current/rollback",
     ];
     assert_eq!(refused, no_such);
     assert_eq!(serving.stop(), 0);

@@ -79,7 +79,7 @@ pub(super) fn number(api: &Api, name: &str) -> Result<EpochNumber, ApiError> {
     }
 }
 
-fn epoch(store: &EpochStore, number: EpochNumber) -> Result<Epoch, ApiError> {
+pub(super) fn epoch(store: &EpochStore, number: EpochNumber) -> Result<Epoch, ApiError> {
     store.epoch(number).map_err(|error| match error {
         StoreError::NoSuchEpoch { .. } => ApiError::missing(&error),
         error => ApiError::failed(&error),

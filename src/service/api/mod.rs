@@ -21,6 +21,9 @@
 //! | `POST /v1/plan` | readers | a dry run for the jobs of now, `{"jobs": TEXT}` or `{"spool_file": NAME}` |
 //! | `GET /metrics` | readers | Prometheus |
 //! | `POST /v1/look` | writers | the service looks at once |
+//! | `POST /v1/hold` | writers | `{"reason": TEXT}`: what is in force stays |
+//! | `POST /v1/resume` | writers | a hold ends |
+//! | `POST /v1/epochs/N/rollback` | writers | `{"hold": true}`: an earlier epoch of the same fabric is in force again |
 //! | `GET /v1/jobs/ID/environment` | readers | what the job was told: `SAROUTER_SL` … |
 //! | `POST /v1/jobs/ID/start` | writers | [`jobs::StartAnswer`]: may this job start? |
 //! | `POST /v1/jobs/ID/end` | writers | `{}` |
@@ -36,6 +39,7 @@
 
 mod against;
 pub mod answer;
+mod by_hand;
 mod cluster;
 mod crew;
 mod direct;
@@ -152,7 +156,7 @@ fn paths(deadline: Duration) -> Routes<Api> {
         .merge(follow::read())
         .merge(metrics::read())
         .for_readers();
-    let write = state::write().for_administrators();
+    let write = state::write().merge(by_hand::write()).for_administrators();
     // These wait on purpose, and not for long.
     let waiting = jobs::write().for_administrators();
     let waiting = waiting.wrapped(|router| with_deadline(router, deadline + jobs::ROUND));

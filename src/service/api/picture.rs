@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::against::{self, Against, Compared};
 use super::answer::ApiError;
 use super::heavy::Question;
-use super::peer::Caller;
+use super::peer::{Access, Caller};
 use super::routes::{Operation, Routes};
 use super::served::JobsAnswer;
 use super::{Api, Ask, direct, json, written};
@@ -24,6 +24,7 @@ use crate::pass::step::View;
 use crate::publish::{Act, Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::{Command, Seen};
+use crate::service::zone::Zone;
 
 pub(super) fn read() -> Routes<Api> {
     let told_fabric = Operation::new("/v1/fabric", "Switches and cables, and where to draw them");
@@ -113,6 +114,10 @@ pub struct EpochsAnswer {
     pub acts: Vec<Act>,
     /// What could not be read.
     pub notes: Vec<String>,
+    /// Whether whoever asks may change something: look, hold, resume, go back.
+    pub may_change: bool,
+    /// The time zone of the service's machine.
+    pub zone: Zone,
 }
 
 /// The answer of `GET /v1/load?epoch=N&job=ID&against=WHAT`: routes inside the epoch's jobs, or inside one of
@@ -225,11 +230,16 @@ struct OfEpoch {
     against: Option<String>,
 }
 
-async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Response, ApiError> {
+async fn epochs(
+    State(api): Ask,
+    Extension(caller): Extension<Caller>,
+    Query(newest): Query<Newest>,
+) -> Result<Response, ApiError> {
     const USUAL: usize = 500;
     const MOST: usize = 10_000;
     let before = newest.before.map(|n| n.parse()).transpose().map_err(|e: String| ApiError::bad(e))?;
     let page = Page { before, limit: Some(newest.limit.unwrap_or(USUAL).min(MOST)) };
+    let may_change = caller.access == Access::Write;
     let seen = api.handle.ask(Command::Seen).await?;
     let read = move |api: &Api| {
         let failed = |e| ApiError::failed(&e);
@@ -243,7 +253,9 @@ async fn epochs(State(api): Ask, Query(newest): Query<Newest>) -> Result<Respons
             Seen::Direct(seen) => seen.torus.fingerprint().to_string(),
         });
         let acts = api.store.acts().map_err(failed)?;
-        Ok(json(EpochsAnswer { current, fabric, epochs: history.rows, acts, notes: history.notes }))
+        let (epochs, notes) = (history.rows, history.notes);
+        let zone = Zone::here();
+        Ok(json(EpochsAnswer { current, fabric, epochs, acts, notes, may_change, zone }))
     };
     api.read(read).await
 }
