@@ -168,7 +168,7 @@ fn every_route_answers_on_every_kind_of_network() {
         samples
             .iter()
             .for_each(|sample| assert!(metrics.contains(&format!("\n{sample}")), "{sample}: {metrics}"));
-        for file in ["/", "/page.js", "/more.js", "/page.css", "/picture.js"] {
+        for file in ["/", "/page.js", "/more.js", "/page.css", "/picture.js", "/matrix.js", "/hand.js"] {
             text(site, file);
         }
     }

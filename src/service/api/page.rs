@@ -25,14 +25,17 @@ type File = (&'static str, &'static str, &'static str, &'static str);
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [File; 7] = [
+const FILES: [File; 10] = [
     ("/", "The web page", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.css", "Its style", "text/css; charset=utf-8", include_str!("page/page.css")),
     ("/page.js", "Its script", SCRIPT, include_str!("page/page.js")),
+    ("/jobs.js", "Its list of jobs", SCRIPT, include_str!("page/jobs.js")),
     ("/more.js", "What else can be asked", SCRIPT, include_str!("page/more.js")),
     ("/compare.js", "What is compared", SCRIPT, include_str!("page/compare.js")),
     ("/find.js", "What is found and picked", SCRIPT, include_str!("page/find.js")),
+    ("/hand.js", "What is done by hand", SCRIPT, include_str!("page/hand.js")),
     ("/picture.js", "Its pictures", SCRIPT, include_str!("page/picture.js")),
+    ("/matrix.js", "Its matrices", SCRIPT, include_str!("page/matrix.js")),
 ];
 
 /// Whether a request is for one of the files.

@@ -57,6 +57,9 @@ function showChoices() {
   }
   box.value = isDirect() ? "before" : wanted;
   $("show").value = shown.show;
+  $("as").value = shown.as;
+  $("as").hidden = shown.fabric.layout !== "circle";
+  $("keys").textContent = shown.pictures.now.legend().keys;
 }
 
 // Where there is nothing to compare with, that is said, and the tables before are taken.
@@ -81,6 +84,13 @@ $("against").addEventListener("change", () => {
 $("show").addEventListener("change", () => {
   shown.show = $("show").value;
   remember();
+  showLoad();
+});
+
+$("as").addEventListener("change", () => {
+  shown.as = $("as").value;
+  remember();
+  makePictures();
   showLoad();
 });
 
@@ -135,8 +145,8 @@ function showDifferenceScale(full) {
     context.fillStyle = i === 24 ? getComputedStyle(document.documentElement).getPropertyValue("--dark") : tint((i - 24) / 24, isDark());
     context.fillRect(i, 0, 1, 1);
   }
-  $("scale").replaceChildren(`−${full} routes`, canvas, `+${full} · blue, thin${shown.load.now.length < 4000 ? " and dashed" : ""}: fewer than with what is compared · `
-    + "orange, thick: more · grey: as many");
+  const { less, more, same } = shown.pictures.now.legend();
+  $("scale").replaceChildren(`−${full} routes`, canvas, `+${full} · ${less}: fewer than with what is compared · ${more}: more · ${same}`);
 }
 
 // --- why was it published? ---

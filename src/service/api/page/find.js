@@ -157,8 +157,7 @@ function zoom(factor) {
   if (factor === 0) [view.scale, view.x, view.y] = [1, 0.5, 0.5];
   else {
     view.scale = Math.min(Math.max(view.scale * factor, 1), 40);
-    const s = !picked ? null : picked.cable === undefined ? picked.switch : fabric.cables[picked.cable][0];
-    if (s !== null) [view.x, view.y] = fabric.places[s];
+    if (picked) [view.x, view.y] = shown.pictures.now.spot(picked);
   }
   if (view.scale === 1) [view.x, view.y] = [0.5, 0.5];
   showLoad();

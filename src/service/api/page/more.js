@@ -15,12 +15,39 @@ function ago(time) {
   return seconds < 0 ? `in ${long(-seconds)}` : `${long(seconds)} ago`;
 }
 
+// Dates of the site: whoever reads here and whoever is there name the same time.
+function clock(time) {
+  if (!time) return "–";
+  const date = new Date(time);
+  const { zone } = shown;
+  const how = { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
+  if (!zone) return date.toLocaleString();
+  try {
+    if (zone.name) return date.toLocaleString(undefined, { ...how, timeZone: zone.name });
+  } catch { /* The browser knows no such zone: its offset is known. */ }
+  return new Date(date.getTime() + 1000 * zone.offset_seconds).toLocaleString(undefined, { ...how, timeZone: "UTC" });
+}
+
+// The same by the reader's clock.
+function yours(time) {
+  return time ? `${new Date(time).toLocaleString()} by your clock (${Intl.DateTimeFormat().resolvedOptions().timeZone})` : "";
+}
+
+function showZone() {
+  const { name, offset_seconds: offset } = shown.zone;
+  const two = (value) => String(Math.floor(value)).padStart(2, "0");
+  const ahead = `UTC${offset < 0 ? "−" : "+"}${two(Math.abs(offset) / 3600)}:${two((Math.abs(offset) / 60) % 60)}`;
+  $("zone").textContent = `times of the site: ${name ? `${name} (${ahead})` : ahead}`;
+}
+
 // --- what people did by hand ---
 function showActs(acts) {
   $("acts").parentElement.parentElement.hidden = !acts.length;
   $("acts").replaceChildren(...[...acts].reverse().slice(0, 50).map((act) => {
     const cells = [clock(act.time), act.act, act.by || "–", act.epoch === null ? "–" : act.epoch, act.reason];
-    return make("tr", null, ...cells.map((cell) => make("td", cell)));
+    const row = make("tr", null, ...cells.map((cell) => make("td", cell)));
+    row.firstElementChild.title = yours(act.time);
+    return row;
   }));
 }
 
@@ -32,6 +59,7 @@ function remember() {
   if (shown.job !== null) parts.set("job", shown.job);
   if (shown.against !== "before") parts.set("against", shown.against);
   if (shown.show !== "both") parts.set("show", shown.show);
+  if (shown.as !== "matrix") parts.set("as", shown.as);
   if ($("find").value) parts.set("find", $("find").value);
   if ($("filter").value) parts.set("filter", $("filter").value);
   if (key !== "id" || down) parts.set("sort", (down ? "-" : "") + key);
@@ -45,6 +73,11 @@ function recall() {
   shown.job = parts.get("job");
   shown.against = /^(fabric|opensm|\d+)$/.test(parts.get("against") || "") ? parts.get("against") : "before";
   shown.show = parts.get("show") === "difference" ? "difference" : "both";
+  const as = parts.get("as") === "circle" ? "circle" : "matrix";
+  if (as !== shown.as) {
+    shown.as = as;
+    if (shown.fabric) makePictures();
+  }
   $("find").value = parts.get("find") || "";
   $("filter").value = parts.get("filter") || "";
   const sort = parts.get("sort") || "id";

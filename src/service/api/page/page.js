@@ -3,6 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const EVERY = 5000;
+const LASTS = 600000; // milliseconds that the outcome of what was done by hand is told
 const shown = {
   fabric: null, pictures: null, epochs: [], current: null, load: null, jobs: [],
   epoch: null, // chosen; null follows the one in force
@@ -10,14 +11,18 @@ const shown = {
   sort: { key: "id", down: false },
   against: "before", // what the epoch is compared with: before, fabric, opensm, or the number of an epoch
   show: "both", // or the difference
+  as: "matrix", // or a circle, of a fabric without levels or a grid
   acts: [], picked: null, // a switch or a cable
+  held: null, // since when, why, by whom
+  mayChange: false, outcome: null, // of what was done by hand
+  zone: null, // of the site
   view: { scale: 1, x: 0.5, y: 0.5 }, // of the pictures: how near, and what is in the middle
 };
 
 class Refused extends Error {}
 
 async function ask(path, body) {
-  const headers = {};
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   const token = sessionStorage.getItem("token");
   if (token) headers.Authorization = "Bearer " + token;
   const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
@@ -36,7 +41,6 @@ function make(tag, text, ...children) {
   return element;
 }
 
-const clock = (time) => (time ? new Date(time).toLocaleString() : "–");
 const words = (name) => name.replaceAll("_", " ");
 
 function showHealth(health) {
@@ -50,7 +54,8 @@ function showHealth(health) {
     health.next_pass ? `next ${ago(health.next_pass)}` : null,
     health.waiting_jobs ? `${health.waiting_jobs} young jobs wait` : null,
   ];
-  box.title = `last pass ${clock(health.last_success)}, times of ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+  box.title = `last pass ${clock(health.last_success)}; ${yours(health.last_success)}`;
+  if (shown.outcome && Date.now() - shown.outcome.time < LASTS) facts.unshift(`${shown.outcome.text}, ${ago(shown.outcome.time)}`);
   box.replaceChildren(make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
   $("problems").replaceChildren(...health.problems.map((p) => make("li", p)));
 }
@@ -86,6 +91,10 @@ function showEpochs() {
     return element;
   };
   const box = $("epochs");
+  const key = JSON.stringify([shown.epochs, shown.acts, chosen, shown.current, shown.zone]);
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  const focused = box.contains(document.activeElement) ? document.activeElement.dataset : null;
   const atEnd = box.scrollLeft + box.clientWidth >= box.scrollWidth - 4;
   box.replaceChildren(...inTime(shown.epochs.map((e) => {
     const { kind, without, before, now } = bars(e);
@@ -95,14 +104,19 @@ function showEpochs() {
     button.dataset.epoch = e.epoch;
     button.dataset.time = e.created;
     button.classList.toggle("loss", e.reason === "fabric_changed");
-    button.title = `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${figures(e)}`;
-    button.setAttribute("aria-label", button.title);
+    button.setAttribute("aria-label", `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${figures(e)}`);
+    button.title = `${button.ariaLabel}; ${yours(e.created)}`;
     button.setAttribute("aria-pressed", e.epoch === chosen);
     button.addEventListener("click", () => choose(e.epoch === shown.current ? null : e.epoch, null));
     return button;
   })));
   if (atEnd) box.scrollLeft = box.scrollWidth;
+  const all = [...box.children];
+  const again = focused && all.find((each) => each.dataset.epoch === focused.epoch && each.dataset.hold === focused.hold);
+  stopAt(box, again || all.find((each) => each.ariaPressed === "true") || all[all.length - 1]);
+  if (again) again.focus({ preventScroll: true });
   const e = shown.epochs.find((e) => e.epoch === chosen);
+  $("epoch").title = e ? yours(e.created) : "";
   $("epoch").textContent = e
     ? e.jobs_in ? change(e) : `Epoch ${e.epoch}${e.epoch === shown.current ? " (in force)" : ""}, ${clock(e.created)}: ${words(e.reason)}, ${figures(e)}, `
       + `${e.multi_switch_jobs} multi-switch jobs, engine ${e.engine}, ${e.layers} virtual layer${e.layers === 1 ? "" : "s"}, `
@@ -169,8 +183,8 @@ function showScale(full) {
     context.fillRect(i, 0, 1, 1);
   }
   const unused = make("i", null);
-  unused.className = "unused";
-  $("scale").replaceChildren("1", canvas, `${full} routes`, unused, "unused · each cable is two lines, one per direction");
+  unused.className = shown.pictures.now instanceof Matrix ? "unused-cell" : "unused";
+  $("scale").replaceChildren("1", canvas, `${full} routes`, unused, `unused · ${shown.pictures.now.legend().each}`);
 }
 
 function channelName(channel) {
@@ -182,54 +196,6 @@ function endName(channel, end) {
   const which = channel % 2 ? 1 - end : end;
   const ports = shown.fabric.ports[channel >> 1];
   return shown.fabric.names[shown.fabric.cables[channel >> 1][which]] + ":" + ports[which];
-}
-
-// Whether a host list of Slurm names a node: n[1-4,9].
-function holds(list, node) {
-  const number = node.match(/^(.*?)(\d+)$/);
-  return [...list.matchAll(/([^,[]+)(?:\[([^\]]*)\])?/g)].some(([, prefix, ranges]) => {
-    if (!ranges) return prefix === node;
-    return number && number[1] === prefix && ranges.split(",").some((range) => {
-      const [low, high = low] = range.split("-");
-      const padded = low.length > 1 && low[0] === "0";
-      return +number[2] >= +low && +number[2] <= +high && (padded ? number[2].length === low.length : number[2][0] !== "0");
-    });
-  });
-}
-
-// The cells of a job, by column.
-function cellsOf(job) {
-  const gets = job.now || {};
-  const before = (shown.against === "before" || isDirect() ? job.before : job.beside) || {};
-  const two = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
-  const isBoth = typeof gets.slowdown === "number" && typeof job.baseline === "number";
-  const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;
-  const or = (value) => (value === undefined ? "–" : value);
-  return {
-    id: job.id, state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((Date.now() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
-    slowdown: two(gets.slowdown), slowdownBefore: two(before.slowdown), baseline: two(job.baseline),
-    gain: gain === null ? "–" : gain.toFixed(0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
-  };
-}
-
-const COLUMNS = [...$("columns").children].map((head) => head.dataset.key);
-
-// Jobs that the filter lets through, as they are sorted.
-function listed() {
-  const wanted = $("filter").value.trim();
-  const fits = (job) => !wanted || job.id.includes(wanted) || job.nodes.includes(wanted)
-    || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted);
-  const { key, down } = shown.sort;
-  const rows = shown.jobs.filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
-  // Numbers by size, text by letters with numbers in it, what is not there last.
-  const compare = (a, b) => {
-    const [x, y] = [a.cells[key], b.cells[key]];
-    if (key === "running") return (down ? -1 : 1) * (new Date(b.job.start || 0) - new Date(a.job.start || 0));
-    if (x === "–" || y === "–") return (x === "–") - (y === "–");
-    const order = Number.isNaN(x - y) ? x.localeCompare(y, "en", { numeric: true }) : x - y;
-    return down ? -order : order;
-  };
-  return rows.sort(compare);
 }
 
 function showVerdict(answer) {
@@ -248,33 +214,6 @@ function showVerdict(answer) {
   const gain = 100 * (1 - now.slowdown_mean / baseline.slowdown_mean);
   const beside = `With ${baseline.engine}, the best engine that knows no jobs, it would be ${baseline.slowdown_mean.toFixed(2)}`;
   box.textContent = `${time} ${beside}: ` + (gain >= 1 ? `${gain.toFixed(0)} % less time now.` : "routes for jobs gain nothing at present.");
-}
-
-function showJobs() {
-  $("j-before").textContent = againstName();
-  $("j-before").title = `The same with ${againstName() === "before" ? "the tables before" : againstName()}`;
-  const rows = listed();
-  $("jobs").replaceChildren(...rows.map(({ job, cells }) => {
-    const row = make("tr", null, ...COLUMNS.map((key) => make("td", cells[key])));
-    row.children[2].title = job.nodes;
-    if (job.start) row.children[5].title = "since " + clock(job.start);
-    row.dataset.job = job.id;
-    row.setAttribute("aria-selected", job.id === shown.job);
-    row.tabIndex = 0;
-    const toggle = () => choose(shown.epoch, job.id === shown.job ? null : job.id);
-    row.addEventListener("click", toggle);
-    row.addEventListener("keydown", (event) => { if (event.key === "Enter") toggle(); });
-    return row;
-  }));
-  for (const head of $("columns").children) {
-    const isIt = head.dataset.key === shown.sort.key;
-    head.setAttribute("aria-sort", isIt ? (shown.sort.down ? "descending" : "ascending") : "none");
-  }
-  const wanted = $("filter").value.trim();
-  const all = shown.jobs.length;
-  $("count").textContent = wanted ? `${rows.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
-  $("all").hidden = shown.job === null;
-  remember();
 }
 
 // What the addresses have in common.
@@ -308,11 +247,18 @@ async function fetchJobs() {
 async function fetchFabric(fingerprint) {
   if (shown.fabric && shown.fabric.fingerprint === fingerprint) return;
   const fabric = await ask("v1/fabric");
-  const nth = parallel(fabric.cables);
   shown.fabric = fabric;
   shown.picked = null;
-  shown.pictures = { now: new Picture($("now"), fabric, nth), before: new Picture($("before"), fabric, nth) };
+  makePictures();
   loadOf = null;
+}
+
+// A map of levels, the planes of a grid; of all else a matrix, or a circle for those who want one.
+function makePictures() {
+  const { fabric } = shown;
+  const nth = parallel(fabric.cables);
+  const Kind = fabric.layout === "circle" && shown.as === "matrix" ? Matrix : Picture;
+  shown.pictures = { now: new Kind($("now"), fabric, nth), before: new Kind($("before"), fabric, nth) };
 }
 
 let turn = Promise.resolve();
@@ -334,6 +280,7 @@ function choose(epoch, job) {
   shown.epoch = epoch;
   shown.job = job;
   showEpochs();
+  showHand(shown.mayChange);
   showJobs();
   return inTurn(async () => {
     await fetchJobs();
@@ -347,13 +294,16 @@ async function refresh() {
   $("login").hidden = true;
   shown.epochs = history.epochs;
   shown.current = history.current;
+  [shown.acts, shown.zone, shown.held] = [history.acts, history.zone, health.held || null];
   if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) shown.epoch = null;
   showHealth(health);
-  shown.acts = history.acts;
+  showZone();
+  showHand(history.may_change);
   showEpochs();
   showActs(history.acts);
   if (history.fabric === null) return; // the service has not looked yet
   await fetchFabric(history.fabric);
+  showHand(history.may_change);
   // A job of an old address may be over.
   if (shown.job !== null && !shown.jobs.length) await fetchJobs();
   if (shown.current !== null) await fetchLoad();
@@ -380,26 +330,7 @@ $("theme").addEventListener("click", () => {
 systemDark.addEventListener("change", applyTheme);
 
 // --- the rest of what a person does ---
-$("filter").addEventListener("input", showJobs);
 $("which").addEventListener("input", showLoad);
-for (const head of $("columns").children) {
-  const sort = () => {
-    const { key } = head.dataset;
-    shown.sort = { key, down: shown.sort.key === key ? !shown.sort.down : !["id", "state", "nodes"].includes(key) };
-    showJobs();
-  };
-  head.tabIndex = 0;
-  head.addEventListener("click", sort);
-  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
-}
-$("csv").addEventListener("click", () => {
-  // A cell that begins like a formula is text.
-  const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
-  const lines = [COLUMNS, ...listed().map(({ cells }) => COLUMNS.map((key) => (cells[key] === "–" ? "" : cells[key])))];
-  const name = `jobs-epoch-${shown.epoch === null ? shown.current : shown.epoch}.csv`;
-  save(name, "text/csv", lines.map((line) => line.map(cell).join(",") + "\n").join(""));
-});
-$("all").addEventListener("click", () => choose(shown.epoch, null));
 $("login").addEventListener("submit", (event) => {
   event.preventDefault();
   sessionStorage.setItem("token", $("token").value);
@@ -407,11 +338,13 @@ $("login").addEventListener("submit", (event) => {
 });
 for (const id of ["now", "before"]) {
   $(id).addEventListener("mousemove", (event) => {
-    const channel = shown.pictures ? shown.pictures[id].at(event.offsetX, event.offsetY) : -1;
     const tip = $("tip");
-    tip.hidden = channel < 0 || !shown.load;
+    const picture = shown.load && shown.pictures[id].drawn ? shown.pictures[id] : null;
+    const s = picture ? picture.switchAt(event.offsetX, event.offsetY) : -1;
+    const channel = picture && s < 0 ? picture.at(event.offsetX, event.offsetY) : -1;
+    tip.hidden = channel < 0 && s < 0;
     if (tip.hidden) return;
-    tip.textContent = `${channelName(channel)}: ${channelWords(channel)}`;
+    tip.textContent = s < 0 ? `${channelName(channel)}: ${channelWords(channel)}` : shown.fabric.names[s];
     tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 4) + "px";
     tip.style.top = event.clientY + 14 + "px";
   });

@@ -9,6 +9,8 @@ const STOPS = {
 };
 const SHADES = 24;
 const NAMED = 40; // switches, up to which their names fit in
+// The height of a picture that is in view whole, with what is said above it.
+const tallest = () => Math.min(Math.max(innerHeight - 270, 320), 640);
 
 function shade(stops, share) {
   const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
@@ -16,6 +18,9 @@ function shade(stops, share) {
   const mix = stops[low].map((v, i) => Math.round(v + (stops[low + 1][i] - v) * (at - low)));
   return `rgb(${mix})`;
 }
+
+// Text for documents.
+const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 
 // Where the two ends of a cable's two directions are drawn.
 class Picture {
@@ -33,7 +38,7 @@ class Picture {
     const { canvas, fabric } = this;
     const ratio = window.devicePixelRatio || 1;
     const width = canvas.clientWidth || 600;
-    const height = Math.round(Math.min(Math.max(width / fabric.aspect, 180), 640));
+    const height = Math.round(Math.min(Math.max(width / fabric.aspect, 180), tallest()));
     canvas.style.height = height + "px";
     canvas.width = width * ratio;
     canvas.height = height * ratio;
@@ -162,13 +167,23 @@ class Picture {
       context.fill();
       context.stroke();
     }
-    if (place.length > NAMED) return;
-    context.font = "11px system-ui, sans-serif";
+    const size = place.length > NAMED ? 0 : this.nameSize(context, place);
+    if (size < 7) return;
+    context.font = `${size}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.fillStyle = style.getPropertyValue("--soft");
     place.forEach(([x, y], s) => {
       context.fillText(fabric.names[s], x, y < this.canvas.clientHeight / 2 ? y - 10 : y + 19);
     });
+  }
+
+  // Pixels of names that do not touch each other.
+  nameSize(context, place) {
+    context.font = "11px system-ui, sans-serif";
+    const widest = Math.max(...this.fabric.names.map((name) => context.measureText(name).width)) + 4;
+    const rows = [...place].sort(([x1, y1], [x2, y2]) => y1 - y2 || x1 - x2);
+    const gaps = rows.slice(1).map(([x, y], i) => (y - rows[i][1] < 12 ? Math.hypot(x - rows[i][0], 2 * (y - rows[i][1])) : Infinity));
+    return Math.min(11, (11 * Math.min(...gaps)) / widest);
   }
 
   // The same for documents: lines of one colour are one path.
@@ -184,7 +199,6 @@ class Picture {
     };
     const path = ({ colour, width: wide, dash, channels }) => `<path d="${channels.map(piece).join("")}" stroke="${colour || style.getPropertyValue("--dark")}" `
       + `stroke-width="${wide}"${dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : ""} fill="none"/>`;
-    const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
     const ink = style.getPropertyValue("--ink");
     const paper = style.getPropertyValue("--paper");
     const radius = place.length > 300 ? 2 : 6;
@@ -192,6 +206,22 @@ class Picture {
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">`
       + `<rect width="100%" height="100%" fill="${paper}"/>`
       + looks.filter(({ channels }) => channels.length).map(path).join("") + place.map(dot).join("") + "</svg>\n";
+  }
+
+  // What is picked, in the unit square.
+  spot(picked) {
+    const { places, cables } = this.fabric;
+    return places[picked.cable === undefined ? picked.switch : cables[picked.cable][0]];
+  }
+
+  // What the lines say.
+  legend() {
+    const isFew = this.fabric.cables.length < 2000;
+    return {
+      each: "each cable is two lines, one per direction",
+      less: `blue, thin${isFew ? " and dashed" : ""}`, more: "orange, thick", same: "grey: as many",
+      keys: "In a picture: arrows go from switch to switch, Enter to its cables, Escape back; +, − and 0 zoom.",
+    };
   }
 
   // The channel drawn nearest to a point, if one is near.

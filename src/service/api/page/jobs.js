@@ -1,0 +1,153 @@
+// The list of jobs: what is in it, in which order, and as a file.
+"use strict";
+
+// Whether a host list of Slurm names a node: n[1-4,9].
+function holds(list, node) {
+  const number = node.match(/^(.*?)(\d+)$/);
+  return [...list.matchAll(/([^,[]+)(?:\[([^\]]*)\])?/g)].some(([, prefix, ranges]) => {
+    if (!ranges) return prefix === node;
+    return number && number[1] === prefix && ranges.split(",").some((range) => {
+      const [low, high = low] = range.split("-");
+      const padded = low.length > 1 && low[0] === "0";
+      return +number[2] >= +low && +number[2] <= +high && (padded ? number[2].length === low.length : number[2][0] !== "0");
+    });
+  });
+}
+
+// The cells of a job, by column.
+function cellsOf(job) {
+  const gets = job.now || {};
+  const before = (shown.against === "before" || isDirect() ? job.before : job.beside) || {};
+  const two = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
+  const isBoth = typeof gets.slowdown === "number" && typeof job.baseline === "number";
+  const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;
+  const or = (value) => (value === undefined ? "–" : value);
+  return {
+    id: job.id, state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((Date.now() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
+    slowdown: two(gets.slowdown), slowdownBefore: two(before.slowdown), baseline: two(job.baseline),
+    gain: gain === null ? "–" : gain.toFixed(0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
+  };
+}
+
+const COLUMNS = [...$("columns").children].map((head) => head.dataset.key);
+
+// Jobs that the filter lets through, as they are sorted.
+function listed() {
+  const wanted = $("filter").value.trim();
+  const fits = (job) => !wanted || job.id.includes(wanted) || job.nodes.includes(wanted)
+    || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted);
+  const { key, down } = shown.sort;
+  const rows = shown.jobs.filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
+  // Numbers by size, text by letters with numbers in it, what is not there last.
+  const compare = (a, b) => {
+    const [x, y] = [a.cells[key], b.cells[key]];
+    if (key === "running") return (down ? -1 : 1) * (new Date(b.job.start || 0) - new Date(a.job.start || 0));
+    if (x === "–" || y === "–") return (x === "–") - (y === "–");
+    const order = Number.isNaN(x - y) ? x.localeCompare(y, "en", { numeric: true }) : x - y;
+    return down ? -order : order;
+  };
+  return rows.sort(compare);
+}
+
+// Rows by job: they stay while their jobs do, so that what has the focus keeps it.
+const rowOf = new Map();
+
+function rowFor(id) {
+  if (rowOf.has(id)) return rowOf.get(id);
+  const row = make("tr", null, ...COLUMNS.map(() => make("td", "")));
+  row.dataset.job = id;
+  row.tabIndex = -1;
+  const toggle = () => choose(shown.epoch, id === shown.job ? null : id);
+  row.addEventListener("click", toggle);
+  row.addEventListener("keydown", (event) => { if (event.key === "Enter") toggle(); });
+  rowOf.set(id, row);
+  return row;
+}
+
+// Writes what has changed.
+function fillRow(row, job, cells) {
+  COLUMNS.forEach((key, c) => {
+    const [cell, text] = [row.children[c], String(cells[key])];
+    if (cell.textContent !== text) cell.textContent = text;
+  });
+  row.children[2].title = job.nodes;
+  row.children[5].title = job.start ? `since ${clock(job.start)}; ${yours(job.start)}` : "";
+  row.setAttribute("aria-selected", job.id === shown.job);
+}
+
+function showJobs() {
+  $("j-before").textContent = againstName();
+  $("j-before").title = `The same with ${againstName() === "before" ? "the tables before" : againstName()}`;
+  const body = $("jobs");
+  const rows = listed();
+  const listedNow = new Set(rows.map(({ job }) => job.id));
+  const focused = body.contains(document.activeElement) ? document.activeElement : null;
+  for (const row of [...body.children]) if (!listedNow.has(row.dataset.job)) row.remove();
+  rows.forEach(({ job, cells }, i) => {
+    const row = rowFor(job.id);
+    fillRow(row, job, cells);
+    if (body.children[i] !== row) body.insertBefore(row, body.children[i] || null);
+  });
+  const known = new Set(shown.jobs.map((job) => job.id));
+  for (const id of rowOf.keys()) if (!known.has(id)) rowOf.delete(id);
+  const stays = focused && focused.isConnected ? focused : null;
+  if (stays && document.activeElement !== stays) stays.focus({ preventScroll: true });
+  stopAt(body, stays || [...body.children].find((row) => row.tabIndex === 0) || body.firstElementChild);
+  for (const head of $("columns").children) {
+    const isIt = head.dataset.key === shown.sort.key;
+    head.setAttribute("aria-sort", isIt ? (shown.sort.down ? "descending" : "ascending") : "none");
+  }
+  const wanted = $("filter").value.trim();
+  const all = shown.jobs.length;
+  $("count").textContent = wanted ? `${rows.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
+  $("all").hidden = shown.job === null;
+  remember();
+}
+
+// --- one stop of the Tab key for a row of things; arrows go through them ---
+function stopAt(box, item) {
+  for (const each of box.children) {
+    const index = each === item ? 0 : -1;
+    if (each.tabIndex !== index) each.tabIndex = index;
+  }
+}
+
+function rove(box, back, on) {
+  box.addEventListener("keydown", (event) => {
+    const all = [...box.children];
+    const at = all.indexOf(document.activeElement);
+    const to = { [back]: at - 1, [on]: at + 1, Home: 0, End: all.length - 1 }[event.key];
+    if (at < 0 || to === undefined || !all[to]) return;
+    event.preventDefault();
+    all[to].focus();
+  });
+  box.addEventListener("focusin", (event) => {
+    const item = [...box.children].find((each) => each.contains(event.target));
+    if (item) stopAt(box, item);
+  });
+}
+
+rove($("jobs"), "ArrowUp", "ArrowDown");
+rove($("columns"), "ArrowLeft", "ArrowRight");
+rove($("epochs"), "ArrowLeft", "ArrowRight");
+
+// --- what a person does ---
+$("filter").addEventListener("input", showJobs);
+for (const head of $("columns").children) {
+  const sort = () => {
+    const { key } = head.dataset;
+    shown.sort = { key, down: shown.sort.key === key ? !shown.sort.down : !["id", "state", "nodes"].includes(key) };
+    showJobs();
+  };
+  head.addEventListener("click", sort);
+  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+}
+stopAt($("columns"), $("columns").firstElementChild);
+$("csv").addEventListener("click", () => {
+  // A cell that begins like a formula is text.
+  const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
+  const lines = [COLUMNS, ...listed().map(({ cells }) => COLUMNS.map((key) => (cells[key] === "–" ? "" : cells[key])))];
+  const name = `jobs-epoch-${shown.epoch === null ? shown.current : shown.epoch}.csv`;
+  save(name, "text/csv", lines.map((line) => line.map(cell).join(",") + "\n").join(""));
+});
+$("all").addEventListener("click", () => choose(shown.epoch, null));
