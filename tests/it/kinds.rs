@@ -90,12 +90,7 @@ fn routes() -> Vec<Row> {
         ),
         post("/v1/resume", json!({}), good("/was_held", true), good("/was_held", true)),
         post("/v1/resume", json!({}), good("/was_held", false), good("/was_held", false)),
-        post(
-            "/v1/epochs/1/rollback",
-            json!({}),
-            good("/held", false),
-            refused(409, "tables belong to jobs"),
-        ),
+        post("/v1/epochs/1/rollback", json!({}), good("/held", false), refused(409, "tables belong to jobs")),
         post("/v1/epochs/9/rollback", json!({}), refused(404, "epoch 9"), refused(409, "tables belong")),
         post("/v1/jobs/1/end", json!({}), good("", json!({})), good("", json!({}))),
         get("/v1/nothing", refused(404, "no such path"), refused(404, "no such path")),

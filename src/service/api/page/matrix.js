@@ -82,7 +82,7 @@ class Matrix extends Picture {
   square(channel, part) {
     const [row, column] = this.cell(channel);
     const room = this.size >= 5 ? 0.9 : 1; // a gap between cells that are large enough
-    const side = Math.max(this.size * part * room, 1);
+    const side = Math.max(this.size * part * room, 2); // or it could not be seen
     return [this.across(column + 0.5) - side / 2, this.down(row + 0.5) - side / 2, side];
   }
 

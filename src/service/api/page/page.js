@@ -351,10 +351,17 @@ for (const id of ["now", "before"]) {
   $(id).addEventListener("mouseleave", () => { $("tip").hidden = true; });
 }
 let resizing = 0;
-addEventListener("resize", () => {
+function drawLater() {
   clearTimeout(resizing);
   resizing = setTimeout(showLoad, 100);
-});
+}
+addEventListener("resize", drawLater);
+// Scroll bars, too, take room from pictures.
+let room = 0;
+new ResizeObserver(([{ contentRect: { width } }]) => {
+  if (room && room !== width) drawLater();
+  room = width;
+}).observe($("pictures"));
 
 // The rest of the scripts is there by then.
 addEventListener("DOMContentLoaded", () => {
