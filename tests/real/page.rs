@@ -20,6 +20,17 @@ pub struct Site {
 impl Site {
     /// Publishes an epoch for each list of jobs (lines `ID NODES`), then serves.
     pub fn new(fabric: &str, engine: &str, lists: &[String]) -> Self {
+        Self::with(fabric, engine, lists, "", &[])
+    }
+
+    /// The same with more settings, `DIR` in them for the directory, and variables of the service.
+    pub fn with(
+        fabric: &str,
+        engine: &str,
+        lists: &[String],
+        more: &str,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         script(path("squeue"), &format!("#!/bin/sh\ncat {}\n", path("jobs")));
@@ -29,6 +40,7 @@ impl Site {
             path("state"),
             path("squeue")
         );
+        let settings = settings + &more.replace("DIR", &directory.path().display().to_string());
         fs::write(path("sarouter.toml"), settings).unwrap();
         let mut site = Self { directory, service: None };
         for list in lists {
@@ -38,7 +50,9 @@ impl Site {
             fs::write(site.directory.path().join("jobs"), jobs).unwrap();
             run(&mut site.sarouter("tick"));
         }
-        let serve = site.sarouter("serve").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut serve = site.sarouter("serve");
+        serve.envs(variables.iter().copied()).stdout(Stdio::null()).stderr(Stdio::null());
+        let serve = serve.spawn().unwrap();
         site.service = Some(serve);
         site
     }
@@ -50,7 +64,7 @@ impl Site {
     }
 
     /// Where a browser finds it.
-    fn address(&self) -> String {
+    pub fn address(&self) -> String {
         let socket = self.directory.path().join("state/api.sock");
         await_some("the socket", || socket.exists().then_some(()));
         format!("http://127.0.0.1:{}/", forward(socket))
@@ -64,6 +78,14 @@ impl Drop for Site {
             let _ = service.wait();
         }
     }
+}
+
+/// What axe finds on the page, with all tables open; `None` where `SAROUTER_AXE` names no axe.
+pub fn axe_finds(browser: &Browser) -> Option<Value> {
+    let axe = fs::read_to_string(std::env::var_os("SAROUTER_AXE")?).unwrap();
+    browser.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
+    let found = "axe.run().then((r) => r.violations.map((v) => v.id + ': ' + v.nodes[0].html))";
+    Some(browser.eval(&format!("(() => {{ {axe}\n return {found}; }})()")))
 }
 
 /// Jobs in a row, then the three of the thesis' Figure 5.2.
@@ -293,8 +315,6 @@ fn a_node_is_found_a_job_tried_out_and_the_address_says_what_is_shown() {
 #[test]
 #[ignore = "needs Debian's chromium-driver, and axe.min.js where SAROUTER_AXE says"]
 fn axe_finds_nothing() {
-    let Some(axe) = std::env::var_os("SAROUTER_AXE") else { return println!("no SAROUTER_AXE: not tried") };
-    let axe = fs::read_to_string(axe).unwrap();
     let jobs = || ["1 n[1-30]\n".to_string(), "2 n[3,9,20-40]\n".to_string()];
     let sites = [
         island(),
@@ -307,9 +327,7 @@ fn axe_finds_nothing() {
             let browser = Browser::start(1400, 1000);
             browser.prefer(scheme);
             open(&site, &browser);
-            browser.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
-            let found = "axe.run().then((r) => r.violations.map((v) => v.id + ': ' + v.nodes[0].html))";
-            let found = browser.eval(&format!("(() => {{ {axe}\n return {found}; }})()"));
+            let Some(found) = axe_finds(&browser) else { return println!("no SAROUTER_AXE: not tried") };
             assert_eq!(found, Value::Array(Vec::new()), "{scheme}");
         }
     }
@@ -317,9 +335,14 @@ fn axe_finds_nothing() {
 
 /// The status of `GET /v1/health` with another header.
 fn status(address: &str, header: &str) -> u16 {
+    asked(address, "GET /v1/health", header)
+}
+
+/// The status of a request (method and path) without a body, with more headers.
+pub fn asked(address: &str, what: &str, header: &str) -> u16 {
     let host = address.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(host).unwrap();
-    let request = format!("GET /v1/health HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
+    let request = format!("{what} HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -9,17 +9,17 @@ use super::page::{PIXELS, Site, direct_torus, island, open, text};
 use super::testbed::run;
 
 /// Chooses in a list as a person does.
-fn select(browser: &Browser, id: &str, value: &str) {
+pub fn select(browser: &Browser, id: &str, value: &str) {
     browser.click(&format!("#{id} option[value='{value}']"));
 }
 
-fn press(browser: &Browser, key: &str) {
+pub fn press(browser: &Browser, key: &str) {
     browser.eval(&format!(
         "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{ key: {key:?}, bubbles: true }}))"
     ));
 }
 
-fn find(browser: &Browser, what: &str) -> String {
+pub fn find(browser: &Browser, what: &str) -> String {
     browser.eval("(document.getElementById('found-count').textContent = '')");
     browser.write("#find", what);
     browser.click("#finding button");
@@ -34,7 +34,7 @@ fn number(text: &str, words: &str) -> u64 {
     digits.parse().unwrap_or_else(|_| panic!("no number after {words:?} in {text:?}"))
 }
 
-fn hash(browser: &Browser) -> String {
+pub fn hash(browser: &Browser) -> String {
     browser.eval("decodeURIComponent(location.hash)").as_str().unwrap().to_string()
 }
 

@@ -1,0 +1,237 @@
+//! The web page in Chromium on five fabrics: a tree of 180 hosts and one of 2,000, a dragonfly, a torus of switches,
+//! a torus without.
+
+use serde_json::Value;
+
+use super::browser::Browser;
+use super::page::{PIXELS, Site, axe_finds, direct_torus, island, open, text};
+use super::page_compare::{find, hash, select};
+
+/// A fabric, and what the page makes of it.
+struct Case {
+    name: &'static str,
+    site: Site,
+    /// The class that draws it, and what its places follow.
+    drawn: [&'static str; 2],
+    /// A job of the newest epoch on several switches.
+    job: &'static str,
+    /// Nodes of a job that is not there.
+    nodes: &'static str,
+}
+
+/// Two epochs each.
+fn cases() -> Vec<Case> {
+    let lists = |lists: [&str; 2]| lists.map(str::to_string);
+    let made = |fabric, engine, jobs| Site::new(fabric, engine, &lists(jobs));
+    vec![
+        Case {
+            name: "tree",
+            site: island(),
+            drawn: ["Picture", "levels"],
+            job: "2",
+            nodes: "n[21-40,101-120]",
+        },
+        Case {
+            name: "large-tree",
+            site: made(
+                "kary:12,3,hosts=14",
+                "updown",
+                ["1 n[1-300]\n", "1 n[1-300]\n2 n[250-700]\n3 n[1-40,1001-1900]\n"],
+            ),
+            drawn: ["Picture", "levels"],
+            job: "2",
+            nodes: "n[701-760]",
+        },
+        Case {
+            name: "dragonfly",
+            site: made("dragonfly:6,3,3,10", "balanced", ["1 n[1-60]\n", "1 n[1-60]\n2 n[41-120]\n"]),
+            drawn: ["Matrix", "circle"],
+            job: "2",
+            nodes: "n[121-150]",
+        },
+        Case {
+            name: "torus",
+            site: made("torus:4x4x4,hosts=4", "updown", ["1 n[1-100]\n", "1 n[1-100]\n2 n[90-200]\n"]),
+            drawn: ["Picture", "grid"],
+            job: "2",
+            nodes: "n[201-240]",
+        },
+        Case {
+            name: "direct-torus",
+            site: direct_torus(),
+            drawn: ["Picture", "grid"],
+            job: "2",
+            nodes: "n[1-8]",
+        },
+    ]
+}
+
+/// Kept from now on instead of saved: the name and the text of the newest file.
+const CATCH_FILES: &str = "(window.save = (name, _, text) => { window.saved = [name, text]; }) && true";
+
+fn saved(browser: &Browser, button: &str) -> [String; 2] {
+    browser.click(button);
+    [0, 1].map(|i| browser.eval(&format!("window.saved[{i}]")).as_str().unwrap().to_string())
+}
+
+#[test]
+#[ignore = "takes minutes; needs Debian's chromium-driver, and axe.min.js where SAROUTER_AXE says"]
+fn five_fabrics_are_shown_searched_tried_out_saved_and_found_again() {
+    for case in cases() {
+        println!("{}", case.name);
+        let browser = Browser::start(1400, 1000);
+        let address = open(&case.site, &browser);
+        browser.eval(CATCH_FILES);
+        strip_and_timeline(&case, &browser);
+        picture_of_a_job(&case, &browser);
+        searches(&case, &browser);
+        files(&case, &browser);
+        address_restores(&case, &browser, &address);
+        what_if(&case, &browser);
+        if let Some(found) = axe_finds(&browser) {
+            assert_eq!(found, Value::Array(Vec::new()), "{}", case.name);
+        }
+        assert_eq!(browser.complaints(), [Value::Null; 0], "{}", case.name);
+    }
+}
+
+impl Case {
+    fn is_direct(&self) -> bool {
+        self.name == "direct-torus"
+    }
+}
+
+fn strip_and_timeline(case: &Case, browser: &Browser) {
+    let newest = browser.eval("shown.current").as_u64().unwrap();
+    let health = text(browser, "health");
+    let said = match case.is_direct() {
+        true => format!("healthy · change {newest} on the nodes"),
+        false => format!("healthy · epoch {newest} in force"),
+    };
+    assert!(health.starts_with(&said) && health.contains("last pass "), "{}: {health}", case.name);
+    let verdict = text(browser, "verdict");
+    assert!(verdict.starts_with("Jobs' exchanges take "), "{}: {verdict}", case.name);
+    // A direct torus is not routed without jobs.
+    let is_beside = verdict.contains("the best engine that knows no jobs");
+    assert_eq!(is_beside, !case.is_direct(), "{}: {verdict}", case.name);
+    assert_eq!(newest, 2, "{}", case.name);
+    browser.click("#epochs button[data-epoch='1']");
+    if case.is_direct() {
+        browser.until("document.getElementById('epoch').textContent.startsWith('Change 1, not drawn below')");
+    } else {
+        browser.until("document.getElementById('t-now').textContent.startsWith('Epoch 1:')");
+        browser.until("document.getElementById('why').textContent.includes('nothing was in force')");
+    }
+    assert_eq!(hash(browser), "#epoch=1", "{}", case.name);
+    browser.click("#epochs button[data-epoch='2']");
+    browser.until("!document.getElementById('epoch').textContent.includes('not drawn')");
+    browser.until("/^(Epoch|Change) 2:/.test(document.getElementById('t-now').textContent)");
+    if !case.is_direct() {
+        // It takes room: a click before would miss its row.
+        browser.until("document.getElementById('why').textContent.includes('Jobs that came: ')");
+    }
+}
+
+fn picture_of_a_job(case: &Case, browser: &Browser) {
+    let kind = browser.eval("[shown.pictures.now.constructor.name, shown.fabric.layout]");
+    assert_eq!(kind, Value::from(case.drawn.to_vec()), "{}", case.name);
+    let is_chosen = browser.eval("document.getElementById('as').checkVisibility()");
+    assert_eq!(is_chosen, case.drawn[0] == "Matrix", "{}", case.name);
+    let all = browser.eval(PIXELS);
+    browser.click(&format!("#jobs tr[data-job='{}']", case.job));
+    browser.until(&format!(
+        "document.getElementById('t-now').textContent.includes('routes of job {}')",
+        case.job
+    ));
+    assert_ne!(browser.eval(PIXELS), all, "{}", case.name);
+    // Its channels alone carry something, and not all do.
+    let used = browser.eval("shown.load.now.filter((n) => n > 0).length").as_u64().unwrap();
+    let channels = browser.eval("shown.load.now.length").as_u64().unwrap();
+    assert!(0 < used && used < channels, "{}: {used} of {channels}", case.name);
+    let selected = browser.eval("document.querySelector('#jobs tr[aria-selected=true]').dataset.job");
+    assert_eq!(selected, case.job, "{}", case.name);
+}
+
+fn searches(case: &Case, browser: &Browser) {
+    let name = browser.eval("shown.fabric.names[shown.fabric.names.length - 1]");
+    let name = name.as_str().unwrap();
+    let found = find(browser, name);
+    let what = if case.is_direct() { "node" } else { "switch" };
+    assert!(found.contains(&format!("{what} {name}")), "{}: {found}", case.name);
+    if browser.eval("document.querySelectorAll('#found button').length") == 1 {
+        assert!(text(browser, "picked").contains(&format!(" {name}: ")), "{}", case.name);
+    }
+    let found = find(browser, "n5");
+    let what = if case.is_direct() { "node n5 at " } else { "adapter n5, LID " };
+    assert!(found.contains(what), "{}: {found}", case.name);
+    browser.click("#found li:first-child button");
+    assert_ne!(text(browser, "picked"), "", "{}", case.name);
+}
+
+fn files(case: &Case, browser: &Browser) {
+    let [name, csv] = saved(browser, "#csv");
+    assert_eq!(name, "jobs-epoch-2.csv");
+    let jobs = browser.eval("shown.jobs.length").as_u64().unwrap();
+    assert_eq!(csv.lines().count() as u64, jobs + 1, "{}: {csv}", case.name);
+    assert!(csv.lines().any(|l| l.starts_with(&format!("\"{}\",\"", case.job))), "{csv}");
+    let [_, channels] = saved(browser, "#channels");
+    let count = browser.eval("shown.load.now.length").as_u64().unwrap();
+    assert_eq!(channels.lines().count() as u64, count + 1, "{}", case.name);
+    let [name, svg] = saved(browser, "#svg");
+    assert_eq!(name, "load-epoch-2.svg");
+    let parsed = "new DOMParser().parseFromString(window.saved[1], 'image/svg+xml')";
+    assert_eq!(browser.eval(&format!("{parsed}.querySelectorAll('parsererror').length")), 0, "{svg:.300}");
+    let paths = browser.eval(&format!("{parsed}.querySelectorAll('path').length")).as_u64().unwrap();
+    assert!(paths > 1, "{}: what is used and what is not are drawn: {paths}", case.name);
+}
+
+fn address_restores(case: &Case, browser: &Browser, address: &str) {
+    browser.click("#columns th[data-key='node_count']");
+    if case.drawn[0] == "Matrix" {
+        select(browser, "as", "circle");
+    }
+    // Nothing is picked, as nothing of the address picks it.
+    browser.write("#find", "no such name");
+    browser.click("#finding button");
+    browser.until("document.getElementById('found-count').textContent === 'nothing is called so'");
+    browser.eval("pick(null)");
+    let seen = || {
+        let order = "[...document.querySelectorAll('#jobs tr')].map((row) => row.dataset.job).join()";
+        let kind = browser.eval("shown.pictures.now.constructor.name");
+        (hash(browser), text(browser, "t-now"), browser.eval(order), browser.eval(PIXELS), kind)
+    };
+    let before = seen();
+    assert!(before.0.contains(&format!("job={}", case.job)) && before.0.contains("sort=-node_count"));
+    let kept = browser.eval("location.hash");
+    browser.go("about:blank");
+    browser.go(&format!("{address}{}", kept.as_str().unwrap()));
+    browser.until(&format!("document.getElementById('t-now').textContent === {:?}", before.1));
+    browser.until("document.getElementById('found-count').textContent !== ''");
+    browser.until("document.getElementById('scale').textContent !== ''");
+    assert_eq!(seen(), before, "{}", case.name);
+}
+
+fn what_if(case: &Case, browser: &Browser) {
+    browser.write("#if-nodes", case.nodes);
+    browser.write("#if-pattern", "ring");
+    browser.click("#whatif button");
+    browser.until("!['', 'asking …'].includes(document.getElementById('if-answer').textContent)");
+    let said = text(browser, "if-answer");
+    assert!(said.starts_with("Routes would "), "{}: {said}", case.name);
+    assert!(said.contains("This job: ") || said.contains("what-if: "), "{}: {said}", case.name);
+}
+
+/// The pictures of docs: `SAROUTER_SCREENSHOTS=DIR cargo test --test real screenshots -- --ignored`.
+#[test]
+#[ignore = "makes the screenshots of docs; needs Debian's chromium-driver"]
+fn screenshots() {
+    for case in cases() {
+        let browser = Browser::start(1280, 800);
+        browser.prefer(if case.name == "torus" { "dark" } else { "light" });
+        open(&case.site, &browser);
+        browser.until("document.getElementById('verdict').textContent !== '' || isDirect()");
+        browser.eval("document.getElementById('h-fabric').scrollIntoView()");
+        browser.screenshot(&format!("page-{}", case.name));
+        assert!(browser.eval("document.getElementById('now').clientHeight").as_u64() > Some(100));
+    }
+}

@@ -1,0 +1,104 @@
+//! The web page in Chromium: the picture that stays in view, rows that stay, the time of the site.
+
+use serde_json::Value;
+
+use super::browser::Browser;
+use super::page::{PIXELS, Site, open, text};
+use super::page_compare::press;
+
+/// Many jobs under one switch, then two on several.
+fn many_jobs() -> String {
+    let small: String = (1..=150).map(|i| format!("{i} n{i}\n")).collect();
+    small + "899 n[1-60]\n900 n[151-180]\n"
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn the_picture_stays_in_view_beside_a_long_list_of_jobs() {
+    let site = Site::new("fattree:10x18,5", "balanced", &[many_jobs()]);
+    let browser = Browser::start(1400, 900);
+    open(&site, &browser);
+    let seen = "(() => { const r = document.getElementById('now').getBoundingClientRect();
+        return Math.max(0, Math.min(r.bottom, innerHeight) - Math.max(r.top, 0)) / r.height; })()";
+    let picture = browser.eval(PIXELS);
+    browser.click("#jobs tr[data-job='900']");
+    browser.until("document.getElementById('t-now').textContent.includes('routes of job 900')");
+    assert!(browser.eval("scrollY").as_f64().unwrap() > 1000.0, "far down");
+    assert_ne!(browser.eval(PIXELS), picture);
+    assert!(browser.eval(seen).as_f64().unwrap() > 0.99, "{}", browser.eval(seen));
+    // Beside each other, and neither above the other.
+    let sides = browser.eval(
+        "[document.getElementById('pictures').getBoundingClientRect().right, \
+         document.getElementById('jobs').closest('.wide').getBoundingClientRect().left]",
+    );
+    assert!(sides[0].as_f64() <= sides[1].as_f64(), "{sides}");
+    // On a phone one is below the other, and nothing is wider than the screen.
+    let phone = Browser::start(500, 900);
+    open(&site, &phone);
+    let below = "document.getElementById('h-jobs').getBoundingClientRect().top >= document.getElementById('now').getBoundingClientRect().bottom";
+    assert_eq!(phone.eval(below), true);
+    assert_eq!(phone.eval("document.documentElement.scrollWidth <= innerWidth"), true);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn rows_stay_while_their_jobs_do_and_one_key_stop_leads_to_them() {
+    let site = Site::new("fattree:10x18,5", "balanced", &[many_jobs()]);
+    let browser = Browser::start(1400, 900);
+    open(&site, &browser);
+    for (box_id, count) in [("jobs", 152), ("columns", 13)] {
+        let stops = format!("[...document.getElementById({box_id:?}).children].map((e) => e.tabIndex)");
+        let stops = browser.eval(&stops);
+        let stops = stops.as_array().unwrap();
+        assert_eq!((stops.len(), stops.iter().filter(|i| **i == 0).count()), (count, 1), "{box_id}");
+    }
+    let focused = || browser.eval("document.activeElement.dataset.job");
+    browser.eval("document.querySelector('#jobs tr').focus()");
+    press(&browser, "ArrowDown");
+    press(&browser, "ArrowDown");
+    assert_eq!(focused(), "3");
+    press(&browser, "End");
+    assert_eq!(focused(), "900");
+    browser.eval("(window.row = document.activeElement) && true");
+    press(&browser, "Enter");
+    browser.until("document.getElementById('t-now').textContent.includes('routes of job 900')");
+    // Looked at again, and sorted otherwise: it is the same row, and has the focus.
+    browser.eval("(document.body.dataset.seen = '')");
+    browser.eval("inTurn(refresh).then(() => { document.body.dataset.seen = 'yes'; })");
+    browser.until("document.body.dataset.seen === 'yes'");
+    browser.eval("(shown.sort = { key: 'node_count', down: true }) && showJobs()");
+    assert_eq!(browser.eval("document.querySelectorAll('#jobs tr')[1] === window.row"), true);
+    assert_eq!(focused(), "900");
+    press(&browser, "Home");
+    assert_eq!(focused(), "899");
+    press(&browser, "ArrowDown");
+    assert_eq!(focused(), "900");
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn times_are_those_of_the_site_and_the_readers_are_beside_them() {
+    let jobs = ["1 n[1-60]\n".to_string()];
+    let site = Site::with("fattree:10x18,5", "balanced", &jobs, "", &[("TZ", "Asia/Tokyo")]);
+    let browser = Browser::start(1400, 900);
+    open(&site, &browser);
+    assert_eq!(text(&browser, "zone"), "times of the site: Asia/Tokyo (UTC+09:00)");
+    let created = browser.eval("shown.epochs[0].created").as_str().unwrap().to_string();
+    let by = |zone: &str| {
+        let time = browser.eval(&format!("new Date({created:?}).toLocaleString(undefined, {zone})"));
+        time.as_str().unwrap().to_string()
+    };
+    let (there, here) = (by("{ timeZone: 'Asia/Tokyo' }"), by("{}"));
+    assert_ne!(there, here, "the browser must not run in Tokyo");
+    assert!(text(&browser, "epoch").contains(&there), "{}", text(&browser, "epoch"));
+    for element in ["#epoch", "#epochs button"] {
+        let title = browser.eval(&format!("document.querySelector({element:?}).title"));
+        assert!(title.as_str().unwrap().contains(&format!("{here} by your clock")), "{title}");
+    }
+    // A zone without a name has its hours.
+    browser.eval("(shown.zone = { name: null, offset_seconds: -12600 }) && showZone()");
+    assert_eq!(text(&browser, "zone"), "times of the site: UTC−03:30");
+    let moved = browser.eval(&format!("clock({created:?})"));
+    assert_eq!(moved.as_str(), Some(by("{ timeZone: 'America/St_Johns' }").as_str()));
+}
