@@ -221,12 +221,12 @@ fn what_if(case: &Case, browser: &Browser) {
     assert!(said.contains("This job: ") || said.contains("what-if: "), "{}: {said}", case.name);
 }
 
-/// The pictures of docs: `SAROUTER_SCREENSHOTS=DIR cargo test --test real screenshots -- --ignored`.
+/// The pictures of docs: `scripts/screenshots`.
 #[test]
 #[ignore = "makes the screenshots of docs; needs Debian's chromium-driver"]
 fn screenshots() {
     for case in cases() {
-        let browser = Browser::start(1280, 800);
+        let browser = Browser::start(1400, 900);
         browser.prefer(if case.name == "torus" { "dark" } else { "light" });
         open(&case.site, &browser);
         browser.until("document.getElementById('verdict').textContent !== '' || isDirect()");

@@ -96,6 +96,10 @@ fn times_are_those_of_the_site_and_the_readers_are_beside_them() {
         let title = browser.eval(&format!("document.querySelector({element:?}).title"));
         assert!(title.as_str().unwrap().contains(&format!("{here} by your clock")), "{title}");
     }
+    // In summer its clocks go otherwise.
+    browser.eval("(shown.zone = { name: 'Europe/Berlin', offset_seconds: 3600 })");
+    let summer = "clock('2026-07-01T12:00:00Z') === new Date('2026-07-01T14:00:00').toLocaleString()";
+    assert_eq!(browser.eval(summer), true);
     // A zone without a name has its hours.
     browser.eval("(shown.zone = { name: null, offset_seconds: -12600 }) && showZone()");
     assert_eq!(text(&browser, "zone"), "times of the site: UTC−03:30");
