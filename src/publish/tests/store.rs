@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::fixture::{at, ready, small, tables};
 use crate::model::LayerBudget;
-use crate::publish::{EpochNumber, EpochStore, Page, StoreError, handoff};
+use crate::publish::{Deed, EpochNumber, EpochStore, Page, StoreError, handoff};
 use crate::verify::{Certificate, Checks, judge_certified};
 
 fn number(n: u64) -> EpochNumber {
@@ -175,6 +175,37 @@ fn rollback_and_garbage_collection_never_lose_what_is_in_force() {
     let (plan, report) = ready(&fabric, 0);
     assert_eq!(writer.publish(&fabric, &plan, &report, at(9)).unwrap(), number(7));
     assert_eq!(store.epoch(number(7)).unwrap().plan().previous, Some(number(2)));
+}
+
+#[test]
+fn what_is_done_by_hand_is_written_down_and_a_rollback_that_fails_leaves_the_hold_as_it_was() {
+    let (_dir, store) = filled(3);
+    let mut writer = store.lock().unwrap();
+    assert!(writer.rollback_by_hand(number(9), "ann", true).is_err());
+    assert_eq!((store.hold().unwrap(), store.acts().unwrap()), (None, Vec::new()));
+    let held = writer.hold_by_hand("row 3".to_string(), "ann".to_string()).unwrap();
+    assert!(writer.rollback_by_hand(number(9), "bob", true).is_err());
+    assert_eq!(store.hold().unwrap(), Some(held));
+    writer.rollback_by_hand(number(2), "bob", true).unwrap();
+    let hold = store.hold().unwrap().unwrap();
+    assert_eq!((hold.epoch, hold.reason.as_str()), (Some(number(2)), "rolled back to epoch 2"));
+    assert_eq!(store.current().unwrap(), Some(number(2)));
+    assert_eq!(
+        [
+            writer.resume_by_hand("eve".to_string()).unwrap(),
+            writer.resume_by_hand("eve".to_string()).unwrap()
+        ],
+        [true, false]
+    );
+    let acts = store.acts().unwrap();
+    let said: Vec<_> = acts.iter().map(|a| (a.act, a.by.as_deref().unwrap(), a.reason.as_str())).collect();
+    let wanted = [
+        (Deed::Hold, "ann", "row 3"),
+        (Deed::Rollback, "bob", "from epoch 3"),
+        (Deed::Hold, "bob", ""),
+        (Deed::Resume, "eve", ""),
+    ];
+    assert_eq!(said, wanted);
 }
 
 #[test]
