@@ -1,7 +1,6 @@
 //! A fabric of 16 nodes under 4 leaves: n1 to n4, n5 to n8, …
 
 mod smaller;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -167,8 +166,7 @@ fn what_a_job_said_at_its_start_counts_while_it_is_there() {
     assert_eq!(of(&mut handoff, 10_000, &[(5, "n[1,5]", None)]), None);
 }
 
-/// Found by the test with real daemons: a job took the place of another without waiting, and the
-/// epoch that was in the making took its routes away.
+/// Found with real daemons: a job took another's place at once, and the epoch in the making took its routes away.
 #[test]
 fn routes_that_a_job_finds_in_force_stay() {
     let mut handoff = HandOff::new(rules());
