@@ -15,6 +15,8 @@ mod shape;
 mod tree;
 mod whole;
 
+use std::collections::BTreeSet;
+
 use self::exchange::Unit;
 use self::part::{May, Wish};
 use self::polish::{Reach, Room};
@@ -58,8 +60,9 @@ impl<'a> Routing<'a> {
     /// terminal stay. Those of jobs that go on do.
     ///
     /// A job that starts before the next tables are there meets itself least where each terminal has one way down, and
-    /// terminals of a leaf have different ones. So what no job uses follows what jobs have now, not what they had: where
-    /// anything is due, the ways of terminals in no job are chosen anew, too. O(terminals × switches).
+    /// terminals of a leaf have different ones. So what no job uses follows what jobs have now, not what they had: the
+    /// ways of terminals whose jobs are over are chosen anew, and those of all in no job if they are no more than the
+    /// terminals that change anyway. O(terminals × switches).
     fn keep_running(
         &mut self,
         fabric: &Fabric,
@@ -70,8 +73,14 @@ impl<'a> Routing<'a> {
         let InForce { fullest, mut settled, before, .. } =
             self.start_from(fabric, previous, served, everyone);
         let is_due = settled.iter().any(|settled| !settled);
-        let is_idle = |t: &usize| is_due && settled[*t] && self.traffic.class(*t) == Class::Other;
-        let idle: Vec<usize> = (0..settled.len()).filter(is_idle).collect();
+        let is_idle = |t: &usize| settled[*t] && self.traffic.class(*t) == Class::Other;
+        let was_in_jobs = served.iter().flat_map(|demand| &demand.groups).flat_map(|group| &group.terminals);
+        let mut idle: BTreeSet<usize> =
+            was_in_jobs.map(|t| t.index()).filter(|t| is_due && is_idle(t)).collect();
+        let all: Vec<usize> = (0..settled.len()).filter(is_idle).collect();
+        if is_due && all.len() <= before.len() + idle.len() {
+            idle.extend(all);
+        }
         let anew = before.iter().map(|(t, _)| *t).chain(idle.iter().copied());
         self.weigh_all(anew, everyone, u32::wrapping_sub);
         idle.iter().for_each(|t| settled[*t] = false);
