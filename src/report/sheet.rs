@@ -97,19 +97,18 @@ fn file_name(title: &str, ending: &str) -> String {
     format!("{}.{ending}", words.collect::<Vec<_>>().join("-").to_lowercase())
 }
 
-/// Lines of cells; those with a comma, a quote or a line's end in quotes (RFC 4180). A cell that a spreadsheet would
-/// take for a formula begins with an apostrophe.
+/// Lines of cells (RFC 4180). A cell that a spreadsheet would take for a formula begins with an apostrophe.
 fn csv(cells: &[Vec<String>]) -> String {
-    let cell = |text: &String| {
-        let is_formula = text.starts_with(['=', '+', '@', '\t', '\r'])
-            || (text.starts_with('-') && text.len() > 1 && text.parse::<f64>().is_err());
-        let text = if is_formula { format!("'{text}") } else { text.clone() };
-        match text.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text,
-        }
+    let is_formula = |text: &str| {
+        text.starts_with(['=', '+', '@', '\t', '\r'])
+            || (text.starts_with('-') && text.len() > 1 && text.parse::<f64>().is_err())
     };
-    cells.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\r\n").collect()
+    let cell = |text: &String| if is_formula(text) { format!("'{text}") } else { text.clone() };
+    let mut writer =
+        csv::WriterBuilder::new().flexible(true).terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    // A vector takes all that is written.
+    cells.iter().for_each(|row| drop(writer.write_record(row.iter().map(cell))));
+    writer.into_inner().map_or(String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
