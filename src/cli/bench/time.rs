@@ -140,7 +140,7 @@ fn sheet(summary: &Summary, json: &str) -> Sheet {
     let first = summary.engines.first();
     let verdict = first.map(|e| {
         let gain = less(1.0, e.geometric_mean, 1).unwrap_or_else(|| "as much".into());
-        let behind = e.ratios.iter().filter(|r| r.0 > 1.03).count();
+        let behind = e.behind();
         format!(
             "With {} jobs' exchanges take {gain} time than with the best engine that knows no jobs; in {behind} of {} cells \
              they take more by 3 % or over.",

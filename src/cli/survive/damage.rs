@@ -39,15 +39,7 @@ pub struct Level {
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let some = |n: usize, one: &str, many: &str| match n {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            n => Some(format!("{n} {many}")),
-        };
-        let parts = [some(self.cables, "cable", "cables"), some(self.switches, "switch", "switches")];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        f.write_str(if parts.is_empty() { "no fault" } else { "" })?;
-        f.write_str(&parts.join(" and "))
+        f.write_str(&self.in_words([["cable", "cables"], ["switch", "switches"]]))
     }
 }
 
@@ -55,6 +47,17 @@ impl Level {
     /// Components that fail.
     pub fn faults(self) -> usize {
         self.cables + self.switches
+    }
+    /// What fails, with the words for one and for several cables, and switches.
+    pub fn in_words(self, words: [[&str; 2]; 2]) -> String {
+        let some = |(n, [one, many]): (usize, [&str; 2])| match n {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            n => Some(format!("{n} {many}")),
+        };
+        let parts: Vec<String> =
+            [self.cables, self.switches].into_iter().zip(words).filter_map(some).collect();
+        if parts.is_empty() { "no fault".into() } else { parts.join(" and ") }
     }
     /// The damage with a seed.
     pub fn with(self, seed: u64) -> Faults {

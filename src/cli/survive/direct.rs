@@ -246,9 +246,7 @@ fn sheet(rows: &[LostRoutes], lines: &[Vec<String>]) -> Sheet {
 
 /// What fails on a torus.
 fn failed(level: Level) -> String {
-    let some = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
-    let parts = [some(level.cables, "link"), some(level.switches, "node")];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    level.in_words([["link", "links"], ["node", "nodes"]])
 }
 
 fn cells(rows: &[LostRoutes]) -> Vec<Vec<String>> {

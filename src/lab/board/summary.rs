@@ -172,8 +172,13 @@ impl Engine {
         Self { engine: name.to_string(), geometric_mean, worst: ratios.first().cloned(), ratios }
     }
 
+    /// Cells in which jobs take longer than with the best engine that knows none, by more than 3 %.
+    pub fn behind(&self) -> usize {
+        self.ratios.iter().filter(|r| r.0 > 1.03).count()
+    }
+
     fn text(&self) -> String {
-        let behind = self.ratios.iter().filter(|r| r.0 > 1.03).count();
+        let behind = self.behind();
         let worst = self.ratios.iter().take(3).map(|r| format!("{:.3} ({}, {})", r.0, r.1, r.2));
         format!(
             "{}: {} cells, geometric mean {:.3}, {behind} above 1.03; worst {}\n",
