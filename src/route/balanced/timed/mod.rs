@@ -72,13 +72,14 @@ impl<'a> Routing<'a> {
     ) -> (Option<u32>, Vec<bool>) {
         let InForce { fullest, mut settled, before, .. } =
             self.start_from(fabric, previous, served, everyone);
-        let is_due = settled.iter().any(|settled| !settled);
+        if settled.iter().all(|settled| *settled) {
+            return (fullest, settled);
+        }
         let is_idle = |t: &usize| settled[*t] && self.traffic.class(*t) == Class::Other;
         let was_in_jobs = served.iter().flat_map(|demand| &demand.groups).flat_map(|group| &group.terminals);
-        let mut idle: BTreeSet<usize> =
-            was_in_jobs.map(|t| t.index()).filter(|t| is_due && is_idle(t)).collect();
+        let mut idle: BTreeSet<usize> = was_in_jobs.map(|t| t.index()).filter(is_idle).collect();
         let all: Vec<usize> = (0..settled.len()).filter(is_idle).collect();
-        if is_due && all.len() <= before.len() + idle.len() {
+        if all.len() <= before.len() + idle.len() {
             idle.extend(all);
         }
         let anew = before.iter().map(|(t, _)| *t).chain(idle.iter().copied());
