@@ -13,7 +13,7 @@ use sarouter::publish::EpochStore;
 use serde_json::Value;
 
 use crate::prolog::{Cluster, Seen};
-use crate::testbed::{assert_in_force, await_some};
+use crate::testbed::await_some;
 
 /// Jobs of the day; `SAROUTER_DAY` asks for another number.
 const JOBS: usize = 240;
@@ -211,9 +211,7 @@ fn a_day_of_jobs_loses_none_and_publishes_what_pays() {
     assert_eq!(health["handoff"]["waiting"], 0, "{health}");
     let epochs = judge_epochs(&cluster.bed.state());
     let asked = EPOCHS * FASTER * took / 86_400.0;
-    let store = EpochStore::open(&cluster.bed.state()).unwrap();
-    let epoch = store.epoch(store.current().unwrap().unwrap()).unwrap();
-    assert_in_force(&cluster.bed, &cluster.fabric, &epoch.tables(&cluster.fabric).unwrap());
+    cluster.assert_in_force();
 
     let [service, opensm] = [&memory.service, &memory.opensm].map(|s| Memory::early_and_late(s));
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize];

@@ -7,14 +7,15 @@ use super::browser::Browser;
 use super::page::{PIXELS, Site, axe_finds, direct_torus, island, open, text};
 use super::page_compare::{find, hash, select};
 
+/// A job of the newest epoch of each, on several switches.
+const JOB: &str = "2";
+
 /// A fabric, and what the page makes of it.
 struct Case {
     name: &'static str,
     site: Site,
     /// The class that draws it, and what its places follow.
     drawn: [&'static str; 2],
-    /// A job of the newest epoch on several switches.
-    job: &'static str,
     /// Nodes of a job that is not there.
     nodes: &'static str,
 }
@@ -24,13 +25,7 @@ fn cases() -> Vec<Case> {
     let lists = |lists: [&str; 2]| lists.map(str::to_string);
     let made = |fabric, engine, jobs| Site::new(fabric, engine, &lists(jobs));
     vec![
-        Case {
-            name: "tree",
-            site: island(),
-            drawn: ["Picture", "levels"],
-            job: "2",
-            nodes: "n[21-40,101-120]",
-        },
+        Case { name: "tree", site: island(), drawn: ["Picture", "levels"], nodes: "n[21-40,101-120]" },
         Case {
             name: "large-tree",
             site: made(
@@ -39,30 +34,21 @@ fn cases() -> Vec<Case> {
                 ["1 n[1-300]\n", "1 n[1-300]\n2 n[250-700]\n3 n[1-40,1001-1900]\n"],
             ),
             drawn: ["Picture", "levels"],
-            job: "2",
             nodes: "n[701-760]",
         },
         Case {
             name: "dragonfly",
             site: made("dragonfly:6,3,3,10", "balanced", ["1 n[1-60]\n", "1 n[1-60]\n2 n[41-120]\n"]),
             drawn: ["Matrix", "circle"],
-            job: "2",
             nodes: "n[121-150]",
         },
         Case {
             name: "torus",
             site: made("torus:4x4x4,hosts=4", "updown", ["1 n[1-100]\n", "1 n[1-100]\n2 n[90-200]\n"]),
             drawn: ["Picture", "grid"],
-            job: "2",
             nodes: "n[201-240]",
         },
-        Case {
-            name: "direct-torus",
-            site: direct_torus(),
-            drawn: ["Picture", "grid"],
-            job: "2",
-            nodes: "n[1-8]",
-        },
+        Case { name: "direct-torus", site: direct_torus(), drawn: ["Picture", "grid"], nodes: "n[1-8]" },
     ]
 }
 
@@ -138,18 +124,15 @@ fn picture_of_a_job(case: &Case, browser: &Browser) {
     let is_chosen = browser.eval("document.getElementById('as').checkVisibility()");
     assert_eq!(is_chosen, case.drawn[0] == "Matrix", "{}", case.name);
     let all = browser.eval(PIXELS);
-    browser.click(&format!("#jobs tr[data-job='{}']", case.job));
-    browser.until(&format!(
-        "document.getElementById('t-now').textContent.includes('routes of job {}')",
-        case.job
-    ));
+    browser.click(&format!("#jobs tr[data-job='{JOB}']"));
+    browser.until(&format!("document.getElementById('t-now').textContent.includes('routes of job {}')", JOB));
     assert_ne!(browser.eval(PIXELS), all, "{}", case.name);
     // Its channels alone carry something, and not all do.
     let used = browser.eval("shown.load.now.filter((n) => n > 0).length").as_u64().unwrap();
     let channels = browser.eval("shown.load.now.length").as_u64().unwrap();
     assert!(0 < used && used < channels, "{}: {used} of {channels}", case.name);
     let selected = browser.eval("document.querySelector('#jobs tr[aria-selected=true]').dataset.job");
-    assert_eq!(selected, case.job, "{}", case.name);
+    assert_eq!(selected, JOB, "{}", case.name);
 }
 
 fn searches(case: &Case, browser: &Browser) {
@@ -173,7 +156,7 @@ fn files(case: &Case, browser: &Browser) {
     assert_eq!(name, "jobs-epoch-2.csv");
     let jobs = browser.eval("shown.jobs.length").as_u64().unwrap();
     assert_eq!(csv.lines().count() as u64, jobs + 1, "{}: {csv}", case.name);
-    assert!(csv.lines().any(|l| l.starts_with(&format!("\"{}\",\"", case.job))), "{csv}");
+    assert!(csv.lines().any(|l| l.starts_with(&format!("\"{JOB}\",\""))), "{csv}");
     let [_, channels] = saved(browser, "#channels");
     let count = browser.eval("shown.load.now.length").as_u64().unwrap();
     assert_eq!(channels.lines().count() as u64, count + 1, "{}", case.name);
@@ -201,7 +184,7 @@ fn address_restores(case: &Case, browser: &Browser, address: &str) {
         (hash(browser), text(browser, "t-now"), browser.eval(order), browser.eval(PIXELS), kind)
     };
     let before = seen();
-    assert!(before.0.contains(&format!("job={}", case.job)) && before.0.contains("sort=-node_count"));
+    assert!(before.0.contains(&format!("job={JOB}")) && before.0.contains("sort=-node_count"));
     let kept = browser.eval("location.hash");
     browser.go("about:blank");
     browser.go(&format!("{address}{}", kept.as_str().unwrap()));

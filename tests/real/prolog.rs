@@ -212,6 +212,13 @@ impl Cluster {
         epoch.plan().demand.groups.iter().any(|g| g.terminals == wanted)
     }
 
+    /// The switches have the tables of the epoch that the store has in force.
+    pub fn assert_in_force(&self) {
+        let store = EpochStore::open(&self.bed.state()).unwrap();
+        let epoch = store.epoch(store.current().unwrap().unwrap()).unwrap();
+        assert_in_force(&self.bed, &self.fabric, &epoch.tables(&self.fabric).unwrap());
+    }
+
     fn handoff(&self) -> Value {
         let text = fs::read_to_string(self.path("state/health.json")).unwrap();
         serde_json::from_str::<Value>(&text).unwrap()["handoff"].take()

@@ -9,7 +9,7 @@ use sarouter::publish::EpochStore;
 use serde_json::Value;
 
 use crate::prolog::{Cluster, LINES, hooks};
-use crate::testbed::{Testbed, assert_in_force, await_some, root};
+use crate::testbed::{Testbed, await_some, root};
 
 /// Programs of one version. [`Links`] say which of them are installed.
 struct Version {
@@ -126,11 +126,8 @@ impl Site {
 
     /// What the switches have is what the store says is in force, as today's code reads it.
     fn switches_have(&self, epoch: u64) {
-        let cluster = &self.cluster;
-        cluster.bed.await_epoch(epoch);
-        let store = EpochStore::open(&cluster.bed.state()).unwrap();
-        let epoch = store.epoch(store.current().unwrap().unwrap()).unwrap();
-        assert_in_force(&cluster.bed, &cluster.fabric, &epoch.tables(&cluster.fabric).unwrap());
+        self.cluster.bed.await_epoch(epoch);
+        self.cluster.assert_in_force();
     }
 
     /// Waits until the service, the one that runs now, has looked again.
