@@ -193,6 +193,8 @@ pub struct Api {
     pub write_groups: Vec<u32>,
     /// Whether everybody else may ask.
     pub others_read: bool,
+    /// Whether those who may only ask are told user, name and partition of jobs.
+    pub show_users: bool,
     /// The same on a network, for whoever has the token; `None` if not.
     pub tcp: Option<Tcp>,
     /// Bytes of a request's body.

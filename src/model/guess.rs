@@ -39,9 +39,42 @@ pub fn executable(command: &str) -> &str {
     if first == "(null)" { "" } else { base }
 }
 
-/// Who submitted a job, until it was guessed by. Tells no job from another.
-#[derive(Debug, Clone, Default)]
-pub struct Submitted(pub Option<Box<Submission>>);
+/// Who submitted a job, as long as it is in memory: nothing writes it. Tells no job from another.
+#[derive(Clone, Default)]
+pub enum Submitted {
+    /// The source does not say it.
+    #[default]
+    Unknown,
+    /// It says user and partition alone: too little for rules, which would take the wrong one.
+    InPart(Box<Submission>),
+    /// It says all that it knows.
+    Known(Box<Submission>),
+}
+
+impl Submitted {
+    /// For people.
+    pub fn said(&self) -> Option<&Submission> {
+        match self {
+            Self::Unknown => None,
+            Self::InPart(said) | Self::Known(said) => Some(said),
+        }
+    }
+
+    /// For rules.
+    pub fn known(&self) -> Option<&Submission> {
+        match self {
+            Self::Known(said) => Some(said),
+            Self::Unknown | Self::InPart(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Submitted {
+    /// Without what is in it: no log has it either.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Submitted")
+    }
+}
 
 impl PartialEq for Submitted {
     fn eq(&self, _: &Self) -> bool {

@@ -57,7 +57,7 @@ pub struct Job {
     /// Whether that is a guess.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guessed: bool,
-    /// Who submitted it, if the source says it: for guesses, and kept no longer than they need it.
+    /// Who submitted it, if the source says it: in memory alone, nothing writes it.
     #[serde(skip)]
     pub submitted: Submitted,
 }
@@ -138,11 +138,11 @@ impl JobMap {
         Self { time, jobs }
     }
 
-    /// Guesses what jobs exchange that do not say it, and forgets who submitted them. O(jobs × rules).
+    /// Guesses what jobs exchange that do not say it. O(jobs × rules).
     #[must_use]
     pub fn guessing(mut self, rules: &TrafficRules) -> Self {
         for job in &mut self.jobs {
-            let guess = job.submitted.0.take().and_then(|submission| rules.guess(&submission));
+            let guess = job.submitted.known().and_then(|submission| rules.guess(submission));
             guess.into_iter().for_each(|guess| job.is_told(guess));
         }
         self

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::hostlist::{self, Budget};
-use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, plain};
+use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, Submission, Submitted, plain};
 
 /// Why there are no jobs. `name` is a path, a command, or `standard input`.
 #[derive(Debug, thiserror::Error)]
@@ -197,7 +197,8 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Resu
     Ok(JobMap::new(now, jobs))
 }
 
-/// `squeue -o '%A|%T|%N|%S|%e|%i'` with times as seconds since 1970; the last fields may be left out.
+/// `squeue -o '%A|%T|%N|%S|%e|%i|%u|%P'` with times as seconds since 1970; the last fields may be left out. Names of jobs
+/// are not asked for: users choose them, and may have put new lines there.
 ///
 /// # Errors
 /// With `name` and line.
@@ -206,11 +207,15 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
     for (line, content) in text.lines().enumerate().filter(|(_, content)| !content.is_empty()) {
         let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
         let fields: Vec<&str> = content.split('|').collect();
-        let (id, state, nodes, start, end, shown) = match fields[..] {
-            [id, state, nodes, start] => (id, state, nodes, start, "", ""),
-            [id, state, nodes, start, end] => (id, state, nodes, start, end, ""),
-            [id, state, nodes, start, end, shown] => (id, state, nodes, start, end, shown),
-            _ => return Err(wrong(format!("expected `ID|STATE|NODES|START|END|SHOWN`, found {content:?}"))),
+        let [id, state, nodes, start, ref rest @ ..] = fields[..] else {
+            return Err(wrong(format!("expected `{SQUEUE_LINE}`, found {content:?}")));
+        };
+        let (end, shown, user, partition) = match *rest {
+            [] => ("", "", "", ""),
+            [end] => (end, "", "", ""),
+            [end, shown] => (end, shown, "", ""),
+            [end, shown, user, partition] => (end, shown, user, partition),
+            _ => return Err(wrong(format!("expected `{SQUEUE_LINE}`, found {content:?}"))),
         };
         let Some(state) = owning_state(&[state]) else { continue };
         if nodes.is_empty() {
@@ -228,9 +233,22 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
                 .ok_or_else(|| wrong(format!("{seconds:?} is not a time in seconds"))),
         };
         let job = Job::new(id, state, nodes, time(start)?).ending(time(end)?);
-        jobs.push(job.part_of(component(shown).map_err(wrong)?));
+        let submitted = submitted_in_part(user, partition);
+        jobs.push(Job { submitted, ..job.part_of(component(shown).map_err(wrong)?) });
     }
     once(JobMap::new(now, jobs), name)
+}
+
+/// A line of `squeue`.
+const SQUEUE_LINE: &str = "ID|STATE|NODES|START|END|SHOWN|USER|PARTITION";
+
+/// Who submitted a job, as far as a line says it.
+fn submitted_in_part(user: &str, partition: &str) -> Submitted {
+    if user.is_empty() {
+        return Submitted::Unknown;
+    }
+    let (user, partition) = (user.to_string(), partition.to_string());
+    Submitted::InPart(Box::new(Submission { user, partition, ..Submission::default() }))
 }
 
 /// What `100+2` says: component 2 of heterogeneous job 100. Other ids are of no such job.

@@ -65,7 +65,9 @@ impl Squeue {
         let arguments: &[&str] = match format {
             // Slurm 22.05 ignores the filter with --json: the reader filters again.
             SqueueFormat::Json => &["-a", "--local", "--json", "-t", OWNING],
-            SqueueFormat::Text => &["-a", "--local", "-h", "-r", "-t", OWNING, "-o", "%A|%T|%N|%S|%e|%i"],
+            SqueueFormat::Text => {
+                &["-a", "--local", "-h", "-r", "-t", OWNING, "-o", "%A|%T|%N|%S|%e|%i|%u|%P"]
+            }
         };
         let argv = std::iter::once(&program).chain(arguments).map(|s| (*s).to_string()).collect();
         // Times as seconds since 1970: independent of time zone and locale.

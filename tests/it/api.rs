@@ -97,18 +97,19 @@ fn jobs_are_told_with_their_slow_down_and_what_it_would_be_without_routes_for_th
 
 const SOCKET: &str = "SAROUTER_TEST_SOCKET";
 
-/// What another user's process is told: prints the answers of two requests.
+/// What another user's process is told: prints the answers of three requests.
 #[test]
 fn the_other_user() {
     let Some(socket) = std::env::var_os(SOCKET) else { return };
     let client = Client::new(Path::new(&socket), LONG);
     let health = client.wait(client.get::<Value>("/v1/health"));
     let look = client.wait(client.post::<Value>("/v1/look", &json!({})));
-    println!("\nhealth: {health:?}\nlook: {look:?}");
+    let submissions = client.wait(client.get::<Value>("/v1/submissions"));
+    println!("\nhealth: {health:?}\nlook: {look:?}\nsubmissions: {submissions:?}");
 }
 
 /// Runs [`the_other_user`] as nobody; `None` if this cannot be done here.
-fn as_nobody(site: &Site) -> Option<String> {
+pub fn as_nobody(site: &Site) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(site.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
     let nobody = 65534;

@@ -210,7 +210,7 @@ fn a_hanging_squeue_is_killed_at_its_deadline() {
 #[test]
 fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
     let dir = tempfile::tempdir().unwrap();
-    let script = r#"[ "$*" = "-a --local -h -r -t R,CF,CG,S,ST,SI,RS -o %A|%T|%N|%S|%e|%i" ] || exit 9
+    let script = r#"[ "$*" = "-a --local -h -r -t R,CF,CG,S,ST,SI,RS -o %A|%T|%N|%S|%e|%i|%u|%P" ] || exit 9
         [ "$SLURM_TIME_FORMAT" = %s ] || exit 8
         echo "5|RUNNING|$SLURM_CONF|100|160""#;
     let squeue =
@@ -268,7 +268,7 @@ fn hints_in_comments_arrive_in_the_demand() {
         assert_eq!(mix(nothing), Mix::default(), "{nothing}");
     }
 
-    // Who submitted it is known where the whole of Slurm's answer is, and forgotten once it is guessed by.
+    // Who submitted it is known where the whole of Slurm's answer is, and is not written.
     let text = r#"{"errors": [], "jobs": [
         {"job_id": 7, "job_state": "RUNNING", "nodes": "n[1-4]", "account": "cfd", "partition": "gpu", "user_name": "ann",
          "name": "run"},
@@ -285,8 +285,16 @@ fn hints_in_comments_arrive_in_the_demand() {
     let guess = |pattern: &str| (Some(pattern.to_string()), true);
     let said = (Some("ring".to_string()), false);
     assert_eq!(found, [guess("halo3d"), guess("linear"), guess("shift"), said, (None, false)]);
+    let kept = serde_json::to_string(&map).unwrap() + &format!("{map:?}");
+    assert_eq!(map.jobs[2].submitted.said().map(|said| said.user.as_str()), Some("ann"));
+    assert!(!kept.contains("ann") && !kept.contains("gpu"), "{kept}");
     let kept = serde_json::to_string(&map).unwrap();
     assert_eq!(jobs::parse(&kept, "x", Utc::now()).unwrap(), map);
+    // A line of squeue says too little for rules: the one for all programs would take what is one for accounts.
+    let map = jobs::squeue_lines("7|RUNNING|n[1-4]|N/A|N/A|7|ann|gpu\n", "squeue", Utc::now()).unwrap();
+    let said = map.jobs[0].submitted.said().unwrap();
+    assert_eq!((said.user.as_str(), said.partition.as_str()), ("ann", "gpu"));
+    assert_eq!(map.guessing(&rules).jobs[0].mix, None);
 
     let lines = jobs::parse("7 n[1-4,5] halo:2x2\n8 n[5-8]\n", "x", Utc::now()).unwrap();
     assert_eq!(lines.jobs[0].mix, Some("halo:2x2".parse().unwrap()));

@@ -77,6 +77,7 @@ mod step;
 mod storage;
 mod store;
 mod strangers;
+mod submissions;
 mod supply;
 mod survive;
 mod tables;

@@ -31,30 +31,50 @@ impl Site {
         more: &str,
         variables: &[(&str, &str)],
     ) -> Self {
+        let mut site = Self::laid_out(fabric, engine, "", more);
+        for list in lists {
+            let line =
+                |l: &str| l.split_once(' ').map(|(id, nodes)| format!("{id}|RUNNING|{nodes}|NONE|NONE\n"));
+            let jobs: String = list.lines().filter_map(line).collect();
+            site.publish(&jobs);
+        }
+        site.serve(variables);
+        site
+    }
+
+    /// With jobs as `squeue --json` tells them, and more settings.
+    pub fn of_slurm(fabric: &str, jobs: &[Value], more: &str) -> Self {
+        let mut site = Self::laid_out(fabric, "balanced", "squeue_format = \"json\"\n", more);
+        site.publish(&serde_json::json!({"errors": [], "jobs": jobs}).to_string());
+        site.serve(&[]);
+        site
+    }
+
+    fn laid_out(fabric: &str, engine: &str, slurm: &str, more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         script(path("squeue"), &format!("#!/bin/sh\ncat {}\n", path("jobs")));
         let settings = format!(
-            "[state]\ndirectory = {:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {:?}\nmin_job_age_seconds = 0\n\
+            "[state]\ndirectory = {:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {:?}\nmin_job_age_seconds = 0\n{slurm}\
              [routing]\nengine = {engine:?}\nmin_gain_seconds = 0\n[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n",
             path("state"),
             path("squeue")
         );
         let settings = settings + &more.replace("DIR", &directory.path().display().to_string());
         fs::write(path("sarouter.toml"), settings).unwrap();
-        let mut site = Self { directory, service: None };
-        for list in lists {
-            let line =
-                |l: &str| l.split_once(' ').map(|(id, nodes)| format!("{id}|RUNNING|{nodes}|NONE|NONE\n"));
-            let jobs: String = list.lines().filter_map(line).collect();
-            fs::write(site.directory.path().join("jobs"), jobs).unwrap();
-            run(&mut site.sarouter("tick"));
-        }
-        let mut serve = site.sarouter("serve");
+        Self { directory, service: None }
+    }
+
+    /// One pass with what `squeue` says.
+    fn publish(&self, jobs: &str) {
+        fs::write(self.directory.path().join("jobs"), jobs).unwrap();
+        run(&mut self.sarouter("tick"));
+    }
+
+    fn serve(&mut self, variables: &[(&str, &str)]) {
+        let mut serve = self.sarouter("serve");
         serve.envs(variables.iter().copied()).stdout(Stdio::null()).stderr(Stdio::null());
-        let serve = serve.spawn().unwrap();
-        site.service = Some(serve);
-        site
+        self.service = Some(serve.spawn().unwrap());
     }
 
     pub fn sarouter(&self, word: &str) -> Command {
@@ -159,7 +179,7 @@ fn the_page_shows_epochs_jobs_and_load_and_asks_no_other_host() {
     browser.click("#columns th[data-key='gain']");
     assert_eq!(browser.eval("document.querySelector('#columns th[data-key=gain]').ariaSort"), "descending");
     let gains = browser
-        .eval("[...document.querySelectorAll('#jobs tr')].map((row) => Number(row.children[9].textContent))");
+        .eval("[...document.querySelectorAll('#jobs tr')].map((row) => Number(row.querySelector('.gain').textContent))");
     let gains: Vec<f64> = gains.as_array().unwrap().iter().map(|g| g.as_f64().unwrap()).collect();
     assert!(gains.len() == 3 && gains.is_sorted_by(|a, b| a >= b) && gains[0] >= 1.0, "{gains:?}");
     browser.click("#columns th[data-key='id']");

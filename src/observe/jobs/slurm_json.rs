@@ -260,13 +260,13 @@ impl Written {
         };
         let mix = self.comment.as_ref().and_then(Comment::mix);
         let mut job = Job::new(id, state, nodes, start).ending(end).part_of(component).exchanging(mix);
-        job.submitted = Submitted(Some(Box::new(Submission {
+        job.submitted = Submitted::Known(Box::new(Submission {
             account: self.account.text(),
             partition: self.partition.text(),
             user: self.user_name.text(),
             name: self.name.text(),
             executable: executable(&self.command.text()).to_string(),
-        })));
+        }));
         Ok(Some(job))
     }
 }

@@ -9,6 +9,7 @@
 //! | `GET /v1/epochs?limit=N&before=EPOCH` | readers | [`picture::EpochsAnswer`] |
 //! | `GET /v1/load?epoch=N&job=ID&against=WHAT` | readers | [`picture::LoadAnswer`]: per channel, now and before |
 //! | `GET /v1/jobs?epoch=N&against=WHAT` | readers | [`served::JobsAnswer`]: what the tables give each job |
+//! | `GET /v1/submissions` | writers, and readers if `api.show_users` | [`submissions::SubmissionsAnswer`] |
 //! | `GET /v1/find?what=TEXT` | readers | switches, adapters and cables by name, LID, GUID, `SWITCH:PORT` |
 //! | `GET /v1/nodes/NODE` | readers | its terminals, switches and jobs |
 //! | `GET /v1/jobs/ID/nodes/NODE/table` | readers | on a direct torus: the node's table, as text |
@@ -63,6 +64,7 @@ pub mod several;
 mod share;
 pub mod state;
 pub mod strangers;
+pub mod submissions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -149,6 +151,7 @@ fn paths(deadline: Duration) -> Routes<Api> {
     let read = openapi::read(false)
         .merge(state::read())
         .merge(jobs::read())
+        .merge(submissions::read())
         .merge(picture::read())
         .merge(cluster::read())
         .merge(find::read())

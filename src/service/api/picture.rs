@@ -16,7 +16,7 @@ use super::heavy::Question;
 use super::peer::{Access, Caller};
 use super::routes::{Operation, Routes};
 use super::served::JobsAnswer;
-use super::{Api, Ask, direct, json, written};
+use super::{Api, Ask, direct, json, submissions, written};
 use crate::measure::{effective_loads, least_load};
 use crate::model::{JobId, JobMap, PlacedJob};
 use crate::pass::plan::Reason;
@@ -116,6 +116,8 @@ pub struct EpochsAnswer {
     pub notes: Vec<String>,
     /// Whether whoever asks may change something: look, hold, resume, go back.
     pub may_change: bool,
+    /// Whether whoever asks is answered by `/v1/submissions`.
+    pub sees_users: bool,
     /// The time zone of the service's machine.
     pub zone: Zone,
 }
@@ -240,6 +242,7 @@ async fn epochs(
     let before = newest.before.map(|n| n.parse()).transpose().map_err(|e: String| ApiError::bad(e))?;
     let page = Page { before, limit: Some(newest.limit.unwrap_or(USUAL).min(MOST)) };
     let may_change = caller.access == Access::Write;
+    let sees_users = submissions::sees_users(&api, &caller);
     let seen = api.handle.ask(Command::Seen).await?;
     let read = move |api: &Api| {
         let failed = |e| ApiError::failed(&e);
@@ -255,7 +258,7 @@ async fn epochs(
         let acts = api.store.acts().map_err(failed)?;
         let (epochs, notes) = (history.rows, history.notes);
         let zone = Zone::here();
-        Ok(json(EpochsAnswer { current, fabric, epochs, acts, notes, may_change, zone }))
+        Ok(json(EpochsAnswer { current, fabric, epochs, acts, notes, may_change, sees_users, zone }))
     };
     api.read(read).await
 }

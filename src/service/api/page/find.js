@@ -50,6 +50,8 @@ function channelsOf(s) {
 }
 
 // --- finding ---
+const MOST_JOBS = 50; // of one user
+
 async function showFound() {
   const wanted = $("find").value.trim();
   const box = $("found");
@@ -70,15 +72,26 @@ async function showFound() {
     button.addEventListener("click", () => pick(what));
     return { item: make("li", null, button), what };
   };
+  const ofJob = (job) => {
+    const { user, name } = shown.submissions.get(job.id) || {};
+    const button = make("button", `job ${job.id}${name ? " " + name : ""}${user ? " of " + user : ""} on ${job.nodes}`);
+    button.type = "button";
+    button.addEventListener("click", () => choose(shown.epoch, job.id));
+    return { item: make("li", null, button), job };
+  };
+  const jobs = jobsCalled(wanted);
   const entries = [
+    ...jobs.slice(0, MOST_JOBS).map(ofJob),
     ...answer.cables.map((c) => entry(`cable ${c.ends[0]} – ${c.ends[1]}`, { cable: c.cable, channel: 2 * c.cable })),
     ...answer.switches.map((s) => entry(s.at ? `node ${s.name} at ${s.at}` : `switch ${s.name}, LID ${s.lid}, GUID ${s.guid}`, { switch: s.switch })),
     ...answer.adapters.map((a) => entry(`adapter ${a.node || a.name}, LID ${a.lid}, GUID ${a.guid}, on ${a.switch_name}:${a.port}`, { switch: a.switch })),
   ];
   box.replaceChildren(...entries.map(({ item }) => item));
-  $("found-count").textContent = entries.length === 0 ? "nothing is called so" : answer.more ? "and more" : `${entries.length} found`;
+  $("found-count").textContent = entries.length === 0 ? "nothing is called so" : answer.more || jobs.length > MOST_JOBS ? "and more" : `${entries.length} found`;
   // One answer needs no click.
-  if (entries.length === 1) pick(entries[0].what);
+  const [{ what, job } = {}] = entries.length === 1 ? entries : [];
+  if (what) pick(what);
+  if (job) choose(shown.epoch, job.id);
 }
 
 $("finding").addEventListener("submit", (event) => {

@@ -22,20 +22,37 @@ function cellsOf(job) {
   const isBoth = typeof gets.slowdown === "number" && typeof job.baseline === "number";
   const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;
   const or = (value) => (value === undefined ? "–" : value);
+  const { user, name, partition } = shown.submissions.get(job.id) || {};
   return {
-    id: job.id, state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((Date.now() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
+    id: job.id, user: user || "–", name: name || "–", partition: partition || "–", state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((Date.now() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
     slowdown: two(gets.slowdown), slowdownBefore: two(before.slowdown), baseline: two(job.baseline),
     gain: gain === null ? "–" : gain.toFixed(0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
   };
 }
 
 const COLUMNS = [...$("columns").children].map((head) => head.dataset.key);
+// What only those see who are told whose jobs run here.
+const OF_USERS = ["user", "name", "partition"];
+const columns = () => COLUMNS.filter((key) => shown.seesUsers || !OF_USERS.includes(key));
+
+// Jobs by who submitted them, if that is told. Of jobs that run: those of an earlier epoch may be over.
+async function fetchSubmissions() {
+  const answer = shown.seesUsers ? await ask("v1/submissions") : { jobs: [] };
+  shown.submissions = new Map(answer.jobs.map((job) => [job.job, job]));
+}
+
+// Jobs that have such an id, user, name or partition.
+function jobsCalled(wanted) {
+  const isIt = (job) => [job.id, ...OF_USERS.map((key) => (shown.submissions.get(job.id) || {})[key])].includes(wanted);
+  return shown.jobs.filter(isIt);
+}
 
 // Jobs that the filter lets through, as they are sorted.
 function listed() {
   const wanted = $("filter").value.trim();
   const fits = (job) => !wanted || job.id.includes(wanted) || job.nodes.includes(wanted)
-    || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted);
+    || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted)
+    || OF_USERS.some((key) => ((shown.submissions.get(job.id) || {})[key] || "").includes(wanted));
   const { key, down } = shown.sort;
   const rows = shown.jobs.filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
   // Numbers by size, text by letters with numbers in it, what is not there last.
@@ -54,7 +71,7 @@ const rowOf = new Map();
 
 function rowFor(id) {
   if (rowOf.has(id)) return rowOf.get(id);
-  const row = make("tr", null, ...COLUMNS.map(() => make("td", "")));
+  const row = make("tr", null, ...COLUMNS.map((key) => Object.assign(make("td", ""), { className: key })));
   row.dataset.job = id;
   row.tabIndex = -1;
   const toggle = () => choose(shown.epoch, id === shown.job ? null : id);
@@ -64,14 +81,18 @@ function rowFor(id) {
   return row;
 }
 
+// What may be longer than its column.
+const CUT = ["user", "name", "partition", "state", "nodes"];
+
 // Writes what has changed.
 function fillRow(row, job, cells) {
   COLUMNS.forEach((key, c) => {
     const [cell, text] = [row.children[c], String(cells[key])];
     if (cell.textContent !== text) cell.textContent = text;
+    if (CUT.includes(key)) cell.title = text;
+    cell.hidden = OF_USERS.includes(key) && !shown.seesUsers;
   });
-  row.children[2].title = job.nodes;
-  row.children[5].title = job.start ? `since ${clock(job.start)}; ${yours(job.start)}` : "";
+  row.children[COLUMNS.indexOf("running")].title = job.start ? `since ${clock(job.start)}; ${yours(job.start)}` : "";
   row.setAttribute("aria-selected", job.id === shown.job);
 }
 
@@ -95,6 +116,7 @@ function showJobs() {
   stopAt(body, stays || [...body.children].find((row) => row.tabIndex === 0) || body.firstElementChild);
   for (const head of $("columns").children) {
     const isIt = head.dataset.key === shown.sort.key;
+    head.hidden = OF_USERS.includes(head.dataset.key) && !shown.seesUsers;
     head.setAttribute("aria-sort", isIt ? (shown.sort.down ? "descending" : "ascending") : "none");
   }
   const wanted = $("filter").value.trim();
@@ -114,7 +136,7 @@ function stopAt(box, item) {
 
 function rove(box, back, on) {
   box.addEventListener("keydown", (event) => {
-    const all = [...box.children];
+    const all = [...box.children].filter((each) => each.getClientRects().length);
     const at = all.indexOf(document.activeElement);
     const to = { [back]: at - 1, [on]: at + 1, Home: 0, End: all.length - 1 }[event.key];
     if (at < 0 || to === undefined || !all[to]) return;
@@ -136,7 +158,7 @@ $("filter").addEventListener("input", showJobs);
 for (const head of $("columns").children) {
   const sort = () => {
     const { key } = head.dataset;
-    shown.sort = { key, down: shown.sort.key === key ? !shown.sort.down : !["id", "state", "nodes"].includes(key) };
+    shown.sort = { key, down: shown.sort.key === key ? !shown.sort.down : !["id", ...OF_USERS, "state", "nodes"].includes(key) };
     showJobs();
   };
   head.addEventListener("click", sort);
@@ -146,7 +168,7 @@ stopAt($("columns"), $("columns").firstElementChild);
 $("csv").addEventListener("click", () => {
   // A cell that begins like a formula is text.
   const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
-  const lines = [COLUMNS, ...listed().map(({ cells }) => COLUMNS.map((key) => (cells[key] === "–" ? "" : cells[key])))];
+  const lines = [columns(), ...listed().map(({ cells }) => columns().map((key) => (cells[key] === "–" ? "" : cells[key])))];
   const name = `jobs-epoch-${shown.epoch === null ? shown.current : shown.epoch}.csv`;
   save(name, "text/csv", lines.map((line) => line.map(cell).join(",") + "\n").join(""));
 });

@@ -14,6 +14,7 @@ const shown = {
   as: "matrix", // or a circle, of a fabric without levels or a grid
   acts: [], picked: null, // a switch or a cable
   held: null, // since when, why, by whom
+  seesUsers: false, submissions: new Map(), // who submitted which job
   mayChange: false, outcome: null, // of what was done by hand
   zone: null, // of the site
   view: { scale: 1, x: 0.5, y: 0.5 }, // of the pictures: how near, and what is in the middle
@@ -238,6 +239,7 @@ async function fetchLoad() {
 
 async function fetchJobs() {
   const answer = await askCompared("v1/jobs", null);
+  await fetchSubmissions();
   shown.jobs = answer.jobs;
   showVerdict(answer);
   if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) shown.job = null;
@@ -295,6 +297,7 @@ async function refresh() {
   shown.epochs = history.epochs;
   shown.current = history.current;
   [shown.acts, shown.zone, shown.held] = [history.acts, history.zone, health.held || null];
+  shown.seesUsers = history.sees_users;
   if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) shown.epoch = null;
   showHealth(health);
   showZone();
