@@ -1,6 +1,6 @@
 //! The web page in Chromium: the picture that stays in view, rows that stay, the time of the site.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::browser::Browser;
 use super::page::{PIXELS, Site, open, text};
@@ -40,13 +40,78 @@ fn the_picture_stays_in_view_beside_a_long_list_of_jobs() {
     assert_eq!(phone.eval("document.documentElement.scrollWidth <= innerWidth"), true);
 }
 
+/// Jobs whose names, users, nodes and times are as long as those of a large site.
+fn long_names() -> Site {
+    let jobs: Vec<Value> = (0..40)
+        .map(|i| {
+            let nodes = format!("n[{}-{},{}-{}]", 1 + i, 9 + i, 60 + 2 * i, 99 + 2 * i);
+            json!({"job_id": 1_234_500 + i, "job_state": if i == 3 { "CONFIGURING" } else { "RUNNING" }, "nodes": nodes,
+                "user_name": "weatherforecast", "name": "ensemble_member_0042_of_0128", "partition": "gpu-large-memory",
+                "start_time": 1_700_000_000 + i})
+        })
+        .collect();
+    Site::of_slurm("fattree:10x18,5", &jobs, "")
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn the_list_of_jobs_needs_no_scrolling_sideways() {
+    let site = long_names();
+    let browser = Browser::start(1400, 900);
+    open(&site, &browser);
+    browser.until("document.querySelector('#jobs td.user').textContent === 'weatherforecast'");
+    let room = "(() => { const b = document.getElementById('jobs').closest('.wide'); return [b.scrollWidth, b.clientWidth]; })()";
+    let fits = |room: &Value| room[0].as_u64() <= room[1].as_u64();
+    assert!(fits(&browser.eval(room)), "{}", browser.eval(room));
+    assert_eq!(browser.eval("document.documentElement.scrollWidth <= innerWidth"), true);
+    browser.screenshot("page-users");
+    // Figures are whole: only words are cut, and are in full where the pointer is.
+    let cut = "[...document.querySelectorAll('#jobs td')].filter((c) => c.scrollWidth > c.clientWidth).map((c) => c.className)";
+    let cut = browser.eval(cut);
+    let cut: std::collections::BTreeSet<&str> =
+        cut.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(cut.into_iter().collect::<Vec<_>>(), ["name", "nodes", "partition", "state", "user"]);
+    let title = "document.querySelector('#jobs td.name').title";
+    assert_eq!(browser.eval(title), "ensemble_member_0042_of_0128");
+    // The columns of routes are there for whoever asks.
+    let seen = "document.querySelector('#jobs td.busiest').checkVisibility()";
+    assert_eq!(browser.eval(seen), false);
+    browser.click("#routes");
+    assert_eq!(browser.eval(seen), true);
+    let wide = Browser::start(2400, 1000);
+    open(&site, &wide);
+    assert_eq!(wide.eval(seen), true);
+    assert_eq!(wide.eval("document.getElementById('ask-routes').checkVisibility()"), false);
+    assert!(fits(&wide.eval(room)), "{}", wide.eval(room));
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn what_fills_later_moves_nothing() {
+    let site =
+        Site::new("fattree:10x18,5", "balanced", &[many_jobs(), "1 n[1-60]\n2 n[61-90]\n".to_string()]);
+    let browser = Browser::start(1400, 900);
+    open(&site, &browser);
+    browser.until("document.getElementById('why').textContent.startsWith('Published because')");
+    let top = "document.getElementById('beside').getBoundingClientRect().top + scrollY";
+    let filled = browser.eval(top);
+    browser.eval("(document.getElementById('why').textContent = '') + (document.getElementById('epoch').textContent = '') + \
+                  (document.getElementById('verdict').textContent = '')");
+    assert_eq!(browser.eval(top), filled);
+    // All of a long line can be read.
+    let long = "(() => { const w = document.getElementById('why'); w.textContent = 'jobs came and went, '.repeat(200); \
+                return w.scrollHeight > w.clientHeight && getComputedStyle(w).overflowY === 'auto' && w.tabIndex === 0; })()";
+    assert_eq!(browser.eval(long), true);
+    assert_eq!(browser.eval(top), filled);
+}
+
 #[test]
 #[ignore = "needs Debian's chromium-driver"]
 fn rows_stay_while_their_jobs_do_and_one_key_stop_leads_to_them() {
     let site = Site::new("fattree:10x18,5", "balanced", &[many_jobs()]);
     let browser = Browser::start(1400, 900);
     open(&site, &browser);
-    for (box_id, count) in [("jobs", 152), ("columns", 13)] {
+    for (box_id, count) in [("jobs", 152), ("columns", 16)] {
         let stops = format!("[...document.getElementById({box_id:?}).children].map((e) => e.tabIndex)");
         let stops = browser.eval(&stops);
         let stops = stops.as_array().unwrap();
