@@ -164,7 +164,10 @@ fn cables_lids_and_guids_are_found_and_keys_go_through_the_picture() {
             let found = find(&browser, "1.0.0");
             assert!(found.starts_with("node n") && found.ends_with(" at 1.0.0"), "{found}");
         } else {
-            let first = find(&browser, "1");
+            // A number is the id of a job, too.
+            let found = find(&browser, "1");
+            let (job, first) = found.split_at(found.find("switch ").unwrap());
+            assert!(job.starts_with("job 1 on n[1-30"), "{found}");
             let guid = first.split("GUID ").nth(1).unwrap().to_string();
             assert!(first.contains(", LID 1, "), "{first}");
             assert_eq!(find(&browser, &guid), first);
