@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::svg::{chart_head, escape, grid_line, ticks};
+use super::svg::{ChartData, chart_head, escape, grid_line, ticks};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 250.0;
@@ -28,10 +28,11 @@ pub fn chart(title: &str, times: &[String], curves: &[Curve<'_>]) -> String {
     let top = ticks.last().copied().unwrap_or(1.0);
     let x = |i: usize| LEFT + (WIDTH - LEFT - RIGHT) * i as f64 / times.len().max(1) as f64;
     let y = |v: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - v / top);
-    let mut svg = chart_head(title, WIDTH, HEIGHT);
+    let mut svg = chart_head(title, WIDTH, HEIGHT, data(times, curves));
     for tick in &ticks {
         svg.push_str(&grid_line(LEFT, WIDTH - RIGHT, y(*tick), tick));
     }
+    let _ = write!(svg, "<g class=\"axis\" data-y=\"{:.1}\">", HEIGHT - BOTTOM + 18.0);
     for i in (0..times.len()).step_by(times.len().div_ceil(8).max(1)) {
         let _ = write!(
             svg,
@@ -41,6 +42,7 @@ pub fn chart(title: &str, times: &[String], curves: &[Curve<'_>]) -> String {
             escape(&times[i])
         );
     }
+    svg.push_str("</g><g class=\"zooms\">");
     for curve in curves {
         let mut path = String::new();
         for (i, value) in curve.values.iter().enumerate() {
@@ -50,9 +52,22 @@ pub fn chart(title: &str, times: &[String], curves: &[Curve<'_>]) -> String {
         }
         let _ = write!(svg, "<path d=\"{path}\" class=\"curve {}\"/>", curve.class);
     }
+    svg.push_str("</g>");
     svg.push_str(&legend(curves, y));
     svg.push_str("</svg>");
     svg
+}
+
+/// A row for each time.
+fn data(times: &[String], curves: &[Curve<'_>]) -> ChartData {
+    let values = |i: usize| curves.iter().map(|c| c.values.get(i).copied().unwrap_or(f64::NAN)).collect();
+    ChartData {
+        head: std::iter::once("time").chain(curves.iter().map(|c| c.name)).map(String::from).collect(),
+        rows: times.iter().enumerate().map(|(i, time)| (time.clone(), values(i))).collect(),
+        place: [LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM],
+        along: 'x',
+        scale: None,
+    }
 }
 
 /// Names beside the last values, pushed apart where they would overlap.

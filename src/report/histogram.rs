@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::svg::{chart_head, escape, grid_line, ticks};
+use super::svg::{ChartData, chart_head, escape, grid_line, ticks};
 
 const WIDTH: f64 = 960.0;
 const EACH: f64 = 120.0;
@@ -19,8 +19,10 @@ pub fn histogram(title: &str, rows: &[(&str, String, &[u64])]) -> String {
     let marks = ticks(most as f64);
     let full = marks.last().copied().unwrap_or(1.0);
     let height = TOP + EACH * rows.len() as f64 + 40.0;
-    let mut svg = chart_head(title, WIDTH, height);
     let counts: Vec<Vec<usize>> = rows.iter().map(|(_, _, loads)| bins(loads, full)).collect();
+    let names: Vec<&str> = rows.iter().map(|(name, ..)| *name).collect();
+    let mut svg = chart_head(title, WIDTH, height, data(&names, &counts, full, height));
+    let mut bars = String::new();
     let tallest = counts.iter().flatten().max().copied().unwrap_or(1).max(10);
     let decades = (tallest as f64).log10().ceil();
     let step = (WIDTH - LEFT - RIGHT) / BINS as f64;
@@ -46,10 +48,10 @@ pub fn histogram(title: &str, rows: &[(&str, String, &[u64])]) -> String {
         }
         for (b, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
             let x = LEFT + step * b as f64 + 1.0;
-            let (low, high) = (full * b as f64 / BINS as f64, full * (b + 1) as f64 / BINS as f64);
+            let between = between(b, full);
             let _ = write!(
-                svg,
-                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" class=\"bar {class}\"><title>{n} channels with {low:.0} to {high:.0} routes</title></rect>",
+                bars,
+                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" class=\"bar {class}\"><title>{n} channels with {between} routes</title></rect>",
                 floor - tall(*n),
                 step - 2.0,
                 tall(*n)
@@ -57,17 +59,35 @@ pub fn histogram(title: &str, rows: &[(&str, String, &[u64])]) -> String {
         }
         let _ = write!(
             svg,
-            "<line x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{floor:.1}\" y2=\"{floor:.1}\" class=\"axis\"/>",
+            "<line x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{floor:.1}\" y2=\"{floor:.1}\" class=\"floor\"/>",
             WIDTH - RIGHT
         );
     }
+    let _ = write!(svg, "<g class=\"zooms\">{bars}</g><g class=\"axis\" data-y=\"{:.1}\">", height - 20.0);
     for mark in marks {
         let x = LEFT + (WIDTH - LEFT - RIGHT) * mark / full;
         let y = height - 20.0;
         let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"name\">{mark}</text>");
     }
-    svg.push_str("</svg>");
+    svg.push_str("</g></svg>");
     svg
+}
+
+/// Loads of a bin.
+fn between(bin: usize, full: f64) -> String {
+    format!("{:.0} to {:.0}", full * bin as f64 / BINS as f64, full * (bin + 1) as f64 / BINS as f64)
+}
+
+/// A row for each bin: channels of each engine.
+fn data(names: &[&str], counts: &[Vec<usize>], full: f64, height: f64) -> ChartData {
+    let of_bin = |b: usize| (between(b, full), counts.iter().map(|of| of[b] as f64).collect());
+    ChartData {
+        head: std::iter::once(&"routes").chain(names).map(ToString::to_string).collect(),
+        rows: (0..BINS).map(of_bin).collect(),
+        place: [LEFT, TOP, WIDTH - RIGHT, height - 40.0],
+        along: 'x',
+        scale: Some([0.0, full]),
+    }
 }
 
 /// Channels per bin of loads above 0.

@@ -1,4 +1,4 @@
-//! One self-contained HTML page: no script, no request to anywhere, dark and light.
+//! One self-contained HTML page: one script of ours for its charts, no request to anywhere, dark and light.
 
 use super::svg::escape;
 
@@ -8,7 +8,7 @@ pub fn page(title: &str, lead: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>{t}</title><style>{STYLE}</style></head>\n<body><main><h1>{t}</h1><p class=\"lead\">{l}</p>\n\
-         {body}\n</main></body></html>\n",
+         {body}\n</main>\n<script>{CHART_SCRIPT}</script></body></html>\n",
         t = escape(title),
         l = escape(lead)
     )
@@ -25,20 +25,25 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     format!("<div class=\"wide\"><table><thead>{head}</thead><tbody>\n{body}</tbody></table></div>")
 }
 
+/// What charts answer to a pointer and to keys. The web page of the service has the same file.
+pub const CHART_SCRIPT: &str = include_str!("chart.js");
+
+/// How charts look, there and here.
+pub const CHART_STYLE: &str = include_str!("chart.css");
+
 /// Colours as custom properties; charts take theirs from the same ones.
-pub const STYLE: &str = "
+pub const STYLE: &str = concat!(
+    include_str!("chart.css"),
+    "
 :root{--paper:#fff;--ink:#1c2430;--soft:#5b6675;--line:#d7dde5;--ours:#0b63a5;--theirs:#b8520a;--bound:#5b6675;--dark:#b9c2cd}
 @media (prefers-color-scheme:dark){:root{--paper:#12171e;--ink:#e6ebf1;--soft:#9aa7b6;--line:#2c3643;--ours:#6cb6f2;--theirs:#f2a463;--bound:#9aa7b6;--dark:#46515f}}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 main{max-width:1000px;margin:0 auto;padding:24px 20px 60px}
 h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:32px 0 8px}.lead{color:var(--soft);margin:0 0 16px;max-width:70ch}
-svg{width:100%;height:auto;display:block}svg text{fill:var(--ink);font:12px system-ui,sans-serif}
-svg .title{font-size:14px;font-weight:600}svg .name{text-anchor:middle;fill:var(--soft)}svg .end{text-anchor:end;fill:var(--soft)}svg .small{fill:var(--soft)}
 .heat line{stroke-width:1.9}.heat .dark{stroke:var(--dark);stroke-width:.9;stroke-dasharray:2 3}.switch{fill:var(--paper);stroke:var(--ink);stroke-width:1.5}
-.grid{stroke:var(--line)}.curve{fill:none;stroke-width:2}.curve.ours{stroke:var(--ours)}.curve.theirs{stroke:var(--theirs)}.curve.bound{stroke:var(--bound);stroke-dasharray:4 4}
-svg .label.ours{fill:var(--ours)}svg .label.theirs{fill:var(--theirs)}svg .label.bound{fill:var(--bound)}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}th,td{text-align:right;padding:3px 10px;border-bottom:1px solid var(--line);white-space:nowrap}th:first-child,td:first-child{text-align:left}
-.verdict{font-size:18px;max-width:60ch;border-left:4px solid var(--ours);padding-left:12px}.save{margin:4px 0;font-size:13px}.bar{fill:var(--ours)}.mark{stroke:var(--theirs);stroke-width:2;stroke-dasharray:5 3}
+.verdict{font-size:18px;max-width:60ch;border-left:4px solid var(--ours);padding-left:12px}.save{margin:4px 0;font-size:13px}
 details{margin:20px 0}summary{cursor:pointer;font-weight:600}pre{background:color-mix(in srgb,var(--ink) 6%,transparent);padding:10px 14px;white-space:pre-wrap;overflow-wrap:anywhere}a{color:var(--ours)}
 .tiles{display:flex;flex-wrap:wrap;gap:12px;margin:16px 0}.tile{border:1px solid var(--line);border-radius:8px;padding:10px 16px;min-width:150px}.tile b{display:block;font-size:22px}.tile span{color:var(--soft);font-size:13px}
-";
+"
+);

@@ -74,7 +74,7 @@ fn style() -> String {
         COLOURS.iter().enumerate().map(rule).collect()
     };
     format!(
-        ".axis{{stroke:var(--soft)}}{}@media (prefers-color-scheme:dark){{{}}}",
+        ".floor{{stroke:var(--soft)}}{}@media (prefers-color-scheme:dark){{{}}}",
         rules(false),
         rules(true)
     )

@@ -1,5 +1,7 @@
 //! The few things hand-built SVG needs: escaping, a colour scale, the frame of a chart, round axis steps.
 
+use serde::Serialize;
+
 use crate::model::shown;
 
 /// Text or attribute value as XML.
@@ -44,11 +46,37 @@ pub fn heat_style() -> String {
     format!("{light}.heat .dark{{fill:none;stroke-width:.5}}@media (prefers-color-scheme:dark){{{dark}}}")
 }
 
-/// The beginning of a chart: its size and title.
-pub fn chart_head(title: &str, width: f64, height: f64) -> String {
+/// The figures of a chart, for its script (`chart.js`): an entry for each place of the axis that they lie along.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChartData {
+    /// What an entry is, then the names of the series.
+    pub head: Vec<String>,
+    /// The name of each entry, then its values; what is not finite is `null`.
+    pub rows: Vec<(String, Vec<f64>)>,
+    /// Left, top, right and bottom of where it is drawn.
+    #[serde(rename = "box")]
+    pub place: [f64; 4],
+    /// Which way entries follow each other: `x` or `y`.
+    pub along: char,
+    /// Values at the left and at the right; `None`: entries have names there.
+    pub scale: Option<[f64; 2]>,
+}
+
+impl ChartData {
+    /// As JSON in an attribute. Names are made harmless first: escaped afterwards, they would be no JSON.
+    fn attribute(mut self) -> String {
+        let names = self.head.iter_mut().chain(self.rows.iter_mut().map(|(name, _)| name));
+        names.for_each(|name| *name = shown(name).into_owned());
+        escape(&serde_json::json!(self).to_string())
+    }
+}
+
+/// The beginning of a chart: its size, its title and its figures.
+pub fn chart_head(title: &str, width: f64, height: f64, data: ChartData) -> String {
     format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{t}\">\
+        "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{t}\" data-chart=\"{}\">\
          <text x=\"12\" y=\"20\" class=\"title\">{t}</text>",
+        data.attribute(),
         t = escape(title)
     )
 }
@@ -96,6 +124,28 @@ mod tests {
         for i in 0..20 {
             assert!(light(f64::from(i + 1) / 20.0) < light(f64::from(i) / 20.0), "not darker at {i}");
         }
+    }
+
+    #[test]
+    fn the_figures_of_a_chart_are_json_whatever_others_call_themselves() {
+        let evil = "\u{202e}\"'><script>\\";
+        let data = ChartData {
+            head: vec!["job".into(), evil.into()],
+            rows: vec![(evil.into(), vec![1.25, f64::INFINITY])],
+            place: [1.0, 2.0, 3.0, 4.0],
+            along: 'y',
+            scale: None,
+        };
+        let attribute = data.attribute();
+        assert!(!attribute.contains(['<', '>', '"', '\'', '\u{202e}']), "{attribute}");
+        let text = [("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+        let text = text.iter().fold(attribute, |text, (from, to)| text.replace(from, to));
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read["rows"], serde_json::json!([["\\u{202e}\"'><script>\\", [1.25, null]]]));
+        assert_eq!(
+            (&read["box"][3], &read["along"], &read["scale"]),
+            (&4.0.into(), &"y".into(), &serde_json::Value::Null)
+        );
     }
 
     #[test]

@@ -44,9 +44,13 @@ fn is_whole(page: &str, words: &[&str]) {
     assert!(page.contains("<svg class=\"chart\""), "{words:?}");
     let command = inside(page, "<pre>", "</pre>");
     assert!(command.starts_with(&format!("sarouter {} ", words[0])), "{command}");
-    for foreign in ["<script", "http://", "https://", "src=", "@import"] {
+    // One script, the file that the service's page has, too.
+    let (before, after) = page.split_once("<script>").unwrap();
+    assert_eq!(after.split_once("</script>").unwrap().0, include_str!("../../src/report/chart.js"));
+    for foreign in ["http://", "https://", "src=", "@import", "fetch(", "import("] {
         assert!(!page.contains(foreign), "{words:?}: the page has {foreign}");
     }
+    assert!(!before.contains("<script") && after.matches("<script").count() == 0, "{words:?}");
 }
 
 const JOBS: &str = "17 n[1-40]\n18 n[41-100]\n19 n[101-102] ring\n";

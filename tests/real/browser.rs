@@ -146,6 +146,17 @@ impl Browser {
         self.here("POST", &format!("/element/{element}/value"), Some(json!({"text": text})));
     }
 
+    /// Moves the mouse to a place of the window, or presses and lets go its left button there: `mouseMoved`,
+    /// `mousePressed`, `mouseReleased`. While it moves the button may be `held`.
+    pub fn mouse(&self, kind: &str, [x, y]: [f64; 2], held: bool) {
+        let button = if kind == "mouseMoved" && !held { "none" } else { "left" };
+        let buttons = u8::from(held || kind == "mousePressed");
+        let params =
+            json!({"type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1});
+        let command = json!({"cmd": "Input.dispatchMouseEvent", "params": params});
+        self.here("POST", "/goog/cdp/execute", Some(command));
+    }
+
     /// What the person's system prefers: `light` or `dark`.
     pub fn prefer(&self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);

@@ -3,6 +3,7 @@
 
 mod browser;
 mod certificate;
+mod charts;
 mod coverage;
 mod day;
 mod debian13;

@@ -10,6 +10,7 @@ use tracing::warn;
 use super::answer::ApiError;
 use super::peer::Caller;
 use super::routes::{Operation, Routes};
+use crate::report::page::{CHART_SCRIPT, CHART_STYLE};
 
 /// The files hold no secret: they need no token, only what they ask for does.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Routes<S> {
@@ -24,10 +25,14 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Routes<S> {
 type File = (&'static str, &'static str, &'static str, &'static str);
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
 
-const FILES: [File; 10] = [
+const FILES: [File; 13] = [
     ("/", "The web page", "text/html; charset=utf-8", include_str!("page/index.html")),
-    ("/page.css", "Its style", "text/css; charset=utf-8", include_str!("page/page.css")),
+    ("/page.css", "Its style", STYLE, include_str!("page/page.css")),
+    ("/chart.css", "The style of charts", STYLE, CHART_STYLE),
+    ("/chart.js", "What charts answer to", SCRIPT, CHART_SCRIPT),
+    ("/timeline.js", "Its chart of epochs", SCRIPT, include_str!("page/timeline.js")),
     ("/page.js", "Its script", SCRIPT, include_str!("page/page.js")),
     ("/jobs.js", "Its list of jobs", SCRIPT, include_str!("page/jobs.js")),
     ("/more.js", "What else can be asked", SCRIPT, include_str!("page/more.js")),

@@ -15,13 +15,14 @@ function ago(time) {
   return seconds < 0 ? `in ${long(-seconds)}` : `${long(seconds)} ago`;
 }
 
+const WHOLE = { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
+
 // Dates of the site: whoever reads here and whoever is there name the same time.
-function clock(time) {
+function clock(time, how = WHOLE) {
   if (!time) return "–";
   const date = new Date(time);
   const { zone } = shown;
-  const how = { year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
-  if (!zone) return date.toLocaleString();
+  if (!zone) return date.toLocaleString(undefined, how);
   try {
     if (zone.name) return date.toLocaleString(undefined, { ...how, timeZone: zone.name });
   } catch { /* The browser knows no such zone: its offset is known. */ }

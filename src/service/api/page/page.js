@@ -303,6 +303,7 @@ async function refresh() {
   showZone();
   showHand(history.may_change);
   showEpochs();
+  showTimeline();
   showActs(history.acts);
   if (history.fabric === null) return; // the service has not looked yet
   await fetchFabric(history.fabric);

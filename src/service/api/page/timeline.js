@@ -1,0 +1,99 @@
+// The timeline as a chart: what jobs wait for each other with each epoch, while it was in force.
+"use strict";
+
+const TIMELINE = { height: 130, left: 44, right: 96, top: 14, bottom: 28 };
+const DAY = 86400000; // milliseconds
+const OF_DAY = { hour: "numeric", minute: "numeric", second: "numeric" };
+const OF_YEAR = { month: "numeric", day: "numeric", hour: "numeric", minute: "numeric" };
+let timelineOf = null;
+
+// Lines of the chart: slow-downs, or of a torus without them the largest load.
+function timelineSeries(epochs) {
+  const isSlow = epochs.some((e) => typeof e.slowdown_after === "number");
+  const or = (value) => (typeof value === "number" ? value : null);
+  if (!isSlow) return { least: 0, title: "Largest load, over time", series: [["now", "ours", epochs.map((e) => or(e.effective_max_after))]] };
+  const series = [
+    ["without jobs", "without", epochs.map((e) => or(e.slowdown_oblivious))],
+    ["now", "ours", epochs.map((e) => or(e.slowdown_after))],
+    ["least possible", "bound", epochs.map(() => 1)],
+  ];
+  return { least: 1, title: "Slow-down of the jobs, over time", series };
+}
+
+// Steps: a value holds until the next epoch; where there is none, there is no line.
+function stepsOf(values, edges, y) {
+  let path = "";
+  values.forEach((value, i) => {
+    if (value === null) return;
+    const at = y(value).toFixed(1);
+    path += `${i > 0 && values[i - 1] !== null ? "L" : "M"}${edges[i]} ${at}L${edges[i + 1]} ${at}`;
+  });
+  return path;
+}
+
+function showTimeline() {
+  const box = $("timeline");
+  const { epochs, acts, zone } = shown;
+  const width = Math.max(320, box.clientWidth);
+  const key = JSON.stringify([epochs.map((e) => [e.epoch, e.created]), acts, zone, width]);
+  if (key === timelineOf || !epochs.length) return;
+  timelineOf = key;
+  const { height, left, top } = TIMELINE;
+  const [right, bottom] = [width - TIMELINE.right, height - TIMELINE.bottom];
+  const begins = epochs.map((e) => new Date(e.created).getTime());
+  const [first, last] = [begins[0], Math.max(Date.now(), begins[begins.length - 1] + 1)];
+  const x = (time) => Number((left + ((Math.min(Math.max(time, first), last) - first) * (right - left)) / (last - first)).toFixed(2));
+  const edges = [...begins, last].map(x);
+  const { least, title, series } = timelineSeries(epochs);
+  const most = Math.max(least + 0.05, ...series.flatMap(([, , values]) => values));
+  const steps = charts.ticks(least, most);
+  const y = (value) => bottom - ((value - least) * (bottom - top)) / (most - least);
+  const name = (e) => `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}`;
+  const data = {
+    head: ["epoch", ...series.map(([called]) => called)],
+    rows: epochs.map((e, i) => [name(e), series.map(([, , values]) => values[i])]),
+    box: [left, top, right, bottom], along: "x", edges, scale: [first, last],
+  };
+  const svg = $("paper").cloneNode(false);
+  const part = (tag, attributes, text) => Object.assign(charts.part(svg, tag, attributes), { textContent: text || "" });
+  const given = { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": title, "data-chart": JSON.stringify(data) };
+  for (const [attribute, value] of Object.entries(given)) svg.setAttribute(attribute, value);
+  svg.removeAttribute("id");
+  svg.removeAttribute("hidden");
+  const zooms = part("g", { class: "zooms" });
+  for (const hold of timesHeld(acts)) {
+    const [from, to] = [hold.from, hold.until || last].map((time) => x(new Date(time)));
+    zooms.append(part("rect", { class: "held-time", x: from, y: top, width: to - from, height: bottom - top }));
+  }
+  epochs.forEach((e, i) => {
+    if (e.reason === "fabric_changed") zooms.append(part("line", { class: "loss-time", x1: edges[i], x2: edges[i], y1: top, y2: bottom }));
+  });
+  zooms.append(...series.map(([, kind, values]) => part("path", { class: `curve ${kind}`, d: stepsOf(values, edges, y) })));
+  svg.append(
+    ...steps.flatMap((value) => [
+      part("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
+      part("text", { class: "end", x: left - 6, y: y(value) + 4 }, String(value)),
+    ]),
+    zooms, part("g", { class: "axis", "data-y": height - 8 }), ...legendOf(series, right + 8, y),
+  );
+  box.replaceChildren(svg);
+  charts.enhance(svg, (time, seen) => clock(time, seen < DAY ? OF_DAY : OF_YEAR));
+
+  // Names beside the last values, each under the one above.
+  function legendOf(lines, at, place) {
+    let next = 0;
+    const ends = lines.map(([called, kind, values]) => ({ called, kind, y: place(values[values.length - 1] ?? least) + 4 }));
+    return ends.sort((a, b) => a.y - b.y).map(({ called, kind, y: wanted }) => {
+      next = Math.min(Math.max(wanted, next), height - 4);
+      const label = part("text", { class: `label ${kind}`, x: at, y: next }, called);
+      next += 14;
+      return label;
+    });
+  }
+}
+
+$("timeline").addEventListener("entry", (event) => {
+  const { epoch } = shown.epochs[event.detail];
+  choose(epoch === shown.current ? null : epoch, null);
+});
+new ResizeObserver(() => { if (shown.zone) showTimeline(); }).observe($("timeline"));
