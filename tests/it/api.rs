@@ -364,6 +364,20 @@ fn metrics_are_samples_under_their_headings() {
     for line in ["sarouter_healthy 1", "sarouter_epoch 1", "sarouter_jobs 1", "sarouter_fabric_cables 16"] {
         assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
     }
+    // What the tables are worth is what the epoch says.
+    let plan: Value =
+        serde_json::from_slice(&std::fs::read(site.path("state/epochs/000001/plan.json")).unwrap()).unwrap();
+    let slow = plan["after"]["time"]["slowdown_mean"].as_f64().unwrap();
+    let load = &plan["after"]["effective"]["max"];
+    for line in [
+        format!("sarouter_slowdown{{tables=\"now\"}} {slow}"),
+        "sarouter_slowdown{tables=\"bound\"} 1".to_string(),
+        format!("sarouter_largest_load{{tables=\"now\"}} {load}"),
+    ] {
+        assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
+    }
+    assert!(body.contains("\nsarouter_slowdown{tables=\"without_jobs\"} "), "{body}");
+    assert!(!body.contains("{tables=\"before\"}"), "nothing was in force before: {body}");
     let mut typed = std::collections::BTreeSet::new();
     for line in body.lines() {
         match line.strip_prefix("# TYPE ") {

@@ -114,10 +114,12 @@ fn promtool_accepts_the_metrics_and_curl_the_certificate() {
     let output = promtool.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && said.is_empty(), "promtool: {said}\n{metrics}");
-    // Every series of the dashboard is told.
-    let dashboard = fs::read_to_string(crate::testbed::root().join("config/grafana-dashboard.json")).unwrap();
+    // Every series of the dashboard and of the alerts is told.
+    let config = |name: &str| fs::read_to_string(crate::testbed::root().join("config").join(name)).unwrap();
+    let dashboard = config("grafana-dashboard.json");
     let _: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
-    let names = dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let both = dashboard + &config("prometheus-alerts.yml");
+    let names = both.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let used: std::collections::BTreeSet<&str> =
         names.filter(|n| n.starts_with("sarouter_") || n.starts_with("process_")).collect();
     assert!(used.len() > 10, "{used:?}");
@@ -138,4 +140,28 @@ fn promtool_accepts_the_metrics_and_curl_the_certificate() {
     fs::set_permissions(service.path("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
     await_some("the new certificate", || service.curl("/v1/health", TOKEN, &[]).ok());
     assert_eq!(service.curl("/v1/health", TOKEN, &["--cacert", old.to_str().unwrap()]), Err(60));
+}
+
+/// Each when it should, and not before.
+#[test]
+#[ignore = "needs Debian's prometheus"]
+fn alerts_fire_when_something_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = crate::testbed::root();
+    let alerts = fs::read_to_string(root.join("config/prometheus-alerts.yml")).unwrap();
+    let wanted = fs::read_to_string(root.join("tests/data/prometheus-alerts.test.yml")).unwrap();
+    // None goes untested.
+    for name in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(wanted.contains(&format!("alertname: {name}, exp_alerts")), "{name}");
+    }
+    fs::write(dir.path().join("prometheus-alerts.yml"), &alerts).unwrap();
+    fs::write(dir.path().join("test.yml"), wanted).unwrap();
+    let promtool = |words: &[&str]| {
+        let output = Command::new("promtool").current_dir(dir.path()).args(words).output().unwrap();
+        let said =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        assert!(output.status.success(), "{words:?}: {said}");
+    };
+    promtool(&["check", "rules", "prometheus-alerts.yml"]);
+    promtool(&["test", "rules", "test.yml"]);
 }

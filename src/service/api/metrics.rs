@@ -12,6 +12,7 @@ use super::routes::{Operation, Routes};
 use super::{Api, Ask};
 use crate::model::JobMap;
 use crate::pass::step::View;
+use crate::publish::{EpochNumber, EpochStore, HistoryRow, Page};
 use crate::service::command::{Command, Handle, Seen};
 use crate::service::health::{Health, PATIENCE};
 use crate::service::kind::direct::Direct;
@@ -26,16 +27,18 @@ pub(super) fn told() -> Operation {
 
 async fn metrics(State(api): Ask) -> Result<Response, ApiError> {
     let mut text = Text::default();
-    of_fabric(&mut text, &api.handle).await?;
+    of_fabric(&mut text, &api.handle, &api.store).await?;
     Ok(answer(text))
 }
 
 /// The same of several fabrics, with the label `fabric`.
-pub(super) async fn of_several(handles: impl Iterator<Item = (&str, &Handle)>) -> Result<Response, ApiError> {
+pub(super) async fn of_several(
+    fabrics: impl Iterator<Item = (&str, &Handle, &EpochStore)>,
+) -> Result<Response, ApiError> {
     let mut text = Text::default();
-    for (name, handle) in handles {
+    for (name, handle, store) in fabrics {
         text.fabric = Some(name.to_string());
-        of_fabric(&mut text, handle).await?;
+        of_fabric(&mut text, handle, store).await?;
     }
     text.fabric = None;
     Ok(answer(text))
@@ -46,11 +49,19 @@ fn answer(mut text: Text) -> Response {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text.whole()).into_response()
 }
 
-async fn of_fabric(text: &mut Text, handle: &Handle) -> Result<(), ApiError> {
+async fn of_fabric(text: &mut Text, handle: &Handle, store: &EpochStore) -> Result<(), ApiError> {
     let health = handle.ask(Command::Health).await?;
     let seen = handle.ask(Command::Seen).await?;
+    let change = match &seen {
+        Some(Seen::Direct(seen)) => Some(seen.newest.as_ref().map(|newest| newest.epoch)),
+        _ => None,
+    };
+    let store = store.clone();
+    // It waits for a disk.
+    let row = tokio::task::spawn_blocking(move || in_force(&store, change));
     of_health(text, &health, Utc::now());
     of_handoff(text, &health);
+    of_worth(text, row.await.ok().flatten().as_ref());
     match seen {
         Some(Seen::Switched(view)) => of_view(text, &view),
         Some(Seen::Direct(seen)) => of_direct(text, &seen, &health),
@@ -170,6 +181,53 @@ fn of_handoff(text: &mut Text, health: &Health) {
         .collect();
     let samples = started.iter().map(|(labels, count)| (labels.as_str(), *count));
     text.family("counter", "sarouter_handoff_started_total", "Jobs let go, by reason.", samples);
+}
+
+/// The line of the history of what is in force: after a step back it is not the newest. `change` is the newest one of a
+/// direct torus.
+fn in_force(store: &EpochStore, change: Option<Option<EpochNumber>>) -> Option<HistoryRow> {
+    const BACK: usize = 100;
+    let current = match change {
+        Some(change) => change?,
+        None => store.current().ok()??,
+    };
+    let page = store.history_page(Page { before: None, limit: Some(BACK) }).ok()?;
+    page.rows.into_iter().find(|row| row.epoch == current)
+}
+
+/// What the tables in force are worth, for the jobs that they were made for.
+fn of_worth(text: &mut Text, row: Option<&HistoryRow>) {
+    let Some(row) = row else { return };
+    let tables = |name: &str| format!("{{tables=\"{name}\"}}");
+    let slow = [
+        (tables("now"), row.slowdown_after),
+        (tables("before"), row.slowdown_before),
+        (tables("without_jobs"), row.slowdown_oblivious),
+        (tables("bound"), row.slowdown_after.map(|_| 1.0)),
+    ];
+    let known = slow.iter().filter_map(|(labels, value)| Some((labels.as_str(), (*value)?)));
+    text.family(
+        "gauge",
+        "sarouter_slowdown",
+        "Predicted slow-down of jobs, geometric mean, by tables.",
+        known,
+    );
+    let loads =
+        [(tables("now"), Some(row.effective_max_after)), (tables("before"), row.effective_max_before)];
+    let known = loads.iter().filter_map(|(labels, value)| Some((labels.as_str(), (*value)?)));
+    text.family(
+        "gauge",
+        "sarouter_largest_load",
+        "Routes inside jobs on the fullest channel, by tables.",
+        known,
+    );
+    text.gauge("sarouter_dark_fiber_ratio", "Share of channels that no job uses.", row.dark_fiber);
+    text.gauge("sarouter_layers", "Virtual layers in use.", row.layers);
+    text.gauge(
+        "sarouter_compute_seconds",
+        "Time that computing what is in force took.",
+        row.milliseconds / 1000.0,
+    );
 }
 
 fn of_view(text: &mut Text, view: &View) {

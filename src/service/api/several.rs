@@ -268,7 +268,8 @@ fn of_all(all: &[(String, Health)], now: DateTime<Utc>) -> Vec<String> {
 }
 
 async fn metrics(State(front): State<Front>) -> Result<Response, ApiError> {
-    metrics::of_several(front.doors.iter().map(|(name, door)| (name.as_str(), &door.handle))).await
+    metrics::of_several(front.doors.iter().map(|(name, door)| (name.as_str(), &door.handle, &door.store)))
+        .await
 }
 
 async fn look(
