@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -33,6 +34,9 @@ pub struct Args {
     /// Seconds that OpenSM may take from publication to the new epoch in force
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     opensm_limit: u32,
+    /// Say it again and again, until interrupted
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
+    watch: Option<u32>,
 }
 
 /// What is printed.
@@ -95,12 +99,25 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if let (Some(_), [_, _, ..]) = (&args.opensm_status, &stores[..]) {
         return Err("--opensm-status is of one fabric: say which by --fabric-name".into());
     }
-    let watch = Watch { opensm_status: args.opensm_status, opensm_limit: limit, now: Utc::now() };
-    let all: Vec<(Option<String>, Status)> =
-        stores.into_iter().map(|(name, store)| (name, Status::read(&store, &watch))).collect();
-    print_each(&all, |i| all[i].1.text(), context)?;
-    Ok(if all.iter().all(|(_, status)| status.healthy) { Answer::Yes } else { Answer::No })
+    let mut watch = Watch { opensm_status: args.opensm_status, opensm_limit: limit, now: Utc::now() };
+    let clears = args.watch.is_some() && std::io::stdout().is_terminal();
+    loop {
+        watch.now = Utc::now();
+        let all: Vec<(Option<String>, Status)> =
+            stores.iter().map(|(name, store)| (name.clone(), Status::read(store, &watch))).collect();
+        if clears {
+            print!("{CLEAR}");
+        }
+        print_each(&all, |i| all[i].1.text(), context)?;
+        match args.watch {
+            Some(seconds) => std::thread::sleep(std::time::Duration::from_secs(seconds.into())),
+            None => return Ok(if all.iter().all(|(_, s)| s.healthy) { Answer::Yes } else { Answer::No }),
+        }
+    }
 }
+
+/// Empties a terminal and begins at its top.
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 impl Status {
     pub(super) fn read(store: &EpochStore, watch: &Watch) -> Self {

@@ -1,7 +1,9 @@
 //! `route`, `verify` and `compare` as people call them.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use crate::site::Site;
 
 fn sarouter(dir: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
@@ -168,4 +170,19 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         let whole = sarouter(dir.path(), words);
         assert_eq!(output.status.code(), whole.status.code(), "{words:?}: {said}");
     }
+}
+
+#[test]
+fn status_is_said_again_and_again_where_that_is_wanted() {
+    let site = Site::new("");
+    assert_eq!(site.run(&["tick"]).0, 0);
+    let mut child = site.command(&["status", "--watch", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    let said = serde_json::Deserializer::from_reader(child.stdout.take().unwrap());
+    let mut said = said.into_iter::<serde_json::Value>().map(Result::unwrap);
+    assert_eq!(said.next().unwrap()["held"], serde_json::Value::Null);
+    assert_eq!(site.run(&["hold", "--reason", "cable work"]).0, 0);
+    assert!(said.take(60).any(|status| status["held"]["reason"] == "cable work"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(site.command(&["status", "--watch", "0"]).output().unwrap().status.code(), Some(2));
 }
