@@ -22,7 +22,9 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     };
     let head = cells(&mut head.iter().map(|h| h.to_string()), "th");
     let body: String = rows.iter().map(|r| cells(&mut r.iter().cloned(), "td") + "\n").collect();
-    format!("<div class=\"wide\"><table><thead>{head}</thead><tbody>\n{body}</tbody></table></div>")
+    format!(
+        "<div class=\"wide\" tabindex=\"0\"><table><thead>{head}</thead><tbody>\n{body}</tbody></table></div>"
+    )
 }
 
 /// What charts answer to a pointer and to keys. The web page of the service has the same file.

@@ -42,10 +42,12 @@ impl Site {
         site
     }
 
-    /// With jobs as `squeue --json` tells them, and more settings.
-    pub fn of_slurm(fabric: &str, jobs: &[Value], more: &str) -> Self {
+    /// With jobs as `squeue --json` tells them, an epoch for each list, and more settings.
+    pub fn of_slurm(fabric: &str, lists: &[&[Value]], more: &str) -> Self {
         let mut site = Self::laid_out(fabric, "balanced", "squeue_format = \"json\"\n", more);
-        site.publish(&serde_json::json!({"errors": [], "jobs": jobs}).to_string());
+        for jobs in lists {
+            site.publish(&serde_json::json!({"errors": [], "jobs": jobs}).to_string());
+        }
         site.serve(&[]);
         site
     }

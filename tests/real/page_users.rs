@@ -27,7 +27,7 @@ fn site(more: &str) -> Site {
         json!({"job_id": id.parse::<u32>().unwrap(), "job_state": "RUNNING", "nodes": nodes, "user_name": user,
             "name": name, "partition": "batch", "start_time": 1_700_000_000})
     });
-    Site::of_slurm("fattree:10x18,5", &jobs, more)
+    Site::of_slurm("fattree:10x18,5", &[&jobs], more)
 }
 
 fn column(browser: &Browser, key: &str) -> Vec<String> {

@@ -50,7 +50,7 @@ fn long_names() -> Site {
                 "start_time": 1_700_000_000 + i})
         })
         .collect();
-    Site::of_slurm("fattree:10x18,5", &jobs, "")
+    Site::of_slurm("fattree:10x18,5", &[&jobs], "")
 }
 
 #[test]
