@@ -211,10 +211,10 @@ fn between_epochs(fabric: &Fabric) -> (f64, f64) {
 }
 
 /// A job that starts before its routes are there finds level channels in trees of any size, with failed cables
-/// too, though routes of jobs stay where they are.
+/// too, though routes of jobs stay where they are. In small trees these crowd channels a little, for the sake of jobs.
 #[test]
 fn routes_that_no_job_uses_are_level() {
-    for (spec, most) in [("kary:8,3", 1.07), ("kary:14,3", 1.07), ("kary:5,4", 1.07), (FAILED, 1.07)] {
+    for (spec, most) in [("kary:8,3", 1.12), ("kary:14,3", 1.07), ("kary:5,4", 1.07), (FAILED, 1.07)] {
         let fabric = generate(spec).unwrap();
         let demand = Demand::new(mix(&fabric, 101, &[16, 32, 64, 128]), Vec::new());
         let load = measure(&fabric, &route(&fabric, &demand, &EngineOptions::default()), &demand).load;
@@ -328,11 +328,13 @@ fn jobs_on_a_mesh_are_not_slower_than_with_the_best_engine_without_jobs() {
 }
 
 /// In trees jobs of all sizes count alike, and simulated times choose among several tables. With one search, in which
-/// jobs counted by their sizes, it was 0.88.
+/// jobs counted by their sizes, it was 0.88, 0.845 and 0.884. The second has unevenly many cables to its spines.
 #[test]
 fn jobs_in_a_tree_finish_sooner() {
-    let mean = over_best_without_jobs("fattree:12x12,12", 953);
-    assert!(mean <= 0.865, "{mean}");
+    for (spec, most) in [("fattree:12x12,12", 0.865), ("fattree:10x18,5", 0.82), ("kary:4,4", 0.868)] {
+        let mean = over_best_without_jobs(spec, 953);
+        assert!(mean <= most, "{spec}: {mean}");
+    }
 }
 
 /// Pairs of routes of jobs to different destinations that share a channel: on one layer, and all.

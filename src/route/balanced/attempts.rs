@@ -16,26 +16,34 @@ use crate::simulate::{Net as Wires, exchange};
 const ENTRIES: usize = 1 << 16;
 /// See [`ENTRIES`]. Twice as many gain nothing.
 const MORE: usize = 4;
-/// As many in small trees, if jobs have no more than [`PAIRS`]; with more of these fewer.
+/// Destinations × switches of trees up to which there are more attempts.
+const ENTRIES_IN_TREES: usize = 1 << 18;
+/// So many in trees, if jobs have no more than [`PAIRS`]; with more of these fewer.
 const MORE_IN_TREES: usize = 7;
 /// Pairs of ranks in all jobs of which coarse runs take less than a tenth of a second.
 const PAIRS: usize = 20_000;
 
 impl Balanced {
-    /// Our own tables by other searches; none in large fabrics, and none with tables in force.
-    pub(super) fn attempts(&self, scene: &Scene<'_>) -> Vec<Tables> {
+    /// Seeds of other searches for our own tables; none in large fabrics, and none with tables in force.
+    pub(super) fn seeds(&self, scene: &Scene<'_>) -> Vec<u64> {
         let Scene { fabric, net, demand, budget, .. } = *scene;
         let is_alone = self.aim == Aim::Counts || is_narrow(fabric, budget);
         if demand.is_oblivious() || is_alone || self.in_force(fabric).0.is_some() {
             return Vec::new();
         }
+        match is_indirect(&net.hosts) {
+            true if entries(fabric) > ENTRIES_IN_TREES => Vec::new(),
+            true => more_in_tree(net, demand, budget),
+            false => more(fabric),
+        }
+    }
+
+    /// Our own tables by searches with these seeds.
+    pub(super) fn attempts(&self, scene: &Scene<'_>, seeds: Vec<u64>) -> Vec<Tables> {
+        let Scene { fabric, net, demand, budget, .. } = *scene;
         let make = |seed| {
             let of = Balanced { options: self.options.clone(), aim: self.aim, seed };
             of.own(fabric, net, demand, budget).map(|own| own.tables).ok()
-        };
-        let seeds = match is_indirect(&net.hosts) {
-            true => more_in_tree(net, demand, budget),
-            false => more(fabric),
         };
         seeds.into_par_iter().filter_map(make).collect()
     }

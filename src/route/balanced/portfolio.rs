@@ -132,7 +132,8 @@ impl Balanced {
             None => tables,
         };
         let (rivals, is_new) = (self.rivals(scene), self.in_force(fabric).0.is_none());
-        if rivals.is_empty() || !may_be_mixed(own) {
+        let seeds = self.seeds(scene);
+        if (rivals.is_empty() && seeds.is_empty()) || !may_be_mixed(own) {
             return Ok(None);
         }
         let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
@@ -148,7 +149,7 @@ impl Balanced {
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
-        if others.is_empty() && inside.is_none() {
+        if others.is_empty() && seeds.is_empty() && inside.is_none() {
             return Ok(None);
         }
         let apart = Traffic::apart(fabric, demand);
@@ -163,7 +164,7 @@ impl Balanced {
         let others = blind.into_iter().zip(others).filter(|(_, tables)| stored(tables) <= most);
         let mut others: Vec<Candidate> =
             others.map(|(is_blind, tables)| Candidate { is_blind, tables }).collect();
-        let more = self.attempts(scene).into_iter().map(complete).chain(inside);
+        let more = self.attempts(scene, seeds).into_iter().map(complete).chain(inside);
         let mut more: Vec<Tables> = more.filter(|t| may_be_mixed(t) && stored(t) <= most).collect();
         if !is_new {
             others.extend(more.drain(..).map(Candidate::of_jobs));

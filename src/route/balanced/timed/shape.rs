@@ -161,11 +161,11 @@ impl Shape {
         up.into_iter().any(|channels| channels * 8 < hosts * 7)
     }
 
-    /// Whether each leaf has all ways, and each pod's switch as many planes as the others of its level: no cable is lost.
+    /// Whether each leaf has as many ways as the others, and each pod's switch as many planes as those of its level: no cable
+    /// is lost.
     pub(super) fn is_whole(&self) -> bool {
-        let are_alike = |planes: &[Vec<u32>]| planes.windows(2).all(|two| two[0].len() == two[1].len());
-        self.ways_of.iter().all(|ways| ways.len() == self.ways.len())
-            && self.stages.iter().all(|stage| are_alike(&stage.planes_at))
+        let are_alike = |lists: &[Vec<u32>]| lists.windows(2).all(|two| two[0].len() == two[1].len());
+        are_alike(&self.ways_of) && self.stages.iter().all(|stage| are_alike(&stage.planes_at))
     }
 
     /// The lowest level over which shortest routes between two switches turn, if nothing is cut; neither is above
