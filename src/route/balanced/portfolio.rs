@@ -292,7 +292,7 @@ impl Balanced {
         rivals
     }
 
-    /// Tables for no jobs that are known without a search: those of `torus` on a large grid that is whole, if no
+    /// Tables for no jobs that are known without a search: those of `torus` on a grid that is whole, if no
     /// tables have fewer routes on a channel.
     ///
     /// # Errors
@@ -304,11 +304,7 @@ impl Balanced {
         demand: &Demand,
         budget: LayerBudget,
     ) -> Result<Option<Tables>, RouteError> {
-        if !is_grid(fabric)
-            || !demand.is_oblivious()
-            || self.options.layer_per_job
-            || entries(fabric) <= FEW_ENTRIES
-        {
+        if !is_grid(fabric) || !demand.is_oblivious() || self.options.layer_per_job {
             return Ok(None);
         }
         let Ok(tables) = torus::Torus.route(fabric, demand, budget) else { return Ok(None) };

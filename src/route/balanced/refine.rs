@@ -8,6 +8,9 @@ use super::routing::{LARGE, Routing};
 const ROUNDS: usize = 40;
 /// Channels looked at by wandering, at most, each once per tree and round.
 const WANDERING: usize = 24_000_000;
+/// Looks at switches, in passes one after the other that leave the fullest channel as it is, after which small fabrics
+/// get no more passes, either.
+const WASTED: usize = 1_000_000;
 /// Moves per switch of a tree below which a pass is the last one.
 const PATIENCE: usize = 50_000;
 /// Ports to other switches, in the mean, from which on those that lead nearer are listed.
@@ -92,6 +95,7 @@ impl Routing<'_> {
     pub(super) fn refine(&mut self, terminals: &[usize], limit: u32, base: u32) {
         let size = terminals.len() * self.net.switches();
         let is_large = self.is_large(terminals.len());
+        let mut wasted = 0;
         for _ in 0..ROUNDS {
             let fullest = self.fullest();
             if fullest <= limit {
@@ -104,6 +108,10 @@ impl Routing<'_> {
             let mut moved: usize = terminals.iter().map(|t| self.relieve(*t, above, least, None)).sum();
             if moved == 0 && !is_large {
                 moved = terminals.iter().map(|t| self.relieve(*t, limit, limit, None)).sum();
+            }
+            wasted = if self.fullest() < fullest { 0 } else { wasted + size };
+            if !is_large && wasted > WASTED.max(size) {
+                return;
             }
             let least_fall = fullest / if self.hold.is_some() { LEAST_FALL_AROUND } else { LEAST_FALL };
             if is_large && fullest.saturating_sub(self.fullest()) < least_fall {
