@@ -86,3 +86,91 @@ impl<'a> Reach<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TorusBuilder;
+    use crate::model::rng::Rng;
+
+    /// Routes are compared up to this length.
+    const LONGEST: u32 = 6;
+
+    /// The rules said again, one route at a time: a positive step or none, then steps in ascending order without opposites
+    /// and without the first step's direction at once, then a negative step or none.
+    struct Routes<'a> {
+        torus: &'a Torus,
+        usable: &'a [u8],
+        next: &'a [u8],
+        hops: Vec<u32>,
+    }
+
+    impl Routes<'_> {
+        fn arrive(&mut self, at: NodeId, steps: &[Direction]) {
+            let hops = &mut self.hops[at.index()];
+            *hops = (*hops).min(steps.len() as u32);
+        }
+
+        /// `first`: whether the first of the steps is a first step. All routes that begin with the steps.
+        fn extend(&mut self, at: NodeId, steps: &mut Vec<Direction>, first: bool) {
+            if steps.len() as u32 == LONGEST {
+                return;
+            }
+            for to in Direction::all() {
+                let here = self.usable[at.index()] & to.bit() != 0;
+                let Some(node) = self.torus.cabled(at, to).filter(|_| here) else { continue };
+                if let Some(from) = steps.last() {
+                    let behind = self.torus.cabled(at, from.opposite()).unwrap();
+                    let is_made = self.next[self.torus.channel(behind, *from)] & to.bit() != 0;
+                    if to == from.opposite() || (to < *from && !is_made) {
+                        continue;
+                    }
+                }
+                let ordered = &steps[usize::from(first)..];
+                let ascends = ordered.last().is_none_or(|last| *last <= to)
+                    && !ordered.contains(&to.opposite())
+                    && !(first && ordered.is_empty() && steps[0] == to);
+                let is_last = to.is_negative() && !ordered.is_empty();
+                let may_be_first = steps.is_empty() && !to.is_negative();
+                steps.push(to);
+                if ascends || is_last || may_be_first {
+                    self.arrive(node, steps);
+                }
+                if ascends {
+                    self.extend(node, steps, first);
+                }
+                if may_be_first {
+                    self.extend(node, steps, true);
+                }
+                steps.pop();
+            }
+        }
+    }
+
+    #[test]
+    fn hops_are_those_of_all_routes_that_the_rules_allow() {
+        let mut rng = Rng::new(5);
+        let mut reached = 0;
+        for case in 0..120 {
+            let sizes = [[3, 3, 2].as_slice(), &[4, 4], &[2, 2, 2, 2], &[5, 3]][case % 4];
+            let torus = TorusBuilder::new(sizes).unwrap().build().unwrap();
+            let usable: Vec<u8> = (0..torus.len()).map(|_| (rng.next_u64() | rng.next_u64()) as u8).collect();
+            let next: Vec<u8> =
+                (0..torus.channel_slots()).map(|_| (rng.next_u64() & rng.next_u64()) as u8).collect();
+            let mut reach = Reach::new(&torus, &usable);
+            for source in torus.nodes() {
+                let hops = vec![u32::MAX; torus.len()];
+                let mut all = Routes { torus: &torus, usable: &usable, next: &next, hops };
+                all.hops[source.index()] = 0;
+                all.extend(source, &mut Vec::new(), false);
+                reach.search(source, &next);
+                for (by_rule, found) in all.hops.iter().zip(&reach.hops) {
+                    let near = if *found <= LONGEST { *found } else { u32::MAX };
+                    assert_eq!(*by_rule, near, "{sizes:?}, case {case}, from {source:?}");
+                    reached += usize::from(near > 1 && near != u32::MAX);
+                }
+            }
+        }
+        assert!(reached > 5_000, "{reached}");
+    }
+}
