@@ -91,7 +91,7 @@ impl Price {
 /// changes that are wanted in it.
 const STEP: f64 = 1.2;
 /// The first price, and the least, where it is found: seconds of the whole machine.
-const FIRST: f64 = 20.0;
+const FIRST: f64 = 100.0;
 const LEAST: f64 = 1.0;
 /// Hours ahead for which a change counts: until the next one, as far as is known.
 const AHEAD: f64 = 1.0;
