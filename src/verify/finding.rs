@@ -367,3 +367,61 @@ pub(super) fn cycle_step(
         route_to: destination_name(fabric, to),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(number: usize) -> Finding {
+        let (fabric, tables) = (number.to_string(), String::new());
+        Finding::WrongFabric { fabric, tables }
+    }
+
+    fn many(from: usize, to: usize) -> Findings {
+        let mut findings = Findings::default();
+        (from..to).for_each(|number| findings.add(Kind::WrongFabric, || fault(number)));
+        findings
+    }
+
+    #[test]
+    fn the_first_of_a_kind_are_kept_and_all_counted_however_they_were_split() {
+        let most = Findings::PER_KIND as usize;
+        let first: Vec<Finding> = (0..most).map(fault).collect();
+        for split in [0, 3, most - 1, most, most + 1, most + 5] {
+            let (kept, count) = many(0, split).then(many(split, most + 5)).finish();
+            assert_eq!((kept.as_slice(), count), (first.as_slice(), most as u64 + 5), "{split}");
+        }
+        let (kept, count) = many(0, 4).then(many(4, 7)).finish();
+        assert_eq!((kept.len(), count), (7, 7));
+    }
+
+    #[test]
+    fn a_circle_names_lanes_where_they_are_no_layer() {
+        let switch = || SwitchName { guid: "0x1".parse().unwrap(), description: "s".into() };
+        let step = |vl, sl| CycleStep {
+            switch: switch(),
+            port: 1,
+            channel: "s[1] -> t[2]".into(),
+            vl,
+            sl,
+            route_from: switch(),
+            route_to: DestinationName { lid: Lid::new(7).unwrap(), description: "n".into() },
+        };
+        let text = |steps: Vec<CycleStep>| Finding::Cycle { layer: 2, channels: steps }.to_string();
+        let of_layer = text(vec![step(2, 2), step(2, 2)]);
+        assert!(of_layer.starts_with("deadlock: 2 channels of layer 2 wait for each other\n"), "{of_layer}");
+        assert!(!of_layer.contains(" VL ") && !of_layer.contains(" on SL "), "{of_layer}");
+        for other in [step(1, 2), step(2, 1)] {
+            let of_lanes = text(vec![step(2, 2), other.clone()]);
+            assert!(
+                of_lanes.starts_with("deadlock: 2 channels and lanes wait for each other\n"),
+                "{of_lanes}"
+            );
+            let lane = format!("s[1] -> t[2] VL {}   then", other.vl);
+            assert!(
+                of_lanes.contains(&lane) && of_lanes.contains(&format!(" on SL {}", other.sl)),
+                "{of_lanes}"
+            );
+        }
+    }
+}

@@ -258,6 +258,53 @@ fn failed_channels_and_foreign_nodes_are_rejected() {
     assert!(matches!(judge(&torus, &strayed, false).findings[..], [TorusFinding::NoChannel { step: 1, .. }]));
 }
 
+/// Tables of other jobs, and jobs on nodes that have failed.
+#[test]
+fn tables_of_other_jobs_and_of_failed_nodes_are_rejected() {
+    let torus = healthy(&[4, 4]);
+    let tables = route(&torus, &TorusDemand::whole(&torus), "angara-sssp").unwrap();
+    let mut fewer = tables.clone();
+    fewer.routes.clear();
+    let found = judge(&torus, &fewer, false).findings;
+    assert_eq!(found, [TorusFinding::WrongJobs]);
+    assert_eq!(found[0].kind(), "wrong_jobs");
+    let mut others = tables.clone();
+    others.demand.jobs[0] = TorusJob::new(None, torus.healthy_nodes()[1..].to_vec());
+    assert_eq!(judge(&torus, &others, false).findings, [TorusFinding::WrongJobs]);
+    let mut builder = TorusBuilder::new(&[4, 4]).unwrap();
+    builder.fail_node("1.1".parse().unwrap()).unwrap();
+    let broken = builder.build().unwrap();
+    let mut stale = tables;
+    stale.torus = broken.fingerprint();
+    let found = judge(&broken, &stale, false).findings;
+    let failed = |f: &&TorusFinding| matches!(f, TorusFinding::FailedNode { node } if node == "1.1");
+    assert_eq!(found.iter().filter(failed).count(), 1, "{found:?}");
+}
+
+/// Twenty findings of a kind are listed, the others counted; so are detours that are allowed.
+#[test]
+fn more_findings_of_a_kind_than_are_listed_are_counted() {
+    let torus = healthy(&[4, 4]);
+    let tables = route(&torus, &TorusDemand::whole(&torus), "angara-sssp").unwrap();
+    let nodes = torus.healthy_nodes();
+    let missing = |most: usize| {
+        let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to)));
+        let pairs = pairs.filter(|(from, to)| from != to).take(most);
+        let bare = pairs.fold(tables.clone(), |tables, (from, to)| with_steps(&tables, from, to, ""));
+        let found = judge(&torus, &bare, false).findings;
+        let listed = found.iter().filter(|f| matches!(f, TorusFinding::Missing { .. })).count();
+        let more = found.iter().find_map(|f| match f {
+            TorusFinding::More { of: "missing", count } => Some(*count),
+            _ => None,
+        });
+        (listed, more)
+    };
+    assert_eq!((missing(19), missing(20), missing(23)), ((19, None), (20, None), (20, Some(3))));
+    let longer = with_steps(&tables, node(&torus, "0.0"), node(&torus, "1.0"), "-X,-X,-X");
+    let verdict = judge(&torus, &longer, true);
+    assert_eq!((verdict.accepted, verdict.detours), (true, 1), "{:?}", verdict.findings);
+}
+
 #[test]
 fn a_split_job_names_the_first_pair() {
     let torus = healthy(&[4, 4]);

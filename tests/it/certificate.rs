@@ -129,14 +129,53 @@ fn tables_with_a_cycle_fit_no_certificate() {
         }
     }
     assert!(refused > 20 && good > 0, "{refused} {good}");
-    // What is no matter of order is found as well.
-    let hole = altered(&fabric, &fitting, |ports, _| ports[1] = Tables::UNREACHABLE);
-    assert!(!judge_certified(&fabric, &hole, budget(), checks, &[], &foreign).accepted);
-    let late = altered(&fabric, &fitting, |_, layers| layers[1] = 9);
-    assert!(!judge_certified(&fabric, &late, budget(), checks, &[], &foreign).accepted);
+}
+
+/// What is no matter of order is found as well, and as what it is.
+#[test]
+fn tables_that_are_wrong_otherwise_are_refused_beside_a_certificate() {
+    let (fabric, tables, checks, good) = certified("mesh:3x3,hosts=1", "nue", Promise::TOLD);
+    let judged = |tables: &Tables, checks: Checks| {
+        judge_certified(&fabric, tables, budget(), checks, &[], &good).findings
+    };
+    let hole = altered(&fabric, &tables, |ports, _| ports[1] = Tables::UNREACHABLE);
+    assert!(matches!(judged(&hole, checks)[0], Finding::Hole { .. }));
+    let late = altered(&fabric, &tables, |_, layers| layers[1] = 9);
+    assert!(matches!(judged(&late, checks)[0], Finding::OverBudget { layer: 9, .. }));
+    // Packets that go back and forth end nowhere.
+    let host = fabric.host_ids().next().unwrap();
+    let (d, home) = (fabric.dest_of_terminal(host), fabric.terminal(host).switch);
+    let cable = fabric.channels().iter().find(|c| c.from != home && c.to != home).unwrap();
+    let at = |s: sarouter::model::SwitchId| d.index() * fabric.switches().len() + s.index();
+    let circle = altered(&fabric, &tables, |ports, _| {
+        ports[at(cable.from)] = cable.from_port.get();
+        ports[at(cable.to)] = cable.to_port.get();
+    });
+    let ends_nowhere = |f: &Finding| matches!(f, Finding::NotCertified { next: None, .. });
+    let found = judged(&circle, checks);
+    assert!(found.iter().any(|f| matches!(f, Finding::Loop { .. })), "{found:?}");
+    assert!(found.iter().any(ends_nowhere), "{found:?}");
+    // Routes to switches count unless only those between hosts are asked for.
+    let switch = fabric.dest_ids().find(|d| !fabric.is_host_dest(*d)).unwrap();
+    let first = switch.index() * fabric.switches().len();
+    let deaf = altered(&fabric, &tables, |ports, _| {
+        ports[first..first + 9].fill(Tables::UNREACHABLE);
+    });
+    assert!(!judged(&deaf, checks).is_empty());
+    assert_eq!(judged(&deaf, Checks { hosts_only: true, ..checks }), []);
     let other = generate("torus:4x4,hosts=2").unwrap();
-    let verdict = judge_certified(&other, &fitting, budget(), checks, &[], &foreign);
+    let verdict = judge_certified(&other, &tables, budget(), checks, &[], &good);
     assert!(matches!(verdict.findings[..], [Finding::WrongFabric { .. }]), "{verdict:?}");
+}
+
+/// A map that wants more VLs than there are is refused beside a certificate, too.
+#[test]
+fn lanes_over_budget_are_refused_beside_a_certificate() {
+    let any = Promise { any: true, ..Promise::NOTHING };
+    let (fabric, tables, checks, good) = certified("torus:3x3x3,hosts=1", "balanced", any);
+    let one = LayerBudget::new(1).unwrap();
+    let verdict = judge_certified(&fabric, &tables, one, checks, &[], &good);
+    assert!(verdict.findings.iter().any(|f| matches!(f, Finding::LaneOverBudget { .. })), "{verdict:?}");
 }
 
 #[test]
