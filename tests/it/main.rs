@@ -11,6 +11,7 @@ mod architecture;
 #[path = "../shared/attacks.rs"]
 mod attacks;
 mod balanced;
+mod baseline;
 mod caminos;
 mod cases;
 mod certificate;
