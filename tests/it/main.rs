@@ -92,3 +92,4 @@ mod troubles;
 mod units;
 mod update;
 mod verify;
+mod what_if;
