@@ -2,12 +2,13 @@
 "use strict";
 
 // --- times ---
-// 3 min, 5 h 12 min, 2 d 3 h.
+// 3 min, 5 h 12 min, 2 d 3 h, 120 d.
 function long(seconds) {
   const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
   if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
   if (hours < 1) return `${minutes} min`;
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return hours < 2400 ? `${Math.floor(hours / 24)} d ${hours % 24} h` : `${Math.floor(hours / 24)} d`;
 }
 
 function ago(time) {
