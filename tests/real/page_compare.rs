@@ -39,7 +39,7 @@ pub fn hash(browser: &Browser) -> String {
 }
 
 /// A tree that loses a cable between two epochs, the first of which was held for a while.
-fn tree_that_lost_a_cable() -> (tempfile::TempDir, Site) {
+pub fn tree_that_lost_a_cable() -> (tempfile::TempDir, Site) {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     for (name, faults) in [("whole.net", ""), ("cut.net", ",faults=2%,seed=3")] {

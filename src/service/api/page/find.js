@@ -195,6 +195,12 @@ for (const id of ["now", "before"]) {
     requestAnimationFrame(showLoad);
   });
 }
+  // Plain scrolling is the page's.
+  $(id).addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    zoom(event.deltaY < 0 ? 1.5 : 1 / 1.5);
+  }, { passive: false });
 addEventListener("pointerup", () => { drag = null; });
 
 // --- printing: on light paper, with all tables open ---
