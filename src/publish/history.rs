@@ -37,7 +37,7 @@ pub struct HistoryRow {
     pub slowdown_before: Option<f64>,
     /// Mean slow-down of this epoch's tables; `None` on a direct torus, where none is predicted.
     pub slowdown_after: Option<f64>,
-    /// The same with the best engine that knows no jobs; `None` where it was not measured.
+    /// The same with an engine that knows no jobs; `None` where it was not measured.
     pub slowdown_oblivious: Option<f64>,
     /// Largest effective EFI of the tables before, under this epoch's jobs.
     pub effective_max_before: Option<u64>,

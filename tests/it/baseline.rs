@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::fabrics::metrics;
 use crate::site::{LONG, Serving, Site};
 
-/// Slow-down with tables that know no jobs: as interface, epoch and metrics tell it, and the engine's name.
-fn told(baseline: &str) -> (String, [f64; 3]) {
+/// Slow-down with tables that know no jobs: as status, interface, epoch and metrics tell it, and the engine's name.
+fn told(baseline: &str) -> (String, [f64; 4]) {
     let site = Site::new("interval_seconds = 3600");
     site.alter("engine = \"dfsssp\"", &format!("engine = \"balanced\"\n{baseline}"));
     site.jobs("1|RUNNING|n[1,2,5,6,9]|100\n");
@@ -22,7 +22,10 @@ fn told(baseline: &str) -> (String, [f64; 3]) {
     let metrics = metrics(&site);
     let sample = "sarouter_slowdown{tables=\"without_jobs\"} ";
     let sample = metrics.lines().find_map(|line| line.strip_prefix(sample)).unwrap();
+    let (_, status) = site.run(&["status"]);
+    let status: Value = serde_json::from_str(&status).unwrap();
     let figures = [
+        status["epoch"]["slowdown_oblivious"].as_f64().unwrap(),
         jobs["baseline"]["slowdown_mean"].as_f64().unwrap(),
         epochs["epochs"][0]["slowdown_oblivious"].as_f64().unwrap(),
         sample.parse().unwrap(),
@@ -32,7 +35,7 @@ fn told(baseline: &str) -> (String, [f64; 3]) {
 }
 
 #[test]
-fn page_epochs_and_metrics_follow_the_setting() {
+fn page_status_epochs_and_metrics_follow_the_setting() {
     let (best, of_best) = told("");
     let (named, of_named) = told("baseline = \"updown\"");
     assert!(["fattree", "updown", "dfsssp"].contains(&best.as_str()), "{best}");
