@@ -155,7 +155,7 @@ fn cables_lids_and_guids_are_found_and_keys_go_through_the_picture() {
         assert_eq!(find(&browser, &ends[0]), format!("cable {both}"));
         let picked = text(&browser, "picked");
         assert!(picked.starts_with(&format!("Cable {both}")) && picked.contains(" routes now"), "{picked}");
-        assert_eq!(hash(&browser), format!("#find={}", ends[0]));
+        assert_eq!(hash(&browser), format!("#find={0}&open=cable:{0}", ends[0]));
         browser.go("about:blank");
         browser.go(&format!("{address}#find={}", ends[1].replace('+', "%2B")));
         browser.until("document.getElementById('picked').textContent.startsWith('Cable ')");

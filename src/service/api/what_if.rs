@@ -161,7 +161,7 @@ pub(super) fn tried(store: &EpochStore, view: &View, name: &str) -> Result<Tried
     let placed = view.nodes.place(&view.jobs).jobs;
     let multi = placed.iter().filter(|job| job.ranks.is_multi_switch(fabric));
     let groups: Vec<Group> = multi.map(|job| job.ranks.group()).collect();
-    let demand = Demand { groups: groups.clone(), ..Demand::default() };
+    let demand = Demand { storage: view.policy.storage.clone(), ..Demand::new(groups.clone(), Vec::new()) };
     let promise = route::default_promise(name, false);
     let options = EngineOptions { promise, ..EngineOptions::default() };
     let routed = route::engine(name, &options).and_then(|e| e.route(fabric, &demand, view.policy.budget));

@@ -21,7 +21,7 @@ function beside() {
 }
 
 function comparedName(against) {
-  if (against.what === "opensm") return `OpenSM's own tables (${against.engine}, the best of its engines)`;
+  if (against.what === "opensm") return `OpenSM's own tables (${against.engine})`;
   if (against.what === "fabric") return `Epoch ${against.epoch}, before the change of fabric`;
   return `Epoch ${against.epoch}`;
 }
@@ -59,6 +59,7 @@ function showChoices() {
   $("show").value = shown.show;
   $("as").value = shown.as;
   $("as").hidden = shown.fabric.layout !== "circle";
+  showColours();
   $("keys").textContent = shown.pictures.now.legend().keys;
 }
 
