@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::browser::Browser;
 use super::page::{Site, axe_finds, open, text};
-use super::page_compare::{press, tree_that_lost_a_cable};
+use super::page_compare::{by_hand, press, tree_that_lost_a_cable};
 use super::testbed::run;
 
 /// Keeps what is saved for the test.
@@ -285,7 +285,7 @@ fn the_timeline_of_the_page_tells_zooms_saves_and_leads_to_epochs() {
 #[ignore = "needs Debian's chromium-driver"]
 fn the_timeline_tells_why_it_was_held_gone_back_and_cut_and_a_new_epoch_keeps_its_zoom() {
     let (_dir, site) = tree_that_lost_a_cable();
-    run(site.sarouter("rollback").args(["1", "--force"]));
+    by_hand(&site, "rollback", &["1", "--force"]);
     let browser = Browser::start(1400, 1000);
     open(&site, &browser);
     let chart = Chart { browser: &browser, nth: 0 };
