@@ -129,6 +129,8 @@ pub struct Routing {
     pub engine: String,
     /// Engines that take its place, in turn, where it makes nothing that may be published.
     pub then: Vec<String>,
+    /// Engine without jobs that is compared with; `None`: the best of those that everybody has.
+    pub baseline: Option<String>,
     /// Virtual layers it may use.
     pub layers: LayerBudget,
     /// All routes inside one job on one layer.

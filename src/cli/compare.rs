@@ -89,7 +89,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         rows.push(row);
         maps.extend(map);
     }
-    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups))?;
+    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None))?;
     for row in &mut rows {
         if let EngineReport::Report(report) = row {
             report.time.oblivious = baseline.as_ref().map(|b| b.time.slowdown_mean);

@@ -130,6 +130,7 @@ impl Demo {
             lids_in_use: None,
             may_wait: false,
             repair: None,
+            baseline: None,
             layer_per_job: false,
             promise: route::default_promise(&args.engine, false),
             storage: Storage::default(),

@@ -79,7 +79,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute, args.promise))?;
     report.time =
         args.source.in_pool(|| JobTimes::with_jobs(&input.fabric, &tables, &input.demand, &input.placed))?;
-    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups))?;
+    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None))?;
     report.time.oblivious = baseline.map(|b| b.time.slowdown_mean);
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;

@@ -81,6 +81,8 @@ struct InForce {
     multi_switch_jobs: usize,
     slowdown_mean: f64,
     slowdown_max: f64,
+    /// With tables that know no jobs; null where it was not measured.
+    slowdown_oblivious: Option<f64>,
     effective_max: u64,
     dark_fiber: f64,
 }
@@ -222,16 +224,19 @@ impl InForce {
             multi_switch_jobs: report.jobs.multi_switch,
             slowdown_mean: plan.after.time.slowdown_mean,
             slowdown_max: plan.after.time.slowdown_max,
+            slowdown_oblivious: report.time.oblivious,
             effective_max: plan.after.effective.max,
             dark_fiber: plan.after.effective.dark_fiber,
         }
     }
 
     fn text(&self) -> String {
+        let without =
+            self.slowdown_oblivious.map_or(String::new(), |slow| format!("; without jobs {slow:.3}"));
         let mut out = format!(
             "\nepoch       {}, published {}, {}\nroutes      {}, {} of {} layers, proved for {}\n\
              jobs        {}, on more than one switch {}\n\
-             slow-down   mean {:.3}, worst {:.3}\neffective   max EFI {}, dark fiber {}",
+             slow-down   mean {:.3}, worst {:.3}{without}\neffective   max EFI {}, dark fiber {}",
             self.number,
             self.published.format("%Y-%m-%dT%H:%M:%SZ"),
             self.reason,

@@ -1,13 +1,13 @@
 //! What jobs would get from routes that know no jobs.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measure::{Time, slowdowns};
 use crate::model::{Demand, Fabric, Group, LayerBudget, Tables};
-use crate::route::{EngineOptions, engine};
+use crate::route::{self, EngineOptions, engine};
 
 /// Engines that know no jobs, and how large a fabric (switches times hosts) may be for each: the answer must be
 /// there while somebody waits for it.
@@ -17,11 +17,13 @@ const ENGINES: [(&str, usize); 3] = [("fattree", usize::MAX), ("updown", usize::
 /// of a second, and take more memory than the epoch's own.
 const MOST_KEPT: usize = 1 << 22;
 
-/// The best of the engines that know no jobs, among those that everybody has.
+/// The engine without jobs that the settings name; if they name none, the best of those that everybody has.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Baseline {
     /// Its name.
     pub engine: &'static str,
+    /// Whether the settings name it.
+    pub named: bool,
     /// Slow-down of the jobs with its tables.
     #[serde(flatten)]
     pub time: Time,
@@ -31,19 +33,20 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// For the groups of several switches; `None` without any, and if no engine routes the fabric.
-    /// As the engines and [`slowdowns`].
-    pub fn of(fabric: &Fabric, groups: &[Group]) -> Option<Self> {
+    /// For the groups of several switches; `None` without any, and if no engine routes the fabric. `named`: by the
+    /// settings. As the engines and [`slowdowns`].
+    pub fn of(fabric: &Fabric, groups: &[Group], named: Option<&str>) -> Option<Self> {
         if groups.is_empty() {
             return None;
         }
-        let all = routed(fabric).map(|(engine, tables)| (Self::with(engine, fabric, &tables, groups), ()));
-        Some(Self::best(all)?.0)
+        let all =
+            routed(fabric, named).map(|(engine, tables)| (Self::with(engine, fabric, &tables, groups), ()));
+        Some(Self::best(all)?.0.told(named))
     }
 
     /// The engine and its tables; without jobs, those of the first engine that routes the fabric. As [`Self::of`].
-    pub fn tables(fabric: &Fabric, groups: &[Group]) -> Option<(&'static str, Tables)> {
-        let mut all = routed(fabric);
+    pub fn tables(fabric: &Fabric, groups: &[Group], named: Option<&str>) -> Option<(&'static str, Tables)> {
+        let mut all = routed(fabric, named);
         if groups.is_empty() {
             return all.next();
         }
@@ -55,7 +58,11 @@ impl Baseline {
     fn with(engine: &'static str, fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Self {
         let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
         let slowdowns = slowdowns(fabric, tables, &demand);
-        Self { engine, time: Time::of(&slowdowns), slowdowns }
+        Self { engine, named: false, time: Time::of(&slowdowns), slowdowns }
+    }
+
+    fn told(self, named: Option<&str>) -> Self {
+        Self { named: named.is_some(), ..self }
     }
 
     /// The one with the least time, and what came with it.
@@ -68,27 +75,47 @@ fn size(fabric: &Fabric) -> usize {
     fabric.switches().len() * fabric.terminals().len()
 }
 
-/// The tables of each engine that routes the fabric.
-fn routed(fabric: &Fabric) -> impl Iterator<Item = (&'static str, Tables)> {
+/// The tables of each engine that routes the fabric; where one is named, of this one alone.
+fn routed(fabric: &Fabric, named: Option<&str>) -> impl Iterator<Item = (&'static str, Tables)> {
     let size = size(fabric);
-    ENGINES.iter().filter(move |(_, most)| size <= *most).filter_map(|(name, _)| {
+    let engines = match named {
+        // Who names one waits for it.
+        Some(name) => route::row(name).map(|row| (row.name, usize::MAX)).into_iter().collect(),
+        None => ENGINES.to_vec(),
+    };
+    engines.into_iter().filter(move |(_, most)| size <= *most).filter_map(|(name, _)| {
         let engine = engine(name, &EngineOptions::default()).ok()?;
-        Some((*name, engine.route(fabric, &Demand::oblivious(), LayerBudget::MOST).ok()?))
+        Some((name, engine.route(fabric, &Demand::oblivious(), LayerBudget::MOST).ok()?))
     })
 }
 
 /// Tables of one fabric that know no jobs, made when first asked for and kept with whoever has a copy.
 #[derive(Debug, Clone, Default)]
-pub struct Oblivious(Arc<OnceLock<Vec<(&'static str, Tables)>>>);
+pub struct Oblivious(Arc<Mutex<Option<Kept>>>);
+
+/// Tables, and the engine that was named when they were made.
+#[derive(Debug)]
+struct Kept {
+    named: Option<String>,
+    tables: Vec<(&'static str, Tables)>,
+}
 
 impl Oblivious {
     /// As [`Baseline::of`] for the one fabric; `None` too if the fabric is so large that tables are not kept.
-    pub fn baseline(&self, fabric: &Fabric, groups: &[Group]) -> Option<Baseline> {
+    pub fn baseline(&self, fabric: &Fabric, groups: &[Group], named: Option<&str>) -> Option<Baseline> {
         if groups.is_empty() || size(fabric) > MOST_KEPT {
             return None;
         }
-        let tables = self.0.get_or_init(|| routed(fabric).collect());
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The settings may have changed while the fabric has not.
+        let known = kept.take().filter(|kept| kept.named.as_deref() == named);
+        let known = known.unwrap_or_else(|| Kept {
+            named: named.map(String::from),
+            tables: routed(fabric, named).collect(),
+        });
         let with = |(engine, tables): &(&'static str, Tables)| Baseline::with(engine, fabric, tables, groups);
-        Some(Baseline::best(tables.iter().map(|own| (with(own), ())))?.0)
+        let best = Baseline::best(known.tables.iter().map(|own| (with(own), ())));
+        *kept = Some(known);
+        Some(best?.0.told(named))
     }
 }

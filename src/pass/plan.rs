@@ -45,6 +45,8 @@ pub struct Policy {
     pub may_wait: bool,
     /// What OpenSM's plugin has changed of the epoch in force.
     pub repair: Option<Arc<Repair>>,
+    /// Engine without jobs that is compared with; `None`: the best of those that everybody has.
+    pub baseline: Option<String>,
 }
 
 /// Entries of an epoch that OpenSM's plugin has replaced by others, because cables or switches are gone.

@@ -37,12 +37,14 @@ pub struct HistoryRow {
     pub slowdown_before: Option<f64>,
     /// Mean slow-down of this epoch's tables; `None` on a direct torus, where none is predicted.
     pub slowdown_after: Option<f64>,
-    /// The same with the best engine that knows no jobs; `None` where it was not measured.
+    /// The same with an engine that knows no jobs; `None` where it was not measured.
     pub slowdown_oblivious: Option<f64>,
     /// Largest effective EFI of the tables before, under this epoch's jobs.
     pub effective_max_before: Option<u64>,
     /// Largest effective EFI of this epoch's tables.
     pub effective_max_after: u64,
+    /// No tables can have a smaller largest effective EFI for these jobs; `None` where it was not computed.
+    pub effective_bound: Option<u64>,
     /// Share of channels that no job uses, 0..=1.
     pub dark_fiber: f64,
     /// Layers in use.
@@ -87,6 +89,7 @@ impl HistoryRow {
             slowdown_oblivious: report.time.oblivious,
             effective_max_before: plan.before.map(|f| f.effective.max),
             effective_max_after: plan.after.effective.max,
+            effective_bound: Some(plan.after.effective.lower_bound),
             dark_fiber: plan.after.effective.dark_fiber,
             layers: report.layers.used,
             milliseconds: report.compute.wall_seconds * 1000.0,
@@ -96,7 +99,7 @@ impl HistoryRow {
 }
 
 /// A new schema gets a new number here: an index of another version is made anew.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 const SCHEMA: &str = "CREATE TABLE epochs (
     epoch INTEGER PRIMARY KEY,
     created TEXT NOT NULL,
@@ -113,10 +116,13 @@ const SCHEMA: &str = "CREATE TABLE epochs (
     milliseconds REAL NOT NULL,
     jobs_in TEXT,
     jobs_out TEXT,
-    slowdown_oblivious REAL
+    slowdown_oblivious REAL,
+    effective_bound INTEGER
 )";
-/// From the version before: its rows stay.
-const UPGRADE: (i64, &str) = (3, "ALTER TABLE epochs ADD COLUMN slowdown_oblivious REAL");
+/// Columns that came with a version, in this order: rows of the versions before stay.
+const ADDED: [(i64, &str, &str); 2] = [(4, "slowdown_oblivious", "REAL"), (5, "effective_bound", "INTEGER")];
+/// The oldest version whose rows stay.
+const OLDEST: i64 = ADDED[0].0 - 1;
 
 /// Which epochs of the history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -172,11 +178,12 @@ fn read_index(path: &Path, page: Page) -> rusqlite::Result<BTreeMap<EpochNumber,
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
-    let oblivious = if version(&connection)? == UPGRADE.0 { "NULL" } else { "slowdown_oblivious" };
+    let version = version(&connection)?;
+    let added = ADDED.map(|(since, name, _)| if version < since { "NULL" } else { name }).join(", ");
     let mut statement = connection.prepare(&format!(
         "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, slowdown_before,
                 slowdown_after, effective_max_before,
-                effective_max_after, dark_fiber, layers, milliseconds, jobs_in, jobs_out, {oblivious} FROM epochs
+                effective_max_after, dark_fiber, layers, milliseconds, jobs_in, jobs_out, {added} FROM epochs
          WHERE epoch < ?1 ORDER BY epoch DESC LIMIT ?2",
     ))?;
     let before = page.before.map_or(i64::MAX, |n| i64::try_from(n.get()).unwrap_or(i64::MAX));
@@ -203,6 +210,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         slowdown_oblivious: row.get(15)?,
         effective_max_before: row.get(8)?,
         effective_max_after: row.get(9)?,
+        effective_bound: row.get(16)?,
         dark_fiber: row.get(10)?,
         layers: row.get(11)?,
         milliseconds: row.get(12)?,
@@ -271,8 +279,12 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     let transaction = connection.transaction()?;
     let version = version(&transaction)?;
     if version != VERSION {
-        let anew = format!("DROP TABLE IF EXISTS epochs; {SCHEMA}");
-        let change = if version == UPGRADE.0 { UPGRADE.1 } else { &anew };
+        let add =
+            |(_, name, kind): &(i64, &str, &str)| format!("ALTER TABLE epochs ADD COLUMN {name} {kind};");
+        let change: String = match (OLDEST..VERSION).contains(&version) {
+            true => ADDED.iter().filter(|(since, ..)| version < *since).map(add).collect(),
+            false => format!("DROP TABLE IF EXISTS epochs; {SCHEMA}"),
+        };
         transaction.execute_batch(&format!("{change}; PRAGMA user_version = {VERSION}"))?;
     }
     Ok(transaction)
@@ -291,7 +303,7 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
     let ids = |jobs: &[JobId]| serde_json::to_string(jobs).unwrap_or_default();
     connection.execute(
         "INSERT OR REPLACE INTO epochs
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         params![
             i64::try_from(row.epoch.get()).unwrap_or(i64::MAX),
             row.created.to_rfc3339(),
@@ -309,6 +321,7 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
             row.turnover.as_ref().map(|t| ids(&t.jobs_in)),
             row.turnover.as_ref().map(|t| ids(&t.jobs_out)),
             row.slowdown_oblivious,
+            row.effective_bound,
         ],
     )?;
     Ok(())

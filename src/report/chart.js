@@ -4,7 +4,8 @@
 // A chart is an SVG of class "chart" whose data-chart is JSON:
 // { head: [what an entry is, series …], rows: [[entry, [value …]] …], box: [left, top, right, bottom],
 //   along: "x" or "y" (where entries lie), edges: [where each begins …] or nothing (all alike),
-//   scale: [value at the left, at the right] or null (entries have names) }
+//   scale: [value at the left, at the right] or null (entries have names),
+//   marks: [[place, words] …] or nothing: what happened between entries }
 // In it .zooms is drawn nearer and farther, .values moves along, .axis has the labels below.
 "use strict";
 
@@ -102,9 +103,18 @@
       const end = () => { start = null; this.chosen.setAttribute("visibility", "hidden"); };
       const on = (kind, act) => svg.addEventListener(kind, (event) => act(event, ...this.spot(event)));
       on("pointermove", (_, x, y) => {
-        this.point(start === null ? this.entryAt(x, y) : -1);
+        // What marks it stands above the chart.
+        const mark = start === null && y > this.top - 16 ? this.markAt(x) : undefined;
+        this.point(start === null ? this.entryAt(x, mark ? Math.max(y, this.top) : y) : -1);
+        if (mark && this.at >= 0) this.told.textContent = mark[1];
         if (start !== null) this.choose(start, x);
       });
+      // Plain scrolling is the page's.
+      svg.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey) return;
+        event.preventDefault();
+        this.nearer(event.deltaY < 0 ? CLOSER : 1 / CLOSER, this.place(this.inside(this.spot(event)[0])));
+      }, { passive: false });
       on("pointerleave", () => this.point(-1));
       on("pointerdown", (event, x, y) => {
         if (event.button !== 0 || event.pointerType === "touch" || this.entryAt(x, y) < 0) return;
@@ -177,7 +187,14 @@
       const { head, rows } = this.data;
       const [name, values] = rows[entry];
       const each = values.map((value, s) => (values.length > 1 ? `${head[s + 1]} ` : "") + figure(value));
-      return `${name}: ${each.join(", ")}`;
+      const happened = (this.data.marks || []).filter(([at]) => at >= this.edge(entry) && at < this.edge(entry + 1));
+      return [`${name}: ${each.join(", ")}`, ...happened.map(([, words]) => words)].join(". ");
+    }
+
+    // The mark that is seen near a place.
+    markAt(x) {
+      const near = ([at]) => Math.abs(this.seen(at) - x);
+      return [...(this.data.marks || [])].sort((a, b) => near(a) - near(b)).find((mark) => near(mark) <= 5);
     }
 
     point(entry) {
@@ -202,12 +219,26 @@
       for (const [name, value] of [["x", a], ["width", b - a], ["visibility", "visible"]]) this.chosen.setAttribute(name, value);
     }
 
-    nearer(factor) {
+    // Around a place that stays where it is seen; else around the entry that is told, or the middle.
+    nearer(factor, around) {
       const { along } = this.data;
       const width = (this.to - this.from) / factor;
       const isAtEntry = along === "x" && this.at >= 0;
       const middle = isAtEntry ? (this.edge(this.at) + this.edge(this.at + 1)) / 2 : (this.from + this.to) / 2;
-      this.look(middle - width / 2, middle + width / 2);
+      const from = around === undefined ? middle - width / 2 : around - (around - this.from) / factor;
+      this.look(from, from + width);
+    }
+
+    // The part of the scale that is seen, or nothing if it is all; and the other way round.
+    span() {
+      const [low, high] = this.data.scale;
+      const value = (x) => low + ((x - this.left) * (high - low)) / (this.right - this.left);
+      return this.back.disabled ? null : [this.from, this.to].map(value);
+    }
+
+    lookAt(span) {
+      const [low, high] = this.data.scale;
+      this.look(...span.map((of) => this.left + ((of - low) * (this.right - this.left)) / (high - low)));
     }
 
     // Moves so that an entry is seen.

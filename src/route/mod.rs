@@ -290,6 +290,22 @@ pub fn may_be_set(name: &str, layer_per_job: bool) -> Result<(), String> {
     ))
 }
 
+/// Whether settings may name an engine to compare with: one for switches whose routes know no jobs.
+///
+/// # Errors
+/// In words, with the name that was probably meant, or those that there are.
+pub fn may_be_baseline(name: &str) -> Result<(), String> {
+    match row(name) {
+        None => Err(unknown(name)),
+        Some(row) if !row.serves_jobs => Ok(()),
+        Some(_) => {
+            let able = ENGINES.iter().filter(|row| !row.serves_jobs).map(|row| row.name);
+            let able = able.collect::<Vec<_>>().join(", ");
+            Err(format!("{name} routes for jobs; engines that know none are {able}"))
+        }
+    }
+}
+
 /// Whether the engine of that name routes inside [`EngineOptions::lanes`].
 pub fn reads_lanes(name: &str) -> bool {
     name.starts_with("balanced")

@@ -134,6 +134,7 @@ mod tests {
             lids_in_use: Some([false; 2]),
             may_wait: false,
             repair: None,
+            baseline: None,
         };
         View::new(fabric, nodes, jobs, policy)
     }

@@ -365,6 +365,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
         lids_in_use: settings.split_lids.then_some([false; 2]),
         may_wait: false,
         repair: repair_in_force(settings).map(Arc::new),
+        baseline: routing.baseline.clone(),
         layer_per_job: routing.layer_per_job,
         promise: routing
             .promise

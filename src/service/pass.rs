@@ -112,7 +112,8 @@ impl Checked {
     fn complete(&mut self, view: &View, again: Option<(DateTime<Utc>, Compute)>) -> DateTime<Utc> {
         let (created, compute) = again.unwrap_or((Utc::now(), self.report.compute));
         self.report.compute = compute;
-        let baseline = view.oblivious.baseline(&view.fabric, &self.plan.get().demand.groups);
+        let named = view.policy.baseline.as_deref();
+        let baseline = view.oblivious.baseline(&view.fabric, &self.plan.get().demand.groups, named);
         self.report.time.oblivious = baseline.map(|baseline| baseline.time.slowdown_mean);
         created
     }

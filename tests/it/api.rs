@@ -376,6 +376,7 @@ fn metrics_are_samples_under_their_headings() {
         format!("sarouter_slowdown{{tables=\"now\"}} {slow}"),
         "sarouter_slowdown{tables=\"bound\"} 1".to_string(),
         format!("sarouter_largest_load{{tables=\"now\"}} {load}"),
+        format!("sarouter_largest_load{{tables=\"bound\"}} {}", plan["after"]["effective"]["lower_bound"]),
     ] {
         assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
     }

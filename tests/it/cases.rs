@@ -61,6 +61,7 @@ impl Case {
             lids_in_use: None,
             may_wait: true,
             repair: None,
+            baseline: None,
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: Storage::new(storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect()),

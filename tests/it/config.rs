@@ -243,3 +243,24 @@ fn a_layer_per_job_is_refused_for_each_engine_that_cannot_keep_to_it() {
         }
     }
 }
+
+#[test]
+fn a_baseline_is_an_engine_that_knows_no_jobs_or_is_refused_with_its_line() {
+    let read = |name: &str| {
+        let text = format!("[routing]\nlayers = 4\nbaseline = \"{name}\"\n");
+        parse(&text).map(|settings| settings.routing.baseline).map_err(|error| error.to_string())
+    };
+    assert_eq!(parse("").unwrap().routing.baseline, None);
+    for row in ENGINES {
+        match read(row.name) {
+            Ok(named) => assert_eq!((named.as_deref(), row.serves_jobs), (Some(row.name), false)),
+            Err(said) => {
+                assert!(row.serves_jobs && said.contains(".toml:3: ") && said.contains("dfsssp"), "{said}")
+            }
+        }
+    }
+    for (name, words) in [("dfssp", "did you mean dfsssp?"), ("angara-sssp", "is for direct tori")] {
+        let said = read(name).unwrap_err();
+        assert!(said.contains("sarouter.toml:3: ") && said.contains(words), "{said}");
+    }
+}

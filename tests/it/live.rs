@@ -36,6 +36,7 @@ impl Site {
             lids_in_use: None,
             may_wait: true,
             repair: None,
+            baseline: None,
             layer_per_job: false,
             promise,
             storage: sarouter::model::Storage::default(),

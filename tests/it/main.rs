@@ -11,6 +11,7 @@ mod architecture;
 #[path = "../shared/attacks.rs"]
 mod attacks;
 mod balanced;
+mod baseline;
 mod caminos;
 mod cases;
 mod certificate;
@@ -91,3 +92,4 @@ mod troubles;
 mod units;
 mod update;
 mod verify;
+mod what_if;

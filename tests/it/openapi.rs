@@ -83,6 +83,9 @@ fn try_all(site: &Site, document: &Value, values: &[(&str, &str)]) -> Vec<(Strin
         if path.ends_with("/v1/find") {
             asked += "?what=n5";
         }
+        if path.ends_with("/v1/place") {
+            asked += "?nodes=2";
+        }
         for (method, told) in operations.as_object().unwrap() {
             let body = match path.as_str() {
                 "/v1/plan" => json!({ "jobs": "99 n[2,6]\n" }).to_string(),
@@ -140,6 +143,7 @@ fn a_service_of_switches_answers_all_that_its_document_tells_as_it_tells_it() {
         ("id", "1"),
         ("job", "1"),
         ("name", "plan.json"),
+        ("engine", "updown"),
     ];
     let refused = try_all(&site, &document, &values);
     let refused: Vec<(&str, u16)> = refused.iter().map(|(path, status)| (path.as_str(), *status)).collect();
@@ -168,11 +172,14 @@ fn a_service_of_a_direct_torus_answers_as_the_document_tells() {
         ("id", "1"),
         ("job", "1"),
         ("name", "plan.json"),
+        ("engine", "updown"),
     ];
     let refused = try_all(&site, &document, &values);
     let refused: Vec<&str> = refused.iter().map(|(path, _)| path.as_str()).collect();
     let no_such = [
         "/v1/jobs/1/order",
+        "/v1/engines/updown",
+        "/v1/place?nodes=2",
         "/v1/epochs/current/switches/0x1",
         "/v1/follow",
         "/v1/epochs/current/files",

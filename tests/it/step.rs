@@ -50,6 +50,7 @@ impl World {
             lids_in_use: None,
             may_wait: false,
             repair: None,
+            baseline: None,
             layer_per_job: false,
             promise: Promise::TOLD,
             storage: sarouter::model::Storage::default(),

@@ -32,6 +32,7 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         lids_in_use: None,
         may_wait: true,
         repair: None,
+        baseline: None,
         layer_per_job: false,
         promise: Promise::TOLD,
         storage: sarouter::model::Storage::default(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::browser::Browser;
 use super::page::{Site, axe_finds, open, text};
-use super::page_compare::press;
+use super::page_compare::{by_hand, press, tree_that_lost_a_cable};
 use super::testbed::run;
 
 /// Keeps what is saved for the test.
@@ -279,4 +279,62 @@ fn the_timeline_of_the_page_tells_zooms_saves_and_leads_to_epochs() {
     if let Some(found) = axe_finds(&browser) {
         assert_eq!(found, Value::Array(Vec::new()));
     }
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn the_timeline_tells_why_it_was_held_gone_back_and_cut_and_a_new_epoch_keeps_its_zoom() {
+    let (_dir, site) = tree_that_lost_a_cable();
+    by_hand(&site, "rollback", &["1", "--force"]);
+    let browser = Browser::start(1400, 1000);
+    open(&site, &browser);
+    let chart = Chart { browser: &browser, nth: 0 };
+    let marks = "JSON.parse(chart.querySelector('svg').dataset.chart).marks";
+    let marks: Vec<(f64, String)> = serde_json::from_value(chart.eval(marks)).unwrap();
+    let words = [
+        "Fabric changed: switches, ports or cables changed; epoch 2 ",
+        "Gone back to epoch 1 at ",
+        "Held from ",
+    ];
+    for word in words {
+        let (at, said) =
+            marks.iter().find(|(_, said)| said.starts_with(word)).unwrap_or_else(|| panic!("{marks:?}"));
+        assert_eq!(chart.hover(*at, 50.0), *said);
+        assert_eq!(chart.hover(*at, 8.0), *said, "the sign above");
+    }
+    assert!(
+        marks.iter().any(|(_, said)| said.starts_with("Held ") && said.ends_with(": cable work")),
+        "{marks:?}"
+    );
+    let back = browser.eval("document.querySelector('#epochs .mark.back').title");
+    assert!(marks.iter().any(|(_, said)| back == said.as_str()), "{back}");
+    // By keys: what happened while an epoch was in force stands behind its figures.
+    chart.press("Home");
+    let mut heard = chart.told();
+    for _ in 1..chart.rows().len() {
+        chart.press("ArrowRight");
+        heard += &chart.told();
+    }
+    assert!(marks.iter().all(|(_, said)| heard.contains(said)), "{heard}");
+
+    // Plain scrolling stays the page's; with Ctrl held it zooms.
+    let wheel = |ctrl: bool| {
+        let place = "clientX: 400, clientY: chart.getBoundingClientRect().top + 50";
+        chart.eval(&format!("chart.querySelector('svg').dispatchEvent(new WheelEvent('wheel', {{ deltaY: -100, ctrlKey: {ctrl}, cancelable: true, bubbles: true, {place} }}))"))
+    };
+    assert_eq!((wheel(false), browser.eval("timeline.span()")), (Value::from(true), Value::Null));
+    assert_eq!(wheel(true), false);
+    let span =
+        |browser: &Browser| serde_json::from_value::<[f64; 2]>(browser.eval("timeline.span()")).unwrap();
+    let zoomed = span(&browser);
+    let count = browser.eval("shown.epochs.length").as_u64().unwrap();
+    std::fs::write(site.directory.path().join("jobs"), "1|RUNNING|n[1-50]|NONE|NONE\n").unwrap();
+    let _ = site.sarouter("tick").output();
+    browser.until(&format!("inTurn(refresh).then(() => shown.epochs.length > {count})"));
+    browser.until(&format!(
+        "JSON.parse(document.querySelector('#timeline svg').dataset.chart).rows.length > {count}"
+    ));
+    let after = span(&browser);
+    assert!((0..2).all(|i| (zoomed[i] - after[i]).abs() < 2.0), "{zoomed:?} {after:?}");
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
 }

@@ -25,6 +25,7 @@ mod page_compare;
 mod page_fabrics;
 mod page_hand;
 mod page_matrix;
+mod page_panel;
 mod page_questions;
 mod page_users;
 mod page_wide;

@@ -149,6 +149,8 @@ fn searches(case: &Case, browser: &Browser) {
     assert!(found.contains(what), "{}: {found}", case.name);
     browser.click("#found li:first-child button");
     assert_ne!(text(browser, "picked"), "", "{}", case.name);
+    browser.until("document.getElementById('p-title').textContent === 'node n5'");
+    browser.click("#p-close");
 }
 
 fn files(case: &Case, browser: &Browser) {

@@ -62,6 +62,7 @@ fn a_cell_is_coloured_by_the_load_from_its_row_to_its_column_and_picks_the_cable
         let stops = browser.eval(&format!("STOPS.light.at({i})"));
         stops.as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).chain([255]).collect()
     };
+    select(&browser, "colours", "load");
     assert_eq!(colour(&browser, at([from, to])), stop(-1));
     assert_eq!(colour(&browser, at(ends(unused))), [0xcd, 0xd4, 0xdc, 255]);
     let blank = "shown.fabric.names.findIndex((_, s) => s > 0 && !shown.pictures.now.cells.has(s))";
@@ -85,6 +86,7 @@ fn a_cell_is_coloured_by_the_load_from_its_row_to_its_column_and_picks_the_cable
     assert!(text(&browser, "picked").starts_with(&format!("Switch {}: ", name(from))));
     click_at(&browser, at([0, nobody]));
     assert_eq!(text(&browser, "picked"), "");
+    select(&browser, "colours", "bound");
     browser.click("#all");
     browser.until("document.getElementById('t-now').textContent.includes('inside jobs')");
     zoom_and_circle(&browser, &address);

@@ -68,6 +68,8 @@ pub const ATTACKS: &[Attack] = &[
     ("a name that all have", |t| t.tell(&get("/v1/find?what=n"))),
     ("loads", |t| t.tell(&get("/v1/load?against=opensm"))),
     ("jobs", |t| t.tell(&get("/v1/jobs?against=opensm"))),
+    ("other engines", |t| t.tell(&request("POST", "/v1/engines/nue", "", ""))),
+    ("nodes", |t| t.tell(&get("/v1/place?nodes=100"))),
     ("a table", |t| t.tell(&get("/v1/epochs/1/switches/0x200000"))),
     ("dry runs", |t| t.tell(&request("POST", "/v1/plan", "", r#"{"jobs": "7 n[1-1000]\n8 n[1-8]"}"#))),
     ("long dry runs", |t| {

@@ -95,6 +95,7 @@ impl TryFrom<String> for SourceName {
 struct WrittenRouting {
     engine: Option<Spanned<String>>,
     engines: Option<Spanned<Vec<String>>>,
+    baseline: Option<Spanned<String>>,
     layers: Option<LayerBudget>,
     layer_per_job: bool,
     promise: Option<Spanned<Promise>>,
@@ -164,6 +165,7 @@ impl Default for WrittenRouting {
         Self {
             engine: None,
             engines: None,
+            baseline: None,
             layers: None,
             layer_per_job: false,
             promise: None,
@@ -382,6 +384,9 @@ impl WrittenRouting {
         for engine in &engines {
             route::may_be_set(engine, self.layer_per_job).map_err(|message| (at, message))?;
         }
+        if let Some(baseline) = &self.baseline {
+            route::may_be_baseline(baseline.get_ref()).map_err(|message| (baseline.span().start, message))?;
+        }
         let mut engines = engines.into_iter();
         let engine = engines.next().unwrap_or_else(|| unreachable!("there is one at least"));
         let promise = self.promise.as_ref().map(|promise| *promise.get_ref());
@@ -399,6 +404,7 @@ impl WrittenRouting {
         Ok(Routing {
             engine,
             then: engines.collect(),
+            baseline: self.baseline.map(Spanned::into_inner),
             layers: layers.unwrap_or_else(|| unreachable!("8 is a layer budget")),
             layer_per_job: self.layer_per_job,
             promise,

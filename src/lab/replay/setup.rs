@@ -99,6 +99,7 @@ impl Setup {
             lids_in_use: None,
             may_wait: false,
             repair: None,
+            baseline: None,
             layer_per_job: self.layer_per_job,
             promise: Promise::TOLD,
             storage: self.storage.clone(),

@@ -288,14 +288,25 @@ fn the_index_is_never_in_the_way() {
 }
 
 #[test]
-fn an_index_of_the_version_before_keeps_the_rows_of_deleted_epochs() {
+fn an_index_of_a_version_before_keeps_the_rows_of_deleted_epochs() {
+    for (version, dropped) in [(3, &["slowdown_oblivious", "effective_bound"][..]), (4, &["effective_bound"])]
+    {
+        keeps_rows(version, dropped);
+    }
+}
+
+fn keeps_rows(version: i64, dropped: &[&str]) {
     let (_dir, store) = filled(3);
-    let rows = store.history().unwrap().rows;
+    let mut rows = store.history().unwrap().rows;
+    assert!(rows.iter().all(|row| row.effective_bound.is_some()));
     assert_eq!(store.lock().unwrap().collect_garbage(1).unwrap().len(), 2);
     let index = rusqlite::Connection::open(store.path().join("history.db")).unwrap();
-    index
-        .execute_batch("ALTER TABLE epochs DROP COLUMN slowdown_oblivious; PRAGMA user_version = 3")
-        .unwrap();
+    for column in dropped {
+        index.execute(&format!("ALTER TABLE epochs DROP COLUMN {column}"), []).unwrap();
+    }
+    index.pragma_update(None, "user_version", version).unwrap();
+    // What the old index did not have is not known of epochs that are gone.
+    rows.iter_mut().for_each(|row| row.effective_bound = None);
     let history = store.history().unwrap();
     assert_eq!((history.rows, history.notes), (rows.clone(), Vec::new()));
     let (plan, report) = ready(&small(), 3);

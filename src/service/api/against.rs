@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::ApiError;
 use super::picture::stored;
-use crate::model::{Fabric, Group, Tables};
+use crate::model::{Group, Tables};
 use crate::pass::baseline::Baseline;
+use crate::pass::step::View;
 use crate::publish::{Epoch, EpochNumber, EpochStore, Page};
 
 /// What an epoch's tables are compared with.
@@ -18,7 +19,7 @@ use crate::publish::{Epoch, EpochNumber, EpochStore, Page};
 pub enum Against {
     /// The newest epoch that was made for another fabric.
     Fabric,
-    /// What OpenSM would route by itself: the best of its engines, which know no jobs.
+    /// What OpenSM would route by itself: the engine that the settings name, or the best of its engines.
     Opensm,
     /// An epoch.
     Epoch(EpochNumber),
@@ -72,7 +73,8 @@ pub struct Compared {
     pub other_fabric: bool,
 }
 
-/// The tables to compare with on a fabric. `groups` are the jobs for which the best of OpenSM's engines is sought.
+/// The tables to compare with on the fabric of now. `groups` are the jobs for which the best of OpenSM's engines is
+/// sought.
 ///
 /// # Errors
 /// If there are none.
@@ -80,13 +82,14 @@ pub(super) fn tables(
     store: &EpochStore,
     epoch: &Epoch,
     against: Against,
-    fabric: &Fabric,
+    view: &View,
     groups: &[Group],
 ) -> Result<(Compared, Tables), ApiError> {
     let what = against.to_string();
+    let fabric = &view.fabric;
     let other = match against {
         Against::Opensm => {
-            let best = Baseline::tables(fabric, groups);
+            let best = Baseline::tables(fabric, groups, view.policy.baseline.as_deref());
             let (engine, tables) =
                 best.ok_or_else(|| ApiError::missing("none of OpenSM's engines routes this"))?;
             let engine = engine.to_string();

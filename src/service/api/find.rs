@@ -58,6 +58,8 @@ struct FoundSwitch {
     lid: Option<Lid>,
     /// Its coordinates on a direct torus.
     at: Option<String>,
+    /// Nodes with adapters on it, by Slurm's names.
+    nodes: Vec<NodeName>,
 }
 
 /// A port of an adapter.
@@ -137,7 +139,7 @@ fn found(view: &View, what: &str) -> FindAnswer {
         Some(s.lid) == lid || Some(s.guid) == guid || (by_name && names(&s.description, what))
     });
     let (switches, more) = first(switches, |id| fabric.switch(*id).description.as_str(), what);
-    answer.switches.extend(switches.into_iter().map(|id| switch(fabric, id)));
+    answer.switches.extend(switches.into_iter().map(|id| switch(view, id)));
     let adapters = fabric.terminal_ids().filter(|id| {
         let t = fabric.terminal(*id);
         let is_it = Some(t.lid) == lid || Some(t.port_guid) == guid || Some(t.node_guid) == guid;
@@ -177,10 +179,14 @@ fn at_port(view: &View, name: &str, port: &str, answer: &mut FindAnswer) {
     }
 }
 
-fn switch(fabric: &Fabric, id: SwitchId) -> FoundSwitch {
-    let s = fabric.switch(id);
+fn switch(view: &View, id: SwitchId) -> FoundSwitch {
+    let s = view.fabric.switch(id);
+    let is_here = |name: &&NodeName| {
+        view.nodes.terminals(name).iter().any(|terminal| view.fabric.terminal(*terminal).switch == id)
+    };
+    let nodes = view.nodes.names().filter(is_here).cloned().collect();
     let (guid, lid) = (Some(s.guid), Some(s.lid));
-    FoundSwitch { switch: id.index(), name: s.description.clone(), guid, lid, at: None }
+    FoundSwitch { switch: id.index(), name: s.description.clone(), guid, lid, at: None, nodes }
 }
 
 fn adapter(view: &View, id: TerminalId) -> FoundAdapter {
@@ -233,6 +239,7 @@ fn found_on_torus(torus: &Torus, what: &str) -> FindAnswer {
         guid: None,
         lid: None,
         at: Some(torus.coords(node).to_string()),
+        nodes: vec![torus.name(node).clone()],
     }));
     answer.cut()
 }

@@ -212,8 +212,11 @@ fn of_worth(text: &mut Text, row: Option<&HistoryRow>) {
         "Predicted slow-down of jobs, geometric mean, by tables.",
         known,
     );
-    let loads =
-        [(tables("now"), Some(row.effective_max_after)), (tables("before"), row.effective_max_before)];
+    let loads = [
+        (tables("now"), Some(row.effective_max_after)),
+        (tables("before"), row.effective_max_before),
+        (tables("bound"), row.effective_bound),
+    ];
     let known = loads.iter().filter_map(|(labels, value)| Some((labels.as_str(), (*value)?)));
     text.family(
         "gauge",

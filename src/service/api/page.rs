@@ -27,7 +27,7 @@ type File = (&'static str, &'static str, &'static str, &'static str);
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-const FILES: [File; 13] = [
+const FILES: [File; 16] = [
     ("/", "The web page", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.css", "Its style", STYLE, include_str!("page/page.css")),
     ("/chart.css", "The style of charts", STYLE, CHART_STYLE),
@@ -38,6 +38,9 @@ const FILES: [File; 13] = [
     ("/more.js", "What else can be asked", SCRIPT, include_str!("page/more.js")),
     ("/compare.js", "What is compared", SCRIPT, include_str!("page/compare.js")),
     ("/find.js", "What is found and picked", SCRIPT, include_str!("page/find.js")),
+    ("/panel.js", "What is found, in full", SCRIPT, include_str!("page/panel.js")),
+    ("/whatif.js", "What would be", SCRIPT, include_str!("page/whatif.js")),
+    ("/colours.js", "Its colours", SCRIPT, include_str!("page/colours.js")),
     ("/hand.js", "What is done by hand", SCRIPT, include_str!("page/hand.js")),
     ("/picture.js", "Its pictures", SCRIPT, include_str!("page/picture.js")),
     ("/matrix.js", "Its matrices", SCRIPT, include_str!("page/matrix.js")),

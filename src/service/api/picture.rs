@@ -364,7 +364,7 @@ pub(super) fn measured(
     let compared = match against {
         Some(against) => {
             let all = plan.demand.on(fabric).groups;
-            let (told, tables) = against::tables(store, &epoch, against, fabric, &all)?;
+            let (told, tables) = against::tables(store, &epoch, against, view, &all)?;
             Some((told, effective_loads(fabric, &tables, &groups)))
         }
         None => None,

@@ -29,7 +29,7 @@ pub struct JobsAnswer {
     pub now: Option<Time>,
     /// With the tables before.
     pub before: Option<Time>,
-    /// With the best tables that know no jobs.
+    /// With tables that know no jobs: of the engine that the settings name, or the best.
     pub baseline: Option<Baseline>,
     /// The tables that were chosen to compare with; left out where none were.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub struct JobAnswer {
     pub now: Option<Gets>,
     /// With the tables before.
     pub before: Option<Gets>,
-    /// Its slow-down with the best tables that know no jobs.
+    /// Its slow-down with these tables.
     pub baseline: Option<f64>,
     /// With the tables that were chosen to compare with; left out where none were.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,9 +120,9 @@ pub(super) fn served(
     }
     let now = given_by(view, epoch.as_ref(), &groups)?;
     let before = given_by(view, previous.as_ref(), &groups).unwrap_or_else(|_| vec![None; groups.len()]);
-    let baseline = Baseline::of(fabric, &groups);
+    let baseline = Baseline::of(fabric, &groups, view.policy.baseline.as_deref());
     let compared = epoch.as_ref().zip(against).map(|(epoch, against)| {
-        let (told, tables) = against::tables(store, epoch, against, fabric, &groups)?;
+        let (told, tables) = against::tables(store, epoch, against, view, &groups)?;
         Ok::<_, ApiError>((told, given(view, &tables, &groups)))
     });
     let (against, beside) = compared.transpose()?.unzip();

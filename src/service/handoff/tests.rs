@@ -35,7 +35,7 @@ fn said(job: u32, restart: u32, nodes: &str) -> Announcement {
 /// What a look at `time` sees: `ID HOSTLIST STATE` lines of running jobs.
 fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
     let fabric = generate("fattree:4x4,2").unwrap();
-    let nodes = name_hosts(&fabric, &NodeNames::default());
+    let nodes = Arc::new(name_hosts(&fabric, &NodeNames::default()));
     let job = |(id, nodes, minutes): &(u32, &str, Option<i64>)| {
         let start = at(time - 100);
         let id = JobId::new(id.to_string()).unwrap();
@@ -50,13 +50,13 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
         lids_in_use: None,
         may_wait: false,
         repair: None,
+        baseline: None,
         layer_per_job: false,
         promise: crate::model::Promise::TOLD,
         storage: crate::model::Storage::default(),
         price: crate::pass::worth::Price::NONE,
     };
-    let jobs = JobMap::new(at(time), jobs.iter().map(job).collect());
-    View::new(Arc::new(fabric), Arc::new(nodes), jobs, policy)
+    View::new(Arc::new(fabric), nodes, JobMap::new(at(time), jobs.iter().map(job).collect()), policy)
 }
 
 /// A look at `time` with these jobs, and the demand that the pass then routes for.

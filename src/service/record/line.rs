@@ -64,6 +64,8 @@ pub struct PolicyLine {
     may_wait: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     repair: Option<Repair>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    baseline: Option<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -237,6 +239,7 @@ impl PolicyLine {
             lids_in_use,
             may_wait,
             repair,
+            baseline,
         } = &view.policy;
         Self {
             engine: engine.clone(),
@@ -255,6 +258,7 @@ impl PolicyLine {
             lids_in_use: *lids_in_use,
             may_wait: *may_wait,
             repair: repair.as_deref().cloned(),
+            baseline: baseline.clone(),
         }
     }
 
@@ -279,6 +283,7 @@ impl PolicyLine {
             lids_in_use: self.lids_in_use,
             may_wait: self.may_wait,
             repair: self.repair.clone().map(Arc::new),
+            baseline: self.baseline,
         }
     }
 }

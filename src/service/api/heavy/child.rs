@@ -16,7 +16,7 @@ use crate::observe::{jobs, spool};
 use crate::pass::step::View;
 use crate::publish::EpochStore;
 use crate::service::api::answer::{Answered, ApiError};
-use crate::service::api::{epochs, picture, served};
+use crate::service::api::{epochs, picture, served, what_if};
 use crate::service::dry_run::DryRun;
 use crate::service::kind::direct::dry_run;
 use crate::service::pass::decide;
@@ -99,7 +99,7 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
     asked.read_exact(&mut body).map_err(|e| ApiError::failed(&e))?;
     // Refused before the fabric is read.
     let other_jobs = match head.question {
-        Question::Plan | Question::DirectPlan(_) => planned_for(head, &body)?,
+        Question::Plan | Question::Engine(_) | Question::DirectPlan(_) => planned_for(head, &body)?,
         _ => None,
     };
     drop(body);
@@ -125,6 +125,11 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
             view.jobs = other_jobs.unwrap_or(view.jobs);
             written(&plan(&store, &view)?)
         }
+        Question::Engine(name) => {
+            view.jobs = other_jobs.unwrap_or(view.jobs);
+            written(&what_if::tried(&store, &view, name)?)
+        }
+        Question::Place(wanted) => written(&what_if::placed(&view, wanted)?),
         Question::DirectPlan(_) => unreachable!("answered above"),
     }
 }

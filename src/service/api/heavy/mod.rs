@@ -22,6 +22,7 @@ pub use self::places::Places;
 use super::Api;
 use super::against::Against;
 use super::answer::{Answered, ApiError};
+use super::what_if::WantedNodes;
 use crate::model::{Guid, JobId};
 use crate::publish::EpochNumber;
 use crate::service::command::Seen;
@@ -68,6 +69,10 @@ pub enum Question {
     },
     /// A dry run; the request's body says for which jobs.
     Plan,
+    /// Another engine's tables; the request's body says for which jobs.
+    Engine(String),
+    /// Nodes for a job.
+    Place(WantedNodes),
     /// The same on a direct torus.
     DirectPlan(Terms),
 }

@@ -21,7 +21,7 @@ function beside() {
 }
 
 function comparedName(against) {
-  if (against.what === "opensm") return `OpenSM's own tables (${against.engine}, the best of its engines)`;
+  if (against.what === "opensm") return `OpenSM's own tables (${against.engine})`;
   if (against.what === "fabric") return `Epoch ${against.epoch}, before the change of fabric`;
   return `Epoch ${against.epoch}`;
 }
@@ -59,6 +59,7 @@ function showChoices() {
   $("show").value = shown.show;
   $("as").value = shown.as;
   $("as").hidden = shown.fabric.layout !== "circle";
+  showColours();
   $("keys").textContent = shown.pictures.now.legend().keys;
 }
 
@@ -226,12 +227,17 @@ function holdWords(hold) {
     + (hold.reason ? `: ${hold.reason}` : "");
 }
 
-function holdMark(hold) {
-  const button = make("button", null, make("i", null));
+// Who went back to which epoch, and why.
+function backWords(act) {
+  return `Gone back to epoch ${act.epoch} at ${clock(act.time)}, by ${act.by || "somebody"}` + (act.reason ? `: ${act.reason}` : "");
+}
+
+function markOf(time, kind, text, ...children) {
+  const button = make("button", null, ...children);
   button.type = "button";
-  button.className = "mark" + (hold.until ? "" : " open");
-  button.dataset.hold = hold.from;
-  button.title = holdWords(hold);
+  button.className = kind;
+  button.dataset.hold = time + kind;
+  button.title = text;
   button.setAttribute("aria-label", button.title);
   button.addEventListener("click", () => { $("why").textContent = button.title + "."; whyOf = null; });
   return button;
@@ -239,7 +245,12 @@ function holdMark(hold) {
 
 // Bars and marks in the order of time.
 function inTime(bars) {
-  const marks = timesHeld(shown.acts).map((hold) => ({ time: hold.from, mark: holdMark(hold) }));
+  const held = (hold) => markOf(hold.from, "mark" + (hold.until ? "" : " open"), holdWords(hold), make("i", null));
+  const back = (act) => markOf(act.time, "mark back", backWords(act), "↶");
+  const marks = [
+    ...timesHeld(shown.acts).map((hold) => ({ time: hold.from, mark: held(hold) })),
+    ...shown.acts.filter((act) => act.act === "rollback").map((act) => ({ time: act.time, mark: back(act) })),
+  ];
   const all = [...bars.map((bar) => ({ time: bar.dataset.time, mark: bar })), ...marks];
   return all.sort((a, b) => new Date(a.time) - new Date(b.time)).map(({ mark }) => mark);
 }

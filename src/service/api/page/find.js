@@ -52,7 +52,8 @@ function channelsOf(s) {
 // --- finding ---
 const MOST_JOBS = 50; // of one user
 
-async function showFound() {
+// `isAsked`: somebody asked just now; otherwise the address did, which says itself what is open.
+async function showFound(isAsked) {
   const wanted = $("find").value.trim();
   const box = $("found");
   box.replaceChildren();
@@ -66,38 +67,38 @@ async function showFound() {
     $("found-count").textContent = error.message;
     return;
   }
-  const entry = (text, what) => {
+  const entry = (text, what, kind, key) => {
     const button = make("button", text);
     button.type = "button";
-    button.addEventListener("click", () => pick(what));
-    return { item: make("li", null, button), what };
+    const act = (asked) => { pick(what); if (asked) openPanel(kind, key, true); };
+    button.addEventListener("click", () => act(true));
+    return { item: make("li", null, button), act };
   };
   const ofJob = (job) => {
     const { user, name } = shown.submissions.get(job.id) || {};
     const button = make("button", `job ${job.id}${name ? " " + name : ""}${user ? " of " + user : ""} on ${job.nodes}`);
     button.type = "button";
-    button.addEventListener("click", () => choose(shown.epoch, job.id));
-    return { item: make("li", null, button), job };
+    const act = (asked) => { choose(shown.epoch, job.id); if (asked) openPanel("job", job.id, true); };
+    button.addEventListener("click", () => act(true));
+    return { item: make("li", null, button), act };
   };
   const jobs = jobsCalled(wanted);
   const entries = [
     ...jobs.slice(0, MOST_JOBS).map(ofJob),
-    ...answer.cables.map((c) => entry(`cable ${c.ends[0]} – ${c.ends[1]}`, { cable: c.cable, channel: 2 * c.cable })),
-    ...answer.switches.map((s) => entry(s.at ? `node ${s.name} at ${s.at}` : `switch ${s.name}, LID ${s.lid}, GUID ${s.guid}`, { switch: s.switch })),
-    ...answer.adapters.map((a) => entry(`adapter ${a.node || a.name}, LID ${a.lid}, GUID ${a.guid}, on ${a.switch_name}:${a.port}`, { switch: a.switch })),
+    ...answer.cables.map((c) => entry(`cable ${c.ends[0]} – ${c.ends[1]}`, { cable: c.cable, channel: 2 * c.cable }, "cable", c.ends[0])),
+    ...answer.switches.map((s) => entry(s.at ? `node ${s.name} at ${s.at}` : `switch ${s.name}, LID ${s.lid}, GUID ${s.guid}`, { switch: s.switch }, "switch", s.name)),
+    ...answer.adapters.map((a) => entry(`adapter ${a.node || a.name}, LID ${a.lid}, GUID ${a.guid}, on ${a.switch_name}:${a.port}`, { switch: a.switch }, "node", a.node || a.name)),
   ];
   box.replaceChildren(...entries.map(({ item }) => item));
   $("found-count").textContent = entries.length === 0 ? "nothing is called so" : answer.more || jobs.length > MOST_JOBS ? "and more" : `${entries.length} found`;
   // One answer needs no click.
-  const [{ what, job } = {}] = entries.length === 1 ? entries : [];
-  if (what) pick(what);
-  if (job) choose(shown.epoch, job.id);
+  if (entries.length === 1) entries[0].act(isAsked);
 }
 
 $("finding").addEventListener("submit", (event) => {
   event.preventDefault();
   remember();
-  inTurn(showFound);
+  inTurn(() => showFound(true));
 });
 
 // --- keyboard ---
@@ -194,6 +195,12 @@ for (const id of ["now", "before"]) {
     shown.view.y = Math.min(Math.max(drag.from.y - dy / height / drag.from.scale, 0), 1);
     requestAnimationFrame(showLoad);
   });
+  // Plain scrolling is the page's.
+  $(id).addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    zoom(event.deltaY < 0 ? 1.5 : 1 / 1.5);
+  }, { passive: false });
 }
 addEventListener("pointerup", () => { drag = null; });
 

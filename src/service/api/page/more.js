@@ -2,12 +2,13 @@
 "use strict";
 
 // --- times ---
-// 3 min, 5 h 12 min, 2 d 3 h.
+// 3 min, 5 h 12 min, 2 d 3 h, 120 d.
 function long(seconds) {
   const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
   if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
   if (hours < 1) return `${minutes} min`;
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return hours < 2400 ? `${Math.floor(hours / 24)} d ${hours % 24} h` : `${Math.floor(hours / 24)} d`;
 }
 
 function ago(time) {
@@ -61,9 +62,11 @@ function remember() {
   if (shown.against !== "before") parts.set("against", shown.against);
   if (shown.show !== "both") parts.set("show", shown.show);
   if (shown.as !== "matrix") parts.set("as", shown.as);
+  if (shown.colours) parts.set("colours", shown.colours);
   if ($("find").value) parts.set("find", $("find").value);
   if ($("filter").value) parts.set("filter", $("filter").value);
   if (key !== "id" || down) parts.set("sort", (down ? "-" : "") + key);
+  if (shown.open) parts.set("open", `${shown.open.kind}:${shown.open.key}`);
   const text = parts.toString();
   history.replaceState(null, "", text ? "#" + text : location.pathname);
 }
@@ -79,6 +82,10 @@ function recall() {
     shown.as = as;
     if (shown.fabric) makePictures();
   }
+  shown.colours = COLOURS.includes(parts.get("colours")) ? parts.get("colours") : "";
+  const [, kind, name] = (parts.get("open") || "").match(/^(job|switch|cable|node):(.+)$/) || [];
+  shown.open = kind ? { kind, key: name } : null;
+  $("panel").hidden = !shown.open;
   $("find").value = parts.get("find") || "";
   $("filter").value = parts.get("filter") || "";
   const sort = parts.get("sort") || "id";
@@ -129,42 +136,3 @@ async function showNode() {
 }
 
 $("filter").addEventListener("change", () => inTurn(showNode));
-
-// --- what if a job ran on these nodes? ---
-function outcome(plan, id) {
-  const mean = (figures) => (figures && figures.time && typeof figures.time.slowdown_mean === "number" ? figures.time.slowdown_mean.toFixed(2) : null);
-  const [before, after] = [mean(plan.before), mean(plan.after)];
-  const own = (plan.per_job || []).find((job) => job.job === id);
-  const said = [];
-  if (!plan.due) said.push("Routes would stay as they are" + (plan.worth ? ": a change is not worth its price." : "."));
-  else said.push("Routes would change" + (typeof plan.changed_blocks === "number" ? ` (${plan.changed_blocks} blocks of tables).` : "."));
-  if (before && after) said.push(`All jobs' exchanges: ${before} times what their own cables need with the routes of now, ${after} with the new ones.`);
-  else if (after) said.push(`All jobs' exchanges would take ${after} times what their own cables need.`);
-  if (own) {
-    const slow = typeof own.after.slowdown === "number" ? `, slow-down ${own.after.slowdown.toFixed(2)}` : "";
-    const now = own.before ? `${own.before.max} → ` : "";
-    said.push(`This job: ${now}${own.after.max} of its routes on its fullest channel${slow}.`);
-  } else if (plan.refused && plan.refused.length) said.push(plan.refused.map(([job, why]) => `${job}: ${why}`).join("; "));
-  if (plan.unknown_nodes && plan.unknown_nodes.length) said.push(`Unknown nodes: ${plan.unknown_nodes.join(", ")}.`);
-  return said.join(" ");
-}
-
-$("whatif").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const [nodes, pattern] = [$("if-nodes").value.trim(), $("if-pattern").value.trim()];
-  if (!nodes) return;
-  const box = $("if-answer");
-  box.textContent = "asking …";
-  inTurn(async () => {
-    const { jobs } = await ask("v1/jobs");
-    const id = "what-if";
-    const line = (job) => `${job.id} ${job.nodes}${job.pattern_from === "nobody" ? "" : " " + job.pattern}`;
-    const text = [...jobs.map(line), `${id} ${nodes} ${pattern}`.trim()].join("\n") + "\n";
-    try {
-      box.textContent = outcome(await ask("v1/plan", { jobs: text }), id);
-    } catch (error) {
-      box.textContent = error.message;
-      if (error instanceof Refused) throw error;
-    }
-  });
-});

@@ -12,6 +12,8 @@ const shown = {
   against: "before", // what the epoch is compared with: before, fabric, opensm, or the number of an epoch
   show: "both", // or the difference
   as: "matrix", // or a circle, of a fabric without levels or a grid
+  colours: "", // one of COLOURS; nothing: as fits
+  open: null, // in the panel: { kind, key }
   acts: [], picked: null, // a switch or a cable
   held: null, // since when, why, by whom
   seesUsers: false, submissions: new Map(), // who submitted which job
@@ -175,19 +177,6 @@ function showLoad() {
   if (!document.body.dataset.drawn) document.body.dataset.drawn = Math.round(performance.now());
 }
 
-function showScale(full) {
-  const canvas = make("canvas", null);
-  [canvas.width, canvas.height] = [SHADES, 1];
-  const context = canvas.getContext("2d");
-  for (let i = 0; i < SHADES; i++) {
-    context.fillStyle = shade(isDark() ? STOPS.dark : STOPS.light, i / (SHADES - 1));
-    context.fillRect(i, 0, 1, 1);
-  }
-  const unused = make("i", null);
-  unused.className = shown.pictures.now instanceof Matrix ? "unused-cell" : "unused";
-  $("scale").replaceChildren("1", canvas, `${full} routes`, unused, `unused · ${shown.pictures.now.legend().each}`);
-}
-
 function channelName(channel) {
   return `${endName(channel, 0)} → ${endName(channel, 1)}`;
 }
@@ -213,7 +202,8 @@ function showVerdict(answer) {
     return;
   }
   const gain = 100 * (1 - now.slowdown_mean / baseline.slowdown_mean);
-  const beside = `With ${baseline.engine}, the best engine that knows no jobs, it would be ${baseline.slowdown_mean.toFixed(2)}`;
+  const which = baseline.named ? "which knows no jobs" : "the best engine that knows no jobs";
+  const beside = `With ${baseline.engine}, ${which}, it would be ${baseline.slowdown_mean.toFixed(2)}`;
   box.textContent = `${time} ${beside}: ` + (gain >= 1 ? `${gain.toFixed(0)} % less time now.` : "routes for jobs gain nothing at present.");
 }
 
@@ -288,6 +278,7 @@ function choose(epoch, job) {
     await fetchJobs();
     if (shown.current !== null) await fetchLoad();
     await showWhy();
+    await fillPanel();
   });
 }
 
@@ -313,6 +304,8 @@ async function refresh() {
   if (shown.current !== null) await fetchLoad();
   await fetchJobs();
   await showWhy();
+  await fillPanel();
+  await fetchEngines();
 }
 
 // --- light and dark ---
@@ -373,11 +366,11 @@ addEventListener("DOMContentLoaded", () => {
   applyTheme();
   inTurn(refresh);
   inTurn(showNode);
-  inTurn(showFound);
+  inTurn(() => showFound(false));
 });
 addEventListener("hashchange", () => {
   recall();
   choose(shown.epoch, shown.job);
-  inTurn(showFound);
+  inTurn(() => showFound(false));
 });
 setInterval(() => { if (!document.hidden) inTurn(refresh); }, EVERY);

@@ -103,12 +103,15 @@ class Picture {
 
   // How lines look by load, the least important first: colour (null: that of what is unused), width, dashes, channels.
   looks(loads, full, dark) {
+    const kind = colouredBy();
+    if (kind === "bound") return anchored(loads, shown.load.bound, full, dark, this.gap);
+    const share = shareOf(kind, full);
     // Dashes cost much more than lines.
     const unused = { colour: null, width: 0.6, dash: loads.length < 4000 ? [2, 3] : [], channels: [] };
     const lit = Array.from({ length: SHADES }, (_, i) =>
       ({ colour: shade(dark ? STOPS.dark : STOPS.light, i / (SHADES - 1)), width: this.gap * 1.6, dash: [], channels: [] }));
     loads.forEach((load, channel) => {
-      (load > 0 ? lit[Math.min(Math.floor((load / full) * (SHADES - 1)), SHADES - 1)] : unused).channels.push(channel);
+      (load > 0 ? lit[Math.min(Math.floor(share(load) * (SHADES - 1)), SHADES - 1)] : unused).channels.push(channel);
     });
     return [unused, ...lit];
   }

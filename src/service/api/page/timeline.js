@@ -6,6 +6,7 @@ const DAY = 86400000; // milliseconds
 const OF_DAY = { hour: "numeric", minute: "numeric", second: "numeric" };
 const OF_YEAR = { month: "numeric", day: "numeric", hour: "numeric", minute: "numeric" };
 let timelineOf = null;
+let timeline = null; // the chart
 
 // Lines of the chart: slow-downs, or of a torus without them the largest load.
 function timelineSeries(epochs) {
@@ -29,6 +30,16 @@ function stepsOf(values, edges, y) {
     path += `${i > 0 && values[i - 1] !== null ? "L" : "M"}${edges[i]} ${at}L${edges[i + 1]} ${at}`;
   });
   return path;
+}
+
+// Changes of fabric, steps back and holds: when, how they are drawn, and why.
+function happenings(epochs, acts) {
+  const changed = epochs.filter((e) => e.reason === "fabric_changed");
+  return [
+    ...changed.map((e) => ({ time: e.created, sign: "×", kind: "loss", words: `Fabric changed: ${WHY.fabric_changed}; epoch ${e.epoch} was published` })),
+    ...acts.filter((act) => act.act === "rollback").map((act) => ({ time: act.time, sign: "↶", kind: "back", words: backWords(act) })),
+    ...timesHeld(acts).map((hold) => ({ time: hold.from, sign: "‖", kind: "hold", words: holdWords(hold) })),
+  ].map((each) => ({ ...each, time: new Date(each.time).getTime() }));
 }
 
 function showTimeline() {
@@ -56,8 +67,6 @@ function showTimeline() {
   };
   const svg = $("paper").cloneNode(false);
   const part = (tag, attributes, text) => Object.assign(charts.part(svg, tag, attributes), { textContent: text || "" });
-  const given = { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": title, "data-chart": JSON.stringify(data) };
-  for (const [attribute, value] of Object.entries(given)) svg.setAttribute(attribute, value);
   svg.removeAttribute("id");
   svg.removeAttribute("hidden");
   const zooms = part("g", { class: "zooms" });
@@ -65,19 +74,32 @@ function showTimeline() {
     const [from, to] = [hold.from, hold.until || last].map((time) => x(new Date(time)));
     zooms.append(part("rect", { class: "held-time", x: from, y: top, width: to - from, height: bottom - top }));
   }
-  epochs.forEach((e, i) => {
-    if (e.reason === "fabric_changed") zooms.append(part("line", { class: "loss-time", x1: edges[i], x2: edges[i], y1: top, y2: bottom }));
-  });
+  const marks = happenings(epochs, acts).filter(({ time }) => time >= first && time <= last).map((each) => ({ ...each, x: x(each.time) }));
+  const signs = part("g", { class: "values signs" });
+  for (const { x: at, sign, kind } of marks) {
+    if (kind !== "hold") zooms.append(part("line", { class: `${kind}-time`, x1: at, x2: at, y1: top, y2: bottom }));
+    signs.append(part("text", { x: at, y: top - 3, class: `name sign ${kind}` }, sign));
+  }
+  data.marks = marks.map(({ x: at, words: said }) => [at, said]);
   zooms.append(...series.map(([, kind, values]) => part("path", { class: `curve ${kind}`, d: stepsOf(values, edges, y) })));
   svg.append(
     ...steps.flatMap((value) => [
       part("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
       part("text", { class: "end", x: left - 6, y: y(value) + 4 }, String(value)),
     ]),
-    zooms, part("g", { class: "axis", "data-y": height - 8 }), ...legendOf(series, right + 8, y),
+    zooms, signs, part("g", { class: "axis", "data-y": height - 8 }), ...legendOf(series, right + 8, y),
   );
+  const given = { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": title, "data-chart": JSON.stringify(data) };
+  for (const [attribute, value] of Object.entries(given)) svg.setAttribute(attribute, value);
+  // A new epoch costs neither zoom nor focus.
+  const [seen, at, isFocused] = timeline ? [timeline.span(), timeline.at, timeline.stage === document.activeElement] : [null, -1, false];
   box.replaceChildren(svg);
-  charts.enhance(svg, (time, seen) => clock(time, seen < DAY ? OF_DAY : OF_YEAR));
+  timeline = charts.enhance(svg, (time, all) => clock(time, all < DAY ? OF_DAY : OF_YEAR));
+  if (seen) timeline.lookAt(seen);
+  if (isFocused) {
+    timeline.stage.focus({ preventScroll: true });
+    if (at >= 0 && at < epochs.length) timeline.point(at);
+  }
 
   // Names beside the last values, each under the one above.
   function legendOf(lines, at, place) {

@@ -141,6 +141,7 @@ impl Change {
             slowdown_oblivious: None,
             effective_max_before: Some(max(&before)),
             effective_max_after: max(&after),
+            effective_bound: None,
             dark_fiber: dark_fiber(torus, &after),
             layers: 1,
             milliseconds: self.milliseconds,

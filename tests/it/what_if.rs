@@ -1,0 +1,58 @@
+//! Other engines' tables and nodes for a job, as the service tells them.
+
+use std::collections::BTreeSet;
+
+use sarouter::observe::hostlist;
+use sarouter::service::client::{Client, ClientError};
+use serde_json::{Value, json};
+
+use crate::site::{LONG, Serving, Site};
+
+fn refusal(result: Result<Value, ClientError>) -> (u16, String) {
+    match result {
+        Err(ClientError::Refused { status, message }) => (status, message),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn another_engine_stands_beside_what_is_in_force_and_nodes_are_chosen_among_free_ones() {
+    let site = Site::new("interval_seconds = 3600");
+    site.jobs("1|RUNNING|n[1,2,5,6,9]|100\n2|RUNNING|n[3,7]|100\n");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    let get = |path: &str| client.wait(client.get::<Value>(path));
+    let post = |path: &str, body: Value| client.wait(client.post::<Value>(path, &body));
+
+    let plan = std::fs::read(site.path("state/epochs/000001/plan.json")).unwrap();
+    let after = serde_json::from_slice::<Value>(&plan).unwrap()["after"].take();
+    let tried = post("/v1/engines/updown", json!({})).unwrap();
+    assert_eq!(tried["now"]["engine"], "dfsssp");
+    assert_eq!(tried["now"]["time"], after["time"]);
+    assert_eq!(tried["now"]["largest_load"], after["effective"]["max"]);
+    assert_eq!((&tried["bound"], &tried["multi_switch"]), (&after["effective"]["lower_bound"], &json!(2)));
+    let slow = |given: &Value| given["time"]["slowdown_mean"].as_f64().unwrap();
+    assert!(slow(&tried["tried"]) > slow(&tried["baseline"]), "{tried}");
+    // The same engine gives the same.
+    let again = post("/v1/engines/dfsssp", json!({})).unwrap();
+    assert_eq!(again["tried"], again["now"]);
+    let other = post("/v1/engines/updown", json!({"jobs": "9 n[1,5,9,13]\n"})).unwrap();
+    assert_eq!(other["multi_switch"], 1);
+    let (status, why) = refusal(post("/v1/engines/updwn", json!({})));
+    assert!(status == 404 && why.contains("did you mean updown?"), "{why}");
+    let names = get("/v1/engines").unwrap();
+    assert!(names["engines"].as_array().unwrap().iter().any(|row| row["name"] == "updown"));
+
+    let placed = get("/v1/place?nodes=4&pattern=ring").unwrap();
+    let nodes = hostlist::expand(placed["nodes"].as_str().unwrap()).unwrap();
+    let busy: BTreeSet<_> = hostlist::expand("n[1,2,5,6,9,3,7]").unwrap().into_iter().collect();
+    assert!(nodes.len() == 4 && nodes.iter().all(|node| !busy.contains(node)), "{placed}");
+    assert_eq!(placed["free"], 9);
+    assert!(placed["predicted"]["slowdown"].as_f64().unwrap() >= 1.0, "{placed}");
+    let none = get("/v1/place?nodes=10").unwrap();
+    assert_eq!((&none["nodes"], &none["why"]), (&Value::Null, &json!("only 9 of 10 nodes are free")));
+    assert_eq!(refusal(get("/v1/place?nodes=0")).0, 400);
+    assert_eq!(refusal(get("/v1/place?nodes=2&pattern=rings")).0, 400);
+    assert_eq!(serving.stop(), 0);
+}
