@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sarouter::report::svg::{chart_head, escape, grid_line};
+use sarouter::report::svg::{escape, grid_line};
 
 use crate::Point;
 
@@ -96,11 +96,11 @@ fn y_load(share: f64) -> f64 {
 pub fn draw(families: &[(&str, Vec<Point>)]) -> String {
     let title =
         "balanced without jobs, 8 layers, one thread: CPU seconds, and largest load over its bound, by hosts";
-    let head = chart_head(title, WIDTH, HEIGHT);
-    let mut svg = head.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
-    let paper = format!("<style>{STYLE}</style><rect width=\"{WIDTH}\" height=\"{HEIGHT}\"/>");
-    let at = svg.find('>').map_or(0, |end| end + 1);
-    svg.insert_str(at, &paper);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\
+         <style>{STYLE}</style><rect width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\
+         <text x=\"12\" y=\"20\" class=\"title\">{title}</text>"
+    );
     for (seconds, label) in [(1e-3, "1 ms"), (1e-2, "10 ms"), (0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s")] {
         svg.push_str(&grid_line(LEFT, WIDTH - RIGHT, y_time(seconds), label));
     }
