@@ -20,9 +20,9 @@
 //! | `GET /v1/epochs/N/files` | readers | [`follow::EpochFiles`]: their names, lengths and checksums |
 //! | `GET /v1/epochs/N/files/NAME?from=BYTE` | readers | the file from there on, 8 MiB at most |
 //! | `POST /v1/plan` | readers | a dry run for the jobs of now, `{"jobs": TEXT}` or `{"spool_file": NAME}` |
-//! | `GET /v1/engines` | readers | [`what_if::EnginesAnswer`]: engines that can be tried |
-//! | `POST /v1/engines/NAME` | readers | [`what_if::TriedAnswer`]: its tables beside those in force; jobs as for a dry run |
-//! | `GET /v1/place?nodes=N&pattern=P` | readers | [`what_if::PlacedAnswer`]: nodes that would suit a job |
+//! | `GET /v1/engines` | readers | `EnginesAnswer`: engines that can be tried |
+//! | `POST /v1/engines/NAME` | readers | `TriedAnswer`: its tables beside those in force; jobs as for a dry run |
+//! | `GET /v1/place?nodes=N&pattern=P` | readers | `PlacedAnswer`: nodes that would suit a job |
 //! | `GET /metrics` | readers | Prometheus |
 //! | `POST /v1/look` | writers | the service looks at once |
 //! | `POST /v1/hold` | writers | `{"reason": TEXT}`: what is in force stays |
