@@ -39,9 +39,10 @@ impl Baseline {
         if groups.is_empty() {
             return None;
         }
-        let all =
-            routed(fabric, named).map(|(engine, tables)| (Self::with(engine, fabric, &tables, groups), ()));
-        Some(Self::best(all)?.0.told(named))
+        let with = |(engine, tables): (_, Tables)| {
+            (Self::with((engine, named.is_some()), fabric, &tables, groups), ())
+        };
+        Some(Self::best(routed(fabric, named).map(with))?.0)
     }
 
     /// The engine and its tables; without jobs, those of the first engine that routes the fabric. As [`Self::of`].
@@ -50,19 +51,22 @@ impl Baseline {
         if groups.is_empty() {
             return all.next();
         }
-        let all = all.map(|(engine, tables)| (Self::with(engine, fabric, &tables, groups), tables));
+        let all = all
+            .map(|(engine, tables)| (Self::with((engine, named.is_some()), fabric, &tables, groups), tables));
         let (best, tables) = Self::best(all)?;
         Some((best.engine, tables))
     }
 
-    fn with(engine: &'static str, fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Self {
+    /// `named`: whether the settings name the engine.
+    fn with(
+        (engine, named): (&'static str, bool),
+        fabric: &Fabric,
+        tables: &Tables,
+        groups: &[Group],
+    ) -> Self {
         let demand = Demand { groups: groups.to_vec(), ..Demand::default() };
         let slowdowns = slowdowns(fabric, tables, &demand);
-        Self { engine, named: false, time: Time::of(&slowdowns), slowdowns }
-    }
-
-    fn told(self, named: Option<&str>) -> Self {
-        Self { named: named.is_some(), ..self }
+        Self { engine, named, time: Time::of(&slowdowns), slowdowns }
     }
 
     /// The one with the least time, and what came with it.
@@ -113,9 +117,11 @@ impl Oblivious {
             named: named.map(String::from),
             tables: routed(fabric, named).collect(),
         });
-        let with = |(engine, tables): &(&'static str, Tables)| Baseline::with(engine, fabric, tables, groups);
+        let with = |(engine, tables): &(&'static str, Tables)| {
+            Baseline::with((engine, named.is_some()), fabric, tables, groups)
+        };
         let best = Baseline::best(known.tables.iter().map(|own| (with(own), ())));
         *kept = Some(known);
-        Some(best?.0.told(named))
+        Some(best?.0)
     }
 }

@@ -62,12 +62,6 @@ const MOST_CARRIED: f32 = 5.0 / 4.0;
 /// The same inside a closure, over what they carried before.
 const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
-/// Temperatures of another attempt for several jobs in a tree.
-fn heats_again() -> Vec<f32> {
-    let at = |k| WARM * (COOL / WARM).powf(k as f32 / (WARM_AGAIN - 1) as f32);
-    (0..WARM_AGAIN).map(at).chain(HEATS_TREE).collect()
-}
-
 impl<'a> Routing<'a> {
     /// Starts a tree from tables in force: the load of their fullest channel, if there are some, and whether routes to a
     /// terminal stay. Those of jobs that go on do.
@@ -239,7 +233,8 @@ impl Balanced {
             }
         }
         let scene = alone::Scene { shape: &shape, jobs: &jobs, units: &units, settled: &settled };
-        let heats = if self.seed == FIRST { HEATS_TREE.to_vec() } else { heats_again() };
+        let warm = if self.seed == FIRST { 0 } else { WARM_AGAIN };
+        let heats: Vec<f32> = tree::cooling(warm, (WARM, COOL)).chain(HEATS_TREE).collect();
         routing.lead(&scene, &choices, (self.seed, &heats))?;
         if !is_tapered {
             routing.lead_alone(&scene, &choices)?;

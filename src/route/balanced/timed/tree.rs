@@ -11,8 +11,9 @@ use super::field::Field;
 use super::shape::{NOWHERE, Shape, Stage, cable};
 use crate::model::rng::Rng;
 
-/// Passes over all blocks, the last two cold.
-const SWEEPS: usize = 20;
+/// Warm passes over all blocks, then cold ones.
+const WARM_SWEEPS: usize = 18;
+const COLD_SWEEPS: usize = 2;
 /// Temperature of the first warm pass, and of the last.
 const WARM: f32 = 0.1;
 const COOL: f32 = 0.02;
@@ -57,10 +58,9 @@ impl Choices {
     }
 }
 
-fn heats() -> impl Iterator<Item = f32> {
-    let warm = SWEEPS - 2;
-    let at = move |k| WARM * (COOL / WARM).powf(k as f32 / (warm - 1) as f32);
-    (0..SWEEPS).map(move |k| if k < warm { at(k) } else { 0.0 })
+/// Temperatures of so many warm sweeps, none or two at least, from one to another, each the same part of the one before.
+pub(super) fn cooling(sweeps: usize, (warm, cool): (f32, f32)) -> impl Iterator<Item = f32> {
+    (0..sweeps).map(move |k| warm * (cool / warm).powf(k as f32 / (sweeps - 1) as f32))
 }
 
 /// Chooses for the terminals of jobs that have no choice yet; those that have one keep it. The others'
@@ -124,7 +124,7 @@ fn anneal(field: &mut Field, blocks: &mut [(Vec<u32>, &[u32])], rng: &mut Rng) {
     if field.is_free() {
         return;
     }
-    for heat in heats() {
+    for heat in cooling(WARM_SWEEPS, (WARM, COOL)).chain([0.0; COLD_SWEEPS]) {
         rng.shuffle(blocks);
         blocks.iter().for_each(|(block, options)| field.shuffle(block, options, heat, rng));
     }
