@@ -64,6 +64,26 @@ impl Climb {
         true
     }
 
+    /// Adds the routes of all hosts in `row` to the load of the channels, or takes them away; false, and no change, as
+    /// [`Climb::gather`], whose sums are left in the flow. O(switches × levels).
+    pub(super) fn weigh(
+        &self,
+        (net, home, row): (&Net, usize, &[u8]),
+        (flow, load): (&mut [u32], &mut [u32]),
+        change: fn(u32, u32) -> u32,
+        is_strict: bool,
+    ) -> bool {
+        flow.copy_from_slice(&net.hosts);
+        if !self.gather(net, home, row, flow, is_strict) {
+            return false;
+        }
+        for (v, flow) in flow.iter().enumerate().filter(|(v, flow)| *v != home && **flow > 0) {
+            let c = net.channel(v, row[v]);
+            load[c] = change(load[c], *flow);
+        }
+        true
+    }
+
     /// Whether the route of a switch leads down to another, and nowhere up.
     #[inline]
     fn descends(&self, net: &Net, home: usize, row: &[u8], mut switch: usize) -> bool {

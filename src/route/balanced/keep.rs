@@ -1,5 +1,9 @@
 //! Starts from tables that are in force, so that only what must change does.
 
+use rayon::prelude::*;
+
+use super::FEWEST_ROWS;
+use super::bound::sum;
 use super::net::{NONE, Net};
 use super::routing::{Routing, covers};
 use super::traffic::{Class, Traffic};
@@ -78,7 +82,31 @@ impl<'a> Routing<'a> {
     /// Says which were taken over. O(terminals × switches).
     pub(super) fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
         let slots = Slots::new(self.net);
-        (0..self.home.len()).map(|t| self.keep_one(fabric, previous, &slots, t)).collect()
+        let mut kept = self.keep_climbing(fabric, previous, &slots);
+        for t in (0..kept.len()).filter(|t| !kept[*t]).collect::<Vec<_>>() {
+            kept[t] = self.keep_one(fabric, previous, &slots, t);
+        }
+        kept
+    }
+
+    /// The same in a tree, of those routes that climb and then descend: they need no look at layers. Uses all threads.
+    fn keep_climbing(&mut self, fabric: &Fabric, previous: &Tables, slots: &Slots) -> Vec<bool> {
+        let mut kept = vec![false; self.home.len()];
+        let Some(climb) = &self.climb else { return kept };
+        let (net, home, traffic) = (self.net, &self.home, self.traffic);
+        let start = || (vec![0u32; net.switches()], vec![0u32; net.channels()]);
+        let rows = self.rows.par_chunks_mut(net.switches()).zip(&mut kept).enumerate();
+        let loads = rows.with_min_len(FEWEST_ROWS).fold(start, |(mut flow, mut load), (t, (row, kept))| {
+            if traffic.class(t) == Class::Job {
+                slots.read(fabric, previous, fabric.dest_of_terminal(TerminalId::at(t)), row);
+                let at = (net, home[t] as usize, &*row);
+                *kept = climb.weigh(at, (&mut flow, &mut load), u32::wrapping_add, true);
+            }
+            (flow, load)
+        });
+        let load = loads.map(|(_, load)| load).reduce(|| vec![0; net.channels()], sum);
+        self.load.iter_mut().zip(load).for_each(|(all, own)| *all += own);
+        kept
     }
 
     fn keep_one(&mut self, fabric: &Fabric, previous: &Tables, slots: &Slots, terminal: usize) -> bool {
@@ -87,10 +115,6 @@ impl<'a> Routing<'a> {
         let row = &mut self.rows[span.clone()];
         slots.read(fabric, previous, fabric.dest_of_terminal(TerminalId::at(terminal)), row);
         let is_counted = self.traffic.class(terminal) == Class::Job;
-        if is_counted && self.weigh_climb(terminal, u32::wrapping_add, true) {
-            return true;
-        }
-        let row = &mut self.rows[span.clone()];
         self.search.follow(net, &self.layers.fit, self.layers.all, home, row);
         if !covers(net, &self.search, home) {
             return false;

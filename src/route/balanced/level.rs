@@ -50,9 +50,11 @@ impl<'a> Routing<'a> {
             }
             None => {
                 hosts.iter().for_each(|t| self.grow_around(*t));
-                // Beside routes of jobs, which stay, the last sixteenth takes most of the time in a tree.
-                let is_tree = is_indirect(&self.net.hosts);
-                let bound = if is_tree { bound.max(mean + mean / 16) } else { bound };
+                // Beside routes of jobs, which stay, the last sixteenth takes most of the time.
+                let most = mean / 16;
+                let room =
+                    if is_indirect(&self.net.hosts) { most } else { self.by_size(most as usize) as u32 };
+                let bound = bound.max(mean + room);
                 let base = if self.is_large(hosts.len()) { bound } else { mean };
                 self.refine(&hosts, bound, base);
             }

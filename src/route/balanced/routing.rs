@@ -13,6 +13,8 @@ use crate::route::graph::is_indirect;
 
 /// Switches of trees in large fabrics.
 pub(super) const LARGE: usize = 1_000_000;
+/// The same in small ones, where time does not matter.
+const SMALL: usize = 1 << 18;
 
 /// The trees under construction.
 pub(super) struct Routing<'a> {
@@ -149,6 +151,12 @@ impl<'a> Routing<'a> {
         }
     }
 
+    /// What time costs: all of this price in large fabrics, nothing in small ones, between them a part of it.
+    pub(super) fn by_size(&self, price: usize) -> usize {
+        let entries = (self.home.len() * self.net.switches()).clamp(SMALL, LARGE);
+        price * (entries - SMALL) / (LARGE - SMALL)
+    }
+
     /// Whether quality has to pay for its time.
     pub(super) fn is_large(&self, trees: usize) -> bool {
         trees * self.net.switches() > LARGE
@@ -162,33 +170,16 @@ impl<'a> Routing<'a> {
 
     /// Adds the load of a tree, or takes it away; `search` need not describe it. O(switches).
     pub(super) fn weigh(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
-        if !self.weigh_climb(terminal, change, false) {
-            self.follow(terminal);
-            self.gather(terminal);
-            self.count(terminal, change);
-        }
-    }
-
-    /// The same of a tree whose routes climb and then descend, where hosts use them or, if it `is_strict`,
-    /// everywhere; false, and no change, for others. Leaves the sums of all hosts' routes in `flow`.
-    pub(super) fn weigh_climb(
-        &mut self,
-        terminal: usize,
-        change: fn(u32, u32) -> u32,
-        is_strict: bool,
-    ) -> bool {
-        let Some(climb) = &self.climb else { return false };
         let (net, home) = (self.net, self.home[terminal] as usize);
-        let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
-        self.flow.copy_from_slice(&net.hosts);
-        if !climb.gather(net, home, row, &mut self.flow, is_strict) {
-            return false;
+        if let Some(climb) = &self.climb {
+            let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
+            if climb.weigh((net, home, row), (&mut self.flow, &mut self.load), change, false) {
+                return;
+            }
         }
-        for (v, flow) in self.flow.iter().enumerate().filter(|(v, flow)| *v != home && **flow > 0) {
-            let c = net.channel(v, row[v]);
-            self.load[c] = change(self.load[c], *flow);
-        }
-        true
+        self.follow(terminal);
+        self.gather(terminal);
+        self.count(terminal, change);
     }
 
     /// Routes a terminal anew and adds its load. O(channels).

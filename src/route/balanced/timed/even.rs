@@ -8,7 +8,7 @@
 use super::super::bound;
 use super::super::climb::Climb;
 use super::super::jobs::JobLayers;
-use super::super::net::Net;
+use super::super::net::{NONE, Net};
 use super::super::routing::Routing;
 use super::super::traffic::{Class, Traffic};
 
@@ -36,6 +36,12 @@ impl Relief<'_> {
     /// Whether something that passes goes over a channel with more than a limit.
     fn is_full(&self, home: usize, row: &[u8], load: &[u32], limit: u32) -> bool {
         (0..row.len()).any(|v| v != home && self.flow[v] > 0 && load[self.next(row, v).0] > limit)
+    }
+
+    /// Whether some route to a terminal's switch, used or not, goes over such a channel.
+    fn may_be_full(&self, home: usize, row: &[u8], load: &[u32], limit: u32) -> bool {
+        let is_over = |(v, slot): (usize, &u8)| load[self.net.channel(v, *slot)] > limit;
+        row.iter().enumerate().filter(|(v, slot)| **slot != NONE && *v != home).any(is_over)
     }
 
     /// Leads switches below tops over other tops where that makes the fuller of the two channels less full, up to a
@@ -209,6 +215,9 @@ impl<'a> Routing<'a> {
     ) -> usize {
         let (net, home) = (self.net, self.home[terminal] as usize);
         let row = &mut self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
+        if !relief.may_be_full(home, row, &self.load, limit) {
+            return 0;
+        }
         relief.flow.copy_from_slice(&net.hosts);
         let is_tree = relief.climb.gather(net, home, row, &mut relief.flow, false);
         if !is_tree || !relief.is_full(home, row, &self.load, limit) {

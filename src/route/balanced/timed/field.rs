@@ -116,21 +116,29 @@ impl Field {
         let look: usize = members.iter().map(|m| 2 * m.len() * m.len()).sum();
         let steps = steps::sample(job.steps.clone(), (PAIRS / look.max(1)).max(16));
         let mut sum = vec![0.0f32; n];
+        // For each step, whom each rank sends to and receives from, if that is in another group.
+        let (mut to, mut from) = (Vec::with_capacity(n * steps.len()), Vec::with_capacity(n * steps.len()));
+        for (_, partners) in &steps {
+            let outside = |r: u32, other: Option<u32>| {
+                other.filter(|other| group[*other as usize] != group[r as usize]).unwrap_or(NOWHERE)
+            };
+            to.extend((0..n as u32).map(|r| outside(r, partners.to(r))));
+            from.extend((0..n as u32).map(|r| outside(r, partners.from(r))));
+        }
         for d in 0..n {
-            let (terminal, own) = (job.ranks[d] as usize, group[d]);
-            let inside = &members[own as usize];
-            for (weight, partners) in &steps {
-                let from = partners.from(d as u32).map(|s| (s, group[s as usize])).filter(|(_, g)| *g != own);
-                let Some((source, out_of)) = from else { continue };
-                for r in members[out_of as usize].iter().filter(|r| **r != source) {
-                    if let Some(to) = partners.to(*r).filter(|to| group[*to as usize] != out_of) {
-                        sum[to as usize] += weight;
-                    }
+            let (terminal, inside) = (job.ranks[d] as usize, &members[group[d] as usize]);
+            let partners = to.chunks(n).zip(from.chunks(n));
+            for ((weight, _), (to, from)) in steps.iter().zip(partners) {
+                let source = from[d];
+                if source == NOWHERE {
+                    continue;
                 }
-                for e in inside.iter().filter(|e| **e != d as u32) {
-                    if partners.from(*e).is_some_and(|s| group[s as usize] != own) {
-                        sum[*e as usize] += weight;
-                    }
+                let there = members[group[source as usize] as usize].iter().filter(|r| **r != source);
+                for e in there.map(|r| to[*r as usize]).filter(|e| *e != NOWHERE) {
+                    sum[e as usize] += weight;
+                }
+                for e in inside.iter().map(|e| *e as usize).filter(|e| *e != d && from[*e] != NOWHERE) {
+                    sum[e] += weight;
                 }
             }
             let some = sum.iter_mut().enumerate().filter(|(_, sum)| **sum > 0.0);

@@ -16,6 +16,9 @@ pub(super) struct Meetings {
     at: Vec<u32>,
     used: Vec<u32>,
     count: Vec<u16>,
+    /// What one message more in each step costs on each channel, but for what the unit is worth; places as those of the
+    /// counters.
+    one_more: Vec<f32>,
     /// Share of time in which this unit uses each channel.
     own: Vec<f32>,
     /// The same of all units.
@@ -32,7 +35,17 @@ impl Meetings {
     pub(super) fn new(channels: usize) -> Self {
         let (at, own) = (vec![NONE; channels], vec![0.0; channels]);
         let (all, worth, joined) = (own.clone(), own.clone(), vec![0; channels]);
-        Self { at, used: Vec::new(), count: Vec::new(), own, all, worth, joined, time: 0 }
+        Self {
+            at,
+            used: Vec::new(),
+            count: Vec::new(),
+            one_more: Vec::new(),
+            own,
+            all,
+            worth,
+            joined,
+            time: 0,
+        }
     }
 
     /// Forgets the counters of a unit. O(channels it used).
@@ -42,6 +55,7 @@ impl Meetings {
             self.own[c as usize] = 0.0;
         }
         self.count.clear();
+        self.one_more.clear();
     }
 
     /// Adds to what all units use.
@@ -58,11 +72,28 @@ impl Meetings {
             self.at[channel] = (self.count.len() / width) as u32;
             self.used.push(channel as u32);
             self.count.resize(self.count.len() + width, 0);
+            self.one_more.resize(self.count.len(), 0.0);
         }
         self.own[channel] += share;
-        let from = self.at[channel] as usize * width;
-        let count = &mut self.count[from..from + width];
-        steps.iter().for_each(|s| count[*s as usize] += 1);
+        self.add(unit, channel, steps, 1);
+    }
+
+    /// Changes the counters of a channel.
+    #[inline]
+    fn add(&mut self, unit: &Unit, channel: usize, steps: &[u32], change: i16) {
+        let places = self.places(unit, channel);
+        let (count, one_more) = (&mut self.count[places.clone()], &mut self.one_more[places]);
+        for s in steps.iter().map(|s| *s as usize) {
+            count[s] = count[s].wrapping_add_signed(change);
+            one_more[s] = unit.weight[s] * (2.0 * f32::from(count[s]) - 1.0).max(0.0);
+        }
+    }
+
+    /// Where the counters of a channel are.
+    #[inline]
+    fn places(&self, unit: &Unit, channel: usize) -> std::ops::Range<usize> {
+        let from = self.at[channel] as usize * unit.weight.len();
+        from..from + unit.weight.len()
     }
 
     /// Adds messages to a channel, for all units to see.
@@ -82,9 +113,7 @@ impl Meetings {
     pub(super) fn leave(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
         self.own[channel] -= share;
         self.share(unit, channel, -share);
-        let from = self.at[channel] as usize * unit.weight.len();
-        let count = &mut self.count[from..from + unit.weight.len()];
-        steps.iter().for_each(|s| count[*s as usize] -= 1);
+        self.add(unit, channel, steps, -1);
     }
 
     /// Share of time in which other units use a channel: the least that joining it costs, for a share of 1.
@@ -103,19 +132,16 @@ impl Meetings {
         if self.at[channel] == NONE {
             return beside;
         }
-        let from = self.at[channel] as usize * unit.weight.len();
-        let count = &self.count[from..from + unit.weight.len()];
-        // A branch on the counters would be guessed wrong half of the time.
-        let one = |s: &u32| unit.weight[*s as usize] * (2.0 * f32::from(count[*s as usize]) - 1.0).max(0.0);
-        unit.worth * steps.iter().map(one).sum::<f32>() + beside
+        let one_more = &self.one_more[self.places(unit, channel)];
+        unit.worth * steps.iter().map(|s| one_more[*s as usize]).sum::<f32>() + beside
     }
 
     /// What is gained by taking messages of these steps away.
     #[inline]
     pub(super) fn to_leave(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
-        let from = self.at[channel] as usize * unit.weight.len();
-        let count = &self.count[from..from + unit.weight.len()];
-        let one = |s: &u32| unit.weight[*s as usize] * (2.0 * f32::from(count[*s as usize]) - 3.0).max(0.0);
+        let one_more = &self.one_more[self.places(unit, channel)];
+        // The last one costs two weights less than one more would.
+        let one = |s: &u32| (one_more[*s as usize] - 2.0 * unit.weight[*s as usize]).max(0.0);
         unit.worth * steps.iter().map(one).sum::<f32>() + share * self.beside(unit, channel)
     }
 

@@ -167,7 +167,7 @@ pub(in super::super) fn part(
     units: &[Unit],
     wish: Wish<'_>,
 ) -> Vec<Choice> {
-    let mut parts = Parts::new(net, may, wish.by_source);
+    let mut parts = Parts::new(net, may, Turn::new(fabric), wish.by_source);
     for unit in units {
         for place in 0..unit.dests.len() {
             parts.add(fabric, rows, (unit, place), wish.keep);
@@ -198,6 +198,8 @@ struct Flow {
 struct Parts<'a> {
     net: &'a Net,
     may: &'a May<'a>,
+    /// Layers to begin with.
+    turn: Turn,
     search: TreeSearch,
     /// Highest layer that may be used, plus one.
     budget: usize,
@@ -217,7 +219,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn new(net: &'a Net, may: &'a May<'a>, by_source: bool) -> Self {
+    fn new(net: &'a Net, may: &'a May<'a>, turn: Turn, by_source: bool) -> Self {
         let budget = (u16::BITS - may.all.leading_zeros()) as usize;
         let (flows, channels, row, dests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let rows = may
@@ -227,7 +229,7 @@ impl<'a> Parts<'a> {
         let crowd = vec![0.0; net.channels() * vls];
         let sent = if by_source { vec![0.0; net.switches() * budget] } else { Vec::new() };
         let search = TreeSearch::new(net.switches());
-        Self { net, may, search, budget, vls, flows, channels, row, rows, dests, crowd, sent }
+        Self { net, may, turn, search, budget, vls, flows, channels, row, rows, dests, crowd, sent }
     }
 
     /// Adds the flows to a destination of a unit, on the layers in force or those that their ends say.
@@ -239,7 +241,7 @@ impl<'a> Parts<'a> {
         keep: Option<(&Tables, &[bool])>,
     ) {
         let (net, t) = (self.net, unit.dests[place] as usize);
-        let (d, turn) = (DestId::at(t), Turn::new(fabric));
+        let d = DestId::at(t);
         let (home, port) = (fabric.home(d).index(), fabric.last_port(d));
         let row = &rows[t * net.switches()..][..net.switches()];
         let now = keep.filter(|(_, settled)| settled[t]).map(|(tables, _)| tables.layers_to(d));
@@ -264,7 +266,7 @@ impl<'a> Parts<'a> {
                 v = net.to(c);
             }
             let kept = now.map(|now| now[first]).filter(|l| *l < 16 && allowed >> l & 1 == 1);
-            let layer = kept.unwrap_or_else(|| turn.pick(first, home, port, allowed));
+            let layer = kept.unwrap_or_else(|| self.turn.pick(first, home, port, allowed));
             let end = self.channels.len() as u32;
             self.flows.push(Flow { switch: sender.switch, share: sender.share, layer, allowed, end });
         }

@@ -13,6 +13,10 @@ const LEAST_GAIN: f32 = 1e-4;
 /// Cold sweeps over a tree that look at all routes; later ones only look at those that others have joined since.
 const FULL_SWEEPS: usize = 3;
 
+/// In large fabrics sweeps end when one moves so many times fewer routes than the first cold one: those after it save
+/// less than a thousandth of the time.
+const FEWER: usize = 4;
+
 /// Where a switch may be led.
 pub(super) enum Room<'a> {
     /// In a tree without layers to heed: up where it went up, down where it went down, never longer.
@@ -102,6 +106,10 @@ struct Work {
     stamp: u32,
     /// Sender at each marked switch.
     sender: Vec<u32>,
+    /// First of the marked switches that lead to each marked switch.
+    child: Vec<u32>,
+    /// The next one that leads to the same switch.
+    sibling: Vec<u32>,
     /// Switches on ways, the farthest first.
     on_way: Vec<u32>,
     /// Steps and share of what goes over the switch at hand.
@@ -123,7 +131,9 @@ impl Work {
             looked: vec![0; terminals],
             mark: vec![0; switches],
             stamp: 0,
-            sender: vec![NONE_SENDER; switches],
+            sender: vec![NOBODY; switches],
+            child: vec![NOBODY; switches],
+            sibling: vec![NOBODY; switches],
             on_way: Vec::new(),
             steps: Vec::new(),
             share: 0.0,
@@ -139,12 +149,32 @@ impl Work {
             return false;
         }
         self.mark[v] = self.stamp;
-        self.sender[v] = NONE_SENDER;
+        self.sender[v] = NOBODY;
+        self.child[v] = NOBODY;
         true
+    }
+
+    /// Notes that a switch leads to another; both are marked.
+    fn link(&mut self, v: usize, next: usize) {
+        self.sibling[v] = std::mem::replace(&mut self.child[next], v as u32);
+    }
+
+    /// Forgets that a switch leads to another. O(switches that do).
+    fn unlink(&mut self, v: usize, next: usize) {
+        let (mut at, after) = (self.child[next], self.sibling[v]);
+        if at == v as u32 {
+            self.child[next] = after;
+            return;
+        }
+        while self.sibling[at as usize] != v as u32 {
+            at = self.sibling[at as usize];
+        }
+        self.sibling[at as usize] = after;
     }
 }
 
-const NONE_SENDER: u32 = u32::MAX;
+/// No switch, no sender.
+const NOBODY: u32 = u32::MAX;
 
 impl Routing<'_> {
     /// Moves routes to the destinations of the units, those that are `free`, in so many sweeps, warm at the
@@ -158,6 +188,7 @@ impl Routing<'_> {
             self.each_way(unit, |c, at| meetings.share(unit, c, unit.sender(at).share));
         }
         let mut order: Vec<usize> = Vec::new();
+        let mut first = 0;
         let warm = heats.iter().take_while(|heat| **heat > 0.0).count();
         for (i, heat) in heats.iter().enumerate() {
             let mut moved = 0;
@@ -176,7 +207,11 @@ impl Routing<'_> {
                 meetings.clear();
             }
 
-            if moved == 0 && *heat == 0.0 {
+            if *heat > 0.0 {
+                continue;
+            }
+            first = first.max(moved);
+            if moved <= self.by_size(first / FEWER) {
                 break;
             }
         }
@@ -238,7 +273,7 @@ impl Routing<'_> {
             if sweep.is_picky && !self.is_joined(terminal, v, meetings, since) {
                 continue;
             }
-            self.take_over(unit, terminal, v, work);
+            Self::take_over(unit, v, work);
             if work.steps.is_empty() {
                 continue;
             }
@@ -250,16 +285,33 @@ impl Routing<'_> {
             if !room.is_free() || self.search.hops[u] + 1 != self.search.hops[v] {
                 self.layers_behind(terminal, v, slot, true);
             }
-            self.rows[terminal * self.net.switches() + v] = slot;
-            let mut at = v;
+            let before = std::mem::replace(&mut self.rows[terminal * self.net.switches() + v], slot);
             self.each_hop(terminal, v, meets, |c| meetings.join(unit, c, &work.steps, work.share));
-            while at != home {
-                work.visit(at);
-                at = self.net.to(self.net.channel(at, self.row(terminal)[at]));
-            }
+            self.relink(terminal, v, self.net.to(self.net.channel(v, before)), work);
             moved += 1;
         }
         moved
+    }
+
+    /// Notes which switches the messages pass that went from a switch to another one before.
+    fn relink(&self, terminal: usize, v: usize, before: usize, work: &mut Work) {
+        let (row, home) = (self.row(terminal), self.home[terminal] as usize);
+        if before != home {
+            work.unlink(v, before);
+        }
+        let mut at = v;
+        loop {
+            let next = self.net.to(self.net.channel(at, row[at]));
+            if next == home {
+                break;
+            }
+            let is_new = work.visit(next);
+            work.link(at, next);
+            if !is_new {
+                break;
+            }
+            at = next;
+        }
     }
 
     /// Notes which switches the messages to a destination pass.
@@ -283,29 +335,34 @@ impl Routing<'_> {
             }
             work.sender[start] = at as u32;
         }
+        for i in 0..work.on_way.len() {
+            let v = work.on_way[i] as usize;
+            let next = self.net.to(self.net.channel(v, row[v]));
+            if next != home {
+                work.link(v, next);
+            }
+        }
         let hops = &self.search.hops;
         work.on_way.sort_unstable_by_key(|v| (std::cmp::Reverse(hops[*v as usize]), *v));
     }
 
     /// Collects what goes over a switch to a terminal.
-    fn take_over(&self, unit: &Unit, terminal: usize, v: usize, work: &mut Work) {
-        let row = self.row(terminal);
+    fn take_over(unit: &Unit, v: usize, work: &mut Work) {
         work.steps.clear();
         work.share = 0.0;
         work.stack.clear();
         work.stack.push(v as u32);
         while let Some(u) = work.stack.pop() {
             let u = u as usize;
-            if work.sender[u] != NONE_SENDER {
+            if work.sender[u] != NOBODY {
                 let at = work.sender[u] as usize;
-                work.steps.extend(unit.steps(at));
+                work.steps.extend_from_slice(unit.steps(at));
                 work.share += unit.sender(at).share;
             }
-            for c in self.net.out(u) {
-                let w = self.net.to(c);
-                if work.mark[w] == work.stamp && row[w] == self.net.back_slot[c] {
-                    work.stack.push(w as u32);
-                }
+            let mut next = work.child[u];
+            while next != NOBODY {
+                work.stack.push(next);
+                next = work.sibling[next as usize];
             }
         }
     }

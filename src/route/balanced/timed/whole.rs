@@ -93,16 +93,9 @@ fn fill_all(net: &Net, shape: &Shape, home: &[u32], choices: &Choices, rows: &mu
         start,
         |(mut filler, mut flow, mut load), (t, row)| {
             let to = home[t] as usize;
-            flow.copy_from_slice(&net.hosts);
             let is_whole = filler.fill(to, choices.ways[t], &choices.planes_of(t), t, row)
-                && climb.gather(net, to, row, &mut flow, true);
-            if !is_whole {
-                return None;
-            }
-            for v in (0..row.len()).filter(|v| *v != to && flow[*v] > 0) {
-                load[net.channel(v, row[v])] += flow[v];
-            }
-            Some((filler, flow, load))
+                && climb.weigh((net, to, row), (&mut flow, &mut load), u32::wrapping_add, true);
+            is_whole.then_some((filler, flow, load))
         },
     );
     let loads = loads.map(|worker| worker.map(|(_, _, load)| load));
