@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::{Answer, Context, Failure, Format};
@@ -103,7 +102,7 @@ fn run_sweep(args: &Sweep, context: &Context) -> Result<Answer, Failure> {
     // What is wrong with it is said before minutes have passed.
     fs::create_dir_all(&args.out)?;
     let systems = systems(args);
-    let bar = bar(systems.len() * engines.len(), context);
+    let bar = context.bar(systems.len() * engines.len(), "tables");
     let mut rows = Vec::new();
     for sizes in &systems {
         let torus = TorusBuilder::new(sizes)?.build()?;
@@ -171,10 +170,6 @@ fn measured(
         peak_rss_bytes,
         accepted: judge(torus, &tables, false).accepted,
     })
-}
-
-fn bar(steps: usize, context: &Context) -> ProgressBar {
-    if context.format == Format::Json { ProgressBar::hidden() } else { ProgressBar::new(steps as u64) }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

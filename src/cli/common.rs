@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::config::{Settings, Site};
 use crate::model::shown_lines;
@@ -61,6 +63,20 @@ impl Context {
     /// The same, or the defaults where nothing is installed.
     pub fn site_or_default(&self) -> Result<Site, Failure> {
         Ok(Site::load_or_default(self.config.as_deref())?)
+    }
+
+    /// A bar on a terminal, with the time left, for so many steps that are called `what`; none beside JSON.
+    pub fn bar(&self, steps: usize, what: &'static str) -> ProgressBar {
+        if self.format == Format::Json {
+            return ProgressBar::hidden();
+        }
+        let style =
+            ProgressStyle::with_template("{elapsed} {wide_bar} {human_pos} of {human_len} {msg}, {eta} left");
+        let bar = ProgressBar::new(steps as u64).with_message(what);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        // One long step is seen to be alive.
+        bar.enable_steady_tick(Duration::from_millis(500));
+        bar
     }
 
     /// The answer is no, and these are the words: JSON where that is asked for.

@@ -78,18 +78,23 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         draw: args.svg.is_some() || args.html.is_wanted(),
         each_job: is_json || args.html.is_wanted(),
     };
-    for (name, tables) in args.given.read(&input.fabric)? {
+    let given = args.given.read(&input.fabric)?;
+    let bar = context.bar(given.len() + engines.len() + 1, "tables");
+    for (name, tables) in given {
         let (row, map) =
             args.source.in_pool(|| measured(&name, &input, &tables, Compute::default(), detail))?;
         rows.push(row);
         maps.extend(map);
+        bar.inc(1);
     }
     for name in &engines {
         let (row, map) = args.source.in_pool(|| row(name, &input, detail))?;
         rows.push(row);
         maps.extend(map);
+        bar.inc(1);
     }
     let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None))?;
+    bar.finish_and_clear();
     for row in &mut rows {
         if let EngineReport::Report(report) = row {
             report.time.oblivious = baseline.as_ref().map(|b| b.time.slowdown_mean);

@@ -67,6 +67,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use common::{Answer, Context, Failure, Format};
 
@@ -264,15 +268,17 @@ fn log(cli: &Cli) {
     let told = matches!(cli.command, Command::Tick(_)) && cli.verbose == 0;
     let level =
         if told { format!("{level},sarouter::failed=off,sarouter::trouble=off") } else { level.to_string() };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SAROUTER_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    // Wrong words in the variable are no reason not to start.
+    let asked = std::env::var("SAROUTER_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let filter = asked.or_else(|| level.parse().ok()).unwrap_or_default();
     // Colours are for terminals: in files and journals they are bytes that nobody asked for.
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(std::io::stderr);
     let is_journal = std::env::var_os("JOURNAL_STREAM").is_some() && !ansi;
-    match (runs_long || cli.verbose > 0, is_journal) {
-        (true, false) => log.init(),
-        (true, true) => log.without_time().init(),
-        (false, _) => log.without_time().with_target(false).init(),
-    }
+    let log = match (runs_long || cli.verbose > 0, is_journal) {
+        (true, false) => log.boxed(),
+        (true, true) => log.without_time().boxed(),
+        (false, _) => log.without_time().with_target(false).boxed(),
+    };
+    tracing_subscriber::registry().with(log.with_filter(filter)).init();
 }

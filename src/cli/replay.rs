@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use indicatif::ProgressBar;
 
 use self::faults::{fault_lines, report_faults};
 use super::common::{print, write_file};
@@ -306,10 +305,7 @@ fn compute(
         Some(shard) => shard.of(chunks),
         None => chunks,
     };
-    let bar = match context.format {
-        Format::Text => ProgressBar::new(chunks.iter().map(|c| (c.end - c.first) as u64).sum()),
-        Format::Json => ProgressBar::hidden(),
-    };
+    let bar = context.bar(chunks.iter().map(|c| c.end - c.first).sum(), "looks");
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let results = replay(setup, engines, histories, &chunks, threads, &|| bar.inc(1))?;
     bar.finish_and_clear();

@@ -1,7 +1,5 @@
 //! `sarouter replay` on a direct torus.
 
-use indicatif::ProgressBar;
-
 use super::common::print;
 use super::input::complain_of_strangers;
 use super::{Answer, Context, Failure, Format};
@@ -25,10 +23,7 @@ pub fn run(
     let quick = || ENGINES.iter().filter(|name| **name != "angara-genetic").map(|name| name.to_string());
     let names: Vec<String> = if engines.is_empty() { quick().collect() } else { engines.to_vec() };
     let makers: Vec<_> = names.iter().map(|name| engine(name)).collect::<Result<_, _>>()?;
-    let bar = match context.format {
-        Format::Text => ProgressBar::new((history.jobs() * makers.len()) as u64),
-        Format::Json => ProgressBar::hidden(),
-    };
+    let bar = context.bar(history.jobs() * makers.len(), "jobs");
     let transit = source.transit.unwrap_or_default();
     let replayed = |maker: &dyn TorusEngine| history.replay(&source.torus, transit, maker, &|| bar.inc(1));
     let summaries: Vec<DirectSummary> = makers.iter().map(|maker| replayed(maker.as_ref())).collect();

@@ -7,8 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-
 pub use self::report::Report;
 use super::html::Html;
 use super::{Answer, Context, Failure, Format};
@@ -155,7 +153,7 @@ pub fn route(
 ) -> Result<Answer, Failure> {
     let site = Site::load(fabric, jobs, &search.torus)?;
     let engine = engine(engine_name)?;
-    let bar = progress(search.rounds, context);
+    let bar = context.bar(search.rounds as usize, "rounds");
     let deadline = search.time_limit.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e6)));
     let go_on = |round: u32| {
         bar.set_position(u64::from(round));
@@ -219,16 +217,6 @@ pub fn compare(
         Format::Text => print!("{}", align(&lines)),
     }
     Ok(if reports.iter().all(|report| report.verdict.accepted) { Answer::Yes } else { Answer::No })
-}
-
-fn progress(rounds: u32, context: &Context) -> ProgressBar {
-    if context.format == Format::Json {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(u64::from(rounds));
-    let style = ProgressStyle::with_template("{elapsed} {bar:40} round {pos}/{len}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
 
 /// Judges `routes.txt` of a directory (one per job, if there are several), or of a file.

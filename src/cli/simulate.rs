@@ -235,7 +235,7 @@ fn simulate(
     context: &Context,
 ) -> Result<Answer, Failure> {
     let clock = Clock::new();
-    let outcomes = outcomes(args, case, net, router)?;
+    let outcomes = outcomes(args, case, net, router, context)?;
     show(args, case, engine, outcomes, clock, context)
 }
 
@@ -288,13 +288,14 @@ fn outcomes(
     case: &Case,
     net: &Net,
     router: &AnyRouter<'_>,
+    context: &Context,
 ) -> Result<(Vec<Outcome>, More), Failure> {
     let (settings, seed) = (case.settings, args.seed);
     if let Kind::Ping { bulk } = case.default {
         return ping(args, case, net, router, bulk);
     }
     if case.default == Kind::Uniform || !args.load.is_empty() {
-        return loads(args, case, net, router);
+        return loads(args, case, net, router, context);
     }
     let mut scripts: Vec<Script> = Vec::with_capacity(case.jobs.len());
     let mut rows: Vec<JobRow> = Vec::with_capacity(case.jobs.len());
@@ -340,6 +341,7 @@ fn loads(
     case: &Case,
     net: &Net,
     router: &AnyRouter<'_>,
+    context: &Context,
 ) -> Result<(Vec<Outcome>, More), Failure> {
     use rayon::prelude::*;
     let members = members(case)?.to_vec();
@@ -359,7 +361,11 @@ fn loads(
         let load = Load { members, destinations, bytes, offered, windows, drain: true };
         run::load(net, case.settings, router, &load, args.seed)
     };
-    let runs: Result<Vec<Outcome>, String> = args.source.in_pool(|| shares.par_iter().map(one).collect())?;
+    let bar = context.bar(shares.len(), "runs");
+    let counted = |offered: &Option<f64>| one(offered).inspect(|_| bar.inc(1));
+    let runs: Result<Vec<Outcome>, String> =
+        args.source.in_pool(|| shares.par_iter().map(counted).collect())?;
+    bar.finish_and_clear();
     Ok((runs?, More::default()))
 }
 

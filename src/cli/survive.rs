@@ -35,11 +35,3 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Study::Throughput(args) => throughput::run(&args, context),
     }
 }
-
-/// A bar that shows only on a terminal.
-fn bar(steps: usize) -> indicatif::ProgressBar {
-    let bar = indicatif::ProgressBar::new(steps as u64);
-    let style = indicatif::ProgressStyle::with_template("{elapsed} {bar:40} {pos}/{len} runs, {eta} left");
-    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
-    bar
-}

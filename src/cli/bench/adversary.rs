@@ -94,9 +94,9 @@ pub(super) fn run(args: &AdversaryArgs, context: &Context) -> Result<Answer, Fai
     let rows = match &args.fabric {
         Some(fabric) => {
             let case = |layers: &LayerBudget| Case { fabric: fabric.clone(), layers: *layers, mix: args.mix };
-            look(args, args.layers.iter().map(case))?
+            look(args, args.layers.iter().map(case), context)?
         }
-        None => look(args, cases(args.seed, &args.layers, args.max_hosts).take(args.specs))?,
+        None => look(args, cases(args.seed, &args.layers, args.max_hosts).take(args.specs), context)?,
     };
     if let (Some(spec), Some(seed), Some(path)) = (&args.fabric, args.mix, &args.jobs_out) {
         write_jobs(&generate(spec)?, seed, path)?;
@@ -114,14 +114,16 @@ pub(super) fn run(args: &AdversaryArgs, context: &Context) -> Result<Answer, Fai
 }
 
 /// The rows of cases, until they or the time are over.
-fn look(args: &AdversaryArgs, mut cases: impl Iterator<Item = Case>) -> Result<Vec<BesideBest>, Failure> {
+fn look(
+    args: &AdversaryArgs,
+    mut cases: impl Iterator<Item = Case>,
+    context: &Context,
+) -> Result<Vec<BesideBest>, Failure> {
     let contest = Contest { engine: args.engine.clone(), promise: args.promise };
     let begun = Instant::now();
     let most = args.deadline.map_or(Duration::MAX, Duration::from_secs);
     let at_once = if args.opensm { 1 } else { 2 * rayon::current_num_threads() };
-    let bar = indicatif::ProgressBar::new(
-        if args.fabric.is_some() { args.layers.len() } else { args.specs } as u64
-    );
+    let bar = context.bar(if args.fabric.is_some() { args.layers.len() } else { args.specs }, "cases");
     let mut rows = Vec::new();
     while begun.elapsed() < most {
         let next: Vec<Case> = cases.by_ref().take(at_once).collect();

@@ -110,9 +110,10 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     let default = || FABRICS.iter().map(ToString::to_string).collect();
     let specs: Vec<String> = if args.fabric.is_empty() { default() } else { args.fabric.clone() };
     let (mut cells, mut answer) = (Vec::new(), Answer::Yes);
+    let bar = context.bar(specs.len(), "fabrics");
     for spec in &specs {
         let fabric = fabric::load(spec)?;
-        eprintln!("{spec} …");
+        bar.suspend(|| eprintln!("{spec} …"));
         let mixes = mixes(args, &board, &fabric)?;
         if mixes.iter().any(|(_, jobs)| jobs.is_empty()) {
             answer = Answer::No;
@@ -120,7 +121,9 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
         }
         let given = if args.opensm { opensm(&fabric, args.deadline)? } else { Vec::new() };
         cells.extend(board.fabric(spec, &fabric, &mixes, &given)?);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     let more = WITH_PATTERN.iter().filter(|_| args.order).map(ToString::to_string);
     let engines: Vec<String> = args.engines.iter().cloned().chain(more).collect();
     let summary = Summary::new(cells, &engines);

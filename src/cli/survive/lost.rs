@@ -70,7 +70,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let counts = [input.fabric.channels().len() / 2, input.fabric.switches().len()];
     let engines = args.engines(&["dfsssp", "updown", "balanced"]);
     let levels = args.damage.levels(counts, &[1, 2, 5, 10, 20].map(Amount::Count))?;
-    let bar = super::bar(engines.len() * levels.len());
+    let bar = context.bar(engines.len() * levels.len(), "runs");
     let mut rows = Vec::new();
     for name in &engines {
         let tables = input::route(name, &EngineOptions::default(), &input).answer?;

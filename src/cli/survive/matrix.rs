@@ -83,7 +83,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
         (true, _) => torus_engines(),
     };
     engines.iter().try_for_each(|name| networks[0].1.knows(name))?;
-    let bar = super::bar(fabrics.len() * engines.len());
+    let bar = context.bar(fabrics.len() * engines.len(), "runs");
     let mut cells = Vec::new();
     for (name, network) in &networks {
         let row: Result<Vec<Cell>, String> = engines

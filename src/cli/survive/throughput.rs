@@ -119,7 +119,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
         .collect();
     let file = OpenOptions::new().create(true).append(true).open(&path);
     let file = Mutex::new(file.map_err(|e| format!("{}: {e}", path.display()))?);
-    let bar = super::bar(tasks.len());
+    let bar = context.bar(tasks.len(), "runs");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads).build()?;
     let done: Result<(), String> = pool.install(|| {
         let one = |task: &Task| {
