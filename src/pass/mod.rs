@@ -5,6 +5,8 @@ mod halfway;
 mod lanes;
 pub mod plan;
 pub mod step;
+#[cfg(test)]
+mod tests;
 pub mod torus;
 pub mod trial;
 pub mod update;
