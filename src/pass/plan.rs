@@ -424,3 +424,6 @@ fn compute(
         halfway: false,
     })
 }
+
+#[cfg(test)]
+mod tests;
