@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Policy, Published};
+use super::tally::Tally;
 use crate::measure::{self, Time};
 use crate::model::{Demand, Fabric, Group, Job, JobMap, JobState, NodeMap, Tables};
 use crate::verify;
@@ -282,10 +283,10 @@ impl<'a> Question<'a> {
     /// The answer for new tables. As [`measure::slowdowns`] and [`measure::moved_share`].
     pub(super) fn judged(&self, tables: &Tables) -> Worth {
         let after = self.running.slowdowns(self.fabric, tables);
-        // Both are in one order.
-        let mut rest = self.demand.groups.iter();
-        let is_served = |group: &&Group| rest.any(|wanted| wanted == *group);
-        let served: Vec<&Group> = self.in_force.demand.groups.iter().filter(is_served).collect();
+        // Connections of jobs that are over move nobody.
+        let mut wanted = Tally::of(&self.demand.groups);
+        let served = self.in_force.demand.groups.iter().filter(|group| wanted.take(group));
+        let served: Vec<&Group> = served.collect();
         let moved = measure::moved_share(self.fabric, &self.in_force.tables, tables, &served);
         let known = self.unrouted();
         let (gain, price) = (self.gain(after.iter().copied()), known.asked * (1.0 + moved));

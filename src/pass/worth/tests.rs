@@ -205,23 +205,26 @@ fn over_other_cables(fabric: &Fabric, tables: &Tables, terminals: &[usize]) -> T
 #[test]
 fn connections_that_move_make_a_change_dearer() {
     let fabric = fixture::small();
-    let served = in_force(&fabric, demand(&[&[0, 4], &[1, 5, 9]]));
-    let wanted = demand(&[&[1, 5, 9], &[2, 6]]);
-    let judged = |others: &[usize]| {
+    let judged = |served: &[&[usize]], wanted: &[&[usize]], others: &[usize]| {
+        let (served, wanted) = (in_force(&fabric, demand(served)), demand(wanted));
         let tables = over_other_cables(&fabric, &served.tables, others);
         let running = Running { demand: wanted.clone(), nodes: vec![3.0, 2.0], hours: vec![1.0; 2] };
         let before = running.slowdowns(&fabric, &served.tables);
-        let question = question(&fabric, &served, &wanted, PRICE);
-        Question { running, before, ..question }.judged(&tables)
+        Question { running, before, ..question(&fabric, &served, &wanted, PRICE) }.judged(&tables)
     };
-    // A job that is over, and one that is new.
-    let worth = judged(&[0, 4, 2, 6]);
+    // A job that is over, the largest one, and one that is new.
+    let (served, wanted): ([&[usize]; 2], [&[usize]; 2]) =
+        ([&[0, 4, 8, 12], &[1, 5, 9]], [&[1, 5, 9], &[2, 6]]);
+    let worth = judged(&served, &wanted, &[0, 4, 2, 6]);
     assert_eq!((worth.moved, worth.price, worth.asked), (Some(0.0), 5.0, 5.0));
     assert!(worth.gain.is_some() && worth.slowdown_after.is_some(), "{worth:?}");
     // Two of six connections.
-    let worth = judged(&[1]);
+    let worth = judged(&served, &wanted, &[1]);
     assert!(is_near(worth.moved.unwrap(), 1.0 / 3.0) && is_near(worth.price, 5.0 * 4.0 / 3.0), "{worth:?}");
     assert_eq!((worth.asked, worth.changed_blocks), (5.0, Some(3)));
+    // One of two jobs on the same nodes is over: two of eight.
+    let worth = judged(&[&[1, 5, 9], &[1, 5, 9], &[0, 4]], &[&[1, 5, 9], &[0, 4]], &[1]);
+    assert_eq!(worth.moved, Some(0.25));
 }
 
 #[test]
