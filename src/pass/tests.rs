@@ -13,14 +13,14 @@ use crate::observe::hostlist;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::publish::tests::fixture;
 
-pub(super) const NOW: DateTime<Utc> = DateTime::<Utc>::UNIX_EPOCH;
+pub(crate) const NOW: DateTime<Utc> = DateTime::<Utc>::UNIX_EPOCH;
 
-pub(super) fn budget(layers: u64) -> LayerBudget {
+pub(crate) fn budget(layers: u64) -> LayerBudget {
     LayerBudget::new(layers).unwrap()
 }
 
 /// Settings that want every difference, on one layer, as programs are told.
-pub(super) fn policy(engine: &str) -> Policy {
+pub(crate) fn policy(engine: &str) -> Policy {
     Policy {
         engine: engine.into(),
         then: Vec::new(),
@@ -38,33 +38,33 @@ pub(super) fn policy(engine: &str) -> Policy {
 }
 
 /// Terminals by number.
-pub(super) fn group(members: &[usize]) -> Group {
+pub(crate) fn group(members: &[usize]) -> Group {
     Group::new(members.iter().map(|t| TerminalId::at(*t)).collect())
 }
 
-pub(super) fn demand(groups: &[&[usize]]) -> Demand {
+pub(crate) fn demand(groups: &[&[usize]]) -> Demand {
     Demand::new(groups.iter().map(|members| group(members)).collect(), Storage::default())
 }
 
 /// Hosts by their names in generated fabrics: n1 is terminal 0.
-pub(super) fn nodes(fabric: &Fabric) -> NodeMap {
+pub(crate) fn nodes(fabric: &Fabric) -> NodeMap {
     name_hosts(fabric, &NodeNames::default())
 }
 
 /// A job that began so many hours from now.
-pub(super) fn job(id: &str, state: JobState, on: &str, start: i64) -> Job {
+pub(crate) fn job(id: &str, state: JobState, on: &str, start: i64) -> Job {
     let start = Some(NOW + TimeDelta::hours(start));
     Job::new(JobId::new(id).unwrap(), state, hostlist::expand(on).unwrap(), start)
 }
 
 /// Jobs that have run for an hour on these hosts.
-pub(super) fn jobs(on: &[&str]) -> JobMap {
+pub(crate) fn jobs(on: &[&str]) -> JobMap {
     let job = |(n, on): (usize, &&str)| job(&format!("{}", n + 1), JobState::Running, on, -1);
     JobMap::new(NOW, on.iter().enumerate().map(job).collect())
 }
 
 /// Shortest ways, in force since two hours ago.
-pub(super) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
+pub(crate) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
     Published {
         fabric: fabric.fingerprint(),
         engine: "sssp".into(),
@@ -81,7 +81,7 @@ pub(super) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
 }
 
 /// A plan that was published as it is.
-pub(super) fn published(fabric: &Fabric, plan: &Plan, promise: Promise) -> Published {
+pub(crate) fn published(fabric: &Fabric, plan: &Plan, promise: Promise) -> Published {
     Published {
         engine: plan.engine.clone(),
         tables: Arc::new(plan.tables.clone()),

@@ -212,9 +212,15 @@ fn a_host_that_is_new_or_has_moved_gets_its_routes_as_soon_as_may_be() {
     assert_eq!(site.plain_steps(&new, &before, false).len(), 0, "hosts may not wait for it");
     let steps = site.plain_steps(&new, &before, true);
     assert_eq!((steps.len(), steps[0].lost_later), (1, true));
-    let ports = steps[0].tables.ports_to(host);
-    assert_eq!(ports[..3], [Tables::UNREACHABLE; 3]);
-    assert_eq!(ports[3], site.cut.last_port(host).get());
+    let left = steps[0].tables.ports_to(host);
+    assert_eq!(left[..3], [Tables::UNREACHABLE; 3]);
+    assert_eq!(left[3], site.cut.last_port(host).get());
+    // Where something else is between the two, that step comes first in which the host gets its routes.
+    let (d, s) = (site.cut.dest_of_switch(SwitchId::at(2)), 3);
+    let other = new.clone().edited(|ports, _| ports[d.index() * 4 + s] = site.port(s, 2).get());
+    let steps = site.plain_steps(&other, &before, true);
+    assert_eq!(steps.iter().map(|step| step.lost_later).collect::<Vec<_>>(), [false, true]);
+    assert_eq!([0, 1].map(|n| steps[n].tables.ports_to(host)), [before.ports_to(host), left]);
     // It was on another port of the same switch: whoever led there leads there still.
     let moved = before.clone().edited(|ports, _| ports[at + 3] += 1);
     let now = site.tables(|s, d| match d == host && s == 2 {
