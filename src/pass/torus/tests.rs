@@ -120,9 +120,11 @@ fn only_who_starts_or_lost_a_route_gets_others() {
 
 #[test]
 fn jobs_are_routed_in_the_company_of_others_of_their_size_on_idle_nodes() {
-    let company = |torus: Torus, transit, running: &[TorusJob], starting: &[TorusJob]| {
+    let company = |torus: Torus, transit, running: &[&TorusJob], starting: &[&TorusJob]| {
+        let [running, starting] =
+            [running, starting].map(|jobs| jobs.iter().map(|j| (*j).clone()).collect::<Vec<_>>());
         let asked = Asked::new(&by_bfs);
-        let planned = plan(&site(torus, transit), running, starting, &asked, &Limits::default()).unwrap();
+        let planned = plan(&site(torus, transit), &running, &starting, &asked, &Limits::default()).unwrap();
         assert_eq!(planned.tables.get().demand.jobs.len(), running.len() + starting.len());
         assert_eq!(planned.tables.get().routes.len(), running.len() + starting.len());
         let mut company = asked.company();
@@ -131,17 +133,17 @@ fn jobs_are_routed_in_the_company_of_others_of_their_size_on_idle_nodes() {
     };
     let whole = || torus(&[4, 4], &[], &[]);
     let four = job("3", &[0, 1, 4, 5]);
-    assert_eq!(company(whole(), Transit::Any, &[], std::slice::from_ref(&four)), [4; 3]);
+    assert_eq!(company(whole(), Transit::Any, &[], &[&four]), [4; 3]);
     let without_one = torus(&[4, 4], &[[3, 3]], &[]);
-    assert_eq!(company(without_one, Transit::Any, &[], std::slice::from_ref(&four)), [4; 2]);
+    assert_eq!(company(without_one, Transit::Any, &[], &[&four]), [4; 2]);
     let pair = running("1", &[2, 3], &["+Y", "-Y"]);
-    assert_eq!(company(whole(), Transit::Any, &[pair.clone()], &[four.clone()]), [3; 3], "the mean size");
-    assert_eq!(company(whole(), Transit::Any, &[], &[job("4", &[0, 1])]), [2; 7]);
-    assert_eq!(company(whole(), Transit::Any, &[], &[job("4", &[0])]), [0; 0], "it sends to nobody");
-    assert_eq!(company(whole(), Transit::Job, &[], &[four]), [0; 0]);
-    assert_eq!(company(whole(), Transit::Any, &[pair.clone()], &[]), [0; 0], "all routes stay");
+    assert_eq!(company(whole(), Transit::Any, &[&pair], &[&four]), [3; 3], "the mean size");
+    assert_eq!(company(whole(), Transit::Any, &[], &[&job("4", &[0, 1])]), [2; 7]);
+    assert_eq!(company(whole(), Transit::Any, &[], &[&job("4", &[0])]), [0; 0], "it sends to nobody");
+    assert_eq!(company(whole(), Transit::Job, &[], &[&four]), [0; 0]);
+    assert_eq!(company(whole(), Transit::Any, &[&pair], &[]), [0; 0], "all routes stay");
     let broken = torus(&[4, 4], &[], &[([0, 2], "+Y")]);
-    assert_eq!(company(broken, Transit::Any, &[pair], &[]), [2; 7]);
+    assert_eq!(company(broken, Transit::Any, &[&pair], &[]), [2; 7]);
     // On no node twice, and drawn by lot.
     let drawn = |seed| {
         let asked = Asked::new(&by_bfs);
