@@ -125,3 +125,6 @@ impl Oblivious {
         Some(best?.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,3 +155,6 @@ impl<'a> Between<'a> {
         waiting
     }
 }
+
+#[cfg(test)]
+mod tests;

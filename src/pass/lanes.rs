@@ -94,3 +94,6 @@ fn is_mostly_known(fabric: &Fabric, lanes: &FabricLanes) -> bool {
     let of_one = fabric.switch_ids().map(|s| 2 * fabric.out(s).len()).max().unwrap_or(0);
     unknown <= of_one.max(fabric.channels().len() / UNKNOWN)
 }
+
+#[cfg(test)]
+mod tests;

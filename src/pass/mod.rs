@@ -5,6 +5,9 @@ mod halfway;
 mod lanes;
 pub mod plan;
 pub mod step;
+mod tally;
+#[cfg(test)]
+pub(crate) mod tests;
 pub mod torus;
 pub mod trial;
 pub mod update;

@@ -2,7 +2,6 @@
 //!
 //! Pure: no clock, no I/O. Time comes in with the snapshot; what is in force comes in as a value.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lanes;
+use super::tally::Tally;
 use super::worth::{Price, Question, Worth};
 use crate::measure::{self, Figures};
 use crate::model::{
@@ -282,24 +282,14 @@ pub fn wanted(
     // A whole job is as old as its oldest part.
     let oldest = |job: &PlacedJob| job.parts.iter().map(|i| ripens(jobs.jobs[*i].start, jobs, policy)).min();
     let ripens: Vec<Option<DateTime<Utc>>> = placed.jobs.iter().map(|job| oldest(job).flatten()).collect();
-    let mut served: BTreeMap<&Group, usize> = BTreeMap::new();
-    for group in in_force.iter().flat_map(|d| &d.groups) {
-        *served.entry(group).or_default() += 1;
-    }
-    let mut take = |group: &Group| match served.get_mut(group) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            true
-        }
-        _ => false,
-    };
+    let mut served = Tally::of(in_force.iter().flat_map(|d| &d.groups));
     let groups: Vec<Group> = placed.jobs.iter().map(|job| job.ranks.group()).collect();
     // The old ones first: what they use of the demand in force cannot excuse a young one.
     for (group, _) in groups.iter().zip(&ripens).filter(|(_, ripens)| ripens.is_none()) {
-        take(group);
+        served.take(group);
     }
     let counts: Vec<bool> =
-        groups.iter().zip(&ripens).map(|(group, ripens)| ripens.is_none() || take(group)).collect();
+        groups.iter().zip(&ripens).map(|(group, ripens)| ripens.is_none() || served.take(group)).collect();
     let is_waiting = |i: &usize| !counts[*i] && placed.jobs[*i].ranks.is_multi_switch(fabric);
     let waiting: Vec<usize> = (0..groups.len()).filter(is_waiting).collect();
     let ripe = waiting.iter().filter_map(|i| ripens[*i]).min();
@@ -424,3 +414,6 @@ fn compute(
         halfway: false,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,7 +126,7 @@ impl<'a> Attempt<'a> {
             };
             rejected(verdict.findings.iter().all(expected), verdict)?;
         }
-        let tables = accept(self.torus, tables, self.running > 0).map_err(PlanError::of)?;
+        let tables = accept(self.torus, tables, true).map_err(PlanError::of)?;
         let mended = |job: &TorusJob| self.cut.iter().any(|cut| Some(&cut.job) == job.id.as_ref());
         let jobs = tables.get().demand.jobs.iter().enumerate();
         let changed = jobs.filter(|(number, job)| *number >= self.running || mended(job));
@@ -243,9 +243,12 @@ fn since(tables: &TorusTables, first: usize) -> TorusTables {
 /// Tables beside the routes that other jobs have left.
 fn with(tables: &TorusTables, others: &[TorusJob]) -> TorusTables {
     let mut all = tables.clone();
-    for job in others {
-        all.routes.extend(job.kept().cloned());
+    for (job, left) in others.iter().filter_map(|job| Some((job, job.kept()?))) {
+        all.routes.push(left.clone());
         all.demand.jobs.push(job.clone());
     }
     all
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,7 +95,13 @@ mod tests {
         let drawn = |seed| Trial::draw(&midnights(14), "updown", seed).unwrap();
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1).days, drawn(2).days);
-        assert_eq!(Trial::draw(&midnights(13), "updown", 1), None);
+        // A seed means the same days in every version.
+        let days: String = drawn(1).days.iter().map(|day| if day.with { '+' } else { '-' }).collect();
+        assert_eq!(days, "---++--+++--++");
+        let backwards: Vec<DateTime<Utc>> = midnights(14).into_iter().rev().collect();
+        for days in [midnights(13), midnights(0), Vec::new(), backwards] {
+            assert_eq!(Trial::draw(&days, "updown", 1), None, "{days:?}");
+        }
     }
 
     #[test]

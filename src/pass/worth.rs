@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Policy, Published};
+use super::tally::Tally;
 use crate::measure::{self, Time};
 use crate::model::{Demand, Fabric, Group, Job, JobMap, JobState, NodeMap, Tables};
 use crate::verify;
@@ -246,11 +247,11 @@ impl<'a> Question<'a> {
             0 => self.ahead() * missing - self.since?,
             _ => self.price.hours_to_fall(missing),
         };
-        // Prices do not fall for ever, and what gains nothing never pays.
+        // Prices do not fall for ever; what gains nothing would have to wait for ever, too.
         let is_reached =
             self.price.epochs_per_day == 0 || gain >= self.price.asked(self.nodes, Some(0.0), 0.0);
         let seconds = (hours.clamp(0.0, LONGEST) * 3600.0).ceil() as i64;
-        (gain > 0.0 && missing > 1.0 && is_reached && hours < LONGEST)
+        (missing > 1.0 && is_reached && hours < LONGEST)
             .then(|| self.now + TimeDelta::seconds(seconds.max(SOONEST)))
     }
 
@@ -282,10 +283,10 @@ impl<'a> Question<'a> {
     /// The answer for new tables. As [`measure::slowdowns`] and [`measure::moved_share`].
     pub(super) fn judged(&self, tables: &Tables) -> Worth {
         let after = self.running.slowdowns(self.fabric, tables);
-        // Both are in one order.
-        let mut rest = self.demand.groups.iter();
-        let is_served = |group: &&Group| rest.any(|wanted| wanted == *group);
-        let served: Vec<&Group> = self.in_force.demand.groups.iter().filter(is_served).collect();
+        // Connections of jobs that are over move nobody.
+        let mut wanted = Tally::of(&self.demand.groups);
+        let served = self.in_force.demand.groups.iter().filter(|group| wanted.take(group));
+        let served: Vec<&Group> = served.collect();
         let moved = measure::moved_share(self.fabric, &self.in_force.tables, tables, &served);
         let known = self.unrouted();
         let (gain, price) = (self.gain(after.iter().copied()), known.asked * (1.0 + moved));
@@ -319,53 +320,4 @@ fn hours_left(job: &Job, now: DateTime<Utc>) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::JobId;
-
-    #[test]
-    fn what_is_saved_is_a_share_of_the_time_that_communicates() {
-        let price = Price { communication: 50, ..Price::NONE };
-        // Half computes, half communicates twice as long: 1.5 becomes 1.25, or 1.
-        assert!((price.saved(2.0, 1.5) - 0.25 / 1.5).abs() < 1e-12);
-        assert!((price.lost(2.0) - 0.5 / 1.5).abs() < 1e-12);
-        assert!(price.saved(1.5, 2.0) < 0.0);
-        assert_eq!((price.saved(f64::INFINITY, 1.0), price.saved(1.0, f64::INFINITY)), (1.0, -1.0));
-        assert_eq!(price.saved(f64::INFINITY, f64::INFINITY), 0.0);
-        assert_eq!(Price { communication: 100, ..price }.saved(4.0, 1.0), 0.75);
-    }
-
-    #[test]
-    fn a_price_that_is_found_rises_with_each_change_and_falls_with_time() {
-        let price = Price { epochs_per_day: 12, ..Price::NONE };
-        // Of 3,600 nodes: node-hours are seconds of the whole machine.
-        let asked = |before, hours| price.asked(3600.0, before, hours);
-        assert_eq!((asked(None, 0.0), asked(None, 99.0)), (FIRST, FIRST));
-        assert!((asked(Some(10.0), 0.0) - 12.0).abs() < 1e-9);
-        assert!((asked(Some(10.0), 2.0) - 10.0).abs() < 1e-9, "twelve a day leave it as it is");
-        assert!((asked(Some(10.0), 4.0) - 10.0 / 1.2).abs() < 1e-9);
-        assert_eq!(asked(Some(10.0), 240.0), LEAST);
-        let least = Price { min_gain: TimeDelta::seconds(5), ..price };
-        assert_eq!(least.asked(3600.0, Some(10.0), 240.0), 5.0);
-        assert_eq!(Price { epochs_per_day: 0, ..least }.asked(3600.0, Some(10.0), 0.0), 5.0, "a fixed one");
-        assert!((price.hours_to_fall(1.2) - 2.0).abs() < 1e-9);
-        assert!(Price::NONE.is_none() && !price.is_none() && !least.is_none());
-    }
-
-    #[test]
-    fn a_time_limit_says_how_long_a_job_goes_on_else_its_age() {
-        let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(1);
-        let job = |state, start: Option<i64>, end: Option<i64>| {
-            let at = |hours: i64| now + TimeDelta::hours(hours);
-            let job =
-                Job::new(JobId::new("1").unwrap(), state, Vec::new(), start.map(at)).ending(end.map(at));
-            hours_left(&job, now)
-        };
-        assert_eq!(job(JobState::Running, Some(-1), Some(5)), 5.0);
-        assert_eq!(job(JobState::Running, Some(-7), None), 7.0);
-        assert_eq!(job(JobState::Configuring, None, None), 1.0);
-        assert_eq!(job(JobState::Running, Some(-7), Some(-1)), 0.0);
-        assert_eq!(job(JobState::Suspended, Some(-1), Some(5)), 0.0);
-        assert_eq!(job(JobState::Completing, Some(-1), Some(5)), 0.0);
-    }
-}
+mod tests;

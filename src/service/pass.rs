@@ -442,3 +442,6 @@ fn switched_at(store: &EpochStore) -> Option<DateTime<Utc>> {
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10_000.0).round() / 10.0
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,4 +72,25 @@ mod tests {
         assert_eq!(told(200, 3700)[0].1, at(100));
         assert_eq!(told(3700, 3700), []);
     }
+
+    /// A file of so many bytes takes no space before they are written.
+    #[test]
+    fn a_state_directory_without_room_for_two_more_epochs_is_told() {
+        let state = tempfile::tempdir().unwrap();
+        let mut health = Health::new(DateTime::UNIX_EPOCH, true);
+        let mut told = || {
+            health.look_around(DateTime::UNIX_EPOCH, state.path(), &[]);
+            health.found(DateTime::UNIX_EPOCH, TimeDelta::MAX)
+        };
+        assert_eq!(told(), []);
+        std::fs::create_dir(state.path().join("current")).unwrap();
+        let file = std::fs::File::create(state.path().join("current/lft.bin")).unwrap();
+        file.set_len(1000).unwrap();
+        assert_eq!(told(), []);
+        let huge: u64 = 1 << 42;
+        file.set_len(huge).unwrap();
+        let found = told();
+        assert_eq!((found.len(), found[0].kind), (1, Kind::NoSpace));
+        assert!(found[0].text.ends_with(&format!("an epoch takes {}", huge >> 10)), "{}", found[0].text);
+    }
 }

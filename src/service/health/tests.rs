@@ -1,3 +1,5 @@
+use std::sync::{Arc, Mutex};
+
 use super::*;
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -89,4 +91,132 @@ fn a_delivery_has_a_key_of_its_own_and_those_of_others_are_passed_over() {
     json.as_object_mut().unwrap().remove("lft_file");
     let read = serde_json::from_value::<Health>(json).unwrap();
     assert_eq!(read, Health { deliveries: Health::new(at(0), true).deliveries, ..health });
+}
+
+#[test]
+fn a_failure_is_dated_from_the_last_pass_that_ended_well() {
+    let mut health = failing("no space");
+    assert_eq!(health.troubles(at(6), PATIENCE), ["publication failed at 2023-11-14 22:13:25 UTC: no space"]);
+    let since = |health: &Health| health.found(at(40), PATIENCE)[0].since;
+    assert_eq!((since(&health), health.failures_in_row), (at(0), 1));
+    assert_eq!(
+        health.line(at(6)),
+        format!("no epoch of this process, {}", health.troubles(at(6), PATIENCE)[0])
+    );
+    health.succeeded(at(20));
+    assert_eq!((health.time, health.last_success, health.failures_in_row), (at(20), Some(at(20)), 0));
+    health.epoch = Some(7);
+    assert_eq!(health.line(at(21)), "epoch 7, 1 passes, all well");
+    health.failed(Failure { time: at(30), stage: Stage::Route, message: "none".into() });
+    assert_eq!((since(&health), health.time), (at(20), at(30)));
+    assert_eq!(health.failures, BTreeMap::from([(Stage::Route, 1), (Stage::Publish, 1)]));
+}
+
+#[test]
+fn nodes_are_unknown_since_the_first_of_them_was() {
+    let mut health = Health::new(at(0), true);
+    let nodes = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<NodeName>>();
+    let told = |health: &Health| {
+        health.found(at(9), PATIENCE).into_iter().map(|t| (t.since, t.text)).collect::<Vec<_>>()
+    };
+    health.note_unknown(at(1), nodes(&["a"]));
+    health.note_unknown(at(2), nodes(&["a", "b", "c", "d", "e"]));
+    let text = "jobs run on nodes that are not in the fabric: a, b, c, d, e; see fabric.node_map";
+    assert_eq!(told(&health), [(at(1), text.to_string())]);
+    health.note_unknown(at(3), nodes(&[]));
+    assert_eq!((told(&health), health.unknown_since), (vec![], None));
+    health.note_unknown(at(4), nodes(&["a"]));
+    assert_eq!(told(&health)[0].0, at(4));
+}
+
+/// What the log gets while something is done.
+fn logged(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || writer.clone());
+    tracing::subscriber::with_default(subscriber.finish(), work);
+    let bytes = log.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn each_trouble_is_in_the_log_once_when_it_comes_and_once_when_it_is_over() {
+    let mut teller = teller::Teller::default();
+    let mut tell = |health: &Health| logged(|| teller.tell(health));
+    let well = Health::new(at(0), false);
+    assert_eq!(tell(&well), "");
+    let text = tell(&failing("no space"));
+    assert!(text.contains("WARN") && text.contains("failing") && text.contains("no space"), "{text}");
+    assert_eq!(tell(&failing("no space")), "");
+    let text = tell(&well);
+    assert!(text.contains("INFO") && text.contains("over: publication failed"), "{text}");
+    assert_eq!(tell(&well), "");
+}
+
+#[test]
+fn unknown_nodes_are_in_the_log_when_they_are_others() {
+    let mut health = Health::new(at(0), true);
+    let mut noted = |names: &[&str]| {
+        let nodes = names.iter().map(|name| name.parse().unwrap()).collect();
+        logged(|| health.note_unknown(at(1), nodes)).contains("are not in the fabric")
+    };
+    assert_eq!(
+        [noted(&[]), noted(&["a"]), noted(&["a"]), noted(&["a", "b"]), noted(&[])],
+        [false, true, false, true, false]
+    );
+}
+
+/// What passes end with comes before what other programs say, and that before what may wait.
+#[test]
+fn what_is_most_important_is_told_first() {
+    let failure = |seconds, message: &str| {
+        Some(Failure { time: at(seconds), stage: Stage::Acknowledge, message: message.into() })
+    };
+    let trouble = |kind, seconds| Trouble { kind, since: at(seconds), text: format!("{kind:?}") };
+    let mut health = failing("no space");
+    health.ended = Some(at(1));
+    health.next_pass = Some(at(2));
+    health.unacknowledged = failure(3, "not in time");
+    health.note_opensm(at(4), vec![(Kind::OpensmLost, "lost".into())]);
+    health.note_delivery(at(5), "lft_file", Kind::LftFile, Some("stale".into()));
+    health.place = vec![trouble(Kind::Clock, 6)];
+    health.settings_refused = failure(7, "line 3");
+    health.unrecorded = failure(8, "no disk");
+    health.note_unknown(at(9), vec!["a".parse().unwrap()]);
+    let cut = BTreeMap::from([("7".parse().unwrap(), trouble(Kind::JobsCut, 10))]);
+    health.torus = Some(TorusHealth { cut, ..TorusHealth::default() });
+    health.held = Some(Hold { since: at(11), epoch: None, reason: "tests".into(), by: Some("root".into()) });
+    let found = health.found(at(300), PATIENCE);
+    let told: Vec<(Kind, DateTime<Utc>)> = found.iter().map(|t| (t.kind, t.since)).collect();
+    let expected = [
+        (Kind::Stopped, 1),
+        (Kind::Hangs, 2),
+        (Kind::Failing, 0),
+        (Kind::Unacknowledged, 3),
+        (Kind::OpensmLost, 4),
+        (Kind::LftFile, 5),
+        (Kind::Clock, 6),
+        (Kind::Settings, 7),
+        (Kind::Unrecorded, 8),
+        (Kind::UnknownNodes, 9),
+        (Kind::JobsCut, 10),
+        (Kind::Held, 11),
+    ];
+    assert_eq!(told, expected.map(|(kind, seconds)| (kind, at(seconds))));
+    let says = |n: usize, words: &str| assert!(found[n].text.contains(words), "{}", found[n].text);
+    says(0, "ended at 2023-11-14 22:13:21 UTC");
+    says(1, "last heard of 295 s ago");
+    says(7, "not in force: line 3");
+    says(11, "an administrator (root) holds");
 }

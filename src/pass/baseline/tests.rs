@@ -1,0 +1,54 @@
+use super::*;
+use crate::lab::generate::generate;
+use crate::pass::tests::group;
+
+/// A tree that lost some cables: engines differ.
+fn fabric() -> Fabric {
+    generate("fattree:6x4,3,faults=10%,seed=3").unwrap()
+}
+
+fn jobs() -> Vec<Group> {
+    vec![group(&[0, 5, 10, 15, 20, 3]), group(&[1, 4, 9, 13, 18, 22, 7])]
+}
+
+#[test]
+fn the_best_of_those_that_know_no_jobs_is_compared_with_unless_one_is_named() {
+    let (fabric, jobs) = (fabric(), jobs());
+    let named = |name| Baseline::of(&fabric, &jobs, Some(name)).unwrap();
+    let all = ENGINES.map(|(name, _)| named(name));
+    assert!(all.iter().all(|one| one.named && one.slowdowns.len() == 2));
+    let best = Baseline::of(&fabric, &jobs, None).unwrap();
+    let least = all.iter().map(|one| one.time.slowdown_mean).fold(f64::INFINITY, f64::min);
+    assert!(!best.named && best.time.slowdown_mean == least, "{best:?} {all:?}");
+    assert!(all.iter().any(|one| one.time.slowdown_mean > least), "{all:?}");
+    assert!(
+        Baseline::of(&fabric, &[], None).is_none() && Baseline::of(&fabric, &jobs, Some("none")).is_none()
+    );
+    // The tables are those of the engine that is named.
+    let (engine, tables) = Baseline::tables(&fabric, &jobs, None).unwrap();
+    assert_eq!((engine, tables.engine()), (best.engine, best.engine));
+    let (engine, _) = Baseline::tables(&fabric, &jobs, Some("updown")).unwrap();
+    assert_eq!(engine, "updown");
+    let (engine, _) = Baseline::tables(&fabric, &[], None).unwrap();
+    assert_eq!(engine, "fattree", "the first, as none is better");
+}
+
+#[test]
+fn tables_that_are_kept_are_those_of_the_engine_that_is_named_now() {
+    let (fabric, jobs) = (fabric(), jobs());
+    let kept = Oblivious::default();
+    for named in [None, Some("updown"), Some("updown"), Some("dfsssp"), None] {
+        let found = kept.baseline(&fabric, &jobs, named).unwrap();
+        assert_eq!(found, Baseline::of(&fabric, &jobs, named).unwrap(), "{named:?}");
+        assert_eq!(kept.0.lock().unwrap().as_ref().map(|kept| kept.named.as_deref()), Some(named));
+    }
+    assert!(kept.baseline(&fabric, &[], None).is_none());
+}
+
+/// 972 switches and 5,832 hosts.
+#[test]
+fn tables_of_a_large_fabric_are_not_kept() {
+    let large = generate("kary:18,3").unwrap();
+    assert!(size(&large) > MOST_KEPT && size(&fabric()) == fabric().switches().len() * 24);
+    assert!(Oblivious::default().baseline(&large, &jobs(), None).is_none());
+}

@@ -1,0 +1,112 @@
+use super::*;
+use crate::lab::generate::generate;
+use crate::model::{Fabric, Job, JobState, LayerBudget};
+use crate::pass::tests::{budget, job, nodes, policy};
+
+/// A state directory, and a ring of rings in which no single layer holds all routes.
+struct Site {
+    store: EpochStore,
+    fabric: Arc<Fabric>,
+    policy: Policy,
+    _directory: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = EpochStore::open(&directory.path().join("state")).unwrap();
+        let fabric = Arc::new(generate("torus:5x5,hosts=1").unwrap());
+        let policy = Policy { budget: budget(8), layer_per_job: true, ..policy("sar") };
+        Self { store, fabric, policy, _directory: directory }
+    }
+
+    fn pass(&self, jobs: Vec<Job>) -> Result<Passed, PassError> {
+        let (nodes, jobs) =
+            (Arc::new(nodes(&self.fabric)), crate::model::JobMap::new(crate::pass::tests::NOW, jobs));
+        pass(&self.store, 20, &View::new(Arc::clone(&self.fabric), nodes, jobs, self.policy.clone()))
+    }
+
+    /// What a job was told when it started.
+    fn tell(&self, id: &str, level: u8) {
+        let job = self.store.path().join(JOBS_DIRECTORY).join(id);
+        std::fs::create_dir_all(&job).unwrap();
+        std::fs::write(job.join(job::ENVIRONMENT_FILE), format!("SAROUTER_SL={level}\n")).unwrap();
+    }
+}
+
+fn running(id: &str, on: &str) -> Job {
+    job(id, JobState::Running, on, -1)
+}
+
+/// A job on all nodes that sends on one layer closes the rings, if its routes are on several.
+#[test]
+fn no_epoch_endangers_jobs_that_run_with_a_service_level_they_were_told() {
+    let mut site = Site::new();
+    // It is too young to get routes of its own.
+    site.policy.min_job_age = chrono::TimeDelta::hours(2);
+    let old = |id, on| job(id, JobState::Running, on, -3);
+    let jobs = || vec![old("1", "n[1-2]"), running("2", "n[1-25]")];
+    site.tell("2", 0);
+    site.tell("3", 0);
+    let error = site.pass(jobs()).unwrap_err();
+    assert!(matches!(&error, PassError::Told(engine) if engine == "sar"), "{error}");
+    assert!(error.stage() == Stage::Verify && site.store.current().unwrap().is_none());
+    // Others may have ended, or were told elsewhere.
+    let passed = site.pass(vec![old("1", "n[1-2]")]).unwrap();
+    assert_eq!((passed.epoch.unwrap().reason, &passed.warnings), (Reason::First, &Vec::new()));
+    assert_eq!(passed.in_force.unwrap().0, 1);
+    let error = site.pass([jobs(), vec![old("4", "n[3-4]")]].concat()).unwrap_err();
+    assert!(matches!(error, PassError::Told(_)), "{error}");
+    // Where the settings do not tell them any more, nobody is asked.
+    site.policy.layer_per_job = false;
+    let passed = site.pass([jobs(), vec![old("4", "n[3-4]")]].concat()).unwrap();
+    let line = passed.epoch.unwrap();
+    assert_eq!((line.reason, line.changed_blocks.is_some()), (Reason::JobsChanged, true));
+    site.policy.layer_per_job = true;
+    // The routes of before are gone with a cable: there is no choice.
+    site.fabric = Arc::new(site.fabric.without(|c| c.index() < 2, |_| false).unwrap());
+    let passed = site.pass(jobs()).unwrap();
+    let line = passed.epoch.unwrap();
+    assert_eq!((line.reason, line.changed_blocks), (Reason::FabricChanged, None));
+    assert_eq!(passed.warnings, ["jobs that run use a service level that is not safe any more"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_replaced() {
+    let site = Site::new();
+    let jobs = || vec![running("1", "n[1-2]")];
+    std::fs::create_dir_all(site.store.path()).unwrap();
+    std::fs::write(site.store.path().join(JOBS_DIRECTORY), "").unwrap();
+    let passed = site.pass(jobs()).unwrap();
+    assert_eq!(passed.warnings.len(), 1);
+    assert!(passed.warnings[0].contains("jobs"), "{:?}", passed.warnings);
+    std::fs::remove_file(site.store.path().join(JOBS_DIRECTORY)).unwrap();
+    assert!(site.pass(jobs()).unwrap().epoch.is_none());
+    std::fs::write(site.store.current_path().join("lft.bin"), "damaged").unwrap();
+    let passed = site.pass(jobs()).unwrap();
+    assert_eq!((passed.epoch.unwrap().epoch, passed.warnings.len()), (2, 1));
+    assert!(passed.warnings[0].starts_with("what is in force cannot be read and is replaced: "));
+}
+
+#[test]
+fn a_rejection_quotes_the_first_findings() {
+    let fabric = generate("torus:5x5,hosts=1").unwrap();
+    let minhop = crate::route::engine("minhop", &Default::default()).unwrap();
+    let tables = minhop.route(&fabric, &Demand::oblivious(), LayerBudget::MOST).unwrap();
+    let mut verdict = verify::judge(&fabric, &tables, budget(8));
+    let finding = verdict.findings.remove(0);
+    let text = |findings: usize| {
+        let verdict = Verdict { findings: vec![finding.clone(); findings], ..verdict.clone() };
+        PassError::Rejected { engine: "minhop".into(), verdict }.to_string()
+    };
+    let one = serde_json::to_string(&finding).unwrap();
+    assert_eq!(text(1), format!("the tables of minhop were rejected: {one}"));
+    assert_eq!(text(3).matches(&one).count(), 3);
+    assert!(!text(3).ends_with(", …"));
+    assert!(text(4).matches(&one).count() == 3 && text(4).ends_with(", …"), "{}", text(4));
+}
+
+#[test]
+fn times_are_told_to_a_tenth_of_a_millisecond() {
+    assert_eq!([12_345, 40, 60].map(|us| milliseconds(Duration::from_micros(us))), [12.3, 0.0, 0.1]);
+}
