@@ -186,3 +186,22 @@ fn status_is_said_again_and_again_where_that_is_wanted() {
     child.wait().unwrap();
     assert_eq!(site.command(&["status", "--watch", "0"]).output().unwrap().status.code(), Some(2));
 }
+
+/// A variable says which messages are logged, by module; one that is no such thing is as good as none.
+#[test]
+fn the_log_is_as_wide_as_a_variable_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let logged = |filter: &str| {
+        let words = ["simulate", "--fabric", TREE, "--engine", "minhop", "--traffic", "shift"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        let output =
+            command.current_dir(dir.path()).args(words).env("SAROUTER_LOG", filter).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).contains("million packet-hops")
+    };
+    assert!(logged("info"));
+    assert!(logged("warn,sarouter::cli=debug"));
+    assert!(!logged("warn"));
+    assert!(!logged("sarouter::publish=debug"));
+    assert!(!logged("a=b=c"));
+}
