@@ -246,7 +246,9 @@ impl Balanced {
                 add(true, Box::new(move || self.layered(scene, eligible)));
             }
         }
-        if demand.is_oblivious() || self.in_force(fabric).0.is_some() || is_narrow(fabric, budget) {
+        // On one layer of a grid predictions tell too little to choose among tables for the jobs; the simulator does tell.
+        let is_blind = is_narrow(fabric, budget) && !exchange::is_short(&demand.groups);
+        if demand.is_oblivious() || self.in_force(fabric).0.is_some() || is_blind {
             return rivals;
         }
         if is_small {
