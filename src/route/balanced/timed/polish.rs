@@ -14,7 +14,7 @@ const LEAST_GAIN: f32 = 1e-4;
 const FULL_SWEEPS: usize = 3;
 
 /// In large fabrics sweeps end when one moves so many times fewer routes than the first cold one: those after it save
-/// less than a thousandth of the time.
+/// a thousandth of the time.
 const FEWER: usize = 4;
 
 /// Where a switch may be led.
