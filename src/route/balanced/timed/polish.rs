@@ -110,7 +110,7 @@ struct Work {
     child: Vec<u32>,
     /// The next one that leads to the same switch.
     sibling: Vec<u32>,
-    /// Switches on ways, the farthest first.
+    /// Marked switches, the farthest first, and then those that moves brought.
     on_way: Vec<u32>,
     /// Steps and share of what goes over the switch at hand.
     steps: Vec<u32>,
@@ -151,6 +151,7 @@ impl Work {
         self.mark[v] = self.stamp;
         self.sender[v] = NOBODY;
         self.child[v] = NOBODY;
+        self.on_way.push(v as u32);
         true
     }
 
@@ -287,19 +288,19 @@ impl Routing<'_> {
             }
             let before = std::mem::replace(&mut self.rows[terminal * self.net.switches() + v], slot);
             self.each_hop(terminal, v, meets, |c| meetings.join(unit, c, &work.steps, work.share));
-            self.relink(terminal, v, self.net.to(self.net.channel(v, before)), work);
+            let before = self.net.to(self.net.channel(v, before));
+            if before != home {
+                work.unlink(v, before);
+            }
+            self.mark_on(terminal, v, work);
             moved += 1;
         }
         moved
     }
 
-    /// Notes which switches the messages pass that went from a switch to another one before.
-    fn relink(&self, terminal: usize, v: usize, before: usize, work: &mut Work) {
+    /// Marks the switches on the way from a marked one to a terminal, as far as they are not, and notes who leads to whom.
+    fn mark_on(&self, terminal: usize, mut at: usize, work: &mut Work) {
         let (row, home) = (self.row(terminal), self.home[terminal] as usize);
-        if before != home {
-            work.unlink(v, before);
-        }
-        let mut at = v;
         loop {
             let next = self.net.to(self.net.channel(at, row[at]));
             if next == home {
@@ -322,25 +323,16 @@ impl Routing<'_> {
         if work.is_lazy {
             unit.senders(dest).for_each(|at| self.look(terminal, unit.sender(at).switch as usize));
         }
-        let (row, home) = (self.row(terminal), self.home[terminal] as usize);
+        let home = self.home[terminal] as usize;
         for at in unit.senders(dest) {
-            let mut v = unit.sender(at).switch as usize;
-            if self.search.hops[v] == u16::MAX {
+            let start = unit.sender(at).switch as usize;
+            if self.search.hops[start] == u16::MAX {
                 continue;
             }
-            let start = v;
-            while v != home && work.visit(v) {
-                work.on_way.push(v as u32);
-                v = self.net.to(self.net.channel(v, row[v]));
+            if start != home && work.visit(start) {
+                self.mark_on(terminal, start, work);
             }
             work.sender[start] = at as u32;
-        }
-        for i in 0..work.on_way.len() {
-            let v = work.on_way[i] as usize;
-            let next = self.net.to(self.net.channel(v, row[v]));
-            if next != home {
-                work.link(v, next);
-            }
         }
         let hops = &self.search.hops;
         work.on_way.sort_unstable_by_key(|v| (std::cmp::Reverse(hops[*v as usize]), *v));
