@@ -158,21 +158,19 @@ impl WantedNodes {
 /// What an engine's tables would give the jobs of a look.
 pub(super) fn tried(store: &EpochStore, view: &View, name: &str) -> Result<TriedAnswer, ApiError> {
     let fabric = &view.fabric;
-    let placed = view.nodes.place(&view.jobs).jobs;
-    let multi = placed.iter().filter(|job| job.ranks.is_multi_switch(fabric));
-    let groups: Vec<Group> = multi.map(|job| job.ranks.group()).collect();
-    let demand = Demand { storage: view.policy.storage.clone(), ..Demand::new(groups.clone(), Vec::new()) };
+    let demand = view.nodes.place(&view.jobs).demand(fabric, view.policy.storage.clone());
+    let groups = &demand.groups;
     let promise = route::default_promise(name, false);
     let options = EngineOptions { promise, ..EngineOptions::default() };
     let routed = route::engine(name, &options).and_then(|e| e.route(fabric, &demand, view.policy.budget));
     // Not every engine routes every fabric.
     let tables = routed.map_err(|e| ApiError::new(StatusCode::NOT_FOUND, format!("{name}: {e}")))?;
-    let baseline = Baseline::tables(fabric, &groups, view.policy.baseline.as_deref());
+    let baseline = Baseline::tables(fabric, groups, view.policy.baseline.as_deref());
     Ok(TriedAnswer {
-        tried: given(name, fabric, &tables, &groups),
-        now: in_force(store, fabric).map(|(engine, tables)| given(&engine, fabric, &tables, &groups)),
-        baseline: baseline.map(|(engine, tables)| given(engine, fabric, &tables, &groups)),
-        bound: least_load(fabric, &groups),
+        tried: given(name, fabric, &tables, groups),
+        now: in_force(store, fabric).map(|(engine, tables)| given(&engine, fabric, &tables, groups)),
+        baseline: baseline.map(|(engine, tables)| given(engine, fabric, &tables, groups)),
+        bound: least_load(fabric, groups),
         multi_switch: groups.len(),
     })
 }

@@ -166,10 +166,8 @@ for (const head of $("columns").children) {
 }
 stopAt($("columns"), $("columns").firstElementChild);
 $("csv").addEventListener("click", () => {
-  // A cell that begins like a formula is text.
-  const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
   const lines = [columns(), ...listed().map(({ cells }) => columns().map((key) => (cells[key] === "–" ? "" : cells[key])))];
   const name = `jobs-epoch-${shown.epoch === null ? shown.current : shown.epoch}.csv`;
-  save(name, "text/csv", lines.map((line) => line.map(cell).join(",") + "\n").join(""));
+  save(name, "text/csv", lines.map((line) => line.map(csvCell).join(",") + "\n").join(""));
 });
 $("all").addEventListener("click", () => choose(shown.epoch, null));

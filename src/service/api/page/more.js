@@ -94,6 +94,9 @@ function recall() {
 }
 
 // --- files ---
+// A cell of a CSV file. One that begins like a formula is text.
+const csvCell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
+
 function save(name, type, text) {
   const link = make("a", null);
   link.href = URL.createObjectURL(new Blob([text], { type }));
@@ -110,9 +113,8 @@ $("channels").addEventListener("click", () => {
   if (!shown.load) return;
   const { now } = shown.load;
   const other = beside();
-  const cell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
-  const row = (_, c) => [channelName(c), now[c], other ? other.loads[c] : ""].map(cell).join(",") + "\n";
-  save(`channels-epoch-${shown.load.epoch}.csv`, "text/csv", `"channel","now",${cell(other ? other.name : "before")}\n` + now.map(row).join(""));
+  const row = (_, c) => [channelName(c), now[c], other ? other.loads[c] : ""].map(csvCell).join(",") + "\n";
+  save(`channels-epoch-${shown.load.epoch}.csv`, "text/csv", `"channel","now",${csvCell(other ? other.name : "before")}\n` + now.map(row).join(""));
 });
 
 // --- where is a node? ---
