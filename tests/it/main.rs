@@ -4,6 +4,7 @@ mod adaptive;
 mod adversary;
 mod aggregation;
 mod angara;
+mod angara_faults;
 mod angara_files;
 mod answers;
 mod api;
