@@ -105,9 +105,10 @@ struct Kept {
 }
 
 impl Oblivious {
-    /// As [`Baseline::of`] for the one fabric; `None` too if the fabric is so large that tables are not kept.
+    /// As [`Baseline::of`] for the one fabric; `None` too if no engine is named and the fabric is so large that tables are
+    /// not kept: who names one pays for it.
     pub fn baseline(&self, fabric: &Fabric, groups: &[Group], named: Option<&str>) -> Option<Baseline> {
-        if groups.is_empty() || size(fabric) > MOST_KEPT {
+        if groups.is_empty() || (named.is_none() && size(fabric) > MOST_KEPT) {
             return None;
         }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -32,6 +32,19 @@
     return found;
   }
 
+  // What of a drawing is moved, clipped where it is seen, not where it was.
+  function clipped(svg, [left, top, right, bottom]) {
+    const zooms = svg.querySelector(".zooms");
+    const id = `clip-${made++}`;
+    const clip = part(svg, "clipPath", { id });
+    clip.append(part(svg, "rect", { x: left, y: top, width: right - left, height: bottom - top }));
+    const seen = part(svg, "g", { "clip-path": `url(#${id})` });
+    zooms.replaceWith(seen);
+    seen.append(zooms);
+    svg.append(clip);
+    return zooms;
+  }
+
   // Four digits that count.
   const figure = (value) => (value === null ? "–" : String(Number.isInteger(value) ? value : Number(value.toPrecision(4))));
 
@@ -41,44 +54,18 @@
     URL.revokeObjectURL(href);
   }
 
-  class Chart {
-    // call: words for a value of the scale and for how much is seen; without it, figures.
-    constructor(svg, call) {
-      [this.svg, this.call] = [svg, call];
-      this.data = JSON.parse(svg.dataset.chart);
-      [this.left, this.top, this.right, this.bottom] = this.data.box;
-      [this.from, this.to] = [this.left, this.right];
+  // A drawing with what is around it: a stage that takes keys, what is told, buttons, and files of it. Who draws has
+  // nearer(factor), all(), and table(): the head and the rows of its figures.
+  class Drawing {
+    constructor(svg, keys) {
+      this.svg = svg;
       this.title = svg.getAttribute("aria-label") || "chart";
-      this.at = -1;
-      this.axis = svg.querySelector(".axis");
-      this.labels = this.axis.childNodes.length ? [...this.axis.childNodes] : this.marks();
-      this.zooms = svg.querySelector(".zooms");
-      this.values = [...svg.querySelectorAll(".values text")].map((text) => [text, Number(text.getAttribute("x"))]);
-      this.axis.replaceChildren(...this.labels);
-      this.wrap();
-      this.listen();
-    }
-
-    // --- what is around it ---
-    wrap() {
-      const { svg } = this;
       const whole = element("div", { className: "charted" });
-      const ariaLabel = `${this.title}. Arrows: from entry to entry. +, -, 0: zoom.`;
-      this.stage = element("div", { tabIndex: 0, role: "application", ariaLabel });
+      this.stage = element("div", { tabIndex: 0, role: "application", ariaLabel: `${this.title}. ${keys}` });
       this.told = element("p", { className: "told", role: "status" });
       svg.replaceWith(whole);
       this.stage.append(svg);
       whole.append(this.stage, this.told, this.tools());
-      this.cursor = part(svg, "rect", { class: "cursor", visibility: "hidden" });
-      this.chosen = part(svg, "rect", { class: "chosen-part", visibility: "hidden", y: this.top, height: this.bottom - this.top });
-      const id = `clip-${made++}`;
-      const clip = part(svg, "clipPath", { id });
-      clip.append(part(svg, "rect", { x: this.left, y: this.top - 4, width: this.right - this.left, height: this.bottom - this.top + 8 }));
-      // What is moved is clipped where it is seen, not where it was.
-      const seen = part(svg, "g", { "clip-path": `url(#${id})` });
-      this.zooms.replaceWith(seen);
-      seen.append(this.zooms);
-      svg.append(clip, this.cursor, this.chosen);
     }
 
     tools() {
@@ -89,12 +76,89 @@
         found.addEventListener("click", act);
         return found;
       };
-      this.back = button("All of it", "All of it", () => this.look(this.left, this.right));
+      this.back = button("All of it", "All of it", () => this.all());
       this.back.disabled = true;
       const [nearer, farther] = [button("+", "Zoom in", () => this.nearer(CLOSER)), button("−", "Zoom out", () => this.nearer(1 / CLOSER))];
       const svg = button("SVG", "Save as SVG", () => save(`${named}.svg`, "image/svg+xml", this.file()));
       box.append(nearer, farther, this.back, svg, button("CSV", "Save as CSV", () => save(`${named}.csv`, "text/csv", this.csv())));
       return box;
+    }
+
+    // What a key does; others are the page's.
+    onKeys(acts) {
+      this.stage.addEventListener("keydown", (event) => {
+        const act = acts[event.key];
+        if (!act || event.ctrlKey || event.altKey || event.metaKey) return;
+        act();
+        event.preventDefault();
+      });
+    }
+
+    // Where the pointer is, in the drawing.
+    spot(event) {
+      const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
+      return [x, y];
+    }
+
+    // Nearer and farther around the pointer, by a wheel with Ctrl: plain scrolling is the page's.
+    onWheel(act) {
+      this.svg.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey) return;
+        event.preventDefault();
+        act(event.deltaY < 0 ? CLOSER : 1 / CLOSER, ...this.spot(event));
+      }, { passive: false });
+    }
+
+    // Puts what is told beside a part of the drawing.
+    tellAt(left, top) {
+      const room = this.stage.getBoundingClientRect();
+      this.told.style.left = `${Math.max(0, Math.min(left - room.left, room.width - this.told.offsetWidth))}px`;
+      this.told.style.top = `${top - room.top}px`;
+    }
+
+    // --- files ---
+    // With the looks that it has here, as no style goes with it.
+    file() {
+      const copy = this.svg.cloneNode(true);
+      const looks = "fill fill-opacity stroke stroke-width stroke-dasharray vector-effect font-family font-size font-weight text-anchor".split(" ");
+      const [here, there] = [this.svg, copy].map((svg) => [...svg.querySelectorAll("*")]);
+      here.forEach((from, i) => {
+        const style = getComputedStyle(from);
+        for (const look of looks) there[i].setAttribute(look, style.getPropertyValue(look));
+      });
+      copy.querySelectorAll(".cursor, .chosen-part").forEach((gone) => gone.remove());
+      const [, , width, height] = copy.getAttribute("viewBox").split(" ");
+      copy.prepend(part(copy, "rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }));
+      for (const [name, value] of [["width", width], ["height", height]]) copy.setAttribute(name, value);
+      return new XMLSerializer().serializeToString(copy);
+    }
+
+    // A cell that a table would take for a formula is text.
+    csv() {
+      const quoted = (words) => `"${words.replace(/^[=+@\t\r-]/, "'$&").replaceAll('"', '""')}"`;
+      const cell = (value) => (typeof value === "number" ? String(value) : quoted(value === null ? "" : value));
+      return this.table().map((row) => row.map(cell).join(",") + "\r\n").join("");
+    }
+  }
+
+  class Chart extends Drawing {
+    // call: words for a value of the scale and for how much is seen; without it, figures.
+    constructor(svg, call) {
+      super(svg, "Arrows: from entry to entry. +, -, 0: zoom.");
+      this.call = call;
+      this.data = JSON.parse(svg.dataset.chart);
+      [this.left, this.top, this.right, this.bottom] = this.data.box;
+      [this.from, this.to] = [this.left, this.right];
+      this.at = -1;
+      this.axis = svg.querySelector(".axis");
+      this.labels = this.axis.childNodes.length ? [...this.axis.childNodes] : this.marks();
+      this.values = [...svg.querySelectorAll(".values text")].map((text) => [text, Number(text.getAttribute("x"))]);
+      this.axis.replaceChildren(...this.labels);
+      this.zooms = clipped(svg, [this.left, this.top - 4, this.right, this.bottom + 4]);
+      this.cursor = part(svg, "rect", { class: "cursor", visibility: "hidden" });
+      this.chosen = part(svg, "rect", { class: "chosen-part", visibility: "hidden", y: this.top, height: this.bottom - this.top });
+      svg.append(this.cursor, this.chosen);
+      this.listen();
     }
 
     listen() {
@@ -109,12 +173,7 @@
         if (mark && this.at >= 0) this.told.textContent = mark[1];
         if (start !== null) this.choose(start, x);
       });
-      // Plain scrolling is the page's.
-      svg.addEventListener("wheel", (event) => {
-        if (!event.ctrlKey) return;
-        event.preventDefault();
-        this.nearer(event.deltaY < 0 ? CLOSER : 1 / CLOSER, this.place(this.inside(this.spot(event)[0])));
-      }, { passive: false });
+      this.onWheel((factor, x) => this.nearer(factor, this.place(this.inside(x))));
       on("pointerleave", () => this.point(-1));
       on("pointerdown", (event, x, y) => {
         if (event.button !== 0 || event.pointerType === "touch" || this.entryAt(x, y) < 0) return;
@@ -130,35 +189,26 @@
         else this.tell(this.entryAt(x, y));
       });
       on("pointercancel", end);
-      svg.addEventListener("dblclick", () => this.look(this.left, this.right));
-      stage.addEventListener("keydown", (event) => this.key(event));
+      svg.addEventListener("dblclick", () => this.all());
       stage.addEventListener("blur", () => this.point(-1));
-    }
-
-    key(event) {
-      if (event.ctrlKey || event.altKey || event.metaKey) return;
       const last = this.data.rows.length - 1;
-      const to = { ArrowLeft: this.at - 1, ArrowUp: this.at - 1, ArrowRight: this.at + 1, ArrowDown: this.at + 1, Home: 0, End: last }[event.key];
-      const acts = {
-        "+": () => this.nearer(CLOSER), "-": () => this.nearer(1 / CLOSER), 0: () => this.look(this.left, this.right),
-        Escape: () => this.point(-1), Enter: () => this.tell(this.at),
+      const go = (to) => () => {
+        const entry = Math.min(Math.max(to(), 0), last);
+        this.show(entry);
+        this.point(entry);
       };
-      const go = (entry) => { this.show(entry); this.point(entry); };
-      const act = to === undefined ? acts[event.key] : () => go(Math.min(Math.max(to, 0), last));
-      if (!act) return;
-      act();
-      event.preventDefault();
+      const [before, after] = [go(() => this.at - 1), go(() => this.at + 1)];
+      this.onKeys({
+        ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: go(() => 0), End: go(() => last),
+        "+": () => this.nearer(CLOSER), "-": () => this.nearer(1 / CLOSER), 0: () => this.all(),
+        Escape: () => this.point(-1), Enter: () => this.tell(this.at),
+      });
     }
 
     // Whoever draws the chart may do something with the entry that was picked.
     tell(entry) { if (entry >= 0) this.svg.dispatchEvent(new CustomEvent("entry", { detail: entry, bubbles: true })); }
 
     // --- where things are ---
-    spot(event) {
-      const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
-      return [x, y];
-    }
-
     inside(x) { return Math.min(Math.max(x, this.left), this.right); }
 
     // Where something is seen that was drawn there, and the other way round.
@@ -208,9 +258,8 @@
       const shape = isAcross ? [begin, this.top, end - begin, this.bottom - this.top] : [this.left, begin, this.right - this.left, end - begin];
       ["x", "y", "width", "height"].forEach((name, i) => this.cursor.setAttribute(name, Math.max(shape[i], 0)));
       const [bar, room] = [this.cursor.getBoundingClientRect(), this.stage.getBoundingClientRect()];
-      const left = isAcross ? bar.right - room.left + 6 : room.width / 2;
-      this.told.style.left = `${Math.max(0, Math.min(left, room.width - this.told.offsetWidth))}px`;
-      this.told.style.top = isAcross ? "2px" : `${bar.bottom - room.top + 2}px`;
+      if (isAcross) this.tellAt(bar.right + 6, room.top + 2);
+      else this.tellAt(room.left + room.width / 2, bar.bottom + 2);
     }
 
     // --- nearer and farther ---
@@ -228,6 +277,8 @@
       const from = around === undefined ? middle - width / 2 : around - (around - this.from) / factor;
       this.look(from, from + width);
     }
+
+    all() { this.look(this.left, this.right); }
 
     // The part of the scale that is seen, or nothing if it is all; and the other way round.
     span() {
@@ -271,6 +322,8 @@
       this.point(this.at);
     }
 
+    table() { return [this.data.head, ...this.data.rows.map(([name, values]) => [name, ...values])]; }
+
     // Labels below what is seen.
     marks() {
       const { scale, rows } = this.data;
@@ -298,31 +351,8 @@
       return found;
     }
 
-    // --- files ---
-    // With the looks that it has here, as no style goes with it.
-    file() {
-      const copy = this.svg.cloneNode(true);
-      const looks = "fill fill-opacity stroke stroke-width stroke-dasharray vector-effect font-family font-size font-weight text-anchor".split(" ");
-      const [here, there] = [this.svg, copy].map((svg) => [...svg.querySelectorAll("*")]);
-      here.forEach((from, i) => {
-        const style = getComputedStyle(from);
-        for (const look of looks) there[i].setAttribute(look, style.getPropertyValue(look));
-      });
-      copy.querySelectorAll(".cursor, .chosen-part").forEach((gone) => gone.remove());
-      const [, , width, height] = copy.getAttribute("viewBox").split(" ");
-      copy.prepend(part(copy, "rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }));
-      for (const [name, value] of [["width", width], ["height", height]]) copy.setAttribute(name, value);
-      return new XMLSerializer().serializeToString(copy);
-    }
-
-    // A cell that a table would take for a formula is text.
-    csv() {
-      const quoted = (words) => `"${words.replace(/^[=+@\t\r-]/, "'$&").replaceAll('"', '""')}"`;
-      const cell = (value) => (typeof value === "number" ? String(value) : quoted(value === null ? "" : value));
-      return [this.data.head, ...this.data.rows.map(([name, values]) => [name, ...values])].map((row) => row.map(cell).join(",") + "\r\n").join("");
-    }
   }
 
-  window.charts = { enhance: (svg, call) => new Chart(svg, call), part, ticks };
+  window.charts = { enhance: (svg, call) => new Chart(svg, call), part, ticks, clipped, Drawing, CLOSER };
   for (const svg of document.querySelectorAll("svg.chart[data-chart]")) window.charts.enhance(svg);
 })();

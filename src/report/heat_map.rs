@@ -6,21 +6,32 @@ use std::fmt::Write as _;
 use super::map_layout::{Layout, Style, WIDTH};
 use super::page::STYLE;
 use super::svg::{SHADES, escape, heat_style, shade};
-use crate::model::{ChannelId, Fabric};
+use crate::model::{ChannelId, Fabric, shown};
 
 /// Fabrics with at most so many channels get a text for each of them.
 const NAMED: usize = 2_000;
 
 /// Draws a fabric (see [`super::map_layout`]: leaf switches of a tree at the bottom). `loads` is
 /// indexed by channel; colours are scaled to `full`, so that two pictures can share one scale.
-/// Channels without load are thin: dark fiber. For a page with [`super::page::STYLE`]. O(channels).
+/// Channels without load are thin: dark fiber. For a page with [`super::page::STYLE`], whose script (`heat.js`) gets the
+/// load of each line. O(channels).
 pub fn heat_map(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> String {
     let (height, drawing) = draw(fabric, loads, full, title);
+    let row = |c: &ChannelId| (shown(&fabric.channel_name(*c)).into_owned(), loads[c.index()]);
+    let rows: Vec<(String, u64)> = by_load(fabric, loads).iter().map(row).collect();
     format!(
-        "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\"><style>{}</style>{drawing}</svg>",
+        "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\" data-heat=\"{}\"><style>{}</style>{drawing}</svg>",
         escape(title),
+        escape(&serde_json::json!(rows).to_string()),
         heat_style()
     )
+}
+
+/// The channels, the fullest last: on top of the others.
+fn by_load(fabric: &Fabric, loads: &[u64]) -> Vec<ChannelId> {
+    let mut order: Vec<ChannelId> = fabric.channel_ids().collect();
+    order.sort_by_key(|c| loads[c.index()]);
+    order
 }
 
 /// Several heat maps of one fabric, below each other on one scale, as a file of its own.
@@ -44,14 +55,12 @@ pub fn heat_sheet(fabric: &Fabric, maps: &[(String, Vec<u64>)]) -> String {
 fn draw(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> (f64, String) {
     let layout = Layout::new(fabric);
     let mut svg = format!("<text x=\"12\" y=\"22\" class=\"title\">{}</text>", escape(title));
-    let mut order: Vec<ChannelId> = fabric.channel_ids().collect();
-    order.sort_by_key(|c| loads[c.index()]);
+    let order = by_load(fabric, loads);
     let lines = Lines::new(fabric, &layout);
     let class = |c: &ChannelId| match loads[c.index()] {
         0 => "dark".to_string(),
         load => format!("h{}", shade(load as f64 / full.max(1) as f64)),
     };
-    // The fullest are drawn last, on top of the others.
     for same in order.chunk_by(|a, b| class(a) == class(b)) {
         let class = class(&same[0]);
         if order.len() <= NAMED {
@@ -67,11 +76,12 @@ fn draw(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> (f64, String)
             let _ = write!(svg, "<path class=\"{class}\" d=\"{path}\"/>");
         }
     }
-    let group = format!("<g style=\"stroke-width:{:.2}\">", lines.width);
+    let group = format!("<g class=\"zooms\"><g class=\"lines\" style=\"stroke-width:{:.2}\">", lines.width);
     let at = svg.find("</text>").map_or(0, |i| i + "</text>".len());
     svg.insert_str(at, &group);
     svg.push_str("</g>");
     draw_switches(&mut svg, fabric, &layout);
+    svg.push_str("</g>");
     svg.push_str(&legend(layout.height - 14.0, full));
     (layout.height, svg)
 }

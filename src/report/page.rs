@@ -8,7 +8,7 @@ pub fn page(title: &str, lead: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>{t}</title><style>{STYLE}</style></head>\n<body><main><h1>{t}</h1><p class=\"lead\">{l}</p>\n\
-         {body}\n</main>\n<script>{CHART_SCRIPT}</script></body></html>\n",
+         {body}\n</main>\n<script>{CHART_SCRIPT}{HEAT_SCRIPT}</script></body></html>\n",
         t = escape(title),
         l = escape(lead)
     )
@@ -29,6 +29,9 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 
 /// What charts answer to a pointer and to keys. The web page of the service has the same file.
 pub const CHART_SCRIPT: &str = include_str!("chart.js");
+
+/// The same of heat maps, which only reports have.
+const HEAT_SCRIPT: &str = include_str!("heat.js");
 
 /// How charts look, there and here.
 pub const CHART_STYLE: &str = include_str!("chart.css");

@@ -167,7 +167,7 @@ fn curves_of_a_report_tell_zoom_and_save_their_figures() {
     let browser = Browser::start(1200, 900);
     browser.go(&format!("file://{}", dir.path().join("demo.html").display()));
     browser.eval(KEEP);
-    assert_eq!(browser.eval("document.querySelectorAll('.charted').length"), 3);
+    assert_eq!(browser.eval("document.querySelectorAll('.charted .chart').length"), 3);
     for nth in 0..3 {
         let chart = Chart { browser: &browser, nth };
         let (rows, whole) = (chart.rows(), chart.axis());
@@ -208,6 +208,89 @@ fn curves_of_a_report_tell_zoom_and_save_their_figures() {
         assert_eq!(chart.count(&chart.saved("SVG"), "path.curve") as usize, names.len());
     }
     assert_eq!(browser.complaints(), [Value::Null; 0]);
+}
+
+/// The channels of a heat map with their routes, fullest last, and the ends of their lines.
+fn channels(chart: &Chart<'_>) -> Vec<(String, u64, [f64; 4])> {
+    let rows: Vec<(String, u64)> =
+        serde_json::from_value(chart.eval("JSON.parse(chart.querySelector('.heat').dataset.heat)")).unwrap();
+    let lines =
+        chart.eval("[...chart.querySelectorAll('.lines path')].map((path) => path.getAttribute('d'))");
+    let ends = lines.as_array().unwrap().iter().map(|line| {
+        let line: Vec<f64> =
+            line.as_str().unwrap()[1..].split([' ', 'L']).map(|n| n.parse().unwrap()).collect();
+        [line[0], line[1], line[2], line[3]]
+    });
+    rows.into_iter().zip(ends).map(|((name, load), ends)| (name, load, ends)).collect()
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn heat_maps_of_a_report_tell_zoom_and_save_their_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    sarouter(dir.path(), &["demo", "--hours", "1", "--out", "demo.html"]);
+    let browser = Browser::start(1200, 900);
+    browser.go(&format!("file://{}", dir.path().join("demo.html").display()));
+    browser.eval(KEEP);
+    assert_eq!(browser.eval("document.querySelectorAll('.charted .heat').length"), 2);
+    browser.eval("document.querySelector('details').open = true");
+    for nth in 3..5 {
+        let chart = Chart { browser: &browser, nth };
+        let all = channels(&chart);
+        let (last, said) = (all.len() - 1, |i: usize| format!("{}: {}", all[i].0, all[i].1));
+        assert!(all.is_sorted_by_key(|(_, load, _)| *load) && all[0].1 < all[last].1);
+        for (key, at) in [
+            ("Home", last),
+            ("ArrowRight", last - 1),
+            ("ArrowDown", last - 2),
+            ("ArrowLeft", last - 1),
+            ("End", 0),
+        ] {
+            chart.press(key);
+            assert_eq!(chart.told(), said(at), "{key}");
+        }
+        // On the line of the fullest channel, near its first end, where others are farther.
+        let spot = |at: usize| {
+            let [x1, y1, x2, y2] = all[at].2;
+            (x1 + 0.3 * (x2 - x1), y1 + 0.3 * (y2 - y1))
+        };
+        let (x, y) = spot(last);
+        assert_eq!(chart.hover(x, y), said(last));
+        assert_eq!(chart.hover(500.0, 12.0), "", "no line is there");
+        // Nearer around it: what is seen there is the same, and lines lie farther from each other.
+        chart.press("Home");
+        chart.press("+");
+        chart.press("+");
+        let matrix = chart
+            .eval("(({ a, e, f }) => [a, e, f])(chart.querySelector('.zooms').transform.baseVal[0].matrix)");
+        let [scale, dx, dy]: [f64; 3] = serde_json::from_value(matrix).unwrap();
+        assert!((scale - 2.56).abs() < 1e-3, "{scale}");
+        let [x1, y1, x2, y2] = all[last].2;
+        let middle = (scale * (x1 + x2) / 2.0 + dx, scale * (y1 + y2) / 2.0 + dy);
+        assert_eq!(chart.hover(middle.0, middle.1), said(last));
+        assert_ne!(chart.hover(x, y), said(last));
+        // What is held moves with the pointer.
+        let edge = "chart.querySelector('.zooms').transform.baseVal[0].matrix.e";
+        let before = chart.eval(edge).as_f64().unwrap();
+        let by = if before < -100.0 { 100.0 } else { -100.0 };
+        chart.drag(500.0, 500.0 + by, 120.0);
+        let moved = chart.eval(edge).as_f64().unwrap() - before;
+        assert!((moved - by).abs() < 2.0, "{moved}");
+        chart.press("0");
+        assert_eq!(chart.hover(x, y), said(last));
+        let csv = chart.saved("CSV");
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (all.len() + 1, "\"channel\",\"routes\""));
+        assert_eq!(lines[1], format!("\"{}\",{}", all[last].0, all[last].1));
+        let svg = chart.saved("SVG");
+        let parts = ["parsererror", ".lines path", ".cursor", "circle"].map(|part| chart.count(&svg, part));
+        let switches = chart.eval("chart.querySelectorAll('circle').length").as_u64().unwrap();
+        assert_eq!(parts, [0, all.len() as u64, 0, switches]);
+    }
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
+    if let Some(found) = axe_finds(&browser) {
+        assert_eq!(found, Value::Array(Vec::new()));
+    }
 }
 
 /// Without its script a report is what it was: all in the picture, nothing that does nothing.

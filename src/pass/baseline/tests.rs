@@ -47,8 +47,11 @@ fn tables_that_are_kept_are_those_of_the_engine_that_is_named_now() {
 
 /// 972 switches and 5,832 hosts.
 #[test]
-fn tables_of_a_large_fabric_are_not_kept() {
+fn tables_of_a_large_fabric_are_kept_only_if_an_engine_is_named() {
     let large = generate("kary:18,3").unwrap();
     assert!(size(&large) > MOST_KEPT && size(&fabric()) == fabric().switches().len() * 24);
-    assert!(Oblivious::default().baseline(&large, &jobs(), None).is_none());
+    let kept = Oblivious::default();
+    assert!(kept.baseline(&large, &jobs(), None).is_none());
+    let found = kept.baseline(&large, &jobs(), Some("fattree")).unwrap();
+    assert!(found.named && found.slowdowns.len() == 2);
 }
