@@ -243,7 +243,7 @@ pub const ENGINES: &[EngineRow] = &[
         name: "nue",
         what: "any number of layers, on any fabric",
         paper: "Domke 2016",
-        make: |_| Box::new(nue::Nue { job_aware: false }),
+        make: |_| Box::new(nue::Nue { job_aware: false, seed: 0 }),
         ..ROW
     },
     EngineRow {
@@ -251,7 +251,7 @@ pub const ENGINES: &[EngineRow] = &[
         what: "the same, for jobs",
         paper: "Domke 2017",
         serves_jobs: true,
-        make: |_| Box::new(nue::Nue { job_aware: true }),
+        make: |_| Box::new(nue::Nue { job_aware: true, seed: 0 }),
         ..ROW
     },
 ];

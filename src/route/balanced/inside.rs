@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::attempts::{fastest, more};
+use super::attempts::more;
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::portfolio::{Candidate, ON_SEVERAL, least};
+use super::race::fastest;
 use super::routing::Routing;
 use super::traffic::Traffic;
-use super::{Aim, Balanced, FIRST, homes};
+use super::{Aim, Balanced, FIRST, Search, homes};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
 use crate::route::graph::is_indirect;
 use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
@@ -202,7 +203,7 @@ impl Balanced {
         }
         routing.read(fabric, light);
         let settled = in_force.map_or_else(|| vec![false; fabric.terminals().len()], |f| f.stays.clone());
-        routing.save_time(demand, &settled, Some(closure));
+        routing.save_time(demand, &settled, Some(closure), Search::FIRST.slack);
         routing.restore(&before);
         let switches = net.switches();
         light.clone().edited(|ports, _| {

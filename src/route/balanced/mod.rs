@@ -54,6 +54,7 @@ mod nearer;
 mod net;
 mod once;
 mod portfolio;
+mod race;
 mod refine;
 mod repair;
 mod routing;
@@ -86,11 +87,29 @@ const FEWEST_ROWS: usize = 64;
 pub(super) struct Balanced {
     options: EngineOptions,
     aim: Aim,
-    /// Of the random numbers: searches with others find other tables.
-    seed: u64,
+    search: Search,
 }
 
-/// The first search for routes of jobs, and the only one in large fabrics.
+/// One of several searches for routes of jobs. Each finds other tables.
+#[derive(Debug, Clone, Copy)]
+struct Search {
+    /// Of the random numbers.
+    seed: u64,
+    /// Hops by which a route may be longer than the shortest, off trees.
+    slack: u16,
+}
+
+impl Search {
+    /// The first one, and the only one in large fabrics.
+    const FIRST: Self = Self::of(FIRST);
+
+    /// With the usual slack.
+    const fn of(seed: u64) -> Self {
+        Self { seed, slack: 1 }
+    }
+}
+
+/// Seed of [`Search::FIRST`].
 const FIRST: u64 = 1;
 
 /// What routes of jobs are to be good for.
@@ -104,11 +123,11 @@ enum Aim {
 
 impl Balanced {
     pub(super) fn make(options: &EngineOptions) -> Box<dyn Engine> {
-        Box::new(Self { options: options.clone(), aim: Aim::Time, seed: FIRST })
+        Box::new(Self { options: options.clone(), aim: Aim::Time, search: Search::FIRST })
     }
 
     pub(super) fn make_for_counts(options: &EngineOptions) -> Box<dyn Engine> {
-        Box::new(Self { options: options.clone(), aim: Aim::Counts, seed: FIRST })
+        Box::new(Self { options: options.clone(), aim: Aim::Counts, search: Search::FIRST })
     }
 }
 
@@ -219,7 +238,7 @@ impl Balanced {
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
         let apart = Traffic::apart(fabric, demand);
-        let mut routing = Routing::new(net, layers, &traffic, homes(fabric), self.seed);
+        let mut routing = Routing::new(net, layers, &traffic, homes(fabric), self.search.seed);
         let (previous, served) = self.in_force(fabric);
         let in_force = routing.start_from(fabric, previous, served, &everyone);
         let InForce { settled, before, .. } = &in_force;
@@ -232,7 +251,7 @@ impl Balanced {
                 fullest = routing.fullest();
                 let is_other = served.is_some_and(|served| served.groups != demand.groups);
                 if is_timed {
-                    units = routing.save_time(demand, settled, None);
+                    units = routing.save_time(demand, settled, None, self.search.slack);
                 } else if is_other {
                     routing.touch_up(settled);
                 }

@@ -65,6 +65,29 @@ impl Net {
         self.turn_start[u] + usize::from(leaving) * self.degree(u) + usize::from(coming)
     }
 
+    /// Whether some ring of cables has an odd number of them; if none has, no way is one hop longer than the shortest.
+    /// O(channels).
+    pub(super) fn has_odd_ring(&self) -> bool {
+        let mut sides: Vec<Option<bool>> = vec![None; self.switches()];
+        for start in 0..self.switches() {
+            let mut queue = vec![start];
+            sides[start].get_or_insert(false);
+            while let Some(at) = queue.pop() {
+                for c in self.out(at) {
+                    let to = self.to(c);
+                    if sides[to] == sides[at] {
+                        return true;
+                    }
+                    if sides[to].is_none() {
+                        sides[to] = sides[at].map(|side| !side);
+                        queue.push(to);
+                    }
+                }
+            }
+        }
+        false
+    }
+
     /// Hops from the nearest of `roots` to every switch; `u32::MAX` where there is no way.
     pub(super) fn hops_from(&self, roots: impl IntoIterator<Item = usize>) -> Vec<u32> {
         let mut hops = vec![u32::MAX; self.switches()];

@@ -4,12 +4,13 @@
 
 use rayon::prelude::*;
 
-use super::attempts::{Runs, Weights, fastest};
+use super::attempts::orders;
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
+use super::race::{Runs, Weights, fastest};
 use super::traffic::Traffic;
-use super::{Aim, Balanced, FIRST, is_grid, is_narrow, once};
+use super::{Aim, Balanced, Search, is_grid, is_narrow, once};
 use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::forest::Forest;
@@ -132,8 +133,8 @@ impl Balanced {
             None => tables,
         };
         let (rivals, is_new) = (self.rivals(scene), self.in_force(fabric).0.is_none());
-        let seeds = self.seeds(scene);
-        if (rivals.is_empty() && seeds.is_empty()) || !may_be_mixed(own) {
+        let searches = self.searches(scene);
+        if (rivals.is_empty() && searches.is_empty()) || !may_be_mixed(own) {
             return Ok(None);
         }
         let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
@@ -149,7 +150,7 @@ impl Balanced {
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
-        if others.is_empty() && seeds.is_empty() && inside.is_none() {
+        if others.is_empty() && searches.is_empty() && inside.is_none() {
             return Ok(None);
         }
         let apart = Traffic::apart(fabric, demand);
@@ -164,7 +165,7 @@ impl Balanced {
         let others = blind.into_iter().zip(others).filter(|(_, tables)| stored(tables) <= most);
         let mut others: Vec<Candidate> =
             others.map(|(is_blind, tables)| Candidate { is_blind, tables }).collect();
-        let more = self.attempts(scene, seeds).into_iter().map(complete).chain(inside);
+        let more = self.attempts(scene, searches).into_iter().map(complete).chain(inside);
         let mut more: Vec<Tables> = more.filter(|t| may_be_mixed(t) && stored(t) <= most).collect();
         if !is_new {
             others.extend(more.drain(..).map(Candidate::of_jobs));
@@ -191,7 +192,8 @@ impl Balanced {
             let all = std::iter::once(own_one).chain(candidates.more.into_iter().map(Candidate::of_jobs));
             let all = priced(all.chain(candidates.others).collect(), price);
             if budget.get() == 1 {
-                return fastest(fabric, demand, nearly_least(all, f64::INFINITY), &ON_ONE);
+                let all = all.into_iter().map(|priced| priced.1).collect();
+                return fastest(fabric, demand, all, &ON_ONE);
             }
             let mut near = nearly_least(all, NEAR);
             let same = near.iter().map(|candidate| candidate.tables.clone()).collect();
@@ -251,14 +253,21 @@ impl Balanced {
         if demand.is_oblivious() || self.in_force(fabric).0.is_some() || is_blind {
             return rivals;
         }
+        if entries <= FEWEST_ENTRIES && budget.get() == 1 {
+            for seed in orders(demand) {
+                let of = move |job_aware| nue::Nue { job_aware, seed };
+                add(true, Box::new(move || of(false).route(fabric, demand, budget)));
+                add(false, ask(Box::new(of(true))));
+            }
+        }
         if is_small {
             for join in [Join::Sparingly, Join::Freely] {
                 add(false, ask(Box::new(sar::Sar { layer_per_job: false, join })));
             }
-            add(false, ask(Box::new(nue::Nue { job_aware: true })));
+            add(false, ask(Box::new(nue::Nue { job_aware: true, seed: 0 })));
         }
         if entries <= FEWEST_ENTRIES {
-            let own = |aim| Balanced { options: self.options.clone(), aim, seed: FIRST };
+            let own = |aim| Balanced { options: self.options.clone(), aim, search: Search::FIRST };
             add(false, ask(Box::new(own(Aim::Counts))));
             add(true, Box::new(move || own(Aim::Time).route(fabric, &Demand::oblivious(), budget)));
         }
@@ -279,7 +288,7 @@ impl Balanced {
             rivals.push(Box::new(torus::Torus));
         }
         if is_weak || is_small {
-            rivals.push(Box::new(nue::Nue { job_aware: false }));
+            rivals.push(Box::new(nue::Nue { job_aware: false, seed: 0 }));
         }
         if is_weak || is_small || (is_tree && is_open(least_at_leaves)) {
             rivals.push(Box::new(updown::UpDown { roots: self.options.roots.clone() }));

@@ -21,8 +21,9 @@ use self::search::{EscapeSearch, NONE};
 use super::graph::Graph;
 use super::tree_levels::TreeLevels;
 use super::{Engine, RouteError};
+use crate::model::rng::Rng;
 use crate::model::{
-    Demand, DestId, Fabric, LayerBudget, StorageFlows, SwitchId, Tables, TablesError, TerminalId,
+    Demand, DestId, Fabric, LayerBudget, Shape, StorageFlows, SwitchId, Tables, TablesError, TerminalId,
 };
 
 /// The engines `nue` and `sar-nue`.
@@ -30,6 +31,9 @@ use crate::model::{
 pub struct Nue {
     /// Balance routes inside jobs rather than all routes.
     pub job_aware: bool,
+    /// Which order of destinations. 0: that of the fabric. Others begin at another corner or go along another dimension of
+    /// a grid, and shuffle the switches of other fabrics: other tables, some of which suit given jobs better.
+    pub seed: u64,
 }
 
 /// Layers beyond eight gain nothing that the thesis measured, and hardware rarely has them.
@@ -58,7 +62,7 @@ impl Engine for Nue {
                 is_tree,
                 connected: connected(&graph),
                 layers: (0..layers).into_par_iter().map(open).collect(),
-                phases: phases(fabric, demand, &counts, !is_tree),
+                phases: phases(fabric, demand, &counts, (!is_tree, self.ranks(fabric).as_deref())),
                 part: &part,
             };
             // Only where a destination is left to the escape paths the layers must be filled with care.
@@ -68,6 +72,31 @@ impl Engine for Nue {
         let filled = ways(&graph).iter().map(fill).min_by(|a, b| a.largest.cmp(&b.largest));
         let filled = filled.unwrap_or_else(|| unreachable!("there is a way"));
         Ok(filled.finish(self.name())?)
+    }
+}
+
+impl Nue {
+    /// `result[switch]`: its place in the order of destinations, if that is shuffled.
+    fn ranks(&self, fabric: &Fabric) -> Option<Vec<u32>> {
+        let seed = self.seed as usize;
+        let mut order: Vec<u32> = (0..fabric.switches().len() as u32).collect();
+        match fabric.shape() {
+            _ if seed == 0 => return None,
+            Shape::Grid { sizes, coords, .. } => {
+                let n = sizes.len();
+                // The lowest bits say which dimensions run down, the others with which one the order begins.
+                let key = |s: &u32| -> Vec<u16> {
+                    let at = |d: usize| coords[*s as usize * n + d];
+                    let turned = |d: usize| if seed >> d & 1 == 1 { sizes[d] - at(d) } else { at(d) };
+                    (0..n).map(|i| turned((i + (seed >> n)) % n)).collect()
+                };
+                order.sort_by_cached_key(key);
+            }
+            _ => Rng::new(self.seed).shuffle(&mut order),
+        }
+        let mut ranks = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(s, rank)| ranks[*s as usize] = rank);
+        Some(ranks)
     }
 }
 
@@ -211,18 +240,19 @@ impl Counts {
 }
 
 /// Destinations in the order of routing; each inner list starts with zero weights (Algorithm 5.1:
-/// jobs by descending size, then storage, then all others).
+/// jobs by descending size, then storage, then all others), switches by their `ranks` if there are some.
 fn phases<'a>(
     fabric: &Fabric,
     demand: &Demand,
     counts: &'a Counts,
-    in_turn: bool,
+    (in_turn, ranks): (bool, Option<&[u32]>),
 ) -> Vec<Vec<Destination<'a>>> {
     let groups_of = demand.groups_of(fabric);
     let mut in_jobs: Vec<TerminalId> =
         fabric.terminal_ids().filter(|t| !groups_of[t.index()].is_empty()).collect();
     // Groups come largest first, so the first group of a terminal is its largest.
-    in_jobs.sort_by_key(|t| (groups_of[t.index()][0], *t));
+    let rank = |s: SwitchId| ranks.map(|ranks| ranks[s.index()]);
+    in_jobs.sort_by_key(|t| (groups_of[t.index()][0], rank(fabric.terminal(*t).switch), *t));
     let stored = |t: TerminalId| if demand.storage.has(t) { &counts.writes } else { &counts.reads };
     let jobs = in_jobs.iter().map(|t| {
         let groups = groups_of[t.index()].iter().map(|g| counts.groups[*g as usize].as_slice());
@@ -253,7 +283,7 @@ fn phases<'a>(
         Some(_) => Some(0),
         None => Some(usize::MAX),
     };
-    others.sort_by_cached_key(|d| (turn(*d), fabric.home(*d), *d));
+    others.sort_by_cached_key(|d| (turn(*d), rank(fabric.home(*d)), *d));
     vec![jobs, storage, others.into_iter().map(everybody).collect()]
 }
 

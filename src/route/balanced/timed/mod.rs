@@ -54,8 +54,6 @@ const HEATS: [f32; 4] = [0.02, 0.01, 0.0, 0.0];
 const HEATS_LARGE: [f32; 3] = [0.02, 0.0, 0.0];
 /// The same inside a closure.
 const HEATS_CLOSED: [f32; 6] = [0.02, 0.01, 0.005, 0.0, 0.0, 0.0];
-/// Hops by which a route may be longer than the shortest.
-const SLACK: u16 = 1;
 /// What channels may carry in all, over what they carry with shortest routes. Where longer ones fill them more than
 /// this, exchanges whose steps are in no order take longer (a HyperX: 1.3, and 1.4 times as long).
 const MOST_CARRIED: f32 = 5.0 / 4.0;
@@ -108,12 +106,13 @@ impl<'a> Routing<'a> {
     }
 
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
-    /// there is one. Returns what was looked at. Moves leave the loads as they were.
+    /// there is one; to ways that are at most `slack` hops longer than the shortest. Returns what was looked at. Moves leave the loads as they were.
     pub(super) fn save_time(
         &mut self,
         demand: &Demand,
         settled: &[bool],
         closure: Option<&Closure>,
+        slack: u16,
     ) -> Vec<Unit> {
         let (_, units) = exchange::units(demand, &self.home);
         let free: Vec<bool> = settled.iter().map(|s| !s).collect();
@@ -124,7 +123,7 @@ impl<'a> Routing<'a> {
         };
         let (before, most) = (self.rows.clone(), self.carried(&units) * growth);
         let mut reach = Reach::new(self.net);
-        for slack in [SLACK, 0] {
+        for slack in [slack, 0] {
             reach.slack = slack;
             let room = match closure {
                 Some(closure) => Room::Closed { closure, reach: &reach },
@@ -213,14 +212,14 @@ impl Balanced {
         let traffic = Traffic::new(fabric, demand);
         let home = homes(fabric);
         // Every second attempt knows steps of more exchanges.
-        let wide = (self.seed % 2 == 0).then(|| exchange::widened(demand));
+        let wide = (self.search.seed % 2 == 0).then(|| exchange::widened(demand));
         let (mut jobs, mut units) = exchange::units(wide.as_ref().unwrap_or(demand), &home);
         // Where channels are fewer than hosts, all messages there are count, and this makes some exchanges take longer.
         // Where cables are lost, routes of large jobs would crowd channels that others need.
         if !is_tapered && shape.is_whole() {
             exchange::count_alike(&mut jobs, &mut units);
         }
-        let mut routing = Routing::new(net, &layers, &traffic, home.clone(), self.seed);
+        let mut routing = Routing::new(net, &layers, &traffic, home.clone(), self.search.seed);
         routing.climb = Some(Climb::new(&shape.levels));
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
@@ -233,9 +232,9 @@ impl Balanced {
             }
         }
         let scene = alone::Scene { shape: &shape, jobs: &jobs, units: &units, settled: &settled };
-        let warm = if self.seed == FIRST { 0 } else { WARM_AGAIN };
+        let warm = if self.search.seed == FIRST { 0 } else { WARM_AGAIN };
         let heats: Vec<f32> = tree::cooling(warm, (WARM, COOL)).chain(HEATS_TREE).collect();
-        routing.lead(&scene, &choices, (self.seed, &heats))?;
+        routing.lead(&scene, &choices, (self.search.seed, &heats))?;
         if !is_tapered {
             routing.lead_alone(&scene, &choices)?;
         }

@@ -1,0 +1,119 @@
+//! Tables for the same jobs beside each other in the packet simulator.
+
+use rayon::prelude::*;
+
+use super::portfolio::{Candidate, predicted};
+use crate::model::{Demand, Fabric, Tables};
+use crate::simulate::{Net as Wires, exchange};
+
+/// Tables that are left for runs of the second size.
+const FINALISTS: usize = 8;
+
+/// Runs of the simulator by which tables are chosen.
+pub(super) enum Runs {
+    /// One of each exchange for each of these sizes of messages, in bytes. Of many tables only the best after the runs of the
+    /// first size have the others.
+    Of(&'static [u32]),
+    /// In less time, of large packets ([`exchange::coarse_runs`]).
+    Coarse,
+}
+
+/// What counts in the choice of tables beside all their runs together, each as a power.
+pub(super) struct Weights {
+    /// Of the run in which the tables are furthest behind the best ones without jobs in that run.
+    pub(super) worst: f64,
+    /// Of predicted time.
+    pub(super) predicted: f64,
+    /// How they are run.
+    pub(super) runs: Runs,
+}
+
+/// Tables with the times of their runs so far.
+struct Raced {
+    candidate: Candidate,
+    times: Vec<f64>,
+}
+
+/// The tables with which the jobs' exchanges end first in the simulator, as the `weights` count. The first of equal
+/// ones. A run per tables and exchange.
+pub(super) fn fastest(
+    fabric: &Fabric,
+    demand: &Demand,
+    mut candidates: Vec<Candidate>,
+    weights: &Weights,
+) -> Tables {
+    forget_copies(fabric, &mut candidates);
+    let on = (fabric, &Wires::of_fabric(fabric));
+    let enter = |candidate| Raced { candidate, times: Vec::new() };
+    let mut all: Vec<Raced> = candidates.into_iter().map(enter).collect();
+    let groups = &demand.groups;
+    match weights.runs {
+        Runs::Coarse => run(&mut all, |tables| exchange::coarse_runs(on, tables, groups)),
+        Runs::Of(sizes) => {
+            for (round, bytes) in sizes.iter().enumerate() {
+                if round > 0 {
+                    all = finalists(all, |all| scores((fabric, demand), all, weights));
+                }
+                run(&mut all, |tables| exchange::runs(on, tables, groups, *bytes));
+            }
+        }
+    }
+    let scores = scores((fabric, demand), &all, weights);
+    let best = (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best });
+    all.swap_remove(best).candidate.tables
+}
+
+/// Adds the times of more runs.
+fn run(all: &mut [Raced], times: impl Fn(&Tables) -> Vec<f64> + Sync) {
+    all.par_iter_mut().for_each(|raced| raced.times.extend(times(&raced.candidate.tables)));
+}
+
+/// What each counts for, less is better.
+fn scores((fabric, demand): (&Fabric, &Demand), all: &[Raced], weights: &Weights) -> Vec<f64> {
+    let least: Vec<f64> = (0..all[0].times.len()).map(|i| all[leader(all, i)].times[i]).collect();
+    let score = |Raced { candidate, times }: &Raced| {
+        let behind = times.iter().zip(&least).map(|(time, least)| time / least).fold(1.0, f64::max);
+        let together = exchange::geometric(times.iter().copied());
+        let predicted = predicted(fabric, demand, &candidate.tables);
+        together * behind.powf(weights.worst) * predicted.powf(weights.predicted)
+    };
+    all.par_iter().map(score).collect()
+}
+
+/// The fastest in a run of those without jobs, which are what nobody may be behind; where there are none, of all.
+fn leader(all: &[Raced], run: usize) -> usize {
+    let has_blind = all.iter().any(|raced| raced.candidate.is_blind);
+    let counts = |raced: &Raced| raced.candidate.is_blind || !has_blind;
+    let held = (0..all.len()).filter(|i| counts(&all[*i]));
+    held.min_by(|a, b| all[*a].times[run].total_cmp(&all[*b].times[run])).unwrap_or(0)
+}
+
+/// The best, and who leads in a run, in the order that they had.
+fn finalists(all: Vec<Raced>, scores: impl Fn(&[Raced]) -> Vec<f64>) -> Vec<Raced> {
+    if all.len() <= FINALISTS {
+        return all;
+    }
+    let scores = scores(&all);
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+    let mut stays = vec![false; all.len()];
+    let leaders = (0..all[0].times.len()).map(|run| leader(&all, run));
+    leaders.chain(order.into_iter().take(FINALISTS)).for_each(|i| stays[i] = true);
+    all.into_iter().zip(stays).filter_map(|(raced, stays)| stays.then_some(raced)).collect()
+}
+
+/// Takes off tables that were there before; those that are left were made for no jobs if one of the same was.
+fn forget_copies(fabric: &Fabric, candidates: &mut Vec<Candidate>) {
+    let mut kept: Vec<Candidate> = Vec::with_capacity(candidates.len());
+    for next in candidates.drain(..) {
+        let is_same = |a: &Candidate| {
+            let (a, b) = (&a.tables, &next.tables);
+            fabric.dest_ids().all(|d| a.ports_to(d) == b.ports_to(d) && a.layers_to(d) == b.layers_to(d))
+        };
+        match kept.iter_mut().find(|a| is_same(a)) {
+            Some(same) => same.is_blind |= next.is_blind,
+            None => kept.push(next),
+        }
+    }
+    *candidates = kept;
+}
