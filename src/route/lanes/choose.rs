@@ -17,6 +17,8 @@ use crate::route::ways::bits;
 
 /// Load of the reference, of the fullest channel.
 const NEAR: f64 = 0.95;
+/// Sweeps in which many channels count as full, where some are far fuller than the mean.
+const COARSE: usize = 8;
 /// Sweeps of exchanges, at most, and next hops they look at together.
 const SWEEPS: usize = 24;
 const LOOKS: usize = 400_000_000;
@@ -304,8 +306,11 @@ impl<'a> Chooser<'a> {
         terminals.sort_unstable();
         for sweep in 0..sweeps {
             let fullest = self.loads.fullest();
-            self.loads.reference =
-                Some([0, 1].map(|k| (NEAR * fullest[k]).max(self.loads.mean[k]).max(1e-9)));
+            let mut full = fullest.map(|load| NEAR * load);
+            if self.demand.is_oblivious() && sweep < COARSE {
+                full[1] = full[1].min((fullest[1] * self.loads.mean[1]).sqrt());
+            }
+            self.loads.reference = Some([0, 1].map(|k| full[k].max(self.loads.mean[k]).max(1e-9)));
             self.rng.shuffle(terminals);
             let changes: usize = terminals.iter().map(|t| self.exchange_of(*t)).sum();
             if changes == 0 && sweep > 0 {

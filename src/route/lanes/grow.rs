@@ -24,6 +24,8 @@ pub(super) struct Grower<'a, 's> {
     queue: VecDeque<(usize, u8)>,
     /// Next hops that may still be tried while closures grow.
     pub(super) tries: usize,
+    /// Next hops that are tried for each home at a time, at most: of more, some near home and some far.
+    pub(super) most: usize,
     /// What a channel costs who is led, in hops: where ways to many homes take the same ones, they close fewer cycles.
     pub(super) price: Vec<u16>,
 }
@@ -40,6 +42,7 @@ impl<'a, 's> Grower<'a, 's> {
             trial: Vec::new(),
             queue: VecDeque::new(),
             tries: usize::MAX,
+            most: usize::MAX,
             price: vec![0; terrain.graph.channels()],
         }
     }
@@ -141,7 +144,8 @@ impl<'a, 's> Grower<'a, 's> {
         };
         let mut found: Vec<usize> = (0..graph.channels()).filter(is_new).collect();
         found.sort_by_key(|c| hops(graph.from(*c)));
-        found
+        let all = found.len();
+        if all > self.most { (0..self.most).map(|i| found[i * all / self.most]).collect() } else { found }
     }
 
     /// Finds a next hop for each switch that lost them, the nearest first; whether all have one then.

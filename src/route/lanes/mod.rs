@@ -15,9 +15,12 @@
 //!    splits nodes of the graph, so no cycle can come of it.
 
 mod choose;
+mod escape;
+mod first;
 mod grow;
 mod in_force;
 mod mend;
+mod room;
 mod rules;
 mod search;
 mod space;
@@ -28,6 +31,7 @@ mod vls;
 use std::sync::Arc;
 
 pub use self::choose::{Kept, choose, is_inside, is_inside_at};
+use self::first::Start;
 use self::grow::Grower;
 use self::mend::regrown;
 pub use self::mend::{Mended, mend, mended};
@@ -45,15 +49,19 @@ use crate::model::{Closure, Demand, Fabric, FabricLanes, LayerBudget, SwitchId, 
 const LANES: u8 = 2;
 /// Searches, at most, and channels that they look at together. A search that leaves someone on the
 /// escape tree is followed by another one in any case, up to [`LEAST`].
-const SEEDS: u64 = 16;
-const LEAST: u64 = 3;
-const WORK: usize = 500_000;
+const TRIES: usize = 16;
+const LEAST: usize = 3;
+const WORK: usize = 1_200_000;
+/// Rounds after which the best of several starts goes on alone.
+const RACE: usize = 3;
 /// Load of the fullest channel, as a multiple of the mean, at which no other search is made.
 const LIGHT: f64 = 1.02;
 /// Searches in the order per dependency while the closure grows.
 const STEPS: usize = 300;
 /// Channels looked at for next hops that are no shortest way, at most.
 const LOOKS: usize = 40_000_000;
+/// Next hops that are no shortest way tried, at most: more would take longer than all searches.
+const LONGER: usize = 4_000_000;
 
 /// What was found for a fabric.
 #[derive(Debug, Clone)]
@@ -125,15 +133,19 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
         let way = if rule.behind == 0 { Way::Tree } else { Way::Rule };
         return Found { lanes, way };
     }
+    let starts = Start::all(&terrain);
     let looks = (graph.switches() * graph.channels()).max(1);
-    let seeds = (WORK / looks).clamp(1, SEEDS as usize) as u64;
+    let tries = (WORK / looks).clamp(1, TRIES);
     let mut best: Option<Attempt> = None;
-    for seed in 1..=seeds.max(LEAST) {
-        if best.as_ref().is_some_and(|best| best.escaped == 0 && (seed > seeds || best.is_light)) {
+    for at in 0..tries.max(LEAST) {
+        if best.as_ref().is_some_and(|best| best.escaped == 0 && (at >= tries || best.is_light)) {
             break;
         }
+        // Each start in turn, where there is time for all of them.
+        let starts = if tries < starts.len() { starts } else { &starts[at % starts.len()..][..1] };
         let lanes = vls.get().min(LANES);
-        let attempt = Attempt::new(fabric, &terrain, lanes, seed, seeds > 1);
+        let search = raced(&terrain, lanes, at as u64 + 1, starts);
+        let attempt = Attempt::new(fabric, &terrain, lanes, search, tries > 1);
         if best.as_ref().is_none_or(|best| attempt.is_better(best)) {
             best = Some(attempt);
         }
@@ -161,9 +173,14 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, lanes: u8, seed: u64, compare: bool) -> Self {
-        let mut search = LaneSearch::new(terrain, usize::from(lanes), seed);
-        let escaped = search.run();
+    fn new<'a>(
+        fabric: &Fabric,
+        terrain: &'a Terrain<'a>,
+        lanes: u8,
+        mut search: LaneSearch<'a>,
+        compare: bool,
+    ) -> Self {
+        let (escaped, _) = search.run(usize::MAX);
         let (sets, behind) = widen(fabric, terrain, search);
         let fullest = if compare { choose::fullest(fabric, terrain.graph, &sets) } else { 0.0 };
         let is_light = fullest <= LIGHT * terrain.mean_load();
@@ -173,6 +190,22 @@ impl Attempt {
     fn is_better(&self, other: &Self) -> bool {
         (self.escaped, self.fullest) < (other.escaped, other.fullest)
     }
+}
+
+/// The search of the start that is ahead after some rounds.
+fn raced<'a>(terrain: &'a Terrain<'a>, lanes: u8, seed: u64, starts: &[Start]) -> LaneSearch<'a> {
+    let search = |start: &Start| {
+        let mut search = LaneSearch::new(terrain, usize::from(lanes), seed, *start);
+        (search.run(RACE), search)
+    };
+    let mut best = search(&starts[0]);
+    for start in &starts[1..] {
+        let other = search(start);
+        if other.0 < best.0 {
+            best = other;
+        }
+    }
+    best.1
 }
 
 /// The closure around the trees of a search, and the lane behind each turn.
@@ -185,9 +218,11 @@ fn widen<'a>(fabric: &Fabric, terrain: &'a Terrain<'a>, mut search: LaneSearch<'
     let mut homes: Vec<usize> = (0..n).filter(|h| terrain.is_home(*h)).collect();
     crate::model::rng::Rng::new(1).shuffle(&mut homes);
     search.space.steps = STEPS;
+    search.space.forget_refused();
     let mut grower = Grower::new(terrain, &mut search.space);
     let is_small = homes.len() * terrain.graph.channels() <= LOOKS;
     for longer in 0..=u16::from(is_small) {
+        grower.most = if longer == 0 { usize::MAX } else { LONGER / homes.len().max(1) };
         for home in &homes {
             let of = &mut search.uses[*home];
             grower.begin(*home, &sets, of);

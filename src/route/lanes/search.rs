@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::escape::Escape;
+use super::first::Start;
 use super::space::{Released, Space, Turn, Use};
 use super::terrain::{NONE, Terrain};
 use crate::model::rng::Rng;
@@ -13,15 +15,21 @@ const BALANCE: f64 = 0.02;
 /// What a full channel costs more, and how steeply: hops at the reference load, and the exponent.
 const FULL: f64 = 2.0;
 const STEEP: i32 = 16;
+/// What a turn costs that no packet takes yet, in hops, where channels are sorted: few turns leave room for others.
+const FRESH: f64 = 0.1;
 /// Searches in the order per dependency, in steps.
 const STEPS: usize = 2_000;
 /// Channels looked at by all rounds together, at most; how many rounds that may be.
 const LOOKS: usize = 60_000_000;
-const ROUNDS: (usize, usize) = (3, 10);
+const ROUNDS: (usize, usize) = (2, 10);
+/// By how much a round must make the fullest channel lighter for another one to follow.
+const GAIN: f64 = 0.002;
 
 /// The search of one seed.
 pub(super) struct LaneSearch<'a> {
-    terrain: &'a Terrain<'a>,
+    start: Start,
+    escape: Escape<'a>,
+    pub(super) terrain: &'a Terrain<'a>,
     pub(super) space: Space<'a>,
     /// Slot of each switch towards each home: `[home * switches + switch]`.
     pub(super) rows: Vec<u8>,
@@ -39,28 +47,27 @@ pub(super) struct LaneSearch<'a> {
     price: Vec<f64>,
     flow: Vec<f64>,
     rng: Rng,
+    /// Rounds so far, and what the last of them found.
+    rounds: usize,
+    found: Option<(usize, f64)>,
 }
 
 impl<'a> LaneSearch<'a> {
-    /// An order of channels lane by lane, at random inside a lane, and the escape tree on lane 0.
-    pub(super) fn new(terrain: &'a Terrain<'a>, lanes: usize, seed: u64) -> Self {
+    /// With the order and the escape tree of a start; the tree is on lane 0.
+    pub(super) fn new(terrain: &'a Terrain<'a>, lanes: usize, seed: u64, start: Start) -> Self {
         let (graph, n) = (terrain.graph, terrain.graph.switches());
         let mut rng = Rng::new(seed);
-        let mut order = Vec::with_capacity(graph.channels() * lanes);
-        for lane in 0..lanes {
-            let mut channels: Vec<u32> = (0..graph.channels() as u32).collect();
-            rng.shuffle(&mut channels);
-            order.extend(channels.iter().map(|c| c * lanes as u32 + lane as u32));
-        }
-        let mut space = Space::new(graph, lanes, &order);
-        for (from, to) in terrain.escape_turns() {
+        let mut space = Space::new(graph, lanes, &start.order(terrain, lanes, &mut rng));
+        let escape = start.escape(terrain);
+        for (from, to) in escape.turns() {
             if let Some(turn) = space.links.turn(from, to) {
                 space.pin(turn, 0);
                 space.add(turn, 0);
             }
         }
-        space.steps = STEPS;
         Self {
+            start,
+            escape,
             terrain,
             space,
             rows: vec![NONE; n * n],
@@ -73,33 +80,63 @@ impl<'a> LaneSearch<'a> {
             price: vec![HOP; graph.channels()],
             flow: vec![0.0; n],
             rng,
+            rounds: 0,
+            found: None,
         }
     }
 
-    /// All rounds; how many homes are left on the escape tree.
-    pub(super) fn run(&mut self) -> usize {
+    /// Some more rounds, until they gain nothing; how many homes are left on the escape tree, and the load of the fullest
+    /// channel.
+    pub(super) fn run(&mut self, rounds: usize) -> (usize, f64) {
         let n = self.terrain.graph.switches();
-        let (mut homes, rest): (Vec<usize>, Vec<usize>) = (0..n).partition(|h| self.terrain.is_home(*h));
-        for home in rest {
-            self.terrain.escape_to(home, &mut self.rows[home * n..(home + 1) * n]);
+        let (homes, rest): (Vec<usize>, Vec<usize>) = (0..n).partition(|h| self.terrain.is_home(*h));
+        if self.found.is_none() {
+            for home in rest {
+                self.escape.lead_to(home, &mut self.rows[home * n..(home + 1) * n]);
+            }
         }
         let looks = (homes.len() * self.terrain.graph.channels()).max(1);
-        let rounds = (LOOKS / looks).clamp(ROUNDS.0, ROUNDS.1);
-        for round in 0..rounds {
-            self.rng.shuffle(&mut homes);
-            if round > 0 {
-                let fullest = self.load.iter().copied().fold(0.0, f64::max);
-                self.reference = Some((0.97 * fullest).max(self.mean));
-                (0..self.price.len()).for_each(|c| self.price[c] = self.price_of(c));
-            }
-            if round >= 1 {
-                self.free_escaped(&mut homes);
-            }
-            for home in homes.clone() {
-                self.reroute(home);
+        let most = (LOOKS / looks).clamp(ROUNDS.0, ROUNDS.1);
+        let last = most.min(self.rounds.saturating_add(rounds));
+        while self.rounds < last {
+            let before = self.found;
+            let now = self.round(homes.clone());
+            self.rounds += 1;
+            self.found = Some(now);
+            let is_idle = |before: (usize, f64)| before.0 == 0 && now.1 > before.1 * (1.0 - GAIN);
+            if now.0 == 0 && before.is_some_and(is_idle) {
+                self.rounds = most;
             }
         }
-        self.escaped.iter().filter(|e| **e).count()
+        self.found.unwrap_or((usize::MAX, f64::INFINITY))
+    }
+
+    /// Routes on a channel on average.
+    fn mean_load(&self) -> f64 {
+        self.load.iter().sum::<f64>() / self.load.len().max(1) as f64
+    }
+
+    /// New routes to all homes, one after the other; as [`LaneSearch::run`].
+    fn round(&mut self, mut homes: Vec<usize>) -> (usize, f64) {
+        self.rng.shuffle(&mut homes);
+        // Where the order is sorted, first routes take what it allows: those of later rounds change it.
+        let is_given = self.found.is_none() && self.start.is_sorted();
+        self.allow(if is_given { 0 } else { STEPS });
+        if let Some((_, fullest)) = self.found {
+            // In between, so that many channels count as full where a few are far fuller than the mean.
+            self.reference = Some((fullest * self.mean_load()).sqrt());
+            (0..self.price.len()).for_each(|c| self.price[c] = self.price_of(c));
+            self.free_escaped(&mut homes);
+        }
+        homes.into_iter().for_each(|home| self.reroute(home));
+        let fullest = self.load.iter().copied().fold(0.0, f64::max);
+        (self.escaped.iter().filter(|e| **e).count(), fullest)
+    }
+
+    /// How far repairs of the order may search from now on.
+    fn allow(&mut self, steps: usize) {
+        self.space.steps = steps;
+        self.space.forget_refused();
     }
 
     /// Takes away the routes to those on the escape tree and to some others, and puts them first.
@@ -130,6 +167,13 @@ impl<'a> LaneSearch<'a> {
         });
         let mut of = Use::default();
         let mut found = self.grow(home, &mut of);
+        if !found && self.space.steps == 0 {
+            // Only the escape tree would be left: better another order.
+            self.space.release(std::mem::take(&mut of));
+            self.allow(STEPS);
+            found = self.grow(home, &mut of);
+            self.allow(0);
+        }
         if found {
             self.add_load(home, 1.0);
             let Some((_, _, before)) = &old else { return self.settle(home, of, false) };
@@ -150,7 +194,7 @@ impl<'a> LaneSearch<'a> {
             self.add_load(home, 1.0);
             return self.settle(home, of, escaped);
         }
-        self.terrain.escape_to(home, &mut self.rows[at]);
+        self.escape.lead_to(home, &mut self.rows[at]);
         let of = self.follow_escape(home);
         self.add_load(home, 1.0);
         self.settle(home, of, true);
@@ -171,25 +215,28 @@ impl<'a> LaneSearch<'a> {
         self.rows[row.clone()].fill(NONE);
         let mut left = self.terrain.reachable(home) - 1;
         let mut heap: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-        let mut at = home;
-        let mut cost = 0;
+        let (mut at, mut cost) = (home, 0);
         loop {
             for back in graph.out(at) {
                 let (c, s) = (graph.reverse(back), graph.to(back));
                 if s != home && self.rows[row.start + s] == NONE {
                     let tie = self.rng.next_u64() >> 53;
-                    heap.push(Reverse((cost + self.price[c] as u64 + tie, c as u32)));
+                    let new = self.price[c] as u64 + self.price_of_turn(home, c) + tie;
+                    heap.push(Reverse((cost + new, c as u32)));
                 }
             }
-            let next = loop {
-                let Some(Reverse((cost, c))) = heap.pop() else { return left == 0 };
-                let s = graph.from(c as usize);
-                if self.rows[row.start + s] == NONE && self.attach(home, c as usize, of) {
-                    break (cost, c as usize);
+            let mut next = None;
+            while let Some(Reverse((cost, c))) = heap.pop() {
+                let (c, s) = (c as usize, graph.from(c as usize));
+                if self.rows[row.start + s] == NONE && self.attach(home, c, of) {
+                    next = Some((cost, c));
+                    break;
                 }
-            };
-            (cost, at) = (next.0, graph.from(next.1));
-            self.rows[row.start + at] = graph.slot_at(at, next.1);
+            }
+            let next = next.or_else(|| self.make_room(home, of).map(|c| (cost, c)));
+            let Some((price, c)) = next else { return left == 0 };
+            (cost, at) = (price, graph.from(c));
+            self.rows[row.start + at] = graph.slot_at(at, c);
             left -= 1;
             if left == 0 {
                 return true;
@@ -197,14 +244,24 @@ impl<'a> LaneSearch<'a> {
         }
     }
 
+    /// What it costs to go from a channel on to a home, if no packet does so yet.
+    fn price_of_turn(&self, home: usize, c: usize) -> u64 {
+        if !self.start.is_sorted() {
+            return 0;
+        }
+        let second = self.next(home, self.terrain.graph.to(c));
+        let turn = second.and_then(|second| self.space.links.turn(c, second));
+        turn.map_or(0, |turn| if self.space.is_taken(turn) { 0 } else { (FRESH * HOP) as u64 })
+    }
+
     /// The channel by which a switch forwards to a home.
-    fn next(&self, home: usize, s: usize) -> Option<usize> {
+    pub(super) fn next(&self, home: usize, s: usize) -> Option<usize> {
         let slot = self.rows[home * self.terrain.graph.switches() + s];
         (slot != NONE).then(|| self.terrain.graph.channel(s, slot))
     }
 
     /// Leads a channel into the routes of its receiver, if that keeps the order.
-    fn attach(&mut self, home: usize, c: usize, of: &mut Use) -> bool {
+    pub(super) fn attach(&mut self, home: usize, c: usize, of: &mut Use) -> bool {
         let graph = self.terrain.graph;
         let Some(second) = self.next(home, graph.to(c)) else { return true };
         let Some(turn) = self.space.links.turn(c, second) else { return false };

@@ -110,6 +110,9 @@ pub(super) struct Space<'a> {
     pub(super) enter: Vec<[u16; 2]>,
     /// Whether dependencies are taken without a look at the order: see [`Space::sort`].
     pub(super) is_unordered: bool,
+    /// Period in which a dependency was refused last, by turn, lane before and lane behind. Empty: not kept.
+    refused: Vec<u32>,
+    period: u32,
 }
 
 impl<'a> Space<'a> {
@@ -128,6 +131,8 @@ impl<'a> Space<'a> {
             steps: usize::MAX,
             enter: vec![[1; 2]; graph.channels()],
             is_unordered: false,
+            refused: Vec::new(),
+            period: 0,
         }
     }
 
@@ -176,16 +181,42 @@ impl<'a> Space<'a> {
         if self.count[at] == 0 {
             let x = self.links.node(turn.from, lane);
             let y = self.links.node(turn.to, self.links.lane[turn.id]);
-            if !self.is_unordered
-                && !self.order.is_before(x, y)
-                && self.order.repair_within(&self.links, x, y, self.steps) != Repair::Done
-            {
+            if !self.is_unordered && !self.order.is_before(x, y) && !self.make_way(turn, lane, (x, y)) {
                 return false;
             }
             self.links.used[turn.id] |= 1 << lane;
         }
         self.count[at] += 1;
         true
+    }
+
+    /// Repairs the order for a dependency; false if that cannot be, or could not a while ago.
+    fn make_way(&mut self, turn: Turn, lane: u8, (x, y): (usize, usize)) -> bool {
+        let lanes = self.links.lanes;
+        let behind = usize::from(self.links.lane[turn.id]);
+        let at = (turn.id * lanes + usize::from(lane)) * lanes + behind;
+        let may_ask = self.steps != usize::MAX && !self.refused.is_empty();
+        if may_ask && self.refused[at] == self.period {
+            return false;
+        }
+        let fits = self.order.repair_within(&self.links, x, y, self.steps) == Repair::Done;
+        if may_ask && !fits {
+            self.refused[at] = self.period;
+        }
+        fits
+    }
+
+    /// From now on what was refused is refused again without a search, until the next call. It may have become
+    /// possible since, where others gave up what they needed; most of it has not, and searches take long.
+    pub(super) fn forget_refused(&mut self) {
+        let lanes = self.links.lanes;
+        self.refused.resize(self.count.len() * lanes, 0);
+        self.period += 1;
+    }
+
+    /// Whether packets take a turn already that come on the first lane.
+    pub(super) fn is_taken(&self, turn: Turn) -> bool {
+        self.links.used[turn.id] & 1 == 1
     }
 
     fn remove(&mut self, turn: Turn, lane: u8) {

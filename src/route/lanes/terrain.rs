@@ -1,7 +1,8 @@
-//! What all searches ask of a fabric: who starts, who is reached, how far, and the escape tree.
+//! What all searches ask of a fabric: who starts, who is reached, and how far.
 
 use crate::model::Fabric;
 use crate::route::graph::{Graph, hosts_per_switch};
+use crate::route::grid::Grid;
 
 /// No channel: at home, or nothing leads there.
 pub(super) const NONE: u8 = u8::MAX;
@@ -17,8 +18,8 @@ pub(super) struct Terrain<'a> {
     hops: Vec<u16>,
     /// Switches in the part of each switch, itself included.
     reachable: Vec<u32>,
-    /// Channels of a spanning tree of each part, both directions of its cables.
-    in_escape: Vec<bool>,
+    /// Coordinates, of a torus or mesh.
+    pub(super) grid: Option<Grid>,
 }
 
 impl<'a> Terrain<'a> {
@@ -46,41 +47,7 @@ impl<'a> Terrain<'a> {
             reachable[home] = queue.len() as u32;
         }
         let hosts = hosts_per_switch(fabric).into_iter().map(f64::from).collect();
-        let mut terrain = Self { graph, hosts, hops, reachable, in_escape: vec![false; graph.channels()] };
-        terrain.span();
-        terrain
-    }
-
-    /// Breadth-first trees from a switch in the middle of each part.
-    fn span(&mut self) {
-        let (graph, n) = (self.graph, self.graph.switches());
-        let far = |root: usize| {
-            let row = &self.hops[root * n..(root + 1) * n];
-            row.iter()
-                .filter(|h| **h != FAR)
-                .map(|h| u64::from(*h))
-                .fold((0, 0), |(m, s), h| (m.max(h), s + h))
-        };
-        let part = graph.components();
-        let mut root: Vec<Option<((u64, u64), usize)>> = vec![None; n];
-        for s in 0..n {
-            let (key, best) = (far(s), &mut root[part[s] as usize]);
-            if best.is_none_or(|(least, _)| key < least) {
-                *best = Some((key, s));
-            }
-        }
-        for (_, root) in root.into_iter().flatten() {
-            for s in 0..n {
-                if s == root || self.hops(root, s) == FAR {
-                    continue;
-                }
-                let nearer = |c: &usize| self.hops(root, graph.to(*c)) + 1 == self.hops(root, s);
-                if let Some(c) = graph.out(s).find(nearer) {
-                    self.in_escape[c] = true;
-                    self.in_escape[graph.reverse(c)] = true;
-                }
-            }
-        }
+        Self { graph, hosts, hops, reachable, grid: Grid::of(fabric, graph) }
     }
 
     /// Hops from a switch to a home; [`FAR`] if there is no way.
@@ -115,32 +82,5 @@ impl<'a> Terrain<'a> {
             }
         }
         (sum / self.graph.channels().max(1) as f64).max(1.0)
-    }
-
-    /// All turns of the escape tree, which no cycle can come from.
-    pub(super) fn escape_turns(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let graph = self.graph;
-        let inside = (0..graph.channels()).filter(|c| self.in_escape[*c]);
-        inside.flat_map(move |from| {
-            graph.out(graph.to(from)).filter(|to| self.in_escape[*to]).map(move |to| (from, to))
-        })
-    }
-
-    /// Fills in the slots towards a home on the escape tree.
-    pub(super) fn escape_to(&self, home: usize, row: &mut [u8]) {
-        let graph = self.graph;
-        row.fill(NONE);
-        let mut queue = vec![home];
-        let mut next = 0;
-        while let Some(&at) = queue.get(next) {
-            next += 1;
-            for back in graph.out(at).filter(|c| self.in_escape[*c]) {
-                let (s, c) = (graph.to(back), graph.reverse(back));
-                if s != home && row[s] == NONE {
-                    row[s] = graph.slot_at(s, c);
-                    queue.push(s);
-                }
-            }
-        }
     }
 }
