@@ -7,7 +7,8 @@
 //!
 //! 1. Trees, fabrics of diameter two and full dragonflies have a rule (`rules`).
 //! 2. Everywhere else routes and lanes are searched together (`search`), one tree per home switch, in a
-//!    graph of dependencies that has an order at any time (`space`), with a spanning tree as the escape.
+//!    graph of dependencies that has an order at any time (`space`), with a spanning tree as the escape (`escape`).
+//!    The first order is that of `first`; where a tree would leave a switch out, another one makes room (`room`).
 //! 3. Next hops are added to these trees one by one (`grow`), each only if all walks that it makes
 //!    possible, on all lanes that they can have, leave the graph without a cycle. Tables that choose
 //!    inside the result need no other check (`choose`).
@@ -122,7 +123,7 @@ pub fn tree_ways(fabric: &Fabric) -> Option<Arc<TreeWays>> {
 /// Lane map and closure for so many VLs. Always an answer: with one VL, and where nothing better is
 /// found, an escape tree is part of it.
 ///
-/// Deterministic. O(homes × channels × rounds), and as much again for each next hop.
+/// Deterministic. O(homes × channels × rounds × starts), and as much again for each next hop.
 pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
     let graph = Graph::new(fabric);
     let terrain = Terrain::new(fabric, &graph);
