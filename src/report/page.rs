@@ -4,11 +4,12 @@ use super::svg::escape;
 
 /// Puts sections into a page. `body` is markup; `title` and `lead` are text.
 pub fn page(title: &str, lead: &str, body: &str) -> String {
+    let heat = if body.contains("class=\"heat\"") { HEAT_SCRIPT } else { "" };
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>{t}</title><style>{STYLE}</style></head>\n<body><main><h1>{t}</h1><p class=\"lead\">{l}</p>\n\
-         {body}\n</main>\n<script>{CHART_SCRIPT}{HEAT_SCRIPT}</script></body></html>\n",
+         {body}\n</main>\n<script>{CHART_SCRIPT}{heat}</script></body></html>\n",
         t = escape(title),
         l = escape(lead)
     )

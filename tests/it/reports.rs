@@ -44,9 +44,12 @@ fn is_whole(page: &str, words: &[&str]) {
     assert!(page.contains("<svg class=\"chart\""), "{words:?}");
     let command = inside(page, "<pre>", "</pre>");
     assert!(command.starts_with(&format!("sarouter {} ", words[0])), "{command}");
-    // One script, the file that the service's page has, too.
+    // One script: the file that the service's page has, too, and that of heat maps if there are some.
     let (before, after) = page.split_once("<script>").unwrap();
-    assert_eq!(after.split_once("</script>").unwrap().0, include_str!("../../src/report/chart.js"));
+    let own =
+        after.split_once("</script>").unwrap().0.strip_prefix(include_str!("../../src/report/chart.js"));
+    let heat = if before.contains("data-heat=") { include_str!("../../src/report/heat.js") } else { "" };
+    assert_eq!(own, Some(heat), "{words:?}");
     for foreign in ["http://", "https://", "src=", "@import", "fetch(", "import("] {
         assert!(!page.contains(foreign), "{words:?}: the page has {foreign}");
     }

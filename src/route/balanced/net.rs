@@ -107,3 +107,18 @@ impl Net {
         hops
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+
+    #[test]
+    fn odd_rings_are_found_in_any_part() {
+        let has = |spec: &str| Net::new(&generate(spec).unwrap()).has_odd_ring();
+        let odd = ["hyperx:4x4,hosts=1", "torus:4x5", "torus:3x4,hosts=2", "dragonfly:3,2,1,4"];
+        assert_eq!(odd.map(has), [true; 4]);
+        let even = ["mesh:4x3", "torus:4x6,hosts=2", "kary:3,3", "torus:2x2x2x2"];
+        assert_eq!(even.map(has), [false; 4]);
+    }
+}

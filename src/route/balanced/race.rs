@@ -117,3 +117,32 @@ fn forget_copies(fabric: &Fabric, candidates: &mut Vec<Candidate>) {
     }
     *candidates = kept;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+
+    /// Tables that nobody looks at, with times.
+    fn raced(is_blind: bool, times: [f64; 2]) -> Raced {
+        let fabric = generate("mesh:2,hosts=1").unwrap();
+        let entries = fabric.dest_count() * fabric.switches().len();
+        let tables = Tables::new(&fabric, "none", vec![0; entries], vec![0; entries]).unwrap();
+        Raced { candidate: Candidate { is_blind, tables }, times: times.to_vec() }
+    }
+
+    #[test]
+    fn the_best_and_those_that_lead_a_run_without_jobs_are_finalists() {
+        let mut all: Vec<Raced> = (0..10).map(|i| raced(false, [1.0, 10.0 - f64::from(i)])).collect();
+        all.push(raced(true, [30.0, 2.0]));
+        all.push(raced(true, [20.0, 3.0]));
+        all.push(raced(true, [21.0, 4.0]));
+        assert_eq!([leader(&all, 0), leader(&all, 1)], [11, 10]);
+        assert_eq!([leader(&all[..10], 0), leader(&all[..10], 1)], [0, 9], "of all, if none is without jobs");
+        let by_second = |all: &[Raced]| all.iter().map(|raced| raced.times[1] * raced.times[0]).collect();
+        let left: Vec<[f64; 2]> =
+            finalists(all, by_second).iter().map(|raced| [raced.times[0], raced.times[1]]).collect();
+        let expected = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|second| [1.0, second]);
+        assert_eq!(left, [&expected[..], &[[30.0, 2.0], [20.0, 3.0]]].concat());
+    }
+}

@@ -367,3 +367,44 @@ impl<'a> Filler<'a> {
         Tables::new(self.fabric, engine, self.ports, self.layers)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+    use crate::verify;
+
+    #[test]
+    fn other_orders_make_other_tables_that_are_accepted() {
+        let one = LayerBudget::new(1).unwrap();
+        for spec in ["mesh:6x6,hosts=4", "random:12,24,24,seed=3"] {
+            let fabric = generate(spec).unwrap();
+            let made = |seed| {
+                let nue = Nue { job_aware: false, seed };
+                nue.route(&fabric, &Demand::oblivious(), one).unwrap()
+            };
+            let all: Vec<Tables> = (0..8).map(made).collect();
+            assert!(all.iter().all(|tables| verify::judge(&fabric, tables, one).accepted), "{spec}");
+            // Some corners of a mesh lead to the same.
+            let other = (0..8).filter(|i| (0..*i).all(|j| all[*i] != all[j])).count();
+            assert!(other >= 3, "{spec}: {other}");
+        }
+    }
+
+    /// On a grid every order is that of its rows or columns, from one of the corners.
+    #[test]
+    fn orders_of_a_grid_begin_at_its_corners() {
+        let fabric = generate("mesh:3x2,hosts=1").unwrap();
+        let Shape::Grid { coords, .. } = fabric.shape() else { panic!("a grid") };
+        let order = |seed| {
+            let ranks = Nue { job_aware: false, seed }.ranks(&fabric).unwrap();
+            let mut order: Vec<usize> = (0..6).collect();
+            order.sort_by_key(|s| ranks[*s]);
+            order.iter().map(|s| [coords[2 * s], coords[2 * s + 1]]).collect::<Vec<_>>()
+        };
+        assert_eq!(order(1), [[2, 0], [2, 1], [1, 0], [1, 1], [0, 0], [0, 1]]);
+        assert_eq!(order(2), [[0, 1], [0, 0], [1, 1], [1, 0], [2, 1], [2, 0]]);
+        assert_eq!(order(4), [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]]);
+        assert!(Nue { job_aware: false, seed: 0 }.ranks(&fabric).is_none());
+    }
+}
