@@ -78,6 +78,14 @@ fn the_list_of_jobs_needs_no_scrolling_sideways() {
     assert_eq!(browser.eval(seen), false);
     browser.click("#routes");
     assert_eq!(browser.eval(seen), true);
+    for width in [1200, 1000, 800, 500] {
+        let narrow = Browser::start(width, 900);
+        open(&site, &narrow);
+        narrow.until("document.querySelector('#jobs td.user').textContent === 'weatherforecast'");
+        assert!(fits(&narrow.eval(room)), "{width}: {}", narrow.eval(room));
+        let gain = "document.querySelector('#jobs td.gain').checkVisibility()";
+        assert_eq!(narrow.eval(gain), true);
+    }
     let wide = Browser::start(2400, 1000);
     open(&site, &wide);
     assert_eq!(wide.eval(seen), true);

@@ -1,5 +1,7 @@
 //! The escape tree of a search: a spanning tree, whose turns close no cycle on one lane.
 
+use petgraph::unionfind::UnionFind;
+
 use super::terrain::{FAR, NONE, Terrain};
 use crate::route::graph::Graph;
 
@@ -14,11 +16,9 @@ impl<'a> Escape<'a> {
     /// Of those of these cables that close no circle with cables before; together they must lead everywhere.
     pub(super) fn of(graph: &'a Graph, cables: Vec<usize>) -> Self {
         let mut escape = Self { graph, inside: vec![false; graph.channels()] };
-        let mut above: Vec<usize> = (0..graph.switches()).collect();
+        let mut joined = UnionFind::<usize>::new(graph.switches());
         for c in cables {
-            let (one, other) = (top(&mut above, graph.from(c)), top(&mut above, graph.to(c)));
-            if one != other {
-                above[one] = other;
+            if joined.union(graph.from(c), graph.to(c)) {
                 escape.take(c);
             }
         }
@@ -83,13 +83,4 @@ impl<'a> Escape<'a> {
             }
         }
     }
-}
-
-/// The switch at the top of those joined with one.
-fn top(above: &mut [usize], mut s: usize) -> usize {
-    while above[s] != s {
-        above[s] = above[above[s]];
-        s = above[s];
-    }
-    s
 }
