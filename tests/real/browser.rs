@@ -39,22 +39,31 @@ pub struct Browser {
     _profile: tempfile::TempDir,
 }
 
+/// Starts a driver; its port, unless it has ended without one.
+fn driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver, of Debian's chromium-driver");
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let port =
+        lines.find_map(|line| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse().ok());
+    if port.is_none() {
+        let _ = driver.kill();
+        let _ = driver.wait();
+    }
+    Some((driver, port?))
+}
+
 impl Browser {
     /// Starts one that finds no host but loopback.
     pub fn start(width: u32, height: u32) -> Self {
         let profile = tempfile::tempdir().unwrap();
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .process_group(0)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver, of Debian's chromium-driver");
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = lines
-            .filter_map(|line| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse().ok())
-            .next()
-            .expect("a port");
+        // It ends where somebody else takes the port that it has chosen.
+        let (driver, port) = (0..5).find_map(|_| driver()).expect("a port for chromedriver");
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
         let mut arguments: Vec<String> = [
             "--headless",

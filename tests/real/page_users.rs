@@ -1,7 +1,7 @@
 //! The web page in Chromium: whose jobs these are, for those who may know it, and for nobody else.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
@@ -113,6 +113,7 @@ fn readers_see_no_users_unless_the_settings_say_so() {
         let far = format!("http://127.0.0.1:{port}/");
         let asks =
             || super::page::asked(&far, "GET /v1/submissions", &format!("Authorization: Bearer {READ}\r\n"));
+        await_some("the service listens", || TcpStream::connect(("127.0.0.1", port)).ok());
         await_some("the service has looked", || (asks() != 503).then_some(()));
         assert_eq!(asks(), if shows { 200 } else { 403 });
         let browser = Browser::start(1400, 1000);
