@@ -253,7 +253,8 @@ impl Balanced {
         if demand.is_oblivious() || self.in_force(fabric).0.is_some() || is_blind {
             return rivals;
         }
-        if entries <= FEWEST_ENTRIES && budget.get() == 1 {
+        // In trees predictions choose, not the simulator.
+        if entries <= FEWEST_ENTRIES && budget.get() == 1 && !is_indirect(&scene.net.hosts) {
             for seed in orders(demand) {
                 let of = move |job_aware| nue::Nue { job_aware, seed };
                 add(true, Box::new(move || of(false).route(fabric, demand, budget)));

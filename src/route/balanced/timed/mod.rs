@@ -106,7 +106,8 @@ impl<'a> Routing<'a> {
     }
 
     /// Moves routes to destinations in jobs that are not `settled`, inside the layers, and inside a closure if
-    /// there is one; to ways that are at most `slack` hops longer than the shortest. Returns what was looked at. Moves leave the loads as they were.
+    /// there is one; to ways that are at most `slack` hops longer than the shortest. Returns what was looked at. Moves
+    /// leave the loads as they were.
     pub(super) fn save_time(
         &mut self,
         demand: &Demand,
