@@ -54,6 +54,7 @@ impl Engine for Nue {
         let demand = if self.job_aware { demand } else { &oblivious };
         let counts = Counts::new(fabric, demand);
         let part = parts(fabric, layers);
+        let ranks = self.ranks(fabric);
         let fill = |is_tree: &bool| {
             let is_tree = *is_tree;
             let open = |l| open_layer(fabric, &graph, is_tree, &part, l);
@@ -62,7 +63,7 @@ impl Engine for Nue {
                 is_tree,
                 connected: connected(&graph),
                 layers: (0..layers).into_par_iter().map(open).collect(),
-                phases: phases(fabric, demand, &counts, (!is_tree, self.ranks(fabric).as_deref())),
+                phases: phases(fabric, demand, &counts, !is_tree, ranks.as_deref()),
                 part: &part,
             };
             // Only where a destination is left to the escape paths the layers must be filled with care.
@@ -78,10 +79,12 @@ impl Engine for Nue {
 impl Nue {
     /// `result[switch]`: its place in the order of destinations, if that is shuffled.
     fn ranks(&self, fabric: &Fabric) -> Option<Vec<u32>> {
+        if self.seed == 0 {
+            return None;
+        }
         let seed = self.seed as usize;
         let mut order: Vec<u32> = (0..fabric.switches().len() as u32).collect();
         match fabric.shape() {
-            _ if seed == 0 => return None,
             Shape::Grid { sizes, coords, .. } => {
                 let n = sizes.len();
                 // The lowest bits say which dimensions run down, the others with which one the order begins.
@@ -245,7 +248,8 @@ fn phases<'a>(
     fabric: &Fabric,
     demand: &Demand,
     counts: &'a Counts,
-    (in_turn, ranks): (bool, Option<&[u32]>),
+    in_turn: bool,
+    ranks: Option<&[u32]>,
 ) -> Vec<Vec<Destination<'a>>> {
     let groups_of = demand.groups_of(fabric);
     let mut in_jobs: Vec<TerminalId> =
@@ -283,7 +287,7 @@ fn phases<'a>(
         Some(_) => Some(0),
         None => Some(usize::MAX),
     };
-    others.sort_by_cached_key(|d| (turn(*d), rank(fabric.home(*d)), *d));
+    others.sort_by_cached_key(|d| (turn(*d), rank(fabric.home(*d)), fabric.home(*d), *d));
     vec![jobs, storage, others.into_iter().map(everybody).collect()]
 }
 
