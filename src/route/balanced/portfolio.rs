@@ -190,12 +190,11 @@ impl Balanced {
         // Other engines' tables are predicted well in trees.
         if is_unsure && !is_tree {
             let all = std::iter::once(own_one).chain(candidates.more.into_iter().map(Candidate::of_jobs));
-            let all = priced(all.chain(candidates.others).collect(), price);
+            let all: Vec<Candidate> = all.chain(candidates.others).collect();
             if budget.get() == 1 {
-                let all = all.into_iter().map(|priced| priced.1).collect();
                 return fastest(fabric, demand, all, &ON_ONE);
             }
-            let mut near = nearly_least(all, NEAR);
+            let mut near = nearly_least(priced(all, price));
             let same = near.iter().map(|candidate| candidate.tables.clone()).collect();
             let by_source = self.split((fabric, scene.net), demand, budget, same, true);
             near.extend(by_source.into_iter().map(Candidate::of_jobs));
@@ -404,9 +403,9 @@ fn first_least(priced: Vec<(f64, Candidate)>) -> Option<(f64, Candidate)> {
 }
 
 /// Those that cost nearly as little as the least, the least first.
-fn nearly_least(mut all: Vec<(f64, Candidate)>, reach: f64) -> Vec<Candidate> {
+fn nearly_least(mut all: Vec<(f64, Candidate)>) -> Vec<Candidate> {
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let most = all[0].0 * reach;
+    let most = all[0].0 * NEAR;
     all.into_iter().take(FEW).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
 }
 

@@ -52,7 +52,8 @@ pub(super) fn fastest(
         Runs::Of(sizes) => {
             for (round, bytes) in sizes.iter().enumerate() {
                 if round > 0 {
-                    all = finalists(all, |all| scores((fabric, demand), all, weights));
+                    let scores = scores((fabric, demand), &all, weights);
+                    all = finalists(all, &scores);
                 }
                 run(&mut all, |tables| exchange::runs(on, tables, groups, *bytes));
             }
@@ -74,8 +75,12 @@ fn scores((fabric, demand): (&Fabric, &Demand), all: &[Raced], weights: &Weights
     let score = |Raced { candidate, times }: &Raced| {
         let behind = times.iter().zip(&least).map(|(time, least)| time / least).fold(1.0, f64::max);
         let together = exchange::geometric(times.iter().copied());
-        let predicted = predicted(fabric, demand, &candidate.tables);
-        together * behind.powf(weights.worst) * predicted.powf(weights.predicted)
+        // Predictions take time, too.
+        let predicted = match weights.predicted {
+            0.0 => 1.0,
+            power => predicted(fabric, demand, &candidate.tables).powf(power),
+        };
+        together * behind.powf(weights.worst) * predicted
     };
     all.par_iter().map(score).collect()
 }
@@ -89,11 +94,7 @@ fn leader(all: &[Raced], run: usize) -> usize {
 }
 
 /// The best, and who leads in a run, in the order that they had.
-fn finalists(all: Vec<Raced>, scores: impl Fn(&[Raced]) -> Vec<f64>) -> Vec<Raced> {
-    if all.len() <= FINALISTS {
-        return all;
-    }
-    let scores = scores(&all);
+fn finalists(all: Vec<Raced>, scores: &[f64]) -> Vec<Raced> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
     let mut stays = vec![false; all.len()];
@@ -139,9 +140,9 @@ mod tests {
         all.push(raced(true, [21.0, 4.0]));
         assert_eq!([leader(&all, 0), leader(&all, 1)], [11, 10]);
         assert_eq!([leader(&all[..10], 0), leader(&all[..10], 1)], [0, 9], "of all, if none is without jobs");
-        let by_second = |all: &[Raced]| all.iter().map(|raced| raced.times[1] * raced.times[0]).collect();
+        let together: Vec<f64> = all.iter().map(|raced| raced.times[1] * raced.times[0]).collect();
         let left: Vec<[f64; 2]> =
-            finalists(all, by_second).iter().map(|raced| [raced.times[0], raced.times[1]]).collect();
+            finalists(all, &together).iter().map(|raced| [raced.times[0], raced.times[1]]).collect();
         let expected = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|second| [1.0, second]);
         assert_eq!(left, [&expected[..], &[[30.0, 2.0], [20.0, 3.0]]].concat());
     }

@@ -2,7 +2,7 @@
 
 use super::search::LaneSearch;
 use super::space::{Turn, Use};
-use super::terrain::NONE;
+use super::terrain::{FAR, NONE};
 
 impl LaneSearch<'_> {
     /// Attaches one of the switches that are left out of a home's tree to another one, which takes another next hop
@@ -12,7 +12,7 @@ impl LaneSearch<'_> {
         let (graph, n) = (self.terrain.graph, self.terrain.graph.switches());
         let is_in = |search: &Self, s: usize| search.rows[home * n + s] != NONE;
         for s in (0..n).filter(|s| *s != home) {
-            if is_in(self, s) || self.terrain.hops(home, s) == super::terrain::FAR {
+            if is_in(self, s) || self.terrain.hops(home, s) == FAR {
                 continue;
             }
             for c in graph.out(s).filter(|c| is_in(self, graph.to(*c))).collect::<Vec<_>>() {
