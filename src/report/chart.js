@@ -55,7 +55,7 @@
   }
 
   // A drawing with what is around it: a stage that takes keys, what is told, buttons, and files of it. Who draws has
-  // nearer(factor), all(), and table(): the head and the rows of its figures.
+  // nearer(factor), all(), point(-1) to tell of nothing, and table(): the head and the rows of its figures.
   class Drawing {
     constructor(svg, keys) {
       this.svg = svg;
@@ -84,9 +84,16 @@
       return box;
     }
 
-    // What a key does; others are the page's.
-    onKeys(acts) {
-      this.stage.addEventListener("keydown", (event) => {
+    // What a drawing answers alike, and what its own keys do; others are the page's.
+    answers(own) {
+      const { svg, stage } = this;
+      svg.addEventListener("pointerleave", () => this.point(-1));
+      svg.addEventListener("dblclick", () => this.all());
+      stage.addEventListener("blur", () => this.point(-1));
+      const acts = {
+        "+": () => this.nearer(CLOSER), "-": () => this.nearer(1 / CLOSER), 0: () => this.all(), Escape: () => this.point(-1), ...own,
+      };
+      stage.addEventListener("keydown", (event) => {
         const act = acts[event.key];
         if (!act || event.ctrlKey || event.altKey || event.metaKey) return;
         act();
@@ -174,7 +181,6 @@
         if (start !== null) this.choose(start, x);
       });
       this.onWheel((factor, x) => this.nearer(factor, this.place(this.inside(x))));
-      on("pointerleave", () => this.point(-1));
       on("pointerdown", (event, x, y) => {
         if (event.button !== 0 || event.pointerType === "touch" || this.entryAt(x, y) < 0) return;
         start = x;
@@ -189,8 +195,6 @@
         else this.tell(this.entryAt(x, y));
       });
       on("pointercancel", end);
-      svg.addEventListener("dblclick", () => this.all());
-      stage.addEventListener("blur", () => this.point(-1));
       const last = this.data.rows.length - 1;
       const go = (to) => () => {
         const entry = Math.min(Math.max(to(), 0), last);
@@ -198,10 +202,9 @@
         this.point(entry);
       };
       const [before, after] = [go(() => this.at - 1), go(() => this.at + 1)];
-      this.onKeys({
+      this.answers({
         ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: go(() => 0), End: go(() => last),
-        "+": () => this.nearer(CLOSER), "-": () => this.nearer(1 / CLOSER), 0: () => this.all(),
-        Escape: () => this.point(-1), Enter: () => this.tell(this.at),
+        Enter: () => this.tell(this.at),
       });
     }
 
@@ -353,6 +356,6 @@
 
   }
 
-  window.charts = { enhance: (svg, call) => new Chart(svg, call), part, ticks, clipped, Drawing, CLOSER };
+  window.charts = { enhance: (svg, call) => new Chart(svg, call), part, ticks, clipped, Drawing };
   for (const svg of document.querySelectorAll("svg.chart[data-chart]")) window.charts.enhance(svg);
 })();

@@ -6,7 +6,7 @@
 "use strict";
 
 (() => {
-  const { Drawing, CLOSER, part, clipped } = window.charts;
+  const { Drawing, part, clipped } = window.charts;
   const [NEAREST, REACH, TITLE, LEGEND] = [60, 8, 30, 23]; // how often all is larger; pixels that count as on a line, of the title and of the legend
 
   class Heat extends Drawing {
@@ -17,8 +17,7 @@
       // The pieces of each path follow each other as the channels do.
       const pieces = [...svg.querySelectorAll(".lines path")].flatMap((path) => path.getAttribute("d").split("M").slice(1));
       this.lines = pieces.map((piece) => piece.split(/[ L]/).map(Number));
-      // Fullest first: that order, the other way round.
-      this.last = this.rows.length - 1;
+      this.last = this.rows.length - 1; // the fullest
       this.zooms = clipped(svg, [0, TITLE, this.width, this.height - LEGEND]);
       this.circles = [...svg.querySelectorAll(".zooms circle")].map((circle) => [circle, Number(circle.getAttribute("r"))]);
       this.cursor = part(svg, "path", { class: "cursor", visibility: "hidden" });
@@ -35,7 +34,6 @@
         if (grip) this.look(this.scale, grip[0] - x / this.scale, grip[1] - y / this.scale);
         else this.point(this.near(x, y));
       });
-      on("pointerleave", () => this.point(-1));
       on("pointerdown", (event, x, y) => {
         if (event.button !== 0 || event.pointerType === "touch" || this.scale === 1) return;
         grip = this.place(x, y);
@@ -44,14 +42,11 @@
         stage.focus({ preventScroll: true });
       });
       for (const kind of ["pointerup", "pointercancel"]) on(kind, () => { grip = null; });
-      svg.addEventListener("dblclick", () => this.all());
-      stage.addEventListener("blur", () => this.point(-1));
       this.onWheel((factor, ...spot) => this.nearer(factor, spot));
       const go = (to) => () => this.point(Math.min(Math.max(to(), 0), this.last));
       const [fuller, emptier] = [go(() => this.at + 1), go(() => (this.at < 0 ? this.last : this.at - 1))];
-      this.onKeys({
+      this.answers({
         ArrowLeft: fuller, ArrowUp: fuller, ArrowRight: emptier, ArrowDown: emptier, Home: go(() => this.last), End: go(() => 0),
-        "+": () => this.nearer(CLOSER), "-": () => this.nearer(1 / CLOSER), 0: () => this.all(), Escape: () => this.point(-1),
       });
     }
 

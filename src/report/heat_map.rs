@@ -16,9 +16,10 @@ const NAMED: usize = 2_000;
 /// Channels without load are thin: dark fiber. For a page with [`super::page::STYLE`], whose script (`heat.js`) gets the
 /// load of each line. O(channels).
 pub fn heat_map(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> String {
-    let (height, drawing) = draw(fabric, loads, full, title);
+    let order = by_load(fabric, loads);
+    let (height, drawing) = draw(fabric, loads, &order, full, title);
     let row = |c: &ChannelId| (shown(&fabric.channel_name(*c)).into_owned(), loads[c.index()]);
-    let rows: Vec<(String, u64)> = by_load(fabric, loads).iter().map(row).collect();
+    let rows: Vec<(String, u64)> = order.iter().map(row).collect();
     format!(
         "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\" data-heat=\"{}\"><style>{}</style>{drawing}</svg>",
         escape(title),
@@ -40,7 +41,7 @@ pub fn heat_sheet(fabric: &Fabric, maps: &[(String, Vec<u64>)]) -> String {
     let full = maps.iter().flat_map(|(_, loads)| loads).max().copied().unwrap_or(0);
     let (mut y, mut body) = (0.0, String::new());
     for (title, loads) in maps {
-        let (height, drawing) = draw(fabric, loads, full, title);
+        let (height, drawing) = draw(fabric, loads, &by_load(fabric, loads), full, title);
         let _ = writeln!(body, "<g class=\"heat\" transform=\"translate(0 {y})\">{drawing}</g>");
         y += height + 16.0;
     }
@@ -51,11 +52,10 @@ pub fn heat_sheet(fabric: &Fabric, maps: &[(String, Vec<u64>)]) -> String {
     )
 }
 
-/// Height and markup of one picture.
-fn draw(fabric: &Fabric, loads: &[u64], full: u64, title: &str) -> (f64, String) {
+/// Height and markup of one picture, channels in this order.
+fn draw(fabric: &Fabric, loads: &[u64], order: &[ChannelId], full: u64, title: &str) -> (f64, String) {
     let layout = Layout::new(fabric);
     let mut svg = format!("<text x=\"12\" y=\"22\" class=\"title\">{}</text>", escape(title));
-    let order = by_load(fabric, loads);
     let lines = Lines::new(fabric, &layout);
     let class = |c: &ChannelId| match loads[c.index()] {
         0 => "dark".to_string(),
