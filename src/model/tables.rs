@@ -136,9 +136,10 @@ impl Tables {
         by_lid.sort_by_key(|d| fabric.lid(*d));
         let mut blocks = 0;
         for group in by_lid.chunk_by(|a, b| fabric.lid(*a).get() / 64 == fabric.lid(*b).get() / 64) {
-            for s in 0..self.switches {
-                blocks += usize::from(group.iter().any(|d| self.ports_to(*d)[s] != other.ports_to(*d)[s]));
-            }
+            let (own, others) = (|d: &&DestId| self.ports_to(**d), |d: &&DestId| other.ports_to(**d));
+            let differ: Vec<&DestId> = group.iter().filter(|d| own(d) != others(d)).collect();
+            let differs = |s: &usize| differ.iter().any(|d| own(d)[*s] != others(d)[*s]);
+            blocks += (0..self.switches).filter(differs).count();
         }
         Some(blocks)
     }

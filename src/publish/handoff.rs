@@ -13,6 +13,8 @@ mod sections;
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 pub use self::devices::fabric;
 pub use self::lanes::Lanes;
 pub use self::next_hops::NextHops;
@@ -325,21 +327,34 @@ fn devices(fabric: &Fabric) -> [Vec<u8>; 3] {
 
 /// One array by switch, given its columns by destination.
 fn by_switch<'a>(switches: usize, dests: usize, to: impl Fn(DestId) -> &'a [u8]) -> Vec<u8> {
+    let columns: Vec<&[u8]> = (0..dests).map(|d| to(DestId::at(d))).collect();
     let mut values = vec![0; switches * dests];
-    for d in 0..dests {
-        for (s, value) in to(DestId::at(d)).iter().enumerate() {
-            values[s * dests + d] = *value;
-        }
-    }
+    values.par_chunks_mut((BLOCK * dests).max(1)).zip((0..switches).into_par_iter().step_by(BLOCK)).for_each(
+        |(rows, first)| {
+            for (block, columns) in columns.chunks(BLOCK).enumerate() {
+                for (row, s) in rows.chunks_exact_mut(dests).zip(first..) {
+                    let values = row[block * BLOCK..].iter_mut();
+                    values.zip(columns).for_each(|(value, column)| *value = column[s]);
+                }
+            }
+        },
+    );
     values
 }
 
+/// Columns that are turned into rows together: each stays in the cache meanwhile.
+const BLOCK: usize = 64;
+
 /// Turns an array by switch into one by destination.
 fn by_dest(by_switch: &[u8], switches: usize, dests: usize) -> Vec<u8> {
-    let mut values = Vec::with_capacity(by_switch.len());
-    for d in 0..dests {
-        values.extend((0..switches).map(|s| by_switch[s * dests + d]));
-    }
+    let mut values = vec![0; by_switch.len()];
+    let first = (0..dests).into_par_iter().step_by(BLOCK);
+    values.par_chunks_mut((BLOCK * switches).max(1)).zip(first).for_each(|(columns, first)| {
+        for s in 0..switches {
+            let row = by_switch[s * dests + first..].iter();
+            columns[s..].iter_mut().step_by(switches).zip(row).for_each(|(value, own)| *value = *own);
+        }
+    });
     values
 }
 
