@@ -13,7 +13,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sarouter::lab::board::mix;
 use sarouter::lab::generate::generate;
-use sarouter::measure::{lower_bound, measure, measure_both};
+use sarouter::measure::{lower_bound, measure, measure_since};
 use sarouter::model::rng::Rng;
 use sarouter::model::{
     Demand, Fabric, Group, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, NodeName, Tables, TerminalId,
@@ -356,7 +356,7 @@ fn costs(
     let verified = cpu_seconds();
     // As a pass does, which compares.
     let figures = match since {
-        Some((before, _)) => measure_both(fabric, before, &tables, demand)[1],
+        Some((before, _)) => measure_since(fabric, Some((before, None)), &tables, demand).1,
         None => measure(fabric, &tables, demand),
     };
     let measured = cpu_seconds();

@@ -154,7 +154,7 @@ impl Demo {
     fn poll(&mut self) -> Result<(), Failure> {
         self.workload.advance(POLL_MINUTES);
         self.view.jobs = self.workload.snapshot();
-        let passed = pass(&self.store, KEEP, &self.view)?;
+        let passed = pass(&self.store, KEEP, &self.view, None)?;
         let epoch = passed.epoch.map(|line| PublishedEpoch {
             number: line.epoch,
             added: line.jobs_added,

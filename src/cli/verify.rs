@@ -172,7 +172,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let Question { promise, since, mixed } = Question::new(&args, &fabric, &tables, lids.as_ref())?;
     let checks = Checks { promise, hosts_only: args.hosts_only };
     let (answers_later, lost_later) = (args.first_step, args.first_step && !mixed.is_empty());
-    let beside = Beside { since: &since, mixed: &mixed, apart: &apart, answers_later, lost_later };
+    let beside = Beside {
+        since: &since,
+        mixed: &mixed,
+        apart: &apart,
+        answers_later,
+        lost_later,
+        ..Beside::default()
+    };
     let groups = match (&args.jobs, args.layer_per_job) {
         (Some(jobs), true) => {
             let nodes = name_hosts(&fabric, &NodeNames::default());

@@ -9,11 +9,14 @@ pub mod slowdown;
 mod stored;
 mod table;
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bound::packing;
 pub use self::changes::{changed_routes, moved_share};
+use self::loads::AllPairs;
 pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 pub use self::lost::lost_pairs;
@@ -95,36 +98,49 @@ pub struct Figures {
 /// O(hosts × switches + switches × channels + demand, see [`effective_loads`]).
 pub fn measure(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Figures {
     let trees = Trees::new(fabric, tables);
-    figures(&trees, demand, &loads::all_pairs(&trees, |_| true), Bounds::of(fabric, demand))
+    figures(&trees, demand, &Counted::of(&trees), effective_bound(fabric, demand))
 }
 
-/// [`measure`] of two tables for one demand, such as those in force and new ones: what they have in common is looked
-/// at once. As [`measure`] for the first, and for the destinations to which the second differ.
-pub fn measure_both(fabric: &Fabric, before: &Tables, after: &Tables, demand: &Demand) -> [Figures; 2] {
-    let (before, after) = (Trees::new(fabric, before), Trees::new(fabric, after));
-    let all = loads::all_pairs(&before, |_| true);
-    let then = loads::all_pairs_since(&before, &all, &after);
-    let bounds = Bounds::of(fabric, demand);
-    [figures(&before, demand, &all, bounds), figures(&after, demand, &then, bounds)]
+/// [`measure`] of new tables and of those before, if there are any, for one demand: what both have in common is looked
+/// at once, and not at all where it was counted for those before already. Also, what is counted of the new ones. As
+/// [`measure`] for the first, and for the destinations to which the second differ.
+pub fn measure_since(
+    fabric: &Fabric,
+    before: Option<(&Tables, Option<&Counted>)>,
+    after: &Tables,
+    demand: &Demand,
+) -> (Option<Figures>, Figures, Counted) {
+    let (after, bound) = (Trees::new(fabric, after), effective_bound(fabric, demand));
+    let Some((before, known)) = before else {
+        let counted = Counted::of(&after);
+        return (None, figures(&after, demand, &counted, bound), counted);
+    };
+    let before = Trees::new(fabric, before);
+    let known = known.map_or_else(|| Cow::Owned(Counted::of(&before)), Cow::Borrowed);
+    let pairs = loads::all_pairs_since(&before, &known.pairs, &after);
+    let counted = Counted { pairs, bound: known.bound };
+    (Some(figures(&before, demand, &known, bound)), figures(&after, demand, &counted, bound), counted)
 }
 
-/// What no tables can be below: between hosts, and inside jobs.
-#[derive(Clone, Copy)]
-struct Bounds {
-    all: u64,
-    effective: u64,
+/// What is counted of tables without any demand.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    pairs: AllPairs,
+    /// No tables of the fabric can have a smaller largest load.
+    bound: u64,
 }
 
-impl Bounds {
-    fn of(fabric: &Fabric, demand: &Demand) -> Self {
-        let hosts: Vec<_> = fabric.host_ids().collect();
-        let parts = crate::verify::parts(fabric);
-        let all = bound::lower_bound(fabric, &parts, &[&hosts], None);
-        Self { all, effective: effective_bound(fabric, demand) }
+impl Counted {
+    fn of(trees: &Trees<'_>) -> Self {
+        let hosts: Vec<_> = trees.fabric.host_ids().collect();
+        let parts = crate::verify::parts(trees.fabric);
+        let bound = bound::lower_bound(trees.fabric, &parts, &[&hosts], None);
+        Self { pairs: loads::all_pairs(trees, |_| true), bound }
     }
 }
 
-fn figures(trees: &Trees<'_>, demand: &Demand, all: &loads::AllPairs, bounds: Bounds) -> Figures {
+fn figures(trees: &Trees<'_>, demand: &Demand, counted: &Counted, bound: u64) -> Figures {
+    let all = &counted.pairs;
     let (effective, per_job) = loads::jobs(trees, &demand.groups);
     let (spread, pairs) = (Spread::of(&all.loads), all.pairs());
     Figures {
@@ -134,9 +150,9 @@ fn figures(trees: &Trees<'_>, demand: &Demand, all: &loads::AllPairs, bounds: Bo
             min: spread.min,
             mean: spread.mean,
             sd: spread.sd,
-            lower_bound: bounds.all,
+            lower_bound: counted.bound,
         },
-        effective: effective_figures(&effective, &per_job, bounds.effective),
+        effective: effective_figures(&effective, &per_job, bound),
         paths: Paths {
             max_hops: all.longest(),
             mean_hops: ratio(all.hops(), pairs),

@@ -23,7 +23,7 @@ pub struct FirstStep {
 pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan, may_wait: bool) -> Vec<FirstStep> {
     if plan.lanes.is_none() {
         let tables = tree_ways(fabric).map(|ways| ways.halfway(fabric, &published.tables, &plan.tables));
-        let tables = tables.filter(|tables| *tables != plan.tables);
+        let tables = tables.filter(|tables| *tables != *plan.tables);
         return tables.map(|tables| FirstStep { tables, lost_later: false }).into_iter().collect();
     }
     let between = Between::new(fabric, published, plan);
@@ -32,7 +32,7 @@ pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan, may_wait: bo
         let tables = between.tables(wait);
         let waiting = between.waiting(&tables);
         let may = waiting != Waiting::Hosts || may_wait;
-        if may && tables != plan.tables && steps.iter().all(|step| step.tables != tables) {
+        if may && tables != *plan.tables && steps.iter().all(|step| step.tables != tables) {
             steps.push(FirstStep { tables, lost_later: waiting != Waiting::Nobody });
         }
     }
@@ -79,7 +79,7 @@ impl<'a> Between<'a> {
         let (before, switches) = (&*self.published.tables, self.fabric.switches().len());
         let trees = Trees::new(self.fabric, before);
         let mut tree = trees.room();
-        self.plan.tables.clone().edited(|ports, layers| {
+        Tables::clone(&self.plan.tables).edited(|ports, layers| {
             for d in self.fabric.dest_ids() {
                 trees.trace(d, &mut tree);
                 if !self.stays(d, &tree, wait) {

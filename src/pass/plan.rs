@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::lanes;
 use super::tally::Tally;
 use super::worth::{Price, Question, Worth};
-use crate::measure::{self, Figures};
+use crate::measure::{self, Counted, Figures};
 use crate::model::{
     Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, LidSet, NodeMap, NodeName,
     PlacedJob, Promise, SplitLids, Storage, Tables,
 };
 use crate::route::{self, EngineOptions, RouteError};
-use crate::verify;
+use crate::verify::{self, Certificate, Proved};
 
 /// What an administrator decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,12 @@ pub struct Published {
     pub lanes: Option<Arc<FabricLanes>>,
     /// See [`Plan::halfway`].
     pub halfway: bool,
+    /// The order of buffers that its epoch has, for the next one.
+    pub certificate: Option<Arc<Certificate>>,
+    /// What this process has proved of the tables, if it has.
+    pub proved: Option<Proved>,
+    /// What this process has counted of the tables, if it has.
+    pub counted: Option<Arc<Counted>>,
 }
 
 impl Published {
@@ -131,7 +137,7 @@ pub struct Plan {
     /// The jobs that were looked at.
     pub jobs: JobMap,
     /// The routes.
-    pub tables: Tables,
+    pub tables: Arc<Tables>,
     /// The LID of each port that gets them, and what the other keeps; `None`: all LIDs get them.
     pub lids: Option<SplitLids>,
     /// The lanes inside which they were chosen, for the next epoch; `None`: they need none.
@@ -144,6 +150,8 @@ pub struct Plan {
     pub worth: Option<Worth>,
     /// The first of two steps: the next plan is due as soon as all switches have this one.
     pub halfway: bool,
+    /// What was counted of the tables, for the next plan.
+    pub counted: Option<Arc<Counted>>,
 }
 
 /// An engine that was to route before the one that did.
@@ -157,6 +165,12 @@ pub struct PassedOver {
 
 impl AsRef<Tables> for Plan {
     fn as_ref(&self) -> &Tables {
+        &self.tables
+    }
+}
+
+impl AsRef<Arc<Tables>> for Plan {
+    fn as_ref(&self) -> &Arc<Tables> {
         &self.tables
     }
 }
@@ -385,13 +399,8 @@ fn compute(
         Some(p) => keep_told(fabric, tables, p),
         None => tables,
     };
-    let (before, after) = match same_fabric {
-        None => (None, measure::measure(fabric, &tables, &demand)),
-        Some(p) => {
-            let [before, after] = measure::measure_both(fabric, &p.tables, &tables, &demand);
-            (Some(before), after)
-        }
-    };
+    let known = same_fabric.map(|p| (&*p.tables, p.counted.as_deref()));
+    let (before, after, counted) = measure::measure_since(fabric, known, &tables, &demand);
     let lids = policy.lids_in_use.and_then(LidSet::free).and_then(|fresh| {
         let p = same_fabric.filter(|p| keeps_a_lid(reason) && p.lanes == lanes)?;
         let same = p.lids.as_ref().filter(|lids| lids.fresh == fresh);
@@ -406,12 +415,13 @@ fn compute(
         budget: policy.budget,
         demand,
         jobs,
-        tables,
+        tables: Arc::new(tables),
         lanes,
         before,
         after,
         worth: None,
         halfway: false,
+        counted: Some(Arc::new(counted)),
     })
 }
 

@@ -77,6 +77,9 @@ pub(crate) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
         promise: Promise::TOLD,
         lanes: None,
         halfway: false,
+        certificate: None,
+        proved: None,
+        counted: None,
     }
 }
 
@@ -84,7 +87,7 @@ pub(crate) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
 pub(crate) fn published(fabric: &Fabric, plan: &Plan, promise: Promise) -> Published {
     Published {
         engine: plan.engine.clone(),
-        tables: Arc::new(plan.tables.clone()),
+        tables: Arc::clone(&plan.tables),
         lids: plan.lids.clone(),
         lanes: plan.lanes.clone(),
         promise,

@@ -277,6 +277,9 @@ impl Epoch {
             promise: self.plan.promise,
             lanes,
             halfway: self.plan.halfway,
+            certificate: self.certificate(fabric).map(Arc::new),
+            proved: None,
+            counted: None,
         })
     }
 }

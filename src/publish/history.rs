@@ -75,7 +75,7 @@ pub struct History {
 }
 
 impl HistoryRow {
-    fn of(epoch: &Epoch) -> Self {
+    pub(super) fn of(epoch: &Epoch) -> Self {
         let (plan, report) = (epoch.plan(), epoch.report());
         Self {
             epoch: plan.epoch,
@@ -239,7 +239,7 @@ fn parsed<S: rusqlite::types::FromSql, T>(
 /// the lock.
 ///
 /// A failure is dropped here: the epochs are what counts, and the next reader is told.
-pub(super) fn index(store: &EpochStore, newest: EpochNumber) {
+pub(super) fn index(store: &EpochStore, newest: &HistoryRow) {
     let path = store.history_path();
     let busy = |e: &rusqlite::Error| e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
     match add_missing(store, &path, newest) {
@@ -256,16 +256,18 @@ pub(super) fn index(store: &EpochStore, newest: EpochNumber) {
     }
 }
 
-fn add_missing(store: &EpochStore, path: &Path, newest: EpochNumber) -> rusqlite::Result<()> {
+fn add_missing(store: &EpochStore, path: &Path, newest: &HistoryRow) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
     let transaction = begin(&mut connection)?;
     // A state directory that was emptied counts from 1 again: its rows of then are void.
-    let stale = i64::try_from(newest.get()).unwrap_or(i64::MAX);
+    let stale = i64::try_from(newest.epoch.get()).unwrap_or(i64::MAX);
     transaction.execute("DELETE FROM epochs WHERE epoch >= ?1", [stale])?;
     // What cannot be read is written again.
     let known = |epoch: &EpochNumber| has(&transaction, *epoch).unwrap_or(false);
     for epoch in missing(store, known).unwrap_or_default() {
-        if let Ok(epoch) = store.epoch(epoch) {
+        if epoch == newest.epoch {
+            insert(&transaction, newest)?;
+        } else if let Ok(epoch) = store.epoch(epoch) {
             insert(&transaction, &HistoryRow::of(&epoch))?;
         }
     }

@@ -63,7 +63,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    fn of(path: &Path) -> io::Result<Self> {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
         let modified = (found.mtime(), found.mtime_nsec());
         Ok(Self { inode: found.ino(), bytes: found.len(), modified })

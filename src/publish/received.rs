@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::epoch::{Files, PLAN, REPORT, SUMS, TABLES};
 use super::handoff::{self, HandoffError};
-use super::{Epoch, EpochNumber, EpochStore, StoreError, Writer, publication, state_file};
+use super::{Epoch, EpochNumber, EpochStore, HistoryRow, StoreError, Writer, publication, state_file};
 use crate::model::{Fabric, LidSet, Promise, Tables};
 use crate::verify::{self, Beside, Finding, Verified};
 
@@ -188,7 +188,7 @@ impl Writer {
         if self.store().epoch_path(number).is_dir() {
             publication::remove_epoch(self.store(), number)?;
         }
-        self.put_with_space(number, &received.files)?;
+        self.put_with_space(&HistoryRow::of(&received.epoch), &received.files)?;
         Ok(number)
     }
 }

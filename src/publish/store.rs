@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::epoch::Files;
-use super::{Epoch, EpochNumber, History, HistoryRow, StoreError, history};
+use super::{Epoch, EpochNumber, History, HistoryRow, Stamp, StoreError, history};
 use crate::model::Fabric;
 use crate::pass::plan::{Published, Repair};
 
@@ -82,6 +82,15 @@ impl EpochStore {
             return Err(StoreError::NoSuchEpoch { epoch, path: self.epochs_path() });
         }
         Epoch::parse(epoch, &directory, &Files::read(&directory)?)
+    }
+
+    /// The files of an epoch as they are now: as long as these stay the same, so does what is read from them.
+    ///
+    /// # Errors
+    /// If one of them cannot be looked at.
+    pub fn stamps(&self, epoch: EpochNumber) -> io::Result<Vec<Stamp>> {
+        let directory = self.epoch_path(epoch);
+        Files::NAMES.iter().map(|name| Stamp::of(&directory.join(name))).collect()
     }
 
     /// Numbers of all stored epochs, ascending, damaged ones included.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::epoch::Files;
 use super::publication::{self, Publication};
 use super::record::{PlanRecord, to_json};
-use super::{Epoch, EpochNumber, EpochStore, StoreError, handoff, history};
+use super::{Epoch, EpochNumber, EpochStore, HistoryRow, StoreError, handoff, history};
 use crate::model::{Fabric, LidSet};
 use crate::pass::plan::Plan;
 use crate::report::Report;
@@ -135,20 +135,20 @@ impl Writer {
         report: &Report,
         created: DateTime<Utc>,
     ) -> Result<EpochNumber, StoreError> {
-        let (epoch, files) = self.prepare(fabric, plan, report, created)?;
-        self.put_with_space(epoch, &files)?;
-        Ok(epoch)
+        let (row, files) = self.prepare(fabric, plan, report, created)?;
+        self.put_with_space(&row, &files)?;
+        Ok(row.epoch)
     }
 
     /// Puts an epoch on the disk and in force; where there is no space for it, in the place of old ones.
-    pub(super) fn put_with_space(&mut self, epoch: EpochNumber, files: &Files) -> Result<(), StoreError> {
-        while let Err(error) = self.put(epoch, files) {
+    pub(super) fn put_with_space(&mut self, row: &HistoryRow, files: &Files) -> Result<(), StoreError> {
+        while let Err(error) = self.put(row.epoch, files) {
             // Old epochs are worth less than the one that is due.
             if !error.is_no_space() || !self.make_space()? {
                 return Err(error);
             }
         }
-        history::index(&self.store, epoch);
+        history::index(&self.store, row);
         Ok(())
     }
 
@@ -174,14 +174,14 @@ impl Writer {
         Ok(true)
     }
 
-    /// The next number and the files of its directory.
+    /// The next number, in its line of the history, and the files of its directory.
     pub(super) fn prepare(
         &self,
         fabric: &Fabric,
         verified: &Verified<Plan>,
         report: &Report,
         created: DateTime<Utc>,
-    ) -> Result<(EpochNumber, Files), StoreError> {
+    ) -> Result<(HistoryRow, Files), StoreError> {
         let plan = verified.get();
         if plan.tables.fabric() != fabric.fingerprint() {
             let (plan, fabric) = (plan.tables.fabric().to_string(), fabric.fingerprint().to_string());
@@ -201,9 +201,9 @@ impl Writer {
         };
         let files = Files::new(to_json(&record).map_err(json)?, tables, to_json(report).map_err(json)?);
         // What cannot be read back (a figure that is not a number, say) must not come into force.
-        Epoch::parse(epoch, &self.store.epoch_path(epoch), &files)
+        let parsed = Epoch::parse(epoch, &self.store.epoch_path(epoch), &files)
             .map_err(|e| StoreError::Unwritable(e.to_string()))?;
-        Ok((epoch, files))
+        Ok((HistoryRow::of(&parsed), files))
     }
 
     /// Puts an earlier epoch back in force, after checking it against its checksums.

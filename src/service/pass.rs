@@ -1,6 +1,7 @@
 //! What follows a look: decide, check, publish. A dry run is the same without the last.
 
 mod line;
+mod remembered;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +10,8 @@ use chrono::{DateTime, Utc};
 
 pub use self::line::EpochLine;
 use self::line::line;
+pub use self::remembered::Remembered;
+use self::remembered::in_force;
 use super::chain;
 use super::health::Stage;
 use super::record::Made;
@@ -197,7 +200,9 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
     let kept = plan.lids.as_ref().map(|lids| Arc::clone(&lids.kept));
     let apart: &[Tables] = kept.as_deref().map_or(&[], std::slice::from_ref);
     let alone = Promise { mixed: false, ..promise };
-    let beside = Beside { mixed: in_force, apart, ..Beside::default() };
+    let proved = published.and_then(|p| p.proved.as_ref());
+    let order = published.and_then(|p| p.certificate.as_ref());
+    let beside = Beside { mixed: in_force, apart, proved, order, ..Beside::default() };
     let lanes_stay = published.is_some_and(|p| p.lanes == plan.lanes);
     let may_leave_change = promise.mixed && (plan.reason != Reason::JobsChanged || !lanes_stay);
     let judge = |plan, promise, beside| verify::accept_promise(fabric, plan, budget, promise, beside, whole);
@@ -233,7 +238,7 @@ fn first_steps<'a>(
     };
     steps.into_iter().map(|FirstStep { tables, lost_later }| {
         let after = measure(&view.fabric, &tables, &plan.demand);
-        (Plan { tables, after, halfway: true, ..plan.clone() }, lost_later)
+        (Plan { tables: Arc::new(tables), counted: None, after, halfway: true, ..plan.clone() }, lost_later)
     })
 }
 
@@ -284,6 +289,8 @@ pub struct Passed {
     pub waits_for_lid: bool,
     /// What did not go well and yet did not matter.
     pub warnings: Vec<String>,
+    /// What is in force, for the next pass.
+    pub remembered: Option<Remembered>,
 }
 
 impl Passed {
@@ -303,14 +310,20 @@ pub fn event(is_halfway: bool, demand: Demand, not_worth: Option<Worth>, view: &
     Event::InForce(view.fabric.fingerprint(), demand, pause)
 }
 
-/// Decides, checks and publishes, under the store's lock. `keep` epochs stay.
+/// Decides, checks and publishes, under the store's lock. `keep` epochs stay. What is in force is read from the store,
+/// unless it is what an earlier pass has left.
 ///
 /// A damaged epoch in force is replaced as if there were none.
 ///
 /// # Errors
 /// The epoch in force stays.
-pub fn pass(store: &EpochStore, keep: usize, view: &View) -> Result<Passed, PassError> {
-    pass_as(store, keep, view, None)
+pub fn pass(
+    store: &EpochStore,
+    keep: usize,
+    view: &View,
+    remembered: Option<Remembered>,
+) -> Result<Passed, PassError> {
+    pass_as(store, keep, view, remembered, None)
 }
 
 /// As [`pass`]; an epoch gets time and cost of an earlier one, which it repeats.
@@ -321,6 +334,7 @@ pub fn pass_as(
     store: &EpochStore,
     keep: usize,
     view: &View,
+    remembered: Option<Remembered>,
     again: Option<(DateTime<Utc>, Compute)>,
 ) -> Result<Passed, PassError> {
     let mut warnings: Vec<String> = Vec::new();
@@ -328,33 +342,31 @@ pub fn pass_as(
     if let Some(hold) = store.hold().map_err(PassError::Store)? {
         return Err(PassError::Held(hold));
     }
-    let (published, told) = in_force(store, view, &mut warnings);
+    let (published, told, mut remembered) = in_force(store, view, remembered, &mut warnings);
     let decided = decide(view, published.as_ref())?;
-    let mut made = None;
     if let Some(checked) = &decided.plan {
         warn_of(view, checked.plan.get(), &told, &mut warnings)?;
     }
-    let mut tables = published.as_ref().map(|p| Arc::clone(&p.tables));
-    let mut lids = published.as_ref().and_then(|p| p.lids.clone());
-    let mut served = published.as_ref().map_or_else(Demand::default, |p| p.demand.clone());
-    let epoch = match decided.plan {
-        None => None,
+    let of = |p: &Published| (Some(Arc::clone(&p.tables)), p.demand.clone(), p.lids.clone());
+    let (mut tables, mut served, mut lids) = published.as_ref().map(of).unwrap_or_default();
+    let (epoch, made) = match decided.plan {
+        None => (None, None),
         Some(mut checked) => {
             let begun = Instant::now();
             let created = checked.complete(view, again);
-            let epoch = writer
-                .publish(&view.fabric, &checked.plan, &checked.report, created)
-                .map_err(PassError::Publish)?;
+            let put = writer.publish(&view.fabric, &checked.plan, &checked.report, created);
+            let epoch = put.map_err(PassError::Publish)?;
             let publishing = begun.elapsed();
             if let Err(error) = writer.collect_garbage(keep) {
                 warnings.push(format!("old epochs cannot be deleted: {error}"));
             }
-            made = Made::of(store, epoch);
+            let made = Made::of(store, epoch);
+            remembered = Remembered::new(store, epoch, &checked.plan, created);
             let time = switched_at(store).unwrap_or(created);
             let line = line(view, published.as_ref(), &checked, epoch, time, publishing);
             let plan = checked.plan.into_inner();
-            (tables, served, lids) = (Some(Arc::new(plan.tables)), plan.demand, plan.lids);
-            Some(line)
+            (tables, served, lids) = (Some(plan.tables), plan.demand, plan.lids);
+            (Some(line), made)
         }
     };
     let in_force = store.current().ok().flatten().map(|epoch| epoch.get()).zip(switched_at(store));
@@ -375,21 +387,8 @@ pub fn pass_as(
         lids,
         waits_for_lid,
         warnings,
+        remembered,
     })
-}
-
-/// What is in force on this fabric, and the service levels that jobs were told.
-fn in_force(
-    store: &EpochStore,
-    view: &View,
-    warnings: &mut Vec<String>,
-) -> (Option<Published>, Vec<(Group, Layer)>) {
-    let published = store.published_as(&view.fabric, view.policy.repair.as_deref()).unwrap_or_else(|error| {
-        warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
-        None
-    });
-    let told = if view.policy.layer_per_job { told(store, view, warnings) } else { Vec::new() };
-    (published.map(|p| Published { told: told.clone(), ..p }), told)
 }
 
 /// What is said of a plan beside what it is.

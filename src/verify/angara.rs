@@ -155,7 +155,12 @@ pub fn accept(
 ) -> Result<Verified<TorusTables>, TorusVerdict> {
     let verdict = judge(torus, &tables, allow_detours);
     if verdict.accepted {
-        Ok(Verified { value: tables, promise: Promise::TOLD, certificate: None })
+        Ok(Verified {
+            value: tables,
+            budget: crate::model::LayerBudget::MOST,
+            promise: Promise::TOLD,
+            certificate: None,
+        })
     } else {
         Err(verdict)
     }

@@ -2,6 +2,8 @@
 //! route that only goes from earlier buffers to later ones is in none (Dally and Seitz 1987), and whether it
 //! does is seen at each of its hops.
 
+use std::sync::Arc;
+
 use super::cycles::{Buffer, Turns};
 use super::finding::{Finding, Findings, Kind, destination_name};
 use super::lanes::Lanes;
@@ -52,9 +54,14 @@ impl Certificate {
         &self.order
     }
 
+    /// Whether it is of this fabric.
+    pub(super) fn is_of(&self, fabric: &Fabric) -> bool {
+        self.fabric == fabric.fingerprint()
+    }
+
     /// Whether a packet may hold the first buffer while it waits for the second.
     #[inline]
-    fn climbs(&self, channels: usize, (c1, vl1): (u32, u32), (c2, vl2): (u32, u32)) -> bool {
+    pub(super) fn climbs(&self, channels: usize, (c1, vl1): (u32, u32), (c2, vl2): (u32, u32)) -> bool {
         let at = |c: u32, vl: u32| self.place[vl as usize * channels + c as usize];
         at(c1, vl1) < at(c2, vl2) && at(c2, vl2) != NOWHERE
     }
@@ -70,7 +77,8 @@ pub fn certify(
     beside: Beside<'_>,
 ) -> Option<Certificate> {
     let (_, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
-    Certificate::of(fabric, &order?)
+    let certificate = order?.certificate(fabric)?;
+    Some(Arc::unwrap_or_clone(certificate))
 }
 
 /// Judges tables as [`super::judge_with`] does, but for cycles by a certificate alone: no graph is built, each entry

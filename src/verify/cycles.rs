@@ -130,6 +130,11 @@ impl Graph<'_> {
         })
     }
 
+    /// The same as buffers.
+    pub(super) fn buffers_after(&self, b: Buffer) -> impl Iterator<Item = Buffer> + '_ {
+        self.after(b).map(|number| self.buffer(number))
+    }
+
     /// One cycle of each part of the graph that no dependency joins to another and that has any: where
     /// VL = SL, of each VL; else one in all. Depth first, and then the shortest cycle through
     /// the buffer that closed the one found. O(VLs × turns).
@@ -150,7 +155,8 @@ impl Graph<'_> {
     }
 
     /// All buffers of which any depends on another, each before those that its packets may wait for; `None` if
-    /// there is a cycle. Depth first. O(VLs × turns).
+    /// there is a cycle. Those from which most others follow one by one come first, so that in a tree ways up come
+    /// before ways down: routes of later tables climb the same order as a rule. Depth first. O(VLs × turns).
     pub(super) fn order(&self) -> Option<Vec<Buffer>> {
         let used = self.dependencies.vls();
         let mut seen = vec![Seen::No; usize::from(u16::BITS as u8) * self.channels()];
@@ -166,7 +172,13 @@ impl Graph<'_> {
                 }
             }
         }
+        let mut height = vec![0u32; seen.len()];
+        for b in &last_first {
+            let above = self.after(*b).map(|next| height[next] + 1).max();
+            height[self.number(*b)] = above.unwrap_or(0);
+        }
         last_first.reverse();
+        last_first.sort_by_key(|b| std::cmp::Reverse(height[self.number(*b)]));
         Some(last_first)
     }
 

@@ -46,6 +46,9 @@ pub(super) fn check(fabric: &Fabric, tables: &Tables, groups: &[Group], findings
 /// Whether no cycle arises if each of these groups sends all that it sends inside itself on its
 /// layer, whatever layers the tables give its routes. O(groups) verdicts' sweeps.
 pub fn is_safe_with(fabric: &Fabric, tables: &Tables, budget: LayerBudget, bound: &[(Group, Layer)]) -> bool {
+    if bound.is_empty() {
+        return true;
+    }
     let on = |(group, layer): &&(Group, Layer)| layers_of_group(fabric, tables, group)[..] != [*layer];
     let mut together = vec![tables.clone()];
     together.extend(bound.iter().filter(on).map(|(group, layer)| moved(fabric, tables, group, *layer)));

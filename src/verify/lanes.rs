@@ -150,6 +150,15 @@ pub(super) type Together = [u8; SLS];
 /// Nothing taken together.
 const EACH: Together = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
+/// The VLs that a VL stands for: those that carry data of all that are taken together with it. Where none are, itself.
+pub(super) fn each(as_one: Option<&Together>, vl: u8) -> impl Iterator<Item = u8> + use<'_> {
+    let is_one = move |other: &u8| match as_one {
+        None => *other == vl,
+        Some(as_one) => *other < 15 && as_one[usize::from(*other)] == vl,
+    };
+    (0..SLS as u8).filter(is_one)
+}
+
 /// All VLs together on which packets of different SLs are behind one turn. O(maps × rows × SLs).
 fn together(maps: &[&LaneMap]) -> Together {
     let mut as_one = EACH;

@@ -1,8 +1,10 @@
 //! Tables to verdict. Rebuilds everything from the tables alone: it never imports `route` and does
 //! not know which engine ran.
 
+mod accept;
 pub mod angara;
 mod certificate;
+mod changed;
 mod cycles;
 mod finding;
 mod flight;
@@ -14,17 +16,22 @@ mod transition;
 pub(crate) mod trees;
 mod update;
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use self::accept::{Verified, accept, accept_certified, accept_jobs, accept_promise};
 pub use self::certificate::{Certificate, certify, judge_certified};
+use self::changed::Order;
+pub use self::changed::Proved;
 use self::cycles::{Buffer, Dependencies, Graph, Turns};
 pub use self::finding::{CycleStep, DestinationName, Finding, SwitchName};
 use self::finding::{Findings, Kind, switch_name};
 use self::flight::Flight;
 pub use self::jobs::{is_safe_with, layers_of_group, safe_layers};
-use self::lanes::Lanes;
+use self::lanes::{Lanes, Together};
 use self::reach::Later;
 pub(crate) use self::reach::parts;
 use self::senders::Senders;
@@ -46,33 +53,6 @@ pub struct Verdict {
     pub findings_total: u64,
     /// Ordered pairs of hosts in different parts of a fabric that is not connected: listed, not a fault.
     pub unreachable_pairs: u64,
-}
-
-/// A value whose tables the checker accepted, and for what. Only this module can make one.
-#[derive(Debug, Clone)]
-pub struct Verified<T> {
-    value: T,
-    promise: Promise,
-    certificate: Option<Certificate>,
-}
-
-impl<T> Verified<T> {
-    /// The accepted value.
-    pub fn get(&self) -> &T {
-        &self.value
-    }
-    /// What is proved of it.
-    pub fn promise(&self) -> Promise {
-        self.promise
-    }
-    /// The order of buffers that showed that there is no cycle; `None` for what is not judged by one.
-    pub fn certificate(&self) -> Option<&Certificate> {
-        self.certificate.as_ref()
-    }
-    /// The accepted value.
-    pub fn into_inner(self) -> T {
-        self.value
-    }
 }
 
 /// What is checked beyond what is always checked.
@@ -107,6 +87,11 @@ pub struct Beside<'a> {
     /// Who is not led to a destination by any of [`Beside::mixed`] may be without a way there: the loss of a cable cut it
     /// off, and it waits for the second of two steps. Nobody else may. Without tables to compare with, anybody may.
     pub lost_later: bool,
+    /// What is proved of the tables in force already: others that differ little from them are judged by what differs.
+    /// Part of no promise.
+    pub proved: Option<&'a Proved>,
+    /// An order of buffers that is kept if all climbs it. Part of no promise, and nobody's word is taken for it.
+    pub order: Option<&'a Arc<Certificate>>,
 }
 
 /// Destinations that one task handles, at least, before its results are merged.
@@ -156,14 +141,14 @@ pub fn judge_beside(
     judge_ordered(fabric, tables, budget, checks, beside).0
 }
 
-/// Like [`judge_beside`]; also, if there is no cycle, the order that shows it.
+/// Like [`judge_beside`]; also, if there is no cycle, an order that shows it: that of before, if it does.
 fn judge_ordered(
     fabric: &Fabric,
     tables: &[Tables],
     budget: LayerBudget,
     checks: Checks,
     beside: Beside<'_>,
-) -> (Verdict, Option<Vec<Buffer>>) {
+) -> (Verdict, Option<Order>) {
     let mut findings = Findings::default();
     let verdict = |findings, pairs| verdict(findings, pairs, checks.promise);
     let everything = || tables.iter().chain(beside.since).chain(beside.mixed).chain(beside.apart);
@@ -180,7 +165,7 @@ fn judge_ordered(
     let (findings, order) = match case.examine_together(&parts) {
         Some(found) => found,
         None => case.examine(&parts, |flights, graph, mut findings| {
-            let order = graph.order();
+            let order = case.order(graph, None);
             let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
             for cycle in cycles {
                 findings.add(Kind::Cycle, || explain(flights, &cycle));
@@ -212,18 +197,23 @@ impl<'a> Case<'a> {
 
     /// Findings, and an order, with the VLs of each lane taken for one, which costs less where SLs have VLs of their
     /// own. `None` where that is not so, or proves nothing.
-    fn examine_together(&self, parts: &[u32]) -> Option<(Findings, Option<Vec<Buffer>>)> {
+    fn examine_together(&self, parts: &[u32]) -> Option<(Findings, Option<Order>)> {
         let turns = Turns::new(self.fabric);
         let (lanes, as_one) = Lanes::together(&turns, &self.maps())?;
-        let (findings, order) =
-            self.examine_on((&turns, &lanes), parts, |_, graph, findings| (findings, graph.order()));
-        let each = |b: Buffer| {
-            let vls = (0..as_one.len() as u8).filter(move |vl| as_one[usize::from(*vl)] == b.vl);
-            vls.map(move |vl| Buffer { channel: b.channel, vl })
-        };
-        // VL 15 carries no data.
-        let order: Vec<Buffer> = order?.into_iter().flat_map(each).filter(|b| b.vl < 15).collect();
-        Some((findings, Some(order)))
+        let (findings, order) = self.examine_on((&turns, &lanes), parts, |_, graph, findings| {
+            (findings, self.order(graph, Some(&as_one)))
+        });
+        order.map(|order| (findings, Some(order)))
+    }
+
+    /// An order that all packets of a graph climb, of VLs each of which stands for those that are taken together.
+    fn order(&self, graph: &Graph<'_>, as_one: Option<&Together>) -> Option<Order> {
+        let kept = self.beside.order.filter(|order| changed::all_climb(order, graph, as_one));
+        kept.map(|order| Order::Kept(Arc::clone(order))).or_else(|| {
+            let order = graph.order()?;
+            let each = |b: Buffer| lanes::each(as_one, b.vl).map(move |vl| Buffer { vl, ..b });
+            Some(Order::Found(order.into_iter().flat_map(each).collect()))
+        })
     }
 
     /// Checks each destination, and hands on what packets depend on.
@@ -239,20 +229,12 @@ impl<'a> Case<'a> {
         parts: &[u32],
         then: impl FnOnce(&[Flight<'_>], &Graph<'_>, Findings) -> R,
     ) -> R {
-        let Self { fabric, tables, beside, checks, .. } = *self;
-        let changing = tables.iter().map(|t| (t, beside.mixed));
-        let all = changing.chain(beside.apart.iter().map(|t| (t, Default::default())));
-        let flight = |(t, mixed): (_, &'a [Tables])| Flight {
-            trees: std::iter::once(t).chain(mixed).map(|t| Trees::new(fabric, t)).collect(),
-            senders: Senders::new(fabric, t, beside.since.iter().chain(mixed), checks.promise),
-            turns,
-            lanes,
-        };
-        let flights: Vec<Flight<'_>> = all.map(flight).collect();
+        let flights = self.flights(turns, lanes);
         let mut findings = Findings::default();
         let mut dependencies = Dependencies::none(turns, lanes);
+        let dests: Vec<DestId> = self.fabric.dest_ids().collect();
         for flight in &flights {
-            let (found, own) = self.sweep(flight, parts);
+            let (found, own) = self.sweep(flight, parts, &dests);
             findings = findings.then(found);
             dependencies = dependencies.and(&own);
         }
@@ -263,12 +245,29 @@ impl<'a> Case<'a> {
         then(&flights, &Graph { turns, lanes, dependencies: &dependencies }, findings)
     }
 
-    /// Checks every destination and collects the dependencies of all routes.
-    fn sweep(&self, flight: &Flight<'_>, parts: &[u32]) -> (Findings, Dependencies) {
+    /// What may be in flight: by the tables in question, each with those that switches may have instead, and by those
+    /// of other LIDs.
+    fn flights<'b>(&self, turns: &'b Turns<'b>, lanes: &'b Lanes) -> Vec<Flight<'b>>
+    where
+        'a: 'b,
+    {
+        let Self { fabric, tables, beside, checks, .. } = *self;
+        let changing = tables.iter().map(|t| (t, beside.mixed));
+        let all = changing.chain(beside.apart.iter().map(|t| (t, Default::default())));
+        let flight = |(t, mixed): (_, &'a [Tables])| Flight {
+            trees: std::iter::once(t).chain(mixed).map(|t| Trees::new(fabric, t)).collect(),
+            senders: Senders::new(fabric, t, beside.since.iter().chain(mixed), checks.promise),
+            turns,
+            lanes,
+        };
+        all.map(flight).collect()
+    }
+
+    /// Checks destinations and collects the dependencies of all routes to them.
+    fn sweep(&self, flight: &Flight<'_>, parts: &[u32], dests: &[DestId]) -> (Findings, Dependencies) {
         let nothing = || (Findings::default(), Dependencies::none(flight.turns, flight.lanes));
         let (trees, budget) = (&flight.trees[0], self.budget.get());
-        let dests: Vec<_> = trees.fabric.dest_ids().collect();
-        let partial = tasks(&dests).map(|dests| {
+        let partial = tasks(dests).map(|dests| {
             let (mut findings, mut dependencies) = nothing();
             let mut room = flight.room();
             for d in dests {
@@ -325,103 +324,5 @@ pub fn judge_jobs(
     beside: Beside<'_>,
     groups: &[Group],
 ) -> Verdict {
-    judge_jobs_ordered(fabric, tables, budget, checks, beside, groups).0
-}
-
-fn judge_jobs_ordered(
-    fabric: &Fabric,
-    tables: &Tables,
-    budget: LayerBudget,
-    checks: Checks,
-    beside: Beside<'_>,
-    groups: &[Group],
-) -> (Verdict, Option<Vec<Buffer>>) {
-    let (all, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
-    if tables.fabric() != fabric.fingerprint() {
-        return (all, None);
-    }
-    let mut findings = Findings::default();
-    jobs::check(fabric, tables, groups, &mut findings);
-    let own = verdict(findings, 0, checks.promise);
-    let both = Verdict {
-        accepted: all.accepted && own.accepted,
-        promise: checks.promise,
-        findings: [all.findings, own.findings].concat(),
-        findings_total: all.findings_total + own.findings_total,
-        unreachable_pairs: all.unreachable_pairs,
-    };
-    (both, order)
-}
-
-/// Judges what carries tables and, if accepted, marks it as such.
-///
-/// # Errors
-/// The verdict, if rejected.
-pub fn accept<T: AsRef<Tables>>(
-    fabric: &Fabric,
-    value: T,
-    budget: LayerBudget,
-) -> Result<Verified<T>, Verdict> {
-    accept_jobs(fabric, value, budget, &[])
-}
-
-/// Like [`accept`]; also, all routes inside each of these groups must be on one layer.
-///
-/// # Errors
-/// The verdict, if rejected.
-pub fn accept_jobs<T: AsRef<Tables>>(
-    fabric: &Fabric,
-    value: T,
-    budget: LayerBudget,
-    groups: &[Group],
-) -> Result<Verified<T>, Verdict> {
-    accept_promise(fabric, value, budget, Promise::TOLD, Beside::default(), groups)
-        .map_err(|refused| refused.1)
-}
-
-/// Like [`accept_jobs`], for another promise, with what else may be in flight. Who accepts tables of one LID of each
-/// port names those of the other as [`Beside::apart`]: what is proved, and the certificate, are of both together.
-///
-/// # Errors
-/// The value and its verdict, if rejected.
-pub fn accept_promise<T: AsRef<Tables>>(
-    fabric: &Fabric,
-    value: T,
-    budget: LayerBudget,
-    promise: Promise,
-    beside: Beside<'_>,
-    groups: &[Group],
-) -> Result<Verified<T>, Box<(T, Verdict)>> {
-    let checks = Checks { promise, ..Checks::default() };
-    let (verdict, order) = judge_jobs_ordered(fabric, value.as_ref(), budget, checks, beside, groups);
-    if !verdict.accepted {
-        return Err(Box::new((value, verdict)));
-    }
-    let certificate = order.and_then(|order| Certificate::of(fabric, &order));
-    Ok(Verified { value, promise, certificate })
-}
-
-/// Like [`accept_promise`], by a certificate that came with the value: linear in the tables. Cannot judge
-/// [`Promise::mixed`], which is no part of what is then promised. `apart`: see [`Beside::apart`].
-///
-/// # Errors
-/// The value and its verdict, if rejected.
-pub fn accept_certified<T: AsRef<Tables>>(
-    fabric: &Fabric,
-    value: T,
-    budget: LayerBudget,
-    promise: Promise,
-    apart: &[Tables],
-    certificate: Certificate,
-) -> Result<Verified<T>, Box<(T, Verdict)>> {
-    let promise = Promise { mixed: false, ..promise };
-    let checks = Checks { promise, ..Checks::default() };
-    // All climb one order: together they have no cycle either.
-    for tables in std::iter::once(value.as_ref()).chain(apart) {
-        let verdict = judge_certified(fabric, tables, budget, checks, &[], &certificate);
-        if !verdict.accepted {
-            return Err(Box::new((value, verdict)));
-        }
-    }
-    Ok(Verified { value, promise, certificate: Some(certificate) })
+    accept::judge_jobs_ordered(fabric, tables, budget, checks, beside, groups).0
 }

@@ -88,12 +88,15 @@ impl Case {
             fabric: fabric.fingerprint(),
             engine,
             demand,
-            tables: Arc::new(plan.tables),
+            tables: plan.tables,
             told: Vec::new(),
             promise: Promise::TOLD,
             lanes: None,
             lids: None,
             halfway: false,
+            certificate: None,
+            proved: None,
+            counted: None,
         };
         Some((published, fabric))
     }

@@ -13,7 +13,7 @@ use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::pass::plan::{Policy, Reason};
 use sarouter::pass::step::View;
 use sarouter::publish::{EpochNumber, EpochStore};
-use sarouter::service::pass::{PassError, Passed, pass};
+use sarouter::service::pass::{PassError, Passed, Remembered, pass};
 use sarouter::verify::{Beside, Checks, Verdict, judge_beside};
 
 /// A store and the settings of its service.
@@ -21,6 +21,7 @@ pub struct Site {
     pub store: EpochStore,
     pub policy: Policy,
     rng: Rng,
+    remembered: Option<Remembered>,
     _directory: tempfile::TempDir,
 }
 
@@ -42,7 +43,7 @@ impl Site {
             storage: sarouter::model::Storage::default(),
             price: sarouter::pass::worth::Price::NONE,
         };
-        Self { store, policy, rng: Rng::new(seed), _directory: directory }
+        Self { store, policy, rng: Rng::new(seed), remembered: None, _directory: directory }
     }
 
     /// Other jobs on most of the hosts.
@@ -65,7 +66,9 @@ impl Site {
         let nodes = Arc::new(name_hosts(fabric, &NodeNames::default()));
         let jobs = self.jobs(fabric, &nodes);
         let view = View::new(Arc::clone(fabric), nodes, jobs, self.policy.clone());
-        pass(&self.store, 20, &view)
+        let passed = pass(&self.store, 20, &view, self.remembered.take())?;
+        self.remembered.clone_from(&passed.remembered);
+        Ok(passed)
     }
 
     /// Tables of the epoch in force, as they are on the disk.

@@ -151,7 +151,10 @@ fn lose(spec: &str, seed: u64, rounds: usize) -> [Count; 2] {
         let jobs = sarouter::model::JobMap::new(Default::default(), Vec::new());
         let policy = site.policy.clone();
         let view = sarouter::pass::step::View::new(Arc::clone(&fabric), nodes, jobs, policy);
-        assert!(sarouter::service::pass::pass(&site.store, 20, &view).unwrap().epoch.is_none(), "{what}");
+        assert!(
+            sarouter::service::pass::pass(&site.store, 20, &view, None).unwrap().epoch.is_none(),
+            "{what}"
+        );
     }
     counts
 }

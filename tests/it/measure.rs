@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use sarouter::lab::generate::generate;
-use sarouter::measure::{channel_loads, effective_loads, measure, measure_both, per_job};
+use sarouter::measure::{channel_loads, effective_loads, measure, measure_since, per_job};
 use sarouter::model::{Demand, DestId, Fabric, Group, SwitchId, Tables, TerminalId};
 
 use crate::helpers::{random_tables, walk};
@@ -42,7 +42,11 @@ proptest! {
         let hosts: Vec<TerminalId> = fabric.host_ids().collect();
         let demand = Demand::new(vec![Group::new(hosts[hosts.len() / 2..].to_vec())], Vec::new());
         let each = [measure(&fabric, &before, &demand), measure(&fabric, &after, &demand)];
-        prop_assert_eq!(measure_both(&fabric, &before, &after, &demand), each);
+        let counted = measure_since(&fabric, None, &before, &demand).2;
+        for known in [None, Some(&counted)] {
+            let both = measure_since(&fabric, Some((&before, known)), &after, &demand);
+            prop_assert_eq!([both.0.unwrap(), both.1], each);
+        }
     }
 
     #[test]

@@ -152,12 +152,15 @@ fn published(
         lanes: None,
         lids: None,
         halfway: false,
+        certificate: None,
+        proved: None,
+        counted: None,
     }
 }
 
 fn planned(plan: Plan) -> Published {
     let asked = plan.worth.map(|worth| worth.asked);
-    published(plan.engine, plan.demand, Arc::new(plan.tables), Some(plan.jobs.time), asked)
+    published(plan.engine, plan.demand, plan.tables, Some(plan.jobs.time), asked)
 }
 
 /// Replays chunks with so many threads; `tick` is told of each snapshot done.

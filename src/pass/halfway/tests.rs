@@ -84,7 +84,8 @@ impl Site {
         may_wait: bool,
     ) -> Vec<FirstStep> {
         let [old, new] = lanes.map(|lanes| Some(Arc::new(lanes)));
-        let plan = Plan { tables: now.clone(), lanes: new, ..fixture::plan(&self.cut, &[vec![0, 1]], 0) };
+        let plan =
+            Plan { tables: Arc::new(now.clone()), lanes: new, ..fixture::plan(&self.cut, &[vec![0, 1]], 0) };
         let in_force = published(&self.cut, &plan, Promise::EVERYTHING);
         let in_force = Published { tables: Arc::new(before.clone()), lanes: old, ..in_force };
         halfway(&self.cut, &in_force, &plan, may_wait)
@@ -242,7 +243,8 @@ fn the_first_step_in_a_tree_is_between_the_two() {
     let (ports, layers) = fixture::tables(&whole, "sssp", 0).into_raw();
     let cut = whole.without(|c| c.index() < 2, |_| false).unwrap();
     let before = Tables::new(&cut, "sssp", ports, layers).unwrap();
-    let plan = Plan { tables: fixture::tables(&cut, "sssp", 1), ..fixture::plan(&cut, &[vec![0, 5]], 1) };
+    let plan =
+        Plan { tables: Arc::new(fixture::tables(&cut, "sssp", 1)), ..fixture::plan(&cut, &[vec![0, 5]], 1) };
     let in_force = Published { tables: Arc::new(before), ..published(&cut, &plan, Promise::EVERYTHING) };
     let steps = halfway(&cut, &in_force, &plan, false);
     assert_eq!((steps.len(), steps[0].lost_later), (1, false));

@@ -133,7 +133,7 @@ fn assert_pure(store: &EpochStore, fabric: &Fabric, epoch: EpochNumber) {
     assert_eq!(stored.plan().created, at(epoch.get() as i64));
     assert_eq!(*stored.report(), report(fabric, &wanted));
     let published = stored.published(fabric).unwrap();
-    assert_eq!(*published.tables, wanted.tables);
+    assert_eq!(published.tables, wanted.tables);
     assert_eq!(published.demand, wanted.demand);
 }
 
@@ -192,8 +192,8 @@ fn stopped_after_any_step_the_old_epoch_or_the_new_one_is_in_force() {
         let store = EpochStore::open(&dir.path().join("count")).unwrap();
         let writer = store.lock().unwrap();
         let (plan, report) = ready(&fabric, 0);
-        let (epoch, files) = writer.prepare(&fabric, &plan, &report, at(0)).unwrap();
-        Publication::new(&store, epoch, &files).steps().len()
+        let (row, files) = writer.prepare(&fabric, &plan, &report, at(0)).unwrap();
+        Publication::new(&store, row.epoch, &files).steps().len()
     };
     assert_eq!(count, 1 + 4 * 3 + 3 + 3);
     for stop in 0..=count {
@@ -201,7 +201,8 @@ fn stopped_after_any_step_the_old_epoch_or_the_new_one_is_in_force() {
         let mut writer = store.lock().unwrap();
         let old = publish_next(&mut writer, &fabric);
         let (plan, report) = ready(&fabric, 1);
-        let (new, files) = writer.prepare(&fabric, &plan, &report, at(2)).unwrap();
+        let (row, files) = writer.prepare(&fabric, &plan, &report, at(2)).unwrap();
+        let new = row.epoch;
         let mut publication = Publication::new(&store, new, &files);
         let steps = publication.steps();
         for step in &steps[..stop] {

@@ -1,5 +1,7 @@
 //! Plans to publish.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::lab::generate::generate;
@@ -93,7 +95,8 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
         before: Some(Figures { effective: Effective { max: 96, dark_fiber: 0.5, ..effective }, ..after }),
         after,
         demand,
-        tables,
+        tables: Arc::new(tables),
+        counted: None,
         lids: None,
         lanes: None,
     }

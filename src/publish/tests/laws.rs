@@ -1,5 +1,7 @@
 //! Laws for any fabric and any demand.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::fixture::{accepted, at, plan, report};
@@ -21,7 +23,7 @@ proptest! {
         let mut plan = plan(&fabric, &jobs, turn);
         let engine = route::engine("dfsssp", &EngineOptions::default()).unwrap();
         plan.engine = engine.name().to_string();
-        plan.tables = engine.route(&fabric, &plan.demand, plan.budget).unwrap();
+        plan.tables = Arc::new(engine.route(&fabric, &plan.demand, plan.budget).unwrap());
         let report = report(&fabric, &plan);
         let dir = tempfile::tempdir().unwrap();
         let store = EpochStore::open(dir.path()).unwrap();
@@ -29,7 +31,7 @@ proptest! {
         let epoch = store.lock().unwrap().publish(&fabric, &plan, &report, at(turn as i64)).unwrap();
         let published = store.published(&fabric).unwrap().unwrap();
         prop_assert_eq!(&published.demand, &plan.get().demand);
-        prop_assert_eq!(&*published.tables, &plan.get().tables);
+        prop_assert_eq!(&published.tables, &plan.get().tables);
         prop_assert_eq!(published.fabric, fabric.fingerprint());
         let epoch = store.epoch(epoch).unwrap();
         prop_assert_eq!(&epoch.plan().jobs, &plan.get().jobs);

@@ -45,7 +45,7 @@ fn what_is_published_is_in_force() {
         assert_eq!(published.fabric, fabric.fingerprint());
         assert_eq!(published.engine, plan.get().engine);
         assert_eq!(published.demand, plan.get().demand);
-        assert_eq!(*published.tables, plan.get().tables);
+        assert_eq!(published.tables, plan.get().tables);
         let stored = store.epoch(epoch).unwrap();
         assert_eq!(stored.plan().created, at(i as i64));
         assert_eq!(stored.plan().jobs, plan.get().jobs);

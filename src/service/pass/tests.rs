@@ -23,7 +23,8 @@ impl Site {
     fn pass(&self, jobs: Vec<Job>) -> Result<Passed, PassError> {
         let (nodes, jobs) =
             (Arc::new(nodes(&self.fabric)), crate::model::JobMap::new(crate::pass::tests::NOW, jobs));
-        pass(&self.store, 20, &View::new(Arc::clone(&self.fabric), nodes, jobs, self.policy.clone()))
+        let view = View::new(Arc::clone(&self.fabric), nodes, jobs, self.policy.clone());
+        pass(&self.store, 20, &view, None)
     }
 
     /// What a job was told when it started.

@@ -243,7 +243,7 @@ impl<'a> Replay<'a> {
         let Some(view) = self.view.take() else { return Ok(None) };
         let time = self.seen;
         let again = Some((time, Compute::default()));
-        Ok(Some(match pass::pass_as(self.store, usize::MAX, &view, again) {
+        Ok(Some(match pass::pass_as(self.store, usize::MAX, &view, None, again) {
             Ok(passed) => {
                 let made = passed.made.clone();
                 self.step()?.handle(time, passed.event(&view));
@@ -367,7 +367,8 @@ impl<'a> Replay<'a> {
             }
         }
         let gap = made.and_then(|made| self.leave_gap(made.epoch));
-        let passed = pass::pass_as(self.store, usize::MAX, &view, made.map(|m| (m.created, m.compute)));
+        let again = made.map(|m| (m.created, m.compute));
+        let passed = pass::pass_as(self.store, usize::MAX, &view, None, again);
         if let Some(gap) = gap {
             // Empty: nothing is lost.
             let _ = fs::remove_dir(gap);

@@ -87,7 +87,8 @@ impl Service<SwitchedKind> {
             Action::Route(view) => {
                 self.kind.lids.begun(view.policy.lids_in_use);
                 let (store, keep) = (self.store.clone(), self.settings.state.keep_epochs);
-                let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view));
+                let remembered = self.kind.remembered.clone();
+                let route = tokio::task::spawn_blocking(move || pass(&store, keep, &view, remembered));
                 self.kind.routing = Some(Box::pin(async move {
                     route.await.unwrap_or_else(|error| Err(PassError::Aborted(error.to_string())))
                 }));

@@ -27,7 +27,7 @@ use crate::service::handoff::{Outcome, Released};
 use crate::service::health::{Acknowledged, Failure, Health};
 use crate::service::lids::Lids;
 use crate::service::look::{LookError, Looker, Sight};
-use crate::service::pass::{PassError, Passed};
+use crate::service::pass::{PassError, Passed, Remembered};
 use crate::service::record::Made;
 use crate::service::run::reload::rhythm;
 use crate::service::run::{Listener, Service, Task, finished};
@@ -59,6 +59,8 @@ pub(in crate::service) struct SwitchedKind {
     published: Option<(u64, DateTime<Utc>)>,
     /// What jobs are told of the epoch in force.
     in_force: Option<Arc<InForce>>,
+    /// What is in force, for the next pass.
+    remembered: Option<Remembered>,
     /// Which of a port's two LIDs jobs use.
     lids: Lids,
     files: JobFiles,
@@ -99,6 +101,7 @@ impl Kind for SwitchedKind {
             halfway: None,
             published: None,
             in_force: None,
+            remembered: None,
             lids: Lids::load(root),
             files: JobFiles::new(root.to_path_buf()),
         }

@@ -108,6 +108,7 @@ impl Service<SwitchedKind> {
                 let is_halfway = passed.epoch.as_ref().is_some_and(|epoch| epoch.halfway);
                 self.kind.halfway = is_halfway.then(|| sight_view.fabric.fingerprint());
                 self.kind.made = passed.made;
+                self.kind.remembered = passed.remembered;
                 if let Some(mut line) = passed.epoch {
                     line.ask_ms = milliseconds(sight.asking);
                     line.parse_ms = milliseconds(sight.parsing);

@@ -43,10 +43,8 @@ pub(super) fn publish(
     into: &EpochStore,
 ) -> Result<Option<Made>, ReplayError> {
     let wrong = |message: String| ReplayError::Line { path: into.path().to_path_buf(), line: 0, message };
-    let text = crate::observe::ibnetdiscover::to_ibnetdiscover(
-        &names.fabric(old).map_err(|e| wrong(e.to_string()))?,
-    );
-    let fabric = super::parse(&text).map_err(wrong)?;
+    let named = names.fabric(old).map_err(|e| wrong(e.to_string()))?;
+    let fabric = super::parse(&crate::observe::ibnetdiscover::to_ibnetdiscover(&named)).map_err(wrong)?;
     let record = epoch.plan();
     // GUIDs keep their order, so ids stay the same.
     let Published { tables, lanes, lids, .. } = epoch.published(old)?;
@@ -77,7 +75,8 @@ pub(super) fn publish(
         budget: record.layer_budget,
         demand: record.demand.on(old),
         jobs: JobMap::new(record.jobs.time, jobs),
-        tables,
+        tables: Arc::new(tables),
+        counted: None,
         lids,
         lanes,
         before: record.before,

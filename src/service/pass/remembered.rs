@@ -1,0 +1,90 @@
+//! What a pass leaves for the next one of the same process: what is in force need not be read and proved again.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::told;
+use crate::model::{Group, Layer};
+use crate::pass::plan::{Plan, Published};
+use crate::pass::step::View;
+use crate::publish::{EpochNumber, EpochStore, Stamp, StoreError};
+use crate::verify::Verified;
+
+/// What is in force, as long as the files are those that the store had then.
+#[derive(Debug, Clone)]
+pub struct Remembered {
+    epoch: EpochNumber,
+    stamps: Vec<Stamp>,
+    published: Arc<Published>,
+}
+
+impl Remembered {
+    /// What was just published; `None` if its files cannot be looked at.
+    pub(super) fn new(
+        store: &EpochStore,
+        epoch: EpochNumber,
+        plan: &Verified<Plan>,
+        created: DateTime<Utc>,
+    ) -> Option<Self> {
+        let stamps = store.stamps(epoch).ok()?;
+        let (promise, proved, certificate, plan) =
+            (plan.promise(), plan.proved(), plan.shared_certificate(), plan.get());
+        let published = Published {
+            fabric: plan.tables.fabric(),
+            engine: plan.engine.clone(),
+            since: Some(created),
+            asked: plan.worth.map(|worth| worth.asked),
+            demand: plan.demand.clone(),
+            tables: Arc::clone(&plan.tables),
+            lids: plan.lids.clone(),
+            told: Vec::new(),
+            promise,
+            lanes: plan.lanes.clone(),
+            halfway: plan.halfway,
+            certificate,
+            proved,
+            counted: plan.counted.clone(),
+        };
+        Some(Self { epoch, stamps, published: Arc::new(published) })
+    }
+
+    /// Whether it is still in force, on the fabric of a view, as it was published.
+    fn is_of(&self, store: &EpochStore, view: &View) -> bool {
+        let is_repaired = view.policy.repair.as_ref().is_some_and(|repair| !repair.entries.is_empty());
+        self.published.fabric == view.fabric.fingerprint()
+            && !is_repaired
+            && store.current().is_ok_and(|current| current == Some(self.epoch))
+            && store.stamps(self.epoch).is_ok_and(|stamps| stamps == self.stamps)
+    }
+
+    /// What is read now, and what of it may be remembered.
+    fn read(store: &EpochStore, view: &View) -> Result<(Option<Published>, Option<Self>), StoreError> {
+        let stamped = store.current()?.and_then(|epoch| Some((epoch, store.stamps(epoch).ok()?)));
+        let published = store.published_as(&view.fabric, view.policy.repair.as_deref())?;
+        let kept = stamped.zip(published.clone()).map(|((epoch, stamps), published)| Self {
+            epoch,
+            stamps,
+            published: Arc::new(published),
+        });
+        Ok((published, kept.filter(|kept| kept.is_of(store, view))))
+    }
+}
+
+/// What is in force on this fabric, the service levels that jobs were told, and what may be remembered of it.
+pub(super) fn in_force(
+    store: &EpochStore,
+    view: &View,
+    remembered: Option<Remembered>,
+    warnings: &mut Vec<String>,
+) -> (Option<Published>, Vec<(Group, Layer)>, Option<Remembered>) {
+    let (published, kept) = match remembered.filter(|remembered| remembered.is_of(store, view)) {
+        Some(known) => (Some((*known.published).clone()), Some(known)),
+        None => Remembered::read(store, view).unwrap_or_else(|error| {
+            warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
+            (None, None)
+        }),
+    };
+    let told = if view.policy.layer_per_job { told(store, view, warnings) } else { Vec::new() };
+    (published.map(|p| Published { told: told.clone(), ..p }), told, kept)
+}

@@ -1,0 +1,144 @@
+//! What the checker accepts is marked: only what is marked is published.
+
+use std::sync::Arc;
+
+use super::certificate::{Certificate, judge_certified};
+use super::changed::Order;
+use super::finding::Findings;
+use super::{Beside, Case, Checks, Verdict, jobs, judge_ordered, verdict};
+use crate::model::{Fabric, Group, LayerBudget, Promise, Tables};
+
+/// A value whose tables the checker accepted, and for what. Only this module can make one.
+#[derive(Debug, Clone)]
+pub struct Verified<T> {
+    pub(super) value: T,
+    pub(super) budget: LayerBudget,
+    pub(super) promise: Promise,
+    pub(super) certificate: Option<Arc<Certificate>>,
+}
+
+impl<T> Verified<T> {
+    /// The accepted value.
+    pub fn get(&self) -> &T {
+        &self.value
+    }
+    /// What is proved of it.
+    pub fn promise(&self) -> Promise {
+        self.promise
+    }
+    /// The order of buffers that showed that there is no cycle; `None` for what is not judged by one.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_deref()
+    }
+    /// The same, to be kept.
+    pub fn shared_certificate(&self) -> Option<Arc<Certificate>> {
+        self.certificate.clone()
+    }
+    /// The accepted value.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+}
+
+pub(super) fn judge_jobs_ordered(
+    fabric: &Fabric,
+    tables: &Tables,
+    budget: LayerBudget,
+    checks: Checks,
+    beside: Beside<'_>,
+    groups: &[Group],
+) -> (Verdict, Option<Order>) {
+    let (all, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
+    if tables.fabric() != fabric.fingerprint() {
+        return (all, None);
+    }
+    let mut findings = Findings::default();
+    jobs::check(fabric, tables, groups, &mut findings);
+    let own = verdict(findings, 0, checks.promise);
+    let both = Verdict {
+        accepted: all.accepted && own.accepted,
+        promise: checks.promise,
+        findings: [all.findings, own.findings].concat(),
+        findings_total: all.findings_total + own.findings_total,
+        unreachable_pairs: all.unreachable_pairs,
+    };
+    (both, order)
+}
+
+/// Judges what carries tables and, if accepted, marks it as such.
+///
+/// # Errors
+/// The verdict, if rejected.
+pub fn accept<T: AsRef<Tables>>(
+    fabric: &Fabric,
+    value: T,
+    budget: LayerBudget,
+) -> Result<Verified<T>, Verdict> {
+    accept_jobs(fabric, value, budget, &[])
+}
+
+/// Like [`accept`]; also, all routes inside each of these groups must be on one layer.
+///
+/// # Errors
+/// The verdict, if rejected.
+pub fn accept_jobs<T: AsRef<Tables>>(
+    fabric: &Fabric,
+    value: T,
+    budget: LayerBudget,
+    groups: &[Group],
+) -> Result<Verified<T>, Verdict> {
+    accept_promise(fabric, value, budget, Promise::TOLD, Beside::default(), groups)
+        .map_err(|refused| refused.1)
+}
+
+/// Like [`accept_jobs`], for another promise, with what else may be in flight. Who accepts tables of one LID of each
+/// port names those of the other as [`Beside::apart`]: what is proved, and the certificate, are of both together.
+///
+/// # Errors
+/// The value and its verdict, if rejected.
+pub fn accept_promise<T: AsRef<Tables>>(
+    fabric: &Fabric,
+    value: T,
+    budget: LayerBudget,
+    promise: Promise,
+    beside: Beside<'_>,
+    groups: &[Group],
+) -> Result<Verified<T>, Box<(T, Verdict)>> {
+    let checks = Checks { promise, ..Checks::default() };
+    let case = Case { fabric, tables: std::slice::from_ref(value.as_ref()), budget, checks, beside };
+    if let Some(proved) = beside.proved.filter(|proved| groups.is_empty() && proved.shows(&case)) {
+        let certificate = Some(Arc::clone(proved.certificate()));
+        return Ok(Verified { value, budget, promise, certificate });
+    }
+    let (verdict, order) = judge_jobs_ordered(fabric, value.as_ref(), budget, checks, beside, groups);
+    if !verdict.accepted {
+        return Err(Box::new((value, verdict)));
+    }
+    let certificate = order.and_then(|order| order.certificate(fabric));
+    Ok(Verified { value, budget, promise, certificate })
+}
+
+/// Like [`accept_promise`], by a certificate that came with the value: linear in the tables. Cannot judge
+/// [`Promise::mixed`], which is no part of what is then promised. `apart`: see [`Beside::apart`].
+///
+/// # Errors
+/// The value and its verdict, if rejected.
+pub fn accept_certified<T: AsRef<Tables>>(
+    fabric: &Fabric,
+    value: T,
+    budget: LayerBudget,
+    promise: Promise,
+    apart: &[Tables],
+    certificate: Certificate,
+) -> Result<Verified<T>, Box<(T, Verdict)>> {
+    let promise = Promise { mixed: false, ..promise };
+    let checks = Checks { promise, ..Checks::default() };
+    // All climb one order: together they have no cycle either.
+    for tables in std::iter::once(value.as_ref()).chain(apart) {
+        let verdict = judge_certified(fabric, tables, budget, checks, &[], &certificate);
+        if !verdict.accepted {
+            return Err(Box::new((value, verdict)));
+        }
+    }
+    Ok(Verified { value, budget, promise, certificate: Some(Arc::new(certificate)) })
+}

@@ -1,0 +1,134 @@
+//! Tables that differ from proved ones in some destinations: only these are looked at.
+//!
+//! What is proved climbs an order of buffers ([`Certificate`]). If all that packets to the other destinations may do
+//! climbs the same order, with the old tables, the new ones and any mixture of both, nothing that may be in flight has a
+//! cycle. Whatever is not seen that way is judged in full.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::certificate::Certificate;
+use super::cycles::{Buffer, Graph, Turns};
+use super::lanes::{Lanes, Together, each};
+use super::{Case, Verified, reach};
+use crate::model::{DestId, Fabric, LayerBudget, Promise, Tables};
+
+/// Tables that this process has accepted, with what showed it. Only [`Verified`] makes one.
+#[derive(Debug, Clone)]
+pub struct Proved {
+    tables: Arc<Tables>,
+    budget: LayerBudget,
+    promise: Promise,
+    certificate: Arc<Certificate>,
+}
+
+impl<T: AsRef<Tables> + AsRef<Arc<Tables>>> Verified<T> {
+    /// What is proved of its tables, to judge later ones by; `None` where no order showed it.
+    pub fn proved(&self) -> Option<Proved> {
+        let (judged, tables): (&Tables, &Arc<Tables>) = (self.value.as_ref(), self.value.as_ref());
+        let certificate = self.certificate.clone().filter(|_| std::ptr::eq(judged, &**tables))?;
+        let (budget, promise) = (self.budget, self.promise);
+        Some(Proved { tables: Arc::clone(tables), budget, promise, certificate })
+    }
+}
+
+impl Proved {
+    /// The order that shows that there is no cycle.
+    pub(super) fn certificate(&self) -> &Arc<Certificate> {
+        &self.certificate
+    }
+
+    /// Whether a case is one of these tables and others that differ in some destinations, judged alike.
+    fn is_like(&self, case: &Case<'_>) -> bool {
+        let Case { fabric, tables, budget, checks, beside } = *case;
+        let [new] = tables else { return false };
+        let is_same = |t: &Tables| std::ptr::eq(t, &*self.tables) || *t == *self.tables;
+        self.tables.fabric() == fabric.fingerprint()
+            && new.fabric() == self.tables.fabric()
+            && new.lanes() == self.tables.lanes()
+            && budget.get() >= self.budget.get()
+            && self.promise.covers(&checks.promise)
+            // Answers travel on SLs of other destinations.
+            && (!checks.promise.reply || checks.promise.any)
+            && !checks.hosts_only
+            && beside.since.is_empty()
+            && beside.apart.is_empty()
+            && !beside.answers_later
+            && !beside.lost_later
+            && beside.mixed.len() <= 1
+            && beside.mixed.iter().all(is_same)
+    }
+
+    /// Whether a case is sure to be accepted. If not, it may be all the same. O(entries), and for each destination to
+    /// which routes differ, what the full check costs.
+    pub(super) fn shows(&self, case: &Case<'_>) -> bool {
+        if !self.is_like(case) {
+            return false;
+        }
+        let (fabric, new) = (case.fabric, &case.tables[0]);
+        let differs = |d: &DestId| {
+            new.ports_to(*d) != self.tables.ports_to(*d) || new.layers_to(*d) != self.tables.layers_to(*d)
+        };
+        let changed: Vec<DestId> = fabric.dest_ids().filter(differs).collect();
+        let turns = Turns::new(fabric);
+        let (lanes, as_one) = match Lanes::together(&turns, &case.maps()) {
+            Some((lanes, as_one)) => (lanes, Some(as_one)),
+            None => (Lanes::new(&turns, &case.maps()), None),
+        };
+        let (parts, flights) = (reach::parts(fabric), case.flights(&turns, &lanes));
+        let (mut findings, dependencies) = case.sweep(&flights[0], &parts, &changed);
+        let map = new.lanes().map(AsRef::as_ref);
+        map.into_iter().for_each(|map| case.check_lanes(map, flights[0].senders.sls(), &mut findings));
+        let graph = Graph { turns: &turns, lanes: &lanes, dependencies: &dependencies };
+        findings.finish().1 == 0 && all_climb(&self.certificate, &graph, as_one.as_ref())
+    }
+}
+
+/// What shows that there is no cycle.
+pub(super) enum Order {
+    /// The order of before.
+    Kept(Arc<Certificate>),
+    /// One that was searched.
+    Found(Vec<Buffer>),
+}
+
+impl Order {
+    /// As a certificate. O(buffers).
+    pub(super) fn certificate(self, fabric: &Fabric) -> Option<Arc<Certificate>> {
+        match self {
+            Self::Kept(certificate) => Some(certificate),
+            Self::Found(order) => Certificate::of(fabric, &order).map(Arc::new),
+        }
+    }
+}
+
+/// Whether all packets of a graph climb an order, on each of the VLs that are taken together. O(turns).
+pub(super) fn all_climb(order: &Certificate, graph: &Graph<'_>, as_one: Option<&Together>) -> bool {
+    let fabric = graph.turns.fabric;
+    if !order.is_of(fabric) {
+        return false;
+    }
+    let count = fabric.channels().len();
+    let climbs = |b1: Buffer, b2: Buffer| {
+        order.climbs(count, (b1.channel.0, b1.vl.into()), (b2.channel.0, b2.vl.into()))
+    };
+    let climb = |b1: Buffer, b2: Buffer| {
+        if as_one.is_none() {
+            return climbs(b1, b2);
+        }
+        let mut ways = each(as_one, b1.vl).flat_map(|vl1| each(as_one, b2.vl).map(move |vl2| (vl1, vl2)));
+        ways.all(|(vl1, vl2)| climbs(Buffer { vl: vl1, ..b1 }, Buffer { vl: vl2, ..b2 }))
+    };
+    let channels: Vec<_> = fabric.channel_ids().collect();
+    channels.par_chunks(CHANNELS).all(|channels| {
+        let buffers = channels.iter().flat_map(|c| (0..u16::BITS as u8).map(|vl| Buffer { channel: *c, vl }));
+        buffers.into_iter().all(|b1| graph.buffers_after(b1).all(|b2| climb(b1, b2)))
+    })
+}
+
+/// Channels that one task looks at.
+const CHANNELS: usize = 1024;
+
+#[cfg(test)]
+mod tests;
