@@ -30,7 +30,7 @@ pub struct Args {
     /// How many nodes the job wants
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     nodes: usize,
-    /// Nodes it may get [default: all that no running job has]
+    /// Nodes it may get, such as `sinfo -h -t idle -o %N` prints [default: all that no running job has, drained ones too]
     #[arg(long, value_name = "HOSTLIST")]
     candidates: Option<String>,
     /// What it will exchange: a pattern (see `patterns`) or a sum such as 3*ring+alltoall, its ranks in the order of

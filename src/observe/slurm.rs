@@ -20,6 +20,7 @@ pub(super) const SOURCE: JobSourceRow = JobSourceRow {
         let Slurm { squeue, format, deadline, output_limit, .. } = &settings.slurm;
         Some(Box::new(Squeue::new(squeue, *format, *deadline, *output_limit)))
     },
+    is_slurm: true,
     unseen: |settings| {
         (settings.slurm.format == SqueueFormat::Text).then_some(
             "squeue_format = \"text\" tells of no account, partition, name or executable: rules count for jobs that \

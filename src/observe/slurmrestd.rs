@@ -35,6 +35,7 @@ pub(super) const SOURCE: JobSourceRow = JobSourceRow {
         let pause = settings.service.interval;
         Some(Box::new(Slurmrestd::new(rest, slurm.deadline, slurm.output_limit, pause)))
     },
+    is_slurm: true,
     unseen: |_| None,
 };
 

@@ -24,6 +24,8 @@ pub struct JobSourceRow {
     pub settings: &'static str,
     /// Makes it for a site and touches nothing yet; `None` if a setting that it needs is not there.
     pub make: fn(&Settings) -> Option<Box<dyn JobSource>>,
+    /// Whether its jobs are Slurm's, whose other commands know the nodes.
+    pub is_slurm: bool,
     /// What rules for traffic cannot see of its jobs, and what would show it; `None` if they see all.
     pub unseen: fn(&Settings) -> Option<&'static str>,
 }

@@ -26,6 +26,7 @@ pub(super) const SOURCE: JobSourceRow = JobSourceRow {
         let spool = settings.spool.as_deref()?;
         Some(Box::new(SpooledJobs::new(spool, settings.slurm.output_limit)))
     },
+    is_slurm: false,
     unseen: |_| None,
 };
 

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::handoff::{Announcement, Outcome};
 use super::health::Health;
 use super::kind::direct::Direct;
+use crate::config::Placement;
 use crate::model::JobId;
 use crate::pass::step::View;
 
@@ -30,6 +31,8 @@ pub enum Command {
     Look(Reply<()>),
     /// What was seen in the newest good look; `None` before the first.
     Seen(Reply<Option<Seen>>),
+    /// How is Slurm asked about nodes? `None` if the jobs come from elsewhere.
+    Slurm(Reply<Option<Placement>>),
     /// A job is about to start. The answer comes when it may.
     Start(Box<Announcement>, Reply<Outcome>),
     /// A job is over.

@@ -56,3 +56,50 @@ fn another_engine_stands_beside_what_is_in_force_and_nodes_are_chosen_among_free
     assert_eq!(refusal(get("/v1/place?nodes=2&pattern=rings")).0, 400);
     assert_eq!(serving.stop(), 0);
 }
+
+/// What Slurm says of the nodes that no job has, and of one whose job is over there and not yet here.
+const STATES: &str = "n3|all||idle\nn4|all||drained\nn8|all||reserved\nn10|all||idle\nn10|fast||idle\nn11|all||idle*\n\
+                      n12|all||idle\nn13|all||idle\nn14|all||idle\nn15|all||idle\nn16|all||idle\n";
+
+#[test]
+fn only_nodes_that_slurm_calls_idle_are_free_where_it_says_so() {
+    let site = Site::new("interval_seconds = 3600");
+    site.jobs("1|RUNNING|n[1,2,5,6,9]|100\n2|RUNNING|n[3,7]|100\n");
+    let here = site.path("").display().to_string();
+    let sinfo = |text: &str| crate::script::script(site.path("sinfo"), &format!("#!/bin/sh\n{text}\n"));
+    site.replace("states", STATES);
+    sinfo(&format!("echo >>{here}/asked; cat {here}/states"));
+    site.settings(&format!("[placement]\nsinfo = \"{here}/sinfo\"\n"));
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    let client = Client::new(&site.path("state/api.sock"), LONG);
+    let place = |nodes: usize| -> Value {
+        client.wait(client.get(&format!("/v1/place?nodes={nodes}&pattern=ring"))).unwrap()
+    };
+    let asked = || std::fs::read_to_string(site.path("asked")).unwrap().lines().count();
+    let free: BTreeSet<_> = hostlist::expand("n[10,12-16]").unwrap().into_iter().collect();
+    for count in [2, 3, 4, 5, 6] {
+        let placed = place(count);
+        assert_eq!((&placed["free"], &placed["free_from"]), (&json!(6), &json!("slurm")), "{placed}");
+        let nodes = hostlist::expand(placed["nodes"].as_str().unwrap()).unwrap();
+        assert!(nodes.len() == count && nodes.iter().all(|node| free.contains(node)), "{placed}");
+    }
+    assert_eq!(place(7)["why"], "only 6 of 7 nodes are free");
+    // The answer counts for a while.
+    assert!((1..6).contains(&asked()), "{}", asked());
+    // Jobs of somebody else: Slurm is not asked.
+    std::fs::create_dir(site.path("spool")).unwrap();
+    site.replace("spool/jobs", "1 n[1,2]\n");
+    site.alter("[slurm]\n", "[spool]\ndirectory = \"spool\"\n[slurm]\nsource = \"spool\"\n");
+    serving.until(|| place(2)["free_from"] == "jobs");
+    let before = asked();
+    assert_eq!((place(2)["free_from"].take(), asked()), (json!("jobs"), before));
+    site.alter("source = \"spool\"\n", "");
+    serving.until(|| place(2)["free_from"] == "slurm");
+    // Slurm does not answer: what no job has, as long as that is all there is.
+    sinfo("echo no controller >&2; exit 1");
+    serving.until(|| place(2)["free_from"] == "jobs");
+    serving.until(|| place(2)["free"] == 9);
+    assert!(site.log().contains("idle nodes are not known"), "{}", site.log());
+    assert_eq!(serving.stop(), 0);
+}

@@ -14,6 +14,7 @@ mod failover;
 mod file_engine;
 mod handoff;
 mod hints;
+mod idle;
 mod lanes;
 mod lids;
 mod machine;

@@ -29,7 +29,7 @@ pub const NODES: &str = "fattree:8x4,2";
 const LENT: Duration = Duration::from_secs(7);
 
 impl Cluster {
-    fn up(fabric: &str, options: &[&str], placement: &str) -> Self {
+    pub fn up(fabric: &str, options: &[&str], placement: &str) -> Self {
         let fabric = generate(fabric).unwrap();
         let rule = root().join("config/job_submit.lua");
         let rule = ["--slurm-line", "JobSubmitPlugins=lua", "--slurm-file", rule.to_str().unwrap()];

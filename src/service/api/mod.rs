@@ -52,6 +52,7 @@ mod find;
 pub mod follow;
 pub mod gate;
 pub mod heavy;
+pub mod idle;
 pub mod jobs;
 pub mod listen;
 mod metrics;
@@ -86,6 +87,7 @@ use tokio::sync::Semaphore;
 
 use self::answer::ApiError;
 use self::heavy::Places;
+use self::idle::IdleNodes;
 use self::routes::{Operation, Routes};
 use super::command::{Command, Handle, Seen};
 use crate::config;
@@ -106,6 +108,8 @@ pub struct Api {
     pub places: Arc<Places>,
     /// Places for reading the store.
     pub reading: Arc<Semaphore>,
+    /// What Slurm said of its nodes.
+    pub idle: Arc<IdleNodes>,
 }
 
 /// Requests that read the store at one time; others wait.

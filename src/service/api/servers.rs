@@ -111,6 +111,7 @@ impl Door {
             spool: spool.cloned(),
             places: Arc::default(),
             reading: Arc::new(tokio::sync::Semaphore::new(READING)),
+            idle: Arc::default(),
         })
     }
 }

@@ -89,21 +89,34 @@ pub struct WantedNodes {
     pattern: Option<String>,
 }
 
-/// Nodes that would suit a job. Those that no running job has are taken to be free.
+/// Nodes that would suit a job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PlacedAnswer {
     /// The nodes, as a host list; null if none can be recommended.
     nodes: Option<String>,
     /// Why not.
     why: Option<String>,
-    /// Nodes that no running job has.
+    /// Nodes that it may get.
     free: usize,
+    /// Who says which these are.
+    free_from: FreeFrom,
     /// What is predicted for them.
     predicted: Option<Predicted>,
     /// Slurm's usual choice.
     usual_nodes: Option<String>,
     /// What is predicted for it.
     usual: Option<Predicted>,
+}
+
+/// Who says which nodes are free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum FreeFrom {
+    /// Slurm: the nodes that it calls idle.
+    Slurm,
+    /// The running jobs: the nodes that none of them has. Drained, reserved and unreachable ones are among them. So it
+    /// is where the jobs are not Slurm's, or Slurm does not say.
+    Jobs,
 }
 
 async fn engines(State(api): Ask) -> Result<Response, ApiError> {
@@ -145,7 +158,8 @@ async fn place(
     wanted.mix()?;
     let seen = switched(&api).await?;
     let _place = api.places.enter(&caller).await?;
-    Ok(written(api.heavy(Question::Place(wanted), seen, Bytes::new()).await?))
+    let idle = serde_json::to_vec(&api.idle_nodes().await?).map_err(|e| ApiError::failed(&e))?;
+    Ok(written(api.heavy(Question::Place(wanted), seen, idle.into()).await?))
 }
 
 impl WantedNodes {
@@ -191,12 +205,20 @@ fn given(engine: &str, fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Gi
     }
 }
 
-/// Nodes for a job beside those of a look.
-pub(super) fn placed(view: &View, wanted: &WantedNodes) -> Result<PlacedAnswer, ApiError> {
+/// Nodes for a job beside those of a look, among the `idle` ones if Slurm said which these are.
+pub(super) fn placed(
+    view: &View,
+    wanted: &WantedNodes,
+    idle: Option<&[NodeName]>,
+) -> Result<PlacedAnswer, ApiError> {
     let board = Board::Switched(Switched::new(&view.fabric, &view.nodes));
     let running: Vec<Vec<u32>> = view.jobs.jobs.iter().map(|job| board.numbers(&job.nodes)).collect();
     let busy: BTreeSet<u32> = running.iter().flatten().copied().collect();
-    let candidates: Vec<u32> = (0..board.names().len() as u32).filter(|n| !busy.contains(n)).collect();
+    let (mut candidates, free_from) = match idle {
+        Some(idle) => (board.numbers(idle), FreeFrom::Slurm),
+        None => ((0..board.names().len() as u32).collect(), FreeFrom::Jobs),
+    };
+    candidates.retain(|n| !busy.contains(n));
     let mix = wanted.mix()?;
     let question = placement::Question {
         nodes: wanted.nodes,
@@ -213,6 +235,7 @@ pub(super) fn placed(view: &View, wanted: &WantedNodes) -> Result<PlacedAnswer, 
         nodes: None,
         why: None,
         free: candidates.len(),
+        free_from,
         predicted: None,
         usual_nodes: None,
         usual: None,

@@ -6,7 +6,7 @@ use super::hold::{Act, Look};
 use crate::config::Placement;
 use crate::model::{JobId, NodeName};
 use crate::observe::child::{BoundedCommand, ChildError};
-use crate::observe::pending::{self, Listed, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
+use crate::observe::pending::{self, Idle, Listed, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
 use crate::observe::source::PollError;
 
 /// Jobs that are asked about alone in one look.
@@ -35,13 +35,22 @@ impl Control {
         command.output().await
     }
 
+    /// Idle nodes.
+    ///
+    /// # Errors
+    /// If Slurm does not answer or is not understood.
+    pub async fn idle(&self) -> Result<Idle, PollError> {
+        let sinfo = &self.settings.sinfo;
+        Ok(pending::idle(&self.run(sinfo, &SINFO_ARGUMENTS).await?, sinfo)?)
+    }
+
     /// Idle nodes, then pending jobs: in this order (see [`Look`]).
     ///
     /// # Errors
     /// If Slurm does not answer or is not understood.
     pub async fn look(&self) -> Result<Look, PollError> {
-        let (sinfo, scontrol) = (&self.settings.sinfo, &self.settings.scontrol);
-        let idle = pending::idle(&self.run(sinfo, &SINFO_ARGUMENTS).await?, sinfo)?;
+        let idle = self.idle().await?;
+        let scontrol = &self.settings.scontrol;
         let Listed { mut jobs, twice, wrong } =
             pending::jobs(&self.run(scontrol, &SCONTROL_ARGUMENTS).await?, scontrol)?;
         wrong.iter().for_each(|wrong| warn!(%wrong, "a job is passed over"));

@@ -7,7 +7,8 @@ use tracing::{info, warn};
 
 use super::reload::rhythm;
 use super::{Listener, SELDOM, Service, Woken, delta};
-use crate::config::{Record, Settings};
+use crate::config::{Placement, Record, Settings};
+use crate::observe::source::JobSourceRow;
 use crate::service::clock::steady;
 use crate::service::command::Command;
 use crate::service::health::Health;
@@ -73,6 +74,7 @@ impl<K: Kind> Service<K> {
                 drop(reply.send(Health { handoff, ..self.health.clone() }));
             }
             Command::Seen(reply) => drop(reply.send(K::seen(self))),
+            Command::Slurm(reply) => drop(reply.send(slurm(&self.settings))),
             Command::Start(said, reply) => {
                 self.waiting.announce(steady(), said.guessing(&self.settings.traffic), reply);
             }
@@ -151,4 +153,10 @@ impl<K: Kind> Service<K> {
         let written = write(recorder);
         note(&mut self.health, written);
     }
+}
+
+/// How Slurm is asked about nodes, if the jobs are its own.
+fn slurm(settings: &Settings) -> Option<Placement> {
+    let source = JobSourceRow::of(&settings.slurm.source);
+    source.is_ok_and(|row| row.is_slurm).then(|| settings.placement.clone())
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Question;
-use crate::model::JobMap;
+use crate::model::{JobMap, NodeName};
 use crate::observe::hostlist::Budget;
 use crate::observe::{jobs, spool};
 use crate::pass::step::View;
@@ -102,6 +102,10 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
         Question::Plan | Question::Engine(_) | Question::DirectPlan(_) => planned_for(head, &body)?,
         _ => None,
     };
+    let idle: Option<Vec<NodeName>> = match head.question {
+        Question::Place(_) => serde_json::from_slice(&body).map_err(|e| ApiError::failed(&e))?,
+        _ => None,
+    };
     drop(body);
     if let Question::DirectPlan(terms) = &head.question {
         let seen: Option<JobMap> = serde_json::from_reader(asked).map_err(|e| ApiError::failed(&e))?;
@@ -129,7 +133,7 @@ fn reply(head: &Head, mut asked: impl BufRead) -> Result<Vec<u8>, ApiError> {
             view.jobs = other_jobs.unwrap_or(view.jobs);
             written(&what_if::tried(&store, &view, name)?)
         }
-        Question::Place(wanted) => written(&what_if::placed(&view, wanted)?),
+        Question::Place(wanted) => written(&what_if::placed(&view, wanted, idle.as_deref())?),
         Question::DirectPlan(_) => unreachable!("answered above"),
     }
 }

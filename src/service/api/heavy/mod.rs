@@ -71,7 +71,7 @@ pub enum Question {
     Plan,
     /// Another engine's tables; the request's body says for which jobs.
     Engine(String),
-    /// Nodes for a job.
+    /// Nodes for a job; the body has the names of those that Slurm calls idle, or null.
     Place(WantedNodes),
     /// The same on a direct torus.
     DirectPlan(Terms),

@@ -25,10 +25,11 @@ function outcome(plan, id) {
 async function nodesFor(count, pattern) {
   const asked = new URLSearchParams(pattern ? { nodes: count, pattern } : { nodes: count });
   const placed = await ask("v1/place?" + asked);
-  if (placed.nodes === null) return { nodes: null, said: `No nodes can be recommended: ${placed.why}.` };
+  const idle = placed.free_from === "slurm" ? " Only nodes that Slurm calls idle count." : "";
+  if (placed.nodes === null) return { nodes: null, said: `No nodes can be recommended: ${placed.why}.${idle}` };
   const most = (predicted) => `${predicted.max} routes on the fullest channel${typeof predicted.slowdown === "number" ? `, slow-down ${predicted.slowdown.toFixed(2)}` : ""}`;
   const usual = placed.usual ? ` Slurm's usual choice, ${placed.usual_nodes}: ${most(placed.usual)}.` : "";
-  const free = `Of ${placed.free} nodes that no job has, which Slurm may have drained or reserved.`;
+  const free = `Of ${placed.free} nodes that ${placed.free_from === "slurm" ? "Slurm calls idle" : "no job has, which Slurm may have drained or reserved"}.`;
   return { nodes: placed.nodes, said: `Best for ${count} nodes: ${placed.nodes} (${most(placed.predicted)}).${usual} ${free}` };
 }
 
