@@ -10,7 +10,7 @@ use super::show::Which;
 use super::state::{StateArgs, reason};
 use super::{Answer, Context, Failure, Format, history};
 use crate::measure::Time;
-use crate::model::{JobId, Promise};
+use crate::model::{FabricDifference, JobId, Promise};
 use crate::pass::worth::Worth;
 use crate::publish::{Epoch, EpochNumber, EpochStore};
 
@@ -31,6 +31,9 @@ struct Explained {
     epoch: EpochNumber,
     published: String,
     reason: String,
+    /// What is other in the fabric than before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<FabricDifference>,
     engine: String,
     promise: Promise,
     /// The epoch before.
@@ -91,6 +94,7 @@ impl Explained {
             epoch: plan.epoch,
             published: plan.created.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
             reason: reason(plan.reason).to_string(),
+            difference: plan.difference.clone(),
             engine: plan.engine.clone(),
             promise: plan.promise,
             previous: plan.previous,
@@ -112,6 +116,9 @@ impl Explained {
         let mut line = |name: &str, text: String| {
             let _ = write!(out, "\n{name:12}{text}");
         };
+        if let Some(difference) = &self.difference {
+            line("fabric", difference.to_string());
+        }
         match (&self.came, &self.went) {
             (Some(came), Some(went)) => {
                 let came: Vec<String> =

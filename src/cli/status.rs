@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::hold::held;
 use super::state::{StateArgs, percent, print_each, reason};
 use super::{Answer, Context, Failure, trial};
-use crate::model::Promise;
+use crate::model::{FabricDifference, Promise};
 use crate::pass::plan::PassedOver;
 use crate::publish::opensm::{PluginStatus, STATUS_FILE, StatusError, Trouble};
 use crate::publish::{Epoch, EpochStore, Hold, read_trial};
@@ -69,6 +69,9 @@ struct InForce {
     number: u64,
     published: DateTime<Utc>,
     reason: String,
+    /// What is other in the fabric than before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<FabricDifference>,
     engine: String,
     /// Engines that were to route before it.
     passed_over: Vec<PassedOver>,
@@ -214,6 +217,7 @@ impl InForce {
             number: plan.epoch.get(),
             published: plan.created,
             reason: reason(plan.reason).to_string(),
+            difference: plan.difference.clone(),
             engine: plan.engine.clone(),
             passed_over: plan.passed_over.clone(),
             promise: plan.promise,
@@ -251,6 +255,9 @@ impl InForce {
             self.effective_max,
             percent(self.dark_fiber)
         );
+        if let Some(difference) = &self.difference {
+            let _ = write!(out, "\nfabric      {difference}");
+        }
         for PassedOver { engine, reason } in &self.passed_over {
             let _ = write!(out, "\npassed over {engine}: {reason}");
         }

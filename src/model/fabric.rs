@@ -1,6 +1,7 @@
 //! The fabric: switches, terminals and the cables between them. Immutable and validated.
 
 mod builder;
+mod difference;
 mod wiring;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::builder::{FabricBuilder, FabricError, NewTerminal};
+pub use self::difference::{Counted, FabricDifference, Parts};
 pub use self::wiring::Wiring;
 use super::{ChannelId, DestId, Guid, IdError, Lid, PortNum, SwitchId, TerminalId};
 

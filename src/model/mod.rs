@@ -21,8 +21,8 @@ pub mod torus;
 
 pub use demand::{Demand, Group};
 pub use fabric::{
-    Channel, Fabric, FabricBuilder, FabricError, Fingerprint, NewTerminal, PortPeer, Role, Shape, Switch,
-    Terminal, Wiring,
+    Channel, Counted, Fabric, FabricBuilder, FabricDifference, FabricError, Fingerprint, NewTerminal, Parts,
+    PortPeer, Role, Shape, Switch, Terminal, Wiring,
 };
 pub use guess::{Submission, Submitted, Traffic, TrafficRule, TrafficRules, executable};
 pub use hint::{HintError, hint, pattern_hint};

@@ -13,8 +13,8 @@ use super::tally::Tally;
 use super::worth::{Price, Question, Worth};
 use crate::measure::{self, Counted, Figures};
 use crate::model::{
-    Demand, Fabric, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, LidSet, NodeMap, NodeName,
-    PlacedJob, Promise, SplitLids, Storage, Tables,
+    Demand, Fabric, FabricDifference, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, LidSet,
+    NodeMap, NodeName, PlacedJob, Promise, SplitLids, Storage, Tables,
 };
 use crate::route::{self, EngineOptions, RouteError};
 use crate::verify::{self, Certificate, Proved};
@@ -89,6 +89,8 @@ pub struct Published {
     pub proved: Option<Proved>,
     /// What this process has counted of the tables, if it has.
     pub counted: Option<Arc<Counted>>,
+    /// What is other in the fabric of now than in the one it was made for; `None`: nothing, or not known.
+    pub difference: Option<FabricDifference>,
 }
 
 impl Published {
@@ -152,6 +154,8 @@ pub struct Plan {
     pub halfway: bool,
     /// What was counted of the tables, for the next plan.
     pub counted: Option<Arc<Counted>>,
+    /// See [`Published::difference`].
+    pub difference: Option<FabricDifference>,
 }
 
 /// An engine that was to route before the one that did.
@@ -422,6 +426,7 @@ fn compute(
         worth: None,
         halfway: false,
         counted: Some(Arc::new(counted)),
+        difference: published.and_then(|p| p.difference.clone()),
     })
 }
 

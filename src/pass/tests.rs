@@ -80,6 +80,7 @@ pub(crate) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
         certificate: None,
         proved: None,
         counted: None,
+        difference: None,
     }
 }
 

@@ -280,6 +280,7 @@ impl Epoch {
             certificate: self.certificate(fabric).map(Arc::new),
             proved: None,
             counted: None,
+            difference: None,
         })
     }
 }

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Epoch, EpochNumber, EpochStore, StoreError};
-use crate::model::JobId;
+use crate::model::{FabricDifference, JobId};
 use crate::pass::plan::Reason;
 
 /// How long a publication waits for somebody who reads the index.
@@ -31,6 +31,9 @@ pub struct HistoryRow {
     pub engine: String,
     /// Fingerprint of the fabric.
     pub fabric: String,
+    /// What is other in it than in that of the epoch before; left out where nothing is, or it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<FabricDifference>,
     /// Jobs on at least two switches.
     pub multi_switch_jobs: usize,
     /// Mean slow-down of the tables before, under this epoch's jobs.
@@ -83,6 +86,7 @@ impl HistoryRow {
             reason: plan.reason,
             engine: plan.engine.clone(),
             fabric: plan.fabric.to_string(),
+            difference: plan.difference.clone(),
             multi_switch_jobs: report.jobs.multi_switch,
             slowdown_before: plan.before.map(|f| f.time.slowdown_mean),
             slowdown_after: Some(plan.after.time.slowdown_mean),
@@ -99,7 +103,7 @@ impl HistoryRow {
 }
 
 /// A new schema gets a new number here: an index of another version is made anew.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 const SCHEMA: &str = "CREATE TABLE epochs (
     epoch INTEGER PRIMARY KEY,
     created TEXT NOT NULL,
@@ -117,10 +121,12 @@ const SCHEMA: &str = "CREATE TABLE epochs (
     jobs_in TEXT,
     jobs_out TEXT,
     slowdown_oblivious REAL,
-    effective_bound INTEGER
+    effective_bound INTEGER,
+    difference TEXT
 )";
 /// Columns that came with a version, in this order: rows of the versions before stay.
-const ADDED: [(i64, &str, &str); 2] = [(4, "slowdown_oblivious", "REAL"), (5, "effective_bound", "INTEGER")];
+const ADDED: [(i64, &str, &str); 3] =
+    [(4, "slowdown_oblivious", "REAL"), (5, "effective_bound", "INTEGER"), (6, "difference", "TEXT")];
 /// The oldest version whose rows stay.
 const OLDEST: i64 = ADDED[0].0 - 1;
 
@@ -204,6 +210,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         reason: parsed(row, 2, |text: String| serde_json::from_value(text.into()).ok())?,
         engine: row.get(3)?,
         fabric: row.get(4)?,
+        difference: row.get::<_, Option<String>>(17)?.and_then(|text| serde_json::from_str(&text).ok()),
         multi_switch_jobs: row.get(5)?,
         slowdown_before: row.get(6)?,
         slowdown_after: row.get(7)?,
@@ -305,7 +312,7 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
     let ids = |jobs: &[JobId]| serde_json::to_string(jobs).unwrap_or_default();
     connection.execute(
         "INSERT OR REPLACE INTO epochs
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         params![
             i64::try_from(row.epoch.get()).unwrap_or(i64::MAX),
             row.created.to_rfc3339(),
@@ -324,6 +331,7 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
             row.turnover.as_ref().map(|t| ids(&t.jobs_out)),
             row.slowdown_oblivious,
             row.effective_bound,
+            row.difference.as_ref().and_then(|difference| serde_json::to_string(difference).ok()),
         ],
     )?;
     Ok(())

@@ -10,8 +10,8 @@ use serde_json::ser::Formatter;
 use super::EpochNumber;
 use crate::measure::Figures;
 use crate::model::{
-    Adapters, Demand, Fabric, Fingerprint, Group, Guid, JobMap, LayerBudget, LidSet, Mix, Promise, Storage,
-    TerminalId,
+    Adapters, Demand, Fabric, FabricDifference, Fingerprint, Group, Guid, JobMap, LayerBudget, LidSet, Mix,
+    Promise, Storage, TerminalId,
 };
 use crate::pass::plan::{PassedOver, Plan, Reason};
 use crate::pass::worth::Worth;
@@ -50,6 +50,9 @@ pub struct PlanRecord {
     pub fresh_lids: Option<LidSet>,
     /// The fabric it is for.
     pub fabric: Fingerprint,
+    /// What is other in it than in that of the epoch before; left out where nothing is, or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<FabricDifference>,
     /// Figures of the tables that were in force, under this demand; `None` if of another fabric.
     pub before: Option<Figures>,
     /// Figures of the tables of this epoch.
@@ -115,6 +118,7 @@ impl PlanRecord {
             halfway: plan.halfway,
             fresh_lids: plan.lids.as_ref().map(|lids| lids.fresh),
             fabric: plan.tables.fabric(),
+            difference: plan.difference.clone(),
             before: plan.before,
             after: plan.after,
             worth: plan.worth,

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::epoch::Files;
-use super::{Epoch, EpochNumber, History, HistoryRow, Stamp, StoreError, history};
+use super::epoch::{Files, TABLES};
+use super::{Epoch, EpochNumber, History, HistoryRow, Stamp, StoreError, handoff, history};
 use crate::model::Fabric;
 use crate::pass::plan::{Published, Repair};
 
@@ -91,6 +91,16 @@ impl EpochStore {
     pub fn stamps(&self, epoch: EpochNumber) -> io::Result<Vec<Stamp>> {
         let directory = self.epoch_path(epoch);
         Files::NAMES.iter().map(|name| Stamp::of(&directory.join(name))).collect()
+    }
+
+    /// The fabric that an epoch was made for, by GUIDs: see [`handoff::fabric`].
+    ///
+    /// # Errors
+    /// Names the damaged or missing file.
+    pub fn fabric(&self, epoch: EpochNumber) -> Result<Fabric, StoreError> {
+        let directory = self.epoch_path(epoch);
+        let files = Files::read(&directory)?;
+        handoff::fabric(files.get(TABLES)).map_err(|e| StoreError::damaged(&directory.join(TABLES), e))
     }
 
     /// Numbers of all stored epochs, ascending, damaged ones included.

@@ -1,5 +1,6 @@
 //! What follows a look: decide, check, publish. A dry run is the same without the last.
 
+mod before;
 mod line;
 mod remembered;
 
@@ -8,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 
+use self::before::in_force;
+pub use self::before::{Again, difference};
 pub use self::line::EpochLine;
 use self::line::line;
 pub use self::remembered::Remembered;
-use self::remembered::in_force;
 use super::chain;
 use super::health::Stage;
 use super::record::Made;
 use crate::measure::measure;
-use crate::model::{Demand, Group, JobId, Layer, NodeName, Promise, Sl, SplitLids, Tables};
+use crate::model::{Demand, Group, Layer, NodeName, Promise, SplitLids, Tables};
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
 use crate::pass::{FirstStep, halfway};
-use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochStore, Hold, StoreError};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
@@ -112,7 +113,8 @@ pub struct Checked {
 
 impl Checked {
     /// Adds what the computation cost and what tables without jobs would give; returns when it was made.
-    fn complete(&mut self, view: &View, again: Option<(DateTime<Utc>, Compute)>) -> DateTime<Utc> {
+    fn complete(&mut self, view: &View, again: Option<Again>) -> DateTime<Utc> {
+        let again = again.map(|again| (again.created, again.compute));
         let (created, compute) = again.unwrap_or((Utc::now(), self.report.compute));
         self.report.compute = compute;
         let named = view.policy.baseline.as_deref();
@@ -326,7 +328,7 @@ pub fn pass(
     pass_as(store, keep, view, remembered, None)
 }
 
-/// As [`pass`]; an epoch gets time and cost of an earlier one, which it repeats.
+/// As [`pass`]; an epoch may repeat an earlier one.
 ///
 /// # Errors
 /// The epoch in force stays.
@@ -335,14 +337,15 @@ pub fn pass_as(
     keep: usize,
     view: &View,
     remembered: Option<Remembered>,
-    again: Option<(DateTime<Utc>, Compute)>,
+    again: Option<Again>,
 ) -> Result<Passed, PassError> {
     let mut warnings: Vec<String> = Vec::new();
     let mut writer = store.lock().map_err(PassError::Store)?;
     if let Some(hold) = store.hold().map_err(PassError::Store)? {
         return Err(PassError::Held(hold));
     }
-    let (published, told, mut remembered) = in_force(store, view, remembered, &mut warnings);
+    let (published, told, mut remembered) =
+        in_force(store, view, (remembered, again.as_ref()), &mut warnings);
     let decided = decide(view, published.as_ref())?;
     if let Some(checked) = &decided.plan {
         warn_of(view, checked.plan.get(), &told, &mut warnings)?;
@@ -361,7 +364,7 @@ pub fn pass_as(
                 warnings.push(format!("old epochs cannot be deleted: {error}"));
             }
             let made = Made::of(store, epoch);
-            remembered = Remembered::new(store, epoch, &checked.plan, created);
+            remembered = Remembered::new(store, epoch, &view.fabric, &checked.plan, created);
             let time = switched_at(store).unwrap_or(created);
             let line = line(view, published.as_ref(), &checked, epoch, time, publishing);
             let plan = checked.plan.into_inner();
@@ -370,22 +373,21 @@ pub fn pass_as(
         }
     };
     let in_force = store.current().ok().flatten().map(|epoch| epoch.get()).zip(switched_at(store));
-    let Decided { unknown_nodes, waiting, not_worth, waits_for_lid, .. } = decided;
     // When the pause is over the same jobs may be worth a change.
-    let is_later = waits_for_lid || not_worth.is_some_and(|worth| worth.not_before.is_some());
+    let is_later = decided.waits_for_lid || decided.not_worth.is_some_and(|worth| worth.not_before.is_some());
     let demand = if is_later { served.clone() } else { decided.demand };
     Ok(Passed {
         epoch,
         made,
         demand,
         served,
-        not_worth,
-        unknown_nodes,
-        waiting,
+        not_worth: decided.not_worth,
+        unknown_nodes: decided.unknown_nodes,
+        waiting: decided.waiting,
         in_force,
         tables,
         lids,
-        waits_for_lid,
+        waits_for_lid: decided.waits_for_lid,
         warnings,
         remembered,
     })
@@ -412,22 +414,6 @@ fn warn_of(
         warnings.push("jobs that run use a service level that is not safe any more".to_string());
     }
     Ok(())
-}
-
-/// The jobs of the view that run with a service level they were told.
-fn told(store: &EpochStore, view: &View, warnings: &mut Vec<String>) -> Vec<(Group, Layer)> {
-    let root = store.path().join(JOBS_DIRECTORY);
-    let levels = job::levels(&root).unwrap_or_else(|error| {
-        warnings.push(chain(&error));
-        Vec::new()
-    });
-    let group = |(id, level): (JobId, Sl)| {
-        let job = &view.jobs.jobs[view.jobs.jobs.binary_search_by(|j| j.id.cmp(&id)).ok()?];
-        let ranks = view.nodes.ranks(&job.nodes);
-        let layer = Layer::new(u64::from(level.get())).ok()?;
-        ranks.is_multi_switch(&view.fabric).then(|| (ranks.group(), layer))
-    };
-    levels.into_iter().filter_map(group).collect()
 }
 
 /// When `current` was renamed into place: a rename changes the link's status, nothing else does.

@@ -97,6 +97,7 @@ impl Case {
             certificate: None,
             proved: None,
             counted: None,
+            difference: None,
         };
         Some((published, fabric))
     }

@@ -22,6 +22,7 @@ mod cliffs;
 mod commands;
 mod config;
 mod demo;
+mod difference;
 mod doctor;
 mod documents;
 mod doors;

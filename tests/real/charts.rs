@@ -374,11 +374,8 @@ fn the_timeline_tells_why_it_was_held_gone_back_and_cut_and_a_new_epoch_keeps_it
     let chart = Chart { browser: &browser, nth: 0 };
     let marks = "JSON.parse(chart.querySelector('svg').dataset.chart).marks";
     let marks: Vec<(f64, String)> = serde_json::from_value(chart.eval(marks)).unwrap();
-    let words = [
-        "Fabric changed: switches, ports or cables changed; epoch 2 ",
-        "Gone back to epoch 1 at ",
-        "Held from ",
-    ];
+    let words =
+        ["Fabric changed: 3 cables lost: S0004[7] -> S0022[1], ", "Gone back to epoch 1 at ", "Held from "];
     for word in words {
         let (at, said) =
             marks.iter().find(|(_, said)| said.starts_with(word)).unwrap_or_else(|| panic!("{marks:?}"));

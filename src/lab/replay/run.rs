@@ -155,6 +155,7 @@ fn published(
         certificate: None,
         proved: None,
         counted: None,
+        difference: None,
     }
 }
 

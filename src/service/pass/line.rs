@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Checked, milliseconds};
 use crate::measure::Figures;
-use crate::model::Group;
+use crate::model::{FabricDifference, Group};
 use crate::pass::plan::{Plan, Published, Reason};
 use crate::pass::step::View;
 use crate::pass::worth::Worth;
@@ -24,6 +24,9 @@ pub struct EpochLine {
     pub time: DateTime<Utc>,
     /// Why.
     pub reason: Reason,
+    /// What is other in the fabric than before; left out where nothing is, or it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<FabricDifference>,
     /// The engine.
     pub engine: String,
     /// Jobs that own nodes.
@@ -86,6 +89,7 @@ pub(super) fn line(
         epoch: epoch.get(),
         time,
         reason: plan.reason,
+        difference: plan.difference.clone(),
         engine: plan.engine.clone(),
         jobs: view.jobs.jobs.len(),
         multi_switch: plan.demand.groups.len(),

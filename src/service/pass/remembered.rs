@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::told;
-use crate::model::{Group, Layer};
+use crate::model::Fabric;
 use crate::pass::plan::{Plan, Published};
 use crate::pass::step::View;
 use crate::publish::{EpochNumber, EpochStore, Stamp, StoreError};
@@ -16,6 +15,7 @@ use crate::verify::Verified;
 pub struct Remembered {
     epoch: EpochNumber,
     stamps: Vec<Stamp>,
+    fabric: Arc<Fabric>,
     published: Arc<Published>,
 }
 
@@ -24,6 +24,7 @@ impl Remembered {
     pub(super) fn new(
         store: &EpochStore,
         epoch: EpochNumber,
+        fabric: &Arc<Fabric>,
         plan: &Verified<Plan>,
         created: DateTime<Utc>,
     ) -> Option<Self> {
@@ -45,8 +46,19 @@ impl Remembered {
             certificate,
             proved,
             counted: plan.counted.clone(),
+            difference: None,
         };
-        Some(Self { epoch, stamps, published: Arc::new(published) })
+        Some(Self { epoch, stamps, fabric: Arc::clone(fabric), published: Arc::new(published) })
+    }
+
+    /// The fabric that it is of.
+    pub(super) fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// What is in force, if it is this still.
+    pub(super) fn in_force(&self, store: &EpochStore, view: &View) -> Option<Published> {
+        self.is_of(store, view).then(|| (*self.published).clone())
     }
 
     /// Whether it is still in force, on the fabric of a view, as it was published.
@@ -59,32 +71,18 @@ impl Remembered {
     }
 
     /// What is read now, and what of it may be remembered.
-    fn read(store: &EpochStore, view: &View) -> Result<(Option<Published>, Option<Self>), StoreError> {
+    pub(super) fn read(
+        store: &EpochStore,
+        view: &View,
+    ) -> Result<(Option<Published>, Option<Self>), StoreError> {
         let stamped = store.current()?.and_then(|epoch| Some((epoch, store.stamps(epoch).ok()?)));
         let published = store.published_as(&view.fabric, view.policy.repair.as_deref())?;
         let kept = stamped.zip(published.clone()).map(|((epoch, stamps), published)| Self {
             epoch,
             stamps,
+            fabric: Arc::clone(&view.fabric),
             published: Arc::new(published),
         });
         Ok((published, kept.filter(|kept| kept.is_of(store, view))))
     }
-}
-
-/// What is in force on this fabric, the service levels that jobs were told, and what may be remembered of it.
-pub(super) fn in_force(
-    store: &EpochStore,
-    view: &View,
-    remembered: Option<Remembered>,
-    warnings: &mut Vec<String>,
-) -> (Option<Published>, Vec<(Group, Layer)>, Option<Remembered>) {
-    let (published, kept) = match remembered.filter(|remembered| remembered.is_of(store, view)) {
-        Some(known) => (Some((*known.published).clone()), Some(known)),
-        None => Remembered::read(store, view).unwrap_or_else(|error| {
-            warnings.push(format!("what is in force cannot be read and is replaced: {error}"));
-            (None, None)
-        }),
-    };
-    let told = if view.policy.layer_per_job { told(store, view, warnings) } else { Vec::new() };
-    (published.map(|p| Published { told: told.clone(), ..p }), told, kept)
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::lab::generate::generate;
 use crate::model::{Fabric, Job, JobState, LayerBudget};
 use crate::pass::tests::{budget, job, nodes, policy};
+use crate::publish::job::{self, JOBS_DIRECTORY};
 
 /// A state directory, and a ring of rings in which no single layer holds all routes.
 struct Site {

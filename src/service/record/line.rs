@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::direct::{SiteText, StartLine};
-use crate::model::{Fabric, Guid, Job, JobId, LayerBudget, NodeName, Promise, Rails, Storage, TerminalId};
+use crate::model::{
+    Fabric, FabricDifference, Guid, Job, JobId, LayerBudget, NodeName, Promise, Rails, Storage, TerminalId,
+};
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
 use crate::pass::plan::{Policy, Repair};
 use crate::pass::step::View;
@@ -28,6 +30,9 @@ pub struct Made {
     pub created: DateTime<Utc>,
     /// What it cost.
     pub compute: Compute,
+    /// What it says that is other in the fabric: names of what is gone came from outside, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<FabricDifference>,
     /// SHA-256 of its `SHA256SUMS`, and so of all its files.
     pub digest: String,
 }
@@ -204,14 +209,15 @@ impl Made {
         struct Plan {
             created: DateTime<Utc>,
             previous: Option<EpochNumber>,
+            difference: Option<FabricDifference>,
         }
         let directory = store.epoch_path(epoch);
         let plan: Plan = serde_json::from_slice(&fs::read(directory.join("plan.json")).ok()?).ok()?;
         let report: Report = serde_json::from_slice(&fs::read(directory.join("report.json")).ok()?).ok()?;
         let sums = fs::read(directory.join("SHA256SUMS")).ok()?;
         let digest = Sha256::digest(sums).iter().map(|b| format!("{b:02x}")).collect();
-        let (created, previous) = (plan.created, plan.previous);
-        Some(Self { epoch, previous, created, compute: report.compute, digest })
+        let Plan { created, previous, difference } = plan;
+        Some(Self { epoch, previous, created, compute: report.compute, difference, digest })
     }
 
     /// Of the epoch in force.

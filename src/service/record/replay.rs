@@ -20,7 +20,7 @@ use crate::pass::plan::Policy;
 use crate::pass::step::{Action, Event, Rhythm, Step, View};
 use crate::publish::{EpochNumber, EpochStore, StoreError};
 use crate::report::Compute;
-use crate::service::pass::{self, PassError};
+use crate::service::pass::{self, Again, PassError};
 
 /// A recording that cannot be fed back.
 #[derive(Debug, thiserror::Error)]
@@ -242,8 +242,10 @@ impl<'a> Replay<'a> {
     pub(super) fn make(&mut self) -> Result<Option<Line>, String> {
         let Some(view) = self.view.take() else { return Ok(None) };
         let time = self.seen;
-        let again = Some((time, Compute::default()));
-        Ok(Some(match pass::pass_as(self.store, usize::MAX, &view, None, again) {
+        let published = self.store.published(&view.fabric).ok().flatten();
+        let difference = published.and_then(|p| pass::difference(self.store, &p, &view.fabric, None));
+        let again = Again { created: time, compute: Compute::default(), difference };
+        Ok(Some(match pass::pass_as(self.store, usize::MAX, &view, None, Some(again)) {
             Ok(passed) => {
                 let made = passed.made.clone();
                 self.step()?.handle(time, passed.event(&view));
@@ -367,7 +369,10 @@ impl<'a> Replay<'a> {
             }
         }
         let gap = made.and_then(|made| self.leave_gap(made.epoch));
-        let again = made.map(|m| (m.created, m.compute));
+        let again = made.map(|made| {
+            let Made { created, compute, ref difference, .. } = *made;
+            Again { created, compute, difference: difference.clone() }
+        });
         let passed = pass::pass_as(self.store, usize::MAX, &view, None, again);
         if let Some(gap) = gap {
             // Empty: nothing is lost.

@@ -160,6 +160,15 @@ const WHY = {
   promise_changed: "the settings promise more than was proved of what was in force",
 };
 
+// What is other in the fabric than before, in words; nothing where it is not known.
+function differenceWords(difference) {
+  const kinds = [["switches", "switch", "switches"], ["hosts", "host", "hosts"], ["cables", "cable", "cables"]];
+  return ["lost", "new"].flatMap((what) => kinds.flatMap(([kind, one, more]) => {
+    const { count, names } = ((difference || {})[what] || {})[kind] || { count: 0 };
+    return count ? [`${count} ${count === 1 ? one : more} ${what}: ${names.join(", ")}${count > names.length ? ", …" : ""}`] : [];
+  })).join("; ");
+}
+
 let whyOf = null;
 
 async function showWhy() {
@@ -197,6 +206,7 @@ function why({ plan, report }, before) {
     const changed = parts.filter(([, was, is]) => was !== is).map(([name, was, is]) => `${name} ${was} → ${is}`);
     if (changed.length) said.push(`The fabric: ${changed.join(", ")}.`);
   }
+  if (plan.difference) said.push(`In it: ${differenceWords(plan.difference)}.`);
   const { effective } = plan.after;
   said.push(`Largest load ${plan.before ? `${plan.before.effective.max} → ` : ""}${effective.max}${least(effective.lower_bound)}; `
     + `slow-down ${plan.before ? `${plan.before.time.slowdown_mean.toFixed(2)} → ` : ""}${plan.after.time.slowdown_mean.toFixed(2)}, 1 is the least possible.`);

@@ -36,7 +36,7 @@ function stepsOf(values, edges, y) {
 function happenings(epochs, acts) {
   const changed = epochs.filter((e) => e.reason === "fabric_changed");
   return [
-    ...changed.map((e) => ({ time: e.created, sign: "×", kind: "loss", words: `Fabric changed: ${WHY.fabric_changed}; epoch ${e.epoch} was published` })),
+    ...changed.map((e) => ({ time: e.created, sign: "×", kind: "loss", words: `Fabric changed: ${differenceWords(e.difference) || WHY.fabric_changed}; epoch ${e.epoch} was published` })),
     ...acts.filter((act) => act.act === "rollback").map((act) => ({ time: act.time, sign: "↶", kind: "back", words: backWords(act) })),
     ...timesHeld(acts).map((hold) => ({ time: hold.from, sign: "‖", kind: "hold", words: holdWords(hold) })),
   ].map((each) => ({ ...each, time: new Date(each.time).getTime() }));

@@ -135,6 +135,7 @@ impl Change {
             reason: self.reason,
             engine: self.engine,
             fabric: torus.fingerprint().to_string(),
+            difference: None,
             multi_switch_jobs: self.after.len(),
             slowdown_before: slowdown(&self.before),
             slowdown_after: slowdown(&self.after),

@@ -108,7 +108,7 @@ impl Service<SwitchedKind> {
                 let is_halfway = passed.epoch.as_ref().is_some_and(|epoch| epoch.halfway);
                 self.kind.halfway = is_halfway.then(|| sight_view.fabric.fingerprint());
                 self.kind.made = passed.made;
-                self.kind.remembered = passed.remembered;
+                self.kind.remembered = passed.remembered.or(self.kind.remembered.take());
                 if let Some(mut line) = passed.epoch {
                     line.ask_ms = milliseconds(sight.asking);
                     line.parse_ms = milliseconds(sight.parsing);
@@ -189,6 +189,9 @@ impl Service<SwitchedKind> {
     pub(super) fn published(&mut self, line: EpochLine, listener: Listener<'_>) {
         let _span = info_span!("epoch", number = line.epoch).entered();
         info!(reason = ?line.reason, jobs = line.jobs, multi_switch = line.multi_switch, "published");
+        if let Some(difference) = &line.difference {
+            info!("the fabric has changed: {difference}");
+        }
         self.health.published += 1;
         self.health.epoch = Some(line.epoch);
         self.health.acknowledged = None;

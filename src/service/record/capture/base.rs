@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Names;
 use crate::model::{Fabric, Job, JobMap, Promise, SplitLids, Tables};
+use crate::observe::ibnetdiscover::to_ibnetdiscover;
 use crate::pass::plan::{Plan, Published};
 use crate::publish::{Epoch, EpochStore};
 use crate::report::{Compute, Report, VerdictSummary};
@@ -43,8 +44,8 @@ pub(super) fn publish(
     into: &EpochStore,
 ) -> Result<Option<Made>, ReplayError> {
     let wrong = |message: String| ReplayError::Line { path: into.path().to_path_buf(), line: 0, message };
-    let named = names.fabric(old).map_err(|e| wrong(e.to_string()))?;
-    let fabric = super::parse(&crate::observe::ibnetdiscover::to_ibnetdiscover(&named)).map_err(wrong)?;
+    let renamed = names.fabric(old).map_err(|e| wrong(e.to_string()))?;
+    let fabric = super::parse(&to_ibnetdiscover(&renamed)).map_err(wrong)?;
     let record = epoch.plan();
     // GUIDs keep their order, so ids stay the same.
     let Published { tables, lanes, lids, .. } = epoch.published(old)?;
@@ -69,6 +70,8 @@ pub(super) fn publish(
     let plan = Plan {
         worth: None,
         halfway: record.halfway,
+        // It names devices.
+        difference: None,
         reason: record.reason,
         engine: record.engine.clone(),
         passed_over: record.passed_over.clone(),
