@@ -2,9 +2,10 @@
 //!
 //! `cargo bench --bench balanced [loads] [bounds] [incremental] [scale] [jobs]`: all unless named. CPU seconds
 //! are those of the process. `incremental SPEC` and `jobs SPEC`, alone, are on another fabric. `scale` draws
-//! `docs/growth.svg`.
+//! `docs/growth.svg`. `passes SPEC`, alone, is what a service takes from jobs to published epochs, on all threads.
 
 mod growth;
+mod passes;
 
 use std::error::Error;
 use std::process::Command;
@@ -67,6 +68,9 @@ fn main() -> Result<(), Failure> {
         }
         if command == "incremental" {
             return pool.install(|| incremental(spec));
+        }
+        if command == "passes" {
+            return passes::passes(spec);
         }
         if command == "jobs" {
             return pool.install(|| with_jobs(&[spec]));

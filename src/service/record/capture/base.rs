@@ -64,7 +64,6 @@ pub(super) fn publish(
     let split =
         |SplitLids { fresh, kept }| Ok::<_, ReplayError>(SplitLids { fresh, kept: Arc::new(on_new(&kept)?) });
     let lids = lids.map(split).transpose()?;
-    let tables = on_new(&tables)?;
     let kept = lids.as_ref().map(|lids| Arc::clone(&lids.kept));
     let jobs = record.jobs.jobs.iter().map(|job| names.job_of(job)).collect::<Vec<Job>>();
     let plan = Plan {
@@ -78,7 +77,7 @@ pub(super) fn publish(
         budget: record.layer_budget,
         demand: record.demand.on(old),
         jobs: JobMap::new(record.jobs.time, jobs),
-        tables: Arc::new(tables),
+        tables: Arc::new(on_new(&tables)?),
         counted: None,
         lids,
         lanes,
