@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::certificate::{Certificate, judge_certified};
-use super::changed::Order;
+use super::changed::{Order, Shown};
 use super::finding::Findings;
 use super::{Beside, Case, Checks, Verdict, jobs, judge_ordered, verdict};
 use crate::model::{Fabric, Group, LayerBudget, Promise, Tables};
@@ -14,7 +14,7 @@ pub struct Verified<T> {
     pub(super) value: T,
     pub(super) budget: LayerBudget,
     pub(super) promise: Promise,
-    pub(super) certificate: Option<Arc<Certificate>>,
+    pub(super) shown: Option<Shown>,
 }
 
 impl<T> Verified<T> {
@@ -28,11 +28,11 @@ impl<T> Verified<T> {
     }
     /// The order of buffers that showed that there is no cycle; `None` for what is not judged by one.
     pub fn certificate(&self) -> Option<&Certificate> {
-        self.certificate.as_deref()
+        self.shown.as_ref().map(|shown| &*shown.certificate)
     }
     /// The same, to be kept.
     pub fn shared_certificate(&self) -> Option<Arc<Certificate>> {
-        self.certificate.clone()
+        self.shown.as_ref().map(|shown| Arc::clone(&shown.certificate))
     }
     /// The accepted value.
     pub fn into_inner(self) -> T {
@@ -47,7 +47,7 @@ pub(super) fn judge_jobs_ordered(
     checks: Checks,
     beside: Beside<'_>,
     groups: &[Group],
-) -> (Verdict, Option<Order>) {
+) -> (Verdict, Option<(Order, bool)>) {
     let (all, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
     if tables.fabric() != fabric.fingerprint() {
         return (all, None);
@@ -107,15 +107,17 @@ pub fn accept_promise<T: AsRef<Tables>>(
     let checks = Checks { promise, ..Checks::default() };
     let case = Case { fabric, tables: std::slice::from_ref(value.as_ref()), budget, checks, beside };
     if let Some(proved) = beside.proved.filter(|proved| groups.is_empty() && proved.shows(&case)) {
-        let certificate = Some(Arc::clone(proved.certificate()));
-        return Ok(Verified { value, budget, promise, certificate });
+        let shown = Some(proved.shown().clone());
+        return Ok(Verified { value, budget, promise, shown });
     }
     let (verdict, order) = judge_jobs_ordered(fabric, value.as_ref(), budget, checks, beside, groups);
     if !verdict.accepted {
         return Err(Box::new((value, verdict)));
     }
-    let certificate = order.and_then(|order| order.certificate(fabric));
-    Ok(Verified { value, budget, promise, certificate })
+    let shown = order.and_then(|(order, is_together)| {
+        Some(Shown { certificate: order.certificate(fabric)?, is_together })
+    });
+    Ok(Verified { value, budget, promise, shown })
 }
 
 /// Like [`accept_promise`], by a certificate that came with the value: linear in the tables. Cannot judge
@@ -140,5 +142,6 @@ pub fn accept_certified<T: AsRef<Tables>>(
             return Err(Box::new((value, verdict)));
         }
     }
-    Ok(Verified { value, budget, promise, certificate: Some(Arc::new(certificate)) })
+    let shown = Some(Shown { certificate: Arc::new(certificate), is_together: false });
+    Ok(Verified { value, budget, promise, shown })
 }

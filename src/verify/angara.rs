@@ -159,7 +159,7 @@ pub fn accept(
             value: tables,
             budget: crate::model::LayerBudget::MOST,
             promise: Promise::TOLD,
-            certificate: None,
+            shown: None,
         })
     } else {
         Err(verdict)

@@ -77,7 +77,7 @@ pub fn certify(
     beside: Beside<'_>,
 ) -> Option<Certificate> {
     let (_, order) = judge_ordered(fabric, std::slice::from_ref(tables), budget, checks, beside);
-    let certificate = order?.certificate(fabric)?;
+    let certificate = order?.0.certificate(fabric)?;
     Some(Arc::unwrap_or_clone(certificate))
 }
 

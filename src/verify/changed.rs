@@ -20,23 +20,31 @@ pub struct Proved {
     tables: Arc<Tables>,
     budget: LayerBudget,
     promise: Promise,
-    certificate: Arc<Certificate>,
+    shown: Shown,
+}
+
+/// How it was shown that there is no cycle.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) certificate: Arc<Certificate>,
+    /// Whether with all VLs taken together that can be.
+    pub(super) is_together: bool,
 }
 
 impl<T: AsRef<Tables> + AsRef<Arc<Tables>>> Verified<T> {
     /// What is proved of its tables, to judge later ones by; `None` where no order showed it.
     pub fn proved(&self) -> Option<Proved> {
         let (judged, tables): (&Tables, &Arc<Tables>) = (self.value.as_ref(), self.value.as_ref());
-        let certificate = self.certificate.clone().filter(|_| std::ptr::eq(judged, &**tables))?;
+        let shown = self.shown.clone().filter(|_| std::ptr::eq(judged, &**tables))?;
         let (budget, promise) = (self.budget, self.promise);
-        Some(Proved { tables: Arc::clone(tables), budget, promise, certificate })
+        Some(Proved { tables: Arc::clone(tables), budget, promise, shown })
     }
 }
 
 impl Proved {
-    /// The order that shows that there is no cycle.
-    pub(super) fn certificate(&self) -> &Arc<Certificate> {
-        &self.certificate
+    /// What shows that there is no cycle.
+    pub(super) fn shown(&self) -> &Shown {
+        &self.shown
     }
 
     /// Whether a case is one of these tables and others that differ in some destinations, judged alike.
@@ -44,7 +52,9 @@ impl Proved {
         let Case { fabric, tables, budget, checks, beside } = *case;
         let [new] = tables else { return false };
         let is_same = |t: &Tables| std::ptr::eq(t, &*self.tables) || *t == *self.tables;
-        self.tables.fabric() == fabric.fingerprint()
+        // What was shown of each VL by itself says nothing of all together, by which the rest is judged here.
+        self.shown.is_together
+            && self.tables.fabric() == fabric.fingerprint()
             && new.fabric() == self.tables.fabric()
             && new.lanes() == self.tables.lanes()
             && budget.get() >= self.budget.get()
@@ -81,11 +91,11 @@ impl Proved {
         let map = new.lanes().map(AsRef::as_ref);
         map.into_iter().for_each(|map| case.check_lanes(map, flights[0].senders.sls(), &mut findings));
         let graph = Graph { turns: &turns, lanes: &lanes, dependencies: &dependencies };
-        findings.finish().1 == 0 && all_climb(&self.certificate, &graph, as_one.as_ref())
+        findings.finish().1 == 0 && all_climb(&self.shown.certificate, &graph, as_one.as_ref())
     }
 }
 
-/// What shows that there is no cycle.
+/// An order that all climb.
 pub(super) enum Order {
     /// The order of before.
     Kept(Arc<Certificate>),

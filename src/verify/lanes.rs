@@ -150,6 +150,12 @@ pub(super) type Together = [u8; SLS];
 /// Nothing taken together.
 const EACH: Together = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
+/// Whether there are any to be taken together: see [`Lanes::together`].
+pub(super) fn has_together(maps: &[Option<&LaneMap>]) -> bool {
+    let maps_only: Option<Vec<&LaneMap>> = maps.iter().copied().collect();
+    maps_only.is_some_and(|maps| together(&maps) != EACH)
+}
+
 /// The VLs that a VL stands for: those that carry data of all that are taken together with it. Where none are, itself.
 pub(super) fn each(as_one: Option<&Together>, vl: u8) -> impl Iterator<Item = u8> + use<'_> {
     let is_one = move |other: &u8| match as_one {

@@ -141,14 +141,15 @@ pub fn judge_beside(
     judge_ordered(fabric, tables, budget, checks, beside).0
 }
 
-/// Like [`judge_beside`]; also, if there is no cycle, an order that shows it: that of before, if it does.
+/// Like [`judge_beside`]; also, if there is no cycle, an order that shows it, that of before if it does, and whether with
+/// all VLs taken together that can be.
 fn judge_ordered(
     fabric: &Fabric,
     tables: &[Tables],
     budget: LayerBudget,
     checks: Checks,
     beside: Beside<'_>,
-) -> (Verdict, Option<Order>) {
+) -> (Verdict, Option<(Order, bool)>) {
     let mut findings = Findings::default();
     let verdict = |findings, pairs| verdict(findings, pairs, checks.promise);
     let everything = || tables.iter().chain(beside.since).chain(beside.mixed).chain(beside.apart);
@@ -163,9 +164,9 @@ fn judge_ordered(
     let parts = reach::parts(fabric);
     let case = Case { fabric, tables, budget, checks, beside };
     let (findings, order) = match case.examine_together(&parts) {
-        Some(found) => found,
+        Some((findings, order)) => (findings, order.map(|order| (order, true))),
         None => case.examine(&parts, |flights, graph, mut findings| {
-            let order = case.order(graph, None);
+            let order = case.order(graph, None).map(|order| (order, !lanes::has_together(&case.maps())));
             let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
             for cycle in cycles {
                 findings.add(Kind::Cycle, || explain(flights, &cycle));

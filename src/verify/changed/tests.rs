@@ -139,6 +139,8 @@ fn another_question_is_not_answered_by_the_proof() {
     assert!(!shown(&fabric, &proved, &tables, answers).0, "answers travel on SLs of other destinations");
     let less = Proved { promise: Promise::TOLD, ..proved.clone() };
     assert!(!shown(&fabric, &less, &tables, anything()).0);
+    let each = Shown { is_together: false, ..proved.shown.clone() };
+    assert!(!shown(&fabric, &Proved { shown: each, ..proved.clone() }, &tables, anything()).0);
     let wider = Proved { budget: MOST, ..proved.clone() };
     let case = |budget, mixed| Case {
         fabric: &fabric,
@@ -167,10 +169,11 @@ fn the_order_of_before_is_kept_by_both_ways_of_judging() {
     let tables = with(&proved.tables, d, |s, port| if s == home { port } else { ways[s] });
     let before = std::slice::from_ref(&*proved.tables);
     // Neither of the first two buffers is waited for in the other.
-    let mut order = proved.certificate.order().to_vec();
+    let mut order = proved.shown.certificate.order().to_vec();
     order.swap(0, 1);
     let read = Arc::new(Certificate::new(&fabric, order).unwrap());
-    let proved = Proved { certificate: Arc::clone(&read), ..proved.clone() };
+    let shown = Shown { certificate: Arc::clone(&read), is_together: true };
+    let proved = Proved { shown, ..proved.clone() };
     let order = |proved, order| {
         let beside = Beside { mixed: before, proved, order, ..Beside::default() };
         let any = Promise::EVERYTHING;
