@@ -1,6 +1,8 @@
 use super::*;
 use crate::lab::generate::generate;
-use crate::model::{Demand, Layer};
+use crate::model::rng::Rng;
+use crate::model::{Demand, Layer, SwitchId};
+use crate::route::lanes::fabric_lanes;
 use crate::route::{self, EngineOptions};
 use crate::verify::{Beside, Checks, accept_promise};
 
@@ -150,6 +152,20 @@ fn another_question_is_not_answered_by_the_proof() {
         beside: Beside { mixed, ..Beside::default() },
     };
     assert!(wider.shows(&case(MOST, &[])) && !wider.shows(&case(LayerBudget::new(1).unwrap(), &[])));
+    let (once, kept) = ([tables.clone()], [tables.clone()]);
+    let besides = [
+        Beside { since: &once, ..Beside::default() },
+        Beside { apart: &kept, ..Beside::default() },
+        Beside { answers_later: true, ..Beside::default() },
+        Beside { lost_later: true, ..Beside::default() },
+    ];
+    for beside in besides {
+        assert!(!proved.shows(&Case { beside, ..case(MOST, &[]) }), "{beside:?}");
+    }
+    let hosts_only = Checks { hosts_only: true, ..anything() };
+    assert!(!proved.shows(&Case { checks: hosts_only, ..case(MOST, &[]) }));
+    let lanes = [tables.clone().with_lanes(Some(fabric_lanes(&fabric, MOST).lanes.map))];
+    assert!(!proved.shows(&Case { tables: &lanes, ..case(MOST, &[]) }), "other lanes");
     let (d, other) = neighbour(&fabric, 0);
     let ways = tables.ports_to(other).to_vec();
     let home = fabric.home(d).index();
@@ -188,4 +204,35 @@ fn the_order_of_before_is_kept_by_both_ways_of_judging() {
     wrong.reverse();
     let wrong = Arc::new(Certificate::new(&fabric, wrong).unwrap());
     assert_eq!(order(None, Some(&wrong)), order(None, None));
+}
+
+/// Any switch may get any port of its own towards any destination, or several do: what is shown is accepted in full, and
+/// much of what is accepted is shown.
+#[test]
+fn what_is_shown_of_random_changes_is_accepted_in_full() {
+    for spec in ["kary:3,3", "torus:4x4,hosts=1", "dragonfly:4,2,2,9", "random:12,24,30,seed=5"] {
+        let fabric = generate(spec).unwrap();
+        let eight = LayerBudget::new(8).unwrap();
+        let lanes = (spec != "kary:3,3").then(|| Arc::new(fabric_lanes(&fabric, eight).lanes));
+        let options = EngineOptions { lanes, promise: Promise::EVERYTHING, ..EngineOptions::default() };
+        let tables =
+            route::engine("balanced", &options).unwrap().route(&fabric, &Demand::default(), eight).unwrap();
+        let proved = proved(&fabric, tables);
+        let (mut rng, mut counts) = (Rng::new(7), [[0; 2]; 2]);
+        for _ in 0..400 {
+            let d = DestId::at(rng.below(fabric.dest_count()));
+            let home = fabric.home(d).index();
+            let mut changed: Vec<(usize, u8)> = Vec::new();
+            for _ in 0..1 + rng.below(2) {
+                let s = SwitchId::at(rng.below(fabric.switches().len()));
+                let out = fabric.out(s)[rng.below(fabric.out(s).len())];
+                changed.push((s.index(), fabric.channel(out).from_port.get()));
+            }
+            changed.retain(|(s, _)| *s != home);
+            let own = |s: usize, port| changed.iter().find(|c| c.0 == s).map_or(port, |c| c.1);
+            let (shown, full) = shown(&fabric, &proved, &with(&proved.tables, d, own), anything());
+            counts[usize::from(shown)][usize::from(full)] += 1;
+        }
+        assert!(counts[1][0] == 0 && counts[1][1] > 20 && counts[0][0] > 20, "{spec}: {counts:?}");
+    }
 }
