@@ -112,3 +112,57 @@ fn a_rejection_quotes_the_first_findings() {
 fn times_are_told_to_a_tenth_of_a_millisecond() {
     assert_eq!([12_345, 40, 60].map(|us| milliseconds(Duration::from_micros(us))), [12.3, 0.0, 0.1]);
 }
+
+/// What is in force is read again once the store has something else: another epoch, other files, or entries that OpenSM's
+/// plugin has replaced.
+#[test]
+fn what_a_pass_has_left_counts_as_long_as_the_store_has_it() {
+    let mut site = Site::new();
+    let view = |site: &Site, on: &str| {
+        let (nodes, jobs) = (Arc::new(nodes(&site.fabric)), vec![running("1", on)]);
+        let jobs = crate::model::JobMap::new(crate::pass::tests::NOW, jobs);
+        View::new(Arc::clone(&site.fabric), nodes, jobs, site.policy.clone())
+    };
+    let go = |site: &Site, on, left: &Passed| {
+        pass(&site.store, 20, &view(site, on), left.remembered.clone()).unwrap()
+    };
+    let is_same =
+        |a: &Passed, b: &Passed| Arc::ptr_eq(a.tables.as_ref().unwrap(), b.tables.as_ref().unwrap());
+    let first = pass(&site.store, 20, &view(&site, "n[1-9]"), None).unwrap();
+    let again = go(&site, "n[1-9]", &first);
+    assert!(
+        again.epoch.is_none() && is_same(&again, &first) && is_same(&go(&site, "n[1-9]", &again), &first)
+    );
+    let read = pass(&site.store, 20, &view(&site, "n[1-9]"), None).unwrap();
+    assert!(
+        !is_same(&read, &first) && is_same(&go(&site, "n[1-9]", &read), &read),
+        "what was read is kept, too"
+    );
+    // Somebody goes back.
+    let second = go(&site, "n[2-20]", &first);
+    assert_eq!(second.in_force.unwrap().0, 2);
+    site.store.lock().unwrap().rollback(crate::publish::EpochNumber::after(None)).unwrap();
+    let back = go(&site, "n[1-9]", &second);
+    assert!(back.epoch.is_none() && !is_same(&back, &second) && back.tables == first.tables);
+    // The plugin has replaced an entry: another epoch is due.
+    let repair = plan::Repair { epoch: 1, entries: vec![[0, 0, 0, 1]] };
+    site.policy.repair = Some(Arc::new(repair));
+    let repaired = go(&site, "n[1-9]", &back);
+    assert_eq!(repaired.epoch.as_ref().unwrap().reason, Reason::FabricChanged);
+    site.policy.repair = None;
+    // Other files.
+    let file = site.store.path().join("current/lft.bin");
+    let damaged = std::fs::read(&file).unwrap().split_off(1);
+    std::fs::write(&file, damaged).unwrap();
+    let replaced = go(&site, "n[1-9]", &repaired);
+    assert!(
+        replaced.epoch.is_some() && replaced.warnings[0].contains("cannot be read"),
+        "{:?}",
+        replaced.warnings
+    );
+    // Another fabric, whose tables have other sizes.
+    site.fabric = Arc::new(site.fabric.without(|_| false, |s| s.index() == 20).unwrap());
+    let other = go(&site, "n[1-9]", &replaced);
+    assert_eq!(other.epoch.unwrap().reason, Reason::FabricChanged);
+    assert_eq!(other.tables.unwrap().fabric(), site.fabric.fingerprint());
+}
