@@ -21,11 +21,6 @@ pub(super) fn due(
     if policy.promise.is_told_only() || !route::reads_lanes(&policy.engine) {
         return None;
     }
-    // What is proved there without lanes goes on without.
-    let without = |p: &Published| p.lanes.is_none() && p.promise.mixed && !p.promise.is_told_only();
-    if published.is_some_and(|p| p.fabric == fabric.fingerprint() && !p.halfway && without(p)) {
-        return None;
-    }
     let in_force = published.and_then(|p| p.lanes.as_ref().map(|lanes| (p, lanes)));
     let in_force = in_force.filter(|(_, lanes)| lanes.map.vls() <= policy.budget.get());
     let ways = tree_ways(fabric);

@@ -9,7 +9,7 @@ use crate::model::{Fabric, Group, JobId, NodeName};
 use crate::pass::plan::{Published, Reason};
 use crate::pass::step::View;
 use crate::pass::worth::Worth;
-use crate::verify::{self, Transition};
+use crate::verify::Transition;
 
 /// The answer.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -117,8 +117,7 @@ impl DryRun {
         self.reason = Some(plan.reason);
         self.worth = plan.worth;
         self.changed_blocks = in_force.and_then(|p| plan.tables.changed_blocks(fabric, p.replaced_by(plan)));
-        self.transition =
-            in_force.and_then(|p| verify::transition(fabric, p.replaced_by(plan), &plan.tables));
+        self.transition = in_force.and_then(|p| checked.transition(fabric, p));
         self.before = plan.before;
         self.after = Some(plan.after);
         self.route_ms = Some(checked.routing.as_secs_f64() * 1000.0);

@@ -86,12 +86,9 @@ impl Proved {
             Some((lanes, as_one)) => (lanes, Some(as_one)),
             None => (Lanes::new(&turns, &case.maps()), None),
         };
-        let (parts, flights) = (reach::parts(fabric), case.flights(&turns, &lanes));
-        let (mut findings, dependencies) = case.sweep(&flights[0], &parts, &changed);
-        let map = new.lanes().map(AsRef::as_ref);
-        map.into_iter().for_each(|map| case.check_lanes(map, flights[0].senders.sls(), &mut findings));
-        let graph = Graph { turns: &turns, lanes: &lanes, dependencies: &dependencies };
-        findings.finish().1 == 0 && all_climb(&self.shown.certificate, &graph, as_one.as_ref())
+        case.examine_on((&turns, &lanes), (&reach::parts(fabric), &changed), |_, graph, findings| {
+            findings.finish().1 == 0 && all_climb(&self.shown.certificate, graph, as_one.as_ref())
+        })
     }
 }
 

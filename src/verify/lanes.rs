@@ -48,9 +48,8 @@ impl Lanes {
 
     /// The same with VLs taken together, if there are maps that treat SLs differently.
     pub(super) fn together(turns: &Turns<'_>, maps: &[Option<&LaneMap>]) -> Option<(Self, Together)> {
-        let maps_only: Vec<&LaneMap> = maps.iter().copied().collect::<Option<_>>()?;
-        let as_one = together(&maps_only);
-        (as_one != EACH).then(|| (Self::taken(turns, maps, &as_one), as_one))
+        let as_one = any_together(maps)?;
+        Some((Self::taken(turns, maps, &as_one), as_one))
     }
 
     fn taken(turns: &Turns<'_>, maps: &[Option<&LaneMap>], as_one: &Together) -> Self {
@@ -150,17 +149,17 @@ pub(super) type Together = [u8; SLS];
 /// Nothing taken together.
 const EACH: Together = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Whether there are any to be taken together: see [`Lanes::together`].
-pub(super) fn has_together(maps: &[Option<&LaneMap>]) -> bool {
-    let maps_only: Option<Vec<&LaneMap>> = maps.iter().copied().collect();
-    maps_only.is_some_and(|maps| together(&maps) != EACH)
+/// The VLs to be taken together, if there are any: see [`Lanes::together`].
+pub(super) fn any_together(maps: &[Option<&LaneMap>]) -> Option<Together> {
+    let maps_only: Vec<&LaneMap> = maps.iter().copied().collect::<Option<_>>()?;
+    Some(together(&maps_only)).filter(|as_one| *as_one != EACH)
 }
 
 /// The VLs that a VL stands for: those that carry data of all that are taken together with it. Where none are, itself.
 pub(super) fn each(as_one: Option<&Together>, vl: u8) -> impl Iterator<Item = u8> + use<'_> {
     let is_one = move |other: &u8| match as_one {
         None => *other == vl,
-        Some(as_one) => *other < 15 && as_one[usize::from(*other)] == vl,
+        Some(as_one) => DATA_VLS >> other & 1 == 1 && as_one[usize::from(*other)] == vl,
     };
     (0..SLS as u8).filter(is_one)
 }

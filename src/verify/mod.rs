@@ -166,7 +166,8 @@ fn judge_ordered(
     let (findings, order) = match case.examine_together(&parts) {
         Some((findings, order)) => (findings, order.map(|order| (order, true))),
         None => case.examine(&parts, |flights, graph, mut findings| {
-            let order = case.order(graph, None).map(|order| (order, !lanes::has_together(&case.maps())));
+            let order =
+                case.order(graph, None).map(|order| (order, lanes::any_together(&case.maps()).is_none()));
             let cycles = if order.is_some() { Vec::new() } else { graph.cycles() };
             for cycle in cycles {
                 findings.add(Kind::Cycle, || explain(flights, &cycle));
@@ -201,7 +202,8 @@ impl<'a> Case<'a> {
     fn examine_together(&self, parts: &[u32]) -> Option<(Findings, Option<Order>)> {
         let turns = Turns::new(self.fabric);
         let (lanes, as_one) = Lanes::together(&turns, &self.maps())?;
-        let (findings, order) = self.examine_on((&turns, &lanes), parts, |_, graph, findings| {
+        let dests = self.dests();
+        let (findings, order) = self.examine_on((&turns, &lanes), (parts, &dests), |_, graph, findings| {
             (findings, self.order(graph, Some(&as_one)))
         });
         order.map(|order| (findings, Some(order)))
@@ -221,37 +223,20 @@ impl<'a> Case<'a> {
     fn examine<R>(&self, parts: &[u32], then: impl FnOnce(&[Flight<'_>], &Graph<'_>, Findings) -> R) -> R {
         let turns = Turns::new(self.fabric);
         let lanes = Lanes::new(&turns, &self.maps());
-        self.examine_on((&turns, &lanes), parts, then)
+        self.examine_on((&turns, &lanes), (parts, &self.dests()), then)
     }
 
+    fn dests(&self) -> Vec<DestId> {
+        self.fabric.dest_ids().collect()
+    }
+
+    /// The same of some destinations, on these lanes.
     fn examine_on<R>(
         &self,
         (turns, lanes): (&Turns<'_>, &Lanes),
-        parts: &[u32],
+        (parts, dests): (&[u32], &[DestId]),
         then: impl FnOnce(&[Flight<'_>], &Graph<'_>, Findings) -> R,
     ) -> R {
-        let flights = self.flights(turns, lanes);
-        let mut findings = Findings::default();
-        let mut dependencies = Dependencies::none(turns, lanes);
-        let dests: Vec<DestId> = self.fabric.dest_ids().collect();
-        for flight in &flights {
-            let (found, own) = self.sweep(flight, parts, &dests);
-            findings = findings.then(found);
-            dependencies = dependencies.and(&own);
-        }
-        let sls = flights.iter().fold(0, |all, flight| all | flight.senders.sls());
-        for map in self.maps().into_iter().flatten() {
-            self.check_lanes(map, sls, &mut findings);
-        }
-        then(&flights, &Graph { turns, lanes, dependencies: &dependencies }, findings)
-    }
-
-    /// What may be in flight: by the tables in question, each with those that switches may have instead, and by those
-    /// of other LIDs.
-    fn flights<'b>(&self, turns: &'b Turns<'b>, lanes: &'b Lanes) -> Vec<Flight<'b>>
-    where
-        'a: 'b,
-    {
         let Self { fabric, tables, beside, checks, .. } = *self;
         let changing = tables.iter().map(|t| (t, beside.mixed));
         let all = changing.chain(beside.apart.iter().map(|t| (t, Default::default())));
@@ -261,7 +246,19 @@ impl<'a> Case<'a> {
             turns,
             lanes,
         };
-        all.map(flight).collect()
+        let flights: Vec<Flight<'_>> = all.map(flight).collect();
+        let mut findings = Findings::default();
+        let mut dependencies = Dependencies::none(turns, lanes);
+        for flight in &flights {
+            let (found, own) = self.sweep(flight, parts, dests);
+            findings = findings.then(found);
+            dependencies = dependencies.and(&own);
+        }
+        let sls = flights.iter().fold(0, |all, flight| all | flight.senders.sls());
+        for map in self.maps().into_iter().flatten() {
+            self.check_lanes(map, sls, &mut findings);
+        }
+        then(&flights, &Graph { turns, lanes, dependencies: &dependencies }, findings)
     }
 
     /// Checks destinations and collects the dependencies of all routes to them.

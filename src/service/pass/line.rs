@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{Checked, milliseconds};
 use crate::measure::Figures;
-use crate::model::{FabricDifference, Group};
-use crate::pass::plan::{Plan, Published, Reason};
+use crate::model::{Fabric, FabricDifference, Group};
+use crate::pass::plan::{Published, Reason};
 use crate::pass::step::View;
 use crate::pass::worth::Worth;
 use crate::publish::EpochNumber;
@@ -66,10 +66,16 @@ pub struct EpochLine {
     pub publish_ms: f64,
 }
 
-/// VLs on which old or new routes are.
-fn vls(plan: &Plan) -> u8 {
-    let layers = plan.before.map_or(0, |before| before.layers_used).max(plan.after.layers_used);
-    plan.lanes.as_ref().map_or(layers, |lanes| lanes.map.vls())
+impl Checked {
+    /// What the plan and what is in force on its fabric may do together, which need not be looked at where it is proved.
+    pub(crate) fn transition(&self, fabric: &Fabric, in_force: &Published) -> Option<Transition> {
+        let plan = self.plan.get();
+        if !self.plan.promise().mixed {
+            return verify::transition(fabric, in_force.replaced_by(plan), &plan.tables);
+        }
+        let layers = plan.before.map_or(0, |before| before.layers_used).max(plan.after.layers_used);
+        Some(Transition::safe(plan.lanes.as_ref().map_or(layers, |lanes| lanes.map.vls())))
+    }
 }
 
 /// The line of an epoch that a checked plan became; asking and reading are not in it yet.
@@ -97,11 +103,7 @@ pub(super) fn line(
         jobs_removed: before.difference(&after).count(),
         changed_blocks: same_fabric
             .and_then(|p| plan.tables.changed_blocks(&view.fabric, p.replaced_by(plan))),
-        transition: same_fabric.and_then(|p| match checked.plan.promise().mixed {
-            // Proved already.
-            true => Some(Transition::safe(vls(plan))),
-            false => verify::transition(&view.fabric, p.replaced_by(plan), &plan.tables),
-        }),
+        transition: same_fabric.and_then(|p| checked.transition(&view.fabric, p)),
         before: plan.before,
         after: plan.after,
         worth: plan.worth,
