@@ -1,7 +1,9 @@
-//! A first of two steps to new tables, where the whole change is not proved.
+//! A first of two steps to new tables, or of three, where the whole change is not proved.
+
+use std::sync::Arc;
 
 use super::plan::{Plan, Published};
-use crate::model::{DestId, Fabric, LaneMap, PortNum, SwitchId, Tables, Wiring};
+use crate::model::{DestId, Fabric, FabricLanes, LaneMap, PortNum, SwitchId, Tables, Wiring};
 use crate::route::lanes::{is_inside, is_inside_at, tree_ways};
 use crate::verify::trees::{LOST, Tree, Trees};
 
@@ -10,8 +12,12 @@ use crate::verify::trees::{LOST, Tree, Trees};
 pub struct FirstStep {
     /// They.
     pub tables: Tables,
+    /// The lanes inside which they are.
+    pub lanes: Option<Arc<FabricLanes>>,
     /// Whether some whom the loss cut off are still without a way: they wait for the second step.
     pub lost_later: bool,
+    /// See [`Plan::drained`].
+    pub drained: bool,
 }
 
 /// First of two steps, those first that leave nobody without a way; none if there is nothing between. In a tree that lost
@@ -24,7 +30,10 @@ pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan, may_wait: bo
     if plan.lanes.is_none() {
         let tables = tree_ways(fabric).map(|ways| ways.halfway(fabric, &published.tables, &plan.tables));
         let tables = tables.filter(|tables| *tables != *plan.tables);
-        return tables.map(|tables| FirstStep { tables, lost_later: false }).into_iter().collect();
+        return tables
+            .map(|tables| FirstStep { tables, lanes: None, lost_later: false, drained: false })
+            .into_iter()
+            .collect();
     }
     let between = Between::new(fabric, published, plan);
     let mut steps: Vec<FirstStep> = Vec::new();
@@ -33,11 +42,18 @@ pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan, may_wait: bo
         let waiting = between.waiting(&tables);
         let may = waiting != Waiting::Hosts || may_wait;
         if may && tables != *plan.tables && steps.iter().all(|step| step.tables != tables) {
-            steps.push(FirstStep { tables, lost_later: waiting != Waiting::Nobody });
+            let (lanes, lost_later) = (plan.lanes.clone(), waiting != Waiting::Nobody);
+            steps.push(FirstStep { tables, lanes, lost_later, drained: false });
         }
     }
+    let drained = Some(&between).filter(|_| may_wait && !published.drained).and_then(Between::drained);
+    let lanes = published.lanes.clone();
+    steps.extend(drained.map(|tables| FirstStep { tables, lanes, lost_later: true, drained: true }));
     steps
 }
+
+/// Of so many pairs of a host and a switch with hosts, the first of three steps may cut off one.
+const MOST_CUT_OFF: usize = 3;
 
 /// Which destinations wait for the second step, if some switches do not reach them any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -138,6 +154,40 @@ impl<'a> Between<'a> {
             let at = self.wiring.to[into as usize] as usize;
             at == home || next(at).all(|out| keeps(into, out))
         })
+    }
+
+    /// Tables in force, in their lanes, without next hops outside of the closure of the plan, and without those that lead
+    /// to such a one; `None` if that cuts off too many.
+    fn drained(&self) -> Option<Tables> {
+        let (fabric, before) = (self.fabric, &*self.published.tables);
+        let closure = &self.plan.lanes.as_ref()?.closure;
+        let trees = Trees::new(fabric, before);
+        let mut tree = trees.room();
+        let (mut pairs, mut cut_off) = (0, 0);
+        let tables = Tables::clone(before).edited(|ports, layers| {
+            for d in fabric.dest_ids() {
+                trees.trace(d, &mut tree);
+                let stays = before.port(fabric.home(d), d) == self.plan.tables.port(fabric.home(d), d);
+                let mut leads = vec![false; fabric.switches().len()];
+                // Home comes first, and each after the switch that it forwards to.
+                for s in tree.order.iter().map(|s| *s as usize).filter(|_| stays) {
+                    let is_inside = || is_inside_at(fabric, closure, before, (SwitchId::at(s), d));
+                    leads[s] = s == tree.home || (leads[tree.parent(&trees, s)] && is_inside());
+                }
+                for s in fabric.switch_ids().filter(|s| s.index() != tree.home) {
+                    let at = d.index() * fabric.switches().len() + s.index();
+                    if fabric.is_host_dest(d) && fabric.has_hosts(s) {
+                        pairs += 1;
+                        cut_off += usize::from(tree.depth[s.index()] != LOST && !leads[s.index()]);
+                    }
+                    if !leads[s.index()] {
+                        (ports[at], layers[at]) = (Tables::UNREACHABLE, Tables::NO_LAYER);
+                    }
+                }
+                ports[d.index() * fabric.switches().len() + tree.home] = fabric.last_port(d).get();
+            }
+        });
+        (cut_off * MOST_CUT_OFF <= pairs).then_some(tables)
     }
 
     fn waiting(&self, tables: &Tables) -> Waiting {

@@ -27,11 +27,16 @@ pub(super) fn due(
     match (in_force, ways) {
         (Some((p, lanes)), Some(ways)) => for_tree(fabric, p, &ways, || lanes_now(fabric, p, lanes, policy)),
         (None, Some(_)) => None,
-        (Some((p, lanes)), None) if p.fabric == fabric.fingerprint() || is_mostly_known(fabric, lanes) => {
+        (Some((p, lanes)), None) if is_settled(fabric, p) || is_mostly_known(fabric, lanes) => {
             Some(lanes_now(fabric, p, lanes, policy))
         }
         _ => Some(Arc::new(fabric_lanes(fabric, policy.budget).lanes)),
     }
+}
+
+/// Whether what is in force has its lanes of this very fabric: the first of three steps has those of before.
+fn is_settled(fabric: &Fabric, published: &Published) -> bool {
+    published.fabric == fabric.fingerprint() && !published.drained
 }
 
 /// Those in force, mended if the fabric is another one.
@@ -41,7 +46,7 @@ fn lanes_now(
     lanes: &Arc<FabricLanes>,
     policy: &Policy,
 ) -> Arc<FabricLanes> {
-    match published.fabric == fabric.fingerprint() {
+    match is_settled(fabric, published) {
         true => Arc::clone(lanes),
         false => Arc::new(mend(lanes, fabric, policy.budget, Some(&published.tables)).lanes),
     }
@@ -64,7 +69,7 @@ fn for_tree(
     }
     let lanes = lanes();
     // What is in force must fit what is mended: the way back comes after.
-    if published.fabric != fabric.fingerprint() {
+    if !is_settled(fabric, published) {
         return Some(lanes);
     }
     let closure = both(fabric, &lanes.closure, &ways.closure);

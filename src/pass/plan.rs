@@ -83,6 +83,8 @@ pub struct Published {
     pub lanes: Option<Arc<FabricLanes>>,
     /// See [`Plan::halfway`].
     pub halfway: bool,
+    /// See [`Plan::drained`].
+    pub drained: bool,
     /// The order of buffers that its epoch has, for the next one.
     pub certificate: Option<Arc<Certificate>>,
     /// What this process has proved of the tables, if it has.
@@ -150,8 +152,10 @@ pub struct Plan {
     pub after: Figures,
     /// What the change is worth, where that was the question.
     pub worth: Option<Worth>,
-    /// The first of two steps: the next plan is due as soon as all switches have this one.
+    /// The first of two steps, or of three: the next plan is due as soon as all switches have this one.
     pub halfway: bool,
+    /// The first of three: what is in force in the lanes in force, without routes that are in the way of those to come.
+    pub drained: bool,
     /// What was counted of the tables, for the next plan.
     pub counted: Option<Arc<Counted>>,
     /// See [`Published::difference`].
@@ -425,6 +429,7 @@ fn compute(
         after,
         worth: None,
         halfway: false,
+        drained: false,
         counted: Some(Arc::new(counted)),
         difference: published.and_then(|p| p.difference.clone()),
     })

@@ -77,6 +77,7 @@ pub(crate) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
         promise: Promise::TOLD,
         lanes: None,
         halfway: false,
+        drained: false,
         certificate: None,
         proved: None,
         counted: None,

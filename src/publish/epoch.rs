@@ -277,6 +277,7 @@ impl Epoch {
             promise: self.plan.promise,
             lanes,
             halfway: self.plan.halfway,
+            drained: self.plan.drained,
             certificate: self.certificate(fabric).map(Arc::new),
             proved: None,
             counted: None,

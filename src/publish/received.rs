@@ -109,9 +109,7 @@ impl Received {
         let alone = Promise { mixed: !mixed.is_empty(), ..promise };
         let fabric = self.fabric.clone();
         let tables: &Tables = self.as_ref();
-        let answers_later = plan.halfway && tables.lanes().is_none();
-        let lost_later = plan.halfway && !answers_later;
-        let later = Beside { answers_later, lost_later, ..Beside::default() };
+        let later = Beside::of_step(plan.halfway, tables.lanes().is_some(), plan.drained);
         let beside = Beside { mixed: &mixed, apart: &apart, ..later };
         let certificate = self.epoch.certificate(&fabric).filter(|_| !alone.mixed);
         let by_certificate = match certificate {

@@ -45,6 +45,10 @@ pub struct PlanRecord {
     /// The first of two steps: the next epoch follows as soon as all switches have this one. Left out where not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halfway: bool,
+    /// The first of three: some hosts have no way to others until the next epoch, though cables would lead there. Left
+    /// out where not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
     /// The LID of each port that got its routes, the other keeping those of before; left out where all have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_lids: Option<LidSet>,
@@ -116,6 +120,7 @@ impl PlanRecord {
             layer_budget: plan.budget,
             promise,
             halfway: plan.halfway,
+            drained: plan.drained,
             fresh_lids: plan.lids.as_ref().map(|lids| lids.fresh),
             fabric: plan.tables.fabric(),
             difference: plan.difference.clone(),

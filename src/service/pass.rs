@@ -180,7 +180,7 @@ fn decide_by(
 
 /// What the checker says of a plan: the promise of the settings is proved, the change from what is in
 /// force included. Where more than jobs changed, or the lanes, a change that is safe may not exist: then
-/// the first of two steps, and where that is not safe either, all but the change.
+/// the first of two or three steps, and where that is not safe either, all but the change.
 fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Verified<Plan>, PassError> {
     let (fabric, budget) = (&*view.fabric, plan.budget);
     let engine = plan.engine.clone();
@@ -215,8 +215,8 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
     let step = |refused: Box<(Plan, Verdict)>| {
         let steps = published.filter(|_| may_leave_change).map(|p| first_steps(view, p, &refused.0));
         let judge_first = |(first, lost_later): (Plan, bool)| {
-            let answers_later = first.lanes.is_none();
-            judge(first, promise, Beside { answers_later, lost_later, ..beside }).ok()
+            let (answers_later, drained) = (first.lanes.is_none(), first.drained);
+            judge(first, promise, Beside { answers_later, lost_later, drained, ..beside }).ok()
         };
         let first = steps.into_iter().flatten().find_map(judge_first);
         first.map_or_else(|| last(refused), Ok)
@@ -226,21 +226,23 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
         .map_err(|refused| PassError::Rejected { engine, verdict: refused.1 })
 }
 
-/// Plans of the first of two steps, see [`halfway`], and whether some wait for the second. There is no third.
+/// Plans of the first of the steps that are left, see [`halfway`], and whether some wait for the next one.
 fn first_steps<'a>(
     view: &'a View,
     published: &Published,
     plan: &'a Plan,
 ) -> impl Iterator<Item = (Plan, bool)> + 'a {
-    // The second of two steps changes all LIDs.
-    let is_second = published.halfway && published.fabric == view.fabric.fingerprint();
-    let steps = match is_second || plan.lids.is_some() {
+    // The last step changes all LIDs.
+    let is_last = published.halfway && !published.drained && published.fabric == view.fabric.fingerprint();
+    let steps = match is_last || plan.lids.is_some() {
         true => Vec::new(),
         false => halfway(&view.fabric, published, plan, view.policy.may_wait),
     };
-    steps.into_iter().map(|FirstStep { tables, lost_later }| {
+    steps.into_iter().map(|FirstStep { tables, lanes, lost_later, drained }| {
         let after = measure(&view.fabric, &tables, &plan.demand);
-        (Plan { tables: Arc::new(tables), counted: None, after, halfway: true, ..plan.clone() }, lost_later)
+        let tables = Arc::new(tables);
+        let first = Plan { tables, lanes, counted: None, after, halfway: true, drained, ..plan.clone() };
+        (first, lost_later)
     })
 }
 
@@ -405,6 +407,10 @@ fn warn_of(
 ) -> Result<(), PassError> {
     for PassedOver { engine, reason } in &plan.passed_over {
         warnings.push(format!("{} routes, because {engine} does not: {reason}", plan.engine));
+    }
+    if plan.drained {
+        let what = "some hosts have no way to others until the next epoch, because routes that lead there are in the way";
+        warnings.push(format!("{what} of those that are to come"));
     }
     if !verify::is_safe_with(&view.fabric, &plan.tables, plan.budget, told) {
         // Where the fabric is another, the old routes are no choice.

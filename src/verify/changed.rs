@@ -66,6 +66,7 @@ impl Proved {
             && beside.apart.is_empty()
             && !beside.answers_later
             && !beside.lost_later
+            && !beside.drained
             && beside.mixed.len() <= 1
             && beside.mixed.iter().all(is_same)
     }

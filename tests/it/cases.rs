@@ -94,6 +94,7 @@ impl Case {
             lanes: None,
             lids: None,
             halfway: false,
+            drained: false,
             certificate: None,
             proved: None,
             counted: None,

@@ -152,6 +152,7 @@ fn published(
         lanes: None,
         lids: None,
         halfway: false,
+        drained: false,
         certificate: None,
         proved: None,
         counted: None,

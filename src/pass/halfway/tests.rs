@@ -75,7 +75,7 @@ impl Site {
         FabricLanes { map: Arc::new(LaneMap::uniform(&self.cut, vl)), closure: Arc::new(closure) }
     }
 
-    /// First steps from tables to others.
+    /// First of two steps from tables to others.
     fn steps(
         &self,
         before: &Tables,
@@ -83,11 +83,25 @@ impl Site {
         lanes: [FabricLanes; 2],
         may_wait: bool,
     ) -> Vec<FirstStep> {
+        let mut steps = self.all_steps(before, now, lanes, may_wait, false);
+        steps.retain(|step| !step.drained);
+        steps
+    }
+
+    /// The same and those of three, after one of three if that is what is in force.
+    fn all_steps(
+        &self,
+        before: &Tables,
+        now: &Tables,
+        lanes: [FabricLanes; 2],
+        may_wait: bool,
+        drained: bool,
+    ) -> Vec<FirstStep> {
         let [old, new] = lanes.map(|lanes| Some(Arc::new(lanes)));
         let plan =
             Plan { tables: Arc::new(now.clone()), lanes: new, ..fixture::plan(&self.cut, &[vec![0, 1]], 0) };
         let in_force = published(&self.cut, &plan, Promise::EVERYTHING);
-        let in_force = Published { tables: Arc::new(before.clone()), lanes: old, ..in_force };
+        let in_force = Published { tables: Arc::new(before.clone()), lanes: old, drained, ..in_force };
         halfway(&self.cut, &in_force, &plan, may_wait)
     }
 
@@ -255,4 +269,42 @@ fn the_first_step_in_a_tree_is_between_the_two() {
             && of(&plan.tables) != of(&in_force.tables)
     };
     assert!(cut.dest_ids().any(is_between));
+}
+
+#[test]
+fn the_first_of_three_steps_takes_off_what_is_outside_of_the_closure_and_no_more() {
+    let site = Site::new();
+    let turn = Some([0, 2, 1]);
+    let before = site.tables_by(AROUND).with_lanes(Some(site.lanes(turn).map));
+    let now = site.tables_by(STRAIGHT);
+    let lanes = |outside: &[[usize; 3]]| {
+        let mut new = site.lanes(None);
+        let mut closure = (*new.closure).clone();
+        for [s, home, to] in outside {
+            let (s, home) = (SwitchId::at(*s), SwitchId::at(*home));
+            let leads = |c: &ChannelId| site.cut.channel(*c).to == SwitchId::at(*to);
+            closure.set(s, home, site.cut.out(s).iter().position(leads).unwrap(), false);
+        }
+        new.closure = Arc::new(closure);
+        [site.lanes(turn), new]
+    };
+    // From the first switch packets to the second go by the fourth, and from there on not inside.
+    let outside = [[3, 1, 1]];
+    let steps = site.all_steps(&before, &now, lanes(&outside), true, false);
+    let drained: Vec<&FirstStep> = steps.iter().filter(|step| step.drained).collect();
+    let [first] = drained[..] else { panic!("{} steps", drained.len()) };
+    assert!(first.lost_later && steps[steps.len() - 1].drained, "it is the last choice");
+    assert_eq!(first.lanes.as_ref().map(|lanes| &lanes.map), Some(&site.lanes(turn).map));
+    assert_eq!(first.tables.lanes(), Some(&site.lanes(turn).map));
+    let left = site.tables(|s, d| {
+        let home = site.cut.home(d).index();
+        AROUND(s, home).filter(|_| home != 1 || s == 2)
+    });
+    assert!((0..4).all(|home| site.is_led(&first.tables, home, &left)));
+    // Not where nobody may wait, not twice, and not where more than a third would be cut off.
+    let none = |outside: &[[usize; 3]], may_wait, drained| {
+        !site.all_steps(&before, &now, lanes(outside), may_wait, drained).iter().any(|step| step.drained)
+    };
+    assert!(none(&outside, false, false) && none(&outside, true, true));
+    assert!(none(&[[3, 1, 1], [2, 0, 0], [0, 3, 3]], true, false));
 }

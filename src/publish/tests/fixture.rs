@@ -87,6 +87,7 @@ pub(crate) fn plan(fabric: &Fabric, jobs: &[Vec<usize>], turn: usize) -> Plan {
     Plan {
         worth: None,
         halfway: false,
+        drained: false,
         difference: None,
         reason: Reason::JobsChanged,
         engine: "sssp".to_string(),

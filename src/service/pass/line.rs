@@ -52,6 +52,9 @@ pub struct EpochLine {
     /// The first of two steps; left out where not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub halfway: bool,
+    /// The first of three, in which some hosts have no way to others; left out where not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
     /// Whether any switch may still have the routes of before while others have these: proved.
     pub mixed: bool,
     /// Asking Slurm.
@@ -108,6 +111,7 @@ pub(super) fn line(
         after: plan.after,
         worth: plan.worth,
         halfway: plan.halfway,
+        drained: plan.drained,
         mixed: checked.plan.promise().mixed,
         ask_ms: 0.0,
         parse_ms: 0.0,

@@ -43,6 +43,7 @@ impl Remembered {
             promise,
             lanes: plan.lanes.clone(),
             halfway: plan.halfway,
+            drained: plan.drained,
             certificate,
             proved,
             counted: plan.counted.clone(),

@@ -69,6 +69,7 @@ pub(super) fn publish(
     let plan = Plan {
         worth: None,
         halfway: record.halfway,
+        drained: record.drained,
         // It names devices.
         difference: None,
         reason: record.reason,
@@ -86,9 +87,7 @@ pub(super) fn publish(
     };
     let promise = Promise { mixed: false, ..record.promise };
     let apart = kept.as_deref().map_or(&[][..], std::slice::from_ref);
-    let answers_later = plan.halfway && plan.lanes.is_none();
-    let lost_later = plan.halfway && !answers_later;
-    let beside = Beside { apart, answers_later, lost_later, ..Beside::default() };
+    let beside = Beside { apart, ..Beside::of_step(plan.halfway, plan.lanes.is_some(), plan.drained) };
     let accepted = verify::accept_promise(&fabric, plan, record.layer_budget, promise, beside, &[]);
     let Ok(plan) = accepted else { return Ok(None) };
     let told = epoch.report();
