@@ -12,38 +12,42 @@ const NONE: u32 = u32::MAX;
 ///
 /// each times what the unit is worth, the mean of both for a pair.
 pub(super) struct Meetings {
-    /// Place of the counters of each channel, in units of steps.
-    at: Vec<u32>,
+    /// By channel.
+    uses: Vec<Use>,
+    /// Channels with counters.
     used: Vec<u32>,
     count: Vec<u16>,
     /// What one message more in each step costs on each channel, but for what the unit is worth; places as those of the
     /// counters.
     one_more: Vec<f32>,
-    /// Share of time in which this unit uses each channel.
-    own: Vec<f32>,
-    /// The same of all units.
-    all: Vec<f32>,
-    /// The same, each unit times its worth.
-    worth: Vec<f32>,
     /// The time at which messages of any unit were last added to each channel.
     joined: Vec<u32>,
     /// Goes on with each destination that is looked at.
     pub(super) time: u32,
 }
 
+/// How a channel is used. Together, because they are asked for together.
+#[derive(Clone)]
+struct Use {
+    /// Place of its counters, in units of steps.
+    at: u32,
+    /// Share of time in which this unit uses it.
+    own: f32,
+    /// The same of all units.
+    all: f32,
+    /// The same, each unit times its worth.
+    worth: f32,
+}
+
 impl Meetings {
     pub(super) fn new(channels: usize) -> Self {
-        let (at, own) = (vec![NONE; channels], vec![0.0; channels]);
-        let (all, worth, joined) = (own.clone(), own.clone(), vec![0; channels]);
+        let none = Use { at: NONE, own: 0.0, all: 0.0, worth: 0.0 };
         Self {
-            at,
+            uses: vec![none; channels],
             used: Vec::new(),
             count: Vec::new(),
             one_more: Vec::new(),
-            own,
-            all,
-            worth,
-            joined,
+            joined: vec![0; channels],
             time: 0,
         }
     }
@@ -51,8 +55,8 @@ impl Meetings {
     /// Forgets the counters of a unit. O(channels it used).
     pub(super) fn clear(&mut self) {
         for c in self.used.drain(..) {
-            self.at[c as usize] = NONE;
-            self.own[c as usize] = 0.0;
+            let of = &mut self.uses[c as usize];
+            (of.at, of.own) = (NONE, 0.0);
         }
         self.count.clear();
         self.one_more.clear();
@@ -61,20 +65,22 @@ impl Meetings {
     /// Adds to what all units use.
     #[inline]
     pub(super) fn share(&mut self, unit: &Unit, channel: usize, share: f32) {
-        self.all[channel] += share;
-        self.worth[channel] += share * unit.worth;
+        let of = &mut self.uses[channel];
+        of.all += share;
+        of.worth += share * unit.worth;
     }
 
     /// Adds messages of these steps to a channel, which [`Meetings::share`] knows of.
     pub(super) fn count(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
         let width = unit.weight.len();
-        if self.at[channel] == NONE {
-            self.at[channel] = (self.count.len() / width) as u32;
+        let of = &mut self.uses[channel];
+        of.own += share;
+        if of.at == NONE {
+            of.at = (self.count.len() / width) as u32;
             self.used.push(channel as u32);
             self.count.resize(self.count.len() + width, 0);
             self.one_more.resize(self.count.len(), 0.0);
         }
-        self.own[channel] += share;
         self.add(unit, channel, steps, 1);
     }
 
@@ -92,7 +98,7 @@ impl Meetings {
     /// Where the counters of a channel are.
     #[inline]
     fn places(&self, unit: &Unit, channel: usize) -> std::ops::Range<usize> {
-        let from = self.at[channel] as usize * unit.weight.len();
+        let from = self.uses[channel].at as usize * unit.weight.len();
         from..from + unit.weight.len()
     }
 
@@ -111,7 +117,7 @@ impl Meetings {
 
     /// Takes such messages away.
     pub(super) fn leave(&mut self, unit: &Unit, channel: usize, steps: &[u32], share: f32) {
-        self.own[channel] -= share;
+        self.uses[channel].own -= share;
         self.share(unit, channel, -share);
         self.add(unit, channel, steps, -1);
     }
@@ -119,9 +125,9 @@ impl Meetings {
     /// Share of time in which other units use a channel: the least that joining it costs, for a share of 1.
     #[inline]
     pub(super) fn beside(&self, unit: &Unit, channel: usize) -> f32 {
-        let own = self.own[channel];
-        let others = (self.all[channel] - own).max(0.0);
-        let worth = (self.worth[channel] - unit.worth * own).max(0.0);
+        let Use { own, all, worth, .. } = self.uses[channel];
+        let others = (all - own).max(0.0);
+        let worth = (worth - unit.worth * own).max(0.0);
         0.5 * (unit.worth * others + worth)
     }
 
@@ -129,7 +135,7 @@ impl Meetings {
     #[inline]
     pub(super) fn to_join(&self, unit: &Unit, channel: usize, steps: &[u32], share: f32) -> f32 {
         let beside = share * self.beside(unit, channel);
-        if self.at[channel] == NONE {
+        if self.uses[channel].at == NONE {
             return beside;
         }
         let one_more = &self.one_more[self.places(unit, channel)];

@@ -382,7 +382,10 @@ impl Routing<'_> {
             || if heat > 0.0 { heat * (-(work.rng.unit().max(1e-12).ln())).ln() as f32 } else { 0.0 };
         let mut best = (if heat > 0.0 { noise() } else { -LEAST_GAIN }, None);
         for slot in 0..net.degree(v) as u8 {
-            if slot == now || !room.allows(self, terminal, v, now, slot) {
+            // What is seen at once comes first: the channel alone may cost too much.
+            let costs = || work.share * meetings.beside(unit, net.channel(v, slot)) - most;
+            if slot == now || (heat == 0.0 && costs() >= best.0) || !room.allows(self, terminal, v, now, slot)
+            {
                 continue;
             }
             let (mut joins, mut leaves, mut gains) = (noise(), 0.0, work.gains.iter());
