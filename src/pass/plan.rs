@@ -91,7 +91,8 @@ pub struct Published {
     pub proved: Option<Proved>,
     /// What this process has counted of the tables, if it has.
     pub counted: Option<Arc<Counted>>,
-    /// What is other in the fabric of now than in the one it was made for; `None`: nothing, or not known.
+    /// What is other in the fabric of now than in the one it was made for; after the first of several steps, what it was
+    /// that they are for. `None`: nothing, or not known.
     pub difference: Option<FabricDifference>,
 }
 

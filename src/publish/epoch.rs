@@ -251,6 +251,7 @@ impl Epoch {
         }
         // Neither this epoch nor the next one.
         self.plan.halfway = true;
+        self.plan.difference = None;
         self
     }
 
@@ -281,7 +282,7 @@ impl Epoch {
             certificate: self.certificate(fabric).map(Arc::new),
             proved: None,
             counted: None,
-            difference: None,
+            difference: self.plan.difference.clone(),
         })
     }
 }

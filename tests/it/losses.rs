@@ -165,6 +165,8 @@ fn lose(spec: &str, seed: u64, rounds: usize) -> [Count; 2] {
             assert!(lines[lines.len() - 1].mixed, "{what}: a first step is proved");
             lines.push(step(&mut site, &fabric, &what));
         }
+        assert!(lines.iter().all(|line| line.difference == lines[0].difference), "{what}");
+        assert!(lines[0].difference.is_some(), "{what}");
         let (steps, drained) = (lines.len(), lines[0].drained);
         assert!(steps <= if drained { 3 } else { 2 }, "{what}: {steps} steps");
         let is_safe = lines.iter().all(|line| line.mixed);

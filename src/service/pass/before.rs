@@ -57,7 +57,8 @@ pub fn difference(
     seen: Option<&Fabric>,
 ) -> Option<FabricDifference> {
     if published.fabric == fabric.fingerprint() {
-        return None;
+        // The steps that follow the first one are for the same change.
+        return published.difference.clone().filter(|_| published.halfway);
     }
     let found = match seen.filter(|seen| seen.fingerprint() == published.fabric) {
         Some(seen) => fabric.difference(seen),

@@ -47,7 +47,7 @@ impl Remembered {
             certificate,
             proved,
             counted: plan.counted.clone(),
-            difference: None,
+            difference: plan.difference.clone(),
         };
         Some(Self { epoch, stamps, fabric: Arc::clone(fabric), published: Arc::new(published) })
     }
