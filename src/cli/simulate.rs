@@ -59,7 +59,8 @@ pub struct Args {
     /// Layers of the routes, beside a dump
     #[arg(long, value_name = "FILE", requires = "tables")]
     layers_file: Option<PathBuf>,
-    /// Routing engine, or polarized, minimal, valiant, ugal, ksp, ksp-ugal, rdr, dor-lanes
+    /// Routing engine, or polarized, minimal, valiant, ugal, ksp, ksp-ugal, all-paths, omni-dimensional, rdr,
+    /// dor-lanes
     #[arg(long, default_value = "balanced")]
     engine: String,
     /// What is sent

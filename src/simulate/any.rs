@@ -1,14 +1,26 @@
 //! Any of the routings, chosen by name at run time.
 
-use super::adaptive::{Distances, Dor, Ksp, Minimal, Penalties, Polarized, Rdr, Ugal, Valiant};
+use super::adaptive::{
+    AllPaths, Distances, Dor, Ksp, Minimal, OmniDimensional, Penalties, Polarized, Rdr, Ugal, Valiant,
+};
 use super::net::Net;
 use super::router::{Header, Hop, Router, RouterError, TableRouter, TorusRouter};
 use super::state::View;
 use crate::model::rng::Rng;
 
 /// Names of the adaptive routings.
-pub const ADAPTIVE: [&str; 8] =
-    ["polarized", "minimal", "valiant", "ugal", "ksp", "ksp-ugal", "rdr", "dor-lanes"];
+pub const ADAPTIVE: [&str; 10] = [
+    "polarized",
+    "minimal",
+    "valiant",
+    "ugal",
+    "ksp",
+    "ksp-ugal",
+    "all-paths",
+    "omni-dimensional",
+    "rdr",
+    "dor-lanes",
+];
 
 /// A routing chosen by name.
 #[expect(missing_docs, reason = "each variant is its type")]
@@ -20,6 +32,8 @@ pub enum AnyRouter<'a> {
     Ugal(Ugal<'a>),
     Polarized(Polarized<'a>),
     Ksp(Ksp<'a>),
+    AllPaths(AllPaths<'a>),
+    OmniDimensional(OmniDimensional<'a>),
     Dor(Dor<'a>),
     Rdr(Rdr<'a>),
 }
@@ -43,6 +57,8 @@ impl<'a> AnyRouter<'a> {
             "polarized" => Self::Polarized(Polarized::new(net, far, Penalties::default())?),
             "ksp" => Self::Ksp(Ksp::new(net, far, k, false, seed)?),
             "ksp-ugal" => Self::Ksp(Ksp::new(net, far, k, true, seed)?),
+            "all-paths" => Self::AllPaths(AllPaths::new(net, far)?),
+            "omni-dimensional" => Self::OmniDimensional(OmniDimensional::new(net, far)?),
             "rdr" => Self::Rdr(Rdr::new(net)?),
             "dor-lanes" => Self::Dor(Dor::new(net)?),
             _ => {
@@ -64,6 +80,8 @@ macro_rules! of {
             AnyRouter::Ugal($router) => $call,
             AnyRouter::Polarized($router) => $call,
             AnyRouter::Ksp($router) => $call,
+            AnyRouter::AllPaths($router) => $call,
+            AnyRouter::OmniDimensional($router) => $call,
             AnyRouter::Dor($router) => $call,
             AnyRouter::Rdr($router) => $call,
         }

@@ -1,8 +1,9 @@
 //! The adaptive routings: they deliver, on routes of the right form.
 
 use sarouter::lab::generate::generate;
+use sarouter::model::rng::Rng;
 use sarouter::model::{Fabric, Pattern};
-use sarouter::simulate::adaptive::{Distances, Ksp, Penalties, Polarized};
+use sarouter::simulate::adaptive::{AllPaths, Distances, Ksp, Penalties, Polarized};
 use sarouter::simulate::run::{self, Load, Windows};
 use sarouter::simulate::traffic::open::Destinations;
 use sarouter::simulate::traffic::script::Script;
@@ -31,7 +32,7 @@ fn each_delivers_everything_within_its_length() {
     let diameter = usize::from(far.diameter());
     let minimal = exchange(&fabric, "minimal", Settings::phits());
     assert_eq!(longest(&minimal), diameter);
-    for routing in ["polarized", "valiant", "ugal", "ksp", "ksp-ugal"] {
+    for routing in ["polarized", "valiant", "ugal", "ksp", "ksp-ugal", "all-paths", "omni-dimensional"] {
         for settings in
             [Settings::phits(), Settings { reconsider_ps: 5000, output_flits: 0, ..Settings::phits() }]
         {
@@ -40,6 +41,7 @@ fn each_delivers_everything_within_its_length() {
             assert!(stats.mean_hops() >= minimal.mean_hops(), "{routing}");
         }
     }
+    assert_eq!(longest(&exchange(&fabric, "all-paths", Settings::phits())), diameter);
     let valiant = exchange(&fabric, "valiant", Settings::phits());
     assert!(valiant.mean_hops() > 1.5 * minimal.mean_hops(), "{}", valiant.mean_hops());
 }
@@ -111,6 +113,30 @@ fn ksp_has_the_k_shortest_loopless_paths() {
 }
 
 #[test]
+fn all_paths_are_drawn_evenly() {
+    let net = Net::of_fabric(&generate("regular:12,3,hosts=1,seed=2").unwrap());
+    let far = Distances::new(&net).unwrap();
+    let (all, most) = (AllPaths::new(&net, &far).unwrap(), usize::from(far.diameter()));
+    let mut rng = Rng::new(5);
+    for (from, to) in (0..12).flat_map(|from| (0..12).map(move |to| (from, to))).filter(|(a, b)| a != b) {
+        let mut counts = vec![0; most + 1];
+        count_paths(&net, from, to, &mut Vec::new(), most, &mut counts);
+        let paths: usize = counts.iter().sum();
+        let mut drawn = std::collections::BTreeMap::new();
+        (0..400 * paths).for_each(|_| *drawn.entry(all.draw(from, to, &mut rng)).or_insert(0) += 1);
+        assert_eq!(drawn.len(), paths, "each of them, no other");
+        // Six standard deviations.
+        assert!(drawn.values().all(|n| (280..520).contains(n)), "{drawn:?}");
+    }
+    let refused = |spec| {
+        let net = Net::of_fabric(&generate(spec).unwrap());
+        AllPaths::new(&net, &Distances::new(&net).unwrap()).err().map(|e| e.to_string())
+    };
+    assert!(refused("torus:8x8,hosts=1").unwrap().contains("paths of 8 channels"));
+    assert_eq!(refused("torus:6x6,hosts=1"), None);
+}
+
+#[test]
 fn polarized_tables_say_how_the_distance_changes() {
     let fabric = generate("torus:6,hosts=1").unwrap();
     let net = Net::of_fabric(&fabric);
@@ -126,29 +152,47 @@ fn polarized_tables_say_how_the_distance_changes() {
 /// a switch; who may go around gets more through.
 #[test]
 fn detours_help_where_minimal_paths_are_too_few() {
-    let fabric = generate("regular:24,7,hosts=4,seed=1").unwrap();
-    let net = Net::of_fabric(&fabric);
-    let far = Distances::new(&net).unwrap();
-    let pattern = sarouter::simulate::patterns::Pattern::SwitchPermutation;
-    let to = pattern.destinations(&net, net.hosts(), 1).unwrap();
-    let accepted = |routing: &str| {
-        let router = AnyRouter::adaptive(routing, &net, &far, 8, 1).unwrap();
-        let load = Load {
-            members: net.hosts().to_vec(),
-            destinations: Destinations::Fixed(to.clone()),
-            bytes: 16,
-            offered: Some(1.0),
-            windows: Windows::Given { warm_up_ns: 2000.0, measure_ns: 2000.0 },
-            drain: true,
-        };
-        let outcome = run::load(&net, Settings::phits(), &router, &load, 1).unwrap();
-        assert_ne!(outcome.ended, Ended::Deadlock);
-        outcome.steady.unwrap().accepted
-    };
+    let net = Net::of_fabric(&generate("regular:24,7,hosts=4,seed=1").unwrap());
+    let accepted = |routing: &str| to_neighbours(&net, routing).0;
     let minimal = accepted("minimal");
     assert!((0.2..=0.2501).contains(&minimal), "one cable for four hosts: {minimal}");
     assert!(accepted("polarized") > 1.5 * minimal);
     assert!(accepted("ugal") > 1.2 * minimal);
+}
+
+/// Accepted share at full load and mean number of channels where all hosts of a switch send to one
+/// neighbour of it.
+fn to_neighbours(net: &Net, routing: &str) -> (f64, f64) {
+    let far = Distances::new(net).unwrap();
+    let pattern = sarouter::simulate::patterns::Pattern::SwitchPermutation;
+    let to = pattern.destinations(net, net.hosts(), 1).unwrap();
+    let router = AnyRouter::adaptive(routing, net, &far, 8, 1).unwrap();
+    let load = Load {
+        members: net.hosts().to_vec(),
+        destinations: Destinations::Fixed(to),
+        bytes: 16,
+        offered: Some(1.0),
+        windows: Windows::Given { warm_up_ns: 2000.0, measure_ns: 2000.0 },
+        drain: true,
+    };
+    let outcome = run::load(net, Settings::phits(), &router, &load, 1).unwrap();
+    assert_ne!(outcome.ended, Ended::Deadlock);
+    (outcome.steady.unwrap().accepted, outcome.mean_hops)
+}
+
+/// To a neighbour in a Hamming graph: one channel, or one more in the same dimension for each deroute, of which
+/// there are as many as dimensions. Never by way of another dimension.
+#[test]
+fn omni_dimensional_goes_around_in_dimensions_that_are_left() {
+    let row = Net::of_fabric(&generate("hyperx:8,hosts=4").unwrap());
+    let ((minimal, one), (omni, hops)) =
+        (to_neighbours(&row, "minimal"), to_neighbours(&row, "omni-dimensional"));
+    assert!(minimal < 0.2501 && one == 1.0, "one cable for four hosts: {minimal}, {one}");
+    assert!(omni > 2.0 * minimal && (1.2..2.0).contains(&hops), "{omni}, {hops}");
+    // Two in a dimension have no third switch between them.
+    let cube = Net::of_fabric(&generate("hyperx:2x2x2,hosts=4").unwrap());
+    let (accepted, hops) = to_neighbours(&cube, "omni-dimensional");
+    assert!(accepted < 0.2501 && hops == 1.0, "{accepted}, {hops}");
 }
 
 #[test]

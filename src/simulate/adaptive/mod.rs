@@ -2,17 +2,21 @@
 //! lane `h` after `h` channels, so no circle of waiting packets can form (Polarized paper,
 //! "Empirical Evaluation"), except `dor`, which needs two lanes only.
 
+mod all_paths;
 mod grid;
 mod hops;
 mod ksp;
+mod omni;
 mod polarized;
 mod ways;
 
 use rayon::prelude::*;
 
+pub use all_paths::AllPaths;
 pub use grid::{Dor, Rdr};
 pub use hops::{Minimal, Ugal, Valiant};
 pub use ksp::Ksp;
+pub use omni::OmniDimensional;
 pub use polarized::{Penalties, Polarized};
 use ways::Ways;
 
