@@ -87,6 +87,7 @@ const LAYERS: u8 = 8;
 fn opensm_name(ours: &str) -> Option<&str> {
     match ours {
         "updown" => Some("updn"),
+        "downup" => Some("dnup"),
         "fattree" => Some("ftree"),
         "torus" => Some("torus-2QoS"),
         "minhop" | "dor" | "lash" | "sssp" | "dfsssp" | "nue" => Some(ours),

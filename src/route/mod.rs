@@ -13,6 +13,7 @@ mod balanced;
 pub mod cdg;
 pub mod dfsssp;
 pub mod dor;
+pub mod downup;
 pub mod fattree;
 pub mod forest;
 pub mod graph;
@@ -193,6 +194,13 @@ pub const ENGINES: &[EngineRow] = &[
         what: "up, then down, from roots",
         layer_per_job: true,
         make: |o| Box::new(updown::UpDown { roots: o.roots.clone() }),
+        ..ROW
+    },
+    EngineRow {
+        name: "downup",
+        what: "the same from the other end: away from hosts, then back",
+        layer_per_job: true,
+        make: |_| Box::new(downup::DownUp),
         ..ROW
     },
     EngineRow {

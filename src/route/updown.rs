@@ -114,8 +114,8 @@ impl Heights {
         Self::from_ranks(graph, &rank)
     }
 
-    /// Heights by a rank per switch, then by switch. O(channels).
-    fn from_ranks(graph: &Graph, rank: &[u32]) -> Self {
+    /// Heights by a rank per switch, smallest on top, then by switch. O(channels).
+    pub(super) fn from_ranks(graph: &Graph, rank: &[u32]) -> Self {
         let mut by_height: Vec<u32> = (0..graph.switches() as u32).collect();
         by_height.sort_by_key(|s| rank[*s as usize]);
         let mut height = vec![0; graph.switches()];
@@ -198,8 +198,9 @@ impl Heights {
         over
     }
 
-    /// 64 homes at once: each switch carries one word that says which of them it reaches.
-    fn connects(&self, graph: &Graph) -> bool {
+    /// Whether each two connected switches with terminals have a legal route. 64 homes at once: each switch
+    /// carries one word that says which of them it reaches.
+    pub(super) fn connects(&self, graph: &Graph) -> bool {
         let n = graph.switches();
         let part = graph.components();
         let with_terminals = |s: &usize| graph.terminals()[*s] > 0;

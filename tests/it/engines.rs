@@ -163,6 +163,7 @@ const PROMISES: &[Promise] = &[
     Promise { engine: "dor", minimal: true, acyclic: false },
     Promise { engine: "lash", minimal: true, acyclic: true },
     Promise { engine: "updown", minimal: false, acyclic: true },
+    Promise { engine: "downup", minimal: false, acyclic: true },
     Promise { engine: "fattree", minimal: false, acyclic: true },
     Promise { engine: "torus", minimal: false, acyclic: true },
     Promise { engine: "sar", minimal: true, acyclic: true },
