@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use self::case::{Case, Io, Kind};
 pub use self::printed::Simulated;
-use self::printed::{JobRow, More};
+use self::printed::{JobRow, MeanRow, More};
 use super::html::Html;
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
@@ -35,6 +35,7 @@ use crate::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRout
   sarouter simulate --fabric fattree:10x18,5 --engine balanced --jobs jobs.txt --traffic shift
   sarouter simulate --fabric random:720,5040,6120 --engine polarized --hardware phits \\
       --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
+  sarouter simulate --fabric deimos --engine dfsssp --traffic bisection --load 1 --seeds 20
   sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --load 0.9 --changes 1000
   sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --changes 10 \\
       --update property-preserving --series throughput.csv
@@ -44,8 +45,8 @@ use crate::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRout
 Traffic: exchanges of jobs (shift, linear, random, alltoall: all to all in several orders; ring,
 double-tree, doubling, halving, bruck, binomial, halo2d, halo3d, halo:AxBxC, groups:G, permutations,
 rail-alltoall:G, hierarchical:G),
-uniform, server-permutation, switch-permutation, transpose, neighbor, tornado, grid-transpose,
-grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
+uniform, server-permutation, switch-permutation, bisection (half of the hosts with the other half),
+transpose, neighbor, tornado, grid-transpose, grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
 given, or its own: --traffic shift,17=tornado. With --storage and --reads or --writes, hosts of jobs read
 from each server and write to each beside it, or alone with --traffic none. Without --load patterns run once, message by message;
 with it (or uniform) they run without end. With --changes, tables change while packets fly. The exit
@@ -102,6 +103,9 @@ pub struct Args {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Runs for each load, with seeds from --seed on, and their mean
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
     #[command(flatten)]
     changes: changes::ChangesArgs,
     #[command(flatten)]
@@ -298,6 +302,9 @@ fn outcomes(
     if case.default == Kind::Uniform || !args.load.is_empty() {
         return loads(args, case, net, router, context);
     }
+    if args.seeds > 1 {
+        return Err("--seeds: what has an end runs once; give --load".into());
+    }
     let mut scripts: Vec<Script> = Vec::with_capacity(case.jobs.len());
     let mut rows: Vec<JobRow> = Vec::with_capacity(case.jobs.len());
     for (j, (id, members)) in case.jobs.iter().enumerate() {
@@ -346,10 +353,10 @@ fn loads(
 ) -> Result<(Vec<Outcome>, More), Failure> {
     use rayon::prelude::*;
     let members = members(case)?.to_vec();
-    let destinations = match case.default {
-        Kind::OneToOne(pattern) => Destinations::Fixed(pattern.destinations(net, &members, args.seed)?),
-        Kind::Uniform => Destinations::Uniform,
-        _ => return Err("an exchange has an end: no --load".into()),
+    let drawn = |seed| match case.default {
+        Kind::OneToOne(pattern) => Ok(Destinations::Fixed(pattern.destinations(net, &members, seed)?)),
+        Kind::Uniform => Ok(Destinations::Uniform),
+        _ => Err("an exchange has an end: no --load".to_string()),
     };
     let windows = match (args.warm_up, args.measure) {
         (Some(warm_up_ns), Some(measure_ns)) => Windows::Given { warm_up_ns, measure_ns },
@@ -357,17 +364,21 @@ fn loads(
     };
     let shares = shares(args)?;
     let bytes = case.bytes.unwrap_or(case.settings.mtu);
-    let one = |offered: &Option<f64>| {
-        let (members, destinations, offered) = (members.clone(), destinations.clone(), *offered);
+    let one = |(offered, seed): &(Option<f64>, u64)| {
+        let (members, destinations, offered) = (members.clone(), drawn(*seed)?, *offered);
         let load = Load { members, destinations, bytes, offered, windows, drain: true };
-        run::load(net, case.settings, router, &load, args.seed)
+        run::load(net, case.settings, router, &load, *seed)
     };
-    let bar = context.bar(shares.len(), "runs");
-    let counted = |offered: &Option<f64>| one(offered).inspect(|_| bar.inc(1));
-    let runs: Result<Vec<Outcome>, String> =
-        args.source.in_pool(|| shares.par_iter().map(counted).collect())?;
+    let seeds = args.seed..args.seed.saturating_add(args.seeds);
+    let all = shares.iter().flat_map(|share| seeds.clone().map(|seed| (*share, seed)));
+    let all: Vec<(Option<f64>, u64)> = all.collect();
+    let bar = context.bar(all.len(), "runs");
+    let counted = |run: &(Option<f64>, u64)| one(run).inspect(|_| bar.inc(1));
+    let runs: Result<Vec<Outcome>, String> = args.source.in_pool(|| all.par_iter().map(counted).collect())?;
     bar.finish_and_clear();
-    Ok((runs?, More::default()))
+    let runs = runs?;
+    let means = (args.seeds > 1).then(|| runs.chunks(args.seeds as usize).map(MeanRow::of).collect());
+    Ok((runs, More { means, ..More::default() }))
 }
 
 fn ping(

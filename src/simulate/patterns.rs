@@ -17,6 +17,9 @@ pub enum Pattern {
     Transpose,
     /// Place i to i + 1.
     Neighbor,
+    /// Participants in two halves drawn by the seed, each exchanging with one of the other half; with an odd
+    /// number one stays alone (Hoefler, Mehlan, Lumsdaine, Rehm 2007: effective bisection bandwidth).
+    Bisection,
     /// Place i to i + ⌈n/2⌉ − 1 (Dally and Towles).
     Tornado,
     /// The same in every dimension of a torus: each coordinate + 1.
@@ -42,6 +45,7 @@ impl Pattern {
                 rng.shuffle(&mut to);
                 Ok(to)
             }
+            Self::Bisection => Ok(bisection(members, &mut rng)),
             Self::SwitchPermutation => switch_permutation(net, members, &mut rng),
             Self::Neighbor => Ok(shift(1)),
             Self::Tornado => Ok(shift(n.div_ceil(2).saturating_sub(1))),
@@ -56,6 +60,16 @@ impl Pattern {
             Self::GridTranspose => on_grid(net, members, |c, k| k - 1 - c),
         }
     }
+}
+
+/// Partners in an order drawn: the first with the second, the third with the fourth.
+fn bisection(members: &[u32], rng: &mut Rng) -> Vec<u32> {
+    let (mut order, mut to): (Vec<usize>, _) = ((0..members.len()).collect(), members.to_vec());
+    rng.shuffle(&mut order);
+    for pair in order.chunks_exact(2) {
+        (to[pair[0]], to[pair[1]]) = (members[pair[1]], members[pair[0]]);
+    }
+    to
 }
 
 /// Moves every coordinate; the i-th terminal of a switch sends to the i-th of the image.
@@ -149,6 +163,16 @@ mod tests {
                 assert!(neighbours.contains(&net.home(*to)));
             }
         }
+    }
+
+    #[test]
+    fn a_bisection_pairs_all_but_one() {
+        let net = Net::of_fabric(&generate("mesh:9,hosts=1").unwrap());
+        let draw = |seed| Pattern::Bisection.destinations(&net, net.hosts(), seed).unwrap();
+        let to = draw(1);
+        assert!(to.iter().enumerate().all(|(from, to_it)| to[*to_it as usize] as usize == from), "{to:?}");
+        assert_eq!(to.iter().enumerate().filter(|(from, to)| **to as usize == *from).count(), 1);
+        assert!((2..9).any(|seed| draw(seed) != to));
     }
 
     #[test]

@@ -239,3 +239,40 @@ fn polarized_is_near_minimal_under_uniform_traffic() {
     let (minimal, polarized) = (accepted("minimal"), accepted("polarized"));
     assert!(polarized > 0.96 * minimal, "{polarized} against {minimal}");
 }
+
+/// Halves of the hosts exchange with each other, a draw for each seed, and the mean is over draws.
+#[test]
+fn several_seeds_have_a_mean() {
+    let run = |more: &[&str]| {
+        let words =
+            "simulate --fabric fattree:4x4,2 --engine minhop --traffic bisection --format json --load";
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        let windows = ["--warm-up", "10000", "--measure", "10000"];
+        command.args(words.split(' ')).args(more).args(windows).output().unwrap()
+    };
+    let output = run(&["1,0.1", "--seeds", "4", "--seed", "7"]);
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let accepted: Vec<f64> = printed["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["steady"]["accepted"].as_f64().unwrap())
+        .collect();
+    assert_eq!(accepted.len(), 8);
+    assert!((1..4).any(|i| accepted[i] != accepted[0]), "other pairs meet on other cables: {accepted:?}");
+    for (load, mean) in printed["means"].as_array().unwrap().iter().enumerate() {
+        let own = accepted[4 * load..][..4].iter().sum::<f64>() / 4.0;
+        assert_eq!((mean["seeds"].as_u64(), mean["offered"].as_f64()), (Some(4), Some([1.0, 0.1][load])));
+        assert!((mean["accepted"].as_f64().unwrap() - own).abs() < 1e-12);
+    }
+    assert!(accepted[..4].iter().all(|a| *a < 0.95), "two tops for four hosts: {accepted:?}");
+    assert!(accepted[4..].iter().all(|a| (0.08..0.12).contains(a)), "a tenth passes: {accepted:?}");
+    let refused = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"))
+        .args("simulate --fabric fattree:4x4,2 --traffic shift --seeds 2".split(' '))
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("--seeds: what has an end runs once; give --load")
+    );
+}

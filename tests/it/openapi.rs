@@ -199,6 +199,7 @@ const PRINTED: &[&str] = &[
     "simulate --fabric NET --jobs MORE --engine ENGINE --traffic shift",
     "simulate --fabric NET --engine ENGINE --traffic pingpong",
     "simulate --fabric NET --engine ENGINE --traffic uniform --load 0.5 --warm-up 2000 --measure 2000",
+    "simulate --fabric NET --engine ENGINE --traffic bisection --load 1 --seeds 2 --warm-up 2000 --measure 2000",
     "status",
     "route --fabric NET --jobs MISSING --engine ENGINE --out TABLES",
 ];

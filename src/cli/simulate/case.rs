@@ -25,11 +25,12 @@ pub(super) enum Kind {
 }
 
 /// What is no exchange, and the exchanges without numbers of their own.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 25] = [
     "none",
     "uniform",
     "server-permutation",
     "switch-permutation",
+    "bisection",
     "transpose",
     "neighbor",
     "tornado",
@@ -60,6 +61,7 @@ impl FromStr for Kind {
             "uniform" => Self::Uniform,
             "server-permutation" => Self::OneToOne(OneToOne::ServerPermutation),
             "switch-permutation" => Self::OneToOne(OneToOne::SwitchPermutation),
+            "bisection" => Self::OneToOne(OneToOne::Bisection),
             "transpose" => Self::OneToOne(OneToOne::Transpose),
             "neighbor" => Self::OneToOne(OneToOne::Neighbor),
             "tornado" => Self::OneToOne(OneToOne::Tornado),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::model::JobId;
 use crate::simulate::Settings;
 use crate::simulate::run::Outcome;
+use crate::simulate::stats::mean_ci95;
 
 /// All of it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -33,6 +34,9 @@ pub struct More {
     /// Of each job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<JobRow>>,
+    /// Of several seeds, for each load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub means: Option<Vec<MeanRow>>,
     /// Pairs that exchange.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<usize>,
@@ -42,6 +46,29 @@ pub struct More {
     /// What each got, Gbyte/s, ascending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Vec<f64>>,
+}
+
+/// The runs of all seeds at one load. Of bisections the mean is the effective bisection bandwidth, as a share
+/// of the full one (Hoefler, Mehlan, Lumsdaine, Rehm 2007).
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MeanRow {
+    /// As given; null for as much as possible.
+    pub offered: Option<f64>,
+    /// Runs.
+    pub seeds: usize,
+    /// Mean over seeds and hosts of what is accepted, as a share of a terminal's rate.
+    pub accepted: f64,
+    /// Half of the 95 % confidence interval over seeds.
+    pub ci95: f64,
+}
+
+impl MeanRow {
+    /// Of runs at one load; those that ended in a deadlock accept what they did until then.
+    pub fn of(runs: &[Outcome]) -> Self {
+        let steady = runs.iter().filter_map(|run| run.steady);
+        let (accepted, ci95) = mean_ci95(&steady.clone().map(|s| s.accepted).collect::<Vec<f64>>());
+        Self { offered: steady.clone().next().and_then(|s| s.offered), seeds: runs.len(), accepted, ci95 }
+    }
 }
 
 /// A job's exchange, or its storage.

@@ -30,6 +30,13 @@ pub fn runs(outcomes: &[Outcome]) -> Vec<Vec<String>> {
 /// A row for each run, and what more is known of jobs, pairs, changes and deadlocks.
 pub fn of(outcomes: &[Outcome], more: &More) -> String {
     let mut text = align(&runs(outcomes));
+    for mean in more.means.iter().flatten() {
+        let offered = mean.offered.map_or(String::new(), |offered| format!(", offered {offered:.3}"));
+        text += &format!(
+            "mean of {} seeds{offered}: accepted {:.4} ± {:.4} (95 %)\n",
+            mean.seeds, mean.accepted, mean.ci95
+        );
+    }
     for job in more.jobs.iter().flatten() {
         let Some(id) = &job.id else { continue };
         let ms = job.finished_ns.map_or("never".to_string(), |ns| format!("{:.4} ms", ns / 1e6));
