@@ -10,6 +10,7 @@ use super::fabric_nodes;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::generate;
 use crate::lab::generate::faults::{Amount, Faults};
+use crate::measure;
 use crate::model::{ChannelId, Fabric, Guid, PortNum, PortPeer, SwitchId};
 use crate::observe::fabric::discover;
 use crate::observe::ibnetdiscover::{Discovered, to_ibnetdiscover, to_net};
@@ -51,6 +52,9 @@ enum Command {
         /// Which adapter is which Slurm node: lines `GUID NAME` or `DESCRIPTION NAME`
         #[arg(long, value_name = "FILE")]
         node_map: Option<PathBuf>,
+        /// How many switches or cables must fail before the switches fall apart; seconds where there are a thousand
+        #[arg(long)]
+        connectivity: bool,
     },
     /// List which adapters are which Slurm node, and what fits none
     #[command(after_help = "Example:
@@ -128,9 +132,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             let found = Discovered { fabric: generate::generate(&spec)?, unrouted: Vec::new() };
             output.write(&found, context)?;
         }
-        Command::Show { fabric, node_map } => {
+        Command::Show { fabric, node_map, connectivity } => {
             let names = node_map.map(|path| NodeNames::load(&path)).transpose()?.unwrap_or_default();
-            let inventory = inventory(&discover(&fabric)?, &names);
+            let found = discover(&fabric)?;
+            let mut inventory = inventory(&found, &names);
+            inventory.connectivity = connectivity.then(|| measure::connectivity(&found.fabric));
             match context.format {
                 Format::Text => print(&inventory.text())?,
                 Format::Json => print(&serde_json::to_string_pretty(&inventory)?)?,

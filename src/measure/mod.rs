@@ -3,6 +3,7 @@
 pub mod angara;
 mod bound;
 mod changes;
+mod connectivity;
 mod loads;
 mod lost;
 pub mod slowdown;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bound::packing;
 pub use self::changes::{changed_routes, moved_share};
+pub use self::connectivity::{Connectivity, connectivity};
 use self::loads::AllPairs;
 pub(crate) use self::loads::distances;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::lab::generate::faults::components;
+use crate::measure::Connectivity;
 use crate::model::{Fabric, Fingerprint, Guid, NodeMap, NodeName, SwitchId, TerminalId};
 use crate::observe::ibnetdiscover::Unrouted;
 
@@ -29,6 +30,9 @@ pub struct FabricInventory {
     pub parallel_cables: usize,
     /// Parts that no cable joins.
     pub components: usize,
+    /// How many must fail before the fabric falls apart; only where that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connectivity: Option<Connectivity>,
     /// Inter-switch cables per switch -> switches.
     pub degrees: Histogram,
     /// Switches with at least one host.
@@ -107,6 +111,7 @@ impl FabricInventory {
             inter_switch_cables: cables,
             parallel_cables: cables - pairs.len(),
             components: components(fabric, |_| false, |_| false),
+            connectivity: None,
             degrees: histogram(switch_list.iter().map(|s| s.cables)),
             leaf_switches: leaves.clone().count(),
             hosts_per_leaf: histogram(leaves),
@@ -141,6 +146,9 @@ impl FabricInventory {
             format!("{} ({} parallel)", self.inter_switch_cables, self.parallel_cables),
         );
         row("components", self.components.to_string());
+        if let Some(Connectivity { switches, cables }) = self.connectivity {
+            row("connectivity", format!("{switches} switches, {cables} cables"));
+        }
         row("cables per switch", distribution(&self.degrees, "switches"));
         row("leaf switches", self.leaf_switches.to_string());
         row("hosts per leaf", distribution(&self.hosts_per_leaf, "leaves"));

@@ -67,6 +67,9 @@ fn show_tells_people() {
     ] {
         assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
     }
+    assert!(!text.contains("connectivity"));
+    let text = printed(&["show", "fattree:10x18,5", "--connectivity"]);
+    assert!(text.contains("\nconnectivity          5 switches, 18 cables\n"), "{text}");
 }
 
 #[test]
