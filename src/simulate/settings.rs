@@ -66,7 +66,7 @@ impl Settings {
     /// 2,048 and 26 bytes around it; a PCI bus that stops for 0.01 µs after each 0.1 µs, which
     /// leaves 10/11 of the rate to sinks. The flit-level model it uses (`ib_flit_sim`,
     /// `src/ibuf.ned`) lets an input port send three packets at a time, at the rate of a cable.
-    /// The switch delay is not given there; 100 ns is an assumption without a source.
+    /// The switch delay is not given there; that model has 50 + 50 ns (`src/switch.ned`).
     pub fn qdr() -> Self {
         Self {
             tick_ps: 500,
