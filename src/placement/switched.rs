@@ -274,8 +274,8 @@ impl Switched {
         self.spots[spot as usize][0].0
     }
 
-    /// Free spots of the smallest part with room for a job, the fullest of equals; `None` if it shall be alone on its
-    /// channels and there is none. Then nobody else may cross the smaller parts that it has nodes in.
+    /// Free spots of the smallest part with room for a job, the fullest of equals, of these the one whose smaller parts
+    /// Slurm's choice would break least; `None` if it shall be alone on its channels and there is none. Then nobody else may cross the smaller parts that it has nodes in.
     fn part(&self, traffic: &Traffic, free: &[(u32, u32)], question: Question<'_>) -> Option<Take> {
         let levels = self.parts.levels();
         let graph = self.ways.graph();
@@ -293,10 +293,19 @@ impl Switched {
                 rooms.entry(part(*spot)).or_default().push((*spot, *n));
             }
             let room = |free: &Take| free.iter().map(|(_, n)| n).sum::<u32>();
-            let fits = rooms.into_values().filter(|free| room(free) as usize >= question.nodes);
-            if let Some(free) = fits.min_by_key(room) {
-                return Some(free);
+            let mut fits: Vec<Take> = rooms.into_values().collect();
+            fits.retain(|free| room(free) as usize >= question.nodes);
+            let Some(least) = fits.iter().map(room).min() else { continue };
+            fits.retain(|free| room(free) == least);
+            if fits.len() == 1 {
+                return fits.pop();
             }
+            let rooms = self.parts.rooms(self.homes(free));
+            let broken = |free: &Take| {
+                let take = self.best_fit(free, question.nodes);
+                self.parts.broken(&rooms, self.homes(&take))
+            };
+            return fits.into_iter().min_by_key(broken);
         }
         None
     }

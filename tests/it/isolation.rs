@@ -173,38 +173,51 @@ proptest! {
     fn parts_are_broken_no_more_than_by_slurm(
         levels in 2usize..4, busy in proptest::collection::vec(0u32..27, 0..20), nodes in 2usize..20,
     ) {
-        let site = Site::new(if levels == 3 { "kary:3,3" } else { "fattree:7x4,2" });
-        let size = site.board.names().len() as u32;
-        let free: Vec<u32> = (0..size).filter(|n| !busy.contains(n)).collect();
-        prop_assume!(free.len() >= nodes);
-        let mut homes: Vec<u32> = (0..size).map(|n| site.leaf(n)).collect();
-        homes.dedup();
-        let parts = Parts::new(&site.fabric, &homes);
-        let counted = |set: &[u32]| {
-            let mut sums: BTreeMap<u32, u32> = BTreeMap::new();
-            set.iter().for_each(|n| *sums.entry(site.leaf(*n)).or_default() += 1);
-            sums
-        };
-        let room = counted(&free);
-        let rooms = parts.rooms(room.iter().map(|(s, n)| (*s, *n)));
-        let broken = |set: &[u32]| {
-            let set = counted(set);
-            parts.broken(&rooms, set.iter().map(|(s, n)| (*s, *n)))
-        };
-        let left: Vec<usize> = homes.iter().map(|s| *room.get(s).unwrap_or(&0) as usize).collect();
-        let mut groups: Vec<Vec<u32>> =
-            parts.levels().iter().map(|of| homes.iter().map(|s| of[*s as usize]).collect()).collect();
-        groups[0] = (0..homes.len() as u32).collect();
-        let tree: Vec<u32> = best_fit(&groups, &left, nodes)
-            .into_iter()
-            .flat_map(|(leaf, n)| free.iter().filter(|n| site.leaf(**n) == homes[leaf]).take(n).copied().collect::<Vec<u32>>())
-            .collect();
-        prop_assert_eq!(tree.len(), nodes);
-        let chosen = broken(&site.chosen(nodes, &free));
-        // What fits a leaf is there; else neither Slurm's choice with topology/tree nor that without is less.
-        prop_assert!(chosen <= broken(&tree), "{:?} {:?}", chosen, broken(&tree));
-        prop_assert!(chosen <= broken(&usual(nodes, &free)));
+        breaks_no_more_than_slurm(levels, &busy, nodes)?;
     }
+}
+
+/// Of two parts with as many free nodes the one is taken in which fewer leaves are broken.
+#[test]
+fn of_equal_parts_the_one_is_taken_whose_leaves_fit() {
+    breaks_no_more_than_slurm(3, &[21, 6, 0, 22, 18, 3], 5).unwrap();
+}
+
+fn breaks_no_more_than_slurm(levels: usize, busy: &[u32], nodes: usize) -> Result<(), TestCaseError> {
+    let site = Site::new(if levels == 3 { "kary:3,3" } else { "fattree:7x4,2" });
+    let size = site.board.names().len() as u32;
+    let free: Vec<u32> = (0..size).filter(|n| !busy.contains(n)).collect();
+    prop_assume!(free.len() >= nodes);
+    let mut homes: Vec<u32> = (0..size).map(|n| site.leaf(n)).collect();
+    homes.dedup();
+    let parts = Parts::new(&site.fabric, &homes);
+    let counted = |set: &[u32]| {
+        let mut sums: BTreeMap<u32, u32> = BTreeMap::new();
+        set.iter().for_each(|n| *sums.entry(site.leaf(*n)).or_default() += 1);
+        sums
+    };
+    let room = counted(&free);
+    let rooms = parts.rooms(room.iter().map(|(s, n)| (*s, *n)));
+    let broken = |set: &[u32]| {
+        let set = counted(set);
+        parts.broken(&rooms, set.iter().map(|(s, n)| (*s, *n)))
+    };
+    let left: Vec<usize> = homes.iter().map(|s| *room.get(s).unwrap_or(&0) as usize).collect();
+    let mut groups: Vec<Vec<u32>> =
+        parts.levels().iter().map(|of| homes.iter().map(|s| of[*s as usize]).collect()).collect();
+    groups[0] = (0..homes.len() as u32).collect();
+    let tree: Vec<u32> = best_fit(&groups, &left, nodes)
+        .into_iter()
+        .flat_map(|(leaf, n)| {
+            free.iter().filter(|n| site.leaf(**n) == homes[leaf]).take(n).copied().collect::<Vec<u32>>()
+        })
+        .collect();
+    prop_assert_eq!(tree.len(), nodes);
+    let chosen = broken(&site.chosen(nodes, &free));
+    // What fits a leaf is there; else neither Slurm's choice with topology/tree nor that without is less.
+    prop_assert!(chosen <= broken(&tree), "{:?} {:?}", chosen, broken(&tree));
+    prop_assert!(chosen <= broken(&usual(nodes, &free)));
+    Ok(())
 }
 
 #[test]
