@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use chrono::TimeDelta;
 use sarouter::lab::board::mix;
 use sarouter::lab::generate::generate;
-use sarouter::model::{LayerBudget, Promise, Storage, TerminalId};
+use sarouter::model::{LayerBudget, Promise, TerminalId};
 use sarouter::observe::nodes::{NodeNames, name_hosts};
 use sarouter::pass::plan::Policy;
 use sarouter::pass::step::View;
-use sarouter::pass::worth::Price;
 use sarouter::publish::EpochStore;
 use sarouter::report::align;
 use sarouter::report::cost::cpu_seconds;
@@ -54,18 +52,5 @@ pub fn passes(spec: &str) -> Result<(), Failure> {
 
 /// The default of the settings, but that every job is worth an epoch.
 fn policy() -> Result<Policy, Failure> {
-    Ok(Policy {
-        engine: "balanced".into(),
-        then: Vec::new(),
-        budget: LayerBudget::new(LAYERS)?,
-        min_job_age: TimeDelta::zero(),
-        lids_in_use: None,
-        may_wait: false,
-        repair: None,
-        baseline: None,
-        layer_per_job: false,
-        promise: Promise::EVERYTHING,
-        storage: Storage::default(),
-        price: Price::NONE,
-    })
+    Ok(Policy::new("balanced", LayerBudget::new(LAYERS)?, Promise::EVERYTHING))
 }

@@ -9,12 +9,11 @@ use super::{Answer, Context, Failure, Format};
 use crate::lab::generate;
 use crate::lab::workload::Workload;
 use crate::measure::{self, Figures};
-use crate::model::{Demand, LayerBudget, Storage, Tables};
+use crate::model::{Demand, LayerBudget, Tables};
 use crate::observe;
 use crate::observe::nodes::NodeNames;
 use crate::pass::plan::Policy;
 use crate::pass::step::View;
-use crate::pass::worth::Price;
 use crate::publish::EpochStore;
 use crate::report::demo_page::{Moment, PublishedEpoch, Sample, demo_page};
 use crate::route::{self, EngineOptions};
@@ -121,21 +120,7 @@ impl Demo {
         // The cluster has been running for a while when the demo begins.
         workload.advance(6 * 60);
         let budget = LayerBudget::new(8)?;
-        let policy = Policy {
-            engine: args.engine.clone(),
-            then: Vec::new(),
-            budget,
-            // No simulated job is too short to be worth an epoch.
-            min_job_age: TimeDelta::zero(),
-            lids_in_use: None,
-            may_wait: false,
-            repair: None,
-            baseline: None,
-            layer_per_job: false,
-            promise: route::default_promise(&args.engine, false),
-            storage: Storage::default(),
-            price: Price::NONE,
-        };
+        let policy = Policy::new(&args.engine, budget, route::default_promise(&args.engine, false));
         let oblivious = route::engine("dfsssp", &EngineOptions::default())?;
         let oblivious = oblivious.route(&fabric, &Demand::oblivious(), budget)?;
         let jobs = workload.snapshot();

@@ -4,6 +4,7 @@ pub mod baseline;
 mod halfway;
 mod lanes;
 pub mod plan;
+mod policy;
 pub mod step;
 mod tally;
 #[cfg(test)]

@@ -6,57 +6,18 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::lanes;
+pub use super::policy::{Policy, Repair};
 use super::tally::Tally;
-use super::worth::{Price, Question, Worth};
+use super::worth::{Question, Worth};
 use crate::measure::{self, Counted, Figures};
 use crate::model::{
     Demand, Fabric, FabricDifference, FabricLanes, Fingerprint, Group, JobMap, Layer, LayerBudget, LidSet,
-    NodeMap, NodeName, PlacedJob, Promise, SplitLids, Storage, Tables,
+    NodeMap, NodeName, PlacedJob, Promise, SplitLids, Tables,
 };
 use crate::route::{self, EngineOptions, RouteError};
 use crate::verify::{self, Certificate, Proved};
-
-/// What an administrator decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
-    /// Name of the routing engine.
-    pub engine: String,
-    /// Engines that take its place, in turn, where it makes nothing that may be published.
-    pub then: Vec<String>,
-    /// Virtual layers the fabric has for us.
-    pub budget: LayerBudget,
-    /// Jobs younger than this wait: most very short jobs never cause an epoch.
-    pub min_job_age: TimeDelta,
-    /// All routes inside one job on one layer.
-    pub layer_per_job: bool,
-    /// What must be proved of every epoch.
-    pub promise: Promise,
-    /// Storage servers.
-    pub storage: Storage,
-    /// What a change for jobs alone must be worth.
-    pub price: Price,
-    /// Where a port's two LIDs have routes of their own: which of them jobs use that run, by [`LidSet::offset`].
-    pub lids_in_use: Option<[bool; 2]>,
-    /// Whether hosts that a loss has cut off may wait for the second of two steps, because it follows as soon as OpenSM has
-    /// the first one, and nobody else routes until then.
-    pub may_wait: bool,
-    /// What OpenSM's plugin has changed of the epoch in force.
-    pub repair: Option<Arc<Repair>>,
-    /// Engine without jobs that is compared with; `None`: the best of those that everybody has.
-    pub baseline: Option<String>,
-}
-
-/// Entries of an epoch that OpenSM's plugin has replaced by others, because cables or switches are gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repair {
-    /// Number of the epoch.
-    pub epoch: u64,
-    /// Its set of routes, switch and destination, by their numbers in the hand-off, and the port.
-    pub entries: Vec<[u32; 4]>,
-}
 
 /// What is in force.
 #[derive(Debug, Clone)]
@@ -155,7 +116,8 @@ pub struct Plan {
     pub worth: Option<Worth>,
     /// The first of two steps, or of three: the next plan is due as soon as all switches have this one.
     pub halfway: bool,
-    /// The first of three: what is in force in the lanes in force, without routes that are in the way of those to come.
+    /// The first of three: what is in force in the lanes in force, without what is in the way of routes to come and leads
+    /// no host to another.
     pub drained: bool,
     /// What was counted of the tables, for the next plan.
     pub counted: Option<Arc<Counted>>,
@@ -230,7 +192,7 @@ pub struct Wanted {
 /// Jobs on one switch, job ids and the order of jobs do not matter (thesis Figure 5.6): a job
 /// replaced by another on the same nodes is no change. Nor is a job's end: the others' routes are as
 /// good as before, and moving them gains nothing but packets out of order. Other jobs get other routes if
-/// those are worth their price ([`Price`]); small gains gather, as all jobs are judged together.
+/// those are worth their price ([`Policy::price`]); small gains gather, as all jobs are judged together.
 ///
 /// # Errors
 /// If the engine makes no tables.

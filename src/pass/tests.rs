@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::plan::{Plan, Policy, Published};
-use super::worth::Price;
 use crate::model::{
     Demand, Fabric, Group, Job, JobId, JobMap, JobState, LayerBudget, NodeMap, Promise, Storage, TerminalId,
 };
@@ -21,20 +20,7 @@ pub(crate) fn budget(layers: u64) -> LayerBudget {
 
 /// Settings that want every difference, on one layer, as programs are told.
 pub(crate) fn policy(engine: &str) -> Policy {
-    Policy {
-        engine: engine.into(),
-        then: Vec::new(),
-        budget: budget(1),
-        min_job_age: TimeDelta::zero(),
-        layer_per_job: false,
-        promise: Promise::TOLD,
-        storage: Storage::default(),
-        price: Price::NONE,
-        lids_in_use: None,
-        may_wait: false,
-        repair: None,
-        baseline: None,
-    }
+    Policy::new(engine, budget(1), Promise::TOLD)
 }
 
 /// Terminals by number.

@@ -104,10 +104,9 @@ mod tests {
 
     use super::*;
     use crate::lab::generate::generate;
-    use crate::model::{Job, JobMap, JobState, LayerBudget, Promise, Storage};
+    use crate::model::{Job, JobMap, JobState, LayerBudget, Promise};
     use crate::observe::nodes::{NodeNames, name_hosts};
     use crate::pass::plan::Policy;
-    use crate::pass::worth::Price;
 
     fn id(job: u32) -> JobId {
         job.to_string().parse().unwrap()
@@ -123,18 +122,8 @@ mod tests {
         };
         let jobs = JobMap::new(Utc::now(), jobs.iter().map(job).collect());
         let policy = Policy {
-            engine: "balanced".into(),
-            then: Vec::new(),
-            budget: LayerBudget::new(8).unwrap(),
-            min_job_age: TimeDelta::zero(),
-            layer_per_job: false,
-            promise: Promise::TOLD,
-            storage: Storage::default(),
-            price: Price::NONE,
             lids_in_use: Some([false; 2]),
-            may_wait: false,
-            repair: None,
-            baseline: None,
+            ..Policy::new("balanced", LayerBudget::new(8).unwrap(), Promise::TOLD)
         };
         View::new(fabric, nodes, jobs, policy)
     }

@@ -54,16 +54,8 @@ impl Case {
         let policy: BTreeMap<&str, &str> = text.lines().filter_map(|l| l.split_once(' ')).collect();
         let storage = policy.get("storage").map_or(Vec::new(), |list| hostlist::expand(list).unwrap());
         let policy = Policy {
-            engine: "dfsssp".into(),
-            then: Vec::new(),
-            budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(policy.get("min_job_age").map_or(0, |s| s.parse().unwrap())),
-            lids_in_use: None,
             may_wait: true,
-            repair: None,
-            baseline: None,
-            layer_per_job: false,
-            promise: Promise::TOLD,
             storage: Storage::new(storage.iter().flat_map(|node| nodes.terminals(node)).copied().collect()),
             price: Price {
                 min_gain: TimeDelta::seconds(policy.get("min_gain").map_or(0, |s| s.parse().unwrap())),
@@ -71,6 +63,7 @@ impl Case {
                 epochs_per_day: policy.get("epochs_per_day").map_or(0, |n| n.parse().unwrap()),
                 ..Price::NONE
             },
+            ..Policy::new("dfsssp", LayerBudget::new(8).unwrap(), Promise::TOLD)
         };
         View::new(Arc::new(fabric), Arc::new(nodes), jobs, policy)
     }

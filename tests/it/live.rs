@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
 use sarouter::model::{
@@ -29,20 +29,7 @@ impl Site {
     pub fn new(engine: &str, promise: Promise, seed: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let store = EpochStore::open(&directory.path().join("state")).unwrap();
-        let policy = Policy {
-            engine: engine.into(),
-            then: Vec::new(),
-            budget: LayerBudget::new(8).unwrap(),
-            min_job_age: TimeDelta::zero(),
-            lids_in_use: None,
-            may_wait: true,
-            repair: None,
-            baseline: None,
-            layer_per_job: false,
-            promise,
-            storage: sarouter::model::Storage::default(),
-            price: sarouter::pass::worth::Price::NONE,
-        };
+        let policy = Policy { may_wait: true, ..Policy::new(engine, LayerBudget::new(8).unwrap(), promise) };
         Self { store, policy, rng: Rng::new(seed), remembered: None, _directory: directory }
     }
 

@@ -43,18 +43,8 @@ impl World {
             (Arc::new(fabric), Arc::new(NodeMap::new(names, Vec::new())))
         };
         let policy = Policy {
-            engine: "sssp".into(),
-            then: Vec::new(),
-            budget: LayerBudget::new(8).unwrap(),
             min_job_age: TimeDelta::seconds(min_job_age),
-            lids_in_use: None,
-            may_wait: false,
-            repair: None,
-            baseline: None,
-            layer_per_job: false,
-            promise: Promise::TOLD,
-            storage: sarouter::model::Storage::default(),
-            price: sarouter::pass::worth::Price::NONE,
+            ..Policy::new("sssp", LayerBudget::new(8).unwrap(), Promise::TOLD)
         };
         Self { fabrics: BTreeMap::from([("whole", with_nodes(whole)), ("cut", with_nodes(cut))]), policy }
     }

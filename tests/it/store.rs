@@ -24,20 +24,8 @@ fn publish(store: &EpochStore, fabric: &Fabric, engine: &str, lines: &str, time:
         .host_ids()
         .map(|t| (fabric.description(fabric.dest_of_terminal(t)).parse().unwrap(), vec![t]))
         .collect();
-    let policy = Policy {
-        engine: engine.to_string(),
-        then: Vec::new(),
-        budget: LayerBudget::new(8).unwrap(),
-        min_job_age: TimeDelta::zero(),
-        lids_in_use: None,
-        may_wait: true,
-        repair: None,
-        baseline: None,
-        layer_per_job: false,
-        promise: Promise::TOLD,
-        storage: sarouter::model::Storage::default(),
-        price: sarouter::pass::worth::Price::NONE,
-    };
+    let policy =
+        Policy { may_wait: true, ..Policy::new(engine, LayerBudget::new(8).unwrap(), Promise::TOLD) };
     let published = store.published(fabric).unwrap();
     let nodes = NodeMap::new(by_name, vec![]);
     match plan(fabric, &nodes, &jobs, published.as_ref(), &policy).unwrap().decision {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use chrono::TimeDelta;
-
 use crate::model::{Fabric, LayerBudget, NodeMap, Pattern, Promise, Storage, Tables};
 use crate::pass::plan::Policy;
 use crate::pass::worth::Price;
@@ -91,19 +89,10 @@ impl Setup {
 
     pub(super) fn policy(&self, engine: &str) -> Policy {
         Policy {
-            engine: engine.to_string(),
-            then: Vec::new(),
-            budget: self.budget,
-            // A snapshot stands for the whole time until the next one.
-            min_job_age: TimeDelta::zero(),
-            lids_in_use: None,
-            may_wait: false,
-            repair: None,
-            baseline: None,
             layer_per_job: self.layer_per_job,
-            promise: Promise::TOLD,
             storage: self.storage.clone(),
             price: self.price,
+            ..Policy::new(engine, self.budget, Promise::TOLD)
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Job, JobState, TerminalId};
+use crate::model::{Job, JobState, Storage, TerminalId};
 use crate::pass::tests::{NOW, budget, demand, group, in_force, job, jobs, nodes, policy, published};
 use crate::publish::tests::fixture;
 

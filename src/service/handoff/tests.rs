@@ -43,18 +43,8 @@ fn view(time: i64, jobs: &[(u32, &str, Option<i64>)]) -> View {
             .ending(minutes.map(|m| start + TimeDelta::minutes(m)))
     };
     let policy = Policy {
-        engine: "sssp".into(),
-        then: Vec::new(),
-        budget: LayerBudget::new(8).unwrap(),
         min_job_age: TimeDelta::hours(1),
-        lids_in_use: None,
-        may_wait: false,
-        repair: None,
-        baseline: None,
-        layer_per_job: false,
-        promise: crate::model::Promise::TOLD,
-        storage: crate::model::Storage::default(),
-        price: crate::pass::worth::Price::NONE,
+        ..Policy::new("sssp", LayerBudget::new(8).unwrap(), crate::model::Promise::TOLD)
     };
     View::new(Arc::new(fabric), nodes, JobMap::new(at(time), jobs.iter().map(job).collect()), policy)
 }
