@@ -69,9 +69,6 @@ pub struct Args {
     /// epoch any more may be without a way, too
     #[arg(long, conflicts_with = "certificate")]
     first_step: bool,
-    /// Anybody may have no way to anybody yet: the first of three steps ("drained" in an epoch's plan.json)
-    #[arg(long, conflicts_with_all = ["certificate", "first_step"])]
-    drained: bool,
     /// Also reject tables that have routes inside a job (--jobs) on several layers
     #[arg(long, requires = "jobs")]
     layer_per_job: bool,
@@ -181,7 +178,6 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         apart: &apart,
         answers_later,
         lost_later,
-        drained: args.drained,
         ..Beside::default()
     };
     let groups = match (&args.jobs, args.layer_per_job) {

@@ -46,14 +46,15 @@ pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan, may_wait: bo
             steps.push(FirstStep { tables, lanes, lost_later, drained: false });
         }
     }
-    let drained = Some(&between).filter(|_| may_wait && !published.drained).and_then(Between::drained);
-    let lanes = published.lanes.clone();
-    steps.extend(drained.map(|tables| FirstStep { tables, lanes, lost_later: true, drained: true }));
+    if let Some(tables) = Some(&between).filter(|_| !published.drained).and_then(Between::drained) {
+        let (lanes, waiting) = (published.lanes.clone(), between.waiting(&tables));
+        if waiting != Waiting::Hosts || may_wait {
+            let lost_later = waiting != Waiting::Nobody;
+            steps.push(FirstStep { tables, lanes, lost_later, drained: true });
+        }
+    }
     steps
 }
-
-/// Of so many pairs of a host and a switch with hosts, the first of three steps may cut off one.
-const MOST_CUT_OFF: usize = 3;
 
 /// Which destinations wait for the second step, if some switches do not reach them any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,13 +158,13 @@ impl<'a> Between<'a> {
     }
 
     /// Tables in force, in their lanes, without next hops outside of the closure of the plan, and without those that lead
-    /// to such a one; `None` if that cuts off too many.
+    /// to such a one; `None` if that cuts off a host, or takes nothing off.
     fn drained(&self) -> Option<Tables> {
         let (fabric, before) = (self.fabric, &*self.published.tables);
         let closure = &self.plan.lanes.as_ref()?.closure;
         let trees = Trees::new(fabric, before);
         let mut tree = trees.room();
-        let (mut pairs, mut cut_off) = (0, 0);
+        let (mut is_other, mut cuts_off) = (false, false);
         let tables = Tables::clone(before).edited(|ports, layers| {
             for d in fabric.dest_ids() {
                 trees.trace(d, &mut tree);
@@ -174,20 +175,17 @@ impl<'a> Between<'a> {
                     let is_inside = || is_inside_at(fabric, closure, before, (SwitchId::at(s), d));
                     leads[s] = s == tree.home || (leads[tree.parent(&trees, s)] && is_inside());
                 }
-                for s in fabric.switch_ids().filter(|s| s.index() != tree.home) {
+                for s in fabric.switch_ids().filter(|s| s.index() != tree.home && !leads[s.index()]) {
                     let at = d.index() * fabric.switches().len() + s.index();
-                    if fabric.is_host_dest(d) && fabric.has_hosts(s) {
-                        pairs += 1;
-                        cut_off += usize::from(tree.depth[s.index()] != LOST && !leads[s.index()]);
-                    }
-                    if !leads[s.index()] {
-                        (ports[at], layers[at]) = (Tables::UNREACHABLE, Tables::NO_LAYER);
-                    }
+                    let led = tree.depth[s.index()] != LOST;
+                    cuts_off |= led && fabric.is_host_dest(d) && fabric.has_hosts(s);
+                    is_other |= ports[at] != Tables::UNREACHABLE;
+                    (ports[at], layers[at]) = (Tables::UNREACHABLE, Tables::NO_LAYER);
                 }
                 ports[d.index() * fabric.switches().len() + tree.home] = fabric.last_port(d).get();
             }
         });
-        (cut_off * MOST_CUT_OFF <= pairs).then_some(tables)
+        (is_other && !cuts_off).then_some(tables)
     }
 
     fn waiting(&self, tables: &Tables) -> Waiting {

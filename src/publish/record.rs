@@ -45,7 +45,7 @@ pub struct PlanRecord {
     /// The first of two steps: the next epoch follows as soon as all switches have this one. Left out where not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halfway: bool,
-    /// The first of three: some hosts have no way to others until the next epoch, though cables would lead there. Left
+    /// The first of three: entries that are in the way of routes to come, and lead no host to another, are taken away. Left
     /// out where not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,

@@ -215,8 +215,8 @@ fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Ve
     let step = |refused: Box<(Plan, Verdict)>| {
         let steps = published.filter(|_| may_leave_change).map(|p| first_steps(view, p, &refused.0));
         let judge_first = |(first, lost_later): (Plan, bool)| {
-            let (answers_later, drained) = (first.lanes.is_none(), first.drained);
-            judge(first, promise, Beside { answers_later, lost_later, drained, ..beside }).ok()
+            let answers_later = first.lanes.is_none() || first.drained;
+            judge(first, promise, Beside { answers_later, lost_later, ..beside }).ok()
         };
         let first = steps.into_iter().flatten().find_map(judge_first);
         first.map_or_else(|| last(refused), Ok)
@@ -407,10 +407,6 @@ fn warn_of(
 ) -> Result<(), PassError> {
     for PassedOver { engine, reason } in &plan.passed_over {
         warnings.push(format!("{} routes, because {engine} does not: {reason}", plan.engine));
-    }
-    if plan.drained {
-        let what = "some hosts have no way to others until the next epoch, because routes that lead there are in the way";
-        warnings.push(format!("{what} of those that are to come"));
     }
     if !verify::is_safe_with(&view.fabric, &plan.tables, plan.budget, told) {
         // Where the fabric is another, the old routes are no choice.

@@ -66,7 +66,6 @@ impl Proved {
             && beside.apart.is_empty()
             && !beside.answers_later
             && !beside.lost_later
-            && !beside.drained
             && beside.mixed.len() <= 1
             && beside.mixed.iter().all(is_same)
     }

@@ -87,8 +87,6 @@ pub struct Beside<'a> {
     /// Who is not led to a destination by any of [`Beside::mixed`] may be without a way there: the loss of a cable cut it
     /// off, and it waits for the second of two steps. Nobody else may. Without tables to compare with, anybody may.
     pub lost_later: bool,
-    /// Anybody may be without a way: the first of three steps takes routes off that are in the way of those to come.
-    pub drained: bool,
     /// What is proved of the tables in force already: others that differ little from them are judged by what differs.
     /// Part of no promise.
     pub proved: Option<&'a Proved>,
@@ -98,13 +96,11 @@ pub struct Beside<'a> {
 
 impl Beside<'_> {
     /// Who may still be without a way in an epoch that may be the first of several steps, with a lane map or without.
+    /// In the first of three, `drained`, switches and those whom a loss cut off.
     pub fn of_step(halfway: bool, in_lanes: bool, drained: bool) -> Self {
-        Self {
-            answers_later: halfway && !in_lanes,
-            lost_later: halfway && in_lanes,
-            drained,
-            ..Self::default()
-        }
+        let (answers_later, lost_later) =
+            (halfway && (!in_lanes || drained), halfway && (in_lanes || drained));
+        Self { answers_later, lost_later, ..Self::default() }
     }
 }
 
@@ -288,11 +284,8 @@ impl<'a> Case<'a> {
                 }
                 flight.trace(*d, &mut room);
                 let (tree, others) = (&room.trees[0], &room.trees[1..]);
-                let Beside { answers_later: answers, lost_later: lost, drained, .. } = self.beside;
-                let later = match drained {
-                    true => Later { answers, lost: true, others: &[] },
-                    false => Later { answers, lost, others },
-                };
+                let later =
+                    Later { answers: self.beside.answers_later, lost: self.beside.lost_later, others };
                 reach::check(trees, *d, tree, (parts, later), &mut findings);
                 flight.senders.check(trees.tables, *d, tree, budget, &mut findings);
                 flight.mark(*d, &mut room, &mut dependencies);

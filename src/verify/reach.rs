@@ -59,7 +59,8 @@ pub(super) fn check(
     let is_cut_off = |s: usize| later.lost && later.others.iter().all(|tree| tree.depth[s] == LOST);
     let may_miss = |s: usize| match has_hosts(tree.home) {
         _ if is_cut_off(s) => true,
-        true => later.answers && all_hosts_arrive && !has_hosts(s),
+        // A host without a way is found by itself, but for those that a loss cut off.
+        true => later.answers && !has_hosts(s) && (later.lost || all_hosts_arrive),
         false => later.answers || all_hosts_arrive,
     };
     for s in (0..ports.len()).filter(|s| *s != tree.home && tree.next[*s] == NO_CHANNEL) {

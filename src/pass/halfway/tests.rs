@@ -272,39 +272,36 @@ fn the_first_step_in_a_tree_is_between_the_two() {
 }
 
 #[test]
-fn the_first_of_three_steps_takes_off_what_is_outside_of_the_closure_and_no_more() {
-    let site = Site::new();
-    let turn = Some([0, 2, 1]);
-    let before = site.tables_by(AROUND).with_lanes(Some(site.lanes(turn).map));
-    let now = site.tables_by(STRAIGHT);
-    let lanes = |outside: &[[usize; 3]]| {
-        let mut new = site.lanes(None);
+fn the_first_of_three_steps_takes_off_what_is_outside_of_the_closure_and_leads_no_host() {
+    let whole = generate("fattree:3x2,2").unwrap();
+    let site = Site { cut: whole.clone(), whole };
+    let cut = &site.cut;
+    let [before, now] = [0, 1].map(|seed| fixture::tables(cut, "sssp", seed));
+    let spine = cut.switch_ids().find(|s| !cut.has_hosts(*s)).unwrap();
+    let leaves: Vec<SwitchId> = cut.switch_ids().filter(|s| cut.has_hosts(*s)).collect();
+    // The closure lacks the next hop of the first leaf to one home.
+    let steps = |home: SwitchId, may_wait, drained| {
+        let (old, mut new) = (site.lanes(None), site.lanes(None));
         let mut closure = (*new.closure).clone();
-        for [s, home, to] in outside {
-            let (s, home) = (SwitchId::at(*s), SwitchId::at(*home));
-            let leads = |c: &ChannelId| site.cut.channel(*c).to == SwitchId::at(*to);
-            closure.set(s, home, site.cut.out(s).iter().position(leads).unwrap(), false);
-        }
+        let port = before.port(leaves[0], cut.dest_of_switch(home));
+        let slot = cut.out(leaves[0]).iter().position(|c| Some(cut.channel(*c).from_port) == port);
+        closure.set(leaves[0], home, slot.unwrap(), false);
         new.closure = Arc::new(closure);
-        [site.lanes(turn), new]
+        let mut steps = site.all_steps(&before, &now, [old, new], may_wait, drained);
+        let last = steps.pop().filter(|step| step.drained);
+        assert!(steps.iter().all(|step| !step.drained), "it is the last choice");
+        last
     };
-    // From the first switch packets to the second go by the fourth, and from there on not inside.
-    let outside = [[3, 1, 1]];
-    let steps = site.all_steps(&before, &now, lanes(&outside), true, false);
-    let drained: Vec<&FirstStep> = steps.iter().filter(|step| step.drained).collect();
-    let [first] = drained[..] else { panic!("{} steps", drained.len()) };
-    assert!(first.lost_later && steps[steps.len() - 1].drained, "it is the last choice");
-    assert_eq!(first.lanes.as_ref().map(|lanes| &lanes.map), Some(&site.lanes(turn).map));
-    assert_eq!(first.tables.lanes(), Some(&site.lanes(turn).map));
-    let left = site.tables(|s, d| {
-        let home = site.cut.home(d).index();
-        AROUND(s, home).filter(|_| home != 1 || s == 2)
-    });
-    assert!((0..4).all(|home| site.is_led(&first.tables, home, &left)));
-    // Not where nobody may wait, not twice, and not where more than a third would be cut off.
-    let none = |outside: &[[usize; 3]], may_wait, drained| {
-        !site.all_steps(&before, &now, lanes(outside), may_wait, drained).iter().any(|step| step.drained)
-    };
-    assert!(none(&outside, false, false) && none(&outside, true, true));
-    assert!(none(&[[3, 1, 1], [2, 0, 0], [0, 3, 3]], true, false));
+    let first = steps(spine, false, false).unwrap();
+    assert!(first.lost_later && first.lanes.is_some());
+    let to_spine = cut.dest_of_switch(spine);
+    for (d, s) in cut.dest_ids().flat_map(|d| cut.switch_ids().map(move |s| (d, s))) {
+        // Whoever comes by that leaf has no way there either.
+        let port = first.tables.port(s, d);
+        let stays = port == before.port(s, d);
+        assert!(if (d, s) == (to_spine, leaves[0]) { port.is_none() } else { stays || d == to_spine });
+    }
+    // Not twice, and not where a host would be cut off, whoever may wait.
+    assert!(steps(spine, true, true).is_none());
+    assert!(steps(leaves[1], true, false).is_none() && steps(leaves[1], false, false).is_none());
 }

@@ -52,7 +52,7 @@ pub struct EpochLine {
     /// The first of two steps; left out where not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub halfway: bool,
-    /// The first of three, in which some hosts have no way to others; left out where not.
+    /// The first of three; left out where not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,
     /// Whether any switch may still have the routes of before while others have these: proved.
