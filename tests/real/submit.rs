@@ -34,9 +34,10 @@ impl Bed {
             let text = PROLOG.replace("@SAROUTER@", env!("CARGO_BIN_EXE_sarouter")).replace("@BED@", bed);
             script(dir.join("prolog"), &text);
             fs::create_dir(dir.join("slurm")).unwrap();
-            let line = format!("optional {} state={bed}/state\n", plugin.display());
+            // Where other users find it: the checkout may be in a home directory that is closed to them.
+            fs::copy(&plugin, dir.join("spank.so")).unwrap();
+            let line = format!("optional {bed}/spank.so state={bed}/state\n");
             fs::write(dir.join("slurm/plugstack.conf"), line).unwrap();
-            // Other users look into it.
             fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         };
         let lines = ["PrologFlags=Alloc", "PrologSlurmctld=@BED@/prolog", "PrologEpilogTimeout=120"];
