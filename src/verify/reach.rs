@@ -57,10 +57,12 @@ pub(super) fn check(
     let has_hosts = |s: usize| trees.fabric.has_hosts(SwitchId::at(s));
     let all_hosts_arrive = hosts_arrive(trees.fabric, tree, parts);
     let is_cut_off = |s: usize| later.lost && later.others.iter().all(|tree| tree.depth[s] == LOST);
+    // All hosts but those that a loss cut off.
+    let is_missed = |s: usize| has_hosts(s) && is_lost(tree, parts, s) && !is_cut_off(s);
+    let rest_arrives = later.lost && !(0..ports.len()).any(is_missed);
     let may_miss = |s: usize| match has_hosts(tree.home) {
         _ if is_cut_off(s) => true,
-        // A host without a way is found by itself, but for those that a loss cut off.
-        true => later.answers && !has_hosts(s) && (later.lost || all_hosts_arrive),
+        true => later.answers && !has_hosts(s) && (all_hosts_arrive || rest_arrives),
         false => later.answers || all_hosts_arrive,
     };
     for s in (0..ports.len()).filter(|s| *s != tree.home && tree.next[*s] == NO_CHANNEL) {
@@ -76,8 +78,12 @@ pub(super) fn check(
 
 /// Whether all hosts that the fabric connects to a destination reach it.
 fn hosts_arrive(fabric: &Fabric, tree: &Tree, parts: &[u32]) -> bool {
-    let lost = |s: usize| tree.depth[s] == LOST && parts[s] == parts[tree.home];
-    !(0..parts.len()).any(|s| fabric.has_hosts(SwitchId::at(s)) && lost(s))
+    !(0..parts.len()).any(|s| fabric.has_hosts(SwitchId::at(s)) && is_lost(tree, parts, s))
+}
+
+/// Whether a switch does not reach a destination that the fabric connects it to.
+fn is_lost(tree: &Tree, parts: &[u32], s: usize) -> bool {
+    tree.depth[s] == LOST && parts[s] == parts[tree.home]
 }
 
 /// Says why the route to `d` ends at switch `s`.

@@ -267,6 +267,29 @@ fn hops(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> usize {
     std::iter::successors(Some(from), next).take(fabric.switches().len()).count()
 }
 
+/// A switch without hosts may wait for its way to a host, but not where another host's way leads over it.
+#[test]
+fn nobody_waits_because_of_a_switch_on_the_way() {
+    let fabric = Arc::new(generate("fattree:3x2,2").unwrap());
+    let mut site = Site::new("balanced", Promise::EVERYTHING, 1);
+    site.pass(&fabric).unwrap();
+    let before = in_force(&site, &fabric).tables;
+    let d = fabric.dest_of_terminal(fabric.host_ids().next().unwrap());
+    let spines = || fabric.switch_ids().filter(|s| !fabric.has_hosts(*s));
+    let leads = |spine: SwitchId| {
+        let next = |s| fabric.peer(s, before.port(s, d).unwrap());
+        let to = |s| matches!(next(s), Some(PortPeer::Channel(c)) if fabric.channel(c).to == spine);
+        fabric.switch_ids().filter(|s| fabric.has_hosts(*s) && *s != fabric.home(d)).any(to)
+    };
+    assert!(spines().any(leads) && !spines().all(leads));
+    for spine in spines() {
+        let tables = without_ways(&fabric, &before, |other, s| (other, s) == (d, spine));
+        let mixed = std::slice::from_ref(&*before);
+        let later = Beside { mixed, ..Beside::of_step(true, true, true) };
+        assert_eq!(judge(&fabric, &tables, "any+mixed", later).accepted, !leads(spine));
+    }
+}
+
 /// A leaf loses its last cable while a job has nodes on both sides: its exchange will not end, and the routes of
 /// all others are published all the same.
 #[test]
