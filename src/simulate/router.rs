@@ -72,7 +72,10 @@ pub trait Router: Sync {
         false
     }
     /// A packet is about to leave its terminal: sets up the header, says on which lane.
-    fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8;
+    #[inline]
+    fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
+        0
+    }
     /// A packet is first in its buffer at switch `at`: where to. At the home switch that is
     /// usually the terminal's link. Must not change the header: it may be called again for the same hop.
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop;

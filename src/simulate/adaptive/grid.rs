@@ -105,9 +105,6 @@ impl Router for Dor<'_> {
     fn lanes(&self) -> u8 {
         2
     }
-    fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
-        0
-    }
     fn hop(&self, at: u32, header: &Header, _view: &View<'_>, _rng: &mut Rng) -> Hop {
         let lines = &self.lines;
         for d in 0..lines.dims {
@@ -144,9 +141,6 @@ impl<'a> Rdr<'a> {
 impl Router for Rdr<'_> {
     fn lanes(&self) -> u8 {
         self.lanes
-    }
-    fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
-        0
     }
     fn hop(&self, at: u32, header: &Header, _view: &View<'_>, rng: &mut Rng) -> Hop {
         let (mut link, mut viable) = (NO_LINK, 0);

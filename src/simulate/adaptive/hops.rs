@@ -47,9 +47,6 @@ impl Router for Minimal<'_> {
     fn fetch(&self, at: u32, header: &Header) {
         self.ways.fetch(at, header.home);
     }
-    fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
-        0
-    }
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop {
         if at == header.home {
             return Hop::to(self.net.ejection(header.dst), 0);

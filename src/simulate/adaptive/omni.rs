@@ -14,11 +14,11 @@ use crate::simulate::state::View;
 const DEROUTE: u32 = 64;
 
 /// At each switch straight to the target's place in some dimension, or elsewhere in a dimension in
-/// which the packet is not there yet (a deroute, as often as there are dimensions), by occupancy
-/// plus penalty.
+/// which the packet is not there yet: a deroute. There may be as many as dimensions. Occupancy plus
+/// penalty decides.
 ///
 /// On a Hamming graph (HyperX) the first are the channels that lead nearer and the others those that
-/// lead to a switch as far, so distances say it all; elsewhere a deroute is any hop of these. How
+/// lead to a switch as far, so distances say it all. Elsewhere a deroute is any hop of these. How
 /// many a packet has had follows from its hops and the distances: nothing is carried along.
 pub struct OmniDimensional<'a> {
     net: &'a Net,
@@ -52,9 +52,6 @@ impl Router for OmniDimensional<'_> {
     #[inline]
     fn fetch(&self, at: u32, header: &Header) {
         self.ways.fetch(at, header.home);
-    }
-    fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
-        0
     }
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop {
         if at == header.home {

@@ -76,9 +76,6 @@ impl Router for Polarized<'_> {
         self.ways.fetch(at, header.from);
         self.ways.fetch(at, header.home);
     }
-    fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
-        0
-    }
     fn hop(&self, at: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop {
         if at == header.home {
             return Hop::to(self.net.ejection(header.dst), 0);
