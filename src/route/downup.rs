@@ -25,7 +25,7 @@ impl Engine for DownUp {
     /// what is away, and that fails on dragonflies and Kautz graphs.
     fn route(&self, fabric: &Fabric, _demand: &Demand, _budget: LayerBudget) -> Result<Tables, RouteError> {
         let graph = Graph::new(fabric);
-        let hops = hops_from_terminals(&graph);
+        let hops = graph.hops_from(with_terminals(&graph));
         let top = hops.iter().copied().filter(|h| *h < u32::MAX).max().unwrap_or(0);
         let rank: Vec<u32> = hops.iter().map(|h| top.saturating_sub(*h)).collect();
         let heights = Heights::from_ranks(&graph, &rank);
@@ -38,22 +38,8 @@ impl Engine for DownUp {
     }
 }
 
-/// From the nearest switch with terminals, by switch; `u32::MAX` where none is reached. O(channels).
-fn hops_from_terminals(graph: &Graph) -> Vec<u32> {
-    let mut queue: Vec<usize> = (0..graph.switches()).filter(|s| graph.terminals()[*s] > 0).collect();
-    let mut hops = vec![u32::MAX; graph.switches()];
-    queue.iter().for_each(|s| hops[*s] = 0);
-    let mut next = 0;
-    while let Some(s) = queue.get(next).copied() {
-        next += 1;
-        for to in graph.out(s).map(|c| graph.to(c)) {
-            if hops[to] == u32::MAX {
-                hops[to] = hops[s] + 1;
-                queue.push(to);
-            }
-        }
-    }
-    hops
+fn with_terminals(graph: &Graph) -> impl Iterator<Item = usize> + '_ {
+    (0..graph.switches()).filter(|s| graph.terminals()[*s] > 0)
 }
 
 #[cfg(test)]
@@ -66,7 +52,8 @@ mod tests {
     #[test]
     fn routes_lead_away_from_hosts_and_then_back() {
         let fabric = generate("kary:3,3,hosts=2").unwrap();
-        let hops = hops_from_terminals(&Graph::new(&fabric));
+        let graph = Graph::new(&fabric);
+        let hops = graph.hops_from(with_terminals(&graph));
         assert_eq!(hops.iter().max(), Some(&2));
         let tables = DownUp.route(&fabric, &Demand::oblivious(), LayerBudget::new(1).unwrap()).unwrap();
         for source in fabric.switch_ids().filter(|s| !fabric.attached(*s).is_empty()) {

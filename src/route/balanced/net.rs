@@ -87,25 +87,6 @@ impl Net {
         }
         false
     }
-
-    /// Hops from the nearest of `roots` to every switch; `u32::MAX` where there is no way.
-    pub(super) fn hops_from(&self, roots: impl IntoIterator<Item = usize>) -> Vec<u32> {
-        let mut hops = vec![u32::MAX; self.switches()];
-        let mut queue: Vec<usize> = roots.into_iter().collect();
-        queue.iter().for_each(|r| hops[*r] = 0);
-        let mut head = 0;
-        while let Some(&u) = queue.get(head) {
-            head += 1;
-            for c in self.out(u) {
-                let w = self.to(c);
-                if hops[w] == u32::MAX {
-                    hops[w] = hops[u] + 1;
-                    queue.push(w);
-                }
-            }
-        }
-        hops
-    }
 }
 
 #[cfg(test)]
