@@ -36,22 +36,20 @@ pub fn halfway(fabric: &Fabric, published: &Published, plan: &Plan, may_wait: bo
             .collect();
     }
     let between = Between::new(fabric, published, plan);
+    let step = |tables: Tables, drained| {
+        let (waiting, of) = (between.waiting(&tables), if drained { &published.lanes } else { &plan.lanes });
+        let (lanes, lost_later) = (of.clone(), waiting != Waiting::Nobody);
+        (waiting != Waiting::Hosts || may_wait).then_some(FirstStep { tables, lanes, lost_later, drained })
+    };
     let mut steps: Vec<FirstStep> = Vec::new();
     for wait in [Wait::Nobody, Wait::Some, Wait::All] {
         let tables = between.tables(wait);
-        let waiting = between.waiting(&tables);
-        let may = waiting != Waiting::Hosts || may_wait;
-        if may && tables != *plan.tables && steps.iter().all(|step| step.tables != tables) {
-            let (lanes, lost_later) = (plan.lanes.clone(), waiting != Waiting::Nobody);
-            steps.push(FirstStep { tables, lanes, lost_later, drained: false });
+        if tables != *plan.tables && steps.iter().all(|step| step.tables != tables) {
+            steps.extend(step(tables, false));
         }
     }
-    if let Some(tables) = Some(&between).filter(|_| !published.drained).and_then(Between::drained) {
-        let (lanes, waiting) = (published.lanes.clone(), between.waiting(&tables));
-        if waiting != Waiting::Hosts || may_wait {
-            let lost_later = waiting != Waiting::Nobody;
-            steps.push(FirstStep { tables, lanes, lost_later, drained: true });
-        }
+    if !published.drained {
+        steps.extend(between.drained().and_then(|tables| step(tables, true)));
     }
     steps
 }
@@ -157,8 +155,8 @@ impl<'a> Between<'a> {
         })
     }
 
-    /// Tables in force, in their lanes, without next hops outside of the closure of the plan, and without those that lead
-    /// to such a one; `None` if that cuts off a host, or takes nothing off.
+    /// Tables in force, in their lanes, without next hops outside of the closure of the plan. Those that lead to such a one
+    /// go, too. `None` if that cuts off a host, or takes nothing off.
     fn drained(&self) -> Option<Tables> {
         let (fabric, before) = (self.fabric, &*self.published.tables);
         let closure = &self.plan.lanes.as_ref()?.closure;

@@ -274,8 +274,8 @@ impl Switched {
         self.spots[spot as usize][0].0
     }
 
-    /// Free spots of the smallest part with room for a job, the fullest of equals, of these the one whose smaller parts
-    /// Slurm's choice would break least; `None` if it shall be alone on its channels and there is none. Then nobody else may cross the smaller parts that it has nodes in.
+    /// Free spots of the smallest part with room for a job, the fullest of equals. Of equally full ones it is the one whose
+    /// smaller parts Slurm's choice would break least. `None` if it shall be alone on its channels and there is none. Then nobody else may cross the smaller parts that it has nodes in.
     fn part(&self, traffic: &Traffic, free: &[(u32, u32)], question: Question<'_>) -> Option<Take> {
         let levels = self.parts.levels();
         let graph = self.ways.graph();
