@@ -119,6 +119,16 @@ impl Unit {
         self.steps.len()
     }
 
+    /// Switches that send, ascending. O(senders × log senders).
+    pub(super) fn sending(&self) -> Vec<u32> {
+        let mut switches: Vec<u32> = self.senders.iter().map(|s| s.switch).collect();
+        switches.sort_unstable();
+        switches.dedup();
+        // The end of the last one's steps is noted as one more.
+        switches.pop();
+        switches
+    }
+
     /// Senders to a destination, as places to ask with.
     #[inline]
     pub(super) fn senders(&self, dest: usize) -> std::ops::Range<usize> {

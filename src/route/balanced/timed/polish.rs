@@ -117,6 +117,8 @@ struct Work {
     share: f32,
     /// What leaving each channel of its present way would gain.
     gains: Vec<f32>,
+    /// What [`Meetings::all_to_join`] says of its channels, if it was asked.
+    costs: Vec<f32>,
     stack: Vec<u32>,
     /// When each terminal's routes were last looked at.
     looked: Vec<u32>,
@@ -138,6 +140,7 @@ impl Work {
             steps: Vec::new(),
             share: 0.0,
             gains: Vec::new(),
+            costs: Vec::new(),
             stack: Vec::new(),
             is_lazy: false,
             rng: Rng::new(seed),
@@ -200,6 +203,7 @@ impl Routing<'_> {
                 if order.is_empty() {
                     continue;
                 }
+                meetings.put_together(unit, self.net);
                 self.each_way(unit, |c, at| meetings.count(unit, c, unit.steps(at), unit.sender(at).share));
                 work.rng.shuffle(&mut order);
                 for d in &order {
@@ -381,6 +385,7 @@ impl Routing<'_> {
         let mut noise =
             || if heat > 0.0 { heat * (-(work.rng.unit().max(1e-12).ln())).ln() as f32 } else { 0.0 };
         let mut best = (if heat > 0.0 { noise() } else { -LEAST_GAIN }, None);
+        let mut is_asked = false;
         for slot in 0..net.degree(v) as u8 {
             // What is seen at once comes first: the channel alone may cost too much.
             let costs = || work.share * meetings.beside(unit, net.channel(v, slot)) - most;
@@ -388,13 +393,22 @@ impl Routing<'_> {
             {
                 continue;
             }
+            if !std::mem::replace(&mut is_asked, true) {
+                meetings.all_to_join(unit, net.channel(v, 0), &work.steps, &mut work.costs);
+            }
+            let mut own = work.costs.get(usize::from(slot)).copied();
             let (mut joins, mut leaves, mut gains) = (noise(), 0.0, work.gains.iter());
             let meets = self.each_change(terminal, v, slot, |c, is_joining| {
                 if is_joining {
-                    if joins + work.share * meetings.beside(unit, c) - most >= best.0 {
+                    let beside = work.share * meetings.beside(unit, c);
+                    if joins + beside - most >= best.0 {
                         return false;
                     }
-                    joins += meetings.to_join(unit, c, &work.steps, work.share);
+                    // The first channel is that of the slot.
+                    joins += match own.take() {
+                        Some(own) => own + beside,
+                        None => meetings.to_join(unit, c, &work.steps, work.share),
+                    };
                 } else {
                     leaves += gains.next().copied().unwrap_or(0.0);
                 }
