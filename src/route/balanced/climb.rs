@@ -29,22 +29,30 @@ impl Climb {
         self.levels[to] > self.levels[from]
     }
 
-    /// Adds to the flow of each switch that of all behind it; false if not all routes in `row` climb and then
-    /// descend: where something passes, or everywhere if it `is_strict`. O(switches × levels).
-    pub(super) fn gather(
-        &self,
-        net: &Net,
-        home: usize,
-        row: &[u8],
-        flow: &mut [u32],
-        is_strict: bool,
-    ) -> bool {
+    /// All layers for a turn that [`Layers::climbing`](super::layers::Layers::climbing) allows, as
+    /// [`fitting`](super::search::fitting).
+    #[inline]
+    pub(super) fn turns<'a>(&'a self, net: &'a Net, all: u16) -> impl Fn(usize, usize, u8) -> u16 + 'a {
+        #[inline(always)]
+        move |u, coming, leaving| {
+            let is_back = net.back_slot[coming] == leaving;
+            let is_down = self.is_up(u, net.from(coming));
+            let climbs_again = is_down && self.is_up(u, net.to(net.channel(u, leaving)));
+            if is_back || climbs_again { 0 } else { all }
+        }
+    }
+
+    /// Adds to the flow of each switch that of all behind it. `None` if not all routes in `row` over which something
+    /// passes climb and then descend, else whether all others do. O(switches × levels).
+    pub(super) fn gather(&self, net: &Net, home: usize, row: &[u8], flow: &mut [u32]) -> Option<bool> {
+        let mut all = true;
         let tops = self.switches.len() - 1;
         for s in self.switches[..tops].iter().flatten().map(|s| *s as usize).filter(|s| *s != home) {
             match Self::next(net, row, s) {
                 Some(next) if self.is_up(s, next) => flow[next] += flow[s],
                 // Nothing is below a leaf.
-                _ if self.levels[s] == 0 && (is_strict || flow[s] > 0) => return false,
+                _ if self.levels[s] == 0 && flow[s] > 0 => return None,
+                _ if self.levels[s] == 0 => all = false,
                 // What goes down is looked at when all that comes up is known.
                 _ => {}
             }
@@ -56,32 +64,31 @@ impl Climb {
                     Some(next) if self.descends(net, home, row, s) => {
                         flow[next] += if next == home { 0 } else { flow[s] };
                     }
-                    _ if is_strict || flow[s] > 0 => return false,
-                    _ => {}
+                    _ if flow[s] > 0 => return None,
+                    _ => all = false,
                 }
             }
         }
-        true
+        Some(all)
     }
 
-    /// Adds the routes of all hosts in `row` to the load of the channels, or takes them away; false, and no change, as
-    /// [`Climb::gather`], whose sums are left in the flow. O(switches × levels).
+    /// Adds the routes of all hosts in `row` to the load of the channels, or takes them away. As [`Climb::gather`], whose
+    /// sums are left in the flow; `None`, and no change, also where it `is_strict` and others do not climb and descend.
+    /// O(switches × levels).
     pub(super) fn weigh(
         &self,
         (net, home, row): (&Net, usize, &[u8]),
         (flow, load): (&mut [u32], &mut [u32]),
         change: fn(u32, u32) -> u32,
         is_strict: bool,
-    ) -> bool {
+    ) -> Option<bool> {
         flow.copy_from_slice(&net.hosts);
-        if !self.gather(net, home, row, flow, is_strict) {
-            return false;
-        }
+        let all = self.gather(net, home, row, flow).filter(|all| *all || !is_strict)?;
         for (v, flow) in flow.iter().enumerate().filter(|(v, flow)| *v != home && **flow > 0) {
             let c = net.channel(v, row[v]);
             load[c] = change(load[c], *flow);
         }
-        true
+        Some(all)
     }
 
     /// Whether the route of a switch leads down to another, and nowhere up.

@@ -10,6 +10,11 @@ use crate::route::lash;
 
 /// Most routes between hosts on a channel; `None` if one does not arrive. O(hosts × switches).
 pub(super) fn fullest(scene: &Scene<'_>, tables: &Tables) -> Option<u32> {
+    Some(loads(scene, tables)?.into_iter().max().unwrap_or(0))
+}
+
+/// Routes between hosts on each channel. As [`fullest`].
+pub(super) fn loads(scene: &Scene<'_>, tables: &Tables) -> Option<Vec<u32>> {
     let Scene { fabric, net, .. } = *scene;
     let (slots, mut loads) = (Slots::new(net), vec![0u32; net.channels()]);
     let mut row = vec![NONE; net.switches()];
@@ -17,7 +22,7 @@ pub(super) fn fullest(scene: &Scene<'_>, tables: &Tables) -> Option<u32> {
         slots.read(fabric, tables, d, &mut row);
         add_tree(net, &row, fabric.home(d).index(), net.hosts.clone(), &mut loads)?;
     }
-    Some(loads.into_iter().max().unwrap_or(0))
+    Some(loads)
 }
 
 /// Most routes of storage on a channel; `u32::MAX` if one does not arrive. O((servers + hosts of jobs) × switches).

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::FEWEST_ROWS;
 use super::bound::sum;
 use super::net::{NONE, Net};
+use super::once::climbing_loads;
 use super::routing::{Routing, covers};
 use super::traffic::{Class, Traffic};
 use crate::model::{Demand, DestId, Fabric, Tables, TerminalId};
@@ -20,6 +21,8 @@ pub(super) struct InForce {
     pub(super) load: Vec<u32>,
     /// Routes that were taken over but are to be found anew, by terminal.
     pub(super) before: Vec<(usize, Vec<u8>)>,
+    /// Whether all routes to hosts that were taken over are known to climb and then descend.
+    pub(super) is_climbing: bool,
 }
 
 /// Slot of each port of each switch: `of[switch * stride + port]`.
@@ -63,9 +66,9 @@ impl<'a> Routing<'a> {
     ) -> InForce {
         let own = std::mem::replace(&mut self.traffic, everyone);
         self.clear_load();
-        let kept = match previous {
+        let (kept, is_climbing) = match previous {
             Some(previous) => self.keep(fabric, previous),
-            None => vec![false; self.home.len()],
+            None => (vec![false; self.home.len()], true),
         };
         self.traffic = own;
         let fullest = previous.map(|_| self.fullest());
@@ -73,38 +76,44 @@ impl<'a> Routing<'a> {
         let settled: Vec<bool> = kept.iter().zip(settled).map(|(k, s)| *k && s).collect();
         let before = self.rows_of(&kept, &settled);
         let load = previous.map_or_else(Vec::new, |_| self.load.clone());
-        InForce { fullest, settled, load, before }
+        InForce { fullest, settled, load, before, is_climbing }
     }
 
     /// Takes over the routes to each terminal if some layer allows each of them, and adds their load. The orders
     /// of the layers depend on the fabric, the budget and whether there are jobs, so tables of this engine stay
     /// as they are until the first job starts or the last one ends.
-    /// Says which were taken over. O(terminals × switches).
-    pub(super) fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> Vec<bool> {
+    /// Says which were taken over, and whether those to hosts are all known to climb and then descend.
+    /// O(terminals × switches).
+    pub(super) fn keep(&mut self, fabric: &Fabric, previous: &Tables) -> (Vec<bool>, bool) {
         let slots = Slots::new(self.net);
         let mut kept = self.keep_climbing(fabric, previous, &slots);
+        let is_climbing = (0..kept.len()).all(|t| kept[t] || self.traffic.class(t) != Class::Job);
         for t in (0..kept.len()).filter(|t| !kept[*t]).collect::<Vec<_>>() {
             kept[t] = self.keep_one(fabric, previous, &slots, t);
         }
-        kept
+        (kept, is_climbing)
     }
 
-    /// The same in a tree, of those routes that climb and then descend: they need no look at layers. Uses all threads.
+    /// The same in a tree, of those routes that climb and then descend: they need no look at layers. What tables that were
+    /// made here put on the channels is known. Uses all threads.
     fn keep_climbing(&mut self, fabric: &Fabric, previous: &Tables, slots: &Slots) -> Vec<bool> {
         let mut kept = vec![false; self.home.len()];
         let Some(climb) = &self.climb else { return kept };
         let (net, home, traffic) = (self.net, &self.home, self.traffic);
+        let known = climbing_loads(fabric, previous);
         let start = || (vec![0u32; net.switches()], vec![0u32; net.channels()]);
         let rows = self.rows.par_chunks_mut(net.switches()).zip(&mut kept).enumerate();
         let loads = rows.with_min_len(FEWEST_ROWS).fold(start, |(mut flow, mut load), (t, (row, kept))| {
             if traffic.class(t) == Class::Job {
                 slots.read(fabric, previous, fabric.dest_of_terminal(TerminalId::at(t)), row);
                 let at = (net, home[t] as usize, &*row);
-                *kept = climb.weigh(at, (&mut flow, &mut load), u32::wrapping_add, true);
+                *kept = known.is_some()
+                    || climb.weigh(at, (&mut flow, &mut load), u32::wrapping_add, true).is_some();
             }
             (flow, load)
         });
         let load = loads.map(|(_, load)| load).reduce(|| vec![0; net.channels()], sum);
+        let load = known.as_deref().unwrap_or(&load);
         self.load.iter_mut().zip(load).for_each(|(all, own)| *all += own);
         kept
     }

@@ -110,7 +110,9 @@ impl<'a> Routing<'a> {
             self.weigh(*t, u32::wrapping_sub);
             self.rows[span].copy_from_slice(&now);
         }
-        hosts.iter().filter(|t| !in_force.settled[**t]).for_each(|t| self.weigh(*t, u32::wrapping_add));
+        for t in hosts.iter().filter(|t| !in_force.settled[**t]) {
+            self.weigh(*t, u32::wrapping_add);
+        }
         (0..self.net.channels()).for_each(|c| self.set_load(c, self.load[c]));
         if cfg!(debug_assertions) {
             let found = self.load.clone();

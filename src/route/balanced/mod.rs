@@ -157,17 +157,20 @@ impl Engine for Balanced {
             return self.route_inside(fabric, demand, lanes, budget);
         }
         let net = Net::new(fabric);
-        let Own { fullest, tables, is_best } = self.own(fabric, &net, demand, budget)?;
+        let Own { fullest, tables, is_best, climbing } = self.own(fabric, &net, demand, budget)?;
         // In a tree all tables that climb and descend alike may be mixed, with the same ways where cables are lost.
-        let ways = (!self.options.promise.is_told_only()).then(|| tree_ways(fabric)).flatten();
-        let tables = match &ways {
+        let ways = || (!self.options.promise.is_told_only()).then(|| tree_ways(fabric)).flatten();
+        let tables = match climbing.is_none().then(ways).flatten() {
             Some(ways) => ways.complete(fabric, tables),
             None => tables,
         };
+        if let Some(loads) = climbing {
+            once::note_climbing(fabric, &tables, loads);
+        }
         if is_best {
             return Ok(tables);
         }
-        self.or_better(fabric, &net, (demand, budget), ways.as_deref(), (fullest, tables))
+        self.or_better(fabric, &net, (demand, budget), ways, (fullest, tables))
     }
 }
 
@@ -178,6 +181,8 @@ struct Own {
     tables: Tables,
     /// Whether no other engine has better ones.
     is_best: bool,
+    /// Routes between hosts on each channel, if all routes to hosts are known to climb and then descend.
+    climbing: Option<Vec<u32>>,
 }
 
 impl Balanced {
@@ -189,8 +194,8 @@ impl Balanced {
         demand: &Demand,
         budget: LayerBudget,
     ) -> Result<Own, RouteError> {
-        let own = |fullest, tables| Own { fullest, tables, is_best: false };
-        let best = |tables| Own { fullest: None, tables, is_best: true };
+        let own = |fullest, tables| Own { fullest, tables, is_best: false, climbing: None };
+        let best = |tables| Own { fullest: None, tables, is_best: true, climbing: None };
         if is_narrow(fabric, budget) && self.aim == Aim::Time && !demand.is_oblivious() {
             let none = Demand::new(Vec::new(), demand.storage.clone());
             return self.route(fabric, &none, budget).map(|tables| own(None, tables));
@@ -382,18 +387,17 @@ fn finish_row(
     if !is_free {
         search.trace(net, &layers.fit, layers.all, home, row);
     }
-    for s in (0..row.len()).filter(|s| net.is_source[*s]) {
-        let allowed = match is_free {
-            true if row[s] == NONE && s != home => 0,
-            true => layers.all,
-            false => search.layers[s],
-        };
-        if allowed != 0 {
-            layer[s] = match turn {
-                Some(turn) => turn.pick(s, home, port, allowed),
-                None => allowed.trailing_zeros() as u8,
-            };
-        }
+    let pick = |s: usize, allowed: u16| match turn {
+        Some(turn) => turn.pick(s, home, port, allowed),
+        None => allowed.trailing_zeros() as u8,
+    };
+    let sources = net.sources.iter().map(|s| *s as usize);
+    if is_free {
+        let starts = sources.filter(|s| row[*s] != NONE || *s == home);
+        starts.for_each(|s| layer[s] = pick(s, layers.all));
+    } else {
+        let starts = sources.filter(|s| search.layers[*s] != 0);
+        starts.for_each(|s| layer[s] = pick(s, search.layers[s]));
     }
     for (s, slot) in row.iter_mut().enumerate().filter(|(_, slot)| **slot != NONE) {
         *slot = net.port(net.channel(s, *slot));

@@ -21,6 +21,8 @@ pub(super) struct Net {
     pub(super) hosts: Vec<u32>,
     /// Whether a switch has terminals, and so routes that start there.
     pub(super) is_source: Vec<bool>,
+    /// Those that have, ascending.
+    pub(super) sources: Vec<u32>,
     /// Smallest switch of the connected part a switch is in.
     pub(super) part: Vec<u32>,
 }
@@ -42,10 +44,11 @@ impl Net {
             turn_start.push(turn_start[s] + graph.out(s).len().pow(2));
         }
         let back_slot = (0..graph.channels()).map(|c| graph.slot(graph.reverse(c))).collect();
-        let is_source = graph.terminals().iter().map(|n| *n > 0).collect();
+        let is_source: Vec<bool> = graph.terminals().iter().map(|n| *n > 0).collect();
+        let sources = (0..).zip(&is_source).filter(|(_, is)| **is).map(|(s, _)| s).collect();
         let hosts = hosts_per_switch(fabric);
         let part = graph.components();
-        Self { graph, back_slot, turn_start, hosts, is_source, part }
+        Self { graph, back_slot, turn_start, hosts, is_source, sources, part }
     }
 
     /// Number of turns.

@@ -2,6 +2,8 @@
 //! few layers, where an order of channels may leave too few ways, on larger ones too, and with jobs those
 //! inside a closure that needs no lanes (`inside`).
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::attempts::orders;
@@ -97,7 +99,7 @@ impl Balanced {
         fabric: &Fabric,
         net: &Net,
         (demand, budget): (&Demand, LayerBudget),
-        ways: Option<&TreeWays>,
+        ways: impl FnOnce() -> Option<Arc<TreeWays>>,
         (fullest, own): (Option<u32>, Tables),
     ) -> Result<Tables, RouteError> {
         let counts_jobs = self.aim == Aim::Counts && !demand.is_oblivious();
@@ -118,23 +120,27 @@ impl Balanced {
     fn candidates(
         &self,
         scene: &Scene<'_>,
-        ways: Option<&TreeWays>,
+        ways: impl FnOnce() -> Option<Arc<TreeWays>>,
         own: &Tables,
     ) -> Result<Option<Candidates>, RouteError> {
         let Scene { fabric, net, demand, budget, .. } = *scene;
+        let (rivals, is_new) = (self.rivals(scene), self.in_force(fabric).0.is_none());
+        let searches = self.searches(scene);
+        if rivals.is_empty() && searches.is_empty() {
+            return Ok(None);
+        }
+        let ways = ways();
         // Some of others' tables do not climb and descend.
         let may_be_mixed = |tables: &Tables| {
             let is_inside =
-                |ways: &TreeWays| fabric.dest_ids().all(|d| is_inside(fabric, &ways.closure, tables, d));
-            ways.is_none_or(is_inside)
+                |ways: &Arc<TreeWays>| fabric.dest_ids().all(|d| is_inside(fabric, &ways.closure, tables, d));
+            ways.as_ref().is_none_or(is_inside)
         };
-        let complete = |tables| match ways {
+        let complete = |tables| match &ways {
             Some(ways) => ways.complete(fabric, tables),
             None => tables,
         };
-        let (rivals, is_new) = (self.rivals(scene), self.in_force(fabric).0.is_none());
-        let searches = self.searches(scene);
-        if (rivals.is_empty() && searches.is_empty()) || !may_be_mixed(own) {
+        if !may_be_mixed(own) {
             return Ok(None);
         }
         let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
@@ -143,10 +149,7 @@ impl Balanced {
         });
         let made: Vec<(bool, Tables)> = made.filter(|(_, tables)| is_answer(tables)).collect();
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
-        let made = match is_large {
-            true => not_far_behind(scene, own, made),
-            false => made,
-        };
+        let made = if is_large { not_far_behind(scene, own, made) } else { made };
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;

@@ -6,7 +6,7 @@ use super::layers::Layers;
 use super::level::Hold;
 use super::nearer::Nearer;
 use super::net::{NONE, Net};
-use super::search::{Ground, TreeSearch};
+use super::search::{Ground, TreeSearch, fitting};
 use super::traffic::{Class, Traffic};
 use crate::model::rng::Rng;
 use crate::route::graph::is_indirect;
@@ -168,18 +168,21 @@ impl<'a> Routing<'a> {
         self.price_back.fill(0.0);
     }
 
-    /// Adds the load of a tree, or takes it away; `search` need not describe it. O(switches).
-    pub(super) fn weigh(&mut self, terminal: usize, change: fn(u32, u32) -> u32) {
+    /// Adds the load of a tree, or takes it away; `search` need not describe it. Says whether all of its routes are known
+    /// to climb and then descend. O(switches).
+    pub(super) fn weigh(&mut self, terminal: usize, change: fn(u32, u32) -> u32) -> bool {
         let (net, home) = (self.net, self.home[terminal] as usize);
         if let Some(climb) = &self.climb {
             let row = &self.rows[terminal * net.switches()..(terminal + 1) * net.switches()];
-            if climb.weigh((net, home, row), (&mut self.flow, &mut self.load), change, false) {
-                return;
+            if let Some(all) = climb.weigh((net, home, row), (&mut self.flow, &mut self.load), change, false)
+            {
+                return all;
             }
         }
         self.follow(terminal);
         self.gather(terminal);
         self.count(terminal, change);
+        false
     }
 
     /// Routes a terminal anew and adds its load. O(channels).
@@ -235,7 +238,12 @@ impl<'a> Routing<'a> {
     pub(super) fn look(&mut self, terminal: usize, switch: usize) {
         let switches = self.net.switches();
         let row = &self.rows[terminal * switches..(terminal + 1) * switches];
-        self.search.look(self.net, &self.layers.fit, self.home[terminal] as usize, switch, row);
+        let (net, at) = (self.net, (self.home[terminal] as usize, switch));
+        match &self.climb {
+            // Levels say the same as the table of turns, which is large.
+            Some(climb) => self.search.look(net, climb.turns(net, self.layers.all), at, row),
+            None => self.search.look(net, fitting(net, &self.layers.fit), at, row),
+        }
     }
 
     /// Sums the flows of the tree that `search` describes. O(switches).

@@ -35,6 +35,13 @@ pub(super) struct TreeSearch {
     starts: Vec<u32>,
 }
 
+/// The layers that allow a turn at a switch, from a channel that leads there into one of its slots.
+#[inline]
+pub(super) fn fitting<'a>(net: &'a Net, fit: &'a [u16]) -> impl Fn(usize, usize, u8) -> u16 + 'a {
+    #[inline(always)]
+    |u, coming, leaving| fit[net.turn(u, net.back_slot[coming], leaving)]
+}
+
 impl TreeSearch {
     pub(super) fn new(switches: usize) -> Self {
         Self {
@@ -218,7 +225,7 @@ impl TreeSearch {
         self.begin(home, layers);
         for first in 0..row.len() {
             if self.hops[first] == u16::MAX {
-                self.climb((net, fit), home, first, row, false);
+                self.climb(net, fitting(net, fit), (home, first), row, false);
             }
         }
         self.sort();
@@ -238,23 +245,37 @@ impl TreeSearch {
         self.begin(home, layers);
     }
 
-    /// Finds hops and layers of the route in `row` from a switch, and of all on its way. O(its hops).
+    /// Finds hops and layers of the route in `row` from a switch, and of all on its way. `turn` is as that of
+    /// [`fitting`]. O(its hops).
     #[inline]
-    pub(super) fn look(&mut self, net: &Net, fit: &[u16], home: usize, first: usize, row: &[u8]) {
+    pub(super) fn look(
+        &mut self,
+        net: &Net,
+        turn: impl Fn(usize, usize, u8) -> u16,
+        (home, first): (usize, usize),
+        row: &[u8],
+    ) {
         if self.hops[first] == u16::MAX {
-            self.climb((net, fit), home, first, row, true);
+            self.climb(net, turn, (home, first), row, true);
         }
     }
 
     /// Follows the route from a switch to one that is known, and back.
     #[inline]
-    fn climb(&mut self, (net, fit): (&Net, &[u16]), home: usize, first: usize, row: &[u8], is_listed: bool) {
+    fn climb(
+        &mut self,
+        net: &Net,
+        turn: impl Fn(usize, usize, u8) -> u16,
+        (home, first): (usize, usize),
+        row: &[u8],
+        is_listed: bool,
+    ) {
         // Most often the next switch is known.
         if row[first] != NONE {
             let c = net.channel(first, row[first]);
             let u = net.to(c);
             if self.hops[u] != u16::MAX {
-                let turn = if u == home { u16::MAX } else { fit[net.turn(u, net.back_slot[c], row[u])] };
+                let turn = if u == home { u16::MAX } else { turn(u, c, row[u]) };
                 self.hops[first] = self.hops[u] + 1;
                 self.layers[first] = self.layers[u] & turn;
                 if is_listed {
@@ -275,7 +296,7 @@ impl TreeSearch {
         while let Some(w) = self.chain.pop() {
             let w = w as usize;
             let c = net.channel(w, row[w]);
-            let turn = if v == home { u16::MAX } else { fit[net.turn(v, net.back_slot[c], row[v])] };
+            let turn = if v == home { u16::MAX } else { turn(v, c, row[v]) };
             self.hops[w] = self.hops[v] + 1;
             self.layers[w] = self.layers[v] & turn;
             if is_listed {
@@ -322,7 +343,7 @@ impl TreeSearch {
                 left -= 1;
             }
             if self.hops[v] != u16::MAX && v != first {
-                self.climb((net, fit), home, first, row, false);
+                self.climb(net, fitting(net, fit), (home, first), row, false);
             }
         }
         self.sort();

@@ -155,34 +155,38 @@ impl Relief<'_> {
 }
 
 impl<'a> Routing<'a> {
-    /// Adds the routes of all hosts, `everyone`'s, to some terminals to the loads, or takes them away.
-    /// O(terminals × switches).
+    /// Adds the routes of all hosts, `everyone`'s, to some terminals to the loads, or takes them away. Says whether all of
+    /// them are known to climb and then descend, used or not. O(terminals × switches).
     pub(super) fn weigh_all(
         &mut self,
         terminals: impl Iterator<Item = usize>,
         everyone: &'a Traffic<'a>,
         change: fn(u32, u32) -> u32,
-    ) {
+    ) -> bool {
         let own = std::mem::replace(&mut self.traffic, everyone);
-        terminals.filter(|t| everyone.class(*t) == Class::Job).for_each(|t| self.weigh(t, change));
+        let mut all = true;
+        for t in terminals.filter(|t| everyone.class(*t) == Class::Job) {
+            all &= self.weigh(t, change);
+        }
         self.traffic = own;
+        all
     }
 
     /// As [`Routing::level`], in a tree: levels the routes between all hosts, `everyone`'s, down to a sixteenth
     /// above the mean where that can be done without touching routes of jobs or storage. Routes that are on no
-    /// channel which is too full stay. The loads must be those of all trees.
+    /// channel which is too full stay. The loads must be those of all trees; afterwards they are those of the rows.
     /// O(rounds × terminals × switches).
     pub(super) fn level_tree(
-        mut self,
+        &mut self,
         everyone: &'a Traffic<'a>,
         job_layers: &'a JobLayers,
         in_force: Option<u32>,
-    ) -> Vec<u8> {
-        let Some(climb) = self.climb.take() else { return self.rows };
+    ) {
+        let Some(climb) = self.climb.take() else { return };
         let jobs = std::mem::replace(&mut self.traffic, everyone);
         let hosts = everyone.destinations(Class::Job);
         let mean = self.mean_load();
-        let bound = bound::floor(&self, &hosts).max(mean);
+        let bound = bound::floor(self, &hosts).max(mean);
         let in_jobs = |t: &usize| jobs.class(*t) == Class::Job;
         let (terminals, limit) = match in_force {
             Some(in_force) => (hosts.into_iter().filter(in_jobs).collect(), in_force.max(bound + bound / 4)),
@@ -200,7 +204,6 @@ impl<'a> Routing<'a> {
                 break;
             }
         }
-        self.rows
     }
 
     /// Moves what no job uses of one tree off channels with more than a limit. Returns the number of moves.
@@ -219,7 +222,7 @@ impl<'a> Routing<'a> {
             return 0;
         }
         relief.flow.copy_from_slice(&net.hosts);
-        let is_tree = relief.climb.gather(net, home, row, &mut relief.flow, false);
+        let is_tree = relief.climb.gather(net, home, row, &mut relief.flow).is_some();
         if !is_tree || !relief.is_full(home, row, &self.load, limit) {
             return 0;
         }
@@ -228,7 +231,7 @@ impl<'a> Routing<'a> {
             jobs.fill(net, terminal, &mut relief.held);
             let in_layer = job_layers.of(terminal).map_or(&[][..], |(_, switches)| switches);
             in_layer.iter().for_each(|s| relief.held[*s as usize] += 1);
-            relief.climb.gather(net, home, row, &mut relief.held, false);
+            relief.climb.gather(net, home, row, &mut relief.held);
         }
         // Below the tops another top is chosen, at lower levels another way; with leaves and tops alone that is one.
         let tops = relief.climb.switches.len() - 1;

@@ -22,7 +22,6 @@ use self::part::{May, Wish};
 use self::polish::{Reach, Room};
 use self::shape::Shape;
 pub(super) use self::shape::is_whole_tree;
-use self::tree::Choices;
 use super::climb::Climb;
 use super::jobs::JobLayers;
 use super::keep::InForce;
@@ -61,8 +60,7 @@ const MOST_CARRIED: f32 = 5.0 / 4.0;
 const MOST_CARRIED_CLOSED: f32 = 7.0 / 6.0;
 
 impl<'a> Routing<'a> {
-    /// Starts a tree from tables in force: the load of their fullest channel, if there are some, and whether routes to a
-    /// terminal stay. Those of jobs that go on do.
+    /// Starts a tree from tables in force. Routes to a terminal stay that are settled: those of jobs that go on.
     ///
     /// A job that starts before the next tables are there meets itself least where each terminal has one way down, and
     /// terminals of a leaf have different ones. So what no job uses follows what jobs have now, not what they had: the
@@ -74,11 +72,11 @@ impl<'a> Routing<'a> {
         previous: Option<&Tables>,
         served: Option<&Demand>,
         everyone: &'a Traffic<'a>,
-    ) -> (Option<u32>, Vec<bool>) {
-        let InForce { fullest, mut settled, before, .. } =
-            self.start_from(fabric, previous, served, everyone);
+    ) -> InForce {
+        let mut in_force = self.start_from(fabric, previous, served, everyone);
+        let (settled, before) = (&mut in_force.settled, &in_force.before);
         if settled.iter().all(|settled| *settled) {
-            return (fullest, settled);
+            return in_force;
         }
         let is_idle = |t: &usize| settled[*t] && self.traffic.class(*t) == Class::Other;
         let was_in_jobs = served.iter().flat_map(|demand| &demand.groups).flat_map(|group| &group.terminals);
@@ -90,7 +88,7 @@ impl<'a> Routing<'a> {
         let anew = before.iter().map(|(t, _)| *t).chain(idle.iter().copied());
         self.weigh_all(anew, everyone, u32::wrapping_sub);
         idle.iter().for_each(|t| settled[*t] = false);
-        (fullest, settled)
+        in_force
     }
 
     /// Gives switches without a way to a terminal one, but for those that are `settled`.
@@ -191,7 +189,7 @@ impl Balanced {
         let home = homes(fabric);
         let mut routing = Routing::new(net, &layers, &apart[0], home, FIRST);
         let none = JobLayers::default();
-        if !routing.keep(fabric, tables).into_iter().all(|kept| kept) {
+        if !routing.keep(fabric, tables).0.into_iter().all(|kept| kept) {
             return None;
         }
         routing.level_storage(apart, &none, false);
@@ -225,13 +223,9 @@ impl Balanced {
         let oblivious = Demand::oblivious();
         let everyone = Traffic::new(fabric, &oblivious);
         let (previous, served) = self.in_force(fabric);
-        let (in_force, settled) = routing.keep_running(fabric, previous, served, &everyone);
-        let mut choices = Choices::none(&shape, home.len());
-        for t in (0..home.len()).filter(|t| settled[*t]) {
-            if let Some((way, planes)) = tree::read(net, &shape, home[t] as usize, routing.row(t)) {
-                choices.set(t, way, &planes);
-            }
-        }
+        let InForce { fullest, settled, is_climbing, .. } =
+            routing.keep_running(fabric, previous, served, &everyone);
+        let choices = tree::read_all(net, &shape, &routing, &settled);
         let scene = alone::Scene { shape: &shape, jobs: &jobs, units: &units, settled: &settled };
         let warm = if self.search.seed == FIRST { 0 } else { WARM_AGAIN };
         let heats: Vec<f32> = tree::cooling(warm, (WARM, COOL)).chain(HEATS_TREE).collect();
@@ -250,13 +244,16 @@ impl Balanced {
             routing.clear_load();
         }
         let is_counted = |t: &usize| settled[*t] && apart.is_none();
-        routing.weigh_all((0..home.len()).filter(|t| !is_counted(t)), &everyone, u32::wrapping_add);
-        let rows = routing.level_tree(&everyone, &job_layers, in_force);
+        let anew = (0..home.len()).filter(|t| !is_counted(t));
+        let is_climbing = routing.weigh_all(anew, &everyone, u32::wrapping_add) && is_climbing;
+        routing.level_tree(&everyone, &job_layers, fullest);
+        let Routing { rows, load, .. } = routing;
         let jobs = (job_layers, units.as_slice(), settled.as_slice());
         let tables = self.write_timed(fabric, net, &layers, rows, jobs);
         // No two messages of a step of a job alone need to meet there, or hardly any, which predictions do not see well.
         let is_best = !is_tapered && demand.groups.len() == 1 && demand.storage.is_empty();
-        Some(tables.map(|tables| Own { fullest: None, tables, is_best }))
+        let climbing = is_climbing.then_some(load);
+        Some(tables.map(|tables| Own { fullest: None, tables, is_best, climbing }))
     }
 
     /// Tables whose routes of jobs wait behind few others, or are on the layer of their job.

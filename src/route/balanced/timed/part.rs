@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use super::super::keep::Slots;
 use super::super::layers::Layers;
 use super::super::net::{NONE, Net};
-use super::super::search::TreeSearch;
+use super::super::search::{TreeSearch, fitting};
 use super::exchange::Unit;
 use crate::model::lanes::SLS;
 use crate::model::{DestId, Fabric, LaneMap, LaneRow, LayerBudget, PortNum, SwitchId, Tables, Vl};
@@ -275,7 +275,7 @@ impl<'a> Parts<'a> {
 
     /// The layers that the route from a switch may be on; none if there is no route.
     fn allowed(&mut self, home: usize, first: usize, row: &[u8]) -> u16 {
-        self.search.look(self.net, &self.may.fit, home, first, row);
+        self.search.look(self.net, fitting(self.net, &self.may.fit), (home, first), row);
         match self.search.hops[first] {
             u16::MAX => 0,
             _ if self.may.is_free => self.may.all,

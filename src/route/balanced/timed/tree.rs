@@ -6,6 +6,7 @@
 //! planes below likewise ([`Field`]).
 
 use super::super::net::{NONE, Net};
+use super::super::routing::Routing;
 use super::exchange::Job;
 use super::field::Field;
 use super::shape::{NOWHERE, Shape, Stage, cable};
@@ -322,9 +323,20 @@ impl<'a> Filler<'a> {
     }
 }
 
+/// Those of the terminals that are `settled`. O(terminals × leaves).
+pub(super) fn read_all(net: &Net, shape: &Shape, routing: &Routing<'_>, settled: &[bool]) -> Choices {
+    let mut choices = Choices::none(shape, settled.len());
+    for t in (0..settled.len()).filter(|t| settled[*t]) {
+        if let Some((way, planes)) = read(net, shape, routing.home[t] as usize, routing.row(t)) {
+            choices.set(t, way, &planes);
+        }
+    }
+    choices
+}
+
 /// The way and the planes by which routes lead to a terminal, as those that most of its job's take: the first
 /// found from another pod, or from anywhere. O(leaves).
-pub(super) fn read(net: &Net, shape: &Shape, home: usize, row: &[u8]) -> Option<(u32, Vec<u32>)> {
+fn read(net: &Net, shape: &Shape, home: usize, row: &[u8]) -> Option<(u32, Vec<u32>)> {
     let others = || shape.leaves.iter().map(|s| *s as usize).filter(|s| *s != home);
     let start = others().find(|s| shape.turn(*s, home) == shape.height()).or_else(|| others().next())?;
     let (mut at, mut planes, mut last) = (start, vec![NOWHERE; shape.stages.len()], None);

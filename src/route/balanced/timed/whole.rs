@@ -94,7 +94,7 @@ fn fill_all(net: &Net, shape: &Shape, home: &[u32], choices: &Choices, rows: &mu
         |(mut filler, mut flow, mut load), (t, row)| {
             let to = home[t] as usize;
             let is_whole = filler.fill(to, choices.ways[t], &choices.planes_of(t), t, row)
-                && climb.weigh((net, to, row), (&mut flow, &mut load), u32::wrapping_add, true);
+                && climb.weigh((net, to, row), (&mut flow, &mut load), u32::wrapping_add, true).is_some();
             is_whole.then_some((filler, flow, load))
         },
     );
