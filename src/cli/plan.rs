@@ -21,7 +21,7 @@ use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::service::dry_run::DryRun;
 use crate::service::kind::direct::{self, Gets, Predicted, TorusDryRun, TorusPerJob};
 use crate::service::look::{FabricReader, LookError, Looker, Sight, view};
-use crate::service::pass::decide;
+use crate::service::pass::{decide, published};
 use crate::service::placing::{Outlook, outlook};
 
 /// Arguments.
@@ -107,7 +107,7 @@ impl Args {
             Some(_) => EpochStore::open(&settings.state.directory)?,
             None => self.state.store(context)?,
         };
-        let published = store.published_as(&view.fabric, view.policy.repair.as_deref())?;
+        let published = published(&store, &view)?;
         let decided = decide(&view, published.as_ref())?;
         let epoch = store.current()?.map(|n| n.get());
         let dry = DryRun::new(&view, published.as_ref(), epoch, &decided);

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 
 use super::lanes;
-pub use super::policy::{Policy, Repair};
+pub use super::policy::{InSwitches, Policy, Repair};
 use super::tally::Tally;
 use super::worth::{Question, Worth};
 use crate::measure::{self, Counted, Figures};
@@ -55,9 +55,30 @@ pub struct Published {
     /// What is other in the fabric of now than in the one it was made for; after the first of several steps, what it was
     /// that they are for. `None`: nothing, or not known.
     pub difference: Option<FabricDifference>,
+    /// What the switches have, where OpenSM has not taken this epoch.
+    pub behind: Option<Behind>,
+}
+
+/// An epoch that switches have instead of the newest one: the next one may take its place at once.
+#[derive(Debug, Clone)]
+pub struct Behind {
+    /// It.
+    pub published: Arc<Published>,
+    /// Whether OpenSM refused the newest one.
+    pub refused: bool,
 }
 
 impl Published {
+    /// What the next epoch changes: what the switches have, where OpenSM refused this one.
+    pub fn to_change(&self) -> &Published {
+        self.behind.as_ref().filter(|behind| behind.refused).map_or(self, |behind| &behind.published)
+    }
+
+    /// What the switches have as far as is known: this, or an older one.
+    pub fn in_switches(&self) -> &Published {
+        self.behind.as_ref().map_or(self, |behind| &behind.published)
+    }
+
     /// The tables of a LID.
     pub fn of(&self, set: LidSet) -> &Tables {
         self.lids.as_ref().map_or(&self.tables, |lids| lids.of(&self.tables, set))
@@ -207,6 +228,7 @@ pub fn plan(
     let Wanted { jobs, demand, unknown_nodes, waiting, .. } = wanted(fabric, nodes, jobs, in_force, policy);
     let due = due(fabric, &demand, published, policy);
     let waits_for_lid = due.is_some_and(|why| keeps_a_lid(why) && is_without_lid(policy));
+    let published = published.map(Published::to_change);
     let decision = match due {
         None => Decision::Keep,
         Some(_) if waits_for_lid => Decision::Keep,
@@ -297,7 +319,13 @@ fn ripens(start: Option<DateTime<Utc>>, jobs: &JobMap, policy: &Policy) -> Optio
     Some(young.checked_add_signed(age).unwrap_or(DateTime::<Utc>::MAX_UTC))
 }
 
-fn due(fabric: &Fabric, demand: &Demand, published: Option<&Published>, policy: &Policy) -> Option<Reason> {
+/// Why other routes are due for a demand, if they are.
+pub(crate) fn due(
+    fabric: &Fabric,
+    demand: &Demand,
+    published: Option<&Published>,
+    policy: &Policy,
+) -> Option<Reason> {
     match published {
         None => Some(Reason::First),
         Some(p) if p.fabric != fabric.fingerprint() || p.halfway => Some(Reason::FabricChanged),

@@ -34,6 +34,8 @@ pub struct Policy {
     pub may_wait: bool,
     /// What OpenSM's plugin has changed of the epoch in force.
     pub repair: Option<Arc<Repair>>,
+    /// What OpenSM has in the switches, where that is not the newest epoch.
+    pub in_switches: Option<InSwitches>,
     /// Engine without jobs that is compared with; `None`: the best of those that everybody has.
     pub baseline: Option<String>,
 }
@@ -54,9 +56,26 @@ impl Policy {
             lids_in_use: None,
             may_wait: false,
             repair: None,
+            in_switches: None,
             baseline: None,
         }
     }
+
+    /// Whether OpenSM's plugin has changed the newest epoch, and not one before it.
+    pub fn repairs_newest(&self) -> bool {
+        let older = self.in_switches.map(|found| found.epoch);
+        self.repair.as_ref().is_some_and(|repair| Some(repair.epoch) != older)
+    }
+}
+
+/// An epoch other than the newest that OpenSM has in the switches: it has not taken the newest one yet, or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InSwitches {
+    /// Its number.
+    pub epoch: u64,
+    /// Whether OpenSM refused the newest one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 /// Entries of an epoch that OpenSM's plugin has replaced by others, because cables or switches are gone.

@@ -229,7 +229,7 @@ impl Step {
         }
         let same = |(f, d): &(Fingerprint, Demand)| *f == fabric && *d == wanted.demand;
         // What OpenSM's plugin has repaired and cannot undo by itself, the next epoch ends.
-        let is_to_judge = self.anew.is_some_and(|anew| anew <= now) || view.policy.repair.is_some();
+        let is_to_judge = self.anew.is_some_and(|anew| anew <= now) || view.policy.repairs_newest();
         if self.in_force.as_ref().is_some_and(same) && !is_to_judge {
             self.next = self.anew.map_or(self.next, |anew| self.next.min(anew));
             self.refused = None;

@@ -68,6 +68,7 @@ pub(crate) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
         proved: None,
         counted: None,
         difference: None,
+        behind: None,
     }
 }
 

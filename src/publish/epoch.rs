@@ -283,6 +283,7 @@ impl Epoch {
             proved: None,
             counted: None,
             difference: self.plan.difference.clone(),
+            behind: None,
         })
     }
 }

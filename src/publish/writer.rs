@@ -228,10 +228,22 @@ impl Writer {
     /// # Errors
     /// If it is not known what is in force, or a directory cannot be deleted.
     pub fn collect_garbage(&mut self, keep: usize) -> Result<Vec<EpochNumber>, StoreError> {
+        self.collect_garbage_but(keep, None)
+    }
+
+    /// As [`Writer::collect_garbage`]; an epoch that switches may still have stays as well.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn collect_garbage_but(
+        &mut self,
+        keep: usize,
+        in_switches: Option<u64>,
+    ) -> Result<Vec<EpochNumber>, StoreError> {
         let current = self.store.current()?;
         let mut doomed = self.store.epochs()?;
         doomed.truncate(doomed.len().saturating_sub(keep.max(1)));
-        doomed.retain(|n| Some(*n) != current);
+        doomed.retain(|n| Some(*n) != current && Some(n.get()) != in_switches);
         for epoch in &doomed {
             publication::remove_epoch(&self.store, *epoch)?;
         }

@@ -92,7 +92,9 @@ impl DryRun {
     fn add(&mut self, view: &View, published: Option<&Published>, checked: &Checked) {
         let plan = checked.plan.get();
         let fabric: &Fabric = &view.fabric;
-        let in_force = published.filter(|p| p.fabric == fabric.fingerprint());
+        let of_now = |p: &&Published| p.fabric == fabric.fingerprint();
+        let in_switches = published.map(Published::in_switches).filter(of_now);
+        let in_force = published.map(Published::to_change).filter(of_now);
         let placed = view.nodes.place(&plan.jobs).jobs;
         let multi: Vec<(JobId, Group)> = placed
             .into_iter()
@@ -116,8 +118,9 @@ impl DryRun {
         self.due = true;
         self.reason = Some(plan.reason);
         self.worth = plan.worth;
-        self.changed_blocks = in_force.and_then(|p| plan.tables.changed_blocks(fabric, p.replaced_by(plan)));
-        self.transition = in_force.and_then(|p| checked.transition(fabric, p));
+        self.changed_blocks =
+            in_switches.and_then(|p| plan.tables.changed_blocks(fabric, p.replaced_by(plan)));
+        self.transition = in_switches.and_then(|p| checked.transition(fabric, p));
         self.before = plan.before;
         self.after = Some(plan.after);
         self.route_ms = Some(checked.routing.as_secs_f64() * 1000.0);

@@ -21,12 +21,12 @@ use crate::observe::nodes::{self, NodeNames, NodeNamesError};
 use crate::observe::regular;
 use crate::observe::source::{JobSource, PollError, job_source};
 use crate::pass::baseline::Oblivious;
-use crate::pass::plan::{Policy, Repair};
+use crate::pass::plan::{InSwitches, Policy};
 use crate::pass::step::View;
 use crate::pass::worth::Price;
 use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
-use crate::publish::opensm::{PluginStatus, StatusError, repair};
-use crate::publish::{StoreError, read_trial};
+use crate::publish::opensm::{ENGINE, PluginStatus, StatusError, repair};
+use crate::publish::{EpochStore, StoreError, read_trial};
 use crate::route;
 
 /// Why there is nothing to see.
@@ -335,10 +335,19 @@ impl Looker {
     }
 }
 
-/// What OpenSM's plugin has changed of the epoch in force.
-fn repair_in_force(settings: &Settings) -> Option<Repair> {
-    let status = PluginStatus::read(&settings.opensm.as_ref()?.status_file).ok()?;
-    repair::in_force(&status, &settings.state.directory)
+/// What OpenSM's plugin says; `None` if the settings name none, or it says nothing.
+fn plugin_status(settings: &Settings) -> Option<PluginStatus> {
+    PluginStatus::read(&settings.opensm.as_ref()?.status_file).ok()
+}
+
+/// Which epoch OpenSM has in the switches, if that is not the newest one.
+fn in_switches(status: &PluginStatus, directory: &Path) -> Option<InSwitches> {
+    let epoch = status.generation.filter(|_| status.engine.as_deref() == Some(ENGINE))?;
+    // Which one is the newest may be damaged on the disk.
+    let newest = EpochStore::open(directory).ok()?.current().map_or(Some(None), |newest| newest.map(Some))?;
+    let newest = newest.map(|newest| newest.get());
+    let refused = newest.is_some() && status.refused_generation == newest;
+    (newest != Some(epoch)).then_some(InSwitches { epoch, refused })
 }
 
 /// Puts together what was seen, and lists the storage nodes that the fabric does not have.
@@ -357,6 +366,7 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
             }
         }
     }
+    let (status, directory) = (plugin_status(settings), &settings.state.directory);
     let policy = Policy {
         engine: routing.engine.clone(),
         then: routing.then.clone(),
@@ -364,7 +374,8 @@ pub fn view(settings: &Settings, named: Named, jobs: JobMap) -> Result<(View, Ve
         min_job_age: settings.slurm.min_job_age,
         lids_in_use: settings.split_lids.then_some([false; 2]),
         may_wait: false,
-        repair: repair_in_force(settings).map(Arc::new),
+        repair: status.as_ref().and_then(|status| repair::in_force(status, directory)).map(Arc::new),
+        in_switches: status.as_ref().and_then(|status| in_switches(status, directory)),
         baseline: routing.baseline.clone(),
         layer_per_job: routing.layer_per_job,
         promise: routing

@@ -1,5 +1,6 @@
 //! What follows a look: decide, check, publish. A dry run is the same without the last.
 
+mod accepted;
 mod before;
 mod line;
 mod remembered;
@@ -9,25 +10,24 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 
+use self::accepted::accepted;
 use self::before::in_force;
-pub use self::before::{Again, difference};
+pub use self::before::{Again, difference, published};
 pub use self::line::EpochLine;
 use self::line::line;
 pub use self::remembered::Remembered;
 use super::chain;
 use super::health::Stage;
 use super::record::Made;
-use crate::measure::measure;
-use crate::model::{Demand, Group, Layer, NodeName, Promise, SplitLids, Tables};
+use crate::model::{Demand, Group, Layer, NodeName, SplitLids, Tables};
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
-use crate::pass::{FirstStep, halfway};
-use crate::publish::{EpochStore, Hold, StoreError};
+use crate::publish::{EpochStore, Hold, StoreError, Writer};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::RouteError;
-use crate::verify::{self, Beside, Verdict, Verified};
+use crate::verify::{self, Verdict, Verified};
 
 /// Why a pass made no epoch though one was due.
 #[derive(Debug, thiserror::Error)]
@@ -178,74 +178,6 @@ fn decide_by(
     })
 }
 
-/// What the checker says of a plan: the promise of the settings is proved, the change from what is in
-/// force included. Where more than jobs changed, or the lanes, a change that is safe may not exist: then
-/// the first of two or three steps, and where that is not safe either, all but the change.
-fn accepted(view: &View, plan: Plan, published: Option<&Published>) -> Result<Verified<Plan>, PassError> {
-    let (fabric, budget) = (&*view.fabric, plan.budget);
-    let engine = plan.engine.clone();
-    let whole: &[Group] = if view.policy.layer_per_job { &plan.demand.groups.clone() } else { &[] };
-    let promise = view.policy.promise;
-    // What switches may still have while they are given the plan's tables.
-    let replaced: Vec<Tables>;
-    let in_force: &[Tables] = match published.filter(|_| promise.mixed) {
-        None => &[],
-        Some(p) => match p.lids.as_ref().filter(|_| plan.lids.is_none()) {
-            // Those of all LIDs change.
-            Some(lids) => {
-                replaced = vec![(*p.tables).clone(), (*lids.kept).clone()];
-                &replaced
-            }
-            None => std::slice::from_ref(p.replaced_by(&plan)),
-        },
-    };
-    let kept = plan.lids.as_ref().map(|lids| Arc::clone(&lids.kept));
-    let apart: &[Tables] = kept.as_deref().map_or(&[], std::slice::from_ref);
-    let alone = Promise { mixed: false, ..promise };
-    let proved = published.and_then(|p| p.proved.as_ref());
-    let order = published.and_then(|p| p.certificate.as_ref());
-    let beside = Beside { mixed: in_force, apart, proved, order, ..Beside::default() };
-    let lanes_stay = published.is_some_and(|p| p.lanes == plan.lanes);
-    let may_leave_change = promise.mixed && (plan.reason != Reason::JobsChanged || !lanes_stay);
-    let judge = |plan, promise, beside| verify::accept_promise(fabric, plan, budget, promise, beside, whole);
-    let last = |refused: Box<(Plan, Verdict)>| match may_leave_change {
-        true => judge(refused.0, alone, Beside { apart, ..Beside::default() }),
-        false => Err(refused),
-    };
-    let step = |refused: Box<(Plan, Verdict)>| {
-        let steps = published.filter(|_| may_leave_change).map(|p| first_steps(view, p, &refused.0));
-        let judge_first = |(first, lost_later): (Plan, bool)| {
-            let answers_later = first.lanes.is_none() || first.drained;
-            judge(first, promise, Beside { answers_later, lost_later, ..beside }).ok()
-        };
-        let first = steps.into_iter().flatten().find_map(judge_first);
-        first.map_or_else(|| last(refused), Ok)
-    };
-    judge(plan, promise, beside)
-        .or_else(step)
-        .map_err(|refused| PassError::Rejected { engine, verdict: refused.1 })
-}
-
-/// Plans of the first of the steps that are left, see [`halfway`], and whether some wait for the next one.
-fn first_steps<'a>(
-    view: &'a View,
-    published: &Published,
-    plan: &'a Plan,
-) -> impl Iterator<Item = (Plan, bool)> + 'a {
-    // The last step changes all LIDs.
-    let is_last = published.halfway && !published.drained && published.fabric == view.fabric.fingerprint();
-    let steps = match is_last || plan.lids.is_some() {
-        true => Vec::new(),
-        false => halfway(&view.fabric, published, plan, view.policy.may_wait),
-    };
-    steps.into_iter().map(|FirstStep { tables, lanes, lost_later, drained }| {
-        let after = measure(&view.fabric, &tables, &plan.demand);
-        let tables = Arc::new(tables);
-        let first = Plan { tables, lanes, counted: None, after, halfway: true, drained, ..plan.clone() };
-        (first, lost_later)
-    })
-}
-
 fn checked(
     view: &View,
     plan: Verified<Plan>,
@@ -362,9 +294,7 @@ pub fn pass_as(
             let put = writer.publish(&view.fabric, &checked.plan, &checked.report, created);
             let epoch = put.map_err(PassError::Publish)?;
             let publishing = begun.elapsed();
-            if let Err(error) = writer.collect_garbage(keep) {
-                warnings.push(format!("old epochs cannot be deleted: {error}"));
-            }
+            delete_old(&mut writer, keep, view, &mut warnings);
             let made = Made::of(store, epoch);
             remembered = Remembered::new(store, epoch, &view.fabric, &checked.plan, created);
             let time = switched_at(store).unwrap_or(created);
@@ -393,6 +323,14 @@ pub fn pass_as(
         warnings,
         remembered,
     })
+}
+
+/// Deletes epochs that are not kept, but not what the switches have.
+fn delete_old(writer: &mut Writer, keep: usize, view: &View, warnings: &mut Vec<String>) {
+    let in_switches = view.policy.in_switches.map(|found| found.epoch);
+    if let Err(error) = writer.collect_garbage_but(keep, in_switches) {
+        warnings.push(format!("old epochs cannot be deleted: {error}"));
+    }
 }
 
 /// What is said of a plan beside what it is.

@@ -4,12 +4,13 @@
 //! a full one is closed, the oldest goes. Each file stands by itself: it begins with the settings
 //! that matter, and the first look after that writes fabric and jobs whole; later looks write what is
 //! different. Beside a file lies the epoch that was in force when it was begun (`000002.epoch`), as
-//! links to its files. Clock and cost are part of what comes from outside, so the line of an epoch
+//! links to its files, and those that OpenSM had in the switches instead of the newest (`000002.epoch-000007`). Clock and cost are part of what comes from outside, so the line of an epoch
 //! names them, and [`replay`] repeats the epochs byte for byte.
 //!
 //! Lines are not synced one by one: a killed process loses none, a machine without power may lose the
 //! last ones. A line that was cut short is dropped when the file is opened again.
 
+mod adopt;
 pub mod capture;
 pub mod direct;
 mod direct_replay;
@@ -91,6 +92,11 @@ pub fn base_path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:06}.epoch"))
 }
 
+/// Path of an epoch beside it that OpenSM had in the switches instead of the newest one.
+fn older_path(file: &Path, epoch: u64) -> PathBuf {
+    file.with_extension(format!("epoch-{epoch:06}"))
+}
+
 impl Recorder {
     /// Goes on with the newest file, or begins one; after a time without recording (`gap`) always
     /// begins one, with what is in force beside it. `standing`: what of a direct torus is.
@@ -170,6 +176,7 @@ impl Recorder {
         }
         let policy = PolicyLine::of(view);
         if self.known.policy.as_ref() != Some(&policy) {
+            self.keep_older(&policy)?;
             self.line(&Line::Policy(policy.clone()))?;
             self.known.policy = Some(policy);
         }
@@ -186,6 +193,16 @@ impl Recorder {
         self.line(&Line::Seen { time, snapshot: view.jobs.time, whole, jobs, ended })?;
         self.known.jobs = (now.len() == view.jobs.jobs.len()).then_some(now);
         Ok(())
+    }
+
+    /// Keeps what OpenSM has in the switches instead of the newest epoch, as far as the store still has it.
+    fn keep_older(&self, policy: &PolicyLine) -> io::Result<()> {
+        let Some(found) = policy.in_switches else { return Ok(()) };
+        let to = older_path(&file_path(&self.directory, self.number), found.epoch);
+        let number = found.epoch.to_string().parse().ok();
+        let from =
+            number.map(|number| self.store.epoch_path(number)).filter(|from| from.is_dir() && !to.exists());
+        from.map_or(Ok(()), |from| link_files(&from, &to))
     }
 
     fn begin(&mut self, time: DateTime<Utc>, goes_on: bool) -> io::Result<()> {
@@ -227,8 +244,23 @@ impl Recorder {
         let all = files(&self.directory)?;
         for old in &all[..all.len().saturating_sub(self.bounds.files)] {
             fs::remove_file(file_path(&self.directory, *old))?;
-            // There is none if nothing was in force.
-            let _ = fs::remove_dir_all(base_path(&self.directory, *old));
+            self.forget_bases(*old)?;
+        }
+        Ok(())
+    }
+}
+
+impl Recorder {
+    /// Removes the epochs beside a file. There is none if nothing was in force.
+    fn forget_bases(&self, number: u64) -> io::Result<()> {
+        let base = base_path(&self.directory, number);
+        let name = base.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for entry in fs::read_dir(&self.directory)? {
+            let path = entry?.path();
+            let found = path.file_name().unwrap_or_default().to_string_lossy();
+            if found.strip_prefix(&name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
+                let _ = fs::remove_dir_all(&path);
+            }
         }
         Ok(())
     }

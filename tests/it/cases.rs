@@ -92,6 +92,7 @@ impl Case {
             proved: None,
             counted: None,
             difference: None,
+            behind: None,
         };
         Some((published, fabric))
     }

@@ -13,6 +13,7 @@ mod architecture;
 mod attacks;
 mod balanced;
 mod baseline;
+mod behind;
 mod caminos;
 mod cases;
 mod certificate;

@@ -157,6 +157,7 @@ fn published(
         proved: None,
         counted: None,
         difference: None,
+        behind: None,
     }
 }
 

@@ -165,7 +165,8 @@ fn rollback_and_garbage_collection_never_lose_what_is_in_force() {
     let mut writer = store.lock().unwrap();
     writer.rollback(number(2)).unwrap();
     assert_eq!(store.current().unwrap(), Some(number(2)));
-    assert_eq!(writer.collect_garbage(2).unwrap(), [1, 3, 4].map(number));
+    assert_eq!(writer.collect_garbage_but(2, Some(3)).unwrap(), [1, 4].map(number));
+    assert_eq!(writer.collect_garbage(2).unwrap(), [number(3)]);
     assert_eq!(store.epochs().unwrap(), [2, 5, 6].map(number));
     assert_eq!(writer.collect_garbage(0).unwrap(), [number(5)]);
     assert!(store.epoch(number(2)).is_ok());

@@ -1,13 +1,15 @@
 //! What a pass finds: what is in force, what jobs were told of it, and what has changed in the fabric since.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
 use super::remembered::Remembered;
 use crate::model::{Fabric, FabricDifference, Group, JobId, Layer, Sl};
-use crate::pass::plan::Published;
+use crate::pass::plan::{Behind, InSwitches, Published};
 use crate::pass::step::View;
-use crate::publish::EpochStore;
 use crate::publish::job::{self, JOBS_DIRECTORY};
+use crate::publish::{EpochNumber, EpochStore, StoreError};
 use crate::report::Compute;
 use crate::service::chain;
 
@@ -38,6 +40,7 @@ pub(super) fn in_force(
             (None, None)
         }),
     };
+    let older = older(store, view, warnings);
     let told = if view.policy.layer_per_job { told(store, view, warnings) } else { Vec::new() };
     let published = published.map(|p| {
         let seen = remembered.as_ref().map(Remembered::fabric);
@@ -45,7 +48,53 @@ pub(super) fn in_force(
         let difference = again.map_or_else(difference, |again| again.difference.clone());
         Published { told: told.clone(), difference, ..p }
     });
-    (published, told, kept)
+    (beside(published, older), told, kept)
+}
+
+/// What is in force on this fabric, for who only asks what would change.
+///
+/// # Errors
+/// If the newest epoch is damaged.
+pub fn published(store: &EpochStore, view: &View) -> Result<Option<Published>, StoreError> {
+    let newest = store.published_as(&view.fabric, view.policy.repair.as_deref())?;
+    let mut warnings = Vec::new();
+    let older = older(store, view, &mut warnings);
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    Ok(beside(newest, older))
+}
+
+/// What OpenSM has in the switches, if that is not the newest epoch.
+fn older(store: &EpochStore, view: &View, warnings: &mut Vec<String>) -> Option<Behind> {
+    let InSwitches { epoch, refused } = view.policy.in_switches?;
+    let number: EpochNumber = epoch.to_string().parse().ok()?;
+    // Somebody has gone back to it.
+    if store.current().is_ok_and(|newest| newest.is_none_or(|newest| newest == number)) {
+        return None;
+    }
+    let repair = view.policy.repair.as_deref();
+    let read = store.epoch(number).and_then(|epoch| epoch.repaired(repair).published(&view.fabric));
+    match read {
+        Ok(published) => Some(Behind { published: Arc::new(published), refused }),
+        Err(error) => {
+            warnings.push(format!(
+                "OpenSM has epoch {number} in the switches, from which the change is not proved, because it cannot be read: {}",
+                chain(&error)
+            ));
+            None
+        }
+    }
+}
+
+/// The newest epoch with what is in the switches instead of it. Where it cannot be read, the latter is what is in force, and
+/// another epoch is due.
+fn beside(newest: Option<Published>, older: Option<Behind>) -> Option<Published> {
+    let Some(Behind { published, refused }) = older else { return newest };
+    let older = Arc::unwrap_or_clone(published);
+    let Some(newest) = newest else { return Some(Published { halfway: true, difference: None, ..older }) };
+    let (since, asked) = (newest.since, newest.asked);
+    let (told, difference) = (newest.told.clone(), newest.difference.clone());
+    let published = Arc::new(Published { since, asked, told, difference, ..older });
+    Some(Published { behind: Some(Behind { published, refused }), ..newest })
 }
 
 /// What is other in a fabric than in that of what is in force; `None` if nothing is, or what is in force cannot be read.

@@ -93,7 +93,8 @@ pub(super) fn line(
     let plan = checked.plan.get();
     let before: BTreeSet<&Group> = published.iter().flat_map(|p| &p.demand.groups).collect();
     let after: BTreeSet<&Group> = plan.demand.groups.iter().collect();
-    let same_fabric = published.filter(|p| p.fabric == view.fabric.fingerprint());
+    let in_switches = published.map(Published::in_switches);
+    let in_switches = in_switches.filter(|p| p.fabric == view.fabric.fingerprint());
     EpochLine {
         epoch: epoch.get(),
         time,
@@ -104,9 +105,9 @@ pub(super) fn line(
         multi_switch: plan.demand.groups.len(),
         jobs_added: after.difference(&before).count(),
         jobs_removed: before.difference(&after).count(),
-        changed_blocks: same_fabric
+        changed_blocks: in_switches
             .and_then(|p| plan.tables.changed_blocks(&view.fabric, p.replaced_by(plan))),
-        transition: same_fabric.and_then(|p| checked.transition(&view.fabric, p)),
+        transition: in_switches.and_then(|p| checked.transition(&view.fabric, p)),
         before: plan.before,
         after: plan.after,
         worth: plan.worth,

@@ -48,6 +48,7 @@ impl Remembered {
             proved,
             counted: plan.counted.clone(),
             difference: plan.difference.clone(),
+            behind: None,
         };
         Some(Self { epoch, stamps, fabric: Arc::clone(fabric), published: Arc::new(published) })
     }
@@ -64,7 +65,8 @@ impl Remembered {
 
     /// Whether it is still in force, on the fabric of a view, as it was published.
     fn is_of(&self, store: &EpochStore, view: &View) -> bool {
-        let is_repaired = view.policy.repair.as_ref().is_some_and(|repair| !repair.entries.is_empty());
+        let repair = view.policy.repair.as_ref().filter(|_| view.policy.repairs_newest());
+        let is_repaired = repair.is_some_and(|repair| !repair.entries.is_empty());
         self.published.fabric == view.fabric.fingerprint()
             && !is_repaired
             && store.current().is_ok_and(|current| current == Some(self.epoch))

@@ -166,3 +166,48 @@ fn what_a_pass_has_left_counts_as_long_as_the_store_has_it() {
     assert_eq!(other.epoch.unwrap().reason, Reason::FabricChanged);
     assert_eq!(other.tables.unwrap().fabric(), site.fabric.fingerprint());
 }
+
+/// OpenSM refused the newest epoch, or that is damaged: the next one changes what the switches have.
+#[test]
+fn the_next_epoch_changes_what_the_switches_have() {
+    let mut site = Site::new();
+    site.policy = Policy::new("balanced", budget(8), crate::model::Promise::EVERYTHING);
+    let in_switches = |epoch, refused| Some(plan::InSwitches { epoch, refused });
+    let jobs = |on: &str| vec![running("1", on)];
+    let number = |n: u64| n.to_string().parse::<crate::publish::EpochNumber>().unwrap();
+    for on in ["n[1-9]", "n[3-20]"] {
+        site.pass(jobs(on)).unwrap();
+    }
+    // Nobody has it any more.
+    site.policy.in_switches = in_switches(7, true);
+    let passed = site.pass(jobs("n[2-25]")).unwrap();
+    assert_eq!((passed.epoch.unwrap().reason, passed.warnings.len()), (Reason::JobsChanged, 1));
+    assert!(passed.warnings[0].starts_with("OpenSM has epoch 7 in the switches"), "{:?}", passed.warnings);
+    // It is the newest one, to which somebody has gone back.
+    site.policy.in_switches = in_switches(3, true);
+    let passed = site.pass(jobs("n[2-25]")).unwrap();
+    assert!(passed.epoch.is_none() && passed.warnings.is_empty(), "{:?}", passed.warnings);
+    let blocks = |passed: &Passed, than: u64| {
+        let before = site.store.epoch(number(than)).unwrap().tables(&site.fabric).unwrap();
+        passed.tables.as_ref().unwrap().changed_blocks(&site.fabric, &before)
+    };
+    // What serves the jobs of now stays, whoever refused it.
+    site.policy.in_switches = in_switches(1, true);
+    assert!(site.pass(jobs("n[2-25]")).unwrap().epoch.is_none());
+    let passed = site.pass(jobs("n[1-14]")).unwrap();
+    let line = passed.epoch.as_ref().unwrap();
+    assert_eq!((line.epoch, line.reason, line.mixed), (4, Reason::JobsChanged, true));
+    assert_eq!(line.changed_blocks, blocks(&passed, 1));
+    assert_ne!(line.changed_blocks, blocks(&passed, 3));
+    std::fs::write(site.store.current_path().join("lft.bin"), "damaged").unwrap();
+    let passed = site.pass(jobs("n[1-14]")).unwrap();
+    let line = passed.epoch.as_ref().unwrap();
+    assert_eq!((line.reason, line.changed_blocks), (Reason::FabricChanged, blocks(&passed, 1)));
+    assert_eq!(passed.warnings.len(), 1);
+    // Old epochs are deleted, but not that one.
+    let nodes = Arc::new(nodes(&site.fabric));
+    let jobs = crate::model::JobMap::new(crate::pass::tests::NOW, jobs("n[5-24]"));
+    let view = View::new(Arc::clone(&site.fabric), nodes, jobs, site.policy.clone());
+    pass(&site.store, 1, &view, None).unwrap().epoch.unwrap();
+    assert_eq!(site.store.epochs().unwrap(), [1, 6].map(number));
+}

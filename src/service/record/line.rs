@@ -13,7 +13,7 @@ use crate::model::{
     Fabric, FabricDifference, Guid, Job, JobId, LayerBudget, NodeName, Promise, Rails, Storage, TerminalId,
 };
 use crate::observe::ibnetdiscover::to_ibnetdiscover;
-use crate::pass::plan::{Policy, Repair};
+use crate::pass::plan::{InSwitches, Policy, Repair};
 use crate::pass::step::View;
 use crate::pass::worth::Price;
 use crate::publish::{EpochNumber, EpochStore};
@@ -69,6 +69,8 @@ pub struct PolicyLine {
     may_wait: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     repair: Option<Repair>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) in_switches: Option<InSwitches>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     baseline: Option<String>,
 }
@@ -245,6 +247,7 @@ impl PolicyLine {
             lids_in_use,
             may_wait,
             repair,
+            in_switches,
             baseline,
         } = &view.policy;
         Self {
@@ -264,6 +267,7 @@ impl PolicyLine {
             lids_in_use: *lids_in_use,
             may_wait: *may_wait,
             repair: repair.as_deref().cloned(),
+            in_switches: *in_switches,
             baseline: baseline.clone(),
         }
     }
@@ -289,6 +293,7 @@ impl PolicyLine {
             lids_in_use: self.lids_in_use,
             may_wait: self.may_wait,
             repair: self.repair.clone().map(Arc::new),
+            in_switches: self.in_switches,
             baseline: self.baseline,
         }
     }

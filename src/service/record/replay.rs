@@ -10,6 +10,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
+use super::adopt::{adopt, adopt_older};
 use super::direct_replay::DirectReplay;
 use super::line::terminals;
 use super::{FORMAT, LINE_LIMIT, Line, Made, file_path, files};
@@ -153,29 +154,14 @@ pub fn replay(
         if let Line::Begin { goes_on, .. } = &line {
             replay.base = (number == 1 && (first || !goes_on) && base.is_dir()).then_some(base);
         }
+        if let Line::Policy(policy) = &line {
+            adopt_older(into, policy, path)?;
+        }
         replay.found.lines += 1;
         let wrong = |message| ReplayError::Line { path: path.to_path_buf(), line: number, message };
         replay.handle(line).map_err(wrong)
     })?;
     Ok(replay.found)
-}
-
-/// Puts the epoch beside the first file in force.
-fn adopt(store: &EpochStore, epoch: EpochNumber, base: &Path) -> Result<(), ReplayError> {
-    let to = store.epoch_path(epoch);
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        |source| ReplayError::Io { path, source }
-    };
-    fs::create_dir_all(&to).map_err(failed(&to))?;
-    for entry in fs::read_dir(base).map_err(failed(base))? {
-        let from = entry.map_err(failed(base))?.path();
-        if let Some(name) = from.file_name() {
-            fs::copy(&from, to.join(name)).map_err(failed(&from))?;
-        }
-    }
-    store.lock()?.rollback(epoch)?;
-    Ok(())
 }
 
 fn read(

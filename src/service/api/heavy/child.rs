@@ -19,7 +19,7 @@ use crate::service::api::answer::{Answered, ApiError};
 use crate::service::api::{epochs, picture, served, what_if};
 use crate::service::dry_run::DryRun;
 use crate::service::kind::direct::dry_run;
-use crate::service::pass::decide;
+use crate::service::pass::{decide, published};
 use crate::service::record::whole;
 
 /// How much nicer than the service.
@@ -162,7 +162,7 @@ fn planned_for(head: &Head, body: &[u8]) -> Result<Option<JobMap>, ApiError> {
 }
 
 fn plan(store: &EpochStore, view: &View) -> Result<DryRun, ApiError> {
-    let published = store.published(&view.fabric).map_err(|e| ApiError::failed(&e))?;
+    let published = published(store, view).map_err(|e| ApiError::failed(&e))?;
     let decided = decide(view, published.as_ref()).map_err(|e| ApiError::failed(&e))?;
     let epoch = store.current().ok().flatten().map(|n| n.get());
     Ok(DryRun::new(view, published.as_ref(), epoch, &decided))

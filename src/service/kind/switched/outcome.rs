@@ -58,9 +58,12 @@ impl Service<SwitchedKind> {
                 let mut view = View { jobs, ..(*sight.view).clone() };
                 self.note_lids(&mut view, &known);
                 view.policy.may_wait = self.goes_on && self.is_stranded_by_us();
-                // Of an epoch before, if OpenSM has not taken the newest one yet.
+                // Of an epoch before that, which switches do not have any more.
                 let newest = self.kind.published.map(|(epoch, _)| epoch);
-                view.policy.repair.take_if(|repair| newest.is_some_and(|newest| newest != repair.epoch));
+                let older = view.policy.in_switches.map(|found| found.epoch);
+                view.policy.repair.take_if(|repair| {
+                    newest.is_some_and(|newest| newest != repair.epoch) && older != Some(repair.epoch)
+                });
                 self.kind.files.sweep(known, view.jobs.time);
                 let view = Arc::new(view);
                 self.kind.sight = Some(Sight { view: Arc::clone(&view), ..sight });
