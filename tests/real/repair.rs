@@ -6,6 +6,7 @@ use std::fs;
 use sarouter::lab::generate::generate;
 use sarouter::model::{ChannelId, Fabric};
 use sarouter::observe::ibnetdiscover;
+use sarouter::publish::Epoch;
 use sarouter::publish::opensm::PluginStatus;
 
 use crate::end_to_end::Cluster;
@@ -146,4 +147,38 @@ fn a_switch_that_goes_and_comes_is_routed_around() {
     }
     await_routes(&cluster, &fabric);
     assert_eq!(cluster.bed.logged("cannot write"), 0);
+}
+
+/// What each policy of a recording says of the switches.
+fn recorded(bed: &Testbed) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(bed.state().join("record/000001.jsonl")).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let policies = lines.filter(|line| line["event"] == "policy");
+    policies.map(|mut line| line["in_switches"].take()).collect()
+}
+
+/// OpenSM is away while epochs are published: each is proved beside what the switches still have.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_service_knows_which_epoch_the_switches_have() {
+    let cluster = Cluster::with_settings(|text| text + "\n[record]\n");
+    await_some("the first epoch", || cluster.current());
+    let had = await_routes(&cluster, &cluster.fabric);
+    cluster.bed.script(&["stop", "opensm"]);
+    let served = |jobs: usize| {
+        let serves = |epoch: &Epoch| epoch.plan().demand.groups.len() == jobs;
+        await_some("an epoch for the jobs", || cluster.current().filter(serves))
+    };
+    cluster.submit("n[1,5,9,13]", 4);
+    served(1);
+    cluster.submit("n[2,6,10]", 3);
+    let newest = served(2);
+    assert!(newest.number().get() > had + 1 && newest.plan().promise.mixed);
+    let said = |last: serde_json::Value| {
+        await_some("a policy", || (recorded(&cluster.bed).last() == Some(&last)).then_some(()))
+    };
+    said(serde_json::json!({ "epoch": had }));
+    cluster.bed.script(&["start", "opensm"]);
+    cluster.bed.await_status("the newest epoch", |s| s.in_force(newest.number().get()));
+    said(serde_json::Value::Null);
 }
