@@ -1,4 +1,4 @@
-//! Slurm's HTTP interface as the source of jobs.
+//! Slurm's HTTP interface as the source of jobs, and of what it says of nodes.
 //!
 //! A query for all jobs is expensive (10 MB for 2,000 jobs, as Slurm lists every core), so it is
 //! made at most once per interval. Most looks end with `304 Not Modified` or, from v0.0.40 on, with no
@@ -8,26 +8,31 @@
 //! *before* the jobs.
 
 mod error;
+mod nodes;
 mod token;
+mod version;
 
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use reqwest::{Client, Response, StatusCode};
 use serde::Deserialize;
-use tracing::{debug, info};
+use tracing::debug;
 
 pub use self::error::RestError;
 use self::token::expiry;
-use super::jobs;
+use super::jobs::{self, JobsError};
 use super::secret;
 use super::source::{JobSource, JobSourceRow, Poll, PollError};
 use crate::config::{Rest, RestUrl};
 use crate::model::{JobMap, shown_lines};
 
+/// Value of `slurm.source`.
+pub const NAME: &str = "slurmrestd";
+
 /// Slurm's HTTP interface.
 pub(super) const SOURCE: JobSourceRow = JobSourceRow {
-    name: "slurmrestd",
+    name: NAME,
     what: "Slurm's HTTP interface",
     settings: "slurmrestd.url",
     make: |settings| {
@@ -77,12 +82,6 @@ struct Known {
     update_time: Option<i64>,
     /// When it was asked for.
     at: Instant,
-}
-
-/// The part of slurmrestd's description that matters.
-#[derive(Deserialize)]
-struct Description {
-    paths: std::collections::BTreeMap<String, serde::de::IgnoredAny>,
 }
 
 /// Slurm's clock, wherever the answer has it.
@@ -142,11 +141,7 @@ impl Slurmrestd {
     async fn ask(&mut self, now: DateTime<Utc>) -> Result<JobMap, PollError> {
         loop {
             match self.ask_once(now).await {
-                // Slurm 23.02 says so in its newest version, v0.0.39, alone.
-                Err(error) if RestError::refused_for(&error, "slurmdb") && !self.older.is_empty() => {
-                    self.version = self.older.pop();
-                    info!(version = self.version, "slurmrestd has no slurmdbd, which its newer version asks");
-                }
+                Err(error) if self.goes_back(&error) => {}
                 // Slurm 23.11 reads a number as a date.
                 Err(error) if self.seconds.is_empty() && RestError::refused_for(&error, "timestamp") => {
                     self.seconds = "uts";
@@ -164,16 +159,7 @@ impl Slurmrestd {
             return Ok(known.jobs.clone());
         }
         let client = self.client()?;
-        let version = match &self.version {
-            Some(version) => version.clone(),
-            None => {
-                let mut found = self.discover(&client).await?;
-                let newest = found.pop().ok_or(RestError::NoVersion)?;
-                self.older = found;
-                info!(version = newest, "slurmrestd");
-                self.version.insert(newest).clone()
-            }
-        };
+        let version = self.version(&client).await?;
         let at = Instant::now();
         let since = self.known.as_ref().and_then(|k| k.update_time);
         // Before the jobs: what changes in between is then asked for again.
@@ -189,10 +175,7 @@ impl Slurmrestd {
                 return Ok(jobs);
             }
         }
-        if response.status() == StatusCode::NOT_FOUND {
-            // Another slurmrestd than before.
-            self.version = None;
-        }
+        self.note_version(&response);
         let text = self.text(response, &path).await?;
         let update = last_update(&text);
         if since.is_some() && is_unchanged(update.as_ref()) {
@@ -203,12 +186,7 @@ impl Slurmrestd {
         self.asked.full += 1;
         let told = update.and_then(|update| update.value());
         self.tells_clock = told.is_some();
-        let jobs = tokio::task::spawn_blocking(move || jobs::parse(&text, "slurmrestd", now))
-            .await
-            .unwrap_or_else(|error| {
-                let message = error.to_string();
-                Err(jobs::JobsError::Line { name: "slurmrestd".into(), line: 0, message })
-            })?;
+        let jobs = beside(move || jobs::parse(&text, NAME, now)).await?;
         self.known = Some(Known { jobs: jobs.clone(), update_time: told.or(clock), at });
         Ok(jobs)
     }
@@ -235,31 +213,6 @@ impl Slurmrestd {
         }
         let client = builder.build().map_err(RestError::Client)?;
         Ok(self.client.insert(client).clone())
-    }
-
-    /// The versions that list jobs, the newest last: from its own description, or by trying, the newest alone.
-    async fn discover(&self, client: &Client) -> Result<Vec<String>, RestError> {
-        for path in ["/openapi/v3", "/openapi.json", "/openapi"] {
-            let response = self.get(client, path).await?;
-            if !response.status().is_success() {
-                continue;
-            }
-            let text = self.text(response, path).await?;
-            let described = serde_json::from_str::<Description>(&text).ok();
-            let found = described.map(|d| versions(d.paths.keys())).unwrap_or_default();
-            if !found.is_empty() {
-                return Ok(found);
-            }
-        }
-        // No description: newest first. A far future is cheap to ask for.
-        for n in (36..=50).rev() {
-            let version = format!("v0.0.{n}");
-            let response = self.get(client, &format!("/slurm/{version}/ping")).await?;
-            if response.status().is_success() {
-                return Ok(vec![version]);
-            }
-        }
-        Err(RestError::NoVersion)
     }
 
     /// What the controller's clock says; `None` if it does not say it.
@@ -333,17 +286,32 @@ impl JobSource for Slurmrestd {
     fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_> {
         Box::pin(async move {
             let deadline = self.deadline;
-            match tokio::time::timeout(deadline, self.ask(now)).await {
-                Ok(answer) => answer,
-                Err(_) => Err(RestError::Refused {
-                    path: "/slurm".to_string(),
-                    status: StatusCode::GATEWAY_TIMEOUT,
-                    message: format!("no answer within {} s", deadline.as_secs_f64()),
-                }
-                .into()),
-            }
+            in_time(deadline, self.ask(now)).await
         })
     }
+}
+
+/// What answers within the deadline.
+async fn in_time<T>(
+    deadline: Duration,
+    answer: impl Future<Output = Result<T, PollError>>,
+) -> Result<T, PollError> {
+    let late = || RestError::Refused {
+        path: "/slurm".to_string(),
+        status: StatusCode::GATEWAY_TIMEOUT,
+        message: format!("no answer within {} s", deadline.as_secs_f64()),
+    };
+    tokio::time::timeout(deadline, answer).await.unwrap_or_else(|_| Err(late().into()))
+}
+
+/// Reads a long answer beside the loop.
+async fn beside<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, JobsError> + Send + 'static,
+) -> Result<T, JobsError> {
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+        let message = error.to_string();
+        Err(JobsError::Line { name: NAME.into(), line: 0, message })
+    })
 }
 
 /// `last_update` of an answer.
@@ -381,33 +349,9 @@ fn complaint(text: &str) -> String {
     shown_lines(&words).into_owned()
 }
 
-/// The versions among paths such as `/slurm/v0.0.38/jobs`, the newest last.
-fn versions<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let found = paths.filter_map(|path| {
-        let version = path.strip_prefix("/slurm/")?.trim_end_matches('/').strip_suffix("/jobs")?;
-        let numbers: Option<Vec<u32>> =
-            version.strip_prefix('v')?.split('.').map(|n| n.parse().ok()).collect();
-        Some((numbers?, version.to_string()))
-    });
-    let found: std::collections::BTreeSet<_> = found.collect();
-    found.into_iter().map(|(_, version)| version).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_that_list_jobs_are_found_in_their_order() {
-        let paths =
-            |list: &[&str]| versions(list.iter().map(|p| (*p).to_string()).collect::<Vec<_>>().iter());
-        let debian =
-            ["/slurm/v0.0.36/jobs", "/slurm/v0.0.38/jobs", "/slurm/v0.0.39/ping", "/slurmdb/v0.0.38/jobs"];
-        assert_eq!(paths(&debian), ["v0.0.36", "v0.0.38"]);
-        // Numbers, not letters; newer Slurm ends the path with a slash.
-        assert_eq!(paths(&["/slurm/v0.0.41/jobs/", "/slurm/v0.0.9/jobs"]), ["v0.0.9", "v0.0.41"]);
-        assert_eq!(paths(&["/slurm/vx/jobs", "/slurm/v0.0.40/job/{id}"]), [""; 0]);
-    }
 
     #[test]
     fn slurms_clock_is_read_where_each_version_has_it() {

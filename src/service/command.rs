@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::handoff::{Announcement, Outcome};
 use super::health::Health;
 use super::kind::direct::Direct;
-use crate::config::Placement;
+use crate::config::{Placement, Rest};
 use crate::model::JobId;
 use crate::pass::step::View;
 
@@ -22,6 +22,15 @@ const JOBS: usize = 1024;
 /// Where the loop's answer goes. A reply to somebody who is gone is dropped.
 pub type Reply<T> = oneshot::Sender<T>;
 
+/// How Slurm is asked about nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AboutNodes {
+    /// By its commands.
+    pub commands: Placement,
+    /// By its HTTP interface, where that is the source of jobs, with the longest answer in bytes.
+    pub rest: Option<(Rest, u64)>,
+}
+
 /// What the loop can be asked. It answers each between two of its own events.
 #[derive(Debug)]
 pub enum Command {
@@ -32,7 +41,7 @@ pub enum Command {
     /// What was seen in the newest good look; `None` before the first.
     Seen(Reply<Option<Seen>>),
     /// How is Slurm asked about nodes? `None` if the jobs come from elsewhere.
-    Slurm(Reply<Option<Placement>>),
+    Slurm(Reply<Option<AboutNodes>>),
     /// A job is about to start. The answer comes when it may.
     Start(Box<Announcement>, Reply<Outcome>),
     /// A job is over.

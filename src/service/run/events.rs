@@ -7,10 +7,11 @@ use tracing::{info, warn};
 
 use super::reload::rhythm;
 use super::{Listener, SELDOM, Service, Woken, delta};
-use crate::config::{Placement, Record, Settings};
+use crate::config::{Record, Settings};
+use crate::observe::slurmrestd;
 use crate::observe::source::JobSourceRow;
 use crate::service::clock::steady;
-use crate::service::command::Command;
+use crate::service::command::{AboutNodes, Command};
 use crate::service::health::Health;
 use crate::service::kind::Kind;
 use crate::service::record::{Recorder, note};
@@ -156,7 +157,9 @@ impl<K: Kind> Service<K> {
 }
 
 /// How Slurm is asked about nodes, if the jobs are its own.
-fn slurm(settings: &Settings) -> Option<Placement> {
-    let source = JobSourceRow::of(&settings.slurm.source);
-    source.is_ok_and(|row| row.is_slurm).then(|| settings.placement.clone())
+fn slurm(settings: &Settings) -> Option<AboutNodes> {
+    let source = JobSourceRow::of(&settings.slurm.source).ok().filter(|row| row.is_slurm)?;
+    let rest = settings.rest.clone().filter(|_| source.name == slurmrestd::NAME);
+    let rest = rest.map(|rest| (rest, settings.slurm.output_limit));
+    Some(AboutNodes { commands: settings.placement.clone(), rest })
 }
