@@ -124,7 +124,8 @@ impl Tables {
     }
     /// Number of layers in use: highest layer plus one. O(entries).
     pub fn layers_used(&self) -> u8 {
-        self.layers.iter().filter(|l| **l != Self::NO_LAYER).max().map_or(0, |l| l + 1)
+        // One more than no layer is 0.
+        self.layers.iter().fold(0, |used, l| used.max(l.wrapping_add(1)))
     }
     /// Number of blocks of 64 LIDs that differ, over all switches: what a subnet manager must
     /// send to get from one to the other. `None` if the tables are of different size.

@@ -71,8 +71,21 @@ pub(super) struct Files([(&'static str, Vec<u8>); 4]);
 
 impl Files {
     pub(super) fn new(plan: Vec<u8>, tables: Vec<u8>, report: Vec<u8>) -> Self {
-        let sums = sums([(PLAN, &plan), (TABLES, &tables), (REPORT, &report)]);
-        Self([(PLAN, plan), (TABLES, tables), (REPORT, report), (SUMS, sums.into_bytes())])
+        Self::new_with(plan, tables, report, |_| ()).0
+    }
+
+    /// The same, and what is found in them while their checksums are made.
+    pub(super) fn new_with<T: Send>(
+        plan: Vec<u8>,
+        tables: Vec<u8>,
+        report: Vec<u8>,
+        find: impl FnOnce(&Self) -> T + Send,
+    ) -> (Self, T) {
+        let mut files = Self([(PLAN, plan), (TABLES, tables), (REPORT, report), (SUMS, Vec::new())]);
+        let of = |name| (name, files.get(name));
+        let (sums, found) = rayon::join(|| sums([PLAN, TABLES, REPORT].map(of)), || find(&files));
+        files.0[3].1 = sums.into_bytes();
+        (files, found)
     }
 
     /// Names of the files, in the order of [`Files::new`]; the checksums last.

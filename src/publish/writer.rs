@@ -199,11 +199,14 @@ impl Writer {
             let proof = verified.certificate().map(|certificate| (certificate, verified.promise()));
             handoff::encode_lids(fabric, base, high, closure, proof, epoch.get())
         };
-        let files = Files::new(to_json(&record).map_err(json)?, tables, to_json(report).map_err(json)?);
         // What cannot be read back (a figure that is not a number, say) must not come into force.
-        let parsed = Epoch::parse(epoch, &self.store.epoch_path(epoch), &files)
-            .map_err(|e| StoreError::Unwritable(e.to_string()))?;
-        Ok((HistoryRow::of(&parsed), files))
+        let read_back = |files: &Files| {
+            let parsed = Epoch::parse(epoch, &self.store.epoch_path(epoch), files);
+            parsed.map(|parsed| HistoryRow::of(&parsed)).map_err(|e| StoreError::Unwritable(e.to_string()))
+        };
+        let (plan, report) = (to_json(&record).map_err(json)?, to_json(report).map_err(json)?);
+        let (files, row) = Files::new_with(plan, tables, report, read_back);
+        Ok((row?, files))
     }
 
     /// Puts an earlier epoch back in force, after checking it against its checksums.

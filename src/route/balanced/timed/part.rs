@@ -275,7 +275,11 @@ impl<'a> Parts<'a> {
 
     /// The layers that the route from a switch may be on; none if there is no route.
     fn allowed(&mut self, home: usize, first: usize, row: &[u8]) -> u16 {
-        self.search.look(self.net, fitting(self.net, &self.may.fit), (home, first), row);
+        let (net, may, at) = (self.net, self.may, (home, first));
+        match may.is_free {
+            true => self.search.look(net, |_, _, _| may.all, at, row),
+            false => self.search.look(net, fitting(net, &may.fit), at, row),
+        }
         match self.search.hops[first] {
             u16::MAX => 0,
             _ if self.may.is_free => self.may.all,
