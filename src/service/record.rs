@@ -4,7 +4,8 @@
 //! a full one is closed, the oldest goes. Each file stands by itself: it begins with the settings
 //! that matter, and the first look after that writes fabric and jobs whole; later looks write what is
 //! different. Beside a file lies the epoch that was in force when it was begun (`000002.epoch`), as
-//! links to its files, and those that OpenSM had in the switches instead of the newest (`000002.epoch-000007`). Clock and cost are part of what comes from outside, so the line of an epoch
+//! links to its files, and those that OpenSM had in the switches instead of the newest
+//! (`000002.epoch-000007`). Clock and cost are part of what comes from outside, so the line of an epoch
 //! names them, and [`replay`] repeats the epochs byte for byte.
 //!
 //! Lines are not synced one by one: a killed process loses none, a machine without power may lose the
