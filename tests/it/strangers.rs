@@ -78,7 +78,8 @@ fn whoever_only_asks_waits_for_a_turn_beside_the_loop() {
         return;
     }
     let (site, serving) = open();
-    assert_eq!(niceness(&serving, "readers") - niceness(&serving, "sarouter"), 10);
+    // Nothing is nicer than 19: the test may be run under nice.
+    assert_eq!(niceness(&serving, "readers"), (niceness(&serving, "sarouter") + 10).min(19));
     const ASKED: usize = 250;
     let mut asked = "GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(ASKED - 1);
     asked += "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
