@@ -23,6 +23,10 @@ use crate::verify::Certificate;
 pub struct EpochNumber(u64);
 
 impl EpochNumber {
+    /// A number from 1 on.
+    pub const fn new(number: u64) -> Option<Self> {
+        if number > 0 { Some(Self(number)) } else { None }
+    }
     /// The raw number.
     pub const fn get(self) -> u64 {
         self.0
@@ -54,10 +58,8 @@ impl FromStr for EpochNumber {
     type Err = String;
     /// Decimal, leading zeros allowed.
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse() {
-            Ok(n) if n > 0 && !text.starts_with('+') => Ok(Self(n)),
-            _ => Err(format!("{text:?} is not the number of an epoch")),
-        }
+        let number = text.parse().ok().filter(|_| !text.starts_with('+')).and_then(Self::new);
+        number.ok_or_else(|| format!("{text:?} is not the number of an epoch"))
     }
 }
 

@@ -205,7 +205,7 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
 
 fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
     Ok(HistoryRow {
-        epoch: parsed(row, 0, |n: i64| n.to_string().parse().ok())?,
+        epoch: parsed(row, 0, |n: i64| EpochNumber::new(u64::try_from(n).ok()?))?,
         created: parsed(row, 1, |text: String| text.parse().ok())?,
         reason: parsed(row, 2, |text: String| serde_json::from_value(text.into()).ok())?,
         engine: row.get(3)?,

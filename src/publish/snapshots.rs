@@ -129,7 +129,7 @@ impl EpochStore {
                 jobs: row.get(1)?,
                 waiting: row.get(2)?,
                 unknown_nodes: row.get(3)?,
-                epoch: epoch.and_then(|n| n.to_string().parse().ok()),
+                epoch: epoch.and_then(|n| EpochNumber::new(u64::try_from(n).ok()?)),
             })
         })?;
         let mut found = rows.collect::<rusqlite::Result<Vec<_>>>()?;

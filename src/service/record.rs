@@ -35,7 +35,7 @@ use super::health::{Failure, Health, Stage};
 use crate::config::Record;
 use crate::model::{Fabric, Job, JobId, NodeMap};
 use crate::pass::step::{Event, Rhythm, View};
-use crate::publish::EpochStore;
+use crate::publish::{EpochNumber, EpochStore};
 
 /// Name of the directory in the state directory.
 pub const DIRECTORY: &str = "record";
@@ -200,9 +200,9 @@ impl Recorder {
     fn keep_older(&self, policy: &PolicyLine) -> io::Result<()> {
         let Some(found) = policy.in_switches else { return Ok(()) };
         let to = older_path(&file_path(&self.directory, self.number), found.epoch);
-        let number = found.epoch.to_string().parse().ok();
-        let from =
-            number.map(|number| self.store.epoch_path(number)).filter(|from| from.is_dir() && !to.exists());
+        let from = EpochNumber::new(found.epoch)
+            .map(|number| self.store.epoch_path(number))
+            .filter(|from| from.is_dir() && !to.exists());
         from.map_or(Ok(()), |from| link_files(&from, &to))
     }
 

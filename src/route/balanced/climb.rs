@@ -29,8 +29,7 @@ impl Climb {
         self.levels[to] > self.levels[from]
     }
 
-    /// All layers for a turn that [`Layers::climbing`](super::layers::Layers::climbing) allows, as
-    /// [`fitting`](super::search::fitting).
+    /// All layers for a turn of a route that climbs and then descends, as [`fitting`](super::search::fitting).
     #[inline]
     pub(super) fn turns<'a>(&'a self, net: &'a Net, all: u16) -> impl Fn(usize, usize, u8) -> u16 + 'a {
         #[inline(always)]

@@ -6,6 +6,7 @@ mod learn;
 
 pub(super) use self::learn::each_tree;
 use self::learn::{admit, learn, repeat};
+use super::climb::Climb;
 use super::grid;
 use super::hot;
 use super::net::{NONE, Net};
@@ -60,12 +61,13 @@ impl Layers {
     /// Layers that all allow any route that first climbs and then descends, by these levels. O(turns).
     pub(super) fn climbing(net: &Net, levels: &[u32], budget: u8) -> Self {
         let all = (1u16 << budget) - 1;
-        let mut fit = vec![all; net.turns()];
+        let climb = Climb::new(levels);
+        let allows = climb.turns(net, all);
+        let mut fit = vec![0; net.turns()];
         for u in 0..net.switches() {
-            let is_up = |c: usize| levels[net.to(c)] > levels[u];
-            for leaving in net.out(u) {
-                for back in net.out(u).filter(|back| *back == leaving || (is_up(*back) && is_up(leaving))) {
-                    fit[net.turn(u, net.slot(back), net.slot(leaving))] = 0;
+            for leaving in 0..net.degree(u) as u8 {
+                for (slot, back) in net.out(u).enumerate() {
+                    fit[net.turn(u, slot as u8, leaving)] = allows(u, net.reverse(back), leaving);
                 }
             }
         }

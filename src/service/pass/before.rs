@@ -66,7 +66,7 @@ pub fn published(store: &EpochStore, view: &View) -> Result<Option<Published>, S
 /// What OpenSM has in the switches, if that is not the newest epoch.
 fn older(store: &EpochStore, view: &View, warnings: &mut Vec<String>) -> Option<Behind> {
     let InSwitches { epoch, refused } = view.policy.in_switches?;
-    let number: EpochNumber = epoch.to_string().parse().ok()?;
+    let number = EpochNumber::new(epoch)?;
     // Somebody has gone back to it.
     if store.current().is_ok_and(|newest| newest.is_none_or(|newest| newest == number)) {
         return None;

@@ -17,9 +17,11 @@ pub(super) fn adopt(store: &EpochStore, epoch: EpochNumber, base: &Path) -> Resu
 /// Copies an epoch beside a file that OpenSM had in the switches, and that the file did not make.
 pub(super) fn adopt_older(store: &EpochStore, policy: &PolicyLine, file: &Path) -> Result<(), ReplayError> {
     let Some(epoch) = policy.in_switches.map(|found| found.epoch) else { return Ok(()) };
-    let (base, number) = (older_path(file, epoch), epoch.to_string().parse::<EpochNumber>());
-    match number {
-        Ok(number) if base.is_dir() && !store.epoch_path(number).exists() => copy_epoch(store, number, &base),
+    let base = older_path(file, epoch);
+    match EpochNumber::new(epoch) {
+        Some(number) if base.is_dir() && !store.epoch_path(number).exists() => {
+            copy_epoch(store, number, &base)
+        }
         _ => Ok(()),
     }
 }

@@ -67,6 +67,8 @@ pub(in super::super) struct Unit {
     pub(super) weight: Vec<f32>,
     /// What a meeting of its messages costs, 1 in the mean ([`count_alike`]).
     pub(super) worth: f32,
+    /// Switches that send, ascending.
+    pub(super) sending: Vec<u32>,
     /// First sender of each destination.
     first: Vec<u32>,
     senders: Vec<Sender>,
@@ -109,24 +111,17 @@ impl Unit {
                 senders.push(Sender { switch: same[0].0, start, share });
             }
         }
+        let mut sending: Vec<u32> = senders.iter().map(|sender: &Sender| sender.switch).collect();
+        sending.sort_unstable();
+        sending.dedup();
         first.push(senders.len() as u32);
         senders.push(Sender { switch: u32::MAX, start: steps.len() as u32, share: 0.0 });
-        Self { dests, weight, worth: 1.0, first, senders, steps }
+        Self { dests, weight, worth: 1.0, sending, first, senders, steps }
     }
 
     /// Its messages between switches, all steps together.
     pub(super) fn messages(&self) -> usize {
         self.steps.len()
-    }
-
-    /// Switches that send, ascending. O(senders × log senders).
-    pub(super) fn sending(&self) -> Vec<u32> {
-        let mut switches: Vec<u32> = self.senders.iter().map(|s| s.switch).collect();
-        switches.sort_unstable();
-        switches.dedup();
-        // The end of the last one's steps is noted as one more.
-        switches.pop();
-        switches
     }
 
     /// Senders to a destination, as places to ask with.

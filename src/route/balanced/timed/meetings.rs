@@ -87,14 +87,14 @@ impl Meetings {
     /// Lets the counters of all channels that leave a switch where a unit sends lie together, step by step, so that
     /// [`Meetings::all_to_join`] sees them at once. O(channels of these switches × steps).
     pub(super) fn put_together(&mut self, unit: &Unit, net: &Net) {
-        let (width, switches) = (unit.weight.len(), unit.sending());
+        let width = unit.weight.len();
         let stride = |s: u32| net.degree(s as usize).next_multiple_of(AT_ONCE);
-        if switches.iter().map(|s| stride(*s)).sum::<usize>() * width > MOST_TOGETHER {
+        if unit.sending.iter().map(|s| stride(*s)).sum::<usize>() * width > MOST_TOGETHER {
             return;
         }
-        for s in switches {
-            let (at, stride) = (self.count.len(), stride(s));
-            for (slot, c) in net.out(s as usize).enumerate() {
+        for s in &unit.sending {
+            let (at, stride) = (self.count.len(), stride(*s));
+            for (slot, c) in net.out(*s as usize).enumerate() {
                 self.places[c] = Place { at: (at + slot) as u32, stride: stride as u32 };
                 self.used.push(c as u32);
             }
@@ -233,13 +233,12 @@ mod tests {
         let [mut apart, mut together] = [(); 2].map(|()| Meetings::new(net.channels()));
         let (mut rng, mut costs, mut seen) = (Rng::new(7), Vec::new(), 0);
         for unit in units.iter().chain(&units) {
-            let switches = unit.sending();
             together.put_together(unit, &net);
             for at in (0..unit.dests.len()).flat_map(|d| unit.senders(d)) {
                 let (c, steps, share) = (rng.below(net.channels()), unit.steps(at), unit.sender(at).share);
                 [&mut apart, &mut together].into_iter().for_each(|m| m.join(unit, c, steps, share));
                 let start = unit.sender(at).switch as usize;
-                assert!(switches.contains(&(start as u32)));
+                assert!(unit.sending.contains(&(start as u32)));
                 together.all_to_join(unit, net.channel(start, 0), steps, &mut costs);
                 for (slot, c) in net.out(start).enumerate() {
                     let joins = apart.to_join(unit, c, steps, share);

@@ -40,11 +40,10 @@ pub(in super::super) fn write(choices: &[Choice], switches: usize, layers: &mut 
 
 /// Which layers routes may be on.
 pub(in super::super) struct May<'a> {
-    /// Layers that allow each turn.
-    fit: Cow<'a, [u16]>,
+    /// Layers that allow each turn; `None` where any route may be on any: it climbs and then descends, or is inside a
+    /// closure.
+    fit: Option<Cow<'a, [u16]>>,
     all: u16,
-    /// Whether any route may be on any: it climbs and then descends, or is inside a closure.
-    is_free: bool,
     /// What says on which VL a layer is behind each turn; `None`: on that of the same number.
     map: Option<&'a LaneMap>,
 }
@@ -52,7 +51,8 @@ pub(in super::super) struct May<'a> {
 impl<'a> May<'a> {
     /// What these layers allow.
     pub(in super::super) fn of(layers: &'a Layers) -> Self {
-        Self { fit: Cow::Borrowed(&layers.fit), all: layers.all, is_free: layers.is_climbing, map: None }
+        let fit = (!layers.is_climbing).then_some(Cow::Borrowed(&layers.fit[..]));
+        Self { fit, all: layers.all, map: None }
     }
 
     /// A layer takes whatever only turns as some route does that is on it already, or may be: `masks` says which
@@ -74,12 +74,12 @@ impl<'a> May<'a> {
             }
         }
         let all = masks.iter().fold(0, |all, mask| all | mask);
-        Self { fit: Cow::Owned(fit), all, is_free: false, map: None }
+        Self { fit: Some(Cow::Owned(fit)), all, map: None }
     }
 
     /// Any of these SLs, inside the closure of a lane map.
-    fn inside(net: &Net, map: &'a LaneMap, sls: u16) -> Self {
-        Self { fit: Cow::Owned(vec![sls; net.turns()]), all: sls, is_free: true, map: Some(map) }
+    fn inside(map: &'a LaneMap, sls: u16) -> Self {
+        Self { fit: None, all: sls, map: Some(map) }
     }
 }
 
@@ -134,7 +134,7 @@ pub(in super::super) fn tell(
     for (t, row) in rows.chunks_mut(switches).enumerate() {
         slots.read(fabric, &tables, DestId::at(t), row);
     }
-    let may = May::inside(net, &map, sls);
+    let may = May::inside(&map, sls);
     let choices = part(fabric, net, &may, &rows, units, wish);
     let turn = Turn::new(fabric);
     tables.edited(|_, layers| {
@@ -276,15 +276,11 @@ impl<'a> Parts<'a> {
     /// The layers that the route from a switch may be on; none if there is no route.
     fn allowed(&mut self, home: usize, first: usize, row: &[u8]) -> u16 {
         let (net, may, at) = (self.net, self.may, (home, first));
-        match may.is_free {
-            true => self.search.look(net, |_, _, _| may.all, at, row),
-            false => self.search.look(net, fitting(net, &may.fit), at, row),
+        match &may.fit {
+            None => self.search.look(net, |_, _, _| may.all, at, row),
+            Some(fit) => self.search.look(net, fitting(net, fit), at, row),
         }
-        match self.search.hops[first] {
-            u16::MAX => 0,
-            _ if self.may.is_free => self.may.all,
-            _ => self.search.layers[first],
-        }
+        self.search.layers[first]
     }
 
     fn way(&self, flow: usize) -> std::ops::Range<usize> {
