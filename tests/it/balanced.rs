@@ -99,6 +99,24 @@ fn a_damaged_tree_is_routed_without_jobs() {
     }
 }
 
+/// On one layer, routes of a tree may turn where others, which get to switches cut off from above, must not.
+#[test]
+fn a_damaged_trees_tables_on_one_layer_have_no_cycle() {
+    let cases = [(0.0628685634411817, 12_638_519_204_455_351_668), (0.08, 6), (0.08, 7), (0.08, 10)];
+    for spec in ["kary:3,3", "kary:4,3"] {
+        for (share, seed) in cases {
+            let fabric = damaged(&generate(spec).unwrap(), share, seed);
+            for name in BOTH {
+                check(
+                    &fabric,
+                    &route_by(name, &fabric, &Demand::oblivious(), 1, &EngineOptions::default()),
+                    1,
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn two_threads_make_the_same_bytes_as_one() {
     for (spec, name) in

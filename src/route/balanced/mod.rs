@@ -75,7 +75,7 @@ use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
 use self::search::{Ground, TreeSearch};
 use self::traffic::{Class, Traffic};
-use super::lanes::tree_ways;
+use super::lanes::{TreeWays, tree_ways};
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
@@ -161,7 +161,7 @@ impl Engine for Balanced {
         // In a tree all tables that climb and descend alike may be mixed, with the same ways where cables are lost.
         let ways = || (!self.options.promise.is_told_only()).then(|| tree_ways(fabric)).flatten();
         let tables = match climbing.is_none().then(ways).flatten() {
-            Some(ways) => ways.complete(fabric, tables),
+            Some(ways) => self.to_be_mixed(fabric, demand, budget, &ways, tables)?,
             None => tables,
         };
         if let Some(loads) = climbing {
@@ -222,6 +222,23 @@ impl Balanced {
             }
         }
         Ok(own(Some(fullest), tables))
+    }
+
+    /// Tables of a tree that may be mixed: these, or others where a layer's order has led them on no way up and then
+    /// down, as it does where cables are lost. These stay if those in force may not be mixed.
+    fn to_be_mixed(
+        &self,
+        fabric: &Fabric,
+        demand: &Demand,
+        budget: LayerBudget,
+        ways: &TreeWays,
+        tables: Tables,
+    ) -> Result<Tables, RouteError> {
+        match ways.complete(fabric, tables) {
+            Err(tables) if self.options.layer_per_job => Ok(tables),
+            Err(tables) => Ok(self.route_inside_one(fabric, demand, budget)?.unwrap_or(tables)),
+            Ok(tables) => Ok(tables),
+        }
     }
 
     /// The tables in force on this fabric, and the demand that they serve.

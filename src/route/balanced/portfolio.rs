@@ -130,24 +130,23 @@ impl Balanced {
             return Ok(None);
         }
         let ways = ways();
-        // Some of others' tables do not climb and descend.
         let may_be_mixed = |tables: &Tables| {
             let is_inside =
                 |ways: &Arc<TreeWays>| fabric.dest_ids().all(|d| is_inside(fabric, &ways.closure, tables, d));
             ways.as_ref().is_none_or(is_inside)
         };
+        // Some of others' tables do not climb and descend.
         let complete = |tables| match &ways {
-            Some(ways) => ways.complete(fabric, tables),
-            None => tables,
+            Some(ways) => ways.complete(fabric, tables).ok(),
+            None => Some(tables),
         };
         if !may_be_mixed(own) {
             return Ok(None);
         }
-        let is_answer = |tables: &Tables| self.may_follow(fabric, tables) && may_be_mixed(tables);
         let made = rivals.into_par_iter().filter_map(|Rival { is_blind, make }| {
-            make().ok().map(complete).map(|tables| (is_blind, tables))
+            make().ok().and_then(complete).map(|tables| (is_blind, tables))
         });
-        let made: Vec<(bool, Tables)> = made.filter(|(_, tables)| is_answer(tables)).collect();
+        let made: Vec<(bool, Tables)> = made.filter(|(_, tables)| self.may_follow(fabric, tables)).collect();
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
         let made = if is_large { not_far_behind(scene, own, made) } else { made };
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
@@ -160,7 +159,8 @@ impl Balanced {
         let levelled =
             |apart| move |t: Tables| self.level_stored((fabric, net), apart, budget, &t).unwrap_or(t);
         if let (Some(apart), true) = (&apart, is_new) {
-            others = others.into_iter().map(levelled(apart)).map(complete).collect();
+            let level = levelled(apart);
+            others = others.into_iter().map(|t| complete(level(t.clone())).unwrap_or(t)).collect();
         }
         let stored = |tables: &Tables| apart.as_ref().map(|[_, storage]| most_stored(scene, storage, tables));
         let most = stored(own);
@@ -168,8 +168,8 @@ impl Balanced {
         let others = blind.into_iter().zip(others).filter(|(_, tables)| stored(tables) <= most);
         let mut others: Vec<Candidate> =
             others.map(|(is_blind, tables)| Candidate { is_blind, tables }).collect();
-        let more = self.attempts(scene, searches).into_iter().map(complete).chain(inside);
-        let mut more: Vec<Tables> = more.filter(|t| may_be_mixed(t) && stored(t) <= most).collect();
+        let more = self.attempts(scene, searches).into_iter().filter_map(complete).chain(inside);
+        let mut more: Vec<Tables> = more.filter(|tables| stored(tables) <= most).collect();
         if !is_new {
             others.extend(more.drain(..).map(Candidate::of_jobs));
         }

@@ -8,7 +8,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::choose::is_next_hop;
+use rayon::prelude::*;
+
+use super::choose::{is_inside_at, is_next_hop};
 use super::grow::Grower;
 use super::rules::distinct;
 use super::space::{Space, Use};
@@ -29,10 +31,29 @@ pub struct TreeWays {
 }
 
 impl TreeWays {
-    /// Tables whose other routes go up and then down, with ways that climb again where some are needed.
-    /// O(destinations + switches without a way).
-    #[must_use]
-    pub fn complete(&self, fabric: &Fabric, tables: Tables) -> Tables {
+    /// These tables with ways that climb again where some are needed, if all their other routes are ways up and then
+    /// down, else as they were: mixed with others, ways that climb again may close a cycle.
+    /// O(destinations × switches × ports).
+    ///
+    /// # Errors
+    /// The tables, untouched.
+    pub fn complete(&self, fabric: &Fabric, tables: Tables) -> Result<Tables, Tables> {
+        let is_way = |d: DestId| {
+            let without = &self.without[fabric.home(d).index()];
+            let mut led =
+                fabric.switch_ids().filter(|s| *s != fabric.home(d) && without.binary_search(s).is_err());
+            led.all(|s| is_inside_at(fabric, &self.closure, &tables, (s, d)))
+        };
+        let dests: Vec<DestId> = fabric.dest_ids().collect();
+        if !dests.into_par_iter().all(is_way) {
+            return Err(tables);
+        }
+        Ok(self.with_lost_ways(fabric, tables))
+    }
+
+    /// These tables, all of whose other routes are ways up and then down, with ways that climb again where some are
+    /// needed. O(destinations + switches without a way).
+    fn with_lost_ways(&self, fabric: &Fabric, tables: Tables) -> Tables {
         let n = fabric.switches().len();
         tables.edited(|ports, layers| {
             for d in fabric.dest_ids() {
