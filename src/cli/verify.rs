@@ -45,12 +45,12 @@ pub struct Args {
     /// Virtual layers that may be used, 1 to 15
     #[arg(long, value_name = "K", default_value = "8")]
     layers: LayerBudget,
-    /// What must be proved, several separated by commas: told (programs were told their SLs), untold (SL 0
+    /// What must be proved, several joined by + or commas: told (programs were told their SLs), untold (SL 0
     /// for all), any (every SL), reply (answers on the caller's SL), since:EPOCH (connections made
     /// under it), mixed:EPOCH (switches that still have its tables); EPOCH is a number beside
     /// --tables STATE/epochs/N, or a folder [default: any with a lane map, else told]
     #[arg(long, value_name = "PROMISE", value_delimiter = ',')]
-    promise: Vec<Asked>,
+    promise: Vec<AskedFor>,
     /// Instead of searching for cycles, hold each route against the order in this file, which --write-certificate
     /// wrote, or against that of an epoch's lft.bin, in time linear in the tables
     #[arg(long, value_name = "FILE", conflicts_with_all = ["layer_per_job", "write_certificate"])]
@@ -90,6 +90,28 @@ pub struct Args {
     torus: TorusArgs,
 }
 
+/// Parts of `--promise`, joined as other commands take them and as the verdict prints them.
+#[derive(Debug, Clone)]
+struct AskedFor(Vec<Asked>);
+
+impl FromStr for AskedFor {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words: Vec<String> = Vec::new();
+        for word in text.split('+') {
+            match words.last_mut() {
+                // A folder may have one in its name.
+                Some(last) if last.contains(':') && word.parse::<Asked>().is_err() => {
+                    last.push('+');
+                    last.push_str(word);
+                }
+                _ => words.push(word.to_string()),
+            }
+        }
+        words.iter().map(|word| word.parse()).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 /// One word of `--promise`.
 #[derive(Debug, Clone)]
 enum Asked {
@@ -121,7 +143,7 @@ struct Question {
 impl Question {
     fn new(args: &Args, fabric: &Fabric, tables: &Tables, lids: Option<&SplitLids>) -> Result<Self, Failure> {
         let mut question = Self { promise: Promise::NOTHING, since: Vec::new(), mixed: Vec::new() };
-        for asked in &args.promise {
+        for asked in args.promise.iter().flat_map(|asked| &asked.0) {
             let (part, epochs, epoch) = match asked {
                 Asked::Part(part) => {
                     question.promise = question.promise.and(*part);
@@ -287,5 +309,29 @@ fn print_text(verdict: &Verdict, tables: &Tables, both: bool) {
     match verdict.accepted {
         true => println!("Safe: no packet can wait for itself, and all that can be reached is."),
         false => println!("Not safe: OpenSM must not get these tables."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Result<Vec<String>, String> {
+        let AskedFor(words) = text.parse()?;
+        let say = |asked: &Asked| match asked {
+            Asked::Part(part) => part.to_string(),
+            Asked::Since(epoch) => format!("since {epoch}"),
+            Asked::Mixed(epoch) => format!("mixed {epoch}"),
+        };
+        Ok(words.iter().map(say).collect())
+    }
+
+    /// What other commands call a promise, and what a verdict prints, is one here.
+    #[test]
+    fn parts_of_a_promise_are_joined_as_everywhere() {
+        assert_eq!(said("untold+mixed:17").unwrap(), ["untold", "mixed 17"]);
+        assert_eq!(said("since:a+b/c+any").unwrap(), ["since a+b/c", "any"]);
+        assert!(said("any+all").unwrap_err().contains("told, untold"));
+        assert!(said("any+mixed").unwrap_err().contains("mixed:17"));
     }
 }
