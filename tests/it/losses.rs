@@ -13,15 +13,19 @@ use sarouter::verify::Beside;
 use crate::live::{Site, judge};
 
 /// A fabric of which some cables and switches are not there.
-struct Damaged {
+pub struct Damaged {
     whole: Fabric,
     cables: BTreeSet<usize>,
     switches: BTreeSet<usize>,
 }
 
 impl Damaged {
+    pub fn new(whole: Fabric) -> Self {
+        Self { whole, cables: BTreeSet::new(), switches: BTreeSet::new() }
+    }
+
     /// Loses a cable or a switch, or gets one back; whether that is a loss. Never so much that little is left.
-    fn change(&mut self, rng: &mut Rng) -> bool {
+    pub fn change(&mut self, rng: &mut Rng) -> bool {
         let (cables, switches) = (self.whole.channels().len() / 2, self.whole.switches().len());
         let back = match (self.switches.len(), self.cables.len()) {
             (0, 0) => false,
@@ -43,7 +47,7 @@ impl Damaged {
         !back
     }
 
-    fn now(&self) -> Arc<Fabric> {
+    pub fn now(&self) -> Arc<Fabric> {
         let cut = |c: ChannelId| self.cables.contains(&(c.index() / 2));
         Arc::new(self.whole.without(cut, |s| self.switches.contains(&s.index())).unwrap())
     }
@@ -80,7 +84,7 @@ struct Change {
 
 /// A pass after a change: what it published reaches everyone left with any SL, and may be mixed with what was in
 /// force if it says so.
-fn step(site: &mut Site, fabric: &Arc<Fabric>, what: &str) -> EpochLine {
+pub fn step(site: &mut Site, fabric: &Arc<Fabric>, what: &str) -> EpochLine {
     let before = in_force(site, fabric);
     let line = site.pass(fabric).unwrap().epoch.unwrap();
     assert_eq!(line.reason, Reason::FabricChanged, "{what}");
@@ -144,8 +148,7 @@ fn map_stays(before: &Published, after: &Published, fabric: &Fabric) -> bool {
 
 /// Losses, and then returns.
 fn lose(spec: &str, seed: u64, rounds: usize) -> [Count; 2] {
-    let whole = generate(spec).unwrap();
-    let mut damaged = Damaged { whole, cables: BTreeSet::new(), switches: BTreeSet::new() };
+    let mut damaged = Damaged::new(generate(spec).unwrap());
     let mut rng = Rng::new(seed);
     let mut site = Site::new("balanced", Promise::EVERYTHING, seed);
     let mut counts = [Count::default(); 2];

@@ -14,6 +14,7 @@ mod attacks;
 mod balanced;
 mod baseline;
 mod behind;
+mod by_lot;
 mod caminos;
 mod cases;
 mod certificate;
