@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use rayon::prelude::*;
 
-use super::loads::distances;
+use super::hops::{Hops, TOGETHER};
 use crate::model::{Fabric, Shape, SwitchId, TerminalId};
 
 /// Sets of switches grown for the cut bound.
@@ -74,17 +74,17 @@ impl<'a> Parties<'a> {
     /// Sum over all routes of the distance they cover at least.
     fn hops(&self) -> u64 {
         let homes: Vec<usize> = (0..self.at.len()).filter(|s| !self.at[*s].is_empty()).collect();
-        let partial = homes.par_iter().map_init(
-            || (Vec::new(), Vec::new()),
-            |(distance, queue), home| {
-                distances(self.fabric, *home, distance, queue);
+        let partial = homes.par_chunks(TOGETHER).map(|homes| {
+            let hops = Hops::to(self.fabric, homes);
+            let of_home = |(i, home): (usize, &usize)| {
                 let to_party = |(p, here): &(usize, u64)| {
                     let there = self.parties[*p].at.iter();
-                    here * there.map(|(s, n)| n * u64::from(distance[*s])).sum::<u64>()
+                    here * there.map(|(s, n)| n * u64::from(hops.of(i)[*s])).sum::<u64>()
                 };
                 self.at[*home].iter().map(to_party).sum::<u64>()
-            },
-        );
+            };
+            homes.iter().enumerate().map(of_home).sum::<u64>()
+        });
         partial.sum()
     }
 

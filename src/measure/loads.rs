@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 
-use crate::model::{DestId, Fabric, Group, Tables, TerminalId};
+use super::hops::{Hops, TOGETHER};
+use crate::model::{DestId, Fabric, Group, SwitchId, Tables, TerminalId};
 use crate::verify::trees::{LOST, Tree, Trees};
 
 /// What one job gets from the tables.
@@ -137,26 +138,6 @@ fn merge(a: &mut Vec<u64>, b: &[u64], put: impl Fn(u64, u64) -> u64) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a = put(*a, *b));
 }
 
-/// Channels of a shortest path from each switch to `home`; [`LOST`] where there is none.
-pub(crate) fn distances(fabric: &Fabric, home: usize, distance: &mut Vec<u32>, queue: &mut Vec<u32>) {
-    distance.clear();
-    distance.resize(fabric.switches().len(), LOST);
-    distance[home] = 0;
-    queue.clear();
-    queue.push(home as u32);
-    let mut next = 0;
-    while let Some(s) = queue.get(next).map(|s| *s as usize) {
-        next += 1;
-        for c in fabric.out(crate::model::SwitchId::at(s)) {
-            let to = fabric.channel(*c).to.index();
-            if distance[to] == LOST {
-                distance[to] = distance[s] + 1;
-                queue.push(to as u32);
-            }
-        }
-    }
-}
-
 /// The same of other tables on the fabric: only trees that differ are looked at, unless most do. As
 /// [`all_pairs`] for these.
 pub(super) fn all_pairs_since(before: &Trees<'_>, known: &AllPairs, after: &Trees<'_>) -> AllPairs {
@@ -168,28 +149,29 @@ pub(super) fn all_pairs_since(before: &Trees<'_>, known: &AllPairs, after: &Tree
     known.clone().without(&all_pairs(before, differs)).and(all_pairs(after, differs))
 }
 
-/// Of the routes to destinations that count: one sweep for each, one breadth-first search per switch of some.
-/// O(hosts × switches + switches × channels).
+/// Of the routes to destinations that count: one sweep for each, and the hops between their switches.
+/// O(hosts × switches), and as [`Hops::to`].
 pub(super) fn all_pairs(trees: &Trees<'_>, counts: impl Fn(DestId) -> bool + Sync) -> AllPairs {
     let fabric = trees.fabric;
     let hosts = hosts_per_switch(fabric);
     let homes: Vec<_> = fabric.switch_ids().filter(|s| hosts[s.index()] > 0).collect();
-    let tasks = homes.par_chunks(homes.len().div_ceil(4 * rayon::current_num_threads()).max(1));
-    let partial = tasks.map(|homes| {
+    let dests = |home: SwitchId| {
+        let is_host = |t: &&TerminalId| fabric.terminal(**t).role == crate::model::Role::Host;
+        let dests = fabric.attached(home).iter().filter(is_host).map(|t| fabric.dest_of_terminal(*t));
+        dests.filter(|d| counts(*d))
+    };
+    let some = homes.into_iter().filter(|home| dests(*home).next().is_some());
+    let homes: Vec<usize> = some.map(SwitchId::index).collect();
+    let each = homes.len().div_ceil(4 * rayon::current_num_threads()).clamp(1, TOGETHER);
+    let partial = homes.par_chunks(each).map(|homes| {
         let mut part = AllPairs { loads: vec![0; fabric.channels().len()], ..AllPairs::default() };
-        let (mut room, mut distance, mut queue) = (Room::new(trees), Vec::new(), Vec::new());
-        for home in homes {
-            let is_host = |t: &&TerminalId| fabric.terminal(**t).role == crate::model::Role::Host;
-            let dests = fabric.attached(*home).iter().filter(is_host).map(|t| fabric.dest_of_terminal(*t));
-            let mut dests = dests.filter(|d| counts(*d)).peekable();
-            if dests.peek().is_some() {
-                distances(fabric, home.index(), &mut distance, &mut queue);
-            }
-            for d in dests {
+        let (mut room, hops) = (Room::new(trees), Hops::to(fabric, homes));
+        for (i, home) in homes.iter().enumerate() {
+            for d in dests(SwitchId::at(*home)) {
                 trees.trace(d, &mut room.tree);
                 room.weight.copy_from_slice(&hosts);
                 add_tree(trees, &room.tree, &mut room.weight, &mut part.loads);
-                count_paths(&room.tree, &hosts, &distance, &mut part);
+                count_paths(&room.tree, &hosts, hops.of(i), &mut part);
             }
         }
         part

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bound::packing;
-use super::loads::{add_tree, distances};
+use super::hops::Hops;
+use super::loads::add_tree;
 use crate::model::{Demand, Fabric, StorageFlows, SwitchId, TerminalId};
 use crate::verify::trees::Trees;
 
@@ -85,19 +86,18 @@ fn most(trees: &Trees<'_>, sides: &[Side<'_>]) -> u64 {
 fn bound(fabric: &Fabric, parts: &[u32], sides: &[Side<'_>]) -> u64 {
     let switches = fabric.switches().len();
     let (mut leaving, mut coming) = (vec![Vec::new(); switches], vec![Vec::new(); switches]);
-    let (mut hops, mut distance, mut queue) = (0, Vec::new(), Vec::new());
-    let mut last = usize::MAX;
+    let (mut hops, mut last) = (0, (usize::MAX, Hops::to(fabric, &[])));
     let mut towards: Vec<_> = each(sides).collect();
     towards.sort_by_key(|(t, _)| fabric.terminal(*t).switch);
     for (t, from) in towards {
         let home = fabric.terminal(t).switch.index();
-        if std::mem::replace(&mut last, home) != home {
-            distances(fabric, home, &mut distance, &mut queue);
+        if last.0 != home {
+            last = (home, Hops::to(fabric, &[home]));
         }
         for (s, n) in from.iter().filter(|(s, _)| s.index() != home && parts[s.index()] == parts[home]) {
             leaving[s.index()].push(u64::from(*n));
             coming[home].push(u64::from(*n));
-            hops += u64::from(*n) * u64::from(distance[s.index()]);
+            hops += u64::from(*n) * u64::from(last.1.of(0)[s.index()]);
         }
     }
     let by_switch = |items: Vec<Vec<u64>>| -> u64 {

@@ -8,7 +8,7 @@
 //!    terminal's switch through one. [`packing`] says what the fullest channel of a switch then
 //!    holds at least.
 
-use crate::measure::{distances, packing};
+use crate::measure::{Hops, TOGETHER, packing};
 use crate::model::Fabric;
 use crate::route::graph::Graph;
 
@@ -28,17 +28,20 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// One breadth-first search per switch in `homes`. O(homes × channels), two bytes per home and
-    /// switch.
+    /// Two bytes per home and switch. As [`Hops::to`] for every so many homes.
     pub fn new(fabric: &Fabric, homes: impl Iterator<Item = u32>) -> Self {
         let graph = Graph::new(fabric);
         let mut row = vec![u32::MAX; graph.switches()];
-        let (mut distance, mut queue, mut found) = (Vec::new(), Vec::new(), Vec::new());
-        for (i, home) in homes.enumerate() {
-            row[home as usize] = i as u32;
-            distances(fabric, home as usize, &mut found, &mut queue);
-            distance.extend(found.iter().map(|d| u16::try_from(*d).unwrap_or(FAR)));
-        }
+        let homes: Vec<usize> = homes.map(|home| home as usize).collect();
+        homes.iter().enumerate().for_each(|(i, home)| row[*home] = i as u32);
+        let short = |hops: &u32| u16::try_from(*hops).unwrap_or(FAR);
+        let to = |homes: &[usize]| {
+            let hops = Hops::to(fabric, homes);
+            (0..homes.len())
+                .flat_map(|i| hops.of(i).iter().map(short).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
+        };
+        let distance = homes.chunks(TOGETHER).flat_map(to).collect();
         Self { graph, row, distance }
     }
 

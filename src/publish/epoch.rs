@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,26 +68,23 @@ pub(super) const TABLES: &str = "lft.bin";
 pub(super) const REPORT: &str = "report.json";
 pub(super) const SUMS: &str = "SHA256SUMS";
 
-/// The content of an epoch's directory, by name; `SHA256SUMS` last.
-pub(super) struct Files([(&'static str, Vec<u8>); 4]);
+/// The content of an epoch's directory.
+pub(super) struct Files {
+    /// By name, without the checksums.
+    files: [(&'static str, Vec<u8>); 3],
+    /// `SHA256SUMS`, once somebody has asked for them.
+    sums: OnceLock<Vec<u8>>,
+}
 
 impl Files {
     pub(super) fn new(plan: Vec<u8>, tables: Vec<u8>, report: Vec<u8>) -> Self {
-        Self::new_with(plan, tables, report, |_| ()).0
+        Self { files: [(PLAN, plan), (TABLES, tables), (REPORT, report)], sums: OnceLock::new() }
     }
 
-    /// The same, and what is found in them while their checksums are made.
-    pub(super) fn new_with<T: Send>(
-        plan: Vec<u8>,
-        tables: Vec<u8>,
-        report: Vec<u8>,
-        find: impl FnOnce(&Self) -> T + Send,
-    ) -> (Self, T) {
-        let mut files = Self([(PLAN, plan), (TABLES, tables), (REPORT, report), (SUMS, Vec::new())]);
-        let of = |name| (name, files.get(name));
-        let (sums, found) = rayon::join(|| sums([PLAN, TABLES, REPORT].map(of)), || find(&files));
-        files.0[3].1 = sums.into_bytes();
-        (files, found)
+    /// Their checksums, as `sha256sum` prints them. O(bytes), once.
+    pub(super) fn sums(&self) -> &[u8] {
+        let line = |(name, bytes): &(&str, Vec<u8>)| format!("{}  {name}\n", super::job::hex(bytes));
+        self.sums.get_or_init(|| self.files.iter().map(line).collect::<String>().into_bytes())
     }
 
     /// Names of the files, in the order of [`Files::new`]; the checksums last.
@@ -117,22 +114,14 @@ impl Files {
         })
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, &[u8])> {
-        self.0.iter().map(|(name, bytes)| (*name, bytes.as_slice()))
-    }
-
+    /// The content of a file.
     pub(super) fn get(&self, name: &str) -> &[u8] {
-        self.iter().find(|(n, _)| *n == name).map_or(&[], |(_, bytes)| bytes)
+        match self.files.iter().find(|(n, _)| *n == name) {
+            Some((_, bytes)) => bytes,
+            None if name == SUMS => self.sums(),
+            None => &[],
+        }
     }
-}
-
-/// As `sha256sum` prints it.
-fn sums(files: [(&str, &[u8]); 3]) -> String {
-    let line = |(name, bytes): (&str, &[u8])| {
-        let hex = super::job::hex(bytes);
-        format!("{hex}  {name}\n")
-    };
-    files.into_iter().map(line).collect()
 }
 
 /// A stored epoch whose checksums were right.

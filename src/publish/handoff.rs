@@ -10,15 +10,14 @@ mod lanes;
 mod next_hops;
 mod order;
 mod sections;
+mod turned;
 
 use std::sync::Arc;
-
-use rayon::prelude::*;
 
 pub use self::devices::fabric;
 pub use self::lanes::Lanes;
 pub use self::next_hops::NextHops;
-use self::sections::{Kind, Sections};
+use self::sections::{Content, Kind, Sections};
 use crate::model::{
     ChannelId, Closure, DestId, Fabric, FabricLanes, Fingerprint, Guid, LaneMap, LidSet, Promise, SwitchId,
     Tables, TablesError, Vl,
@@ -221,7 +220,6 @@ pub fn encode_lids(
     proof: Option<Proof<'_>>,
     epoch: u64,
 ) -> Vec<u8> {
-    let (switches, dests) = (fabric.switches().len(), fabric.dest_count());
     let mut fixed = Vec::with_capacity(HEADER);
     fixed.extend(MAGIC);
     fixed.extend(VERSION.to_le_bytes());
@@ -229,7 +227,7 @@ pub fn encode_lids(
     fixed.extend([0; 12]);
     fixed.extend(epoch.to_le_bytes());
     fixed.extend(tables.fabric().bytes());
-    for count in [switches, fabric.terminals().len(), fabric.channels().len() / 2] {
+    for count in [fabric.switches().len(), fabric.terminals().len(), fabric.channels().len() / 2] {
         fixed.extend((count as u32).to_le_bytes());
     }
     let layers = high.map_or(0, Tables::layers_used).max(tables.layers_used());
@@ -237,25 +235,26 @@ pub fn encode_lids(
     fixed.extend(tables.engine().bytes().take(NAME));
     fixed.resize(HEADER, 0);
     let [of_switches, of_terminals, of_cables] = devices(fabric);
+    let whole = |kind, bytes| (kind, Content::Whole(bytes));
     let mut parts = vec![
-        (Kind::Switches, of_switches),
-        (Kind::Terminals, of_terminals),
-        (Kind::Cables, of_cables),
-        (Kind::Ports, by_switch(switches, dests, |d| tables.ports_to(d))),
-        (Kind::Layers, by_switch(switches, dests, |d| tables.layers_to(d))),
+        whole(Kind::Switches, of_switches),
+        whole(Kind::Terminals, of_terminals),
+        whole(Kind::Cables, of_cables),
+        (Kind::Ports, by_switch(fabric, |d| tables.ports_to(d))),
+        (Kind::Layers, by_switch(fabric, |d| tables.layers_to(d))),
     ];
     if let Some(map) = tables.lanes() {
         let [rows, index] = lanes::encode(fabric, map);
-        parts.extend([(Kind::LaneRows, rows), (Kind::LaneIndex, index)]);
+        parts.extend([whole(Kind::LaneRows, rows), whole(Kind::LaneIndex, index)]);
     }
-    parts.extend(closure.map(|closure| (Kind::NextHops, next_hops::encode(fabric, closure))));
-    parts.extend(proof.map(|(certificate, _)| (Kind::Order, order::encode(certificate))));
-    parts.extend(devices::encode_aggregation(fabric).map(|numbers| (Kind::Aggregation, numbers)));
+    parts.extend(closure.map(|closure| whole(Kind::NextHops, next_hops::encode(fabric, closure))));
+    parts.extend(proof.map(|(certificate, _)| whole(Kind::Order, order::encode(certificate))));
+    parts.extend(devices::encode_aggregation(fabric).map(|numbers| whole(Kind::Aggregation, numbers)));
     if let Some(high) = high {
-        parts.push((Kind::HighPorts, by_switch(switches, dests, |d| high.ports_to(d))));
-        parts.push((Kind::HighLayers, by_switch(switches, dests, |d| high.layers_to(d))));
+        parts.push((Kind::HighPorts, by_switch(fabric, |d| high.ports_to(d))));
+        parts.push((Kind::HighLayers, by_switch(fabric, |d| high.layers_to(d))));
     }
-    parts.extend(proof.map(|(_, promise)| (Kind::Promise, order::encode_promise(promise))));
+    parts.extend(proof.map(|(_, promise)| whole(Kind::Promise, order::encode_promise(promise))));
     sections::write(&fixed, &parts)
 }
 
@@ -289,7 +288,7 @@ pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
     let order = sections.get(Kind::Order).map(|order| order::decode(order, cables)).transpose()?;
     let high = sections.get(Kind::HighPorts).zip(sections.get(Kind::HighLayers));
     Ok(Handoff {
-        high: high.map(|(ports, layers)| (by_dest(ports, s, s + t), by_dest(layers, s, s + t))),
+        high: high.map(|(ports, layers)| (by_dest(ports, s + t), by_dest(layers, s + t))),
         next_hops,
         promise: sections.get(Kind::Promise).map(order::decode_promise),
         order,
@@ -298,8 +297,8 @@ pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
         engine: header.engine,
         switches: guids(part(Kind::Switches))?,
         terminals: guids(part(Kind::Terminals))?,
-        ports: by_dest(part(Kind::Ports), s, s + t),
-        layers: by_dest(part(Kind::Layers), s, s + t),
+        ports: by_dest(part(Kind::Ports), s + t),
+        layers: by_dest(part(Kind::Layers), s + t),
         lanes,
     })
 }
@@ -325,36 +324,16 @@ fn devices(fabric: &Fabric) -> [Vec<u8>; 3] {
     [switches, terminals, cables]
 }
 
-/// One array by switch, given its columns by destination.
-fn by_switch<'a>(switches: usize, dests: usize, to: impl Fn(DestId) -> &'a [u8]) -> Vec<u8> {
-    let columns: Vec<&[u8]> = (0..dests).map(|d| to(DestId::at(d))).collect();
-    let mut values = vec![0; switches * dests];
-    values.par_chunks_mut((BLOCK * dests).max(1)).zip((0..switches).into_par_iter().step_by(BLOCK)).for_each(
-        |(rows, first)| {
-            for (block, columns) in columns.chunks(BLOCK).enumerate() {
-                for (row, s) in rows.chunks_exact_mut(dests).zip(first..) {
-                    let values = row[block * BLOCK..].iter_mut();
-                    values.zip(columns).for_each(|(value, column)| *value = column[s]);
-                }
-            }
-        },
-    );
-    values
+/// One array by destination, which a file has by switch.
+fn by_switch<'a>(fabric: &Fabric, to: impl Fn(DestId) -> &'a [u8]) -> Content<'a> {
+    Content::Turned(fabric.dest_ids().map(to).collect())
 }
 
-/// Columns that are turned into rows together: each stays in the cache meanwhile.
-const BLOCK: usize = 64;
-
 /// Turns an array by switch into one by destination.
-fn by_dest(by_switch: &[u8], switches: usize, dests: usize) -> Vec<u8> {
+fn by_dest(by_switch: &[u8], dests: usize) -> Vec<u8> {
     let mut values = vec![0; by_switch.len()];
-    let first = (0..dests).into_par_iter().step_by(BLOCK);
-    values.par_chunks_mut((BLOCK * switches).max(1)).zip(first).for_each(|(columns, first)| {
-        for s in 0..switches {
-            let row = by_switch[s * dests + first..].iter();
-            columns[s..].iter_mut().step_by(switches).zip(row).for_each(|(value, own)| *value = *own);
-        }
-    });
+    let lines: Vec<&[u8]> = by_switch.chunks_exact(dests).collect();
+    turned::turn(&lines, &mut values);
     values
 }
 

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::epoch::Files;
+use super::epoch::{Files, PLAN, REPORT, SUMS, TABLES};
 use super::{EpochNumber, EpochStore, StoreError};
 
 /// OpenSM may run as another user: everybody may read, whatever the umask.
@@ -24,11 +24,11 @@ pub(super) enum Step {
     /// An empty directory beside the epochs.
     MakeDirectory,
     /// An empty file in it.
-    Create(usize),
+    Create(&'static str),
     /// Its content.
-    Fill(usize),
+    Fill(&'static str),
     /// Its content on the disk.
-    SyncFile(usize),
+    SyncFile(&'static str),
     /// The names of the files on the disk.
     SyncDirectory,
     /// The directory gets its number.
@@ -49,31 +49,54 @@ pub(super) struct Publication<'a> {
     epoch: EpochNumber,
     files: &'a Files,
     open: Option<File>,
+    /// Steps that [`Publication::begin`] and [`Publication::finish`] have taken.
+    taken: usize,
 }
 
 impl<'a> Publication<'a> {
     pub(super) fn new(store: &'a EpochStore, epoch: EpochNumber, files: &'a Files) -> Self {
-        Self { store, epoch, files, open: None }
+        Self { store, epoch, files, open: None, taken: 0 }
     }
 
-    /// All steps, in order.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    /// All steps, in order. The tables, by far the largest file, come first.
+    pub(super) fn steps() -> Vec<Step> {
         let mut steps = vec![Step::MakeDirectory];
-        for i in 0..self.files.iter().len() {
-            steps.extend([Step::Create(i), Step::Fill(i), Step::SyncFile(i)]);
+        for name in [TABLES, PLAN, REPORT, SUMS] {
+            steps.extend([Step::Create(name), Step::Fill(name), Step::SyncFile(name)]);
         }
         steps.extend([Step::SyncDirectory, Step::Name, Step::SyncEpochs]);
         steps.extend([Step::MakeLink, Step::Switch, Step::SyncState]);
         steps
     }
 
+    /// The steps up to the content of the tables: before it is known whether the epoch can be read back, as nothing of
+    /// them is in force.
+    pub(super) fn begin(&mut self) -> Result<(), StoreError> {
+        let steps = Self::steps();
+        let tables = steps.iter().position(|step| *step == Step::Fill(TABLES));
+        self.take(&steps[..=tables.unwrap_or(0)])
+    }
+
+    /// All steps that are left.
+    pub(super) fn finish(&mut self) -> Result<(), StoreError> {
+        self.take(&Self::steps())
+    }
+
+    fn take(&mut self, steps: &[Step]) -> Result<(), StoreError> {
+        for step in &steps[self.taken..] {
+            self.run(*step)?;
+            self.taken += 1;
+        }
+        Ok(())
+    }
+
     pub(super) fn run(&mut self, step: Step) -> Result<(), StoreError> {
         let directory = self.store.epochs_path().join(format!("{NEW}{}", self.epoch.directory()));
         match step {
             Step::MakeDirectory => make_directory(&directory),
-            Step::Create(i) => self.create(&directory, i),
-            Step::Fill(i) => self.fill(&directory, i),
-            Step::SyncFile(i) => self.sync_file(&directory, i),
+            Step::Create(name) => self.create(&directory.join(name)),
+            Step::Fill(name) => self.fill(&directory.join(name), self.files.get(name)),
+            Step::SyncFile(name) => self.sync_file(&directory.join(name)),
             Step::SyncDirectory => sync_directory(&directory),
             Step::Name => fs::rename(&directory, self.store.epoch_path(self.epoch))
                 .map_err(StoreError::io("rename", &directory)),
@@ -84,29 +107,21 @@ impl<'a> Publication<'a> {
         }
     }
 
-    fn create(&mut self, directory: &Path, i: usize) -> Result<(), StoreError> {
-        let (path, _) = self.file(directory, i);
-        let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&path);
-        let file = file.map_err(StoreError::io("create", &path))?;
+    fn create(&mut self, path: &Path) -> Result<(), StoreError> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path);
+        let file = file.map_err(StoreError::io("create", path))?;
         file.set_permissions(Permissions::from_mode(FILE_MODE))
-            .map_err(StoreError::io("set the mode of", &path))?;
+            .map_err(StoreError::io("set the mode of", path))?;
         self.open = Some(file);
         Ok(())
     }
 
-    fn fill(&mut self, directory: &Path, i: usize) -> Result<(), StoreError> {
-        let (path, bytes) = self.file(directory, i);
-        self.open.iter_mut().try_for_each(|f| f.write_all(bytes)).map_err(StoreError::io("write", &path))
+    fn fill(&mut self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        self.open.iter_mut().try_for_each(|f| f.write_all(bytes)).map_err(StoreError::io("write", path))
     }
 
-    fn sync_file(&mut self, directory: &Path, i: usize) -> Result<(), StoreError> {
-        let (path, _) = self.file(directory, i);
-        self.open.take().iter().try_for_each(File::sync_all).map_err(StoreError::io("sync", &path))
-    }
-
-    fn file(&self, directory: &Path, i: usize) -> (PathBuf, &'a [u8]) {
-        let (name, bytes) = self.files.iter().nth(i).unwrap_or(("", &[]));
-        (directory.join(name), bytes)
+    fn sync_file(&mut self, path: &Path) -> Result<(), StoreError> {
+        self.open.take().iter().try_for_each(File::sync_all).map_err(StoreError::io("sync", path))
     }
 
     /// Takes back what an interrupted publication left, unless it is already in force.

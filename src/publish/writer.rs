@@ -135,18 +135,37 @@ impl Writer {
         report: &Report,
         created: DateTime<Utc>,
     ) -> Result<EpochNumber, StoreError> {
-        let (row, files) = self.prepare(fabric, plan, report, created)?;
-        self.put_with_space(&row, &files)?;
-        Ok(row.epoch)
+        let (epoch, files) = self.prepare(fabric, plan, report, created)?;
+        let mut publication = Publication::new(&self.store, epoch, &files);
+        let (begun, row) = rayon::join(|| publication.begin(), || self.read_back(epoch, &files));
+        let begun = row.as_ref().map_or(Ok(()), |_| begun.and_then(|()| publication.finish()));
+        if row.is_err() || begun.is_err() {
+            publication.undo();
+        }
+        let row = row?;
+        self.until_there_is_space(&row, &files, begun)?;
+        Ok(epoch)
     }
 
     /// Puts an epoch on the disk and in force; where there is no space for it, in the place of old ones.
     pub(super) fn put_with_space(&mut self, row: &HistoryRow, files: &Files) -> Result<(), StoreError> {
-        while let Err(error) = self.put(row.epoch, files) {
+        let put = self.put(row.epoch, files);
+        self.until_there_is_space(row, files, put)
+    }
+
+    /// Tries to put an epoch on the disk again while that has failed for want of space and there is an old one to delete.
+    fn until_there_is_space(
+        &mut self,
+        row: &HistoryRow,
+        files: &Files,
+        mut put: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        while let Err(error) = put {
             // Old epochs are worth less than the one that is due.
             if !error.is_no_space() || !self.make_space()? {
                 return Err(error);
             }
+            put = self.put(row.epoch, files);
         }
         history::index(&self.store, row);
         Ok(())
@@ -155,13 +174,11 @@ impl Writer {
     /// Puts an epoch on the disk and in force, or leaves everything as it was.
     fn put(&self, epoch: EpochNumber, files: &Files) -> Result<(), StoreError> {
         let mut publication = Publication::new(&self.store, epoch, files);
-        for step in publication.steps() {
-            if let Err(error) = publication.run(step) {
-                publication.undo();
-                return Err(error);
-            }
+        let put = publication.finish();
+        if put.is_err() {
+            publication.undo();
         }
-        Ok(())
+        put
     }
 
     /// Deletes the oldest epoch that is not in force. False if there is none.
@@ -174,14 +191,14 @@ impl Writer {
         Ok(true)
     }
 
-    /// The next number, in its line of the history, and the files of its directory.
+    /// The next number, and the files of its directory.
     pub(super) fn prepare(
         &self,
         fabric: &Fabric,
         verified: &Verified<Plan>,
         report: &Report,
         created: DateTime<Utc>,
-    ) -> Result<(HistoryRow, Files), StoreError> {
+    ) -> Result<(EpochNumber, Files), StoreError> {
         let plan = verified.get();
         if plan.tables.fabric() != fabric.fingerprint() {
             let (plan, fabric) = (plan.tables.fabric().to_string(), fabric.fingerprint().to_string());
@@ -199,14 +216,16 @@ impl Writer {
             let proof = verified.certificate().map(|certificate| (certificate, verified.promise()));
             handoff::encode_lids(fabric, base, high, closure, proof, epoch.get())
         };
-        // What cannot be read back (a figure that is not a number, say) must not come into force.
-        let read_back = |files: &Files| {
-            let parsed = Epoch::parse(epoch, &self.store.epoch_path(epoch), files);
-            parsed.map(|parsed| HistoryRow::of(&parsed)).map_err(|e| StoreError::Unwritable(e.to_string()))
-        };
         let (plan, report) = (to_json(&record).map_err(json)?, to_json(report).map_err(json)?);
-        let (files, row) = Files::new_with(plan, tables, report, read_back);
-        Ok((row?, files))
+        Ok((epoch, Files::new(plan, tables, report)))
+    }
+
+    /// The line of the history of an epoch that is not on the disk yet. What cannot be read back (a figure that is not
+    /// a number, say) must not come into force. The checksums are made meanwhile.
+    fn read_back(&self, epoch: EpochNumber, files: &Files) -> Result<HistoryRow, StoreError> {
+        let parse = || Epoch::parse(epoch, &self.store.epoch_path(epoch), files);
+        let (_, parsed) = rayon::join(|| files.sums(), parse);
+        parsed.map(|parsed| HistoryRow::of(&parsed)).map_err(|e| StoreError::Unwritable(e.to_string()))
     }
 
     /// Puts an earlier epoch back in force, after checking it against its checksums.

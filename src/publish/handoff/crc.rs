@@ -1,5 +1,7 @@
 //! CRC-64/XZ, eight bytes at a time (M. Kounavis and F. Berry, "slicing-by-8", 2005).
 
+use rayon::prelude::*;
+
 /// The polynomial of ECMA-182, reflected.
 const POLYNOMIAL: u64 = 0xC96C_5795_D787_0F42;
 
@@ -32,9 +34,23 @@ const fn tables() -> [[u64; 256]; 8] {
     tables
 }
 
-/// The checksum of some bytes. O(length).
+/// Bytes that are summed by one thread at a time.
+const PART: usize = 1 << 20;
+
+/// The checksum of some bytes, by all threads. O(length).
 pub(super) fn crc64(bytes: &[u8]) -> u64 {
-    let mut rest = !0u64;
+    let parts: Vec<(u64, usize)> =
+        bytes.par_chunks(PART).map(|part| (remainder(0, part), part.len())).collect();
+    let whole = zeros(PART);
+    let and = |rest, (own, length): &(u64, usize)| {
+        times(rest, if *length == PART { whole } else { zeros(*length) }) ^ own
+    };
+    !parts.iter().fold(!0, and)
+}
+
+/// The remainder after some bytes, from the one before them.
+fn remainder(before: u64, bytes: &[u8]) -> u64 {
+    let mut rest = before;
     let mut words = bytes.chunks_exact(8);
     for word in &mut words {
         let mut sum = 0;
@@ -46,7 +62,32 @@ pub(super) fn crc64(bytes: &[u8]) -> u64 {
     for byte in words.remainder() {
         rest = rest >> 8 ^ TABLES[0][usize::from(*byte ^ rest as u8)];
     }
-    !rest
+    rest
+}
+
+/// The power of x that as many zero bytes multiply a remainder by. O(log).
+fn zeros(bytes: usize) -> u64 {
+    let (mut power, mut square, mut left) = (1 << 63, 1 << (63 - 8), bytes);
+    while left > 0 {
+        if left & 1 == 1 {
+            power = times(power, square);
+        }
+        square = times(square, square);
+        left >>= 1;
+    }
+    power
+}
+
+/// The product of two reflected polynomials, modulo [`POLYNOMIAL`].
+fn times(a: u64, b: u64) -> u64 {
+    let (mut product, mut shifted) = (0, b);
+    for bit in (0..64).rev() {
+        if a >> bit & 1 == 1 {
+            product ^= shifted;
+        }
+        shifted = if shifted & 1 == 1 { shifted >> 1 ^ POLYNOMIAL } else { shifted >> 1 };
+    }
+    product
 }
 
 #[cfg(test)]
@@ -67,6 +108,14 @@ mod tests {
                 .iter()
                 .fold(!0u64, |rest, byte| rest >> 8 ^ TABLES[0][usize::from(*byte ^ rest as u8)]);
             assert_eq!(crc64(&bytes[..length]), !slow, "length {length}");
+        }
+    }
+
+    #[test]
+    fn parts_together_are_the_whole() {
+        let bytes: Vec<u8> = (0..2 * PART as u32 + 77).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+        for length in [PART - 1, PART, PART + 1, 2 * PART, bytes.len()] {
+            assert_eq!(crc64(&bytes[..length]), !remainder(!0, &bytes[..length]), "length {length}");
         }
     }
 }

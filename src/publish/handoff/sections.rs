@@ -1,6 +1,6 @@
 //! The parts of a hand-off file, and where they are in it, in both versions.
 
-use super::{HEADER, HandoffError, RECORD, crc, little_endian, order};
+use super::{HEADER, HandoffError, RECORD, crc, little_endian, order, turned};
 
 /// Bytes that describe one section.
 const SECTION: usize = 32;
@@ -168,25 +168,52 @@ fn filled(bytes: &[u8]) -> Result<(), HandoffError> {
     }
 }
 
-/// A whole file of version 2: the fixed part of the header, the parts by ascending kind, the sum.
-pub(super) fn write(fixed: &[u8], parts: &[(Kind, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = fixed.to_vec();
-    let header = HEADER + SECTION * parts.len();
-    bytes[12..16].copy_from_slice(&(header as u32).to_le_bytes());
-    let mut at = header;
-    for (kind, part) in parts {
-        for number in [*kind as u64 | kind.flags() << 32, at as u64, part.len() as u64, 0] {
-            bytes.extend(number.to_le_bytes());
+/// What becomes a part of a file.
+pub(super) enum Content<'a> {
+    /// These bytes.
+    Whole(Vec<u8>),
+    /// These lines, turned.
+    Turned(Vec<&'a [u8]>),
+}
+
+impl Content<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Turned(lines) => lines.iter().map(|line| line.len()).sum(),
         }
-        at = (at + part.len()).next_multiple_of(8);
     }
-    bytes.reserve(at + 8 - bytes.len());
-    for (_, part) in parts {
-        bytes.extend(part);
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
+
+    fn put(&self, part: &mut [u8]) {
+        match self {
+            Self::Whole(bytes) => part.copy_from_slice(bytes),
+            Self::Turned(lines) => turned::turn(lines, part),
+        }
     }
-    let size = (at + 8) as u64;
-    bytes[16..24].copy_from_slice(&size.to_le_bytes());
-    bytes.extend(crc::crc64(&bytes).to_le_bytes());
+}
+
+/// A whole file of version 2: the fixed part of the header, the parts by ascending kind, the sum.
+pub(super) fn write(fixed: &[u8], parts: &[(Kind, Content<'_>)]) -> Vec<u8> {
+    let header = HEADER + SECTION * parts.len();
+    let starts = parts.iter().scan(header, |at, (_, part)| {
+        let start = *at;
+        *at = (start + part.len()).next_multiple_of(8);
+        Some(start)
+    });
+    let starts: Vec<usize> = starts.collect();
+    let end = starts.last().zip(parts.last()).map_or(header, |(start, (_, part))| start + part.len());
+    let end = end.next_multiple_of(8);
+    let mut bytes = vec![0; end + 8];
+    bytes[..HEADER].copy_from_slice(fixed);
+    bytes[12..16].copy_from_slice(&(header as u32).to_le_bytes());
+    bytes[16..24].copy_from_slice(&(end as u64 + 8).to_le_bytes());
+    for (i, ((kind, part), start)) in parts.iter().zip(starts).enumerate() {
+        let entry = [*kind as u64 | kind.flags() << 32, start as u64, part.len() as u64, 0];
+        let at = HEADER + SECTION * i;
+        bytes[at..at + SECTION].copy_from_slice(&entry.map(u64::to_le_bytes).concat());
+        part.put(&mut bytes[start..start + part.len()]);
+    }
+    let sum = crc::crc64(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
