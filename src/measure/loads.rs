@@ -33,8 +33,10 @@ pub(super) fn add_tree(trees: &Trees<'_>, tree: &Tree, weight: &mut [u64], loads
     }
 }
 
-/// Routes between the terminals of one group, added to `loads`, by channel.
+/// Routes between the terminals of one group, added to `loads`, by channel, where there are none yet. The channels
+/// that carry some are left in `room`.
 fn add_group(trees: &Trees<'_>, group: &Group, room: &mut Room, loads: &mut [u64]) {
+    room.touched.clear();
     let home = |t: &TerminalId| trees.fabric.terminal(*t).switch.index();
     let mut members: Vec<usize> = group.terminals.iter().map(home).collect();
     members.sort_unstable();
@@ -52,6 +54,10 @@ fn add_group(trees: &Trees<'_>, group: &Group, room: &mut Room, loads: &mut [u64
         sources.iter().for_each(|(s, w)| room.weight[*s] = *w);
         add_tree(trees, &room.tree, &mut room.weight, loads);
     }
+    if !sparse {
+        let loaded = (0..).zip(loads).filter(|(_, load)| **load > 0);
+        room.touched.extend(loaded.map(|(c, _)| c));
+    }
 }
 
 /// Scratch of one thread.
@@ -59,11 +65,14 @@ struct Room {
     tree: Tree,
     weight: Vec<u64>,
     path: Vec<u32>,
+    /// Channels that carry routes of the group at hand.
+    touched: Vec<u32>,
 }
 
 impl Room {
     fn new(trees: &Trees<'_>) -> Self {
-        Self { tree: trees.room(), weight: vec![0; trees.fabric.switches().len()], path: Vec::new() }
+        let weight = vec![0; trees.fabric.switches().len()];
+        Self { tree: trees.room(), weight, path: Vec::new(), touched: Vec::new() }
     }
 
     /// Adds `w` routes from `s` to `d`; nothing if the route does not arrive.
@@ -79,7 +88,13 @@ impl Room {
             self.path.push(c);
             at = trees.wiring.to[c as usize] as usize;
         }
-        self.path.iter().for_each(|c| loads[*c as usize] += w);
+        for c in &self.path {
+            let load = &mut loads[*c as usize];
+            if *load == 0 {
+                self.touched.push(*c);
+            }
+            *load += w;
+        }
     }
 }
 
@@ -201,11 +216,12 @@ pub(super) fn jobs(trees: &Trees<'_>, groups: &[Group]) -> (Vec<u64>, Vec<JobFig
         let (mut room, mut all, mut own) = (Room::new(trees), vec![0; channels], vec![0u64; channels]);
         let mut figures = Vec::with_capacity(groups.len());
         for group in groups {
-            own.fill(0);
             add_group(trees, group, &mut room, &mut own);
-            let links = own.iter().filter(|n| **n > 0).count() as u64;
-            figures.push(JobFigures { max: own.iter().copied().max().unwrap_or(0), links });
-            all.iter_mut().zip(&own).for_each(|(a, o)| *a += o);
+            let max = room.touched.iter().map(|c| own[*c as usize]).max().unwrap_or(0);
+            figures.push(JobFigures { max, links: room.touched.len() as u64 });
+            for c in room.touched.iter().map(|c| *c as usize) {
+                all[c] += std::mem::take(&mut own[c]);
+            }
         }
         (all, figures)
     });

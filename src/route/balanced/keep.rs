@@ -25,10 +25,14 @@ pub(super) struct InForce {
     pub(super) is_climbing: bool,
 }
 
-/// Slot of each port of each switch: `of[switch * stride + port]`.
+/// Slots of ports, and ports of slots.
 pub(super) struct Slots {
+    /// Slot of each port of each switch: `of[switch * stride + port]`.
     of: Vec<u8>,
     stride: usize,
+    /// By switch, the port of slot 0 and the number of slots, where the ports of each switch to others follow each other:
+    /// many at once are read then.
+    in_turn: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Slots {
@@ -41,16 +45,44 @@ impl Slots {
                 slots[usize::from(net.port(c))] = slot as u8;
             }
         }
-        Self { of, stride }
+        let first = |s| net.out(s).next().map_or(0, |c| net.port(c));
+        let follow =
+            |s| net.out(s).zip(u32::from(first(s))..).all(|(c, port)| u32::from(net.port(c)) == port);
+        let all = 0..net.switches();
+        let in_turn = all
+            .clone()
+            .all(follow)
+            .then(|| (all.clone().map(first).collect(), all.map(|s| net.degree(s) as u8).collect()));
+        Self { of, stride, in_turn }
     }
 
     /// The routes to a destination. O(switches).
     pub(super) fn read(&self, fabric: &Fabric, tables: &Tables, d: DestId, row: &mut [u8]) {
-        let ports = tables.ports_to(d).iter().map(|port| usize::from(*port));
-        for ((slot, of), port) in row.iter_mut().zip(self.of.chunks(self.stride)).zip(ports) {
-            *slot = of.get(port).copied().unwrap_or(NONE);
+        let ports = tables.ports_to(d);
+        if let Some((first, count)) = &self.in_turn {
+            for (((slot, port), first), count) in row.iter_mut().zip(ports).zip(first).zip(count) {
+                let at = port.wrapping_sub(*first);
+                *slot = if at < *count { at } else { NONE };
+            }
+        } else {
+            for ((slot, of), port) in row.iter_mut().zip(self.of.chunks(self.stride)).zip(ports) {
+                *slot = of.get(usize::from(*port)).copied().unwrap_or(NONE);
+            }
         }
         row[fabric.home(d).index()] = NONE;
+    }
+
+    /// Ports in the place of slots. O(switches).
+    pub(super) fn write(&self, net: &Net, row: &mut [u8]) {
+        if let Some((first, _)) = &self.in_turn {
+            for (slot, first) in row.iter_mut().zip(first) {
+                *slot = if *slot == NONE { NONE } else { *slot + first };
+            }
+            return;
+        }
+        for (s, slot) in row.iter_mut().enumerate().filter(|(_, slot)| **slot != NONE) {
+            *slot = net.port(net.channel(s, *slot));
+        }
     }
 }
 
@@ -169,6 +201,39 @@ impl<'a> Routing<'a> {
             self.follow(*t);
             if !covers(self.net, &self.search, self.home[*t] as usize) {
                 self.rows[span].copy_from_slice(&found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+    use crate::model::LayerBudget;
+    use crate::route::{EngineOptions, engine};
+
+    /// Ports that follow each other are read and written as any others; a damaged fabric has gaps.
+    #[test]
+    fn rows_are_read_and_written_whatever_the_ports() {
+        for (spec, follow) in [("kary:4,3", true), ("kary:4,3,faults=10%,seed=3", false)] {
+            let fabric = generate(spec).unwrap();
+            let net = Net::new(&fabric);
+            let (slots, budget) = (Slots::new(&net), LayerBudget::MOST);
+            assert_eq!(slots.in_turn.is_some(), follow, "{spec}");
+            let tables = engine("updown", &EngineOptions::default()).unwrap();
+            let tables = tables.route(&fabric, &Demand::oblivious(), budget).unwrap();
+            let plain = Slots { in_turn: None, ..Slots::new(&net) };
+            for d in fabric.dest_ids() {
+                let mut rows = [vec![0; net.switches()], vec![0; net.switches()]];
+                slots.read(&fabric, &tables, d, &mut rows[0]);
+                plain.read(&fabric, &tables, d, &mut rows[1]);
+                assert_eq!(rows[0], rows[1], "{spec}");
+                slots.write(&net, &mut rows[0]);
+                let home = fabric.home(d).index();
+                let others = (0..net.switches()).filter(|s| *s != home);
+                others.for_each(|s| assert_eq!(rows[0][s], tables.ports_to(d)[s], "{spec}"));
+                assert_eq!(rows[0][home], NONE);
             }
         }
     }

@@ -344,14 +344,14 @@ fn finish(
     let mut ports = rows;
     ports.resize(fabric.dest_count() * switches, NONE);
     let mut layer_of = vec![Tables::NO_LAYER; ports.len()];
-    let kept = kept.map(|kept| (Slots::new(net), kept));
-    finish_switches(fabric, net, layers, &mut ports, kept.as_ref().map(|(slots, kept)| (slots, *kept)));
+    let slots = Slots::new(net);
+    finish_switches(fabric, net, layers, &mut ports, kept.map(|kept| (&slots, kept)));
     let rows = ports.par_chunks_mut(switches).zip(layer_of.par_chunks_mut(switches)).enumerate();
     rows.with_min_len(FEWEST_ROWS).for_each_init(
         || TreeSearch::new(switches),
         |search, (d, (row, layer))| {
             let d = DestId::at(d);
-            finish_row(fabric, net, layers, job_layers, turn, (search, d, row, layer));
+            finish_row((fabric, net, &slots), layers, job_layers, turn, (search, d, row, layer));
         },
     );
     (ports, layer_of)
@@ -391,8 +391,7 @@ fn finish_switches(
 
 /// Layers for the routes to one destination, and ports for slots.
 fn finish_row(
-    fabric: &Fabric,
-    net: &Net,
+    (fabric, net, slots): (&Fabric, &Net, &Slots),
     layers: &Layers,
     job_layers: &JobLayers,
     turn: Option<Turn>,
@@ -416,9 +415,7 @@ fn finish_row(
         let starts = sources.filter(|s| search.layers[*s] != 0);
         starts.for_each(|s| layer[s] = pick(s, search.layers[s]));
     }
-    for (s, slot) in row.iter_mut().enumerate().filter(|(_, slot)| **slot != NONE) {
-        *slot = net.port(net.channel(s, *slot));
-    }
+    slots.write(net, row);
     if let Some((of_job, switches)) = job_layers.of(d.index()) {
         let starts = switches.iter().map(|s| *s as usize).filter(|s| search.layers[*s] != 0);
         starts.for_each(|s| layer[s] = *of_job);

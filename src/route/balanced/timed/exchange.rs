@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use petgraph::unionfind::UnionFind;
+use rayon::prelude::*;
 
 use crate::model::pattern::Grid;
 use crate::model::{Demand, Group, Mix, Partners, Pattern};
@@ -168,7 +169,7 @@ pub(super) fn widened(demand: &Demand) -> Demand {
 
 /// The jobs of a demand, and which share terminals. O(messages × log steps).
 pub(super) fn units(demand: &Demand, home: &[u32]) -> (Vec<Job>, Vec<Unit>) {
-    let jobs: Vec<Job> = demand.groups.iter().map(|group| Job::new(group, home)).collect();
+    let jobs: Vec<Job> = demand.groups.par_iter().map(|group| Job::new(group, home)).collect();
     let mut union = UnionFind::<usize>::new(jobs.len());
     let mut job_of = BTreeMap::new();
     for (j, job) in jobs.iter().enumerate() {
@@ -178,6 +179,7 @@ pub(super) fn units(demand: &Demand, home: &[u32]) -> (Vec<Job>, Vec<Unit>) {
     }
     let mut together: BTreeMap<usize, Vec<&Job>> = BTreeMap::new();
     jobs.iter().enumerate().for_each(|(j, job)| together.entry(union.find(j)).or_default().push(job));
-    let units = together.values().map(|jobs| Unit::new(jobs)).collect();
+    let together: Vec<Vec<&Job>> = together.into_values().collect();
+    let units = together.par_iter().map(|jobs| Unit::new(jobs)).collect();
     (jobs, units)
 }
