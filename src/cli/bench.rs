@@ -249,6 +249,7 @@ fn theirs(fabric: &Fabric, name: &str, deadline: Duration, keep: Option<&Path>) 
             let answer = format!("> {} s", deadline.as_secs());
             return Ok(Side { answer, ..Side::default() });
         }
+        peers::PeerRouting::Died => return Ok(Side { answer: "died".to_string(), ..Side::default() }),
         peers::PeerRouting::Failed { cpu_seconds } => {
             let cpu_seconds = Some(cpu_seconds);
             return Ok(Side { answer: "failed".to_string(), cpu_seconds, ..Side::default() });

@@ -76,9 +76,8 @@ impl Bed {
         Ok(Self { opensm, _ibsim: ibsim, scratch })
     }
 
-    /// The probe's file once it is there; `None` at the deadline, which counts from the engine's
-    /// start.
-    pub(super) fn wait(mut self, deadline: Duration) -> Result<Option<Answered>, PeerError> {
+    /// Waits for the probe's file, until a deadline that counts from the engine's start.
+    pub(super) fn wait(mut self, deadline: Duration) -> Result<Waited, PeerError> {
         let path = self.scratch.0.join("answer");
         let started = self.scratch.0.join("answer.started");
         let (mut start, mut limit, mut at_work) = (Instant::now(), DISCOVERY, false);
@@ -89,7 +88,10 @@ impl Bed {
             }
             let ended = io("opensm", self.opensm.0.try_wait())?.is_some();
             if path.exists() {
-                return Ok(Some(Answered { path, _bed: self }));
+                return Ok(Waited::Answered(Answered { path, _bed: self }));
+            }
+            if ended && started.exists() {
+                return Ok(Waited::Died);
             }
             if ended {
                 return Err(PeerError::Tool {
@@ -99,8 +101,18 @@ impl Bed {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Ok(None)
+        Ok(Waited::Late)
     }
+}
+
+/// How waiting for an engine ended.
+pub(super) enum Waited {
+    /// With the probe's file.
+    Answered(Answered),
+    /// OpenSM is gone, and there is no answer.
+    Died,
+    /// At the deadline.
+    Late,
 }
 
 /// A file of a bed, which lives as long.

@@ -73,6 +73,8 @@ pub enum PeerRouting {
         /// CPU seconds until then.
         cpu_seconds: f64,
     },
+    /// OpenSM died in it.
+    Died,
     /// It was still at work at the deadline.
     Deadline,
 }
@@ -104,7 +106,8 @@ pub fn run(
 ) -> Result<PeerRouting, PeerError> {
     let bed = bed::Bed::start(fabric, engine, roots)?;
     match bed.wait(deadline)? {
-        None => Ok(PeerRouting::Deadline),
-        Some(path) => read::read(fabric, engine, &path),
+        bed::Waited::Late => Ok(PeerRouting::Deadline),
+        bed::Waited::Died => Ok(PeerRouting::Died),
+        bed::Waited::Answered(answered) => read::read(fabric, engine, &answered),
     }
 }
