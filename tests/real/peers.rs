@@ -160,3 +160,24 @@ fn an_engine_that_gives_up_is_an_answer() {
     let answer = run(&fabric, "torus-2QoS", &[], DEADLINE).unwrap();
     assert!(matches!(answer, PeerRouting::Failed { .. }), "{answer:?}");
 }
+
+/// A script in the place of OpenSM starts it and kills it in the middle of its engine.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn an_opensm_that_dies_in_its_engine_is_an_answer() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("opensm");
+    let text = "#!/bin/sh\n\
+        PATH=${PATH#*:} opensm \"$@\" &\n\
+        while ! [ -e answer.started ]; do sleep 0.01; done\n\
+        kill -9 $!\n";
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let mut bench = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    bench.env("PATH", path).args(["bench", "peers", "--engines", "lash", "--deadline", "60"]);
+    let output = bench.args(["--fabric", "random:125,1000,1000,seed=1"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("| lash | died /"), "{said}");
+}
