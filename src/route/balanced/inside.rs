@@ -15,10 +15,10 @@ use super::portfolio::{Candidate, ON_SEVERAL, least};
 use super::race::fastest;
 use super::routing::Routing;
 use super::traffic::Traffic;
-use super::{Aim, Balanced, FIRST, Search, homes};
+use super::{Aim, Balanced, FIRST, Search, homes, once};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
 use crate::route::graph::is_indirect;
-use crate::route::lanes::{Kept, choose, fabric_lanes, is_inside};
+use crate::route::lanes::{Kept, choose, is_inside};
 use crate::route::spread::Turn;
 use crate::route::{Engine, RouteError};
 use crate::simulate::exchange;
@@ -102,7 +102,7 @@ impl Balanced {
         budget: LayerBudget,
     ) -> Result<Option<Tables>, RouteError> {
         let Ok(one) = LayerBudget::new(1) else { return Ok(None) };
-        let closure = fabric_lanes(fabric, one).lanes.closure;
+        let closure = once::closure(fabric, one);
         let room = Room { closure: &closure, map: None, layers: budget };
         let traffic = Traffic::new(fabric, demand);
         let in_force = self.in_force_inside(fabric, &traffic, &closure, |t| t.lanes().is_none());

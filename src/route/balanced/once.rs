@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::layers::Layers;
 use super::net::Net;
-use crate::model::{Demand, Fabric, LayerBudget, SwitchId, Tables};
+use crate::model::{Closure, Demand, Fabric, LayerBudget, SwitchId, Tables};
+use crate::route::lanes::fabric_lanes;
 use crate::route::{Engine, RouteError};
 
 /// Fabrics that are remembered: a service asks with aggregation nodes and without.
@@ -27,6 +28,8 @@ struct Known {
     tables: VecDeque<(Asked, Arc<Tables>)>,
     /// Routes between hosts on each channel, by what is hashed of tables whose routes to hosts all climb and then descend.
     loads: VecDeque<(u64, Arc<Vec<u32>>)>,
+    /// That of one layer.
+    closures: VecDeque<((), Arc<Closure>)>,
 }
 
 impl Known {
@@ -36,6 +39,7 @@ impl Known {
             layers: VecDeque::new(),
             tables: VecDeque::new(),
             loads: VecDeque::new(),
+            closures: VecDeque::new(),
         }
     }
 }
@@ -107,6 +111,13 @@ pub(super) fn climbing_loads(fabric: &Fabric, tables: &Tables) -> Option<Arc<Vec
 pub(super) fn note_climbing(fabric: &Fabric, tables: &Tables, loads: Vec<u32>) {
     let find = || Ok::<_, Infallible>(loads);
     let Ok(_) = remembered(fabric, hash(fabric, tables), |known| &mut known.loads, find);
+}
+
+/// The closure that is safe on one layer, as [`fabric_lanes`] finds it.
+pub(super) fn closure(fabric: &Fabric, one: LayerBudget) -> Arc<Closure> {
+    let find = || Ok::<_, Infallible>(Arc::unwrap_or_clone(fabric_lanes(fabric, one).lanes.closure));
+    let Ok(closure) = remembered(fabric, (), |known| &mut known.closures, find);
+    closure
 }
 
 impl Layers {

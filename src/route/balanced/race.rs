@@ -6,13 +6,13 @@ use super::portfolio::{Candidate, predicted};
 use crate::model::{Demand, Fabric, Tables};
 use crate::simulate::{Net as Wires, exchange};
 
-/// Tables that are left for runs of the second size.
+/// Tables that are left after the first runs, and for runs of the second size.
 const FINALISTS: usize = 8;
 
 /// Runs of the simulator by which tables are chosen.
 pub(super) enum Runs {
-    /// One of each exchange for each of these sizes of messages, in bytes. Of many tables only the best after the runs of the
-    /// first size have the others.
+    /// One of each exchange for each of these sizes of messages, in bytes. Of many tables only the best after two exchanges
+    /// of the first size have the others, and only the best of these those of other sizes.
     Of(&'static [u32]),
     /// In less time, of large packets ([`exchange::coarse_runs`]).
     Coarse,
@@ -50,12 +50,17 @@ pub(super) fn fastest(
     match weights.runs {
         Runs::Coarse => run(&mut all, |tables| exchange::coarse_runs(on, tables, groups)),
         Runs::Of(sizes) => {
-            for (round, bytes) in sizes.iter().enumerate() {
+            let first = sizes
+                .iter()
+                .take(1)
+                .flat_map(|bytes| [(*bytes, &exchange::FIRST[..]), (*bytes, &exchange::OTHERS[..])]);
+            let rounds = first.chain(sizes.iter().skip(1).map(|bytes| (*bytes, &exchange::ALL[..])));
+            for (round, which) in rounds.enumerate() {
                 if round > 0 {
                     let scores = scores((fabric, demand), &all, weights);
                     all = finalists(all, &scores);
                 }
-                run(&mut all, |tables| exchange::runs(on, tables, groups, *bytes));
+                run(&mut all, |tables| exchange::some_runs(on, tables, groups, which));
             }
         }
     }
