@@ -86,18 +86,18 @@ fn most(trees: &Trees<'_>, sides: &[Side<'_>]) -> u64 {
 fn bound(fabric: &Fabric, parts: &[u32], sides: &[Side<'_>]) -> u64 {
     let switches = fabric.switches().len();
     let (mut leaving, mut coming) = (vec![Vec::new(); switches], vec![Vec::new(); switches]);
-    let (mut hops, mut last) = (0, (usize::MAX, Hops::to(fabric, &[])));
+    let mut hops = 0;
     let mut towards: Vec<_> = each(sides).collect();
-    towards.sort_by_key(|(t, _)| fabric.terminal(*t).switch);
-    for (t, from) in towards {
-        let home = fabric.terminal(t).switch.index();
-        if last.0 != home {
-            last = (home, Hops::to(fabric, &[home]));
-        }
-        for (s, n) in from.iter().filter(|(s, _)| s.index() != home && parts[s.index()] == parts[home]) {
+    let home = |t: TerminalId| fabric.terminal(t).switch.index();
+    towards.sort_by_key(|(t, _)| home(*t));
+    for same in towards.chunk_by(|(a, _), (b, _)| home(*a) == home(*b)) {
+        let home = home(same[0].0);
+        let to_home = Hops::to(fabric, &[home]);
+        let from = same.iter().flat_map(|(_, from)| from.iter());
+        for (s, n) in from.filter(|(s, _)| s.index() != home && parts[s.index()] == parts[home]) {
             leaving[s.index()].push(u64::from(*n));
             coming[home].push(u64::from(*n));
-            hops += u64::from(*n) * u64::from(last.1.of(0)[s.index()]);
+            hops += u64::from(*n) * u64::from(to_home.of(0)[s.index()]);
         }
     }
     let by_switch = |items: Vec<Vec<u64>>| -> u64 {

@@ -35,13 +35,11 @@ impl Ways {
         let homes: Vec<usize> = homes.map(|home| home as usize).collect();
         homes.iter().enumerate().for_each(|(i, home)| row[*home] = i as u32);
         let short = |hops: &u32| u16::try_from(*hops).unwrap_or(FAR);
-        let to = |homes: &[usize]| {
+        let mut distance = Vec::with_capacity(homes.len() * graph.switches());
+        for homes in homes.chunks(TOGETHER) {
             let hops = Hops::to(fabric, homes);
-            (0..homes.len())
-                .flat_map(|i| hops.of(i).iter().map(short).collect::<Vec<_>>())
-                .collect::<Vec<_>>()
-        };
-        let distance = homes.chunks(TOGETHER).flat_map(to).collect();
+            (0..homes.len()).for_each(|i| distance.extend(hops.of(i).iter().map(short)));
+        }
         Self { graph, row, distance }
     }
 

@@ -27,6 +27,7 @@ impl EpochNumber {
     pub const fn new(number: u64) -> Option<Self> {
         if number > 0 { Some(Self(number)) } else { None }
     }
+
     /// The raw number.
     pub const fn get(self) -> u64 {
         self.0

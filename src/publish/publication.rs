@@ -70,24 +70,27 @@ impl<'a> Publication<'a> {
     }
 
     /// The steps up to the content of the tables: before it is known whether the epoch can be read back, as nothing of
-    /// them is in force.
-    pub(super) fn begin(&mut self) -> Result<(), StoreError> {
+    /// them is in force. Leaves everything as it was where one fails.
+    pub(super) fn begin(self) -> Result<Self, StoreError> {
         let steps = Self::steps();
         let tables = steps.iter().position(|step| *step == Step::Fill(TABLES));
         self.take(&steps[..=tables.unwrap_or(0)])
     }
 
-    /// All steps that are left.
-    pub(super) fn finish(&mut self) -> Result<(), StoreError> {
-        self.take(&Self::steps())
+    /// All steps that are left, as [`Publication::begin`].
+    pub(super) fn finish(self) -> Result<(), StoreError> {
+        self.take(&Self::steps()).map(drop)
     }
 
-    fn take(&mut self, steps: &[Step]) -> Result<(), StoreError> {
+    fn take(mut self, steps: &[Step]) -> Result<Self, StoreError> {
         for step in &steps[self.taken..] {
-            self.run(*step)?;
+            if let Err(error) = self.run(*step) {
+                self.undo();
+                return Err(error);
+            }
             self.taken += 1;
         }
-        Ok(())
+        Ok(self)
     }
 
     pub(super) fn run(&mut self, step: Step) -> Result<(), StoreError> {

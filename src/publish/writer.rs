@@ -136,14 +136,17 @@ impl Writer {
         created: DateTime<Utc>,
     ) -> Result<EpochNumber, StoreError> {
         let (epoch, files) = self.prepare(fabric, plan, report, created)?;
-        let mut publication = Publication::new(&self.store, epoch, &files);
-        let (begun, row) = rayon::join(|| publication.begin(), || self.read_back(epoch, &files));
-        let begun = row.as_ref().map_or(Ok(()), |_| begun.and_then(|()| publication.finish()));
-        if row.is_err() || begun.is_err() {
-            publication.undo();
-        }
-        let row = row?;
-        self.until_there_is_space(&row, &files, begun)?;
+        let begin = || Publication::new(&self.store, epoch, &files).begin();
+        let (begun, row) = rayon::join(begin, || self.read_back(epoch, &files));
+        let row = match row {
+            Ok(row) => row,
+            Err(error) => {
+                let _ = begun.map(Publication::undo);
+                return Err(error);
+            }
+        };
+        let put = begun.and_then(Publication::finish);
+        self.until_there_is_space(&row, &files, put)?;
         Ok(epoch)
     }
 
@@ -173,12 +176,7 @@ impl Writer {
 
     /// Puts an epoch on the disk and in force, or leaves everything as it was.
     fn put(&self, epoch: EpochNumber, files: &Files) -> Result<(), StoreError> {
-        let mut publication = Publication::new(&self.store, epoch, files);
-        let put = publication.finish();
-        if put.is_err() {
-            publication.undo();
-        }
-        put
+        Publication::new(&self.store, epoch, files).finish()
     }
 
     /// Deletes the oldest epoch that is not in force. False if there is none.

@@ -28,8 +28,8 @@ struct Known {
     tables: VecDeque<(Asked, Arc<Tables>)>,
     /// Routes between hosts on each channel, by what is hashed of tables whose routes to hosts all climb and then descend.
     loads: VecDeque<(u64, Arc<Vec<u32>>)>,
-    /// That of one layer.
-    closures: VecDeque<((), Arc<Closure>)>,
+    /// By number of VLs.
+    closures: VecDeque<(u8, Arc<Closure>)>,
 }
 
 impl Known {
@@ -113,10 +113,10 @@ pub(super) fn note_climbing(fabric: &Fabric, tables: &Tables, loads: Vec<u32>) {
     let Ok(_) = remembered(fabric, hash(fabric, tables), |known| &mut known.loads, find);
 }
 
-/// The closure that is safe on one layer, as [`fabric_lanes`] finds it.
-pub(super) fn closure(fabric: &Fabric, one: LayerBudget) -> Arc<Closure> {
-    let find = || Ok::<_, Infallible>(Arc::unwrap_or_clone(fabric_lanes(fabric, one).lanes.closure));
-    let Ok(closure) = remembered(fabric, (), |known| &mut known.closures, find);
+/// The closure for so many VLs, as [`fabric_lanes`] finds it.
+pub(super) fn closure(fabric: &Fabric, vls: LayerBudget) -> Arc<Closure> {
+    let find = || Ok::<_, Infallible>(Arc::unwrap_or_clone(fabric_lanes(fabric, vls).lanes.closure));
+    let Ok(closure) = remembered(fabric, vls.get(), |known| &mut known.closures, find);
     closure
 }
 

@@ -130,19 +130,16 @@ impl Balanced {
             return Ok(None);
         }
         let ways = ways();
-        let may_be_mixed = |tables: &Tables| {
-            let is_inside =
-                |ways: &Arc<TreeWays>| fabric.dest_ids().all(|d| is_inside(fabric, &ways.closure, tables, d));
-            ways.as_ref().is_none_or(is_inside)
-        };
+        let may_be_mixed =
+            |ways: &Arc<TreeWays>| fabric.dest_ids().all(|d| is_inside(fabric, &ways.closure, own, d));
+        if !ways.as_ref().is_none_or(may_be_mixed) {
+            return Ok(None);
+        }
         // Some of others' tables do not climb and descend.
         let complete = |tables| match &ways {
             Some(ways) => ways.complete(fabric, tables).ok(),
             None => Some(tables),
         };
-        if !may_be_mixed(own) {
-            return Ok(None);
-        }
         let made = rivals.into_par_iter().filter_map(|Rival { is_blind, make }| {
             make().ok().and_then(complete).map(|tables| (is_blind, tables))
         });
@@ -156,11 +153,10 @@ impl Balanced {
             return Ok(None);
         }
         let apart = Traffic::apart(fabric, demand);
-        let levelled =
-            |apart| move |t: Tables| self.level_stored((fabric, net), apart, budget, &t).unwrap_or(t);
         if let (Some(apart), true) = (&apart, is_new) {
-            let level = levelled(apart);
-            others = others.into_iter().map(|t| complete(level(t.clone())).unwrap_or(t)).collect();
+            let level = |tables: &Tables| self.level_stored((fabric, net), apart, budget, tables);
+            let levelled = |tables| level(&tables).and_then(complete).unwrap_or(tables);
+            others = others.into_iter().map(levelled).collect();
         }
         let stored = |tables: &Tables| apart.as_ref().map(|[_, storage]| most_stored(scene, storage, tables));
         let most = stored(own);
