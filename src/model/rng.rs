@@ -31,8 +31,28 @@ impl Rng {
     }
     /// Fisher–Yates.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
+        self.draw(items, items.len());
+    }
+    /// Draws `n` of the items, in an order drawn too, and leaves them at the end: where [`Self::shuffle`] would leave
+    /// them. O(n).
+    pub fn draw<T>(&mut self, items: &mut [T], n: usize) {
+        for i in (1..items.len()).rev().take(n) {
             items.swap(i, self.below(i + 1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_drawn_is_what_shuffling_would_leave_at_the_end() {
+        let all: Vec<u32> = (0..20).collect();
+        let (mut shuffled, mut drawn) = (all.clone(), all);
+        Rng::new(7).shuffle(&mut shuffled);
+        Rng::new(7).draw(&mut drawn, 5);
+        assert_eq!(drawn[15..], shuffled[15..]);
+        assert_ne!(drawn[15..], [15, 16, 17, 18, 19]);
     }
 }

@@ -38,38 +38,54 @@ pub fn pairs(groups: &[Group]) -> usize {
 /// messages of so many bytes; jobs that say what they exchange do that in each. Infinite where the tables cannot be
 /// simulated or deadlock.
 pub fn runs(on: (&Fabric, &Net), tables: &Tables, groups: &[Group], bytes: u32) -> Vec<f64> {
-    some_runs(on, tables, groups, (bytes, &ALL))
+    runs_with(on, tables, groups, (Settings::qdr(), bytes, 1), &ALL)
 }
 
 /// All of [`runs`].
-pub const ALL: [usize; RUNS.len()] = [0, 1, 2, 3, 4, 5, 6];
-/// Two of them, of which one is short: by these most of many tables are told to be behind.
-pub const FIRST: [usize; 2] = [2, 4];
-/// The others.
-pub const OTHERS: [usize; RUNS.len() - FIRST.len()] = [0, 1, 3, 5, 6];
+const ALL: [usize; RUNS.len()] = [0, 1, 2, 3, 4, 5, 6];
+/// The place among [`runs`] of the exchange whose messages crowd channels most.
+pub const LINEAR: usize = 0;
+/// That of shifts.
+pub const SHIFT: usize = 2;
+/// That of rings.
+pub const RING: usize = 4;
+/// Those of the others.
+pub const OTHERS: [usize; 4] = [1, 3, 5, 6];
 
-/// Some of [`runs`], by their places.
+/// How much of an exchange is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// Bytes of a message.
+    pub bytes: u32,
+    /// About so many messages of all jobs, if there are more: as many of each job's steps are left out.
+    pub messages: usize,
+}
+
+/// Some of [`runs`], by their places, or parts of them.
 pub fn some_runs(
     on: (&Fabric, &Net),
     tables: &Tables,
     groups: &[Group],
-    (bytes, some): (u32, &[usize]),
+    part: Part,
+    some: &[usize],
 ) -> Vec<f64> {
-    runs_with(on, tables, groups, (Settings::qdr(), bytes, some))
+    let every = pairs(groups).div_ceil(part.messages).max(1) as u32;
+    runs_with(on, tables, groups, (Settings::qdr(), part.bytes, every), some)
 }
 
 /// The same with messages of 16 KiB in packets of 8 KiB, in two thirds of the time. Among tables of one
 /// engine for one tree, that differ by 1 %, their times correlate with those of packets of 2 KiB by 0.90.
 pub fn coarse_runs(on: (&Fabric, &Net), tables: &Tables, groups: &[Group]) -> Vec<f64> {
     let settings = Settings { mtu: 8192, input_flits: 129, output_flits: 0, ..Settings::qdr() };
-    runs_with(on, tables, groups, (settings, COARSE_BYTES, &ALL))
+    runs_with(on, tables, groups, (settings, COARSE_BYTES, 1), &ALL)
 }
 
 fn runs_with(
     (fabric, net): (&Fabric, &Net),
     tables: &Tables,
     groups: &[Group],
-    (settings, bytes, some): (Settings, u32, &[usize]),
+    (settings, bytes, every): (Settings, u32, u32),
+    some: &[usize],
 ) -> Vec<f64> {
     let pattern = |group: &Group, run: usize| match group.mix.is_default() {
         true => RUNS[run],
@@ -79,8 +95,9 @@ fn runs_with(
         return vec![f64::INFINITY; some.len()];
     };
     let run = |i| {
-        let script =
-            |g: &Group| Script::among((&members(g), g.adapters), net.terminals(), pattern(g, i), bytes, 1);
+        let script = |g: &Group| {
+            Script::among((&members(g), g.adapters), net.terminals(), pattern(g, i), (bytes, every), 1)
+        };
         simulated(net, settings, &router, groups.iter().map(script).collect()).ok().flatten()
     };
     some.iter().map(|i| run(*i).unwrap_or(f64::INFINITY)).collect()
@@ -142,4 +159,31 @@ pub fn geometric(values: impl IntoIterator<Item = f64>) -> f64 {
         n += 1;
     }
     (sum / f64::from(n.max(1))).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+    use crate::model::{Demand, LayerBudget};
+    use crate::route::{self, EngineOptions};
+
+    #[test]
+    fn a_part_with_room_for_all_messages_is_the_whole() {
+        let fabric = generate("torus:4x4,hosts=4").unwrap();
+        let ranks = fabric.terminal_ids().collect();
+        let groups = [Group::new(ranks)];
+        let engine = route::engine("dfsssp", &EngineOptions::default()).unwrap();
+        let tables = engine.route(&fabric, &Demand::oblivious(), LayerBudget::new(8).unwrap()).unwrap();
+        let net = Net::of_fabric(&fabric);
+        let whole = runs((&fabric, &net), &tables, &groups, BYTES);
+        let of = |messages| {
+            let part = Part { bytes: BYTES, messages };
+            some_runs((&fabric, &net), &tables, &groups, part, &[LINEAR, RING])
+        };
+        assert_eq!(of(64 * 64), [whole[LINEAR], whole[RING]]);
+        let half = of(64 * 64 / 2);
+        assert!((0.4..0.6).contains(&(half[0] / whole[LINEAR])), "{half:?} of {whole:?}");
+        assert!((0.4..0.6).contains(&(half[1] / whole[RING])), "{half:?} of {whole:?}");
+    }
 }

@@ -159,7 +159,7 @@ impl Case {
         Ok(match self.kind(job) {
             Kind::Exchange(pattern) => {
                 let adapters = self.adapters.get(job).copied().unwrap_or_default();
-                Script::among((members, adapters), net.terminals(), pattern, bytes, seed)
+                Script::among((members, adapters), net.terminals(), pattern, (bytes, 1), seed)
             }
             Kind::OneToOne(pattern) => {
                 let to = pattern.destinations(net, members, seed)?;

@@ -12,10 +12,10 @@ use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::graph::is_indirect;
 use crate::simulate::exchange;
 
-/// Destinations × switches up to which there are this many more attempts; half as many at twice the size, and so on.
+/// Destinations × switches up to which there are this many more attempts; one less at twice the size, and so on.
 const ENTRIES: usize = 1 << 16;
 /// See [`ENTRIES`]. Twice as many gain nothing.
-const MORE: usize = 4;
+const MORE: u32 = 4;
 /// Destinations × switches of trees up to which there are more attempts.
 const ENTRIES_IN_TREES: usize = 1 << 18;
 /// So many in trees, if jobs have no more than [`PAIRS`]; with more of these fewer.
@@ -38,7 +38,7 @@ impl Balanced {
             true => more_in_tree(net, demand, budget).into_iter().map(Search::of).collect(),
             false => {
                 let seeds = more(fabric);
-                let strict = if net.has_odd_ring() { strict(&seeds) } else { Vec::new() };
+                let strict = strict(&seeds);
                 seeds.into_iter().map(Search::of).chain(strict).collect()
             }
         }
@@ -57,8 +57,17 @@ impl Balanced {
 
 /// Seeds of the attempts after the first.
 pub(super) fn more(fabric: &Fabric) -> Vec<u64> {
-    let many = MORE * ENTRIES / entries(fabric).max(ENTRIES);
-    (2..2 + many as u64).collect()
+    (2..2 + u64::from(MORE.saturating_sub(doublings(fabric)))).collect()
+}
+
+/// How often a fabric is twice as large as one of [`ENTRIES`].
+pub(super) fn doublings(fabric: &Fabric) -> u32 {
+    entries(fabric).div_ceil(ENTRIES).next_power_of_two().trailing_zeros()
+}
+
+/// Whether the simulator chooses among tables off trees: where there may be more than ours.
+pub(super) fn is_simulated(fabric: &Fabric) -> bool {
+    doublings(fabric) <= MORE
 }
 
 /// Half as many searches whose routes are all as short as possible: longer ones pay where few ways lead past a full
@@ -68,11 +77,10 @@ fn strict(seeds: &[u64]) -> Vec<Search> {
     (after..after + seeds.len() as u64 / 2).map(|seed| Search { seed, slack: 0 }).collect()
 }
 
-/// Seeds of other orders in which [`Nue`](crate::route::nue::Nue) fills one layer; none if the simulator does not choose.
+/// Seeds of other orders in which [`Nue`](crate::route::nue::Nue) fills one layer, among which the simulator chooses.
 pub(super) fn orders(demand: &Demand) -> std::ops::RangeInclusive<u64> {
     let pairs = exchange::pairs(&demand.groups).max(PAIRS);
-    let many = if exchange::is_short(&demand.groups) { ORDERS * PAIRS / pairs } else { 0 };
-    1..=many as u64
+    1..=(ORDERS * PAIRS / pairs) as u64
 }
 
 /// The same in a small tree that is whole: where cables are lost, warm sweeps leave channels less level. A job alone has
@@ -83,4 +91,22 @@ fn more_in_tree(net: &Net, demand: &Demand, budget: LayerBudget) -> Vec<u64> {
         return Vec::new();
     }
     (2..2 + (MORE_IN_TREES * PAIRS / pairs.max(PAIRS)) as u64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+
+    #[test]
+    fn twice_as_large_a_fabric_has_one_attempt_less() {
+        let found = |spec: &str| {
+            let fabric = generate(spec).unwrap();
+            (doublings(&fabric), more(&fabric).len(), strict(&more(&fabric)).len(), is_simulated(&fabric))
+        };
+        assert_eq!(found("torus:6x6,hosts=4"), (0, 4, 2, true));
+        assert_eq!(found("mesh:12x12,hosts=4"), (1, 3, 1, true), "103,680 entries");
+        assert_eq!(found("torus:8x8x4,hosts=4"), (3, 1, 0, true), "327,680 entries");
+        assert_eq!(found("torus:8x8x8,hosts=4"), (5, 0, 0, false), "1,310,720 entries");
+    }
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::attempts::more;
+use super::attempts::{is_simulated, more};
 use super::layers::Layers;
 use super::net::{NONE, Net};
-use super::portfolio::{Candidate, ON_SEVERAL, least};
-use super::race::fastest;
+use super::portfolio::{Candidate, least};
+use super::race::{Runs, fastest};
 use super::routing::Routing;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST, Search, homes, once};
@@ -21,7 +21,6 @@ use crate::route::graph::is_indirect;
 use crate::route::lanes::{Kept, choose, is_inside};
 use crate::route::spread::Turn;
 use crate::route::{Engine, RouteError};
-use crate::simulate::exchange;
 
 /// Where next hops are chosen, and what keeps waiting packets apart.
 struct Room<'a> {
@@ -149,7 +148,7 @@ impl Balanced {
         let more = if in_force.is_none() { more(fabric) } else { Vec::new() };
         let seeds: Vec<u64> = [FIRST].into_iter().chain(more).collect();
         let tables: Vec<Tables> = seeds.into_par_iter().map(timed).collect();
-        let simulates = room.map.is_some() && in_force.is_none() && exchange::is_short(&demand.groups);
+        let simulates = room.map.is_some() && in_force.is_none() && is_simulated(fabric);
         if simulates && !is_indirect(&net.hosts) {
             let blind = told_for(&Demand::oblivious(), other.clone(), false);
             let all: Vec<Tables> = tables.into_iter().chain([other, light]).collect();
@@ -158,7 +157,7 @@ impl Balanced {
             let of_jobs = |(tables, by_source)| Candidate::of_jobs(told(tables, by_source));
             let mut all: Vec<Candidate> = both.into_par_iter().map(of_jobs).collect();
             all.push(Candidate { is_blind: true, tables: blind });
-            return Ok(fastest(fabric, demand, all, &ON_SEVERAL));
+            return Ok(fastest(fabric, demand, all, Runs::Rounds));
         }
         let tables = tables.into_par_iter().map(|t| told(t, false)).collect();
         Ok(least(fabric, demand, tables, told(other, false)))

@@ -67,42 +67,4 @@ impl Net {
     pub(super) fn turn(&self, u: usize, coming: u8, leaving: u8) -> usize {
         self.turn_start[u] + usize::from(leaving) * self.degree(u) + usize::from(coming)
     }
-
-    /// Whether some ring of cables has an odd number of them; if none has, no way is one hop longer than the shortest.
-    /// O(channels).
-    pub(super) fn has_odd_ring(&self) -> bool {
-        let mut sides: Vec<Option<bool>> = vec![None; self.switches()];
-        for start in 0..self.switches() {
-            let mut queue = vec![start];
-            sides[start].get_or_insert(false);
-            while let Some(at) = queue.pop() {
-                for c in self.out(at) {
-                    let to = self.to(c);
-                    if sides[to] == sides[at] {
-                        return true;
-                    }
-                    if sides[to].is_none() {
-                        sides[to] = sides[at].map(|side| !side);
-                        queue.push(to);
-                    }
-                }
-            }
-        }
-        false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lab::generate::generate;
-
-    #[test]
-    fn odd_rings_are_found_in_any_part() {
-        let has = |spec: &str| Net::new(&generate(spec).unwrap()).has_odd_ring();
-        let odd = ["hyperx:4x4,hosts=1", "torus:4x5", "torus:3x4,hosts=2", "dragonfly:3,2,1,4"];
-        assert_eq!(odd.map(has), [true; 4]);
-        let even = ["mesh:4x3", "torus:4x6,hosts=2", "kary:3,3", "torus:2x2x2x2"];
-        assert_eq!(even.map(has), [false; 4]);
-    }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::attempts::orders;
+use super::attempts::{doublings, is_simulated, orders};
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
-use super::race::{Runs, Weights, fastest};
+use super::race::{Runs, fastest};
 use super::traffic::Traffic;
 use super::{Aim, Balanced, Search, is_grid, is_narrow, once};
 use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
@@ -45,15 +45,11 @@ const NEAR: f64 = 1.3;
 /// On large fabrics others are left out that are roughly predicted to take so much longer than ours, on the layers that
 /// they need: split over all layers they gain less.
 const FAR: f64 = 1.35;
-/// The simulator is asked about so many, and about each with its layers in another way.
+/// The simulator is asked about so many on small fabrics, and about each with its layers in another way. It is asked about
+/// fewer by as many as [`FEWER`] at twice the size, and so on.
 const FEW: usize = 16;
-/// What counts in the simulator's choice on several layers: no exchange is to take longer than without jobs.
-pub(super) const ON_SEVERAL: Weights = Weights { worst: 1.0, predicted: 0.5, runs: Runs::Of(&[8192]) };
-/// On one layer, predictions tell too little, and messages of another size may crowd channels otherwise.
-const ON_ONE: Weights = Weights { worst: 1.0, predicted: 0.0, runs: Runs::Of(&[8192, 16384]) };
-/// In trees on several layers, among our own tables.
-const IN_TREES: Weights = Weights { worst: 0.0, predicted: 0.0, runs: Runs::Coarse };
-
+/// See [`FEW`].
+const FEWER: usize = 3;
 /// Makes the tables of a rival.
 type Make<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
 
@@ -183,21 +179,23 @@ impl Balanced {
             true => 1.0,
         };
         let price = |tables: &Tables| cost(scene, tables);
-        let is_unsure = is_new && !demand.is_oblivious() && exchange::is_short(&demand.groups);
         let is_tree = is_indirect(&scene.net.hosts);
+        let is_short = if is_tree { exchange::is_short(&demand.groups) } else { is_simulated(fabric) };
+        let is_unsure = is_new && !demand.is_oblivious() && is_short;
         let own_one = Candidate { is_blind: is_narrow(fabric, budget), tables: own };
         // Other engines' tables are predicted well in trees.
         if is_unsure && !is_tree {
             let all = std::iter::once(own_one).chain(candidates.more.into_iter().map(Candidate::of_jobs));
             let all: Vec<Candidate> = all.chain(candidates.others).collect();
             if budget.get() == 1 {
-                return fastest(fabric, demand, all, &ON_ONE);
+                return fastest(fabric, demand, all, Runs::Rounds);
             }
-            let mut near = nearly_least(priced(all, price));
+            let few = FEW.saturating_sub(FEWER * doublings(fabric) as usize);
+            let mut near = nearly_least(priced(all, price), few);
             let same = near.iter().map(|candidate| candidate.tables.clone()).collect();
             let by_source = self.split((fabric, scene.net), demand, budget, same, true);
             near.extend(by_source.into_iter().map(Candidate::of_jobs));
-            return fastest(fabric, demand, near, &ON_SEVERAL);
+            return fastest(fabric, demand, near, Runs::Rounds);
         }
         let own = (price(&own_one.tables), own_one);
         let more = priced(candidates.more.into_iter().map(Candidate::of_jobs).collect(), price);
@@ -209,7 +207,7 @@ impl Balanced {
         match other {
             Some(best) if best.0 < own.0 * pays => best.1.tables,
             Some(best) if is_unsure && budget.get() == 1 => {
-                fastest(fabric, demand, vec![own.1, best.1], &ON_ONE)
+                fastest(fabric, demand, vec![own.1, best.1], Runs::Rounds)
             }
             _ => own.1.tables,
         }
@@ -247,7 +245,7 @@ impl Balanced {
             }
         }
         // On one layer of a grid predictions tell too little to choose among tables for the jobs; the simulator does tell.
-        let is_blind = is_narrow(fabric, budget) && !exchange::is_short(&demand.groups);
+        let is_blind = is_narrow(fabric, budget) && !is_simulated(fabric);
         if demand.is_oblivious() || self.in_force(fabric).0.is_some() || is_blind {
             return rivals;
         }
@@ -401,11 +399,11 @@ fn first_least(priced: Vec<(f64, Candidate)>) -> Option<(f64, Candidate)> {
     priced.into_iter().reduce(|a, b| if b.0 < a.0 { b } else { a })
 }
 
-/// Those that cost nearly as little as the least, the least first.
-fn nearly_least(mut all: Vec<(f64, Candidate)>) -> Vec<Candidate> {
+/// Those that cost nearly as little as the least, the least first; no more than a few.
+fn nearly_least(mut all: Vec<(f64, Candidate)>, few: usize) -> Vec<Candidate> {
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let most = all[0].0 * NEAR;
-    all.into_iter().take(FEW).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
+    all.into_iter().take(few).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
 }
 
 /// Our `own` tables of a tree or some of `more`: those with which the jobs' exchanges end first in the simulator. None
@@ -423,7 +421,7 @@ fn quickest(
         return own;
     }
     let all = std::iter::once(own.1).chain(near).collect();
-    let tables = fastest(scene.fabric, scene.demand, all, &IN_TREES);
+    let tables = fastest(scene.fabric, scene.demand, all, Runs::Coarse);
     (cost(scene, &tables), Candidate::of_jobs(tables))
 }
 
@@ -436,6 +434,6 @@ pub(super) fn least(fabric: &Fabric, demand: &Demand, tables: Vec<Tables>, last:
 }
 
 /// Predicted time of the jobs' exchanges.
-pub(super) fn predicted(fabric: &Fabric, demand: &Demand, tables: &Tables) -> f64 {
+fn predicted(fabric: &Fabric, demand: &Demand, tables: &Tables) -> f64 {
     Time::of(&slowdowns(fabric, tables, demand)).slowdown_mean
 }

@@ -2,31 +2,46 @@
 
 use rayon::prelude::*;
 
-use super::portfolio::{Candidate, predicted};
+use super::portfolio::Candidate;
 use crate::model::{Demand, Fabric, Tables};
-use crate::simulate::{Net as Wires, exchange};
-
-/// Tables that are left after the first runs, and for runs of the second size.
-const FINALISTS: usize = 8;
+use crate::simulate::Net as Wires;
+use crate::simulate::exchange::{self, Part};
 
 /// Runs of the simulator by which tables are chosen.
+#[derive(Clone, Copy)]
 pub(super) enum Runs {
-    /// One of each exchange for each of these sizes of messages, in bytes. Of many tables only the best after two exchanges
-    /// of the first size have the others, and only the best of these those of other sizes.
-    Of(&'static [u32]),
-    /// In less time, of large packets ([`exchange::coarse_runs`]).
+    /// The [`ROUNDS`]. What counts is how long they take together, and the one in which the tables are furthest behind the
+    /// best ones without jobs in that run. Predicted time beside that made the choice no better.
+    Rounds,
+    /// In less time, of large packets ([`exchange::coarse_runs`]). All together count.
     Coarse,
 }
 
-/// What counts in the choice of tables beside all their runs together, each as a power.
-pub(super) struct Weights {
-    /// Of the run in which the tables are furthest behind the best ones without jobs in that run.
-    pub(super) worst: f64,
-    /// Of predicted time.
-    pub(super) predicted: f64,
-    /// How they are run.
-    pub(super) runs: Runs,
+/// Runs of some exchanges, after which only the best tables have the next round.
+struct Round {
+    part: Part,
+    /// Exchanges, by their places in [`exchange::runs`].
+    which: &'static [usize],
+    /// Tables that are left, beside those without jobs that are the fastest in a run.
+    left: usize,
 }
+
+/// Part of each exchange tells nearly all, but for an exchange that crowds channels the more the longer it lasts: that one
+/// is run whole, with larger messages. By the whole of all exchanges, in 2.5 times the time on several layers and 6 times
+/// on one, the tables chosen were not better.
+const ROUNDS: [Round; 3] = [
+    Round {
+        part: Part { bytes: 8192, messages: FEW_MESSAGES },
+        which: &[exchange::SHIFT, exchange::RING],
+        left: 8,
+    },
+    Round { part: Part { bytes: 16_384, messages: MANY_MESSAGES }, which: &[exchange::LINEAR], left: 4 },
+    Round { part: Part { bytes: 8192, messages: FEW_MESSAGES }, which: &exchange::OTHERS, left: 1 },
+];
+/// About so many messages tell how long an exchange takes that keeps step.
+const FEW_MESSAGES: usize = 5_000;
+/// About so many that crowd channels.
+const MANY_MESSAGES: usize = 50_000;
 
 /// Tables with the times of their runs so far.
 struct Raced {
@@ -34,37 +49,32 @@ struct Raced {
     times: Vec<f64>,
 }
 
-/// The tables with which the jobs' exchanges end first in the simulator, as the `weights` count. The first of equal
+/// The tables with which the jobs' exchanges end first in the simulator, as these `runs` count. The first of equal
 /// ones. A run per tables and exchange.
 pub(super) fn fastest(
     fabric: &Fabric,
     demand: &Demand,
     mut candidates: Vec<Candidate>,
-    weights: &Weights,
+    runs: Runs,
 ) -> Tables {
     forget_copies(fabric, &mut candidates);
     let on = (fabric, &Wires::of_fabric(fabric));
     let enter = |candidate| Raced { candidate, times: Vec::new() };
     let mut all: Vec<Raced> = candidates.into_iter().map(enter).collect();
     let groups = &demand.groups;
-    match weights.runs {
+    match runs {
         Runs::Coarse => run(&mut all, |tables| exchange::coarse_runs(on, tables, groups)),
-        Runs::Of(sizes) => {
-            let first = sizes
-                .iter()
-                .take(1)
-                .flat_map(|bytes| [(*bytes, &exchange::FIRST[..]), (*bytes, &exchange::OTHERS[..])]);
-            let rounds = first.chain(sizes.iter().skip(1).map(|bytes| (*bytes, &exchange::ALL[..])));
-            for (round, which) in rounds.enumerate() {
-                if round > 0 {
-                    let scores = scores((fabric, demand), &all, weights);
-                    all = finalists(all, &scores);
+        Runs::Rounds => {
+            for (i, Round { part, which, left }) in ROUNDS.iter().enumerate() {
+                run(&mut all, |tables| exchange::some_runs(on, tables, groups, *part, which));
+                if i + 1 < ROUNDS.len() {
+                    let scores = scores(&all, runs);
+                    all = finalists(all, &scores, *left);
                 }
-                run(&mut all, |tables| exchange::some_runs(on, tables, groups, which));
             }
         }
     }
-    let scores = scores((fabric, demand), &all, weights);
+    let scores = scores(&all, runs);
     let best = (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best });
     all.swap_remove(best).candidate.tables
 }
@@ -75,19 +85,14 @@ fn run(all: &mut [Raced], times: impl Fn(&Tables) -> Vec<f64> + Sync) {
 }
 
 /// What each counts for, less is better.
-fn scores((fabric, demand): (&Fabric, &Demand), all: &[Raced], weights: &Weights) -> Vec<f64> {
+fn scores(all: &[Raced], runs: Runs) -> Vec<f64> {
     let least: Vec<f64> = (0..all[0].times.len()).map(|i| all[leader(all, i)].times[i]).collect();
-    let score = |Raced { candidate, times }: &Raced| {
-        let behind = times.iter().zip(&least).map(|(time, least)| time / least).fold(1.0, f64::max);
+    let score = |Raced { times, .. }: &Raced| {
         let together = exchange::geometric(times.iter().copied());
-        // Predictions take time, too.
-        let predicted = match weights.predicted {
-            0.0 => 1.0,
-            power => predicted(fabric, demand, &candidate.tables).powf(power),
-        };
-        together * behind.powf(weights.worst) * predicted
+        let behind = times.iter().zip(&least).map(|(time, least)| time / least).fold(1.0, f64::max);
+        if matches!(runs, Runs::Rounds) { together * behind } else { together }
     };
-    all.par_iter().map(score).collect()
+    all.iter().map(score).collect()
 }
 
 /// The fastest in a run of those without jobs, which are what nobody may be behind; where there are none, of all.
@@ -98,13 +103,13 @@ fn leader(all: &[Raced], run: usize) -> usize {
     held.min_by(|a, b| all[*a].times[run].total_cmp(&all[*b].times[run])).unwrap_or(0)
 }
 
-/// The best, and who leads in a run, in the order that they had.
-fn finalists(all: Vec<Raced>, scores: &[f64]) -> Vec<Raced> {
+/// So many of the best, and who leads in a run, in the order that they had.
+fn finalists(all: Vec<Raced>, scores: &[f64], left: usize) -> Vec<Raced> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
     let mut stays = vec![false; all.len()];
     let leaders = (0..all[0].times.len()).map(|run| leader(&all, run));
-    leaders.chain(order.into_iter().take(FINALISTS)).for_each(|i| stays[i] = true);
+    leaders.chain(order.into_iter().take(left)).for_each(|i| stays[i] = true);
     all.into_iter().zip(stays).filter_map(|(raced, stays)| stays.then_some(raced)).collect()
 }
 
@@ -147,7 +152,7 @@ mod tests {
         assert_eq!([leader(&all[..10], 0), leader(&all[..10], 1)], [0, 9], "of all, if none is without jobs");
         let together: Vec<f64> = all.iter().map(|raced| raced.times[1] * raced.times[0]).collect();
         let left: Vec<[f64; 2]> =
-            finalists(all, &together).iter().map(|raced| [raced.times[0], raced.times[1]]).collect();
+            finalists(all, &together, 8).iter().map(|raced| [raced.times[0], raced.times[1]]).collect();
         let expected = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|second| [1.0, second]);
         assert_eq!(left, [&expected[..], &[[30.0, 2.0], [20.0, 3.0]]].concat());
     }

@@ -2,7 +2,10 @@
 
 use super::{Delivery, Message, Next, Traffic};
 use crate::model::rng::Rng;
-use crate::model::{Adapters, Partners, Pattern};
+use crate::model::{Adapters, Partners, Pattern, Phase};
+
+/// Steps that are left of a longer exchange of which only some are done.
+const FEWEST_STEPS: u32 = 8;
 
 /// A finite exchange between participants; every terminal sends its messages one after the other.
 /// Places are positions among the participants.
@@ -28,8 +31,8 @@ enum Order {
     /// The phases of a pattern; in those that wait, who has received less than was sent to it in the
     /// phases before does not begin.
     Phases { phases: Vec<Sends>, waits: bool },
-    /// Shifts, `n - 1` for each place, and the bytes of each message.
-    Own { shifts: Vec<u32>, bytes: u32 },
+    /// Shifts, `each` for each place, and the bytes of each message.
+    Own { shifts: Vec<u32>, each: u32, bytes: u32 },
     /// Receiving place of one message, by place; itself for none.
     Once { to: Vec<u32>, bytes: u32 },
     /// Receiving terminals, so many for each of the first places.
@@ -58,27 +61,30 @@ impl Script {
     /// An exchange in a pattern; the largest of its messages is of `bytes`. `seed` draws the orders of
     /// [`Pattern::Random`]. `terminals` is that of the network.
     pub fn exchange(members: &[u32], terminals: usize, pattern: Pattern, bytes: u32, seed: u64) -> Self {
-        Self::among((members, Adapters::default()), terminals, pattern, bytes, seed)
+        Self::among((members, Adapters::default()), terminals, pattern, (bytes, 1), seed)
     }
 
-    /// The same where nodes have several of the members each.
+    /// The same where nodes have several of the members each, and of `every` steps in a row one is done, which the
+    /// seed draws.
     pub fn among(
         (members, adapters): (&[u32], Adapters),
         terminals: usize,
         pattern: Pattern,
-        bytes: u32,
+        (bytes, every): (u32, u32),
         seed: u64,
     ) -> Self {
         let (n, bytes) = (members.len() as u32, bytes.max(1));
         if pattern == Pattern::Random && adapters.is_default() {
-            let messages = u64::from(n) * u64::from(n.saturating_sub(1));
-            let shifts = orders(n, seed);
-            return Self::new(members, terminals, Order::Own { shifts, bytes }, messages * u64::from(bytes));
+            let steps = n.saturating_sub(1);
+            let each = steps.div_ceil(every.min(steps / FEWEST_STEPS).max(1));
+            let order = Order::Own { shifts: orders(n, each, seed), each, bytes };
+            let messages = u64::from(n) * u64::from(each);
+            return Self::new(members, terminals, order, messages * u64::from(bytes));
         }
-        let phases = pattern.phases_among(members.len(), adapters);
-        let size = |p: &crate::model::Phase| f64::from(p.share) / f64::from(p.times);
+        let phases = some_of(pattern.phases_among(members.len(), adapters), every, seed);
+        let size = |p: &Phase| f64::from(p.share) / f64::from(p.times);
         let largest = phases.iter().map(size).fold(0.0, f64::max);
-        let sends = |p: crate::model::Phase| {
+        let sends = |p: Phase| {
             let bytes = (f64::from(bytes) * size(&p) / largest).round().max(1.0) as u32;
             Sends { partners: p.partners, bytes, times: p.times }
         };
@@ -148,12 +154,12 @@ impl Script {
                 turn.phase += 1;
                 Some((to, *bytes))
             }
-            Order::Own { shifts, bytes } => {
-                if turn.phase + 1 >= n {
+            Order::Own { shifts, each, bytes } => {
+                if turn.phase >= *each {
                     return None;
                 }
                 // Both are below n: no division.
-                let to = place as u32 + shifts[place * (n as usize - 1) + turn.phase as usize];
+                let to = place as u32 + shifts[place * *each as usize + turn.phase as usize];
                 turn.phase += 1;
                 Some((self.members[(if to < n { to } else { to - n }) as usize], *bytes))
             }
@@ -185,16 +191,38 @@ impl Turn {
     }
 }
 
-/// `n - 1` shifts for each of `n` places, in an order of its own.
-fn orders(n: u32, seed: u64) -> Vec<u32> {
-    let mut rng = Rng::new(seed);
-    let mut shifts = Vec::with_capacity((n * n.saturating_sub(1)) as usize);
+/// So many of `n - 1` shifts for `each` of `n` places, in an order of its own.
+fn orders(n: u32, each: u32, seed: u64) -> Vec<u32> {
+    let (mut rng, each) = (Rng::new(seed), each as usize);
+    let mut shifts = Vec::with_capacity(n as usize * each);
+    let mut all: Vec<u32> = Vec::with_capacity(n as usize);
     for _ in 0..n {
-        let first = shifts.len();
-        shifts.extend(1..n);
-        rng.shuffle(&mut shifts[first..]);
+        all.clear();
+        all.extend(1..n);
+        rng.draw(&mut all, each);
+        shifts.extend_from_slice(&all[all.len() - each..]);
     }
     shifts
+}
+
+/// One of `every` steps in a row, which the seed draws; of a phase that is done many times as many fewer. So many steps
+/// are left, if there were: an exchange of few has nothing to spare.
+fn some_of(phases: Vec<Phase>, every: u32, seed: u64) -> Vec<Phase> {
+    let steps: u32 = phases.iter().map(|phase| phase.times).sum();
+    let every = every.min(steps / FEWEST_STEPS);
+    if every < 2 {
+        return phases;
+    }
+    let mut rng = Rng::new(seed);
+    let one_of = |row: &[Phase]| {
+        let mut phase = row[rng.below(row.len())].clone();
+        let times = phase.times.div_ceil(every);
+        phase.share *= times as f32 / phase.times as f32;
+        phase.times = times;
+        phase
+    };
+    let many = phases.iter().any(|phase| phase.times > 1);
+    phases.chunks(if many { 1 } else { every as usize }).map(one_of).collect()
 }
 
 impl Traffic for Script {
@@ -250,6 +278,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// All that is sent by places of a part of an exchange among 65.
+    fn part(pattern: Pattern, every: u32) -> (u64, Vec<Vec<u32>>) {
+        let members: Vec<u32> = (0..65).collect();
+        let mut script = Script::among((&members, Adapters::default()), 65, pattern, (8, every), 1);
+        script.got.fill(u64::MAX);
+        let all = |place| std::iter::from_fn(|| script.message(place).map(|m| m.0)).collect();
+        let messages = (0..65).map(all).collect();
+        (script.total_bytes(), messages)
+    }
+
+    #[test]
+    fn a_part_of_an_exchange_has_the_same_steps_for_all() {
+        let whole = part(Pattern::Linear, 1);
+        let (bytes, messages) = part(Pattern::Linear, 4);
+        assert_eq!((bytes, messages[0].len()), (65 * 16 * 8, 16));
+        let steps: Vec<u32> = messages[0].clone();
+        for (i, step) in steps.iter().enumerate() {
+            assert!(
+                (4 * i as u32..4 * i as u32 + 4).contains(&(step - 1)),
+                "one of each four, in their order"
+            );
+        }
+        let shifted = |place: u32| steps.iter().map(|by| (place + by) % 65).collect::<Vec<_>>();
+        assert!((0..65).all(|place| messages[place as usize] == shifted(place)));
+        assert!(
+            steps.windows(2).any(|two| two[1] - two[0] != 4),
+            "drawn, as steps of one size are much alike"
+        );
+        assert_eq!(whole.1[0].len(), 64);
+    }
+
+    #[test]
+    fn a_part_of_a_ring_goes_around_less_and_short_exchanges_stay_whole() {
+        assert_eq!((part(Pattern::Ring, 1).1[3].len(), part(Pattern::Ring, 4).1[3].len()), (128, 32));
+        let halo = Pattern::Halo(crate::model::pattern::Grid::SPACE);
+        assert_eq!(part(halo, 4), part(halo, 1));
+        let (bytes, messages) = part(Pattern::Random, 4);
+        assert_eq!(bytes, 65 * 16 * 8);
+        let mut to = messages[2].clone();
+        to.sort_unstable();
+        to.dedup();
+        assert!(to.len() == 16 && !to.contains(&2), "each partner once");
+        assert_eq!(part(Pattern::Linear, 40).1[0].len(), 8, "so many are always left");
     }
 
     #[test]
