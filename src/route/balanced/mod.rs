@@ -29,8 +29,8 @@
 //! are exchanged for time (`inside`).
 //!
 //! On small fabrics, on meshes and tori, and with few layers, another engine's tables are taken if they are
-//! better (`portfolio`). With few jobs and no tables in force, runs of the packet simulator tell which are better off
-//! trees, and on one layer (`attempts`, `race`).
+//! better (`portfolio`). With no tables in force, and but for large fabrics, runs of the packet simulator tell which are
+//! better off trees, and on one layer (`attempts`, `race`).
 //!
 //! With jobs, only routes inside jobs count (Definition 5.1 of Domke's thesis); without, all
 //! routes between hosts. Where there are storage servers, what jobs read and write is levelled beside (`stored`).

@@ -180,8 +180,8 @@ impl Balanced {
         };
         let price = |tables: &Tables| cost(scene, tables);
         let is_tree = is_indirect(&scene.net.hosts);
-        let is_short = if is_tree { exchange::is_short(&demand.groups) } else { is_simulated(fabric) };
-        let is_unsure = is_new && !demand.is_oblivious() && is_short;
+        let simulates = if is_tree { exchange::is_short(&demand.groups) } else { is_simulated(fabric) };
+        let is_unsure = is_new && !demand.is_oblivious() && simulates;
         let own_one = Candidate { is_blind: is_narrow(fabric, budget), tables: own };
         // Other engines' tables are predicted well in trees.
         if is_unsure && !is_tree {
