@@ -17,13 +17,13 @@ pub(super) enum Runs {
     Coarse,
 }
 
-/// Runs of some exchanges, after which only the best tables have the next round.
+/// Runs of some exchanges, which only the best tables of the rounds before have.
 struct Round {
+    /// So many tables, beside those without jobs that are the fastest in a run.
+    best: usize,
     part: Part,
     /// Exchanges, by their places in [`exchange::runs`].
     which: &'static [usize],
-    /// Tables that are left, beside those without jobs that are the fastest in a run.
-    left: usize,
 }
 
 /// Part of each exchange tells nearly all, but for an exchange that crowds channels the more the longer it lasts: that one
@@ -31,12 +31,12 @@ struct Round {
 /// on one, the tables chosen were not better.
 const ROUNDS: [Round; 3] = [
     Round {
+        best: usize::MAX,
         part: Part { bytes: 8192, messages: FEW_MESSAGES },
         which: &[exchange::SHIFT, exchange::RING],
-        left: 8,
     },
-    Round { part: Part { bytes: 16_384, messages: MANY_MESSAGES }, which: &[exchange::LINEAR], left: 4 },
-    Round { part: Part { bytes: 8192, messages: FEW_MESSAGES }, which: &exchange::OTHERS, left: 1 },
+    Round { best: 8, part: Part { bytes: 16_384, messages: MANY_MESSAGES }, which: &[exchange::LINEAR] },
+    Round { best: 4, part: Part { bytes: 8192, messages: FEW_MESSAGES }, which: &exchange::OTHERS },
 ];
 /// About so many messages tell how long an exchange takes that keeps step.
 const FEW_MESSAGES: usize = 5_000;
@@ -65,12 +65,10 @@ pub(super) fn fastest(
     match runs {
         Runs::Coarse => run(&mut all, |tables| exchange::coarse_runs(on, tables, groups)),
         Runs::Rounds => {
-            for (i, Round { part, which, left }) in ROUNDS.iter().enumerate() {
+            for Round { best, part, which } in &ROUNDS {
+                let scores = scores(&all, runs);
+                all = finalists(all, &scores, *best);
                 run(&mut all, |tables| exchange::some_runs(on, tables, groups, *part, which));
-                if i + 1 < ROUNDS.len() {
-                    let scores = scores(&all, runs);
-                    all = finalists(all, &scores, *left);
-                }
             }
         }
     }

@@ -76,7 +76,7 @@ impl Script {
         let (n, bytes) = (members.len() as u32, bytes.max(1));
         if pattern == Pattern::Random && adapters.is_default() {
             let steps = n.saturating_sub(1);
-            let each = steps.div_ceil(every.min(steps / FEWEST_STEPS).max(1));
+            let each = steps.div_ceil(stride(steps, every));
             let order = Order::Own { shifts: orders(n, each, seed), each, bytes };
             let messages = u64::from(n) * u64::from(each);
             return Self::new(members, terminals, order, messages * u64::from(bytes));
@@ -191,7 +191,7 @@ impl Turn {
     }
 }
 
-/// So many of `n - 1` shifts for `each` of `n` places, in an order of its own.
+/// `each` of `n - 1` shifts for each of `n` places, in an order of its own.
 fn orders(n: u32, each: u32, seed: u64) -> Vec<u32> {
     let (mut rng, each) = (Rng::new(seed), each as usize);
     let mut shifts = Vec::with_capacity(n as usize * each);
@@ -205,12 +205,16 @@ fn orders(n: u32, each: u32, seed: u64) -> Vec<u32> {
     shifts
 }
 
-/// One of `every` steps in a row, which the seed draws; of a phase that is done many times as many fewer. So many steps
-/// are left, if there were: an exchange of few has nothing to spare.
+/// `every`, or fewer: so that [`FEWEST_STEPS`] are left, if there are as many. An exchange of few has nothing to spare.
+fn stride(steps: u32, every: u32) -> u32 {
+    every.min(steps / FEWEST_STEPS).max(1)
+}
+
+/// One of `every` steps in a row, which the seed draws; of a phase that is done many times as many fewer.
 fn some_of(phases: Vec<Phase>, every: u32, seed: u64) -> Vec<Phase> {
     let steps: u32 = phases.iter().map(|phase| phase.times).sum();
-    let every = every.min(steps / FEWEST_STEPS);
-    if every < 2 {
+    let every = stride(steps, every);
+    if every == 1 {
         return phases;
     }
     let mut rng = Rng::new(seed);
