@@ -147,6 +147,35 @@ pub struct Line {
     pub slope: f64,
     /// Share of the variance that the line explains (coefficient of determination).
     pub r2: f64,
+    #[serde(skip)]
+    spread: Spread,
+}
+
+/// How sure a line is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    /// Number of points.
+    points: usize,
+    /// Mean of their `x`, and sum of the squares of the distances from it.
+    mean: f64,
+    squares: f64,
+    /// Standard deviation of the points from the line.
+    residual: f64,
+}
+
+impl Line {
+    /// Half-width of the 95 % confidence interval of the line at `x` (Student's t). Infinite for two points, which
+    /// tell nothing of their spread.
+    pub fn ci95(&self, x: f64) -> f64 {
+        let Spread { points, mean, squares, residual } = self.spread;
+        match points.saturating_sub(2) {
+            0 => f64::INFINITY,
+            degrees => {
+                let share = 1.0 / points as f64 + (x - mean).powi(2) / squares;
+                student_t975(degrees) * residual * share.sqrt()
+            }
+        }
+    }
 }
 
 /// Least squares (thesis section 4.4.2). `None` unless there are two different `x`.
@@ -160,7 +189,9 @@ pub fn regression(points: &[(f64, f64)]) -> Option<Line> {
     }
     let slope = xy / xx;
     let r2 = if yy > 0.0 { (xy * xy / (xx * yy)).min(1.0) } else { 1.0 };
-    Some(Line { intercept: my - slope * mx, slope, r2 })
+    let left = (yy - slope * xy).max(0.0) / (n - 2.0).max(1.0);
+    let spread = Spread { points: points.len(), mean: mx, squares: xx, residual: left.sqrt() };
+    Some(Line { intercept: my - slope * mx, slope, r2, spread })
 }
 
 #[cfg(test)]
@@ -184,6 +215,10 @@ mod tests {
         let line = regression(&points).unwrap();
         assert!((line.intercept - 3.0001).abs() < 1e-3 && (line.slope - 0.5001).abs() < 1e-3);
         assert!((line.r2 - 0.6665).abs() < 1e-3);
+        // Standard deviation 1.237, squares 110, t(9) 2.262: at the mean, 9, and five from it.
+        assert!((line.ci95(9.0) - 0.8436).abs() < 1e-3, "{}", line.ci95(9.0));
+        assert!((line.ci95(14.0) - 1.5779).abs() < 1e-3, "{}", line.ci95(14.0));
+        assert_eq!(regression(&points[..2]).unwrap().ci95(9.0), f64::INFINITY);
         assert_eq!(regression(&[(1.0, 2.0), (1.0, 3.0)]), None);
         // Mean 5, standard deviation 2, n = 4: 3.182 × 2 / 2.
         let (mean, half) =

@@ -44,6 +44,7 @@ fn runs_go_on_where_they_stopped() {
     let updown = &first["regression"][1];
     assert!(updown["intercept"].as_f64().unwrap() > 0.0 && updown["fails_at"].is_null());
     assert_eq!(first["advice"][0]["from"], 0);
+    assert!(first["advice"][0]["alike"].is_array(), "{}", first["advice"]);
     // Killed in the middle of a line: the rest is done again, and nothing else.
     let lines: Vec<&str> = whole.lines().collect();
     fs::write(&runs, lines[..9].join("\n") + "\n" + &lines[9][..20]).unwrap();

@@ -5,6 +5,10 @@ use std::fmt;
 use crate::cli::Failure;
 use crate::lab::generate::faults::{Amount, Faults};
 
+/// For whom a report on broken parts is.
+pub const DAMAGED_FABRICS: &str = "Fabrics whose broken cables stay in use for days. Where they are replaced within hours, \
+                                   what the healthy fabric needs decides.";
+
 /// Arguments that say how much fails.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Damage {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::damage::Level;
+use super::damage::{DAMAGED_FABRICS, Level};
 use super::lost::Args;
 use crate::cli::route_angara::{Site as Asked, TorusArgs};
 use crate::cli::{Answer, Context, Failure, Format};
@@ -239,6 +239,7 @@ fn sheet(rows: &[LostRoutes], lines: &[Vec<String>]) -> Sheet {
             .into(),
         tables: vec![("Lost routes".into(), lines.to_vec())],
         json: serde_json::to_string_pretty(rows).unwrap_or_default(),
+        for_whom: DAMAGED_FABRICS.into(),
         ..Sheet::default()
     }
     .with_bars("Mean of lost pairs, %", &bars, None)

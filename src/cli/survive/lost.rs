@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::damage::{Damage, Level};
+use super::damage::{DAMAGED_FABRICS, Damage, Level};
 use super::direct;
 use crate::cli::html::Html;
 use crate::cli::input::{self, Source};
@@ -21,8 +21,11 @@ use crate::route::EngineOptions;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter survive lost --fabric kary:10,3,hosts=11 --engines dfsssp,fattree,updown --faults 1,2,5,10,20 --seeds 100
-  sarouter survive lost --fabric site.toml --jobs jobs.txt     (direct torus: each link and each node alone)")]
+  sarouter survive lost --fabric kary:10,3,hosts=11 \\
+      --engines dfsssp,fattree,updown --faults 1,2,5,10,20 --seeds 100
+  sarouter survive lost --fabric site.toml --jobs jobs.txt
+
+On a direct torus each link and each node is lost alone.")]
 pub struct Args {
     #[command(flatten)]
     pub(super) source: Source,
@@ -158,6 +161,7 @@ fn sheet(rows: &[LostConnections], lines: &[Vec<String>]) -> Sheet {
             .into(),
         tables: vec![("Lost connections".into(), lines.to_vec())],
         json: serde_json::to_string_pretty(rows).unwrap_or_default(),
+        for_whom: DAMAGED_FABRICS.into(),
         ..Sheet::default()
     }
     .with_bars("Mean of lost connections, %", &bars, None)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::advice::{Advice, Candidate, advise};
-use super::damage::{Damage, Level};
+use super::damage::{DAMAGED_FABRICS, Damage, Level};
 use super::network::{Network, torus_engines};
 use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format};
@@ -26,18 +26,20 @@ use crate::simulate::{Ended, Settings};
 /// Arguments.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example:
-  sarouter survive throughput --fabric random:32,256,256,seed=1 --engines dfsssp,updown,balanced \\
-      --faults 0,1%,3%,5%,10% --seeds 10 --out survive
-  sarouter survive throughput --fabric tsubame2:rail=1 --engines dfsssp,fattree --faults 0,2%,4% \\
-      --what 1:13 --out survive
+  sarouter survive throughput --fabric random:32,256,256,seed=1 \\
+      --engines dfsssp,updown,balanced --faults 0,1%,3%,5%,10% --seeds 10 --out survive
+  sarouter survive throughput --fabric tsubame2:rail=1 \\
+      --engines dfsssp,fattree --faults 0,2%,4% --what 1:13 --out survive
 
 Each run is a line of runs.jsonl as soon as it is done: the same command goes on where it stopped.
 
 With --shard I/N every N-th run is done, into runs-I-of-N.jsonl. Shards may share a directory; the
 command without --shard then finds their runs done. As a Slurm array:
-  sbatch --array=1-10 --wrap 'sarouter survive throughput … --threads 1 --out survive \\
+  sbatch --array=1-10 --wrap 'sarouter survive throughput --fabric site.net \\
+      --engines dfsssp,updown --faults 0,1%,3% --threads 1 --out survive \\
       --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT'
-  sarouter survive throughput … --out survive")]
+  sarouter survive throughput --fabric site.net --engines dfsssp,updown \\
+      --faults 0,1%,3% --out survive")]
 pub struct Args {
     /// Fabric: a file or a spec, a direct torus too
     #[arg(long, value_name = "FILE|SPEC")]
@@ -324,10 +326,11 @@ fn sheet(
         verdict,
         lead: format!(
             "{fabric}, a full exchange in the packet simulator, Gbyte/s by Equation 4.2 of the thesis. An engine is advised \
-             where its line is the highest and no run failed."
+             where its line is the highest and no run failed, if the 95 % intervals of the lines tell it from others."
         ),
         tables,
         json,
+        for_whom: DAMAGED_FABRICS.into(),
         ..Sheet::default()
     }
     .with_bars("Gbyte/s, mean of the runs that worked", &bars, None)
@@ -367,5 +370,5 @@ fn regressions(summaries: &[Summary]) -> Vec<Vec<String>> {
 }
 
 fn in_words(advice: &[Advice]) -> String {
-    advice.iter().map(|a| format!("{} to {} faults: {}\n", a.from, a.until, a.engine)).collect()
+    advice.iter().map(|a| format!("{} to {} faults: {}\n", a.from, a.until, a.choice())).collect()
 }
