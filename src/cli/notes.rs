@@ -1,6 +1,5 @@
 //! What `tick` and `serve` print.
 
-use super::state::reason;
 use super::{Format, common};
 use crate::measure::Figures;
 use crate::service::pass::EpochLine;
@@ -56,7 +55,7 @@ fn epoch(line: &EpochLine) -> String {
         "epoch {}: {} (+{} -{} of {} multi-switch, {} jobs){blocks}{mixed}; slow-down {} -> {:.3}, max effective EFI {} -> {}, \
          dark fiber {:.1} %; ask {} parse {} route {} verify {} publish {} ms",
         line.epoch,
-        reason(line.reason),
+        line.reason.words(),
         line.jobs_added,
         line.jobs_removed,
         line.multi_switch,

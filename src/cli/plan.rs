@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::less;
-use super::state::{StateArgs, print_each, reason};
+use super::state::{StateArgs, print_each};
 use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};
 use crate::measure::{JobFigures, Measure};
@@ -27,7 +27,7 @@ use crate::service::placing::{Outlook, outlook};
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit 1 if a change is due. Nothing is written.\n\n\
-                        Examples: sarouter plan\n          \
+                        Examples:\n  sarouter plan\n  \
                         squeue --json | sarouter plan --fabric site.ibnetdiscover --jobs -")]
 pub struct Args {
     /// Fabric instead of that of the settings: file or generated spec
@@ -238,7 +238,7 @@ const FIGURES: [&str; 5] =
 
 fn text(dry: &DryRun) -> String {
     let mut out = match (dry.reason, dry.epoch) {
-        (Some(why), _) => format!("a change is due: {}", reason(why)),
+        (Some(why), _) => format!("a change is due: {}", why.words()),
         (None, Some(epoch)) if dry.worth.is_some() => {
             format!("nothing to do: epoch {epoch} stays, other routes are not worth the change")
         }

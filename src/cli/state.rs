@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use super::common::print;
 use super::{Context, Failure, Format};
 use crate::config::Settings;
-use crate::pass::plan::Reason;
 use crate::publish::EpochStore;
 use crate::service::client::Client;
 
@@ -111,18 +110,6 @@ pub fn print_each(
         }
     };
     print(&answer)
-}
-
-/// For people.
-pub fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::First => "first",
-        Reason::FabricChanged => "fabric changed",
-        Reason::EngineChanged => "engine changed",
-        Reason::JobsChanged => "jobs changed",
-        Reason::BudgetChanged => "layer budget changed",
-        Reason::PromiseChanged => "promise changed",
-    }
 }
 
 /// A share as per cent.

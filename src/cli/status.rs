@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::hold::held;
-use super::state::{StateArgs, percent, print_each, reason};
+use super::state::{StateArgs, percent, print_each};
 use super::{Answer, Context, Failure, trial};
 use crate::model::{FabricDifference, Promise};
 use crate::pass::plan::PassedOver;
@@ -216,7 +216,7 @@ impl InForce {
         Self {
             number: plan.epoch.get(),
             published: plan.created,
-            reason: reason(plan.reason).to_string(),
+            reason: plan.reason.words().to_string(),
             difference: plan.difference.clone(),
             engine: plan.engine.clone(),
             passed_over: plan.passed_over.clone(),

@@ -108,6 +108,20 @@ pub enum Reason {
     PromiseChanged,
 }
 
+impl Reason {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::FabricChanged => "fabric changed",
+            Self::EngineChanged => "engine changed",
+            Self::JobsChanged => "jobs changed",
+            Self::BudgetChanged => "layer budget changed",
+            Self::PromiseChanged => "promise changed",
+        }
+    }
+}
+
 /// New tables, not yet checked.
 #[derive(Debug, Clone)]
 pub struct Plan {

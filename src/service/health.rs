@@ -16,6 +16,7 @@ use tracing::warn;
 
 use super::handoff::Counters;
 use crate::model::{JobId, NodeName};
+use crate::observe::hostlist;
 use crate::pass::worth::Worth;
 use crate::publish::Hold;
 
@@ -374,7 +375,7 @@ impl Health {
     /// Notes nodes of jobs that the network does not have, and keeps since when there are some.
     pub fn note_unknown(&mut self, now: DateTime<Utc>, nodes: Vec<NodeName>) {
         if !nodes.is_empty() && nodes != self.unknown_nodes {
-            warn!(?nodes, "nodes of jobs are not in the fabric");
+            warn!(nodes = %hostlist::fold(&nodes), "nodes of jobs are not in the fabric");
         }
         let since = self.unknown_since.unwrap_or(now);
         self.unknown_since = (!nodes.is_empty()).then_some(since);

@@ -47,6 +47,23 @@ impl Outcome {
         Self::Superseded,
     ];
 
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::InForce => "routes for it are in force",
+            Self::OneSwitch => "it is on one switch",
+            Self::GoodEnough => "the routes in force serve it",
+            Self::NextPass => "the next pass serves it",
+            Self::Deadline => "its deadline has passed",
+            Self::Held => "an administrator holds the routes",
+            Self::Full => "too many jobs wait",
+            Self::Gone => "it is over",
+            Self::Superseded => "it was announced again",
+            Self::Unrouted => "no tables could be made for it",
+            Self::OpensmGone => "OpenSM is gone",
+        }
+    }
+
     /// Whether a job that requires routes of its own has none.
     pub fn is_late(self) -> bool {
         matches!(self, Self::Deadline | Self::Unrouted | Self::OpensmGone)

@@ -55,7 +55,11 @@ impl Control {
             pending::jobs(&self.run(scontrol, &SCONTROL_ARGUMENTS).await?, scontrol)?;
         wrong.iter().for_each(|wrong| warn!(%wrong, "a job is passed over"));
         if !twice.is_empty() {
-            warn!(jobs = ?twice, "a name or comment of a job has new lines in it and looks like other jobs");
+            let jobs: Vec<&str> = twice.iter().map(JobId::as_str).collect();
+            warn!(
+                jobs = jobs.join(", "),
+                "a name or comment of a job has new lines in it and looks like other jobs"
+            );
         }
         for id in twice.iter().take(MOST_ASKED) {
             let words = [&SCONTROL_ARGUMENTS[..], &[id.as_str()]].concat();

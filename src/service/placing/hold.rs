@@ -13,11 +13,13 @@
 
 use schemars::JsonSchema;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{JobId, NodeName};
+use crate::observe::hostlist;
 use crate::observe::pending::{Held, Idle, Pending, Wants};
 use crate::placement::Insist;
 
@@ -110,6 +112,17 @@ pub enum Act {
     Take(JobId, &'static str),
     /// Take the nodes back if it has any of ours, release.
     Free(JobId, &'static str),
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hold(job) => write!(f, "hold job {job}"),
+            Self::Place(job, nodes) => write!(f, "give job {job} the nodes {}", hostlist::fold(nodes)),
+            Self::Take(job, why) => write!(f, "hold job {job} again: {why}"),
+            Self::Free(job, why) => write!(f, "release job {job}: {why}"),
+        }
+    }
 }
 
 /// Repetitions after which a job is let go.

@@ -269,7 +269,7 @@ impl Worker {
     async fn act(&self, acts: &[Act]) {
         for act in acts {
             if let Err(e) = self.control.act(act).await {
-                warn!(?act, "{}", chain(&e));
+                warn!(act = %act, "{}", chain(&e));
             }
         }
     }

@@ -108,6 +108,6 @@ fn log(start: &StartId, outcome: Outcome, waited: TimeDelta) {
         Outcome::OpensmGone => warn!(%job, nodes, ms, "the job does not wait: OpenSM is gone"),
         Outcome::Unrouted => warn!(%job, nodes, ms, "the job starts without tables"),
         Outcome::Full => warn!(%job, nodes, "too many jobs wait: it starts on the last verified routes"),
-        _ => info!(%job, nodes, ms, ?outcome, "the job starts"),
+        _ => info!(%job, nodes, ms, why = outcome.words(), "the job starts"),
     }
 }

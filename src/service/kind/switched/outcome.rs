@@ -10,6 +10,7 @@ use super::files::InForce;
 use super::{Acknowledgement, SwitchedKind};
 use crate::measure::Figures;
 use crate::model::{Demand, JobId, JobMap, LidSet, NodeName};
+use crate::observe::hostlist;
 use crate::pass::plan::Reason;
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
@@ -35,7 +36,7 @@ impl Service<SwitchedKind> {
                 let nodes = Nodes::Switched(Arc::clone(&sight.view.nodes));
                 self.beside.neighbours.seen(self.settings.name.as_ref(), nodes);
                 if !sight.unknown_storage.is_empty() {
-                    warn!(nodes = ?sight.unknown_storage, "storage nodes are not in the fabric");
+                    warn!(nodes = %hostlist::fold(&sight.unknown_storage), "storage nodes are not in the fabric");
                 }
                 if self.is_held() {
                     self.succeeded(Vec::new(), 0);
@@ -191,7 +192,7 @@ impl Service<SwitchedKind> {
 
     pub(super) fn published(&mut self, line: EpochLine, listener: Listener<'_>) {
         let _span = info_span!("epoch", number = line.epoch).entered();
-        info!(reason = ?line.reason, jobs = line.jobs, multi_switch = line.multi_switch, "published");
+        info!(reason = line.reason.words(), jobs = line.jobs, multi_switch = line.multi_switch, "published");
         if let Some(difference) = &line.difference {
             info!("the fabric has changed: {difference}");
         }
