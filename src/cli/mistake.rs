@@ -1,11 +1,14 @@
 //! What is said of a mistake: on the command line, or later.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use super::Cli;
+use super::who::account;
 use crate::model::plain_chain;
 use crate::service::api::answer::ErrorBody;
 
@@ -38,10 +41,14 @@ pub fn print(error: &str) {
     }
 }
 
-/// The message, and who may do it where the system refused.
+/// The message, and who may do it where the system refused: whoever has the file, or the directory that it would be in.
 pub fn with_user(mut text: String) -> String {
-    if text.ends_with("Permission denied") {
-        text += "; as the service's user: runuser -u sarouter -- sarouter …";
+    let Some(before) = text.strip_suffix(": Permission denied") else { return text };
+    let path = Path::new(before.rsplit(' ').next().unwrap_or(before));
+    let owner = path.ancestors().find_map(|above| Some(std::fs::metadata(above).ok()?.uid()));
+    if let Some(user) = owner.filter(|owner| *owner != rustix::process::geteuid().as_raw()).and_then(account)
+    {
+        text += &format!("; as the user who has it: runuser -u {user} -- sarouter …");
     }
     text
 }

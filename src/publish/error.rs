@@ -29,7 +29,7 @@ pub enum StoreError {
         holder: Option<u32>,
     },
     /// Root would write into the directory of another user.
-    #[error("{path} belongs to user {owner}: run this as that user (runuser -u USER -- sarouter …)", path = path.display())]
+    #[error("{path} belongs to user {owner}: run this as that user (runuser -u $(id -nu {owner}) -- sarouter …)", path = path.display())]
     Foreign {
         /// The state directory.
         path: PathBuf,

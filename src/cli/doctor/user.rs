@@ -50,8 +50,10 @@ pub(super) fn check(state: &Path) -> Check {
     const NAME: &str = "user";
     let user = rustix::process::geteuid();
     let name = account(user.as_raw()).unwrap_or_else(|| format!("user {}", user.as_raw()));
-    if user.is_root() && std::fs::metadata(state).is_ok_and(|found| found.uid() != 0) {
-        let fix = "runuser -u USER -- sarouter doctor, as the user of the service";
+    let owner = std::fs::metadata(state).map(|found| found.uid()).unwrap_or_default();
+    if user.is_root() && owner != 0 {
+        let service = account(owner).unwrap_or_else(|| format!("$(id -nu {owner})"));
+        let fix = format!("runuser -u {service} -- sarouter doctor, as the user of the service");
         return Check::advice(NAME, "root, who may read what the service may not, and sees every job", fix);
     }
     Check::good(NAME, format!("looked as {name}"))
