@@ -104,6 +104,27 @@ pub fn less_now(before: f64, now: f64, digits: usize) -> String {
     less(before, now, digits).map_or("as much".to_string(), |words| words + " now")
 }
 
+/// Columns of a terminal that every text for people should fit.
+const COLUMNS: usize = 80;
+
+/// A list with commas, broken behind these where [`COLUMNS`] end. Further lines begin at column `indent`, as the
+/// first one does.
+pub fn wrapped(list: &str, indent: usize) -> String {
+    let (mut out, mut column) = (String::new(), indent);
+    for piece in list.split_inclusive(',') {
+        let (words, length) = (piece.trim_start(), piece.chars().count());
+        if column + length > COLUMNS && column > indent {
+            out.truncate(out.trim_end().len());
+            out.push_str(&format!("\n{:indent$}{words}", ""));
+            column = indent + words.chars().count();
+        } else {
+            out.push_str(piece);
+            column += length;
+        }
+    }
+    out
+}
+
 /// Prints a text and ends the line. A reader that has seen enough (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
     SAID.store(true, Ordering::Relaxed);

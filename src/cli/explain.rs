@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::{less_now, print};
+use super::common::{less_now, print, wrapped};
 use super::show::Which;
-use super::state::{StateArgs, reason};
+use super::state::StateArgs;
 use super::{Answer, Context, Failure, Format, history};
 use crate::measure::Time;
 use crate::model::{FabricDifference, JobId, Promise};
@@ -26,8 +27,8 @@ pub struct Args {
 }
 
 /// What is printed.
-#[derive(Debug, Serialize)]
-struct Explained {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Explained {
     epoch: EpochNumber,
     published: String,
     reason: String,
@@ -57,7 +58,7 @@ struct Explained {
 }
 
 /// A job that was not there before.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Came {
     job: JobId,
     nodes: usize,
@@ -93,7 +94,7 @@ impl Explained {
         Ok(Self {
             epoch: plan.epoch,
             published: plan.created.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            reason: reason(plan.reason).to_string(),
+            reason: plan.reason.words().to_string(),
             difference: plan.difference.clone(),
             engine: plan.engine.clone(),
             promise: plan.promise,
@@ -124,9 +125,9 @@ impl Explained {
                 let came: Vec<String> =
                     came.iter().map(|c| format!("{} ({} nodes)", c.job, c.nodes)).collect();
                 let went: Vec<&str> = went.iter().map(JobId::as_str).collect();
-                let all = |list: &[&str]| if list.is_empty() { "none".to_string() } else { list.join(", ") };
-                line("jobs came", all(&came.iter().map(String::as_str).collect::<Vec<_>>()));
-                line("jobs went", all(&went));
+                let came: Vec<&str> = came.iter().map(String::as_str).collect();
+                line("jobs came", listed(&came));
+                line("jobs went", listed(&went));
             }
             _ => line("jobs", "what ran before is not known: the epoch before is gone".to_string()),
         }
@@ -151,4 +152,15 @@ impl Explained {
         line("made by", format!("{engine} in {computed_ms:.1} ms, proved for {promise}"));
         out
     }
+}
+
+/// Jobs that are named; a list that no screen holds tells how many more there are.
+fn listed(jobs: &[&str]) -> String {
+    const NAMED: usize = 40;
+    let (named, more) = jobs.split_at(jobs.len().min(NAMED));
+    let mut text = named.join(", ");
+    if !more.is_empty() {
+        text.push_str(&format!(", {} more (--format json has all)", more.len()));
+    }
+    if text.is_empty() { "none".to_string() } else { wrapped(&text, 12) }
 }

@@ -3,16 +3,20 @@
 use std::fmt::Write;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::print;
-use super::state::{StateArgs, percent, reason};
+use super::common::{print, wrapped};
+use super::state::{StateArgs, percent};
 use super::{Answer, Context, Failure, Format};
 use crate::publish::{Act, Deed, EpochNumber, EpochStore, HistoryRow, Page, Turnover};
 
 /// As wide as what stands below it.
-const HEAD: &str = "   epoch  published             reason          engine       jobs    \
-                    mean slow-down  without jobs  max effective EFI  dark fiber  layers        ms";
+const HEAD: &str = "   epoch  published             reason          jobs  mean slow-down  oblivious";
+
+/// The same with all figures.
+const WIDE: &str = "   epoch  published             reason          engine      jobs  \
+                    mean slow-down  oblivious  max effective EFI  dark fiber  layers        ms";
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -27,12 +31,15 @@ pub struct Args {
     /// Only so many, those first in which jobs' exchanges took longest
     #[arg(long, value_name = "N")]
     worst: Option<usize>,
+    /// All figures, in more than 80 columns
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     state: StateArgs,
 }
 
 /// What is printed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Table {
     /// The epoch in force.
     current: Option<EpochNumber>,
@@ -41,9 +48,12 @@ pub(super) struct Table {
     acts: Vec<Act>,
     /// What could not be read.
     notes: Vec<String>,
+    /// Whether people get all figures.
+    #[serde(skip)]
+    pub(super) wide: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Line {
     #[serde(flatten)]
     row: HistoryRow,
@@ -54,6 +64,7 @@ struct Line {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let mut table = Table::read(&args.state.existing(context)?)?;
     table.keep(&args, Utc::now());
+    table.wide = args.wide;
     table.print(context)
 }
 
@@ -111,7 +122,8 @@ impl Table {
             history.notes.push(e.to_string());
             Vec::new()
         });
-        Ok(Self { current, epochs: history.rows.into_iter().map(line).collect(), acts, notes: history.notes })
+        let epochs = history.rows.into_iter().map(line).collect();
+        Ok(Self { current, epochs, acts, notes: history.notes, wide: false })
     }
 
     pub(super) fn print(&self, context: &Context) -> Result<Answer, Failure> {
@@ -126,57 +138,69 @@ impl Table {
         if self.epochs.is_empty() && self.notes.is_empty() {
             return "no epoch has been published".to_string();
         }
-        let mut out = HEAD.to_string();
+        let mut out = if self.wide { WIDE } else { HEAD }.to_string();
         let mut acts = self.acts.iter().peekable();
         for line in &self.epochs {
-            let row = &line.row;
-            while let Some(act) = acts.next_if(|act| act.time < row.created) {
+            while let Some(act) = acts.next_if(|act| act.time < line.row.created) {
                 out.push_str(&by_hand(act));
             }
-            let mark = match (self.current == Some(row.epoch), line.stored) {
-                (true, _) => '*',
-                (false, true) => ' ',
-                (false, false) if row.turnover.is_some() => ' ',
-                (false, false) => '-',
-            };
-            let slowdown = |figure: Option<f64>| figure.map_or("?".to_string(), |s| format!("{s:.3}"));
-            let slowdown = match (&row.turnover, row.slowdown_after) {
-                // Written before slow-down was known of a direct torus.
-                (Some(_), None) => "-".to_string(),
-                _ => format!("{} -> {}", slowdown(row.slowdown_before), slowdown(row.slowdown_after)),
-            };
-            let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
-            let _ = write!(
-                out,
-                "\n{mark}{:>7}  {:20}  {:14}  {:10}  {:>5}  {:>16}  {:>12}  {:>17}  {:>10}  {:>6}  {:>8.1}",
-                row.epoch,
-                row.created.format("%Y-%m-%dT%H:%M:%SZ"),
-                reason(row.reason),
-                row.engine,
-                row.multi_switch_jobs,
-                slowdown,
-                row.slowdown_oblivious.map_or("-".to_string(), |s| format!("{s:.3}")),
-                format!("{before} -> {}", row.effective_max_after),
-                percent(row.dark_fiber),
-                row.layers,
-                row.milliseconds
-            );
-            if let Some(Turnover { jobs_in, jobs_out }) = &row.turnover {
-                jobs_in.iter().for_each(|job| out.push_str(&format!(" +{job}")));
-                jobs_out.iter().for_each(|job| out.push_str(&format!(" -{job}")));
-            }
+            out.push_str(&self.line(line));
         }
         acts.for_each(|act| out.push_str(&by_hand(act)));
-        out.push_str(match self.epochs.iter().any(|line| line.row.turnover.is_some()) {
-            false => "\n* in force, - deleted; jobs: those on more than one switch; without jobs: slow-down with the best engine that knows none; ms: to compute the routes",
-            true => "\n* in force; jobs: those that have tables; +JOB got tables, -JOB lost them; ms: to compute them",
-        });
+        let is_torus = self.epochs.iter().any(|line| line.row.turnover.is_some());
+        let marks = if is_torus { TORUS_MARKS } else { MARKS };
+        out.push_str(marks);
+        if self.wide {
+            out.push_str("\nms: to compute the routes");
+        }
         for note in &self.notes {
             let _ = write!(out, "\nnote: {note}");
         }
         out
     }
+
+    /// The line of an epoch.
+    fn line(&self, Line { row, stored }: &Line) -> String {
+        let mark = match (self.current == Some(row.epoch), stored) {
+            (true, _) => '*',
+            (false, true) => ' ',
+            (false, false) if row.turnover.is_some() => ' ',
+            (false, false) => '-',
+        };
+        let slowdown = |figure: Option<f64>| figure.map_or("?".to_string(), |s| format!("{s:.3}"));
+        let slowdown = match (&row.turnover, row.slowdown_after) {
+            // Written before slow-down was known of a direct torus.
+            (Some(_), None) => "-".to_string(),
+            _ => format!("{} -> {}", slowdown(row.slowdown_before), slowdown(row.slowdown_after)),
+        };
+        let (time, why) = (row.created.format("%Y-%m-%dT%H:%M:%SZ"), row.reason.words());
+        let oblivious = row.slowdown_oblivious.map_or("-".to_string(), |s| format!("{s:.3}"));
+        let mut out = format!("\n{mark}{:>7}  {time:20}  {why:14}  ", row.epoch);
+        if self.wide {
+            let _ = write!(out, "{:10}  ", row.engine);
+        }
+        let _ = write!(out, "{:>4}  {slowdown:>14}  {oblivious:>9}", row.multi_switch_jobs);
+        if self.wide {
+            let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
+            let loads = format!("{before} -> {}", row.effective_max_after);
+            let dark = percent(row.dark_fiber);
+            let _ = write!(out, "  {loads:>17}  {dark:>10}  {:>6}  {:>8.1}", row.layers, row.milliseconds);
+        }
+        if let Some(Turnover { jobs_in, jobs_out }) = &row.turnover {
+            let came = jobs_in.iter().map(|job| format!("+{job}"));
+            let jobs: Vec<String> = came.chain(jobs_out.iter().map(|job| format!("-{job}"))).collect();
+            if !jobs.is_empty() {
+                let _ = write!(out, "\n{:10}{}", "", wrapped(&jobs.join(", "), 10));
+            }
+        }
+        out
+    }
 }
+
+/// What marks and columns mean, below the table.
+const MARKS: &str = "\n* in force, - deleted; jobs: those on more than one switch;\n\
+                     oblivious: slow-down with the best engine that knows no jobs";
+const TORUS_MARKS: &str = "\n* in force; jobs: those that have tables; +JOB got tables, -JOB lost them";
 
 /// A line of what somebody did.
 fn by_hand(act: &Act) -> String {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::common::print;
-use super::{Answer, Failure, compare, plan, route_angara, simulate, status};
+use super::{Answer, Failure, compare, explain, history, plan, route_angara, show, simulate, status};
 use crate::report::{Refusal, Report};
 use crate::service::api::answer::ErrorBody;
 use crate::service::api::openapi::document;
@@ -45,6 +45,9 @@ enum Printing {
     Plan,
     Status,
     Simulate,
+    History,
+    Show,
+    Explain,
 }
 
 /// What a command says of each of several fabrics.
@@ -104,5 +107,12 @@ fn forms(command: Printing, shapes: &mut SchemaGenerator) -> Vec<Schema> {
             vec![shapes.subschema_for::<status::Status>(), shapes.subschema_for::<Each<status::Status>>()]
         }
         Printing::Simulate => vec![shapes.subschema_for::<simulate::Simulated<'_>>()],
+        Printing::History => vec![shapes.subschema_for::<history::Table>()],
+        Printing::Show => {
+            vec![shapes.subschema_for::<show::Details>(), shapes.subschema_for::<history::Table>()]
+        }
+        Printing::Explain => {
+            vec![shapes.subschema_for::<explain::Explained>(), shapes.subschema_for::<history::Table>()]
+        }
     }
 }

@@ -6,15 +6,17 @@ mod which;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) use self::which::Which;
-use super::common::print;
-use super::state::{StateArgs, percent, reason};
+use super::common::{print, wrapped};
+use super::state::{StateArgs, percent};
 use super::{Answer, Context, Failure, Format, history};
 use crate::config::FabricSource;
 use crate::measure::Figures;
 use crate::model::LidSet;
+use crate::observe::hostlist;
 use crate::publish::{EpochStore, PlanRecord, dump};
 use crate::report::Report;
 use crate::service::look::{FabricReader, Named};
@@ -44,7 +46,7 @@ pub struct Args {
 }
 
 /// What is printed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Details {
     /// Its directory.
     path: PathBuf,
@@ -116,9 +118,6 @@ pub(super) fn named(fabric: Option<&str>, context: &Context) -> Result<Named, Fa
     Ok(runtime.block_on(FabricReader::new(source, node_map).read())?)
 }
 
-/// Nodes of a job that are listed by name.
-const NAMED_NODES: usize = 8;
-
 impl Details {
     pub(super) fn read(store: &EpochStore, which: Which) -> Result<Self, Failure> {
         let number = which.of(store)?;
@@ -136,7 +135,7 @@ impl Details {
         let mut rows = vec![
             ("epoch", format!("{}{}", plan.epoch, if self.in_force { ", in force" } else { "" })),
             ("published", plan.created.format("%Y-%m-%dT%H:%M:%SZ").to_string()),
-            ("reason", reason(plan.reason).to_string()),
+            ("reason", plan.reason.words().to_string()),
             ("epoch before", plan.previous.map_or("none".to_string(), |n| n.to_string())),
             ("engine", plan.engine.clone()),
             ("layers", format!("{} of {}", report.layers.used, report.layers.budget)),
@@ -156,9 +155,8 @@ impl Details {
         let _ =
             write!(out, "\njobs          {}, on more than one switch {}", jobs.running, jobs.multi_switch);
         for job in &plan.jobs.jobs {
-            let names: Vec<&str> = job.nodes.iter().take(NAMED_NODES).map(|n| n.as_str()).collect();
-            let more = if job.nodes.len() > NAMED_NODES { ", …" } else { "" };
-            let _ = write!(out, "\n  {:10}{:>6} nodes  {}{more}", job.id, job.nodes.len(), names.join(", "));
+            let head = format!("  {}{:>6} nodes  ", job.id, job.nodes.len());
+            let _ = write!(out, "\n{head}{}", wrapped(&hostlist::fold(&job.nodes), head.len()));
         }
         out
     }

@@ -201,6 +201,9 @@ const PRINTED: &[&str] = &[
     "simulate --fabric NET --engine ENGINE --traffic uniform --load 0.5 --warm-up 2000 --measure 2000",
     "simulate --fabric NET --engine ENGINE --traffic bisection --load 1 --seeds 2 --warm-up 2000 --measure 2000",
     "status",
+    "history",
+    "show 1",
+    "explain current",
     "route --fabric NET --jobs MISSING --engine ENGINE --out TABLES",
 ];
 
@@ -242,5 +245,5 @@ fn commands_print_what_their_schemas_say() {
             tried.insert(words[0].to_string());
         }
     }
-    assert_eq!(tried.len(), 6, "{tried:?}");
+    assert_eq!(tried.len(), 9, "{tried:?}");
 }
