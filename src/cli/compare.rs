@@ -20,9 +20,10 @@ use crate::route::{self, EngineOptions};
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter compare --fabric fattree:10x18,5 --jobs jobs.txt --engines dfsssp,sar,balanced
+  sarouter compare --fabric fattree:10x18,5 --jobs jobs.txt --engines dfsssp,sar
   sarouter compare --fabric angara:6x6x5 --engines angara-sssp,angara-sar
-  sarouter compare --fabric site.ibnetdiscover --tables now=opensm-lfts.dump --engines updown,balanced")]
+  sarouter compare --fabric site.ibnetdiscover --tables now=opensm-lfts.dump \\
+      --engines updown,balanced")]
 pub struct Args {
     #[command(flatten)]
     source: Source,

@@ -36,7 +36,7 @@ enum Command {
     },
     /// Write a synthetic fabric
     #[command(
-        after_help = "Example: sarouter fabric generate torus:8x8x8,hosts=4,faults=1%,seed=7 --out torus.net"
+        after_help = "Example:\n  sarouter fabric generate torus:8x8x8,hosts=4,faults=1%,seed=7 --out torus.net"
     )]
     Generate {
         /// For example fattree:10x18,5
@@ -58,13 +58,14 @@ enum Command {
     },
     /// List which adapters are which Slurm node, and what fits none
     #[command(after_help = "Example:
-  sinfo -h -o %N | sarouter fabric nodes site.ibnetdiscover --node-map site.map --nodes -
+  sinfo -h -o %N | \\
+      sarouter fabric nodes site.ibnetdiscover --node-map site.map --nodes -
 
 The exit status is 1 if a node that is asked about has no adapter.")]
     Nodes(fabric_nodes::Args),
     /// Cut cables and take out switches
     #[command(
-        after_help = "Example: sarouter fabric degrade site.net --cut 'S0000[19]' --faults 1% --out worse.net"
+        after_help = "Example:\n  sarouter fabric degrade site.net --cut 'S0000[19]' --faults 1% --out worse.net"
     )]
     Degrade {
         /// A file or a spec

@@ -16,11 +16,12 @@ use crate::service::follow::{Did, FollowError, Follower};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "An epoch is put in force here only after its checksums are right and its routes are proved \
-                        again. Whatever fails,\nwhat is in force here stays. `sarouter serve` does not run on the \
+                        again. Whatever fails, what is in force here stays. `sarouter serve` does not run on the \
                         same state directory meanwhile.\n\n\
                         With --once exit 0: the epoch in force there is in force here; 1: it is refused, and why; 2: \
                         it could not be had.\n\n\
-                        Example: sarouter follow https://manager1:6830 --token-file /etc/sarouter/follow.token \\\n    \
+                        Example:\n  sarouter follow https://manager1:6830 \\\n      \
+                        --token-file /etc/sarouter/follow.token \\\n      \
                         --ca /etc/sarouter/ca.pem --state /var/lib/sarouter"
 )]
 pub struct Args {

@@ -21,7 +21,7 @@ use crate::service::handoff::Waits;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Asks the service; nothing is changed. Exit 1 if the service has seen no such job.\n\n\
-                        Examples:\n  sarouter job 17\n  sarouter job, for a list of all: those first that gain least, and those that wait for routes"
+                        Examples:\n  sarouter job 17\n  sarouter job\n\nWithout an id: all jobs, those first that gain least, and those that wait for routes."
 )]
 pub struct Args {
     /// Job; all of them if there is no $SLURM_JOB_ID either

@@ -28,6 +28,7 @@ mod fabric_nodes;
 mod follow;
 #[cfg(test)]
 mod golden;
+mod help;
 mod history;
 mod hold;
 mod html;
@@ -66,7 +67,7 @@ mod who;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -237,9 +238,16 @@ impl Command {
     }
 }
 
+/// The command line, with help as `help` lays it out.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut command = help::laid_out(Cli::command());
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
 /// Parses, dispatches, prints an error chain once. Exit 0 = yes, 1 = the answer is no, 2 = failed.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return mistake::explain(&error),
     };

@@ -9,7 +9,7 @@ use crate::service::placing;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "For cron, beside the service: it does the same itself while it runs.\n\n\
-                        Example: * * * * * sarouter release-held")]
+                        Example: sarouter release-held")]
 pub struct Args {
     /// Also jobs whose deadline has not passed
     #[arg(long)]

@@ -31,11 +31,16 @@ use crate::report::{FabricSummary, align};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  sarouter replay --fabric site.ibnetdiscover --trace sacct.txt --engines dfsssp,fattree,sar,balanced --out month
-  sarouter replay --fabric tsubame2 --trace generated:tsubame2,days=30,seed=1 --placement linear,tree,random
-  sarouter replay --fabric site.ibnetdiscover --trace sacct.txt --tables now=opensm-lfts.dump --engines balanced
-  sarouter replay --fabric F --trace T --shard 3/10 --out part-3, on ten machines; then
+  sarouter replay --fabric site.ibnetdiscover --trace sacct.txt \\
+      --engines dfsssp,fattree,sar,balanced --out month
+  sarouter replay --fabric tsubame2 --trace generated:tsubame2,days=30,seed=1 \\
+      --placement linear,tree,random
+  sarouter replay --fabric site.ibnetdiscover --trace sacct.txt \\
+      --tables now=opensm-lfts.dump --engines balanced
+  sarouter replay --fabric site.net --trace sacct.txt --shard 3/10 --out part-3
   sarouter replay merge part-* --out month
+
+Shards may run on ten machines, before `merge`.
 
 Traces, recognised by content: sacct --parsable2 (with a header, or name the --fields), SWF with or without node
 lists in braces, snapshots (one JSON document a line, or a directory with a file each), generated:MIX[,days=][,seed=].

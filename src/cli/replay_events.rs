@@ -13,7 +13,7 @@ use crate::service::record::replay::{Replayed, replay};
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit 1 if an epoch differs from the recorded one.\n\n\
-                        Example: sarouter replay-events /var/lib/sarouter/record --out /tmp/again")]
+                        Example: sarouter replay-events /var/lib/sarouter/record --out again")]
 pub struct Args {
     /// Directory of a recording, or one file of it
     #[arg(value_name = "RECORDING")]

@@ -22,7 +22,7 @@ use crate::verify::Verdict;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter route --fabric fattree:10x18,5 --jobs jobs.txt --engine sar --layers 8 --out tables
+  sarouter route --fabric fattree:10x18,5 --jobs jobs.txt --layers 8 --out tables
 
 Writes lft.txt (opensm -R file -U tables/lft.txt), layers.txt and report.json. Tables that the
 checker rejects are written for study; report.json says so and the exit status is 1.")]
@@ -50,6 +50,9 @@ pub struct Args {
     search: SearchArgs,
 }
 
+/// What the bar counts: the lane map, the tables, the check, and the figures beside other engines.
+const STEPS: usize = 4;
+
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.source.fabric) {
         args.source.storage.none_on_torus()?;
@@ -68,19 +71,27 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         promise: args.promise,
         ..EngineOptions::default()
     };
+    let bar = context.bar(STEPS, "steps");
     let found = args.source.in_pool(|| lanes(&args, &input))?;
+    bar.inc(1);
     let options = EngineOptions { lanes: found, ..options };
     let routed = args.source.in_pool(|| input::route(&args.engine, &options, &input))?;
     let tables = match routed.answer {
         Ok(tables) => tables,
-        Err(error) => return refused(&Refusal::new(&args.engine, &error), context),
+        Err(error) => {
+            bar.finish_and_clear();
+            return refused(&Refusal::new(&args.engine, &error), context);
+        }
     };
+    bar.inc(1);
     let (mut report, verdict) =
         args.source.in_pool(|| input::report(&args.engine, &input, &tables, routed.compute, args.promise))?;
+    bar.inc(1);
     report.time =
         args.source.in_pool(|| JobTimes::with_jobs(&input.fabric, &tables, &input.demand, &input.placed))?;
     let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None))?;
     report.time.oblivious = baseline.map(|b| b.time.slowdown_mean);
+    bar.finish_and_clear();
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(input.answer(if verdict.accepted { Answer::Yes } else { Answer::No }))

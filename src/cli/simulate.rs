@@ -32,25 +32,29 @@ use crate::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRout
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter simulate --fabric fattree:10x18,5 --engine balanced --jobs jobs.txt --traffic shift
-  sarouter simulate --fabric random:720,5040,6120 --engine polarized --hardware phits \\
-      --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
-  sarouter simulate --fabric deimos --engine dfsssp --traffic bisection --load 1 --seeds 20
-  sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --load 0.9 --changes 1000
+  sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt --traffic shift
+  sarouter simulate --fabric random:720,5040,6120 --engine polarized \\
+      --hardware phits --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
+  sarouter simulate --fabric deimos --engine dfsssp \\
+      --traffic bisection --load 1 --seeds 20
+  sarouter simulate --fabric torus:4x4x4,hosts=2 \\
+      --traffic uniform --load 0.9 --changes 1000
   sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --changes 10 \\
       --update property-preserving --series throughput.csv
-
-  sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt --storage n[163-180] --reads 64KiB --traffic none
+  sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt \\
+      --storage 'n[163-180]' --reads 64KiB --traffic none
 
 Traffic: exchanges of jobs (shift, linear, random, alltoall: all to all in several orders; ring,
 double-tree, doubling, halving, bruck, binomial, halo2d, halo3d, halo:AxBxC, groups:G, permutations,
-rail-alltoall:G, hierarchical:G),
-uniform, server-permutation, switch-permutation, bisection (half of the hosts with the other half),
-transpose, neighbor, tornado, grid-transpose, grid-neighbor, grid-tornado, pingpong, bulk. With --jobs each job runs the first one
-given, or its own: --traffic shift,17=tornado. With --storage and --reads or --writes, hosts of jobs read
-from each server and write to each beside it, or alone with --traffic none. Without --load patterns run once, message by message;
-with it (or uniform) they run without end. With --changes, tables change while packets fly. The exit
-status is 1 after a deadlock, or if a change lost something.")]
+rail-alltoall:G, hierarchical:G), uniform, server-permutation, switch-permutation, bisection (half of the
+hosts with the other half), transpose, neighbor, tornado, grid-transpose, grid-neighbor, grid-tornado,
+pingpong, bulk.
+
+With --jobs each job runs the first one given, or its own: --traffic shift,17=tornado. With --storage and
+--reads or --writes, hosts of jobs also read from each server and write to each; with --traffic none they do
+nothing else. Without --load patterns run once, message by message; with it (or uniform) they run without end.
+With --changes, tables change while packets fly. The exit status is 1 after a deadlock, or if a change lost
+something.")]
 pub struct Args {
     #[command(flatten)]
     pub source: Source,
@@ -323,7 +327,10 @@ fn outcomes(
         return Err("--traffic none: nothing is sent without --storage and --reads or --writes".into());
     }
     let jobs = Jobs::new(scripts, net.terminals());
-    let (outcome, finished) = run::jobs(net, settings, router, jobs, seed)?;
+    let bar = context.bar(1, "run");
+    let run = run::jobs(net, settings, router, jobs, seed);
+    bar.finish_and_clear();
+    let (outcome, finished) = run?;
     rows.iter_mut().zip(&finished).for_each(|(row, ns)| row.finished_ns = *ns);
     Ok((vec![outcome], More { jobs: Some(rows), ..More::default() }))
 }

@@ -20,13 +20,14 @@ use crate::service::kind::direct;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  sarouter trial --days 14                      begins tomorrow at midnight
-  TZ=UTC sacct -aXP -S 2026-12-01 -o JobID,User,NNodes,State,Start,End,JobName > jobs.sacct
+  sarouter trial --days 14
+  TZ=UTC sacct -aXP -S 2026-12-01 \\
+      -o JobID,User,NNodes,State,Start,End,JobName > jobs.sacct
   sarouter trial --report jobs.sacct
 
-Of each weekday as many days are with routes for jobs as without, by lot. On the days without, the service routes
-with an engine that knows no jobs. The report compares run times of jobs of one user, name and number of nodes, and
-says how sure that is. Without an option: the days. Exit 1 if there is no trial.")]
+A trial begins tomorrow at midnight. For each weekday, half of the days, drawn at random, have routes for jobs. On
+the other days the service routes with an engine that knows no jobs. The report compares run times of jobs of one
+user, name and number of nodes, and says how sure that is. Without an option: the days. Exit 1 if there is no trial.")]
 #[group(multiple = false)]
 pub struct Args {
     #[command(flatten)]

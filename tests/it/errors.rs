@@ -20,10 +20,11 @@ fn commands(dir: &Path, above: &[String]) -> Vec<String> {
     let mut words: Vec<&str> = above.iter().map(String::as_str).collect();
     words.push("--help");
     let help = String::from_utf8(sarouter(dir, &words).stdout).unwrap();
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // In one list, or in groups.
+    let listed = help.lines().take_while(|line| *line != "Options:");
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    let names: Vec<&str> = names.filter(|name| !name.is_empty() && *name != "help").collect();
+    let is_name = |name: &&str| name.starts_with(|c: char| c.is_ascii_lowercase()) && *name != "help";
+    let names: Vec<&str> = names.filter(is_name).collect();
     // Some are for those below them alone.
     let usage = help.lines().find(|line| line.starts_with("Usage: ")).unwrap();
     let is_one = names.is_empty() || !usage.ends_with(" <COMMAND>");

@@ -162,6 +162,10 @@ fn sheet(summary: &Summary, json: &str) -> Sheet {
         ),
         tables: tables.map(|(fabric, lines)| (format!("Times on {fabric}"), lines)).collect(),
         json: json.to_string(),
+        for_whom: "Clusters whose jobs span several switches and exchange at the same time, as all of these do on 95 % of \
+                   the hosts. Not for you if most jobs stay on one switch, or one job has the machine to itself. Your own \
+                   share tells `sarouter replay` with your job history."
+            .into(),
         ..Sheet::default()
     }
     .with_bars("Time over the best without jobs, geometric mean of the cells", &bars, Some((1.0, "the same time")))

@@ -28,6 +28,9 @@ pub fn sheet(run: &Simulated<'_>) -> Sheet {
         ),
         tables,
         json: serde_json::to_string_pretty(run).unwrap_or_default(),
+        for_whom: "Programs that send as this traffic does, in messages of this size, on adapters and switches with these \
+                   settings. Programs that mostly compute gain by as little as they communicate."
+            .into(),
         ..Sheet::default()
     }
     .with_bars(title, &bars, None)

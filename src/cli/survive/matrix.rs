@@ -17,9 +17,11 @@ use crate::simulate::Ended;
 #[command(after_help = "Example:
   sarouter survive matrix
   sarouter survive matrix --fabric torus:4x4,hosts=4 --engines dor,balanced
-  sarouter survive matrix --fabric angara:4x4x4 --fabric site.toml        (direct tori)
+  sarouter survive matrix --fabric angara:4x4x4 --fabric site.toml
 
-o: routed, and traffic found no deadlock; c: so too, but the checker finds a circle in the channel
+Direct tori are routed by engines of their own.
+
+o: routed, and traffic found no deadlock; c: the same, but the checker finds a cycle in the channel
 dependency graph, so other traffic may deadlock; d: deadlock seen; r: the engine cannot route it.
 Traffic is uniform at full load and a full exchange.")]
 pub struct Args {
@@ -137,6 +139,9 @@ fn sheet(cells: &[Cell], lines: &[Vec<String>]) -> Sheet {
             ("Why not".into(), std::iter::once(head).chain(reasons).collect()),
         ],
         json: serde_json::to_string_pretty(cells).unwrap_or_default(),
+        for_whom: "Whoever chooses an engine for a fabric of such a kind, before it is built or after cables broke. On a \
+                   fabric that your engine routes, it says nothing of time."
+            .into(),
         ..Sheet::default()
     }
     .with_bars("Fabrics that an engine routes without deadlock", &bars, None)
