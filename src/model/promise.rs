@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Sources are all terminals. With [`Promise::untold`] or [`Promise::any`] they are also the
 /// switches themselves, which answer management on the SL on which they were asked; destinations
 /// are then all terminals and, from terminals, all switches. The SLs of a route are all those that
-/// the parts of the promise name. Traffic to multicast groups is in no promise: see the README.
+/// the parts of the promise name. Traffic to multicast groups is in no promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Promise {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sarouter::service::health::Kind;
 
@@ -93,6 +94,24 @@ fn a_reader_is_two_hops_from_what_decides() {
     // Which line decides that an epoch is due; where a service level is chosen; what the plugin checks.
     for file in ["src/pass/plan.rs", "src/route/layers.rs", "plugin/opensm/fit.c"] {
         assert!(map.contains(&file.to_string()), "{file}");
+    }
+}
+
+#[test]
+fn each_command_has_its_row() {
+    let help = Command::new(env!("CARGO_BIN_EXE_sarouter")).arg("-h").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let list = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let names: Vec<&str> = list.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    assert!(names.len() > 35, "{names:?}");
+    let paper = read(Path::new("docs/COMMANDS.md"));
+    let rows: Vec<&str> = paper.lines().filter(|l| l.starts_with("| `")).collect();
+    for name in names.into_iter().filter(|name| *name != "help") {
+        let names_it = |row: &&str| {
+            let cell = row.split('|').nth(1).unwrap();
+            cell.split('`').any(|word| word.split(' ').next() == Some(name))
+        };
+        assert_eq!(rows.iter().filter(|row| names_it(row)).count(), 1, "{name}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The administrator's walk: every command of the README and of the papers on names and on the service, on a clean
+//! The administrator's walk: every command of the papers on installing, on names and on the service, on a clean
 //! machine.
 
 use std::fs;
@@ -7,21 +7,12 @@ use super::machine::Machine;
 use super::package::package;
 use super::testbed::root;
 
-/// The commands: the README's on installing, those of `docs`, the README's on backing out; comments taken off.
+/// The commands of `docs`: on installing, names, the service, and last on backing out; comments taken off.
 fn commands() -> Vec<String> {
     let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
-    let readme = read("README.md");
-    let part = |from: &str, to: &str| {
-        let text = &readme[readme.find(from).expect("the section")..];
-        text[..text.find(to).expect("the next section")].to_string()
-    };
-    let text = [
-        part("## Put it beside", "## How to back out"),
-        read("docs/FABRICS.md"),
-        read("docs/SERVICE.md"),
-        part("## How to back out", "## When not"),
-    ]
-    .concat();
+    let install = read("docs/INSTALL.md");
+    let (steps, back) = install.split_once("## How to back out").expect("the section");
+    let text = [steps, &read("docs/FABRICS.md"), &read("docs/SERVICE.md"), back].concat();
     let blocks = text.split("```sh\n").skip(1).map(|b| b.split("```").next().unwrap());
     let lines = blocks.flat_map(str::lines).map(|l| l.split("  # ").next().unwrap_or("").trim());
     lines.filter(|l| !l.is_empty()).map(str::to_string).collect()
@@ -121,7 +112,7 @@ fn around(command: &str) -> (&'static str, &'static str) {
 
 #[test]
 #[ignore = "needs root, Debian's mmdebstrap and systemd-container, and its mirror"]
-fn every_command_of_the_readme_works_on_a_clean_machine() {
+fn every_command_of_the_papers_works_on_a_clean_machine() {
     let mut machine = Machine::new();
     package(&machine.root().join("walk"), "1");
     let mut made = std::process::Command::new(env!("CARGO_BIN_EXE_sarouter"));
@@ -142,7 +133,7 @@ fn every_command_of_the_readme_works_on_a_clean_machine() {
         let (before, after) = around(&command);
         script += &format!("{before}\nstep {status} {}\n{after}\n", quoted(&command));
     }
-    assert_eq!(doctors, 2, "the README asks before and after");
+    assert_eq!(doctors, 2, "the paper asks before and after");
     let told = machine.boot(&script);
     let said = |command: &str| {
         told.split(&format!("== {command}")).nth(1).expect(command).split("\n-- ").next().unwrap()
