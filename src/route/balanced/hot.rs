@@ -3,7 +3,7 @@
 //!
 //! Packets that wait for a full channel fill the buffers of the channels before it. If these also carry
 //! packets that have passed a full channel, that one stands still though others wait for it. Routes that
-//! take the full channels first wait at their hosts, where they keep up nobody's but their own packets.
+//! take a full channel first queue at their own host and delay no other packets.
 
 use super::layers::{Bundles, Layers, each_tree};
 use super::net::Net;
