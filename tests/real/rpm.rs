@@ -65,6 +65,27 @@ fn counterpart(path: &str, triplet: &str) -> String {
     path.replace(&format!("/lib/{triplet}/"), "/lib64/")
 }
 
+/// What a package has in its directory of papers.
+fn its_papers_lead_somewhere_and_have_all_licences(doc: &Path) {
+    let found = run(Command::new("find").arg(doc).args(["-name", "*.md"]));
+    let mut links = 0;
+    for paper in found.lines().map(Path::new) {
+        let text = fs::read_to_string(paper).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap();
+            let target = paper.parent().unwrap().join(file);
+            assert!(link.contains("://") || target.exists(), "{}: {link}", paper.display());
+            links += 1;
+        }
+    }
+    assert!(links > 50, "{links}");
+    let licences = fs::read_to_string(doc.join("copyright")).unwrap();
+    assert!(licences.contains("\nserde v"), "{licences}");
+    // The notices of MIT and BSD, each with its holders.
+    assert!(licences.matches("Permission is hereby granted").count() > 50);
+    assert!(licences.matches("Redistribution and use in source and binary forms").count() > 2);
+}
+
 #[test]
 #[ignore = "needs Debian's rpm and libopensm-dev"]
 fn the_rpm_has_the_files_of_the_debian_package_and_nothing_of_debian() {
@@ -73,6 +94,7 @@ fn the_rpm_has_the_files_of_the_debian_package_and_nothing_of_debian() {
     let debian = directory.path().join("debian");
     let mut command = Command::new(root().join("scripts/stage"));
     run(command.args(["--binary", env!("CARGO_BIN_EXE_sarouter"), "--root"]).arg(&debian));
+    its_papers_lead_somewhere_and_have_all_licences(&debian.join("usr/share/doc/sarouter"));
     let triplet = run(Command::new("cc").arg("-print-multiarch"));
     let found = run(Command::new("find").arg(&debian).args(["-type", "f", "-printf", "/%P\n"]));
     let debian: BTreeSet<String> = found.lines().map(|l| counterpart(l, triplet.trim())).collect();
