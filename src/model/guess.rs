@@ -26,7 +26,7 @@ pub struct Submission {
 
 /// Base name of the program of a job, of its command as Slurm prints it: what follows the last `/` of the first word.
 /// Slurm joins path and arguments with spaces, so a path with a space in it is read up to there. Empty if Slurm knows
-/// none, as of `sbatch --wrap`. What else a command says, such as a password, is nobody's.
+/// none, as of `sbatch --wrap`. What else a command says, such as a password, is not kept.
 ///
 /// ```
 /// use sarouter::model::executable;

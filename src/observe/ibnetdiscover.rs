@@ -65,7 +65,7 @@ pub fn recognises(text: &str) -> bool {
 ///
 /// Devices without a GUID get one as ibsim would give it; those without a LID get the lowest free
 /// one, switches first, in file order. An adapter is an aggregation node by its description or
-/// device id; a router's ports are taken for such, too: reachable, but nobody's node.
+/// device id; a router's ports are taken for such, too: reachable, but no node.
 /// Switches that share the node GUID of their system are told apart by the GUID of port 0.
 /// O(lines × log lines).
 ///

@@ -190,7 +190,7 @@ fn parse_key(key: &str) -> Result<Key, String> {
 
 /// Names the hosts of a fabric: by the map file where it says something, else by description.
 /// All ports of all adapters of a node are the node's, in the order of rails where the map says it. What
-/// has no name is listed, never guessed; aggregation nodes are nobody's and not listed.
+/// has no name is listed, never guessed; aggregation nodes belong to no node and are not listed.
 /// O(terminals × (log terminals + patterns)).
 pub fn name_hosts(fabric: &Fabric, names: &NodeNames) -> NodeMap {
     let mut by_name: BTreeMap<NodeName, Vec<(Option<u32>, TerminalId)>> = BTreeMap::new();

@@ -157,7 +157,7 @@ fn job(id: JobId, line: &str, budget: &mut Budget) -> Result<Option<Pending>, St
     if field("JobState") != "PENDING" {
         return Ok(None);
     }
-    // What is wrong was refused at submission or is nobody's: it says nothing.
+    // A pattern that is not understood says nothing: submission refuses it.
     let told = |comment: &str| hint(comment).ok().flatten();
     let admin_comment = words(rest, "AdminComment");
     let mut nodes = |key: &str| match field(key) {

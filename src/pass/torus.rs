@@ -134,7 +134,7 @@ impl<'a> Attempt<'a> {
         Ok(Plan { changed, tables, refused: self.refused, cut: self.cut })
     }
 
-    /// Jobs that may come: of the mean size of those that are there, on the idle nodes, drawn by lot. Routed
+    /// Jobs that may come: of the mean size of those that are there, on the idle nodes, drawn at random. Routed
     /// with the others they make these leave room. Jobs that keep to their own nodes need none.
     fn to_come(&self, seed: u64) -> Vec<TorusJob> {
         let jobs = &self.demand.jobs;

@@ -1,4 +1,4 @@
-//! A trial: days with routes for jobs and days without, drawn by lot, so that an administrator learns what the
+//! A trial: days with routes for jobs and days without, drawn at random, so that an administrator learns what the
 //! routes are worth to his users. No clock here: the days come in as instants.
 
 use chrono::{DateTime, Utc};

@@ -1,6 +1,6 @@
 //! Routes as if there were no aggregation nodes and routers: engines see hosts only.
 //!
-//! What is attached to a switch and is nobody's node must be reached, but neither sends what jobs
+//! What is attached to a switch and belongs to no node must be reached, but neither sends what jobs
 //! wait for nor shares out: so no engine counts it, takes its switch for a leaf, or spends a layer
 //! on it. It gets the routes of its switch's management port.
 
@@ -85,7 +85,7 @@ impl Ids {
             terminals: self.terminals(&g.terminals),
             ranks: self.terminals(&g.ranks),
             mix: g.mix.clone(),
-            // What is nobody's adapter makes nodes uneven.
+            // An adapter of no node makes nodes uneven.
             adapters: match g.terminals.iter().all(|t| self.host[t.index()].is_some()) {
                 true => g.adapters,
                 false => Adapters::default(),

@@ -90,7 +90,7 @@ pub struct Beside<'a> {
     /// What is proved of the tables in force already: others that differ little from them are judged by what differs.
     /// Part of no promise.
     pub proved: Option<&'a Proved>,
-    /// An order of buffers that is kept if all climbs it. Part of no promise, and nobody's word is taken for it.
+    /// An order of buffers that is kept if all climbs it. Part of no promise, and not trusted: it is checked.
     pub order: Option<&'a Arc<Certificate>>,
 }
 
@@ -115,7 +115,7 @@ fn tasks(dests: &[DestId]) -> rayon::slice::Chunks<'_, DestId> {
 /// Judges tables.
 ///
 /// Every switch must have, for every destination that the fabric connects it to, a live port
-/// (between two switches without hosts it may say that it has none: nobody's route is there);
+/// (between two switches without hosts it may say that it has none: no route is there);
 /// the ports of a destination must form an in-tree that ends at its own port; each route from a switch
 /// with hosts must have a layer below the budget; and the dependencies of all packets that may be in
 /// flight, between channels on their virtual lanes, must have no cycle, which is sufficient against

@@ -1,4 +1,4 @@
-//! Fabrics drawn by lot: all families that there are generators for, small and large, whole and damaged.
+//! Fabrics drawn at random: all families that there are generators for, small and large, whole and damaged.
 
 use crate::model::rng::Rng;
 

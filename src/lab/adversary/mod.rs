@@ -1,4 +1,4 @@
-//! A search for cases in which an engine is behind another one: fabrics, layers and jobs drawn by lot, all
+//! A search for cases in which an engine is behind another one: fabrics, layers and jobs drawn at random, all
 //! engines on each.
 
 mod draw;

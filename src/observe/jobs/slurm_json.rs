@@ -111,7 +111,7 @@ enum Comment {
 }
 
 impl Comment {
-    /// What it says that the job exchanges. What is wrong was refused at submission or is nobody's: it says nothing.
+    /// What the job says that it exchanges. A pattern that is not understood says nothing: submission refuses it.
     fn mix(&self) -> Option<Mix> {
         match self {
             Self::Text(text) | Self::Object { job: text } => hint(text).ok().flatten(),

@@ -144,7 +144,7 @@ fn jobs_are_routed_in_the_company_of_others_of_their_size_on_idle_nodes() {
     assert_eq!(company(whole(), Transit::Any, &[&pair], &[]), [0; 0], "all routes stay");
     let broken = torus(&[4, 4], &[], &[([0, 2], "+Y")]);
     assert_eq!(company(broken, Transit::Any, &[&pair], &[]), [2; 7]);
-    // On no node twice, and drawn by lot.
+    // On no node twice, and drawn at random.
     let drawn = |seed| {
         let asked = Asked::new(&by_bfs);
         let limits = Limits { seed, ..Limits::default() };

@@ -371,7 +371,7 @@ impl Cost for Capped {
     }
 }
 
-/// The alternative that adds least, one of several by lot if the cost drifts, else the first.
+/// The alternative that adds least, one of several, chosen at random, if the cost drifts, else the first.
 fn cheapest(
     choice: &Choice<'_>,
     pair: &Flexible,
