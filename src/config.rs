@@ -230,7 +230,7 @@ pub struct Tls {
 /// Slurm's HTTP interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {
-    /// Where.
+    /// Address of slurmrestd.
     pub url: RestUrl,
     /// `X-SLURM-USER-NAME`; `None` if the token names its user.
     pub user: Option<String>,

@@ -33,7 +33,7 @@ struct Check {
     /// Which of several fabrics it is of.
     #[serde(skip_serializing_if = "Option::is_none")]
     fabric: Option<String>,
-    /// What.
+    /// Name of the check.
     name: &'static str,
     /// Whether it is as it should be.
     good: bool,

@@ -95,7 +95,7 @@ impl StorageArgs {
 
 /// What is to be routed.
 pub struct Input {
-    /// Where.
+    /// The fabric to route.
     pub fabric: Fabric,
     /// For whom.
     pub demand: Demand,

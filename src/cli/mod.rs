@@ -131,7 +131,7 @@ enum Command {
     Job(job::Args),
     /// Where a node is attached, and whose it is
     Node(node::Args),
-    /// Which way packets go from a node to another, with LID and service level
+    /// Which way packets go from a node to another
     Path(path::Args),
     /// Release held jobs whose deadline has passed
     ReleaseHeld(release_held::Args),
@@ -155,7 +155,7 @@ enum Command {
     Hold(hold::Args),
     /// End a hold
     Resume(hold::ResumeArgs),
-    /// Days with routes for jobs and days without: what they are worth to users
+    /// Days with and without routes for jobs: what these are worth
     Trial(trial::Args),
     /// Before a job: announce it and wait until its routes are in force
     Prolog(prolog::Args),

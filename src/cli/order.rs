@@ -33,7 +33,8 @@ Examples:
   sarouter order --fabric fattree:8x8,8 --nodes 'n[1-64]' --pattern halo:8x8
   sarouter order --fabric angara:4x4x4 --nodes 'n[1-16]' --pattern ring
   sarouter order --fabric site.ibnetdiscover --tables lfts.dump \\
-      --nodes \"$SLURM_JOB_NODELIST\" --pattern ring --as rankfile > ranks && mpirun --rankfile ranks ./program
+      --nodes \"$SLURM_JOB_NODELIST\" --pattern ring --as rankfile > ranks && \\
+      mpirun --rankfile ranks ./program
   sarouter order --job \"$SLURM_JOB_ID\" --as slurm > hosts && \\
       SLURM_HOSTFILE=hosts srun --distribution=arbitrary ./program"
 )]

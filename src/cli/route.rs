@@ -22,7 +22,7 @@ use crate::verify::Verdict;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter route --fabric fattree:10x18,5 --jobs jobs.txt --layers 8 --out tables
+  sarouter route --fabric fattree:10x18,5 --jobs jobs.txt --out tables
 
 Writes lft.txt (opensm -R file -U tables/lft.txt), layers.txt and report.json. Tables that the
 checker rejects are written for study; report.json says so and the exit status is 1.")]

@@ -34,13 +34,14 @@ use crate::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRout
 #[command(after_help = "Example:
   sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt --traffic shift
   sarouter simulate --fabric random:720,5040,6120 --engine polarized \\
-      --hardware phits --traffic uniform --load 0.1,0.5,0.9,1 --warm-up 20000 --measure 10000
+      --hardware phits --traffic uniform --load 0.1,0.5,0.9,1 \\
+      --warm-up 20000 --measure 10000
   sarouter simulate --fabric deimos --engine dfsssp \\
       --traffic bisection --load 1 --seeds 20
   sarouter simulate --fabric torus:4x4x4,hosts=2 \\
       --traffic uniform --load 0.9 --changes 1000
-  sarouter simulate --fabric torus:4x4x4,hosts=2 --traffic uniform --changes 10 \\
-      --update property-preserving --series throughput.csv
+  sarouter simulate --fabric torus:4x4x4,hosts=2 \\
+      --traffic uniform --changes 10 --update property-preserving --series throughput.csv
   sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt \\
       --storage 'n[163-180]' --reads 64KiB --traffic none
 

@@ -26,10 +26,12 @@ use crate::verify::{
   sarouter verify --fabric site.ibnetdiscover \\
       --tables /var/lib/sarouter/epochs/000124 --promise any+mixed:123
 
-  sarouter verify --fabric site.net --tables t --write-certificate t/certificate.txt
+  sarouter verify --fabric site.net --tables t \\
+      --write-certificate t/certificate.txt
   sarouter verify --fabric site.net --tables t --certificate t/certificate.txt
 
-  sarouter verify --fabric site.net --tables new --update-from old --high-lids updown
+  sarouter verify --fabric site.net --tables new \\
+      --update-from old --high-lids updown
 
 The exit status is 1 when the tables are rejected; the findings say why.")]
 pub struct Args {

@@ -27,7 +27,7 @@ impl<'a> Difference<'a> {
     /// By switch, whether its route to a destination is another; `None` if all are as before. Routes that do
     /// not arrive before or after count as others. O(switches).
     fn to(&mut self, d: DestId) -> Option<&[bool]> {
-        debug_assert_eq!(self.differs.len(), self.fabric.switches().len());
+        assert_eq!(self.differs.len(), self.fabric.switches().len());
         if self.before.ports_to(d) == self.after.ports_to(d) {
             return None;
         }

@@ -117,7 +117,7 @@ impl fmt::Display for TrafficRule {
 /// What a job is taken to exchange.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Traffic {
-    /// What.
+    /// What such a job exchanges.
     pub mix: Mix,
     /// Whether a rule of the site says so, and not the job.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -21,7 +21,7 @@ pub enum FabricSourceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         source: std::io::Error,
     },
     /// Neither a spec nor a file.

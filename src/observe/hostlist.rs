@@ -85,7 +85,7 @@ pub enum HostlistError {
     Name {
         /// The list as written.
         list: String,
-        /// Why.
+        /// What is wrong with the name.
         source: IdError,
     },
 }

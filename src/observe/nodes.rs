@@ -16,7 +16,7 @@ pub enum NodeNamesError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         source: std::io::Error,
     },
     /// A wrong line.

@@ -25,7 +25,7 @@ pub enum SecretError {
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong, in words.
         reason: String,
     },
 }

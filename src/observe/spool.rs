@@ -49,7 +49,7 @@ pub enum SpoolError {
     Refused {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong, in words.
         reason: String,
     },
 }

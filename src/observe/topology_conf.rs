@@ -18,7 +18,7 @@ pub enum TopologyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         source: std::io::Error,
     },
     /// A wrong line.

@@ -20,7 +20,7 @@ pub enum TorusSourceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         source: std::io::Error,
     },
     /// The file is not TOML, or not a torus.

@@ -125,7 +125,7 @@ impl Reason {
 /// New tables, not yet checked.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Why.
+    /// Why new routes were due.
     pub reason: Reason,
     /// Engine.
     pub engine: String,

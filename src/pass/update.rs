@@ -67,7 +67,7 @@ pub enum Event {
     Unsubscribe(Subscriber),
     /// A program has done what the notice of that round asked.
     Confirm {
-        /// Who.
+        /// The subscriber whose connection it is.
         who: Subscriber,
         /// That of the notice.
         round: u64,

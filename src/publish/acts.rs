@@ -30,9 +30,9 @@ pub enum Deed {
 /// One act.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Act {
-    /// When.
+    /// Time of the act.
     pub time: DateTime<Utc>,
-    /// What.
+    /// What was done.
     pub act: Deed,
     /// The epoch in force after it.
     pub epoch: Option<EpochNumber>,

@@ -27,7 +27,7 @@ pub enum TorusFilesError {
     Io {
         /// File or directory.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         source: io::Error,
     },
     /// A line that is not understood.

@@ -32,7 +32,7 @@ pub enum DumpError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         source: std::io::Error,
     },
     /// A line is not what it should be.

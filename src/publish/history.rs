@@ -25,7 +25,7 @@ pub struct HistoryRow {
     pub epoch: EpochNumber,
     /// When it was published.
     pub created: DateTime<Utc>,
-    /// Why.
+    /// Why new routes were due.
     pub reason: Reason,
     /// The engine.
     pub engine: String,

@@ -38,7 +38,7 @@ pub enum StatusError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the system says.
         source: io::Error,
     },
     /// Is not what `plugin/README.md` says.
@@ -119,7 +119,7 @@ pub struct PluginStatus {
     pub repaired_entries: u64,
     /// The epoch last refused.
     pub refused_generation: Option<u64>,
-    /// Why.
+    /// Why the newest epoch was refused; `None` if none was.
     pub refused_reason: Option<String>,
     /// What is wrong with the file itself.
     #[serde(default)]
@@ -160,7 +160,7 @@ pub enum Trouble {
     Refused {
         /// Its number, if it could be read.
         epoch: Option<u64>,
-        /// Why.
+        /// What is wrong, in words.
         reason: String,
     },
     /// Another epoch than expected.

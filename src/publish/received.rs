@@ -47,7 +47,7 @@ pub enum ReceivedError {
     Rejected {
         /// Its number.
         epoch: EpochNumber,
-        /// Why.
+        /// What the checker found.
         findings: Vec<Finding>,
     },
 }

@@ -178,7 +178,7 @@ impl<O: Order> AcyclicLayer<O> {
                 }
             }
         }
-        debug_assert_eq!(order.len(), graph.channels(), "the given dependencies have a cycle");
+        assert_eq!(order.len(), graph.channels(), "the given dependencies have a cycle");
         layer.order = O::new(&order);
         layer
     }

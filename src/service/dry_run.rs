@@ -16,7 +16,7 @@ use crate::verify::Transition;
 pub struct DryRun {
     /// Whether new routes are due.
     pub due: bool,
-    /// Why.
+    /// Why new routes are due; `None` if none are.
     pub reason: Option<Reason>,
     /// Engine of the settings.
     pub engine: String,

@@ -53,9 +53,9 @@ pub enum Stage {
 /// One failure.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Failure {
-    /// When.
+    /// Time of the failure.
     pub time: DateTime<Utc>,
-    /// Where.
+    /// The part of a pass that failed.
     pub stage: Stage,
     /// The whole error chain.
     pub message: String,

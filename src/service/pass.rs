@@ -46,7 +46,7 @@ pub enum PassError {
     Rejected {
         /// The engine.
         engine: String,
-        /// Why.
+        /// What the checker found.
         verdict: Verdict,
     },
     /// Jobs that run use the service level they were told, and the new tables are not safe with it.

@@ -57,14 +57,14 @@ pub enum Finding {
     },
     /// A switch has no port for a destination that the fabric connects to it.
     Hole {
-        /// Where.
+        /// The switch at which it was found.
         switch: SwitchName,
         /// To whom.
         destination: DestinationName,
     },
     /// A port that the switch does not have.
     NoSuchPort {
-        /// Where.
+        /// The switch at which it was found.
         switch: SwitchName,
         /// To whom.
         destination: DestinationName,
@@ -73,7 +73,7 @@ pub enum Finding {
     },
     /// A port without a cable, or with a cable back to the same switch.
     DeadPort {
-        /// Where.
+        /// The switch at which it was found.
         switch: SwitchName,
         /// To whom.
         destination: DestinationName,
@@ -82,7 +82,7 @@ pub enum Finding {
     },
     /// A port that leads to another host, or port 0 at a switch that is not the destination.
     WrongTerminal {
-        /// Where.
+        /// The switch at which it was found.
         switch: SwitchName,
         /// To whom.
         destination: DestinationName,
@@ -93,7 +93,7 @@ pub enum Finding {
     },
     /// The destination's own switch forwards elsewhere.
     WrongHomePort {
-        /// Where.
+        /// The switch at which it was found.
         switch: SwitchName,
         /// To whom.
         destination: DestinationName,
@@ -129,7 +129,7 @@ pub enum Finding {
     },
     /// The lane map names a virtual lane beyond the budget.
     LaneOverBudget {
-        /// Where.
+        /// The switch at which it was found.
         switch: SwitchName,
         /// In port.
         from: u8,

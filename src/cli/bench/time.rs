@@ -16,7 +16,7 @@ use crate::report::sheet::Sheet;
 /// Arguments of `bench time`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  sarouter bench time --fabric kary:6,3 --seeds 101 --patterns linear,alltoall,ring
+  sarouter bench time --fabric kary:6,3 --seeds 101 --patterns linear,ring
   sarouter bench time --fabric site.ibnetdiscover --jobs jobs.json
 
 Jobs of several sizes fill 95 % of the hosts, in blocks from random places, and exchange all at once. Per

@@ -27,7 +27,8 @@ use crate::simulate::{Ended, Settings};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example:
   sarouter survive throughput --fabric random:32,256,256,seed=1 \\
-      --engines dfsssp,updown,balanced --faults 0,1%,3%,5%,10% --seeds 10 --out survive
+      --engines dfsssp,updown,balanced --faults 0,1%,3%,5%,10% \\
+      --seeds 10 --out survive
   sarouter survive throughput --fabric tsubame2:rail=1 \\
       --engines dfsssp,fattree --faults 0,2%,4% --what 1:13 --out survive
 

@@ -2,6 +2,7 @@
 
 mod handoff;
 mod interfaces;
+mod keys;
 mod numbers;
 mod placement;
 mod several;
@@ -223,31 +224,14 @@ const DEFAULT_ENGINE: &str = "balanced";
 /// `fabric.source` that stands for the fabric as OpenSM sees it.
 const FROM_OPENSM: &str = "opensm";
 
-/// The settings that packages install: all keys, by section.
-const ALL_KEYS: &str = include_str!("../../../config/sarouter.toml");
-
 fn wrong(error: &toml::de::Error, text: &str, path: &Path) -> ConfigError {
     let line = line_at(text, error.span().map_or(0, |span| span.start));
     let mut message = plain(error.message());
-    if let Some(section) = section_of(error.message()) {
+    if let Some(section) = keys::section_of(error.message()) {
         message.truncate(message.find("; keys are").unwrap_or(message.len()));
         message.push_str(&format!("; [{section}] has it"));
     }
     ConfigError::Line { path: path.to_path_buf(), line, message }
-}
-
-/// The section that has the key of an error message, if the one it stands in has not.
-fn section_of(message: &str) -> Option<&'static str> {
-    let key = message.strip_prefix("unknown field `")?.split('`').next()?;
-    let mut section = "";
-    for line in ALL_KEYS.lines() {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
-            section = name;
-        } else if line.trim_start_matches('#').split_once(" = ").is_some_and(|(name, _)| name == key) {
-            return Some(section);
-        }
-    }
-    None
 }
 
 impl Written {

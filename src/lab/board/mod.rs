@@ -118,7 +118,7 @@ pub enum BoardError {
         fabric: String,
         /// The engine.
         engine: String,
-        /// Why.
+        /// What is wrong, in words.
         reason: String,
     },
 }

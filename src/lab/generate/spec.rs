@@ -23,7 +23,7 @@ pub enum SpecError {
     Net {
         /// As typed.
         spec: String,
-        /// Why.
+        /// What makes it no fabric.
         source: NetError,
     },
     /// The damage cannot be done.
@@ -31,7 +31,7 @@ pub enum SpecError {
     Faults {
         /// As typed.
         spec: String,
-        /// Why.
+        /// What makes the damage impossible.
         source: FaultError,
     },
 }

@@ -21,7 +21,7 @@ pub enum PeerError {
     Io {
         /// Path or program.
         what: String,
-        /// Why.
+        /// What the system says.
         source: std::io::Error,
     },
     /// A tool that failed, with what it said.

@@ -12,7 +12,7 @@ use crate::measure::{Effective, Time};
 pub struct EngineSnapshot {
     /// Where the jobs' nodes come from.
     pub placement: String,
-    /// When.
+    /// Time of the snapshot.
     pub time: DateTime<Utc>,
     /// The engine.
     pub engine: String,

@@ -9,7 +9,7 @@ use crate::pass::worth::Price;
 /// What is to be replayed.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Where.
+    /// The fabric on which jobs are replayed.
     pub fabric: Arc<Fabric>,
     /// Its nodes.
     pub nodes: Arc<NodeMap>,

@@ -22,7 +22,7 @@ pub enum RestError {
     Exchange {
         /// What was asked.
         path: String,
-        /// Why.
+        /// What the connection says.
         source: reqwest::Error,
     },
     /// It answers, but not with jobs.

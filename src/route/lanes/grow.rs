@@ -71,7 +71,7 @@ impl<'a, 's> Grower<'a, 's> {
             }
         }
         let fits = self.flow(of);
-        debug_assert!(fits, "next hops that are in use keep the order");
+        assert!(fits, "next hops that are in use keep the order");
         self.trial.clear();
         self.queue.clear();
     }

@@ -69,7 +69,7 @@ const LONGER: usize = 4_000_000;
 pub struct Found {
     /// Map and closure.
     pub lanes: FabricLanes,
-    /// How.
+    /// How the map was found.
     pub way: Way,
 }
 

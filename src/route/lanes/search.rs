@@ -185,7 +185,7 @@ impl<'a> LaneSearch<'a> {
             self.add_load(home, -1.0);
             found = false;
         }
-        debug_assert!(!found);
+        assert!(!found);
         self.space.release(of);
         if let Some((row, released, _)) = old {
             self.rows[at].copy_from_slice(&row);

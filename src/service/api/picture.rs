@@ -130,7 +130,7 @@ pub struct LoadAnswer {
     pub epoch: EpochNumber,
     /// When it was published.
     pub created: DateTime<Utc>,
-    /// Why.
+    /// Why new routes were due.
     pub reason: Reason,
     /// Its engine.
     pub engine: String,

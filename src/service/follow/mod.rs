@@ -37,7 +37,7 @@ pub enum Refusal {
          an empty state directory", before.as_ref().map_or("another".to_string(), ToString::to_string)
     )]
     OtherService {
-        /// Where.
+        /// Address of the service that is asked.
         place: String,
         /// Who answers.
         now: Identity,

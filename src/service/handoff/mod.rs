@@ -63,7 +63,7 @@ pub enum StartOrWait {
 pub struct Released {
     /// Which.
     pub start: StartId,
-    /// Why.
+    /// Why it may start.
     pub outcome: Outcome,
     /// How long it waited.
     pub waited: TimeDelta,

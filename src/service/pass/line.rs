@@ -22,7 +22,7 @@ pub struct EpochLine {
     pub epoch: u64,
     /// When it came into force on the disk.
     pub time: DateTime<Utc>,
-    /// Why.
+    /// Why new routes were due.
     pub reason: Reason,
     /// What is other in the fabric than before; left out where nothing is, or it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]

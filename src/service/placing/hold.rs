@@ -56,7 +56,7 @@ pub enum Phase {
         nodes: Vec<NodeName>,
         /// What it wanted then.
         wants: Wants,
-        /// When.
+        /// Time of the release.
         at: DateTime<Utc>,
     },
     /// Let go without nodes of ours: the batch system chooses.

@@ -91,7 +91,7 @@ pub enum Line {
     Begin {
         /// Version of the lines.
         format: u32,
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
         /// The pause between looks, milliseconds.
         interval_ms: i64,
@@ -126,34 +126,34 @@ pub enum Line {
     },
     /// Routes were computed; `made` is the epoch if one was due.
     InForce {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
         /// The epoch.
         made: Option<Made>,
     },
     /// The computation failed.
     RouteFailed {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
     },
     /// A look failed.
     LookFailed {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
     },
     /// An administrator holds what is in force.
     Held {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
     },
     /// Somebody wants a look.
     Asked {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
     },
     /// Time for a look.
     Tick {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
     },
     /// On a direct torus, what a file or process begins with.
@@ -165,7 +165,7 @@ pub enum Line {
     },
     /// On a direct torus, tables are computed.
     Compute {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
         /// Engines, tried in turn.
         engines: Vec<String>,
@@ -179,7 +179,7 @@ pub enum Line {
     },
     /// A computation came to its end, and tables were written.
     Tables {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
         /// How often engines had asked whether to go on when they were not to; null if they came to their end.
         searched: Option<u32>,
@@ -188,7 +188,7 @@ pub enum Line {
     },
     /// Jobs with tables are over.
     Over {
-        /// When.
+        /// Time of the event.
         time: DateTime<Utc>,
         /// The jobs.
         jobs: Vec<JobId>,

@@ -30,9 +30,9 @@ pub struct Direct {
 pub struct Newest {
     /// Its number.
     pub epoch: EpochNumber,
-    /// When.
+    /// Time of the change.
     pub time: DateTime<Utc>,
-    /// Why.
+    /// Why new routes were due.
     pub reason: Reason,
     /// Engine of the tables.
     pub engine: String,
