@@ -34,7 +34,7 @@ const FREE: &[Row] = &[
     ("Why was there an epoch at 14:05?", 0, &["epoch 2, published at", "jobs came   17 (3 nodes)"]),
     ("What changed in the last epoch?", 0, &["jobs came   17 (3 nodes)", "jobs went   none"]),
     ("What would OpenSM alone give?", 0, &["with the best engine that knows no jobs"]),
-    ("What is in epoch 2?", 0, &["epoch         2, in force", "3 nodes  n2, n6, n15"]),
+    ("What is in epoch 2?", 0, &["epoch         2, in force", "3 nodes  n[2,6,15]"]),
     ("Which cable is worst, which ports, whose routes?", 0, &["from -> to", "] -> S000", " ("]),
     ("Do the switches have what the epoch says?", 0, &["Unicast lids [0x0-0x16]"]),
     ("Which job gains least?", 0, &["gain, %"]),
