@@ -2,6 +2,7 @@
 
 mod delivery;
 mod place;
+mod state;
 mod store;
 pub mod teller;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
+pub use self::state::{Reader, State};
 use super::handoff::Counters;
 use crate::model::{JobId, NodeName};
 use crate::observe::hostlist;
@@ -244,6 +246,12 @@ pub struct Health {
     /// How many were not, since `started`.
     #[serde(default)]
     pub not_worth_count: u64,
+    /// Who fetches what is published; null before the first look.
+    #[serde(default)]
+    pub reader: Option<Reader>,
+    /// When the epoch was published that OpenSM has not acknowledged.
+    #[serde(default)]
+    pub waits_for_opensm: Option<DateTime<Utc>>,
     /// When the service was ended in order.
     #[serde(default)]
     pub ended: Option<DateTime<Utc>>,
@@ -287,6 +295,8 @@ impl Health {
             unknown_since: None,
             not_worth: None,
             not_worth_count: 0,
+            reader: None,
+            waits_for_opensm: None,
             ended: None,
         }
     }

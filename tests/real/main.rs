@@ -28,6 +28,7 @@ mod page_hand;
 mod page_matrix;
 mod page_panel;
 mod page_questions;
+mod page_strip;
 mod page_users;
 mod page_wide;
 mod peers;

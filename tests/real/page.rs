@@ -56,9 +56,10 @@ impl Site {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         script(path("squeue"), &format!("#!/bin/sh\ncat {}\n", path("jobs")));
+        let watch = if more.contains("watch = true") { "" } else { "watch = false\n" };
         let settings = format!(
             "[state]\ndirectory = {:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {:?}\nmin_job_age_seconds = 0\n{slurm}\
-             [routing]\nengine = {engine:?}\nmin_gain_seconds = 0\n[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n",
+             [routing]\nengine = {engine:?}\nmin_gain_seconds = 0\n[service]\ninterval_seconds = 3600\n[opensm]\n{watch}",
             path("state"),
             path("squeue")
         );
@@ -73,7 +74,8 @@ impl Site {
         run(&mut self.sarouter("tick"));
     }
 
-    fn serve(&mut self, variables: &[(&str, &str)]) {
+    /// Serves again after it was ended.
+    pub fn serve(&mut self, variables: &[(&str, &str)]) {
         let mut serve = self.sarouter("serve");
         serve.envs(variables.iter().copied()).stdout(Stdio::null()).stderr(Stdio::null());
         self.service = Some(serve.spawn().unwrap());
@@ -93,12 +95,19 @@ impl Site {
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
+impl Site {
+    /// Ends the service, as a machine that loses its power does.
+    pub fn end(&mut self) {
         if let Some(mut service) = self.service.take() {
             let _ = service.kill();
             let _ = service.wait();
         }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -158,7 +167,7 @@ fn the_page_shows_epochs_jobs_and_load_and_asks_no_other_host() {
     let browser = Browser::start(1400, 1000);
     let address = open(&site, &browser);
     assert!(
-        text(&browser, "health").starts_with("healthy · epoch 2 in force"),
+        text(&browser, "health").contains(" · healthy · epoch 2 in force"),
         "{}",
         text(&browser, "health")
     );

@@ -27,13 +27,14 @@ type File = (&'static str, &'static str, &'static str, &'static str);
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-const FILES: [File; 16] = [
+const FILES: [File; 17] = [
     ("/", "The web page", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.css", "Its style", STYLE, include_str!("page/page.css")),
     ("/chart.css", "The style of charts", STYLE, CHART_STYLE),
     ("/chart.js", "What charts answer to", SCRIPT, CHART_SCRIPT),
     ("/timeline.js", "Its chart of epochs", SCRIPT, include_str!("page/timeline.js")),
     ("/page.js", "Its script", SCRIPT, include_str!("page/page.js")),
+    ("/strip.js", "Its first line", SCRIPT, include_str!("page/strip.js")),
     ("/jobs.js", "Its list of jobs", SCRIPT, include_str!("page/jobs.js")),
     ("/more.js", "What else can be asked", SCRIPT, include_str!("page/more.js")),
     ("/compare.js", "What is compared", SCRIPT, include_str!("page/compare.js")),

@@ -238,10 +238,7 @@ async fn health(State(front): State<Front>) -> Result<Response, ApiError> {
     }
     let now = Utc::now();
     let problems = of_all(&all, now);
-    let fabrics = all.into_iter().map(|(name, health)| {
-        let problems = health.troubles(now, PATIENCE);
-        (name, HealthAnswer { healthy: problems.is_empty(), problems, health })
-    });
+    let fabrics = all.into_iter().map(|(name, health)| (name, HealthAnswer::of(health, now)));
     Ok(json(SiteHealth { healthy: problems.is_empty(), problems, fabrics: fabrics.collect() }))
 }
 

@@ -3,7 +3,6 @@
 
 const $ = (id) => document.getElementById(id);
 const EVERY = 5000;
-const LASTS = 600000; // milliseconds that the outcome of what was done by hand is told
 const shown = {
   fabric: null, pictures: null, epochs: [], current: null, load: null, jobs: [],
   epoch: null, // chosen; null follows the one in force
@@ -29,10 +28,11 @@ async function ask(path, body) {
   const token = sessionStorage.getItem("token");
   if (token) headers.Authorization = "Bearer " + token;
   const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-  const answer = await fetch(path, { headers, ...sent });
+  const answer = await fetch(path, { headers, ...sent }).catch((error) => { throw Object.assign(new Error(error.message), { isSilent: true }); });
   const said = await answer.json().catch(() => ({}));
-  if (answer.status === 401 || answer.status === 403) throw new Refused(said.error || "refused");
-  if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${answer.status}`), { status: answer.status });
+  const { status } = answer;
+  if (status === 401 || status === 403) throw Object.assign(new Refused(said.error || "refused"), { status });
+  if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: [502, 504].includes(status) });
   return said;
 }
 
@@ -45,23 +45,6 @@ function make(tag, text, ...children) {
 }
 
 const words = (name) => name.replaceAll("_", " ");
-
-function showHealth(health) {
-  const box = $("health");
-  box.className = health.healthy ? "" : "bad";
-  const verdict = health.healthy ? "healthy" : `${health.problems.length} to look at`;
-  const facts = [
-    shown.current === null ? "nothing published yet" : health.torus ? `change ${shown.current} on the nodes` : `epoch ${shown.current} in force`,
-    health.acknowledged ? `OpenSM took it in ${health.acknowledged.milliseconds} ms` : null,
-    health.last_success ? `last pass ${ago(health.last_success)}` : "no pass yet",
-    health.next_pass ? `next ${ago(health.next_pass)}` : null,
-    health.waiting_jobs ? `${health.waiting_jobs} young jobs wait` : null,
-  ];
-  box.title = `last pass ${clock(health.last_success)}; ${yours(health.last_success)}`;
-  if (shown.outcome && Date.now() - shown.outcome.time < LASTS) facts.unshift(`${shown.outcome.text}, ${ago(shown.outcome.time)}`);
-  box.replaceChildren(make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
-  $("problems").replaceChildren(...health.problems.map((p) => make("li", p)));
-}
 
 // What a bar shows of an epoch: how much longer than nobody in the way; of a torus without slow-downs, the largest load.
 function bars(e) {
@@ -259,13 +242,6 @@ let turn = Promise.resolve();
 function inTurn(work) {
   turn = turn.then(work).catch(failed);
   return turn;
-}
-
-function failed(error) {
-  const refused = error instanceof Refused;
-  $("login").hidden = !refused;
-  $("health").className = "bad";
-  $("health").replaceChildren(make("b", refused ? error.message : "no answer: " + error.message));
 }
 
 function choose(epoch, job) {

@@ -41,7 +41,7 @@ use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::command::{Reply, Seen};
 use crate::service::handoff::{Outcome, Released, StartId};
-use crate::service::health::Health;
+use crate::service::health::{Health, Reader};
 use crate::service::look::LookError;
 use crate::service::neighbours::Nodes;
 use crate::service::record::Standing;
@@ -269,6 +269,7 @@ impl Kind for DirectKind {
     }
 
     fn look_around(service: &mut Service<Self>) {
+        service.health.reader = Some(Reader::Nodes);
         let last = service.health.last_success.map(|time| ("the last pass ended", time));
         service.health.look_around(Utc::now(), &service.settings.state.directory, last.as_slice());
     }

@@ -213,6 +213,7 @@ impl Service<SwitchedKind> {
     pub(super) fn await_acknowledgement(&mut self) {
         if let (Some(opensm), Some((epoch, renamed))) = (&self.settings.opensm, self.kind.published) {
             let is_halfway = self.kind.halfway.is_some();
+            self.health.waits_for_opensm = Some(renamed);
             self.kind.acknowledging =
                 Some(Box::pin(acknowledgement(opensm.clone(), epoch, renamed, is_halfway)));
         }
@@ -227,6 +228,7 @@ impl Service<SwitchedKind> {
                     "OpenSM has the epoch in force"
                 );
                 self.health.acknowledged = Some(acknowledged);
+                self.health.waits_for_opensm = None;
                 self.health.unanswered_since = None;
                 self.health.unacknowledged = None;
                 self.waiting.handoff.acknowledged(steady(), acknowledged.epoch);

@@ -3,10 +3,11 @@
 use chrono::{DateTime, Utc};
 
 use super::DeliveryRow;
+use crate::config::OpenSm;
 use crate::publish::opensm::{ENGINE, PluginStatus, StatusError, Trouble};
 use crate::service::chain;
 use crate::service::clock::steady;
-use crate::service::health::Kind;
+use crate::service::health::{Kind, Reader};
 use crate::service::kind::direct;
 use crate::service::kind::switched::SwitchedKind;
 use crate::service::run::{Service, delta};
@@ -24,6 +25,7 @@ impl Service<SwitchedKind> {
     pub(in crate::service::kind::switched) fn look_outside(&mut self) {
         let now = Utc::now();
         let (said, written) = self.opensm_says(now);
+        self.health.reader = Some(self.reader());
         self.note_gone(&said);
         self.health.note_opensm(now, said);
         self.kind.deliveries.look(now, &self.settings, &self.store, &mut self.health);
@@ -34,6 +36,16 @@ impl Service<SwitchedKind> {
         ];
         let times: Vec<_> = times.into_iter().filter_map(|(what, time)| Some((what, time?))).collect();
         self.health.look_around(now, &self.settings.state.directory, &times);
+    }
+
+    /// Who fetches epochs. A plugin that was never heard of is not there.
+    fn reader(&self) -> Reader {
+        let is_heard = |opensm: &OpenSm| !matches!(PluginStatus::read(&opensm.status_file), Err(StatusError::Missing(_)));
+        match &self.settings.opensm {
+            Some(opensm) if is_heard(opensm) => Reader::Opensm,
+            _ if self.settings.lft_file.is_some() => Reader::File,
+            _ => Reader::Nobody,
+        }
     }
 
     /// Jobs wait for no OpenSM that is gone, if there are other fabrics that serve them.

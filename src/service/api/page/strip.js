@@ -1,0 +1,67 @@
+// The first line: how the service is in one word, what is wrong and since when, and which command helps.
+"use strict";
+
+const STATES = { live: "live", dry_run: "dry run", held: "HELD", stopped: "stopped", waiting_for_opensm: "waiting for OpenSM" };
+const LASTS = 600000; // milliseconds that the outcome of what was done by hand is told
+let silentSince = null; // the service does not answer since then, as seen from here
+let answeredAt = null; // the last answer
+
+const command = (text) => make("code", text);
+
+// What belongs to the state: who, since when, why, and the command that helps.
+function stateWords({ state, held, waits_for_opensm: published, ended }) {
+  if (state === "held") {
+    return [` by ${held.by || "somebody"}, ${ago(held.since)}${held.reason ? `: ${held.reason}` : ""} (`, command("sarouter resume"), " ends it)"];
+  }
+  if (state === "waiting_for_opensm") return [`: what was published ${ago(published)} is not acknowledged (`, command("sarouter doctor"), " says why)"];
+  if (state === "dry_run") return [": nobody fetches the epochs (", command("sarouter doctor"), " says what is missing)"];
+  if (state === "stopped") return [` ${ago(ended)} (`, command("systemctl start sarouter"), ")"];
+  return [];
+}
+
+// Writes the line, unless it is there.
+function strip(className, word, ...rest) {
+  const box = $("health");
+  const name = make("b", word);
+  name.id = "state";
+  box.className = className;
+  box.replaceChildren(name, ...rest);
+}
+
+function showHealth(health) {
+  [silentSince, answeredAt] = [null, Date.now()];
+  const verdict = health.healthy ? "healthy" : `${health.problems.length} to look at`;
+  const facts = [
+    shown.current === null ? "nothing published yet" : health.torus ? `change ${shown.current} on the nodes` : `epoch ${shown.current} in force`,
+    health.acknowledged ? `OpenSM took it in ${health.acknowledged.milliseconds} ms` : null,
+    health.last_success ? `last pass ${ago(health.last_success)}` : "no pass yet",
+    health.next_pass ? `next ${ago(health.next_pass)}` : null,
+    health.waiting_jobs ? `${health.waiting_jobs} young jobs wait` : null,
+  ];
+  if (shown.outcome && Date.now() - shown.outcome.time < LASTS) facts.unshift(`${shown.outcome.text}, ${ago(shown.outcome.time)}`);
+  const state = health.state || "live";
+  strip(health.healthy ? "" : "bad", STATES[state], ...stateWords({ ...health, state }), " · ", make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
+  $("health").title = `last pass ${clock(health.last_success)}; ${yours(health.last_success)}`
+    + (health.held ? `; held since ${clock(health.held.since)}` : "");
+  // A hold is the state, and told there.
+  const troubles = (health.troubles || []).filter(({ kind }) => kind !== "held");
+  $("problems").replaceChildren(...troubles.map(({ text, since, remedy }) => {
+    const item = make("li", `${text} · since ${clock(since)}, ${ago(since)} · `, command(remedy));
+    item.title = yours(since);
+    return item;
+  }));
+}
+
+// There is no answer, or one that refuses.
+function failed(error) {
+  const isUnknown = error instanceof Refused && error.status === 401;
+  $("login").hidden = !isUnknown;
+  if (!error.isSilent) {
+    strip("bad", error instanceof Refused ? "not allowed" : "no answer", `: ${error.message}`);
+    return;
+  }
+  silentSince = silentSince || Date.now();
+  const last = answeredAt ? `, the last answer ${ago(answeredAt)}` : "";
+  strip("bad", STATES.stopped, `: the service does not answer since ${clock(silentSince)}, ${ago(silentSince)}${last} (`, command("systemctl status sarouter"), " on its machine)");
+  $("problems").replaceChildren();
+}
