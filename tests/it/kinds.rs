@@ -47,6 +47,8 @@ fn routes() -> Vec<Row> {
         get("/v1/load?job=77", refused(404, "77"), refused(404, "job 77 has no tables")),
         get("/v1/jobs", good("/jobs/0/id", "1"), good("/jobs/0/nodes", "n[1,5,9]")),
         get("/v1/jobs", good("/jobs/0/switches", 3), good("/jobs/0/switches", 3)),
+        get("/v1/jobs", good("/baseline/named", false), good("/baseline/engine", "angara-sssp")),
+        get("/v1/health", good("/state", "dry_run"), good("/state", "live")),
         get("/v1/jobs?epoch=9", refused(404, "9"), refused(404, "keeps the tables of now")),
         get("/v1/nodes/n5", good("/jobs/0", "1"), good("/tables/0", "1")),
         get("/v1/nodes/n5", good("/node", "n5"), good("/at", "1.0")),
@@ -166,7 +168,9 @@ fn every_route_answers_on_every_kind_of_network() {
         samples
             .iter()
             .for_each(|sample| assert!(metrics.contains(&format!("\n{sample}")), "{sample}: {metrics}"));
-        for file in ["/", "/page.js", "/more.js", "/page.css", "/picture.js", "/matrix.js", "/hand.js"] {
+        for file in
+            ["/", "/page.js", "/more.js", "/page.css", "/picture.js", "/matrix.js", "/hand.js", "/strip.js"]
+        {
             text(site, file);
         }
     }

@@ -16,7 +16,7 @@ use crate::model::{Job, JobId, JobState, NodeName, Torus, TorusJob, Traffic};
 use crate::observe::hostlist;
 use crate::publish::{EpochNumber, HistoryRow};
 use crate::report::layout;
-use crate::service::kind::direct::{self, Direct, Newest};
+use crate::service::kind::direct::{self, Direct, Newest, TorusBaseline};
 
 impl FabricAnswer {
     /// A direct torus: a node is a switch with one host. O(nodes).
@@ -63,6 +63,7 @@ pub(super) fn load(
     seen: &Direct,
     asked: Option<EpochNumber>,
     job: Option<&JobId>,
+    baseline: Option<&TorusBaseline>,
 ) -> Result<LoadAnswer, ApiError> {
     let newest = newest(seen, asked)?;
     let torus = &seen.torus;
@@ -87,14 +88,19 @@ pub(super) fn load(
         other_fabric: false,
         now: loads(&seen.running),
         before: newest.before.as_ref().map(loads),
-        bound: None,
+        // That of one job alone is not computed.
+        bound: baseline.filter(|_| job.is_none()).and_then(|baseline| baseline.bound),
         against: None,
         beside: None,
     })
 }
 
 /// The jobs of the newest look, and those that have got tables since.
-pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnswer, ApiError> {
+pub(super) fn jobs(
+    seen: &Direct,
+    asked: Option<EpochNumber>,
+    baseline: Option<&TorusBaseline>,
+) -> Result<JobsAnswer, ApiError> {
     if asked.is_some() {
         newest(seen, asked)?;
     }
@@ -118,7 +124,7 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
             start: job.and_then(|job| job.start),
             now: now.get(id).copied(),
             before: before.get(id).copied(),
-            baseline: None,
+            baseline: baseline.and_then(|baseline| baseline.slowdowns.get(id).copied()),
             beside: None,
             id: id.clone(),
         }
@@ -134,7 +140,8 @@ pub(super) fn jobs(seen: &Direct, asked: Option<EpochNumber>) -> Result<JobsAnsw
     let epoch = seen.newest.as_ref().map(|newest| newest.epoch);
     let [now, before] = [&now, &before].map(|gets| Time::of_known(gets.values().map(|gets| gets.slowdown)));
     let jobs = jobs.into_values().collect();
-    Ok(JobsAnswer { epoch, time, now, before, baseline: None, against: None, beside: None, jobs })
+    let baseline = baseline.map(|baseline| baseline.all.clone());
+    Ok(JobsAnswer { epoch, time, now, before, baseline, against: None, beside: None, jobs })
 }
 
 /// A node of a direct torus.

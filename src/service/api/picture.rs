@@ -24,6 +24,7 @@ use crate::pass::step::View;
 use crate::publish::{Act, Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::{Command, Seen};
+use crate::service::kind::direct::Kept;
 use crate::service::zone::Zone;
 
 pub(super) fn read() -> Routes<Api> {
@@ -140,7 +141,8 @@ pub struct LoadAnswer {
     pub now: Vec<u64>,
     /// With the tables before it, by channel; `None` if there were none or they are gone.
     pub before: Option<Vec<u64>>,
-    /// No tables can have a smaller largest load; `None` on a direct torus, and for an epoch of another fabric.
+    /// No tables can have a smaller largest load; `None` where it is not known: for one job of a direct torus, and for an
+    /// epoch of another fabric.
     pub bound: Option<u64>,
     /// The tables that were chosen to compare with; left out where none were.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +157,10 @@ type Key = (String, Question);
 
 /// The last answers: who asks for the same finds it here.
 #[derive(Debug, Default)]
-struct Computed(Mutex<VecDeque<(Key, Bytes)>>);
+struct Computed {
+    answers: Mutex<VecDeque<(Key, Bytes)>>,
+    torus: Kept,
+}
 
 /// Answers kept.
 const KEPT: usize = 12;
@@ -164,12 +169,12 @@ const KEPT_BYTES: usize = 64 << 20;
 
 impl Computed {
     fn known(&self, key: &Key) -> Option<Bytes> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|(known, _)| known == key).map(|(_, body)| body.clone())
     }
 
     fn keep(&self, key: Key, body: Bytes) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != key);
         kept.push_front((key, body));
         let mut bytes = 0;
@@ -316,7 +321,11 @@ async fn load(
         Seen::Direct(seen) => {
             let number = asked.number()?;
             direct::only_before(against)?;
-            return api.read(move |_| Ok(json(direct::load(&seen, number, job.as_ref())?))).await;
+            let read = move |_: &Api| {
+                let baseline = computed.torus.of(&seen);
+                Ok(json(direct::load(&seen, number, job.as_ref(), baseline.as_deref())?))
+            };
+            return api.read(read).await;
         }
     };
     let nothing = || ApiError::missing("nothing is published");
@@ -404,7 +413,11 @@ async fn jobs(
         Seen::Direct(seen) => {
             let number = asked.number()?;
             direct::only_before(against)?;
-            return api.read(move |_| Ok(json(direct::jobs(&seen, number)?))).await;
+            let read = move |_: &Api| {
+                let baseline = computed.torus.of(&seen);
+                Ok(json(direct::jobs(&seen, number, baseline.as_deref())?))
+            };
+            return api.read(read).await;
         }
     };
     let epoch = asked.epoch(&api.store)?;

@@ -185,7 +185,8 @@ fn time<'a>(gets: impl IntoIterator<Item = &'a Gets>) -> Option<Predicted> {
     Time::of_known(gets.into_iter().map(|gets| gets.slowdown)).map(|time| Predicted { time })
 }
 
-fn of_jobs(torus: &Torus, jobs: &[(&TorusJob, &Routes)]) -> Vec<Gets> {
+/// What the routes of jobs give each of them, beside all the others.
+pub(super) fn of_jobs(torus: &Torus, jobs: &[(&TorusJob, &Routes)]) -> Vec<Gets> {
     let figures = per_job(torus, jobs.iter().map(|(_, routes)| *routes)).into_iter();
     let slowdowns =
         of_routes(torus, jobs.iter().copied()).into_iter().map(|s| Some(s).filter(|s| s.is_finite()));

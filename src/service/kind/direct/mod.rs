@@ -5,6 +5,7 @@
 //! system does not know any more are removed. Where a failed link or node touches a job that runs, the pairs
 //! that lost their route get another.
 
+mod baseline;
 mod bring;
 mod dry_run;
 mod history;
@@ -23,6 +24,7 @@ use chrono::{DateTime, Utc};
 use tokio::task::JoinSet;
 use tracing::warn;
 
+pub use self::baseline::{Kept, TorusBaseline};
 use self::bring::Bringing;
 pub use self::dry_run::{Gets, Predicted, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
 use self::history::Chronicle;
@@ -265,7 +267,8 @@ impl Kind for DirectKind {
         let DirectKind { torus, jobs, running, newest, .. } = &service.kind;
         let (torus, jobs, running, newest) = (torus.clone()?, jobs.clone(), running.clone(), newest.clone());
         let terms = Terms::of(&service.settings).ok()?;
-        Some(Seen::Direct(Arc::new(Direct { torus, jobs, running, newest, terms })))
+        let transit = service.kind.site.as_ref().map(|site| site.transit);
+        Some(Seen::Direct(Arc::new(Direct { torus, transit, jobs, running, newest, terms })))
     }
 
     fn look_around(service: &mut Service<Self>) {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::dry_run::Terms;
 use super::work::Running;
-use crate::model::{JobMap, Torus};
+use crate::model::{JobMap, Torus, Transit};
 use crate::pass::plan::Reason;
 use crate::publish::EpochNumber;
 
@@ -15,6 +15,8 @@ use crate::publish::EpochNumber;
 pub struct Direct {
     /// The torus.
     pub torus: Arc<Torus>,
+    /// Nodes that may forward a job's packets; `None` before the first computation.
+    pub transit: Option<Transit>,
     /// Jobs of the newest good look; `None` before the first.
     pub jobs: Option<Arc<JobMap>>,
     /// Jobs that have tables, each with its routes.
