@@ -78,6 +78,7 @@ mod simulate;
 mod site;
 mod slowdown;
 mod spread;
+mod states;
 mod step;
 mod storage;
 mod store;

@@ -40,7 +40,9 @@ impl Service<SwitchedKind> {
 
     /// Who fetches epochs. A plugin that was never heard of is not there.
     fn reader(&self) -> Reader {
-        let is_heard = |opensm: &OpenSm| !matches!(PluginStatus::read(&opensm.status_file), Err(StatusError::Missing(_)));
+        let is_heard = |opensm: &OpenSm| {
+            !matches!(PluginStatus::read(&opensm.status_file), Err(StatusError::Missing(_)))
+        };
         match &self.settings.opensm {
             Some(opensm) if is_heard(opensm) => Reader::Opensm,
             _ if self.settings.lft_file.is_some() => Reader::File,
