@@ -241,7 +241,8 @@
       const [name, values] = rows[entry];
       const each = values.map((value, s) => (values.length > 1 ? `${head[s + 1]} ` : "") + figure(value));
       const happened = (this.data.marks || []).filter(([at]) => at >= this.edge(entry) && at < this.edge(entry + 1));
-      return [`${name}: ${each.join(", ")}`, ...happened.map(([, words]) => words)].join(". ");
+      const more = (this.data.more || [])[entry];
+      return [`${name}: ${each.join(", ")}`, ...(more ? [more] : []), ...happened.map(([, words]) => words)].join(". ");
     }
 
     // The mark that is seen near a place.
@@ -256,6 +257,7 @@
       this.told.textContent = entry < 0 ? "" : this.words(entry);
       this.cursor.setAttribute("visibility", entry < 0 ? "hidden" : "visible");
       if (entry < 0) return;
+      this.svg.dispatchEvent(new CustomEvent("pointed", { detail: entry, bubbles: true }));
       const isAcross = this.data.along === "x";
       const [begin, end] = [this.edge(entry), this.edge(entry + 1)].map((at) => (isAcross ? this.inside(this.seen(at)) : at));
       const shape = isAcross ? [begin, this.top, end - begin, this.bottom - this.top] : [this.left, begin, this.right - this.left, end - begin];
@@ -323,6 +325,7 @@
       }
       this.axis.replaceChildren(...(isWhole ? this.labels : this.marks()));
       this.point(this.at);
+      this.svg.dispatchEvent(new CustomEvent("looked", { bubbles: true }));
     }
 
     table() { return [this.data.head, ...this.data.rows.map(([name, values]) => [name, ...values])]; }

@@ -132,6 +132,13 @@ impl Browser {
         )
     }
 
+    /// Gives what is seen of the page another size. Of a window without a screen all is page.
+    pub fn resize(&self, width: u64, height: u64) {
+        let params = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": params});
+        self.here("POST", "/goog/cdp/execute", Some(command));
+    }
+
     /// Waits until a JavaScript expression is true.
     pub fn until(&self, expression: &str) {
         await_some(expression, || (self.eval(expression) == true).then_some(()));

@@ -85,7 +85,7 @@ fn the_search_opens_a_panel_with_figures_ports_and_links_which_the_address_keeps
 
 #[test]
 #[ignore = "needs Debian's chromium-driver"]
-fn a_node_of_a_direct_torus_has_a_panel_and_its_picture_no_bound() {
+fn a_node_of_a_direct_torus_has_a_panel_and_all_its_jobs_have_a_bound() {
     let site = direct_torus();
     let browser = Browser::start(1400, 1000);
     open(&site, &browser);
@@ -95,8 +95,28 @@ fn a_node_of_a_direct_torus_has_a_panel_and_its_picture_no_bound() {
     assert!(said.contains("At 1.0.0. It works.") && said.contains("Job: "), "{said}");
     assert_eq!(
         browser.eval("[colouredBy(), document.querySelector('#colours option').disabled]"),
+        serde_json::json!(["bound", false])
+    );
+    let [most, bound] =
+        ["largest(shown.load.now)", "shown.load.bound"].map(|js| browser.eval(js).as_u64().unwrap());
+    assert!(0 < bound && bound <= most, "{bound} {most}");
+    let verdict = text(&browser, "verdict");
+    assert!(
+        verdict.contains("; the baseline (angara-sssp) would give ")
+            && verdict.contains(&format!(" Largest load {most}, "))
+    );
+    browser.until("document.querySelector('#jobs tr .baseline').textContent !== '–'");
+    // That of one job alone is not computed.
+    browser.click("#p-close");
+    browser.click("#jobs tr[data-job='1']");
+    browser.until("document.getElementById('t-now').textContent.includes('routes of job 1')");
+    assert_eq!(
+        browser.eval("[colouredBy(), document.querySelector('#colours option').disabled]"),
         serde_json::json!(["load", true])
     );
+    // Why its tables are what they are.
+    let why = text(&browser, "why");
+    assert!(why.starts_with("Tables were written or removed because jobs started or ended. Jobs that came: 2; that went: none. "), "{why}");
     assert_eq!(browser.complaints(), [Value::Null; 0]);
 }
 
@@ -110,7 +130,7 @@ fn colours_part_at_the_bound_which_the_legend_names_and_other_scales_are_a_choic
     let legend = text(&browser, "scale");
     assert!(legend.contains(&format!("grey: {bound}, the bound")), "{legend}");
     // One colour stands on one side of the bound, and grey at it.
-    let sides = "[shown.load.now, shown.load.before].flatMap((loads, i) => shown.pictures[['now', 'before'][i]].drawn.looks
+    let sides = "[shown.load.now, beside().loads].flatMap((loads, i) => shown.pictures[['now', 'before'][i]].drawn.looks
         .filter((look) => look.colour !== null && look.channels.length)
         .map((look) => [look.colour, [...new Set(look.channels.map((c) => Math.sign(loads[c] - shown.load.bound)))]]))";
     let sides = browser.eval(sides);

@@ -80,9 +80,9 @@ const QUESTIONS: [(&str, Answered); 25] = [
     ("is all well?", |o| o.reads("#health", "healthy")),
     ("which epoch is in force?", |o| o.reads("#health", "epoch 2 in force")),
     ("when was the last pass, and when is the next?", |o| o.reads("#health", "last pass")),
-    ("what is it worth?", |o| o.reads("#verdict", "times what their own cables need")),
-    ("what would OpenSM alone give?", |o| o.reads("#verdict", "the best engine that knows no jobs")),
-    ("what is the least possible?", |o| o.reads("#verdict", "1 is the least possible")),
+    ("what is it worth?", |o| o.reads("#verdict", "times the ideal")),
+    ("what would OpenSM alone give?", |o| o.reads("#verdict", "OpenSM alone (")),
+    ("what is the least possible?", |o| o.reads("#verdict", "the least possible")),
     ("which time is this?", |o| o.reads("#zone", "times of the site")),
     ("why is this in force?", |o| {
         o.reads("#why", "Published because jobs on several switches run on other nodes")
@@ -140,12 +140,12 @@ const QUESTIONS: [(&str, Answered); 25] = [
         o.reads("#picked", "Its fullest: ");
     }),
     ("what has changed since the tables before?", |o| {
+        o.choose("against", "before");
         o.choose("show", "difference");
-        o.reads("#t-now", "channels carry fewer routes");
+        o.reads("#t-now", " against Tables before, same jobs: ");
     }),
     ("how would OpenSM route it?", |o| {
-        o.choose("against", "opensm");
-        o.reads("#t-before", "OpenSM");
+        o.reads("#t-before", "The baseline (");
     }),
     ("what if a job ran on other nodes?", |o| {
         o.types("if-nodes", "n[3,30,60]");

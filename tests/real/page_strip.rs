@@ -59,7 +59,11 @@ fn a_state_that_nobody_reads_is_a_dry_run_and_is_held_and_stops() {
     let browser = Browser::start(1400, 1000);
     open(&site, &browser);
     let line = state(&browser, "dry run");
-    assert!(line.starts_with("dry run: nobody fetches the epochs (sarouter doctor says what is missing) · healthy"));
+    assert!(
+        line.starts_with(
+            "dry run: nobody fetches the epochs (sarouter doctor says what is missing) · healthy"
+        )
+    );
     held_and_stopped(site, &browser, "dry run");
 }
 
@@ -85,7 +89,10 @@ fn opensm_that_has_not_acknowledged_is_waited_for_and_troubles_have_their_comman
     state(&browser, "dry run");
     opensm_says(&site, &[("generation", 1.into())]);
     let waits = state(&browser, "waiting for OpenSM");
-    assert!(waits.starts_with("waiting for OpenSM: what was published ") && waits.contains(" ago is not acknowledged"));
+    assert!(
+        waits.starts_with("waiting for OpenSM: what was published ")
+            && waits.contains(" ago is not acknowledged")
+    );
     opensm_says(&site, &[]);
     browser.until("inTurn(refresh) && document.getElementById('state').textContent === 'live'");
     assert!(text(&browser, "health").contains("live · healthy · epoch 2 in force · OpenSM took it in "));
@@ -93,6 +100,9 @@ fn opensm_that_has_not_acknowledged_is_waited_for_and_troubles_have_their_comman
     browser.until("inTurn(refresh) && document.querySelector('#problems code') !== null");
     let problem = text(&browser, "problems");
     assert!(problem.starts_with("OpenSM has ended") && problem.contains(" · since "), "{problem}");
-    assert_eq!(browser.eval("document.querySelector('#problems code').textContent"), "systemctl start opensm");
+    assert_eq!(
+        browser.eval("document.querySelector('#problems code').textContent"),
+        "systemctl start opensm"
+    );
     assert_eq!(browser.complaints(), [Value::Null; 0]);
 }

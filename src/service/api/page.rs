@@ -27,7 +27,7 @@ type File = (&'static str, &'static str, &'static str, &'static str);
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-const FILES: [File; 17] = [
+const FILES: [File; 18] = [
     ("/", "The web page", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.css", "Its style", STYLE, include_str!("page/page.css")),
     ("/chart.css", "The style of charts", STYLE, CHART_STYLE),
@@ -37,6 +37,7 @@ const FILES: [File; 17] = [
     ("/strip.js", "Its first line", SCRIPT, include_str!("page/strip.js")),
     ("/jobs.js", "Its list of jobs", SCRIPT, include_str!("page/jobs.js")),
     ("/more.js", "What else can be asked", SCRIPT, include_str!("page/more.js")),
+    ("/address.js", "What its address says", SCRIPT, include_str!("page/address.js")),
     ("/compare.js", "What is compared", SCRIPT, include_str!("page/compare.js")),
     ("/find.js", "What is found and picked", SCRIPT, include_str!("page/find.js")),
     ("/panel.js", "What is found, in full", SCRIPT, include_str!("page/panel.js")),

@@ -7,11 +7,16 @@ const LESS = { light: [[176, 205, 228], [63, 133, 189], [8, 69, 128]], dark: [[5
 const MORE = { light: [[244, 196, 150], [219, 119, 30], [143, 62, 0]], dark: [[112, 74, 40], [214, 124, 44], [255, 196, 130]] };
 
 // --- with what ---
+// What is compared with now: the tables before, where there is no baseline.
+function comparedWith() {
+  return isDirect() || (shown.against === "opensm" && shown.withoutBaseline) ? "before" : shown.against;
+}
+
 // The loads that are compared with, and their name.
 function beside() {
   const { load } = shown;
   if (!load) return null;
-  if (shown.against === "before" || isDirect()) {
+  if (comparedWith() === "before") {
     return load.before && { loads: load.before, name: "before", title: isDirect() ? "Tables before" : "Tables before, same jobs" };
   }
   const { against } = load;
@@ -21,25 +26,25 @@ function beside() {
 }
 
 function comparedName(against) {
-  if (against.what === "opensm") return `OpenSM's own tables (${against.engine})`;
+  if (against.what === "opensm") return `The baseline (${against.engine})`;
   if (against.what === "fabric") return `Epoch ${against.epoch}, before the change of fabric`;
   return `Epoch ${against.epoch}`;
 }
 
 // The name of the choice, also before the answer is there.
 function againstName() {
-  if (shown.against === "before" || isDirect()) return "before";
-  return { opensm: "OpenSM", fabric: "before the change of fabric" }[shown.against] || "epoch " + shown.against;
+  const against = comparedWith();
+  return { before: "before", opensm: "baseline", fabric: "before the change of fabric" }[against] || "epoch " + against;
 }
 
-// What the verdict says of the tables that were chosen; OpenSM's are in it already.
+// What the verdict says of the tables that were chosen; the baseline is in it already.
 function chosenVerdict({ against, beside: time }) {
   if (!against || against.what === "opensm") return "";
   const slow = time && typeof time.slowdown_mean === "number";
   return ` With ${comparedShort(against)} ${slow ? `it is ${time.slowdown_mean.toFixed(2)}` : "not all of their routes would arrive"}.`;
 }
 
-const comparedShort = (against) => (against.what === "opensm" ? "OpenSM" : `epoch ${against.epoch}`);
+const comparedShort = (against) => (against.what === "opensm" ? "baseline" : `epoch ${against.epoch}`);
 
 // The choices: epochs by number, the newest first.
 function showChoices() {
@@ -47,15 +52,17 @@ function showChoices() {
   const numbers = shown.epochs.map((e) => e.epoch).reverse().slice(0, 50);
   const wanted = shown.against;
   if (/^\d+$/.test(wanted) && !numbers.includes(Number(wanted))) numbers.push(Number(wanted));
-  const key = numbers.join(" ") + isDirect();
+  const engine = shown.load && shown.load.against && shown.load.against.what === "opensm" ? ` (${shown.load.against.engine})` : "";
+  const key = [...numbers, isDirect(), engine].join(" ");
   if (box.dataset.key !== key) {
     box.dataset.key = key;
     const option = (value, text) => Object.assign(make("option", text), { value });
-    const known = isDirect() ? [] : [option("fabric", "the epoch before the change of fabric"), option("opensm", "OpenSM's own tables"),
+    const before = option("before", "the tables before");
+    const known = isDirect() ? [before] : [option("opensm", `the baseline${engine}`), before, option("fabric", "the epoch before the change of fabric"),
       ...numbers.map((n) => option(String(n), "epoch " + n))];
-    box.replaceChildren(option("before", "the tables before"), ...known);
+    box.replaceChildren(...known);
   }
-  box.value = isDirect() ? "before" : wanted;
+  box.value = comparedWith();
   $("show").value = shown.show;
   $("as").value = shown.as;
   $("as").hidden = shown.fabric.layout !== "circle";
@@ -63,16 +70,24 @@ function showChoices() {
   $("keys").textContent = shown.pictures.now.legend().keys;
 }
 
-// Where there is nothing to compare with, that is said, and the tables before are taken.
+// Where there is nothing to compare with, that is said, and the baseline is taken; where there is none, the tables before.
 async function askCompared(path, job) {
+  const wanted = comparedWith();
   try {
-    return await ask(path + query(job));
+    return await ask(path + query(job, wanted));
   } catch (error) {
-    if (error.status !== 404 || shown.against === "before") throw error;
+    if (error.status !== 404 || wanted === "before") throw error;
+    if (wanted === "opensm") {
+      // What is missing may be the epoch or the job; then this fails, too.
+      const answer = await ask(path + query(job, "before"));
+      shown.withoutBaseline = true;
+      $("no-against").textContent = `no baseline: ${error.message}`;
+      return answer;
+    }
     $("no-against").textContent = error.message;
-    shown.against = "before";
+    shown.against = "opensm";
     remember();
-    return ask(path + query(job));
+    return askCompared(path, job);
   }
 }
 
@@ -169,38 +184,76 @@ function differenceWords(difference) {
   })).join("; ");
 }
 
+// The same of tables on a direct torus.
+const WHY_CHANGED = {
+  first: "no job had any before",
+  fabric_changed: "links or nodes failed, or work again",
+  jobs_changed: "jobs started or ended",
+};
+
+function whyChanged(row) {
+  const loads = `Largest load ${typeof row.effective_max_before === "number" ? `${row.effective_max_before} → ` : ""}${row.effective_max_after}`;
+  return `Tables were written or removed because ${WHY_CHANGED[row.reason] || WHY[row.reason] || words(row.reason)}. ${cameAndWent(row)} ${loads}${least(row.effective_bound)}.`;
+}
+
+const cameAndWent = (row) => `Jobs that came: ${listed12(row.jobs_in)}; that went: ${listed12(row.jobs_out)}.`;
+
 let whyOf = null;
+
+// An epoch and the one before it; null where they are removed by age, or damaged: the timeline has the figures.
+async function withBefore(number) {
+  const one = async (n) => {
+    try {
+      return await ask(`v1/epochs/${n}`);
+    } catch (error) {
+      if (error instanceof Refused || error.isSilent) throw error;
+      return null;
+    }
+  };
+  const found = await one(number);
+  return [found, found && found.plan.previous !== null ? await one(found.plan.previous) : null];
+}
+
+// Jobs that are in an epoch and not, or elsewhere, in the one before; and the other way round.
+function turnover(epoch, before) {
+  const on = ({ plan }) => new Map(plan.jobs.jobs.map((job) => [job.id, JSON.stringify(job.nodes)]));
+  const [now, old] = [on(epoch), on(before)];
+  const other = (id) => old.get(id) !== now.get(id);
+  return [[...now.keys()].filter(other), [...old.keys()].filter(other)];
+}
+
+const listed12 = (ids) => (ids.length > 12 ? `${ids.slice(0, 12).join(", ")} and ${ids.length - 12} more` : ids.join(", ") || "none");
+
+// Gain, price, and what changed for it; nothing where that was not the question.
+function worthWords(worth) {
+  if (!worth || typeof worth.gain !== "number") return "";
+  const { gain, price, moved, changed_blocks: blocks } = worth;
+  return `Gain ${gain.toFixed(2)} node-hours until the running jobs end, for a price of ${price.toFixed(2)}`
+    + `${typeof blocks === "number" ? `: ${blocks} blocks of 64 table entries written` : ""}`
+    + `${typeof moved === "number" ? `, ${(100 * moved).toFixed(0)} % of the jobs' connections moved` : ""}.`;
+}
 
 async function showWhy() {
   const number = shown.epoch === null ? shown.current : shown.epoch;
-  if (number === null || isDirect()) {
+  const row = shown.epochs.find((e) => e.epoch === number);
+  if (number === null || (isDirect() && !row)) {
     $("why").textContent = "";
     return;
   }
   if (whyOf === number) return;
-  const ask1 = async (n) => {
-    try {
-      return await ask(`v1/epochs/${n}`);
-    } catch (error) {
-      if (error instanceof Refused) throw error;
-      return null; // removed by age: the timeline has its figures
-    }
-  };
-  const found = await ask1(number);
-  const before = found && found.plan.previous !== null ? await ask1(found.plan.previous) : null;
+  const [found, before] = isDirect() ? [null, null] : await withBefore(number);
   whyOf = number;
+  if (isDirect()) {
+    $("why").textContent = whyChanged(row);
+    return;
+  }
   $("why").textContent = found ? why(found, before) : `Epoch ${number} itself is not kept any more.`;
 }
 
 function why({ plan, report }, before) {
   const said = [`Published because ${WHY[plan.reason] || words(plan.reason)}.`];
   if (before) {
-    const on = (epoch) => new Map(epoch.plan.jobs.jobs.map((job) => [job.id, JSON.stringify(job.nodes)]));
-    const [old, now] = [on(before), on({ plan })];
-    const list = (ids) => (ids.length > 12 ? `${ids.slice(0, 12).join(", ")} and ${ids.length - 12} more` : ids.join(", ") || "none");
-    const came = [...now.keys()].filter((id) => old.get(id) !== now.get(id));
-    const went = [...old.keys()].filter((id) => old.get(id) !== now.get(id));
-    said.push(`Jobs that came: ${list(came)}; that went: ${list(went)}.`);
+    said.push(`Jobs that came: ${turnover({ plan }, before).map(listed12).join("; that went: ")}.`);
     const [a, b] = [before.report.fabric, report.fabric];
     const parts = [["cables", a.inter_switch_channels / 2, b.inter_switch_channels / 2], ["switches", a.switches, b.switches], ["adapters", a.terminals, b.terminals]];
     const changed = parts.filter(([, was, is]) => was !== is).map(([name, was, is]) => `${name} ${was} → ${is}`);
@@ -210,12 +263,7 @@ function why({ plan, report }, before) {
   const { effective } = plan.after;
   said.push(`Largest load ${plan.before ? `${plan.before.effective.max} → ` : ""}${effective.max}${least(effective.lower_bound)}; `
     + `slow-down ${plan.before ? `${plan.before.time.slowdown_mean.toFixed(2)} → ` : ""}${plan.after.time.slowdown_mean.toFixed(2)}, 1 is the least possible.`);
-  if (plan.worth && typeof plan.worth.gain === "number") {
-    const { gain, price, moved, changed_blocks: blocks } = plan.worth;
-    said.push(`Gain ${gain.toFixed(2)} node-hours until the running jobs end, for a price of ${price.toFixed(2)}`
-      + `${typeof blocks === "number" ? `: ${blocks} blocks of tables written` : ""}`
-      + `${typeof moved === "number" ? `, ${(100 * moved).toFixed(0)} % of the jobs' connections moved` : ""}.`);
-  } else said.push("Gain and price were not the question.");
+  said.push(worthWords(plan.worth) || "Gain and price were not the question.");
   return said.join(" ");
 }
 

@@ -5,6 +5,7 @@
 // { switch: N } or { cable: N, channel: N }, or null.
 function pick(what) {
   shown.picked = what;
+  wantedPick = null;
   for (const picture of Object.values(shown.pictures || {})) picture.mark(what);
   showPicked();
   remember();
@@ -13,7 +14,7 @@ function pick(what) {
 function channelWords(channel) {
   const other = beside();
   const { now } = shown.load;
-  const compared = other ? `, ${other.loads[channel]} ${other.name === "before" ? "before" : "with " + other.name} (${signed(now[channel] - other.loads[channel])})` : "";
+  const compared = other ? `, ${other.loads[channel]} ${other.name === "before" ? "before" : `with ${other.name === "baseline" ? "the baseline" : other.name}`} (${signed(now[channel] - other.loads[channel])})` : "";
   const fullest = now[channel] > 0 && now[channel] === largest(now) ? ` – the fullest channel${least(shown.load.bound)}` : "";
   return `${now[channel]} routes now${compared}${fullest}`;
 }
@@ -78,7 +79,7 @@ async function showFound(isAsked) {
     const { user, name } = shown.submissions.get(job.id) || {};
     const button = make("button", `job ${job.id}${name ? " " + name : ""}${user ? " of " + user : ""} on ${job.nodes}`);
     button.type = "button";
-    const act = (asked) => { choose(shown.epoch, job.id); if (asked) openPanel("job", job.id, true); };
+    const act = (asked) => { choose(shown.epoch, job.id, asked); if (asked) openPanel("job", job.id, true); };
     button.addEventListener("click", () => act(true));
     return { item: make("li", null, button), act };
   };
@@ -175,6 +176,7 @@ function zoom(factor) {
   }
   if (view.scale === 1) [view.x, view.y] = [0.5, 0.5];
   showLoad();
+  remember();
 }
 
 for (const [id, factor] of [["closer", 1.5], ["farther", 1 / 1.5], ["whole", 0]]) $(id).addEventListener("click", () => zoom(factor));
@@ -202,7 +204,10 @@ for (const id of ["now", "before"]) {
     zoom(event.deltaY < 0 ? 1.5 : 1 / 1.5);
   }, { passive: false });
 }
-addEventListener("pointerup", () => { drag = null; });
+addEventListener("pointerup", () => {
+  if (drag && dragged) remember();
+  drag = null;
+});
 
 // --- printing: on light paper, with all tables open ---
 let closed = [];

@@ -14,10 +14,18 @@ function holds(list, node) {
   });
 }
 
+// How a job fares beside the baseline: "won", "lost", or nothing where it hardly matters or is not known.
+function fares(job) {
+  const [now, baseline] = [job.now && job.now.slowdown, job.baseline];
+  if (typeof now !== "number" || typeof baseline !== "number") return "";
+  const gain = Math.round(100 * (1 - now / baseline));
+  return gain > 0 ? "won" : gain < 0 ? "lost" : "";
+}
+
 // The cells of a job, by column.
 function cellsOf(job) {
   const gets = job.now || {};
-  const before = (shown.against === "before" || isDirect() ? job.before : job.beside) || {};
+  const before = (comparedWith() === "before" ? job.before : job.beside) || {};
   const two = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
   const isBoth = typeof gets.slowdown === "number" && typeof job.baseline === "number";
   const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;
@@ -33,7 +41,9 @@ function cellsOf(job) {
 const COLUMNS = [...$("columns").children].map((head) => head.dataset.key);
 // What only those see who are told whose jobs run here.
 const OF_USERS = ["user", "name", "partition"];
-const columns = () => COLUMNS.filter((key) => shown.seesUsers || !OF_USERS.includes(key));
+// The baseline has a column of its own.
+const isLeftOut = (key) => (OF_USERS.includes(key) && !shown.seesUsers) || (key === "slowdownBefore" && comparedWith() === "opensm");
+const columns = () => COLUMNS.filter((key) => !isLeftOut(key));
 
 // Jobs by who submitted them, if that is told. Of jobs that run: those of an earlier epoch may be over.
 async function fetchSubmissions() {
@@ -50,11 +60,13 @@ function jobsCalled(wanted) {
 // Jobs that the filter lets through, as they are sorted.
 function listed() {
   const wanted = $("filter").value.trim();
+  const kind = { winners: "won", losers: "lost" }[$("gains").value];
+  const is = (job) => !kind || fares(job) === kind;
   const fits = (job) => !wanted || job.id.includes(wanted) || job.nodes.includes(wanted)
     || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted)
     || OF_USERS.some((key) => ((shown.submissions.get(job.id) || {})[key] || "").includes(wanted));
   const { key, down } = shown.sort;
-  const rows = shown.jobs.filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
+  const rows = shown.jobs.filter(is).filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
   // Numbers by size, text by letters with numbers in it, what is not there last.
   const compare = (a, b) => {
     const [x, y] = [a.cells[key], b.cells[key]];
@@ -90,8 +102,9 @@ function fillRow(row, job, cells) {
     const [cell, text] = [row.children[c], String(cells[key])];
     if (cell.textContent !== text) cell.textContent = text;
     if (CUT.includes(key)) cell.title = text;
-    cell.hidden = OF_USERS.includes(key) && !shown.seesUsers;
+    cell.hidden = isLeftOut(key);
   });
+  row.children[COLUMNS.indexOf("gain")].className = `gain ${fares(job)}`.trim();
   row.children[COLUMNS.indexOf("running")].title = job.start ? `since ${clock(job.start)}; ${yours(job.start)}` : "";
   row.setAttribute("aria-selected", job.id === shown.job);
 }
@@ -116,12 +129,12 @@ function showJobs() {
   stopAt(body, stays || [...body.children].find((row) => row.tabIndex === 0) || body.firstElementChild);
   for (const head of $("columns").children) {
     const isIt = head.dataset.key === shown.sort.key;
-    head.hidden = OF_USERS.includes(head.dataset.key) && !shown.seesUsers;
+    head.hidden = isLeftOut(head.dataset.key);
     head.setAttribute("aria-sort", isIt ? (shown.sort.down ? "descending" : "ascending") : "none");
   }
   const wanted = $("filter").value.trim();
   const all = shown.jobs.length;
-  $("count").textContent = wanted ? `${rows.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
+  $("count").textContent = wanted || $("gains").value ? `${rows.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
   $("all").hidden = shown.job === null;
   remember();
 }
@@ -155,6 +168,7 @@ rove($("epochs"), "ArrowLeft", "ArrowRight");
 
 // --- what a person does ---
 $("filter").addEventListener("input", showJobs);
+$("gains").addEventListener("change", showJobs);
 for (const head of $("columns").children) {
   const sort = () => {
     const { key } = head.dataset;

@@ -53,46 +53,6 @@ function showActs(acts) {
   }));
 }
 
-// --- the address says what is shown: it can be kept, sent, and gone back to ---
-function remember() {
-  const { key, down } = shown.sort;
-  const parts = new URLSearchParams();
-  if (shown.epoch !== null) parts.set("epoch", shown.epoch);
-  if (shown.job !== null) parts.set("job", shown.job);
-  if (shown.against !== "before") parts.set("against", shown.against);
-  if (shown.show !== "both") parts.set("show", shown.show);
-  if (shown.as !== "matrix") parts.set("as", shown.as);
-  if (shown.colours) parts.set("colours", shown.colours);
-  if ($("find").value) parts.set("find", $("find").value);
-  if ($("filter").value) parts.set("filter", $("filter").value);
-  if (key !== "id" || down) parts.set("sort", (down ? "-" : "") + key);
-  if (shown.open) parts.set("open", `${shown.open.kind}:${shown.open.key}`);
-  const text = parts.toString();
-  history.replaceState(null, "", text ? "#" + text : location.pathname);
-}
-
-function recall() {
-  const parts = new URLSearchParams(location.hash.slice(1));
-  shown.epoch = /^\d+$/.test(parts.get("epoch") || "") ? Number(parts.get("epoch")) : null;
-  shown.job = parts.get("job");
-  shown.against = /^(fabric|opensm|\d+)$/.test(parts.get("against") || "") ? parts.get("against") : "before";
-  shown.show = parts.get("show") === "difference" ? "difference" : "both";
-  const as = parts.get("as") === "circle" ? "circle" : "matrix";
-  if (as !== shown.as) {
-    shown.as = as;
-    if (shown.fabric) makePictures();
-  }
-  shown.colours = COLOURS.includes(parts.get("colours")) ? parts.get("colours") : "";
-  const [, kind, name] = (parts.get("open") || "").match(/^(job|switch|cable|node):(.+)$/) || [];
-  shown.open = kind ? { kind, key: name } : null;
-  $("panel").hidden = !shown.open;
-  $("find").value = parts.get("find") || "";
-  $("filter").value = parts.get("filter") || "";
-  const sort = parts.get("sort") || "id";
-  const key = sort.replace(/^-/, "");
-  if (COLUMNS.includes(key)) shown.sort = { key, down: sort !== key };
-}
-
 // --- files ---
 // A cell of a CSV file. One that begins like a formula is text.
 const csvCell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
@@ -114,7 +74,7 @@ $("channels").addEventListener("click", () => {
   const { now } = shown.load;
   const other = beside();
   const row = (_, c) => [channelName(c), now[c], other ? other.loads[c] : ""].map(csvCell).join(",") + "\n";
-  save(`channels-epoch-${shown.load.epoch}.csv`, "text/csv", `"channel","now",${csvCell(other ? other.name : "before")}\n` + now.map(row).join(""));
+  save(`channels-epoch-${shown.load.epoch}.csv`, "text/csv", `"channel","now",${csvCell(other ? other.name : againstName())}\n` + now.map(row).join(""));
 });
 
 // --- where is a node? ---

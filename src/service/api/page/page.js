@@ -8,7 +8,8 @@ const shown = {
   epoch: null, // chosen; null follows the one in force
   job: null, // chosen; null shows all
   sort: { key: "id", down: false },
-  against: "before", // what the epoch is compared with: before, fabric, opensm, or the number of an epoch
+  against: "opensm", // what the epoch is compared with: opensm (the baseline), before, fabric, or the number of an epoch
+  withoutBaseline: false, // none of its engines routes this fabric
   show: "both", // or the difference
   as: "matrix", // or a circle, of a fabric without levels or a grid
   colours: "", // one of COLOURS; nothing: as fits
@@ -18,6 +19,7 @@ const shown = {
   seesUsers: false, submissions: new Map(), // who submitted which job
   mayChange: false, outcome: null, // of what was done by hand
   zone: null, // of the site
+  extremes: [], // of all jobs: the largest load, and the least possible one
   view: { scale: 1, x: 0.5, y: 0.5 }, // of the pictures: how near, and what is in the middle
 };
 
@@ -31,7 +33,7 @@ async function ask(path, body) {
   const answer = await fetch(path, { headers, ...sent }).catch((error) => { throw Object.assign(new Error(error.message), { isSilent: true }); });
   const said = await answer.json().catch(() => ({}));
   const { status } = answer;
-  if (status === 401 || status === 403) throw Object.assign(new Refused(said.error || "refused"), { status });
+  if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status });
   if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: [502, 504].includes(status) });
   return said;
 }
@@ -62,7 +64,7 @@ function figures(e) {
   const two = (value) => (value === null ? null : value.toFixed(2));
   const loads = `largest load ${arrow(e.effective_max_before, e.effective_max_after)}`;
   if (typeof e.slowdown_after !== "number") return loads;
-  const without = typeof e.slowdown_oblivious === "number" ? ` (${two(e.slowdown_oblivious)} without jobs)` : "";
+  const without = typeof e.slowdown_oblivious === "number" ? ` (${two(e.slowdown_oblivious)} with the baseline)` : "";
   return `slow-down ${arrow(two(e.slowdown_before), two(e.slowdown_after))}${without}, ${loads}`;
 }
 
@@ -127,6 +129,7 @@ function showLoad() {
   if (!fabric || !load) return;
   const other = beside();
   const isDifference = shown.show === "difference" && other !== null;
+  if (shown.job === null) shown.extremes = [largest(load.now), load.bound];
   const full = Math.max(1, isDifference ? mostDifferent(load.now, other.loads) : Math.max(largest(load.now), other ? largest(other.loads) : 0));
   const whose = shown.job === null ? "inside jobs" : `of job ${shown.job}`;
   const title = (what, loads) => `${what}: at most ${largest(loads)} routes ${whose} on a channel${least(load.bound)}, `
@@ -138,8 +141,10 @@ function showLoad() {
   const ofNow = title(`${isDirect() ? "Change" : "Epoch"} ${load.epoch}`, load.now) + (load.other_fabric ? " (made for another fabric)" : "");
   caption("now", isDifference ? differenceTitle(load.now, other) : ofNow);
   // First, as it gives the other its width.
-  $("before").closest("figure").hidden = !other || isDifference;
+  const isAwaited = comparedWith() !== "before" && !load.against;
+  $("before").closest("figure").hidden = !(other || isAwaited) || isDifference;
   pictures.now.draw(load.now, full, isDark(), isDifference ? other.loads : null);
+  if (isAwaited) caption("before", "What it is compared with is being computed …");
   if (other && !isDifference) {
     caption("before", title(other.title, other.loads));
     pictures.before.draw(other.loads, full, isDark(), null);
@@ -154,7 +159,7 @@ function showLoad() {
   const order = load.now.map((_, c) => c).filter(fits);
   const weight = (c) => (isDifference ? Math.abs(by(c)) : load.now[c]);
   order.sort((a, b) => weight(b) - weight(a) || a - b);
-  $("b-before").textContent = other ? other.name : "before";
+  $("b-before").textContent = other ? other.name : againstName();
   $("busiest").replaceChildren(...order.slice(0, 12).map((c) =>
     make("tr", null, make("td", channelName(c)), make("td", load.now[c]), make("td", other ? other.loads[c] : "–"), make("td", other ? signed(by(c)) : "–"))));
   if (!document.body.dataset.drawn) document.body.dataset.drawn = Math.round(performance.now());
@@ -171,48 +176,64 @@ function endName(channel, end) {
   return shown.fabric.names[shown.fabric.cables[channel >> 1][which]] + ":" + ports[which];
 }
 
+// What it is worth, in one sentence, and how far the loads are from the least possible.
 function showVerdict(answer) {
-  const [now, baseline] = [answer.now, answer.baseline];
+  const { now, baseline } = answer;
   const box = $("verdict");
   if (!now || now.slowdown_mean === null) {
     box.textContent = isDirect() || answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.";
     return;
   }
-  const times = `Jobs' exchanges take ${now.slowdown_mean.toFixed(2)} times what their own cables need (1 is the least possible).`;
-  const time = times + chosenVerdict(answer);
-  if (!baseline || baseline.slowdown_mean === null) {
-    box.textContent = time;
-    return;
+  const when = shown.epoch === null || shown.epoch === shown.current ? "Now" : "Then";
+  const said = [`${when} ${now.slowdown_mean.toFixed(2)} times the ideal`];
+  if (baseline && baseline.slowdown_mean !== null) {
+    const gain = 100 * (1 - now.slowdown_mean / baseline.slowdown_mean);
+    const whose = baseline.named || isDirect() ? "the baseline" : "OpenSM alone";
+    said.push(`; ${whose} (${baseline.engine}) would give ${baseline.slowdown_mean.toFixed(2)}: `
+      + (gain >= 1 ? `${gain.toFixed(0)} % less time ${when.toLowerCase()}` : "routes for jobs gain nothing at present"));
   }
-  const gain = 100 * (1 - now.slowdown_mean / baseline.slowdown_mean);
-  const which = baseline.named ? "which knows no jobs" : "the best engine that knows no jobs";
-  const beside = `With ${baseline.engine}, ${which}, it would be ${baseline.slowdown_mean.toFixed(2)}`;
-  box.textContent = `${time} ${beside}: ` + (gain >= 1 ? `${gain.toFixed(0)} % less time now.` : "routes for jobs gain nothing at present.");
+  box.textContent = said.join("") + "." + chosenVerdict(answer) + boundVerdict();
+}
+
+// The largest load of the epoch that is shown, and the least possible one.
+function boundVerdict() {
+  const row = shown.epochs.find((e) => e.epoch === (shown.epoch === null ? shown.current : shown.epoch));
+  if (!row) return "";
+  const [load, bound] = isDirect() ? shown.extremes : [row.effective_max_after, row.effective_bound];
+  if (typeof bound !== "number") return "";
+  return ` Largest load ${load}${load === bound ? ", the least possible" : least(bound)}.`;
 }
 
 // What the addresses have in common.
-function query(job) {
+function query(job, against) {
   const parts = [];
   if (shown.epoch !== null && !isDirect()) parts.push("epoch=" + shown.epoch);
   if (job !== null) parts.push("job=" + encodeURIComponent(job));
-  if (shown.against !== "before" && !isDirect()) parts.push("against=" + shown.against);
+  if (against !== "before") parts.push("against=" + against);
   return parts.length ? "?" + parts.join("&") : "";
 }
 
 let loadOf = null;
 
 async function fetchLoad() {
-  const key = [shown.fabric.fingerprint, shown.epoch === null || isDirect() ? shown.current : shown.epoch, shown.job, shown.against].join(" ");
-  if (key === loadOf) return;
-  const load = await askCompared("v1/load", shown.job);
-  loadOf = key.replace(/\S+$/, shown.against);
-  shown.load = load;
+  const of = [shown.fabric.fingerprint, shown.epoch === null || isDirect() ? shown.current : shown.epoch, shown.job].join(" ");
+  if (`${of} ${comparedWith()}` === loadOf) return;
+  if (!shown.load && comparedWith() !== "before") {
+    // The first picture waits for no tables that are made to be compared with.
+    shown.load = await ask("v1/load" + query(shown.job, "before"));
+    showLoad();
+  }
+  shown.load = await askCompared("v1/load", shown.job);
+  // What was asked for, as somebody may have chosen something else meanwhile.
+  loadOf = `${of} ${shown.load.against ? shown.load.against.what : "before"}`;
   showLoad();
 }
 
 async function fetchJobs() {
+  const asked = shown.epoch;
   const answer = await askCompared("v1/jobs", null);
   await fetchSubmissions();
+  if (asked !== shown.epoch) return; // chosen meanwhile: its jobs are asked for next
   shown.jobs = answer.jobs;
   showVerdict(answer);
   if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) shown.job = null;
@@ -222,8 +243,9 @@ async function fetchJobs() {
 async function fetchFabric(fingerprint) {
   if (shown.fabric && shown.fabric.fingerprint === fingerprint) return;
   const fabric = await ask("v1/fabric");
+  wantedPick = pickedName();
   shown.fabric = fabric;
-  shown.picked = null;
+  [shown.picked, shown.load, shown.withoutBaseline] = [null, null, false];
   makePictures();
   loadOf = null;
 }
@@ -244,9 +266,13 @@ function inTurn(work) {
   return turn;
 }
 
-function choose(epoch, job) {
+// `isAsked`: by a person just now, not by the address.
+function choose(epoch, job, isAsked = true) {
+  const isStep = isAsked && (epoch !== shown.epoch || job !== shown.job);
   shown.epoch = epoch;
   shown.job = job;
+  // Back leads to what was chosen before.
+  if (isStep) remember(true);
   showEpochs();
   showHand(shown.mayChange);
   showJobs();
@@ -260,7 +286,7 @@ function choose(epoch, job) {
 
 async function refresh() {
   const [health, history] = await Promise.all([ask("v1/health"), ask("v1/epochs?limit=300")]);
-  $("login").hidden = true;
+  showWho(history.may_change);
   shown.epochs = history.epochs;
   shown.current = history.current;
   [shown.acts, shown.zone, shown.held] = [history.acts, history.zone, health.held || null];
@@ -278,6 +304,7 @@ async function refresh() {
   // A job of an old address may be over.
   if (shown.job !== null && !shown.jobs.length) await fetchJobs();
   if (shown.current !== null) await fetchLoad();
+  pickAgain();
   await fetchJobs();
   await showWhy();
   await fillPanel();
@@ -304,11 +331,6 @@ systemDark.addEventListener("change", applyTheme);
 
 // --- the rest of what a person does ---
 $("which").addEventListener("input", showLoad);
-$("login").addEventListener("submit", (event) => {
-  event.preventDefault();
-  sessionStorage.setItem("token", $("token").value);
-  inTurn(refresh);
-});
 for (const id of ["now", "before"]) {
   $(id).addEventListener("mousemove", (event) => {
     const tip = $("tip");
@@ -343,10 +365,6 @@ addEventListener("DOMContentLoaded", () => {
   inTurn(refresh);
   inTurn(showNode);
   inTurn(() => showFound(false));
-});
-addEventListener("hashchange", () => {
-  recall();
-  choose(shown.epoch, shown.job);
-  inTurn(() => showFound(false));
+  inTurn(pickAgain);
 });
 setInterval(() => { if (!document.hidden) inTurn(refresh); }, EVERY);

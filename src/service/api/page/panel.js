@@ -65,7 +65,7 @@ function jobPart(id) {
   const names = [...$("columns").children].map((head) => [head.dataset.key, head.textContent.replaceAll("\u00ad", "").trim()]);
   const told = names.filter(([key]) => key !== "id" && columns().includes(key)).map(([key, name]) => [name, cells[key]]);
   const row = () => {
-    if (!listed().some((one) => one.job.id === id)) $("filter").value = "";
+    if (!listed().some((one) => one.job.id === id)) [$("filter").value, $("gains").value] = ["", ""];
     showJobs();
     rowOf.get(id).focus();
   };

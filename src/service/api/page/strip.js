@@ -52,12 +52,48 @@ function showHealth(health) {
   }));
 }
 
+// --- who is signed in ---
+// Only a token is signed in and out; who asks over the socket is known to the kernel.
+function showWho(mayChange) {
+  const hasToken = Boolean(sessionStorage.getItem("token"));
+  $("login").hidden = true;
+  $("login-said").textContent = "";
+  $("who").textContent = hasToken ? `signed in as ${mayChange ? "operator" : "reader"}` : "";
+  $("who").title = mayChange ? "may look, hold, resume and go back" : "may ask, and change nothing";
+  $("sign-out").hidden = !hasToken;
+}
+
+function askForToken() {
+  const hadToken = sessionStorage.getItem("token");
+  if (hadToken) $("login-said").textContent = "The service does not accept this token: it is wrong, or it has expired.";
+  sessionStorage.removeItem("token");
+  $("login").hidden = false;
+  $("who").textContent = "";
+  $("sign-out").hidden = true;
+}
+
+// What was shown goes with the token.
+$("sign-out").addEventListener("click", () => {
+  sessionStorage.removeItem("token");
+  location.reload();
+});
+
+$("login").addEventListener("submit", (event) => {
+  event.preventDefault();
+  $("login-said").textContent = "";
+  sessionStorage.setItem("token", $("token").value.trim());
+  $("token").value = "";
+  inTurn(refresh);
+});
+
 // There is no answer, or one that refuses.
 function failed(error) {
   const isUnknown = error instanceof Refused && error.status === 401;
-  $("login").hidden = !isUnknown;
+  if (isUnknown) askForToken();
+  else $("login").hidden = true;
   if (!error.isSilent) {
-    strip("bad", error instanceof Refused ? "not allowed" : "no answer", `: ${error.message}`);
+    const word = isUnknown ? "not signed in" : error instanceof Refused ? "not allowed" : "no answer";
+    strip("bad", word, `: ${error.message}`);
     return;
   }
   silentSince = silentSince || Date.now();

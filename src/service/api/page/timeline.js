@@ -14,11 +14,12 @@ function timelineSeries(epochs) {
   const or = (value) => (typeof value === "number" ? value : null);
   if (!isSlow) return { least: 0, title: "Largest load, over time", series: [["now", "ours", epochs.map((e) => or(e.effective_max_after))]] };
   const series = [
-    ["without jobs", "without", epochs.map((e) => or(e.slowdown_oblivious))],
+    ["baseline", "without", epochs.map((e) => or(e.slowdown_oblivious))],
     ["now", "ours", epochs.map((e) => or(e.slowdown_after))],
     ["least possible", "bound", epochs.map(() => 1)],
   ];
-  return { least: 1, title: "Slow-down of the jobs, over time", series };
+  const isKnown = ([, , values]) => values.some((value) => value !== null);
+  return { least: 1, title: "Slow-down of the jobs, over time", series: series.filter(isKnown) };
 }
 
 // Steps: a value holds until the next epoch; where there is none, there is no line.
@@ -80,6 +81,7 @@ function showTimeline() {
     if (kind !== "hold") zooms.append(part("line", { class: `${kind}-time`, x1: at, x2: at, y1: top, y2: bottom }));
     signs.append(part("text", { x: at, y: top - 3, class: `name sign ${kind}` }, sign));
   }
+  data.more = didWords();
   data.marks = marks.map(({ x: at, words: said }) => [at, said]);
   zooms.append(...series.map(([, kind, values]) => part("path", { class: `curve ${kind}`, d: stepsOf(values, edges, y) })));
   svg.append(
@@ -96,6 +98,7 @@ function showTimeline() {
   box.replaceChildren(svg);
   timeline = charts.enhance(svg, (time, all) => clock(time, all < DAY ? OF_DAY : OF_YEAR));
   if (seen) timeline.lookAt(seen);
+  else if (wantedSpan) lookAtWanted();
   if (isFocused) {
     timeline.stage.focus({ preventScroll: true });
     if (at >= 0 && at < epochs.length) timeline.point(at);
@@ -113,6 +116,36 @@ function showTimeline() {
     });
   }
 }
+
+// --- what an epoch did, in the words of the pointer ---
+const did = new Map(); // by epoch: words, empty while they are asked for
+let pointing = 0;
+
+async function fetchDid(number) {
+  did.set(number, "");
+  try {
+    const [found, before] = await withBefore(number);
+    const jobs = found && before ? `Jobs that came: ${turnover(found, before).map(listed12).join("; that went: ")}` : "";
+    did.set(number, [jobs, found ? worthWords(found.plan.worth).replace(/\.$/, "") : ""].filter(Boolean).join(". "));
+  } catch {
+    did.delete(number); // asked again when it is pointed at again
+  }
+}
+
+// Words of the epochs that are known, for the chart.
+const didWords = () => shown.epochs.map((e) => (e.jobs_in ? cameAndWent(e).replace(/\.$/, "") : did.get(e.epoch) || ""));
+
+$("timeline").addEventListener("pointed", ({ detail }) => {
+  const row = shown.epochs[detail];
+  clearTimeout(pointing);
+  if (!row || row.jobs_in || did.has(row.epoch)) return;
+  // Whoever only passes by asks nothing.
+  pointing = setTimeout(async () => {
+    await fetchDid(row.epoch);
+    timeline.data.more = didWords();
+    if (timeline.at >= 0) timeline.point(timeline.at);
+  }, 150);
+});
 
 $("timeline").addEventListener("entry", (event) => {
   const { epoch } = shown.epochs[event.detail];

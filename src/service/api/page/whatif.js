@@ -33,9 +33,9 @@ async function nodesFor(count, pattern) {
   return { nodes: placed.nodes, said: `Best for ${count} nodes: ${placed.nodes} (${most(placed.predicted)}).${usual} ${free}` };
 }
 
-// Figures of an engine beside those of now and those without jobs.
+// Figures of an engine beside those of now and those of the baseline.
 function showTried(answer) {
-  const rows = [["now", answer.now], ["without jobs", answer.baseline], ["tried", answer.tried]].filter(([, given]) => given);
+  const rows = [["now", answer.now], ["baseline", answer.baseline], ["tried", answer.tried]].filter(([, given]) => given);
   const best = Math.min(...rows.map(([, given]) => (given.time ? given.time.slowdown_mean : 1)));
   $("if-rows").replaceChildren(...rows.map(([name, given]) => {
     const row = make("tr", null, make("td", name), make("td", given.engine), make("td", two(given.time) || "–"), make("td", given.largest_load));
@@ -77,6 +77,7 @@ async function fetchEngines() {
   hasEngines = true;
   $("if-engine").append(...engines.map(({ name, what }) => Object.assign(make("option", name), { value: name, title: what })));
   $("if-engine").parentElement.hidden = !engines.length;
+  chooseEngine();
 }
 
 $("whatif").addEventListener("submit", (event) => {
