@@ -311,7 +311,10 @@ fn each_trouble_of_a_switched_fabric_is_told_in_every_place_and_gone_after() {
     opensm(&site, &[]);
     assert_eq!(serving.line()["acknowledged"]["epoch"], 1);
     let page = crate::kinds::text(&site, "/strip.js");
-    assert!(page.contains("troubles.map(({ text, since, remedy })"), "the page shows what is wrong, word for word");
+    assert!(
+        page.contains("troubles.map(({ text, since, remedy })"),
+        "the page shows what is wrong, word for word"
+    );
     let mut troubles = of_every_kind("fabric.net", "reading the fabric failed");
     troubles.extend(of_opensm());
     troubles.extend(of_those_who_hang());

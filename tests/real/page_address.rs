@@ -93,7 +93,7 @@ fn an_address_that_is_kept_shows_the_same_again() {
     browser.until(
         "shown.picked !== null && $('if-engine').value === 'updown' && timeline && timeline.span() !== null",
     );
-    browser.until(&format!("document.getElementById('t-before').textContent.startsWith('The baseline')"));
+    browser.until("document.getElementById('t-before').textContent.startsWith('The baseline')");
     browser.until("document.querySelectorAll('#jobs tr').length === 1");
     assert_eq!(seen(), before);
     assert_eq!(browser.complaints(), [Value::Null; 0]);

@@ -148,6 +148,33 @@ fn where_no_engine_gives_a_baseline_the_tables_before_are_compared() {
 
 #[test]
 #[ignore = "needs Debian's chromium-driver"]
+fn what_takes_too_long_to_compare_leaves_the_rest_of_the_page_as_it_is() {
+    let site = island();
+    let browser = Browser::start(1400, 1000);
+    open(&site, &browser);
+    // As where the answer takes longer than the settings allow.
+    let slow = |path: &str| {
+        browser.eval(&format!(
+            "(() => {{ const real = window.fetch; const late = () => new Response('{{\"error\": \"no answer within 10 s\"}}', {{ status: 504 }});
+            window.fetch = (url, all) => (url.includes({path:?}) ? Promise.resolve(late()) : real(url, all));
+            [loadOf, shown.load] = [null, null]; inTurn(refresh); return true; }})()"
+        ))
+    };
+    slow("against=");
+    browser
+        .until("document.getElementById('no-against').textContent === 'no baseline: no answer within 10 s'");
+    browser.until("document.getElementById('t-before').textContent.startsWith('Tables before')");
+    assert!(text(&browser, "health").starts_with("dry run: "), "{}", text(&browser, "health"));
+    // The service answers, if not all.
+    slow("v1/jobs");
+    browser.until("document.getElementById('health').textContent.includes(' · not all is shown: no answer within 10 s')");
+    assert_eq!(text(&browser, "state"), "dry run");
+    slow("v1/health");
+    browser.until("document.getElementById('state').textContent === 'stopped'");
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
 fn the_timeline_tells_of_holds_and_losses_and_what_was_lost_is_compared() {
     let (_dir, site) = tree_that_lost_a_cable();
     let browser = Browser::start(1400, 1000);

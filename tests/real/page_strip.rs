@@ -48,7 +48,7 @@ fn held_and_stopped(mut site: Site, browser: &Browser, word: &str) {
     assert!(stopped.contains(" s ago, the last answer ") && stopped.contains("systemctl status sarouter"));
     assert_eq!(browser.eval("document.getElementById('login').hidden"), true);
     site.serve(&[]);
-    browser.until(&format!("inTurn(refresh) && document.getElementById('state').textContent === {word:?}"));
+    browser.until(&format!("document.getElementById('state').textContent === {word:?}"));
     assert!(browser.complaints().iter().all(|said| said["source"] == "network"), "only that nobody answered");
 }
 
@@ -94,10 +94,10 @@ fn opensm_that_has_not_acknowledged_is_waited_for_and_troubles_have_their_comman
             && waits.contains(" ago is not acknowledged")
     );
     opensm_says(&site, &[]);
-    browser.until("inTurn(refresh) && document.getElementById('state').textContent === 'live'");
+    browser.until("document.getElementById('state').textContent === 'live'");
     assert!(text(&browser, "health").contains("live · healthy · epoch 2 in force · OpenSM took it in "));
     opensm_says(&site, &[("running", false.into())]);
-    browser.until("inTurn(refresh) && document.querySelector('#problems code') !== null");
+    browser.until("document.querySelector('#problems code') !== null");
     let problem = text(&browser, "problems");
     assert!(problem.starts_with("OpenSM has ended") && problem.contains(" · since "), "{problem}");
     assert_eq!(

@@ -76,7 +76,8 @@ async function askCompared(path, job) {
   try {
     return await ask(path + query(job, wanted));
   } catch (error) {
-    if (error.status !== 404 || wanted === "before") throw error;
+    // There is none, or it takes longer than an answer may.
+    if (![404, 503, 504].includes(error.status) || wanted === "before") throw error;
     if (wanted === "opensm") {
       // What is missing may be the epoch or the job; then this fails, too.
       const answer = await ask(path + query(job, "before"));
@@ -93,6 +94,7 @@ async function askCompared(path, job) {
 
 $("against").addEventListener("change", () => {
   shown.against = $("against").value;
+  shown.withoutBaseline = false; // tried again
   $("no-against").textContent = "";
   choose(shown.epoch, shown.job);
 });

@@ -34,7 +34,7 @@ async function ask(path, body) {
   const said = await answer.json().catch(() => ({}));
   const { status } = answer;
   if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status });
-  if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: [502, 504].includes(status) });
+  if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && path === "v1/health") });
   return said;
 }
 

@@ -5,6 +5,7 @@ const STATES = { live: "live", dry_run: "dry run", held: "HELD", stopped: "stopp
 const LASTS = 600000; // milliseconds that the outcome of what was done by hand is told
 let silentSince = null; // the service does not answer since then, as seen from here
 let answeredAt = null; // the last answer
+let lastState = null; // the word of the last answer
 
 const command = (text) => make("code", text);
 
@@ -40,6 +41,7 @@ function showHealth(health) {
   ];
   if (shown.outcome && Date.now() - shown.outcome.time < LASTS) facts.unshift(`${shown.outcome.text}, ${ago(shown.outcome.time)}`);
   const state = health.state || "live";
+  lastState = STATES[state];
   strip(health.healthy ? "" : "bad", STATES[state], ...stateWords({ ...health, state }), " · ", make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
   $("health").title = `last pass ${clock(health.last_success)}; ${yours(health.last_success)}`
     + (health.held ? `; held since ${clock(health.held.since)}` : "");
@@ -92,8 +94,9 @@ function failed(error) {
   if (isUnknown) askForToken();
   else $("login").hidden = true;
   if (!error.isSilent) {
-    const word = isUnknown ? "not signed in" : error instanceof Refused ? "not allowed" : "no answer";
-    strip("bad", word, `: ${error.message}`);
+    // It answers, but not all that was asked.
+    const word = isUnknown ? "not signed in" : error instanceof Refused ? "not allowed" : lastState || "no answer";
+    strip("bad", word, `${word === lastState ? " · not all is shown" : ""}: ${error.message}`);
     return;
   }
   silentSince = silentSince || Date.now();
