@@ -153,7 +153,10 @@ mod tests {
     fn examples(notes: &str) -> Vec<String> {
         let indented =
             notes.lines().filter_map(|line| line.strip_prefix("  ").or(line.strip_prefix("Example: ")));
-        indented.collect::<Vec<_>>().join("\n").replace("\\\n", "").lines().map(str::to_string).collect()
+        let text = indented.collect::<Vec<_>>().join("\n").replace("\\\n", "");
+        // What Slurm says in a job.
+        let text = text.replace("$SLURM_JOB_ID", "17").replace("$SLURM_JOB_NODELIST", "n[1-4]");
+        text.lines().map(str::to_string).collect()
     }
 
     #[test]

@@ -125,7 +125,7 @@ enum Command {
     Plan(plan::Args),
     /// Which nodes route best for a job
     Place(place::Args),
-    /// Which rank goes to which node: the order with the least predicted time
+    /// Which rank goes to which node, for the least predicted time
     Order(order::Args),
     /// What a job gets: its nodes, routes and service level
     Job(job::Args),
@@ -139,7 +139,7 @@ enum Command {
     Tick(tick::Args),
     /// The service
     Serve(serve::Args),
-    /// Copy what another service has in force, for a standby subnet manager
+    /// Copy what another service has in force, for a standby
     Follow(follow::Args),
     /// Health and the epoch in force
     Status(status::Args),
@@ -157,7 +157,7 @@ enum Command {
     Resume(hold::ResumeArgs),
     /// Days with and without routes for jobs: what these are worth
     Trial(trial::Args),
-    /// Before a job: announce it and wait until its routes are in force
+    /// Announce a job and wait until its routes are in force
     Prolog(prolog::Args),
     /// After a job: it is over
     Epilog(prolog::EpilogArgs),
