@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::spawn;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -89,6 +90,13 @@ impl Browser {
 
     /// One WebDriver command; panics with the driver's words if it fails.
     fn tell(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let value = self.ask(method, path, body);
+        assert!(value.get("error").is_none(), "{method} {path} {body:?}: {value}");
+        value
+    }
+
+    /// One WebDriver command, and what the driver says of it.
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let body = body.map(Value::to_string).unwrap_or_default();
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let head = format!(
@@ -109,9 +117,7 @@ impl Browser {
         let mut answer = vec![0; length];
         reader.read_exact(&mut answer).unwrap();
         let mut answer: Value = serde_json::from_slice(&answer).unwrap();
-        let value = answer["value"].take();
-        assert!(value.get("error").is_none(), "{method} {path} {body}: {value}");
-        value
+        answer["value"].take()
     }
 
     fn here(&self, method: &str, path: &str, body: Option<Value>) -> Value {
@@ -150,9 +156,21 @@ impl Browser {
         id.unwrap_or_else(|| panic!("{css}: {found}")).to_string()
     }
 
-    /// Clicks as a person does: it must be visible and not covered.
+    /// Clicks as a person does: it must be visible and not covered. A page that still moves, as answers come, is aimed
+    /// at again.
     pub fn click(&self, css: &str) {
-        self.here("POST", &format!("/element/{}/click", self.element(css)), Some(json!({})));
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let path = format!("/session/{}/element/{}/click", self.session, self.element(css));
+            let value = self.ask("POST", &path, Some(&json!({})));
+            match value["error"].as_str() {
+                None => return,
+                Some("element click intercepted" | "stale element reference") if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Some(_) => panic!("click {css}: {value}"),
+            }
+        }
     }
 
     /// Replaces what is in a field.

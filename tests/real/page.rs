@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::browser::{Browser, forward};
@@ -92,6 +93,12 @@ impl Site {
         let mut serve = self.sarouter("serve");
         serve.envs(variables.iter().copied()).stdout(Stdio::null()).stderr(Stdio::null());
         self.service = Some(serve.spawn().unwrap());
+    }
+
+    /// The service hangs, or goes on.
+    pub fn hang(&self, hangs: bool) {
+        let signal = if hangs { Signal::STOP } else { Signal::CONT };
+        kill_process(Pid::from_child(self.service.as_ref().unwrap()), signal).unwrap();
     }
 
     pub fn sarouter(&self, word: &str) -> Command {

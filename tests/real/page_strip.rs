@@ -64,6 +64,11 @@ fn a_state_that_nobody_reads_is_a_dry_run_and_is_held_and_stops() {
             "dry run: nobody fetches the epochs (sarouter doctor says what is missing) · healthy"
         )
     );
+    // One that hangs takes questions and answers none.
+    site.hang(true);
+    state(&browser, "stopped");
+    site.hang(false);
+    browser.until("document.getElementById('state').textContent === 'dry run'");
     held_and_stopped(site, &browser, "dry run");
 }
 

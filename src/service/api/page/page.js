@@ -30,8 +30,11 @@ async function ask(path, body) {
   const token = sessionStorage.getItem("token");
   if (token) headers.Authorization = "Bearer " + token;
   const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-  const answer = await fetch(path, { headers, ...sent }).catch((error) => { throw Object.assign(new Error(error.message), { isSilent: true }); });
-  const said = await answer.json().catch(() => ({}));
+  const silent = (error) => { throw Object.assign(new Error(error.message), { isSilent: true }); };
+  // A question without an answer would keep all others waiting, and the state on the first line untrue.
+  const signal = AbortSignal.timeout(path === "v1/health" ? 15000 : 120000);
+  const answer = await fetch(path, { headers, signal, ...sent }).catch(silent);
+  const said = await answer.json().catch((error) => (error.name === "TimeoutError" ? silent(error) : {}));
   const { status } = answer;
   if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status });
   if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && path === "v1/health") });
