@@ -41,7 +41,8 @@ use crate::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRout
   sarouter simulate --fabric torus:4x4x4,hosts=2 \\
       --traffic uniform --load 0.9 --changes 1000
   sarouter simulate --fabric torus:4x4x4,hosts=2 \\
-      --traffic uniform --changes 10 --update property-preserving --series throughput.csv
+      --traffic uniform --changes 10 --update property-preserving \\
+      --series throughput.csv
   sarouter simulate --fabric fattree:10x18,5 --jobs jobs.txt \\
       --storage 'n[163-180]' --reads 64KiB --traffic none
 
