@@ -146,7 +146,7 @@ fn a_crowd_before_the_door_keeps_no_prolog_out() {
     assert!(!own.exists() && !path.exists());
 }
 
-/// Ends the attacks when the answers were had, and when one failed: its message would never be read else.
+/// Ends the attacks when the answers were had, and when one failed: otherwise nobody would ever read its message.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {

@@ -280,7 +280,7 @@ fn the_pointer_on_an_epoch_tells_jobs_gain_and_entries_and_the_list_marks_winner
 #[test]
 #[ignore = "makes the screenshots of docs; needs Debian's chromium-driver"]
 fn screenshots() {
-    // Nobody looks at them else.
+    // Otherwise nobody looks at them.
     if std::env::var_os("SAROUTER_SCREENSHOTS").is_none() {
         return;
     }
