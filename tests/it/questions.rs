@@ -12,8 +12,12 @@ use serde_json::{Value, json};
 use crate::site::{LONG, Serving, Site};
 
 fn serving(settings: &str) -> (Site, Serving) {
+    serving_within(100, settings)
+}
+
+fn serving_within(seconds: u64, settings: &str) -> (Site, Serving) {
     let site = Site::new("interval_seconds = 3600");
-    site.settings(&format!("[api]\ndeadline_seconds = 100\n{settings}\n"));
+    site.settings(&format!("[api]\ndeadline_seconds = {seconds}\n{settings}\n"));
     let serving = Serving::start(&site);
     assert_eq!(serving.line()["epoch"]["epoch"], 1);
     (site, serving)
@@ -67,10 +71,15 @@ fn begin(site: &Site, method: &str, path: &str) -> UnixStream {
 
 /// Asks until a process that answers is caught at work; it stands still from then on.
 fn caught(site: &Site, serving: &Serving) -> (UnixStream, i32) {
+    caught_at(serving, || begin(site, "POST", "/v1/plan"))
+}
+
+/// The same, asking this.
+fn caught_at(serving: &Serving, mut ask: impl FnMut() -> UnixStream) -> (UnixStream, i32) {
     let begun = Instant::now();
     loop {
         let before = answering(serving);
-        let mut stream = begin(site, "POST", "/v1/plan");
+        let mut stream = ask();
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         loop {
             assert!(begun.elapsed() < LONG, "no process answers");
@@ -153,6 +162,39 @@ fn a_question_ends_when_its_asker_is_gone() {
     while std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z")) {
         assert!(begun.elapsed() < LONG, "it is still there");
     }
+}
+
+/// The load of the newest epoch, which nobody asked for before.
+fn new_load(site: &Site, serving: &Serving, epoch: &mut u64) -> UnixStream {
+    *epoch += 1;
+    site.jobs(&format!("2|RUNNING|n[2,{}]|100\n", 5 + *epoch % 2));
+    ask(site, "/v1/look", Some(&json!({}))).unwrap();
+    assert_eq!(serving.line()["epoch"]["epoch"], *epoch);
+    begin(site, "GET", &format!("/v1/load?epoch={epoch}"))
+}
+
+#[test]
+fn a_picture_that_is_late_is_there_for_whoever_asks_next() {
+    let (site, serving) = serving_within(2, "");
+    let mut epoch = 1;
+    let (late, pid) = caught_at(&serving, || new_load(&site, &serving, &mut epoch));
+    assert!(answer(late).starts_with("HTTP/1.1 504"));
+    // Another question waits for it, as always, and is not answered by another process.
+    let path = format!("/v1/load?epoch={epoch}");
+    assert_eq!(refusal(ask(&site, &path, None)).0, 504);
+    assert_eq!(answering(&serving), BTreeSet::from([pid]));
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT).unwrap();
+    serving.until(|| !answering(&serving).contains(&pid));
+    assert_eq!(ask(&site, &path, None).unwrap()["epoch"].as_u64(), Some(epoch));
+}
+
+#[test]
+fn a_picture_ends_when_its_asker_leaves_before_the_deadline() {
+    let (site, serving) = serving("");
+    let mut epoch = 1;
+    let (stream, pid) = caught_at(&serving, || new_load(&site, &serving, &mut epoch));
+    drop(stream);
+    serving.until(|| !answering(&serving).contains(&pid));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::page::{PIXELS, Site, axe_finds, direct_torus, open, text};
+use super::page::{PIXELS, SETTLED, Site, axe_finds, direct_torus, open, text};
 use super::page_compare::{find, hash, select};
 use super::testbed::root;
 
@@ -213,6 +213,7 @@ fn address_restores(case: &Case, browser: &Browser, address: &str) {
     browser.click("#finding button");
     browser.until("document.getElementById('found-count').textContent === 'nothing is called so'");
     browser.eval("pick(null)");
+    browser.until(SETTLED);
     let seen = || {
         let order = "[...document.querySelectorAll('#jobs tr')].map((row) => row.dataset.job).join()";
         let kind = browser.eval("shown.pictures.now.constructor.name");
@@ -226,6 +227,7 @@ fn address_restores(case: &Case, browser: &Browser, address: &str) {
     browser.until(&format!("document.getElementById('t-now').textContent === {:?}", before.1));
     browser.until("document.getElementById('found-count').textContent !== ''");
     browser.until("document.getElementById('scale').textContent !== ''");
+    browser.until(SETTLED);
     assert_eq!(seen(), before, "{}", case.name);
 }
 

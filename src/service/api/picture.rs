@@ -1,22 +1,21 @@
 //! What the web page draws: the fabric, the load of its channels, the jobs, the epochs.
 
 use schemars::JsonSchema;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use axum::{Extension, body::Bytes};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::against::{self, Against, Compared};
 use super::answer::ApiError;
-use super::heavy::Question;
+use super::heavy::{Computed, Question};
 use super::peer::{Access, Caller};
 use super::routes::{Operation, Routes};
 use super::served::JobsAnswer;
-use super::{Api, Ask, direct, json, submissions, written};
+use super::{Api, Ask, direct, json, submissions};
 use crate::measure::{effective_loads, least_load};
 use crate::model::{JobId, JobMap, PlacedJob};
 use crate::pass::plan::Reason;
@@ -24,7 +23,6 @@ use crate::pass::step::View;
 use crate::publish::{Act, Epoch, EpochNumber, EpochStore, HistoryRow, Page};
 use crate::report::layout::{self, layout};
 use crate::service::command::{Command, Seen};
-use crate::service::kind::direct::Kept;
 use crate::service::zone::Zone;
 
 pub(super) fn read() -> Routes<Api> {
@@ -152,58 +150,6 @@ pub struct LoadAnswer {
     pub beside: Option<Vec<u64>>,
 }
 
-/// What an answer depends on: the look, the question.
-type Key = (String, Question);
-
-/// The last answers: who asks for the same finds it here.
-#[derive(Debug, Default)]
-struct Computed {
-    answers: Mutex<VecDeque<(Key, Bytes)>>,
-    torus: Kept,
-}
-
-/// Answers kept.
-const KEPT: usize = 12;
-/// Bytes that they take together.
-const KEPT_BYTES: usize = 64 << 20;
-
-impl Computed {
-    fn known(&self, key: &Key) -> Option<Bytes> {
-        let kept = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|(known, _)| known == key).map(|(_, body)| body.clone())
-    }
-
-    fn keep(&self, key: Key, body: Bytes) {
-        let mut kept = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(known, _)| *known != key);
-        kept.push_front((key, body));
-        let mut bytes = 0;
-        let fits = kept.iter().take(KEPT).take_while(|(_, body)| {
-            bytes += body.len();
-            bytes <= KEPT_BYTES
-        });
-        let fits = fits.count();
-        kept.truncate(fits);
-    }
-
-    async fn get(&self, api: &Api, caller: &Caller, key: Key, view: Arc<View>) -> Result<Response, ApiError> {
-        if let Some(body) = self.known(&key) {
-            return Ok(written(body));
-        }
-        let _place = api.places.enter(caller).await?;
-        // Somebody may have asked for it meanwhile.
-        let body = match self.known(&key) {
-            Some(body) => body,
-            None => {
-                let body = api.heavy(key.1.clone(), Seen::Switched(view), Bytes::new()).await?;
-                self.keep(key, body.clone());
-                body
-            }
-        };
-        Ok(written(body))
-    }
-}
-
 async fn fabric(
     State(api): Ask,
     Extension(computed): Extension<Arc<Computed>>,
@@ -214,7 +160,7 @@ async fn fabric(
         Seen::Direct(seen) => return api.read(move |_| Ok(json(FabricAnswer::of_torus(&seen.torus)))).await,
     };
     let key = (view.fabric.fingerprint().to_string(), Question::Fabric);
-    computed.get(&api, &caller, key, view).await
+    computed.get(api.clone(), &caller, key, view).await
 }
 
 /// Which epochs.
@@ -335,7 +281,7 @@ async fn load(
         Some(_) => name(&view),
         None => view.fabric.fingerprint().to_string(),
     };
-    computed.get(&api, &caller, (look, Question::Load { epoch, job, against }), view).await
+    computed.get(api.clone(), &caller, (look, Question::Load { epoch, job, against }), view).await
 }
 
 /// The load under an epoch's tables, of all its jobs or of one.
@@ -421,7 +367,7 @@ async fn jobs(
         }
     };
     let epoch = asked.epoch(&api.store)?;
-    computed.get(&api, &caller, (name(&view), Question::Jobs { epoch, against }), view).await
+    computed.get(api.clone(), &caller, (name(&view), Question::Jobs { epoch, against }), view).await
 }
 
 /// What tells a look from others.

@@ -1,11 +1,13 @@
 //! Questions that take a processor and memory: dry runs and pictures.
 //!
 //! Each is answered by a process of its own, this program once more (`sarouter answer`), of lower
-//! priority and with its own bounds of memory and time. It is killed when its asker is gone. So what
+//! priority and with its own bounds of memory and time. It is killed when its asker is gone, unless that was by the
+//! deadline and the answer is kept ([`Computed`]). So what
 //! readers ask costs the routing pass, the prologs and the health file nothing that matters, and
 //! nothing that a question runs into ends the service.
 
 pub mod child;
+mod computed;
 mod places;
 
 use std::process::Stdio;
@@ -18,6 +20,7 @@ use tokio::process::{Child, Command};
 use tracing::warn;
 
 use self::child::Head;
+pub(super) use self::computed::Computed;
 pub use self::places::Places;
 use super::Api;
 use super::against::Against;

@@ -74,7 +74,9 @@ function showChoices() {
 async function askCompared(path, job) {
   const wanted = comparedWith();
   try {
-    return await ask(path + query(job, wanted));
+    const answer = await ask(path + query(job, wanted));
+    if (wanted === "opensm") $("no-against").textContent = "";
+    return answer;
   } catch (error) {
     // There is none, or it takes longer than an answer may.
     if (![404, 503, 504].includes(error.status) || wanted === "before") throw error;
@@ -82,7 +84,8 @@ async function askCompared(path, job) {
       // What is missing may be the epoch or the job; then this fails, too.
       const answer = await ask(path + query(job, "before"));
       shown.withoutBaseline = true;
-      $("no-against").textContent = `no baseline: ${error.message}`;
+      shown.isLate = error.status === 504;
+      $("no-against").textContent = shown.isLate ? "the baseline takes longer, and is shown once it is known" : `no baseline: ${error.message}`;
       return answer;
     }
     $("no-against").textContent = error.message;

@@ -9,7 +9,8 @@ const shown = {
   job: null, // chosen; null shows all
   sort: { key: "id", down: false },
   against: "opensm", // what the epoch is compared with: opensm (the baseline), before, fabric, or the number of an epoch
-  withoutBaseline: false, // none of its engines routes this fabric
+  withoutBaseline: false, // none of its engines routes this fabric, or it is late
+  isLate: false, // it is still being computed
   show: "both", // or the difference
   as: "matrix", // or a circle, of a fabric without levels or a grid
   colours: "", // one of COLOURS; nothing: as fits
@@ -288,6 +289,7 @@ function choose(epoch, job, isAsked = true) {
 }
 
 async function refresh() {
+  if (shown.isLate) [shown.isLate, shown.withoutBaseline] = [false, false];
   const [health, history] = await Promise.all([ask("v1/health"), ask("v1/epochs?limit=300")]);
   showWho(history.may_change);
   shown.epochs = history.epochs;
