@@ -10,6 +10,7 @@ mod user;
 use std::fmt::Write;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
@@ -28,8 +29,8 @@ use crate::service::kind::{DELIVERIES, direct};
 pub struct Args {}
 
 /// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Check {
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+pub(super) struct Check {
     /// Which of several fabrics it is of.
     #[serde(skip_serializing_if = "Option::is_none")]
     fabric: Option<String>,

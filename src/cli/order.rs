@@ -6,6 +6,7 @@ mod site;
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::files::{Form, Seats};
@@ -90,8 +91,8 @@ pub struct Args {
 }
 
 /// What is printed.
-#[derive(Debug, Serialize)]
-struct Answered {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Answered {
     nodes: usize,
     ranks_per_node: usize,
     pattern: Mix,
@@ -106,7 +107,7 @@ struct Answered {
 }
 
 /// An order with routes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 struct RoutedOrder {
     what: &'static str,
     routes: String,

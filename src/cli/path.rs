@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
@@ -36,8 +37,8 @@ pub struct Args {
 }
 
 /// The way between two adapters.
-#[derive(Debug, Serialize)]
-struct Way {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Way {
     epoch: u64,
     from: String,
     to: String,
@@ -51,7 +52,7 @@ struct Way {
 }
 
 /// A switch on the way.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Hop {
     switch: String,
     guid: String,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
@@ -58,8 +59,8 @@ pub struct Args {
 }
 
 /// What is printed.
-#[derive(Debug, Serialize)]
-struct Answered {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Answered {
     /// The set; null if none is recommended.
     nodes: Option<Vec<NodeName>>,
     /// Why there is none.
@@ -80,7 +81,7 @@ struct Answered {
     routed: Option<Routed>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Routed {
     engine: String,
     usual: u64,

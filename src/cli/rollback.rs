@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
@@ -36,7 +37,7 @@ pub struct Args {
 }
 
 /// What is printed.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, JsonSchema, Serialize)]
 pub(super) struct Rollback {
     /// The epoch in force before.
     pub(super) from: Option<EpochNumber>,

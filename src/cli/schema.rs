@@ -9,7 +9,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::common::print;
-use super::{Answer, Failure, compare, explain, history, plan, route_angara, show, simulate, status};
+use super::{
+    Answer, Failure, compare, doctor, explain, history, order, path, place, plan, rollback, route_angara,
+    show, simulate, status, trial,
+};
+use crate::pass::trial::Trial;
 use crate::report::{Refusal, Report};
 use crate::service::api::answer::ErrorBody;
 use crate::service::api::openapi::document;
@@ -48,6 +52,12 @@ enum Printing {
     History,
     Show,
     Explain,
+    Path,
+    Place,
+    Order,
+    Rollback,
+    Trial,
+    Doctor,
 }
 
 /// What a command says of each of several fabrics.
@@ -114,5 +124,15 @@ fn forms(command: Printing, shapes: &mut SchemaGenerator) -> Vec<Schema> {
         Printing::Explain => {
             vec![shapes.subschema_for::<explain::Explained>(), shapes.subschema_for::<history::Table>()]
         }
+        Printing::Path => vec![shapes.subschema_for::<Vec<path::Way>>()],
+        Printing::Place => vec![shapes.subschema_for::<place::Answered>()],
+        Printing::Order => vec![shapes.subschema_for::<order::Answered>()],
+        Printing::Rollback => vec![shapes.subschema_for::<rollback::Rollback>()],
+        Printing::Trial => vec![
+            shapes.subschema_for::<Option<Trial>>(),
+            shapes.subschema_for::<trial::Found>(),
+            shapes.subschema_for::<trial::Ended>(),
+        ],
+        Printing::Doctor => vec![shapes.subschema_for::<Vec<doctor::Check>>()],
     }
 }

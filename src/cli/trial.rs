@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Days, Local, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
@@ -60,8 +61,8 @@ struct Begin {
 }
 
 /// What the run times say.
-#[derive(Debug, Serialize)]
-struct Found {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Found {
     /// Jobs of several nodes.
     several: Option<Difference>,
     /// Jobs of one node, for which routes cannot matter: how far chance goes.
@@ -70,13 +71,20 @@ struct Found {
     left_out: usize,
 }
 
+/// What is said of a trial that is to end.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Ended {
+    /// Whether there was one.
+    was_there: bool,
+}
+
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let store = args.state.store(context)?;
     if args.end {
         let was_there = store.lock()?.end_trial()?;
         tell_service(context);
         match context.format {
-            Format::Json => print(&serde_json::json!({ "was_there": was_there }).to_string())?,
+            Format::Json => print(&serde_json::to_string(&Ended { was_there })?)?,
             Format::Text => print(if was_there { "the trial is over" } else { "there was no trial" })?,
         }
         return Ok(if was_there { Answer::Yes } else { Answer::No });

@@ -2,6 +2,7 @@
 //! routes are worth to his users. No clock here: the days come in as instants.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::rng::Rng;
@@ -20,7 +21,7 @@ pub fn kinds(days: usize, mut is_first: impl FnMut(usize) -> bool) -> Vec<bool> 
 }
 
 /// A day of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Day {
     /// When it begins: midnight at the site.
     pub from: DateTime<Utc>,
@@ -29,7 +30,7 @@ pub struct Day {
 }
 
 /// A schedule of days.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Trial {
     /// Seed of the draw.
     pub seed: u64,

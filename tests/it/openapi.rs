@@ -204,8 +204,14 @@ const PRINTED: &[&str] = &[
     "history",
     "show 1",
     "explain current",
+    "place --fabric NET --nodes 3 --jobs MORE --pattern ring",
+    "order --fabric NET --nodes n[1,5,9] --pattern ring",
+    "doctor",
     "route --fabric NET --jobs MISSING --engine ENGINE --out TABLES",
 ];
+
+/// A dump of Slurm's accounting without jobs.
+const ACCOUNTS: &str = "JobID|User|NNodes|State|Start|End|JobName\n";
 
 #[test]
 fn commands_print_what_their_schemas_say() {
@@ -213,6 +219,8 @@ fn commands_print_what_their_schemas_say() {
     site.replace("more", "1 n[1,5,9]\n2 n[2,6]\n");
     let more = site.path("more").display().to_string();
     let missing = site.path("missing").display().to_string();
+    site.replace("accounts", ACCOUNTS);
+    let accounts = site.path("accounts").display().to_string();
     // Something for `status` to say.
     assert_eq!(site.run(&["tick"]).0, 0);
     let mut tried = BTreeSet::new();
@@ -224,11 +232,22 @@ fn commands_print_what_their_schemas_say() {
             "route --fabric torus:3x3,hosts=1 --engine fattree --out TABLES",
             "verify --fabric torus:3x3,hosts=1 --tables lost",
             "simulate --fabric torus:3x3,hosts=2 --traffic uniform --load 0.5 --changes 2",
+            "path n1 n5",
+            "path n1 nobody",
+            "rollback 1",
+            "trial",
+            "trial --days 14",
+            "trial",
+            "trial --report ACCOUNTS",
+            "trial --end",
         ];
         for line in all.chain(extra.into_iter().filter(|_| net.starts_with("fattree"))) {
             let words = line.replace("NET", net).replace("ENGINE", engine);
             let words = words.split(' ').map(|word| {
-                word.replace("MORE", &more).replace("MISSING", &missing).replace("TABLES", &tables)
+                word.replace("ACCOUNTS", &accounts)
+                    .replace("MORE", &more)
+                    .replace("MISSING", &missing)
+                    .replace("TABLES", &tables)
             });
             let words: Vec<String> = words.collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -245,5 +264,5 @@ fn commands_print_what_their_schemas_say() {
             tried.insert(words[0].to_string());
         }
     }
-    assert_eq!(tried.len(), 9, "{tried:?}");
+    assert_eq!(tried.len(), 15, "{tried:?}");
 }
