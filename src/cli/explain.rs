@@ -67,7 +67,7 @@ struct Came {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let store = args.state.existing(context)?;
     if history::is_of_a_torus(&store) {
-        return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context);
+        return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context, false);
     }
     let explained = Explained::read(&store, args.epoch)?;
     match context.format {

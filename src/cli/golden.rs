@@ -55,13 +55,6 @@ fn assert_text(text: &str, store: &EpochStore, golden: &str) {
     assert_eq!(plain(text, store), golden.strip_prefix('\n').unwrap());
 }
 
-/// The history with all figures.
-fn all_figures(store: &EpochStore) -> String {
-    let mut table = Table::read(store).unwrap();
-    table.wide = true;
-    table.text()
-}
-
 #[test]
 fn history_is_a_table() {
     let (_dir, store) = three();
@@ -69,7 +62,7 @@ fn history_is_a_table() {
     writer.rollback(number(2)).unwrap();
     writer.collect_garbage(1).unwrap();
     assert_text(
-        &Table::read(&store).unwrap().text(),
+        &Table::read(&store).unwrap().text(false),
         &store,
         "
    epoch  published             reason          jobs  mean slow-down  oblivious
@@ -83,7 +76,7 @@ oblivious: slow-down with the best engine that knows no jobs",
     fs::write(store.path().join("history.db"), "no database, although long enough to be one".repeat(30))
         .unwrap();
     assert_text(
-        &all_figures(&store),
+        &Table::read(&store).unwrap().text(true),
         &store,
         "
    epoch  published             reason          engine      jobs  mean slow-down  oblivious  max effective EFI  dark fiber  layers        ms
@@ -179,7 +172,7 @@ fn status_misses_an_epoch() {
     let dir = tempfile::tempdir().unwrap();
     let store = EpochStore::open(&dir.path().join("state")).unwrap();
     assert_eq!(Status::read(&store, &watch(None, 30)).problems, ["no epoch has been published"]);
-    assert_eq!(Table::read(&store).unwrap().text(), "no epoch has been published");
+    assert_eq!(Table::read(&store).unwrap().text(false), "no epoch has been published");
     assert!(Details::read(&store, Which::Current).is_err());
     assert!(!store.path().exists(), "looking creates nothing");
 }

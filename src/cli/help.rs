@@ -35,28 +35,29 @@ pub fn laid_out(command: Command) -> Command {
     let mut command = filled(command);
     command.build();
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}:{:#}\n{{options}}{{after-help}}",
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
         groups(&command),
-        heading("Options"),
-        Styles::styled().get_header()
+        heading("Options")
     );
     command
         .help_template(template)
         .after_help("Example: sarouter demo\n\nsarouter COMMAND --help: its options, with examples.")
 }
 
-/// The beginning of a heading; `{:#}` of the style ends it.
+/// A heading, as clap writes its own.
 fn heading(words: &str) -> String {
-    format!("{}{words}", Styles::styled().get_header())
+    let styles = Styles::styled();
+    let style = styles.get_header();
+    format!("{style}{words}:{style:#}")
 }
 
 /// A list for each group: names, and what they do.
 fn groups(command: &Command) -> String {
     let mut text = String::new();
-    let style = Styles::styled();
-    let name_style = style.get_literal();
+    let styles = Styles::styled();
+    let name_style = styles.get_literal();
     for (title, names) in GROUPS {
-        let _ = writeln!(text, "{}:{:#}", heading(title), style.get_header());
+        let _ = writeln!(text, "{}", heading(title));
         for name in names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map_or(String::new(), |about| about.to_string());

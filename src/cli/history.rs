@@ -48,9 +48,6 @@ pub(super) struct Table {
     acts: Vec<Act>,
     /// What could not be read.
     notes: Vec<String>,
-    /// Whether people get all figures.
-    #[serde(skip)]
-    pub(super) wide: bool,
 }
 
 #[derive(Debug, JsonSchema, Serialize)]
@@ -64,8 +61,7 @@ struct Line {
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let mut table = Table::read(&args.state.existing(context)?)?;
     table.keep(&args, Utc::now());
-    table.wide = args.wide;
-    table.print(context)
+    table.print(context, args.wide)
 }
 
 /// Whether the history is that of a direct torus, whose changes are no epochs on the disk.
@@ -123,34 +119,35 @@ impl Table {
             Vec::new()
         });
         let epochs = history.rows.into_iter().map(line).collect();
-        Ok(Self { current, epochs, acts, notes: history.notes, wide: false })
+        Ok(Self { current, epochs, acts, notes: history.notes })
     }
 
-    pub(super) fn print(&self, context: &Context) -> Result<Answer, Failure> {
+    /// Prints it; `wide` has all figures, where text is wanted.
+    pub(super) fn print(&self, context: &Context, wide: bool) -> Result<Answer, Failure> {
         match context.format {
-            Format::Text => print(&self.text())?,
+            Format::Text => print(&self.text(wide))?,
             Format::Json => print(&serde_json::to_string_pretty(self)?)?,
         }
         Ok(Answer::Yes)
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, wide: bool) -> String {
         if self.epochs.is_empty() && self.notes.is_empty() {
             return "no epoch has been published".to_string();
         }
-        let mut out = if self.wide { WIDE } else { HEAD }.to_string();
+        let mut out = if wide { WIDE } else { HEAD }.to_string();
         let mut acts = self.acts.iter().peekable();
         for line in &self.epochs {
             while let Some(act) = acts.next_if(|act| act.time < line.row.created) {
                 out.push_str(&by_hand(act));
             }
-            out.push_str(&self.line(line));
+            out.push_str(&self.line(line, wide));
         }
         acts.for_each(|act| out.push_str(&by_hand(act)));
         let is_torus = self.epochs.iter().any(|line| line.row.turnover.is_some());
         let marks = if is_torus { TORUS_MARKS } else { MARKS };
         out.push_str(marks);
-        if self.wide {
+        if wide {
             out.push_str("\nms: to compute the routes");
         }
         for note in &self.notes {
@@ -160,7 +157,7 @@ impl Table {
     }
 
     /// The line of an epoch.
-    fn line(&self, Line { row, stored }: &Line) -> String {
+    fn line(&self, Line { row, stored }: &Line, wide: bool) -> String {
         let mark = match (self.current == Some(row.epoch), stored) {
             (true, _) => '*',
             (false, true) => ' ',
@@ -176,11 +173,11 @@ impl Table {
         let (time, why) = (row.created.format("%Y-%m-%dT%H:%M:%SZ"), row.reason.words());
         let oblivious = row.slowdown_oblivious.map_or("-".to_string(), |s| format!("{s:.3}"));
         let mut out = format!("\n{mark}{:>7}  {time:20}  {why:14}  ", row.epoch);
-        if self.wide {
+        if wide {
             let _ = write!(out, "{:10}  ", row.engine);
         }
         let _ = write!(out, "{:>4}  {slowdown:>14}  {oblivious:>9}", row.multi_switch_jobs);
-        if self.wide {
+        if wide {
             let before = row.effective_max_before.map_or("?".to_string(), |n| n.to_string());
             let loads = format!("{before} -> {}", row.effective_max_after);
             let dark = percent(row.dark_fiber);

@@ -63,7 +63,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
                 "a direct torus has no forwarding tables: its nodes route by the tables of their jobs".into(),
             );
         }
-        return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context);
+        return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context, false);
     }
     if args.lft {
         return print_tables(&store, &args, context);
