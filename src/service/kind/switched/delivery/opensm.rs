@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 
 use super::DeliveryRow;
-use crate::config::OpenSm;
 use crate::publish::opensm::{ENGINE, PluginStatus, StatusError, Trouble};
 use crate::service::chain;
 use crate::service::clock::steady;
@@ -20,13 +19,18 @@ pub(super) const DELIVERY: DeliveryRow = DeliveryRow {
     begun: None,
 };
 
+/// What the plugin's status file says, or why it cannot be read.
+type Status = Result<PluginStatus, StatusError>;
+
 impl Service<SwitchedKind> {
     /// Looks at what may be wrong outside: OpenSM, its file, the disk, the clock. Files are few and small.
     pub(in crate::service::kind::switched) fn look_outside(&mut self) {
         let now = Utc::now();
-        let (said, written) = self.opensm_says(now);
-        self.health.reader = Some(self.reader());
-        self.note_gone(&said);
+        let status = self.settings.opensm.as_ref().map(|opensm| PluginStatus::read(&opensm.status_file));
+        let is_heard = status.as_ref().is_some_and(|status| !matches!(status, Err(StatusError::Missing(_))));
+        let (said, written) = self.opensm_says(status, now);
+        self.health.reader = Some(self.reader(is_heard));
+        self.note_gone(is_heard, &said);
         self.health.note_opensm(now, said);
         self.kind.deliveries.look(now, &self.settings, &self.store, &mut self.health);
         let times = [
@@ -39,23 +43,21 @@ impl Service<SwitchedKind> {
     }
 
     /// Who fetches epochs. A plugin that was never heard of is not there.
-    fn reader(&self) -> Reader {
-        let is_heard = |opensm: &OpenSm| {
-            !matches!(PluginStatus::read(&opensm.status_file), Err(StatusError::Missing(_)))
-        };
-        match &self.settings.opensm {
-            Some(opensm) if is_heard(opensm) => Reader::Opensm,
-            _ if self.settings.lft_file.is_some() => Reader::File,
-            _ => Reader::Nobody,
+    fn reader(&self, is_heard: bool) -> Reader {
+        match self.settings.lft_file {
+            _ if is_heard => Reader::Opensm,
+            Some(_) => Reader::File,
+            None => Reader::Nobody,
         }
     }
 
     /// Jobs wait for no OpenSM that is gone, if there are other fabrics that serve them.
-    fn note_gone(&mut self, said: &[(Kind, String)]) {
-        let (Some(_), Some(opensm)) = (&self.settings.name, &self.settings.opensm) else { return };
-        let is_missing = matches!(PluginStatus::read(&opensm.status_file), Err(StatusError::Missing(_)));
+    fn note_gone(&mut self, is_heard: bool, said: &[(Kind, String)]) {
+        if self.settings.name.is_none() || self.settings.opensm.is_none() {
+            return;
+        }
         let is_gone = said.iter().any(|(kind, _)| matches!(kind, Kind::OpensmEnded | Kind::OpensmSilent));
-        self.waiting.handoff.opensm_gone(steady(), is_missing || is_gone);
+        self.waiting.handoff.opensm_gone(steady(), !is_heard || is_gone);
     }
 
     /// Whether OpenSM keeps our tables though hosts cannot reach each other by them (`on_loss=hold`): nobody else routes
@@ -68,10 +70,14 @@ impl Service<SwitchedKind> {
     }
 
     /// What is wrong with OpenSM, and when its plugin said something last.
-    fn opensm_says(&self, now: DateTime<Utc>) -> (Vec<(Kind, String)>, Option<DateTime<Utc>>) {
-        let Some(opensm) = &self.settings.opensm else { return (Vec::new(), None) };
+    fn opensm_says(
+        &self,
+        status: Option<Status>,
+        now: DateTime<Utc>,
+    ) -> (Vec<(Kind, String)>, Option<DateTime<Utc>>) {
+        let (Some(opensm), Some(status)) = (&self.settings.opensm, status) else { return (Vec::new(), None) };
         let mut written = None;
-        let mut said = match PluginStatus::read(&opensm.status_file) {
+        let mut said = match status {
             Ok(status) => {
                 written = Some(status.written);
                 let found = status.troubles(self.kind.published.map(|(epoch, _)| epoch), now);
