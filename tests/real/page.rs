@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,6 +13,14 @@ use super::browser::{Browser, forward};
 use super::page_compare::select;
 use super::script::script;
 use super::testbed::{await_some, root, run};
+
+/// The tokens of [`Site::with_tokens`]: for who may only ask, and for who may change things.
+pub const READ: &str = "0123456789abcdef-read";
+pub const WRITE: &str = "0123456789abcdef-write";
+
+/// True once what the page compares with is there and drawn, or will not come.
+pub const SETTLED: &str =
+    "!shown.isLate && shown.load !== null && (comparedWith() === 'before' || Boolean(shown.load.against))";
 
 /// A service on a fabric, with a `squeue` that says what the test wants.
 pub struct Site {
@@ -61,6 +70,13 @@ impl Site {
         site
     }
 
+    /// With `balanced`, and an address beside the socket for whoever has one of two tokens; that address.
+    pub fn with_tokens(fabric: &str, lists: &[String]) -> (Self, String) {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let api = format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = \"tokens\"\n");
+        (Self::with(fabric, "balanced", lists, &api, &[]), format!("http://127.0.0.1:{port}/"))
+    }
+
     fn laid_out(fabric: &str, engine: &str, slurm: &str, more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
@@ -79,6 +95,8 @@ impl Site {
         );
         let settings = settings + &more.replace("DIR", &directory.path().display().to_string());
         fs::write(path("sarouter.toml"), settings).unwrap();
+        fs::write(path("tokens"), format!("{READ} read\n{WRITE} write\n")).unwrap();
+        fs::set_permissions(path("tokens"), fs::Permissions::from_mode(0o600)).unwrap();
         Self { directory, service: None }
     }
 

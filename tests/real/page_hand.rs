@@ -1,13 +1,11 @@
 //! The web page in Chromium: what is done by hand, by whom it may be done, and by nobody else.
 
 use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
 use super::browser::Browser;
-use super::page::{Site, asked, island, open, text};
+use super::page::{READ, Site, WRITE, asked, island, open, text};
 use super::testbed::run;
 
 fn buttons(browser: &Browser) -> Vec<String> {
@@ -99,18 +97,9 @@ const CHANGES: [&str; 4] = ["look", "hold", "resume", "epochs/1/rollback"];
 #[test]
 #[ignore = "needs Debian's chromium-driver"]
 fn whoever_may_only_ask_has_no_buttons_and_is_refused_and_so_are_other_sites() {
-    const READ: &str = "0123456789abcdef-read";
-    const WRITE: &str = "0123456789abcdef-write";
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let tokens = tempfile::tempdir().unwrap();
-    let file = tokens.path().join("tokens");
-    fs::write(&file, format!("{READ} read\n{WRITE} write\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let api = format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = {file:?}\n");
     let jobs = ["1 n[1-60]\n".to_string(), "1 n[1-60]\n2 n[61-90]\n".to_string()];
-    let site = Site::with("fattree:10x18,5", "balanced", &jobs, &api, &[]);
+    let (site, far) = Site::with_tokens("fattree:10x18,5", &jobs);
     let near = site.address();
-    let far = format!("http://127.0.0.1:{port}/");
     for (token, wanted) in [(READ, &[][..]), (WRITE, &["look", "hold", "rollback"][..])] {
         let browser = Browser::start(1400, 1000);
         browser.go(&format!("{far}#epoch=1"));

@@ -1,14 +1,7 @@
 //! The web page in Chromium: who is signed in, by which right, and what is said to whoever is not.
 
-use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-
 use super::browser::Browser;
-use super::page::{Site, text};
-
-const READ: &str = "0123456789abcdef-read";
-const WRITE: &str = "0123456789abcdef-write";
+use super::page::{READ, Site, WRITE, text};
 
 fn sign_in(browser: &Browser, token: &str) {
     browser.until("document.getElementById('login').checkVisibility()");
@@ -19,16 +12,10 @@ fn sign_in(browser: &Browser, token: &str) {
 #[test]
 #[ignore = "needs Debian's chromium-driver"]
 fn a_wrong_token_is_said_to_be_wrong_and_a_right_one_says_who_is_signed_in() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let tokens = tempfile::tempdir().unwrap();
-    let file = tokens.path().join("tokens");
-    fs::write(&file, format!("{READ} read\n{WRITE} write\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let api = format!("[api]\ntcp = \"127.0.0.1:{port}\"\ntoken_file = {file:?}\n");
-    let site = Site::with("fattree:10x18,5", "balanced", &["1 n[1-60]\n".to_string()], &api, &[]);
+    let (site, far) = Site::with_tokens("fattree:10x18,5", &["1 n[1-60]\n".to_string()]);
     let near = site.address();
     let browser = Browser::start(1400, 1000);
-    browser.go(&format!("http://127.0.0.1:{port}/"));
+    browser.go(&far);
     browser.until("document.getElementById('state')?.textContent === 'not signed in'");
     assert_eq!(text(&browser, "login-said"), "", "no token was tried");
     sign_in(&browser, "0123456789abcdef-wrong");
