@@ -47,6 +47,7 @@ mod inside;
 mod isolation;
 mod jobs;
 mod kinds;
+mod lanes;
 mod lft_file;
 mod lids;
 mod live;

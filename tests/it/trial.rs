@@ -1,6 +1,9 @@
 //! A trial at a site: what its days do to routes, and what a dump of Slurm's accounting tells.
 
 use chrono::{DateTime, Local, TimeDelta, Utc};
+use sarouter::lab::trial::{Difference, Run, difference};
+use sarouter::model::rng::Rng;
+use sarouter::pass::trial::Trial;
 use serde_json::Value;
 
 use crate::site::{Site, json};
@@ -99,4 +102,47 @@ fn what_was_planted_in_the_accounting_is_found() {
     let output = site.command(&["trial", "--report", &path]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("jobs.sacct: line 3: "));
+}
+
+/// So many days that begin an hour before midnight, and the end of the last.
+fn midnights(days: i64) -> Vec<DateTime<Utc>> {
+    let first: DateTime<Utc> = "2026-03-01T23:00:00Z".parse().unwrap();
+    (0..=days).map(|d| first + TimeDelta::days(d)).collect()
+}
+
+/// A month of 30 kinds of jobs, about four a day each, that take 15 % more or less by themselves and 2 % by
+/// the day, and with routes for them so much less.
+fn month(seed: u64, less_percent: f64) -> Option<Difference> {
+    let trial = Trial::draw(&midnights(28), "updown", seed).unwrap();
+    let mut rng = Rng::new(seed + 1000);
+    let normal = move |rng: &mut Rng| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+    let mut runs = Vec::new();
+    for (day, kind) in trial.days.iter().enumerate() {
+        let of_day = 0.02 * normal(&mut rng);
+        let gain = if kind.with { (1.0 - less_percent / 100.0).ln() } else { 0.0 };
+        for _ in 0..120 {
+            let kind = rng.below(30);
+            let log = 5.0 + 0.1 * kind as f64 + of_day + gain + 0.15 * normal(&mut rng);
+            runs.push(Run { day, kind: kind.to_string(), seconds: log.exp() });
+        }
+    }
+    difference(&trial, &runs)
+}
+
+#[test]
+fn planted_differences_are_found_and_none_is_not() {
+    let found = |less| {
+        let all: Vec<Difference> = (0..100).map(|seed| month(seed, less).unwrap()).collect();
+        let covers = all.iter().filter(|d| d.from_percent <= less && less <= d.to_percent).count();
+        let says_less = all.iter().filter(|d| d.from_percent > 0.0).count();
+        let says_more = all.iter().filter(|d| d.to_percent < 0.0).count();
+        eprintln!("{less} %: {says_less} less, {says_more} more, {covers} cover it; {:?}", all[0]);
+        (says_less, says_more, covers)
+    };
+    let (less, more, covers) = found(0.0);
+    assert!(less + more <= 10 && covers >= 90, "{less} {more} {covers}");
+    for planted in [5.0, 20.0] {
+        let (less, _, covers) = found(planted);
+        assert!(less == 100 && covers >= 90, "{planted}: {less} {covers}");
+    }
 }

@@ -248,6 +248,3 @@ pub fn safe_tables(
     let tables = choose(fabric, demand, &lanes.closure, kept, engine)?;
     Ok(tables.with_lanes(Some(Arc::clone(&lanes.map))))
 }
-
-#[cfg(test)]
-mod tests;

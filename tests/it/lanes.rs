@@ -1,15 +1,18 @@
+//! The lane map and the closure of a fabric, as laws: whatever tables are inside the closure may be mixed on any SL, and
+//! losses are mended so that it stays so.
+
+use std::iter;
 use std::sync::Arc;
 
-use super::{Way, fabric_lanes, mend, mended, safe_tables};
-use crate::lab::generate::generate;
-use crate::model::rng::Rng;
-use crate::model::{
+use sarouter::lab::generate::generate;
+use sarouter::model::rng::Rng;
+use sarouter::model::{
     Demand, DestId, Fabric, FabricLanes, Group, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables,
     TerminalId,
 };
-use crate::route::{EngineOptions, engine};
-use crate::verify::trees::{LOST, Trees};
-use crate::verify::{Beside, Checks, Verdict, judge_beside};
+use sarouter::route::lanes::{Way, fabric_lanes, mend, mended, safe_tables, tree_ways};
+use sarouter::route::{EngineOptions, engine};
+use sarouter::verify::{Beside, Checks, Verdict, judge_beside};
 
 fn budget(vls: u64) -> LayerBudget {
     LayerBudget::new(vls).unwrap()
@@ -114,7 +117,7 @@ fn safe_tables_are_nearly_as_light_as_eight_free_layers() {
             let engine = engine("balanced", &options).unwrap();
             let tables = engine.route(&fabric, &Demand::oblivious(), budget(8)).unwrap();
             let is_safe = judge(&fabric, &tables, &[], 8).accepted;
-            (is_safe, crate::measure::measure(&fabric, &tables, &Demand::oblivious()).load.max)
+            (is_safe, sarouter::measure::measure(&fabric, &tables, &Demand::oblivious()).load.max)
         };
         let (safe, free) = (fullest(Some(lanes)), fullest(None));
         assert!(safe.0, "{spec}");
@@ -170,7 +173,7 @@ fn lanes_are_mended_after_each_loss() {
         let mut fabric = generate(spec).unwrap();
         let mut lanes = fabric_lanes(&fabric, budget(8)).lanes;
         for round in 0..rounds {
-            let cut = crate::model::ChannelId::at(2 * rng.below(fabric.channels().len() / 2));
+            let cut = fabric.channel_ids().nth(2 * rng.below(fabric.channels().len() / 2)).unwrap();
             let dead = (round % 4 == 3).then(|| rng.below(fabric.switches().len()));
             let after = fabric.without(|c| c == cut, |s| Some(s.index()) == dead).unwrap();
             let mended = mended(&lanes, &fabric, &after, budget(8));
@@ -191,17 +194,23 @@ fn lanes_are_mended_after_each_loss() {
     assert!(new * 5 <= losses, "{losses} losses: {replaced} replaced, {new} new");
 }
 
+/// Whether next hops lead from a switch to a destination.
+fn arrives(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> bool {
+    let next = |at: &SwitchId| match fabric.peer(*at, tables.port(*at, d)?)? {
+        PortPeer::Channel(c) => Some(fabric.channel(c).to),
+        _ => None,
+    };
+    iter::successors(Some(from), next).take(fabric.switches().len()).any(|at| at == fabric.home(d))
+}
+
 /// Tables without the next hops by which nobody arrives.
 fn arriving(fabric: &Fabric, tables: &Tables) -> Tables {
     let n = fabric.switches().len();
-    let trees = Trees::new(fabric, tables);
-    let mut tree = trees.room();
     tables.clone().edited(|ports, layers| {
         for d in fabric.dest_ids() {
-            trees.trace(d, &mut tree);
-            for s in (0..n).filter(|s| tree.depth[*s] == LOST) {
-                ports[d.index() * n + s] = Tables::UNREACHABLE;
-                layers[d.index() * n + s] = Tables::NO_LAYER;
+            for s in fabric.switch_ids().filter(|s| !arrives(fabric, tables, *s, d)) {
+                ports[d.index() * n + s.index()] = Tables::UNREACHABLE;
+                layers[d.index() * n + s.index()] = Tables::NO_LAYER;
             }
         }
     })
@@ -217,10 +226,10 @@ fn a_loss_is_mended_around_the_tables_in_force() {
         let mut fabric = generate(spec).unwrap();
         let mut lanes = fabric_lanes(&fabric, budget(8)).lanes;
         for round in 0..5 {
-            let cut = crate::model::ChannelId::at(2 * rng.below(fabric.channels().len() / 2));
+            let cut = fabric.channel_ids().nth(2 * rng.below(fabric.channels().len() / 2)).unwrap();
             let after = fabric.without(|c| c == cut, |_| false).unwrap();
             let before = safe_tables(&fabric, &job(&fabric, seed + round), &lanes, None, "before").unwrap();
-            let no_lane = |_, _, _| [crate::model::Vl::ZERO; crate::model::lanes::SLS];
+            let no_lane = |_, _, _| [sarouter::model::Vl::ZERO; sarouter::model::lanes::SLS];
             let map = Arc::new(lanes.map.on(&fabric, &after, no_lane));
             let before = left_of(&before, &fabric, &after).with_lanes(Some(Arc::clone(&map)));
             let closure = Arc::new(lanes.closure.on(&fabric, &after));
@@ -275,7 +284,7 @@ fn trees_that_lost_cables_need_no_map() {
 
 /// A change in two steps: switches that lost a cable may answer some hosts in the second only.
 fn check_two_steps(fabric: &Fabric, before: &Tables, now: &Tables, what: &str) {
-    let first = super::tree_ways(fabric).unwrap().halfway(fabric, before, now);
+    let first = tree_ways(fabric).unwrap().halfway(fabric, before, now);
     // Who has a way now that the first step lacks, if hosts are at an end.
     let has_hosts = |s: SwitchId| fabric.has_hosts(s);
     let lacks = |d: DestId| {
