@@ -80,11 +80,11 @@ fn the_other_process() {
     println!("\nhas the lock");
     match action.to_str().unwrap() {
         "hold" => sleep(Duration::from_secs(60)),
-        "once" => drop(publish_next(&mut writer, &small())),
+        "once" => drop(publish_next(&both_plans(&small()), &mut writer, &small())),
         "loop" => {
             // An end of its own, should the parent die.
             for _ in 0..10_000 {
-                publish_one_of(&plans, &mut writer, &fabric);
+                publish_next(&plans, &mut writer, &fabric);
                 writer.collect_garbage(3).unwrap();
             }
         }
@@ -97,44 +97,32 @@ fn looped() -> Fabric {
     generate("kary:5,3").unwrap()
 }
 
-/// Everything about an epoch of these tests follows from its number.
-fn plan_of(fabric: &Fabric, n: u64) -> Plan {
-    let odd = n as usize % 2;
-    plan(fabric, &[vec![0, 5, 9], vec![1, 7 + odd]], odd)
-}
+/// Checked plans for even and for odd numbers: everything about an epoch of these tests follows from its number.
+type Plans = [(Verified<Plan>, Report); 2];
 
-/// Checked plans for even and for odd numbers.
-fn both_plans(fabric: &Fabric) -> [(Verified<Plan>, Report); 2] {
-    [0, 1].map(|n| {
-        let plan = plan_of(fabric, n);
+fn both_plans(fabric: &Fabric) -> Plans {
+    [0, 1].map(|odd| {
+        let plan = plan(fabric, &[vec![0, 5, 9], vec![1, 7 + odd]], odd);
         let report = report(fabric, &plan);
         (accepted(fabric, plan), report)
     })
 }
 
-fn publish_next(writer: &mut Writer, fabric: &Fabric) -> EpochNumber {
-    publish_one_of(&both_plans(fabric), writer, fabric)
-}
-
-fn publish_one_of(
-    plans: &[(Verified<Plan>, Report); 2],
-    writer: &mut Writer,
-    fabric: &Fabric,
-) -> EpochNumber {
+fn publish_next(plans: &Plans, writer: &mut Writer, fabric: &Fabric) -> EpochNumber {
     let next = writer.store().epochs().unwrap().last().map_or(1, |n| n.get() + 1);
     let (plan, report) = &plans[next as usize % 2];
     writer.publish(fabric, plan, report, at(next as i64)).unwrap()
 }
 
 /// That an epoch is what [`publish_next`] makes of its number, and nothing else.
-fn assert_pure(store: &EpochStore, fabric: &Fabric, epoch: EpochNumber) {
+fn assert_pure(store: &EpochStore, fabric: &Fabric, plans: &Plans, epoch: EpochNumber) {
     let stored = store.epoch(epoch).unwrap();
-    let wanted = plan_of(fabric, epoch.get());
+    let (wanted, report) = &plans[epoch.get() as usize % 2];
     assert_eq!(stored.plan().created, at(epoch.get() as i64));
-    assert_eq!(*stored.report(), report(fabric, &wanted));
+    assert_eq!(stored.report(), report);
     let published = stored.published(fabric).unwrap();
-    assert_eq!(published.tables, wanted.tables);
-    assert_eq!(published.demand, wanted.demand);
+    assert_eq!(published.tables, wanted.get().tables);
+    assert_eq!(published.demand, wanted.get().demand);
 }
 
 fn leftovers(store: &EpochStore) -> usize {
@@ -160,7 +148,8 @@ fn kill_writers(kills: usize, seed: u64) {
     let dir = tempfile::tempdir_in(fast_directory()).unwrap();
     let store = EpochStore::open(&dir.path().join("state")).unwrap();
     let fabric = looped();
-    publish_next(&mut store.lock().unwrap(), &fabric);
+    let plans = both_plans(&fabric);
+    publish_next(&plans, &mut store.lock().unwrap(), &fabric);
     let mut rng = Rng::new(seed);
     let (mut last, mut interrupted) = (1, 0);
     for _ in 0..kills {
@@ -172,7 +161,7 @@ fn kill_writers(kills: usize, seed: u64) {
         assert!(current.get() >= last, "epoch {current} after {last}");
         last = current.get();
         for epoch in store.epochs().unwrap() {
-            assert_pure(&store, &fabric, epoch);
+            assert_pure(&store, &fabric, &plans, epoch);
         }
         interrupted += usize::from(leftovers(&store) > 0);
         // The lock is free, the leftovers go.
@@ -188,13 +177,14 @@ fn kill_writers(kills: usize, seed: u64) {
 fn stopped_after_any_step_the_old_epoch_or_the_new_one_is_in_force() {
     let dir = tempfile::tempdir_in(fast_directory()).unwrap();
     let fabric = small();
+    let plans = both_plans(&fabric);
     let steps = Publication::steps();
     let count = steps.len();
     assert_eq!(count, 1 + 4 * 3 + 3 + 3);
     for stop in 0..=count {
         let store = EpochStore::open(&dir.path().join(format!("after-{stop}"))).unwrap();
         let mut writer = store.lock().unwrap();
-        let old = publish_next(&mut writer, &fabric);
+        let old = publish_next(&plans, &mut writer, &fabric);
         let (plan, report) = ready(&fabric, 1);
         let (new, files) = writer.prepare(&fabric, &plan, &report, at(2)).unwrap();
         let mut publication = Publication::new(&store, new, &files);
@@ -205,7 +195,7 @@ fn stopped_after_any_step_the_old_epoch_or_the_new_one_is_in_force() {
         let switched = steps[..stop].contains(&Step::Switch);
         let current = store.current().unwrap().unwrap();
         assert_eq!(current, if switched { new } else { old }, "after {:?}", steps[..stop].last());
-        assert_pure(&store, &fabric, old);
+        assert_pure(&store, &fabric, &plans, old);
         assert!(store.published(&fabric).unwrap().is_some());
         let named = steps[..stop].contains(&Step::Name);
         assert_eq!(store.epochs().unwrap().len(), if named { 2 } else { 1 });
@@ -213,10 +203,10 @@ fn stopped_after_any_step_the_old_epoch_or_the_new_one_is_in_force() {
         // The next writer clears up and goes on, with a number that was never used.
         let mut writer = store.lock().unwrap();
         assert_eq!(leftovers(&store), 0, "after {:?}", steps[..stop].last());
-        let next = publish_next(&mut writer, &fabric);
+        let next = publish_next(&plans, &mut writer, &fabric);
         assert_eq!(next.get(), if named { 3 } else { 2 });
         assert_eq!(store.current().unwrap(), Some(next));
-        assert_pure(&store, &fabric, next);
+        assert_pure(&store, &fabric, &plans, next);
     }
 }
 
@@ -251,7 +241,8 @@ fn a_full_disk_changes_nothing() {
     let Some(tiny) = Tiny::mount(1024) else { return };
     let store = EpochStore::open(&tiny.0.path().join("state")).unwrap();
     let fabric = looped();
-    let old = publish_next(&mut store.lock().unwrap(), &fabric);
+    let plans = both_plans(&fabric);
+    let old = publish_next(&plans, &mut store.lock().unwrap(), &fabric);
     let ballast = tiny.0.path().join("ballast");
     let mut full_at = Vec::new();
     // From no free page up, until there is room.
@@ -273,7 +264,7 @@ fn a_full_disk_changes_nothing() {
             Err(other) => panic!("{other}"),
         }
         assert_eq!(store.current().unwrap(), Some(old));
-        assert_pure(&store, &fabric, old);
+        assert_pure(&store, &fabric, &plans, old);
         assert_eq!(fs::read_dir(store.path().join("epochs")).unwrap().count(), before);
         assert_eq!(leftovers(&store), 0);
     }
@@ -303,7 +294,7 @@ fn fill(ballast: &Path, free: usize) {
 fn a_writer_without_permission_is_told_the_path() {
     let dir = tempfile::tempdir().unwrap();
     let store = EpochStore::open(&dir.path().join("state")).unwrap();
-    publish_next(&mut store.lock().unwrap(), &small());
+    publish_next(&both_plans(&small()), &mut store.lock().unwrap(), &small());
     fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut other = child("once", store.path());
     let nobody = 65534;
