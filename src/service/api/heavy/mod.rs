@@ -2,9 +2,8 @@
 //!
 //! Each is answered by a process of its own, this program once more (`sarouter answer`), of lower
 //! priority and with its own bounds of memory and time. It is killed when its asker is gone, unless that was by the
-//! deadline and the answer is kept ([`Computed`]). So what
-//! readers ask costs the routing pass, the prologs and the health file nothing that matters, and
-//! nothing that a question runs into ends the service.
+//! deadline and the answer is kept (`computed`). So what readers ask costs the routing pass, the prologs and the health
+//! file nothing that matters, and nothing that a question runs into ends the service.
 
 pub mod child;
 mod computed;
