@@ -13,7 +13,7 @@ use super::input::{Given, StorageArgs, complain_of_strangers};
 use super::{Answer, Context, Failure, Format, html, replay_direct};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::lab::replay::history::{GENERATED_START, History, Nodes};
-use crate::lab::replay::pages::page;
+use crate::lab::replay::pages::{json, page};
 use crate::lab::replay::run::{Engines, Results, replay};
 use crate::lab::replay::setup::{Setup, Simulated};
 use crate::lab::replay::summary::{cost_table, grid};
@@ -401,8 +401,7 @@ fn write_out(outcome: &Outcome, fabric: &Fabric, out: &Path, faults: &[u8]) -> R
 fn show(outcome: &Outcome, context: &Context) -> Result<Answer, Failure> {
     let summaries = outcome.summaries();
     if context.format == Format::Json {
-        let json = serde_json::json!({"run": outcome.run, "summaries": summaries});
-        print(&serde_json::to_string_pretty(&json)?)?;
+        print(&json(outcome))?;
         return Ok(Answer::Yes);
     }
     let Run { trace, fabric, fabric_source, .. } = &outcome.run;

@@ -1,5 +1,7 @@
 //! The page that `sarouter demo` leaves behind.
 
+use serde::Serialize;
+
 use super::curves::{Curve, chart};
 use super::heat_map::heat_map;
 use super::sheet::{Cells, Sheet};
@@ -7,13 +9,15 @@ use crate::measure::Figures;
 use crate::model::Fabric;
 
 /// One look at the cluster, at a poll.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Sample {
     /// Time of day.
     pub time: String,
     /// Multi-switch jobs.
     pub multi_switch: usize,
-    /// Figures of routes that know no jobs.
+    /// The engine that knows no jobs and is best for these.
+    pub oblivious_engine: &'static str,
+    /// Figures of its routes.
     pub oblivious: Figures,
     /// Figures of the routes in force.
     pub ours: Figures,
@@ -22,7 +26,7 @@ pub struct Sample {
 }
 
 /// What a poll published.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct PublishedEpoch {
     /// Its number.
     pub number: u64,
@@ -48,18 +52,18 @@ pub struct Moment<'a> {
 
 /// The page: key figures, heat maps of one moment before and after, curves, all epochs.
 ///
-/// `verdict` is the demo's last word, `command` what makes it again.
+/// `verdict` is the demo's last word, `command` what makes it again, `json` all of it for programs.
 pub fn demo_page(
     fabric: &Fabric,
     engine: &str,
     samples: &[Sample],
     moment: &Moment<'_>,
-    (verdict, command): (String, String),
+    [verdict, command, json]: [String; 3],
 ) -> String {
     let epochs = samples.iter().filter(|s| s.epoch.is_some()).count();
     let lead = format!(
-        "{} hosts on {} switches, {} polls of a simulated batch system, {epochs} epochs. \u{201c}Oblivious\u{201d} is \
-         dfsssp, computed once for everybody; sarouter used its engine {engine}. Counted are routes between \
+        "{} hosts on {} switches, {} polls of a simulated batch system, {epochs} epochs. \u{201c}Oblivious\u{201d} is the \
+         engine that knows no jobs and is best for those of the moment; sarouter used its engine {engine}. Counted are routes between \
          nodes of the same job.",
         fabric.terminals().len(),
         fabric.switches().len(),
@@ -79,6 +83,7 @@ pub fn demo_page(
         tables: vec![epoch_table(samples)],
         folded: vec![(at, heat_maps(fabric, engine, moment))],
         command,
+        json,
         ..Sheet::default()
     };
     sheet.html()
@@ -126,8 +131,8 @@ fn heat_maps(fabric: &Fabric, engine: &str, moment: &Moment<'_>) -> String {
             100.0 * f.effective.dark_fiber
         )
     };
-    let before =
-        heat_map(fabric, moment.oblivious, full, &title("Oblivious dfsssp", &moment.sample.oblivious));
+    let theirs = format!("Oblivious {}", moment.sample.oblivious_engine);
+    let before = heat_map(fabric, moment.oblivious, full, &title(&theirs, &moment.sample.oblivious));
     let after =
         heat_map(fabric, moment.ours, full, &title(&format!("sarouter, {engine}"), &moment.sample.ours));
     before + &after
@@ -139,7 +144,7 @@ fn curves(engine: &str, samples: &[Sample]) -> String {
     let (theirs, ours) =
         (series(&|s| s.oblivious.time.slowdown_mean), series(&|s| s.ours.time.slowdown_mean));
     let slow = [
-        Curve { name: "oblivious dfsssp", class: "theirs", values: &theirs },
+        Curve { name: "best oblivious", class: "theirs", values: &theirs },
         Curve { name: engine, class: "ours", values: &ours },
     ];
     let slow = chart("Slow-down of jobs, geometric mean (1: nobody waits for anybody)", &times, &slow);
@@ -147,7 +152,7 @@ fn curves(engine: &str, samples: &[Sample]) -> String {
         (series(&|s| s.oblivious.effective.max as f64), series(&|s| s.ours.effective.max as f64));
     let bound = series(&|s| s.ours.effective.lower_bound as f64);
     let load = [
-        Curve { name: "oblivious dfsssp", class: "theirs", values: &theirs },
+        Curve { name: "best oblivious", class: "theirs", values: &theirs },
         Curve { name: engine, class: "ours", values: &ours },
         Curve { name: "lower bound", class: "bound", values: &bound },
     ];
@@ -156,7 +161,7 @@ fn curves(engine: &str, samples: &[Sample]) -> String {
         series(&|s| 100.0 * s.ours.effective.dark_fiber),
     );
     let dark = [
-        Curve { name: "oblivious dfsssp", class: "theirs", values: &theirs },
+        Curve { name: "best oblivious", class: "theirs", values: &theirs },
         Curve { name: engine, class: "ours", values: &ours },
     ];
     slow + &chart("Max effective EFI (routes inside jobs on the most loaded channel)", &times, &load)

@@ -42,6 +42,8 @@ pub struct ReplayPage {
     pub tables: Vec<Cells>,
     /// Time series.
     pub plots: Vec<Plot>,
+    /// All of it for programs.
+    pub json: String,
     /// Heat maps, each with its histogram.
     pub pictures: Vec<Picture>,
 }
@@ -101,7 +103,7 @@ impl ReplayPage {
             tables: self.tables.clone(),
             folded: self.pictures.iter().map(folded).collect(),
             command,
-            ..Sheet::default()
+            json: self.json.clone(),
         };
         sheet.html()
     }

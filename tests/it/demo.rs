@@ -32,6 +32,15 @@ fn one_hour_makes_epochs_and_a_page_that_asks_nobody() {
     }
     assert!(after.ends_with("</script></body></html>\n"), "{after}");
     assert_eq!(html.matches("<svg").count(), 5);
+    // Each look has the engine that it is compared with, and the page can be saved for programs.
+    let best = |sample: &serde_json::Value| {
+        ["fattree", "updown", "dfsssp"].contains(&sample["oblivious_engine"].as_str().unwrap())
+    };
+    assert!(
+        summary["samples"].as_array().unwrap().len() == 12
+            && summary["samples"].as_array().unwrap().iter().all(best)
+    );
+    assert!(html.contains("href=\"data:application/json"), "no figures to save");
     let current = std::fs::read_link(state.join("current")).unwrap();
     assert!(current.ends_with(format!("{epochs:06}")), "{} after {epochs} epochs", current.display());
 }

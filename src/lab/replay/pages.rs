@@ -21,6 +21,7 @@ pub fn page(outcome: &Outcome) -> ReplayPage {
     let pictures = outcome.moment.iter().flat_map(pictures).collect();
     let verdicts: Vec<&str> = summaries.iter().map(|s| s.verdict.as_str()).collect();
     ReplayPage {
+        json: json(outcome),
         verdict: verdicts.join(" "),
         lead: lead(&outcome.run, &summaries),
         for_whom: for_whom(&summaries),
@@ -29,6 +30,12 @@ pub fn page(outcome: &Outcome) -> ReplayPage {
         plots,
         pictures,
     }
+}
+
+/// A run and what came of it, for programs.
+pub fn json(outcome: &Outcome) -> String {
+    let told = serde_json::json!({"run": outcome.run, "summaries": outcome.summaries()});
+    format!("{told:#}")
 }
 
 /// How many jobs could gain.
