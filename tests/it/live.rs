@@ -16,6 +16,8 @@ use sarouter::publish::{EpochNumber, EpochStore};
 use sarouter::service::pass::{PassError, Passed, Remembered, pass};
 use sarouter::verify::{Beside, Checks, Verdict, judge_beside};
 
+use crate::site::often;
+
 /// A store and the settings of its service.
 pub struct Site {
     pub store: EpochStore,
@@ -115,7 +117,7 @@ fn every_epoch_of_the_service_is_safe_with_every_program() {
 #[test]
 #[ignore = "takes minutes: run scripts/test"]
 fn two_hundred_epochs_are_safe_with_every_program() {
-    judge_epochs(200);
+    judge_epochs(often(200, 20));
 }
 
 /// A cable is lost and comes back: the lanes stay, so every change is as safe as between epochs.

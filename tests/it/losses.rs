@@ -11,6 +11,7 @@ use sarouter::service::pass::EpochLine;
 use sarouter::verify::Beside;
 
 use crate::live::{Site, judge};
+use crate::site::often;
 
 /// A fabric of which some cables and switches are not there.
 pub struct Damaged {
@@ -311,5 +312,5 @@ fn a_job_on_both_sides_of_a_cut_keeps_nobody_from_routes() {
 #[test]
 #[ignore = "takes most of a minute: run scripts/test"]
 fn after_500_losses_and_returns_everyone_is_reached_with_any_sl() {
-    lose_on_each(100);
+    lose_on_each(often(100, 20));
 }

@@ -8,7 +8,7 @@ use sarouter::publish::EpochStore;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::site::{Serving, Site, json};
+use crate::site::{Serving, Site, json, often};
 
 /// Feeds the recording of a site back: exit code and findings.
 fn replay(site: &Site, out: &str) -> (i32, Value) {
@@ -222,7 +222,7 @@ fn a_service_killed_at_random_moments_loses_and_mixes_nothing() {
 #[test]
 #[ignore = "takes minutes: run scripts/test"]
 fn a_service_killed_500_times_loses_and_mixes_nothing() {
-    kill(500);
+    kill(often(500, 50) as u64);
 }
 
 /// Resident bytes and open files of a process.
@@ -241,19 +241,19 @@ fn size(path: PathBuf) -> u64 {
 #[ignore = "takes minutes: run scripts/test"]
 fn five_thousand_epochs_leave_memory_and_files_as_they_were() {
     // A year with an epoch every 100 minutes.
-    const EPOCHS: u64 = 5_200;
+    let epochs = often(5_200, 520) as u64;
     let site = busy("[record]\nfile_mib = 1\nfiles = 3\n");
     site.alter("[state]\n", "[state]\nkeep_epochs = 20\n");
     let serving = Serving::start(&site);
     let socket = site.path("state/api.sock");
     let client = sarouter::service::client::Client::new(&socket, Duration::from_secs(60));
     let (mut rows, mut epoch, mut round) = (Vec::new(), 0, 0);
-    while epoch < EPOCHS {
+    while epoch < epochs {
         round += 1;
         write_jobs(&site, round);
         let line = serving.line();
         epoch = line["epoch"]["epoch"].as_u64().unwrap_or_else(|| panic!("{line}"));
-        if epoch % 400 == 0 {
+        if epoch % (epochs / 13) == 0 {
             // Others ask meanwhile.
             for path in ["/v1/health", "/v1/jobs", "/v1/load", "/v1/epochs?limit=5"] {
                 client.wait(client.get::<Value>(path)).unwrap();
