@@ -7,6 +7,7 @@ use sarouter::simulate::traffic::script::Script;
 use sarouter::simulate::{AnyRouter, Ended, Net, Settings, Simulator};
 
 use crate::adaptive::at_full_load;
+use crate::site::often;
 
 /// Of a full shift of packets of 16 phits: cycles until finished, and phits consumed per host and
 /// cycle from cycle 2,000 to cycle 10,000.
@@ -64,7 +65,7 @@ fn with_competition_a_shift_takes_the_cycles_of_caminos() {
 #[test]
 #[ignore = "a minute of CPU"]
 fn a_shift_of_648_hosts_takes_the_cycles_of_caminos() {
-    let (cycles, rate) = means("fattree:36x18,18", 20);
+    let (cycles, rate) = means("fattree:36x18,18", often(20, 5) as u64);
     println!("{cycles} {rate}");
     assert!((cycles / 15_850.0 - 1.0).abs() < 0.005, "{cycles} cycles");
     assert!((rate / 0.6678 - 1.0).abs() < 0.001, "{rate} phits per host and cycle");

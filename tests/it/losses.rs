@@ -312,5 +312,5 @@ fn a_job_on_both_sides_of_a_cut_keeps_nobody_from_routes() {
 #[test]
 #[ignore = "takes most of a minute: run scripts/test"]
 fn after_500_losses_and_returns_everyone_is_reached_with_any_sl() {
-    lose_on_each(often(100, 20));
+    lose_on_each(often(100, 10));
 }

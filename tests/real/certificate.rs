@@ -2,11 +2,11 @@
 //! then does.
 
 use std::fmt::Write;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::{env, fs};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
@@ -262,8 +262,9 @@ fn thirty_thousand_damaged_certificates_are_refused() {
         Case::new("dragonfly:4,2,2,5,faults=3%,seed=2", &["balanced"], Promise::EVERYTHING),
     ];
     let mut rng = Rng::new(20);
+    let most = if env::var_os("SAROUTER_SHORT").is_some() { 5_000 } else { 30_000 };
     let (mut refused, mut accepted) = ([0usize; DAMAGES.len()], [0usize; DAMAGES.len()]);
-    while refused.iter().sum::<usize>() < 30_000 {
+    while refused.iter().sum::<usize>() < most {
         for case in &cases {
             let (mut files, mut kinds) = (Vec::new(), Vec::new());
             for turn in 0..600 {
@@ -283,7 +284,7 @@ fn thirty_thousand_damaged_certificates_are_refused() {
     let mut told = String::new();
     for (i, what) in DAMAGES.iter().enumerate() {
         let _ = writeln!(told, "{what}: {} refused, {} still certified", refused[i], accepted[i]);
-        assert!(refused[i] > 100, "{told}");
+        assert!(refused[i] * 300 > most, "{told}");
     }
     println!("{told}");
 }

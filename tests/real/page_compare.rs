@@ -162,7 +162,7 @@ fn what_takes_too_long_to_compare_leaves_the_rest_of_the_page_as_it_is() {
     };
     slow("against=");
     browser
-        .until("document.getElementById('no-against').textContent === 'no baseline: no answer within 10 s'");
+        .until("document.getElementById('no-against').textContent.startsWith('the baseline takes longer')");
     browser.until("document.getElementById('t-before').textContent.startsWith('Tables before')");
     assert!(text(&browser, "health").starts_with("dry run: "), "{}", text(&browser, "health"));
     // The service answers, if not all.
