@@ -78,6 +78,8 @@ impl Machine {
     /// of this machine. Returns what the script printed; it must exit 0.
     pub fn run(&self, shared: &[&Path], script: &str) -> String {
         let mut command = Command::new("systemd-nspawn");
+        // What was copied into its /tmp stays to be seen: the tree may lie there.
+        command.env("SYSTEMD_NSPAWN_TMPFS_TMP", "0");
         command.args(["--quiet", "--pipe", "--as-pid2", "--register=no", "--keep-unit"]);
         command.args(["--resolv-conf=copy-host", "--directory"]).arg(self.root());
         command.args(shared.iter().map(|path| format!("--bind={}", path.display())));
