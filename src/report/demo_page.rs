@@ -84,7 +84,6 @@ pub fn demo_page(
         folded: vec![(at, heat_maps(fabric, engine, moment))],
         command,
         json,
-        ..Sheet::default()
     };
     sheet.html()
 }
