@@ -1,7 +1,6 @@
 //! The lane map and the closure of a fabric, as laws: whatever tables are inside the closure may be mixed on any SL, and
 //! losses are mended so that it stays so.
 
-use std::iter;
 use std::sync::Arc;
 
 use sarouter::lab::generate::generate;
@@ -13,6 +12,8 @@ use sarouter::model::{
 use sarouter::route::lanes::{Way, fabric_lanes, mend, mended, safe_tables, tree_ways};
 use sarouter::route::{EngineOptions, engine};
 use sarouter::verify::{Beside, Checks, Verdict, judge_beside};
+
+use crate::losses::{arriving, without_ways};
 
 fn budget(vls: u64) -> LayerBudget {
     LayerBudget::new(vls).unwrap()
@@ -194,28 +195,6 @@ fn lanes_are_mended_after_each_loss() {
     assert!(new * 5 <= losses, "{losses} losses: {replaced} replaced, {new} new");
 }
 
-/// Whether next hops lead from a switch to a destination.
-fn arrives(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> bool {
-    let next = |at: &SwitchId| match fabric.peer(*at, tables.port(*at, d)?)? {
-        PortPeer::Channel(c) => Some(fabric.channel(c).to),
-        _ => None,
-    };
-    iter::successors(Some(from), next).take(fabric.switches().len()).any(|at| at == fabric.home(d))
-}
-
-/// Tables without the next hops by which nobody arrives.
-fn arriving(fabric: &Fabric, tables: &Tables) -> Tables {
-    let n = fabric.switches().len();
-    tables.clone().edited(|ports, layers| {
-        for d in fabric.dest_ids() {
-            for s in fabric.switch_ids().filter(|s| !arrives(fabric, tables, *s, d)) {
-                ports[d.index() * n + s.index()] = Tables::UNREACHABLE;
-                layers[d.index() * n + s.index()] = Tables::NO_LAYER;
-            }
-        }
-    })
-}
-
 /// Cables are lost one after the other, and all that may not stay makes room: first switches get the new map, while whom
 /// the loss cut off waits, and then the new tables. Each of the two steps is safe in any mixture.
 #[test]
@@ -238,7 +217,10 @@ fn a_loss_is_mended_around_the_tables_in_force() {
             new += usize::from(mended.is_new);
             let now = safe_tables(&after, &job(&after, 9), &mended.lanes, None, "now").unwrap();
             if !mended.is_new {
-                let first = arriving(&after, &before).with_lanes(Some(Arc::clone(&mended.lanes.map)));
+                let arrives = arriving(&after, &before);
+                let lost = |d: DestId, s: SwitchId| !arrives[d.index()][s.index()];
+                let first =
+                    without_ways(&after, &before, lost).with_lanes(Some(Arc::clone(&mended.lanes.map)));
                 let checks = Checks { promise: Promise::EVERYTHING, hosts_only: false };
                 let mixed = std::slice::from_ref(&before);
                 let beside = Beside { mixed, lost_later: true, ..Beside::default() };

@@ -216,7 +216,7 @@ fn after_each_loss_everyone_is_reached_with_any_sl() {
 }
 
 /// Switches whose packets arrive by tables, by destination.
-fn arriving(fabric: &Fabric, tables: &Tables) -> Vec<Vec<bool>> {
+pub fn arriving(fabric: &Fabric, tables: &Tables) -> Vec<Vec<bool>> {
     let next = |s: SwitchId, d| match tables.port(s, d).and_then(|port| fabric.peer(s, port)) {
         Some(PortPeer::Channel(c)) => Some(fabric.channel(c).to),
         _ => None,
@@ -229,7 +229,7 @@ fn arriving(fabric: &Fabric, tables: &Tables) -> Vec<Vec<bool>> {
 }
 
 /// Tables without the next hops of some switches to some destinations.
-fn without_ways(fabric: &Fabric, tables: &Tables, is_gone: impl Fn(DestId, SwitchId) -> bool) -> Tables {
+pub fn without_ways(fabric: &Fabric, tables: &Tables, is_gone: impl Fn(DestId, SwitchId) -> bool) -> Tables {
     let (mut ports, mut layers) = tables.clone().into_raw();
     for (d, s) in fabric.dest_ids().flat_map(|d| fabric.switch_ids().map(move |s| (d, s))) {
         if is_gone(d, s) {
