@@ -401,7 +401,7 @@ fn write_out(outcome: &Outcome, fabric: &Fabric, out: &Path, faults: &[u8]) -> R
 fn show(outcome: &Outcome, context: &Context) -> Result<Answer, Failure> {
     let summaries = outcome.summaries();
     if context.format == Format::Json {
-        print(&json(outcome))?;
+        print(&json(outcome, &summaries))?;
         return Ok(Answer::Yes);
     }
     let Run { trace, fabric, fabric_source, .. } = &outcome.run;

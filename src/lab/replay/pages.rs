@@ -21,7 +21,7 @@ pub fn page(outcome: &Outcome) -> ReplayPage {
     let pictures = outcome.moment.iter().flat_map(pictures).collect();
     let verdicts: Vec<&str> = summaries.iter().map(|s| s.verdict.as_str()).collect();
     ReplayPage {
-        json: json(outcome),
+        json: json(outcome, &summaries),
         verdict: verdicts.join(" "),
         lead: lead(&outcome.run, &summaries),
         for_whom: for_whom(&summaries),
@@ -33,8 +33,8 @@ pub fn page(outcome: &Outcome) -> ReplayPage {
 }
 
 /// A run and what came of it, for programs.
-pub fn json(outcome: &Outcome) -> String {
-    let told = serde_json::json!({"run": outcome.run, "summaries": outcome.summaries()});
+pub fn json(outcome: &Outcome, summaries: &[Summary]) -> String {
+    let told = serde_json::json!({"run": outcome.run, "summaries": summaries});
     format!("{told:#}")
 }
 
