@@ -116,6 +116,13 @@ fn each_command_has_its_row() {
 }
 
 #[test]
+fn tables_are_what_their_commands_gave() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/tables");
+    let made = Command::new(script).arg("--check").output().expect("Debian's python3");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+#[test]
 fn each_trouble_of_health_has_its_remedy() {
     let source = read(Path::new("src/service/health.rs"));
     let list = source.split("pub enum Kind {").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();

@@ -20,7 +20,7 @@ pub const WRITE: &str = "0123456789abcdef-write";
 
 /// True once what the page compares with is there and drawn, or will not come.
 pub const SETTLED: &str =
-    "!shown.isLate && shown.load !== null && (comparedWith() === 'before' || Boolean(shown.load.against))";
+    "shown.baseline !== 'late' && shown.load !== null && (comparedWith() === 'before' || Boolean(shown.load.against))";
 
 /// A service on a fabric, with a `squeue` that says what the test wants.
 pub struct Site {

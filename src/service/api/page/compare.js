@@ -9,7 +9,7 @@ const MORE = { light: [[244, 196, 150], [219, 119, 30], [143, 62, 0]], dark: [[1
 // --- with what ---
 // What is compared with now: the tables before, where there is no baseline.
 function comparedWith() {
-  return isDirect() || (shown.against === "opensm" && shown.withoutBaseline) ? "before" : shown.against;
+  return isDirect() || (shown.against === "opensm" && shown.baseline !== "there") ? "before" : shown.against;
 }
 
 // The loads that are compared with, and their name.
@@ -83,9 +83,8 @@ async function askCompared(path, job) {
     if (wanted === "opensm") {
       // What is missing may be the epoch or the job; then this fails, too.
       const answer = await ask(path + query(job, "before"));
-      shown.withoutBaseline = true;
-      shown.isLate = error.status === 504;
-      $("no-against").textContent = shown.isLate ? "the baseline takes longer, and is shown once it is known" : `no baseline: ${error.message}`;
+      shown.baseline = error.status === 504 ? "late" : "none";
+      $("no-against").textContent = shown.baseline === "late" ? "the baseline takes longer, and is shown once it is known" : `no baseline: ${error.message}`;
       return answer;
     }
     $("no-against").textContent = error.message;
@@ -97,7 +96,7 @@ async function askCompared(path, job) {
 
 $("against").addEventListener("change", () => {
   shown.against = $("against").value;
-  shown.withoutBaseline = false; // tried again
+  shown.baseline = "there"; // tried again
   $("no-against").textContent = "";
   choose(shown.epoch, shown.job);
 });

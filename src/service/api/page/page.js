@@ -9,8 +9,7 @@ const shown = {
   job: null, // chosen; null shows all
   sort: { key: "id", down: false },
   against: "opensm", // what the epoch is compared with: opensm (the baseline), before, fabric, or the number of an epoch
-  withoutBaseline: false, // none of its engines routes this fabric, or it is late
-  isLate: false, // it is still being computed
+  baseline: "there", // or late (still being computed), or none (none of its engines routes this fabric)
   show: "both", // or the difference
   as: "matrix", // or a circle, of a fabric without levels or a grid
   colours: "", // one of COLOURS; nothing: as fits
@@ -249,7 +248,7 @@ async function fetchFabric(fingerprint) {
   const fabric = await ask("v1/fabric");
   wantedPick = pickedName();
   shown.fabric = fabric;
-  [shown.picked, shown.load, shown.withoutBaseline] = [null, null, false];
+  [shown.picked, shown.load, shown.baseline] = [null, null, "there"];
   makePictures();
   loadOf = null;
 }
@@ -289,7 +288,7 @@ function choose(epoch, job, isAsked = true) {
 }
 
 async function refresh() {
-  if (shown.isLate) [shown.isLate, shown.withoutBaseline] = [false, false];
+  if (shown.baseline === "late") shown.baseline = "there"; // asked again
   const [health, history] = await Promise.all([ask("v1/health"), ask("v1/epochs?limit=300")]);
   showWho(history.may_change);
   shown.epochs = history.epochs;
