@@ -71,7 +71,7 @@ pub struct Effective {
 pub struct Paths {
     /// Longest.
     pub max_hops: u32,
-    /// Mean.
+    /// Hops between switches of a route, over all pairs of hosts.
     pub mean_hops: f64,
     /// Share of routes that are as short as the fabric allows, 0..=1.
     pub minimal_share: f64,

@@ -13,7 +13,7 @@ use super::Mix;
 pub struct Submission {
     /// Account that is charged.
     pub account: String,
-    /// Partition.
+    /// Where it was submitted to.
     pub partition: String,
     /// Name of the user.
     pub user: String,
@@ -89,7 +89,7 @@ impl Eq for Submitted {}
 pub struct TrafficRule {
     /// Account: text with `*` for any letters and `?` for one, as in the others.
     pub account: Option<String>,
-    /// Partition.
+    /// Only jobs of this one; `None` means any.
     pub partition: Option<String>,
     /// Name of the user.
     pub user: Option<String>,

@@ -76,7 +76,7 @@ impl LaneMap {
         at as u16
     }
 
-    /// The fabric it is for.
+    /// Where its ports are.
     pub fn fabric(&self) -> Fingerprint {
         self.fabric
     }
@@ -190,7 +190,7 @@ impl Closure {
         Self { fabric: fabric.fingerprint(), switches, words, slots: vec![0; switches * switches * words] }
     }
 
-    /// The fabric it is for.
+    /// Where its next hops are.
     pub fn fabric(&self) -> Fingerprint {
         self.fabric
     }

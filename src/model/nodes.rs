@@ -78,7 +78,7 @@ impl Ranks {
         if self.is_even { (self.terminals.len() / self.nodes.max(1)) as u32 } else { 0 }
     }
 
-    /// As a group.
+    /// The same hosts as a group whose members exchange data.
     pub fn group(&self) -> Group {
         let group = Group::new(self.terminals.clone()).exchanging(self.mix.clone());
         let rails = self.mix.rails().unwrap_or(self.rails);

@@ -68,7 +68,7 @@ pub enum NamedBy {
 /// A name and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The node.
+    /// Name that Slurm has for it.
     pub node: NodeName,
     /// The place of the adapter among those of its node: the number that a pattern finds, or the line with its GUID.
     pub rail: Option<u32>,

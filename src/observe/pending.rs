@@ -49,7 +49,7 @@ pub struct Wants {
 /// A pending job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// Its id.
+    /// Number by which Slurm knows it.
     pub id: JobId,
     /// What it wants.
     pub wants: Wants,

@@ -38,7 +38,7 @@ pub enum TorusSourceError {
 /// A torus and what its description says of routing.
 #[derive(Debug, Clone)]
 pub struct TorusSource {
-    /// The torus.
+    /// Sizes of its dimensions, and which nodes lack a link.
     pub torus: Torus,
     /// Transit rule, if the description has one.
     pub transit: Option<Transit>,

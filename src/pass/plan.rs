@@ -127,7 +127,7 @@ impl Reason {
 pub struct Plan {
     /// Why new routes were due.
     pub reason: Reason,
-    /// Engine.
+    /// Name of who made the tables.
     pub engine: String,
     /// Engines that were to route before it.
     pub passed_over: Vec<PassedOver>,

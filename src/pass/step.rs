@@ -30,11 +30,11 @@ pub struct Rhythm {
 /// All that was seen in one look.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// The fabric.
+    /// Switches, hosts and cables as they are now.
     pub fabric: Arc<Fabric>,
-    /// Its nodes.
+    /// Which hosts are whose adapters.
     pub nodes: Arc<NodeMap>,
-    /// The jobs.
+    /// All that run now, with their nodes.
     pub jobs: JobMap,
     /// What the administrator decided, for this fabric.
     pub policy: Policy,

@@ -15,7 +15,7 @@ use crate::verify::angara::{TorusFinding, TorusVerdict, accept, judge};
 /// The network as it is.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// The torus.
+    /// What is routed.
     pub torus: Torus,
     /// The same without what was broken at any time since the first of the running jobs was routed. What
     /// was repaired closes rings that turns of theirs may not go with: then it has to wait.
@@ -27,7 +27,7 @@ pub struct Site {
 /// What failures did to a job that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// The job.
+    /// Who has lost a pair of nodes.
     pub job: JobId,
     /// Its routes that lead nowhere any more.
     pub routes: usize,

@@ -36,7 +36,7 @@ impl<'q> Asked<'q> {
         Self { mix, made: None }
     }
 
-    /// The mix.
+    /// Exchanges of the job, with weights.
     pub fn mix(&self) -> &'q Mix {
         self.mix
     }

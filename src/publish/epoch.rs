@@ -176,7 +176,7 @@ impl Epoch {
         [PLAN, TABLES, SUMS].iter().all(|name| directory.join(name).is_file())
     }
 
-    /// Its number.
+    /// Counts up from 1 in a store.
     pub fn number(&self) -> EpochNumber {
         self.plan.epoch
     }

@@ -27,7 +27,7 @@ pub struct HistoryRow {
     pub created: DateTime<Utc>,
     /// Why new routes were due.
     pub reason: Reason,
-    /// The engine.
+    /// Name of who made the tables.
     pub engine: String,
     /// Fingerprint of the fabric.
     pub fabric: String,

@@ -87,7 +87,7 @@ pub struct PluginStatus {
     pub generation: Option<u64>,
     /// Fabric it was made for.
     pub fingerprint: Option<String>,
-    /// Layers of it.
+    /// Virtual layers that its tables use; `None` before the first tables.
     pub layers: Option<u8>,
     /// VLs of its lane map, if it has one.
     #[serde(default)]

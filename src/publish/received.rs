@@ -16,7 +16,7 @@ use crate::verify::{self, Beside, Finding, Verified};
 /// One file of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct EpochFile {
-    /// Its name.
+    /// Without a directory.
     pub name: String,
     /// Its length.
     pub bytes: u64,
@@ -76,7 +76,7 @@ impl Received {
         Ok(Self { files, epoch, fabric, tables })
     }
 
-    /// The epoch.
+    /// What it says of itself: number, engine, promise.
     pub fn epoch(&self) -> &Epoch {
         &self.epoch
     }

@@ -24,7 +24,7 @@ pub(super) const FORMAT: u32 = 1;
 pub struct PlanRecord {
     /// Version of this file's meaning.
     pub format: u32,
-    /// The epoch.
+    /// Which one it is about.
     pub epoch: EpochNumber,
     /// The epoch in force when this one was made; `None` for the first.
     pub previous: Option<EpochNumber>,
@@ -52,7 +52,7 @@ pub struct PlanRecord {
     /// The LID of each port that got its routes, the other keeping those of before; left out where all have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh_lids: Option<LidSet>,
-    /// The fabric it is for.
+    /// Fingerprint of the switches, hosts and cables that its tables fit.
     pub fabric: Fingerprint,
     /// What is other in it than in that of the epoch before; left out where nothing is, or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -111,7 +111,7 @@ fn release(lock: &File) {
 }
 
 impl Writer {
-    /// The store.
+    /// What has been published so far.
     pub fn store(&self) -> &EpochStore {
         &self.store
     }

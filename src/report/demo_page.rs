@@ -28,7 +28,7 @@ pub struct Sample {
 /// What a poll published.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct PublishedEpoch {
-    /// Its number.
+    /// Counts up from 1.
     pub number: u64,
     /// Multi-switch node sets that were not served before.
     pub added: usize,
@@ -42,7 +42,7 @@ pub struct PublishedEpoch {
 
 /// Effective loads of one moment under two routings, both indexed by channel.
 pub struct Moment<'a> {
-    /// Its sample.
+    /// What was measured at that time.
     pub sample: &'a Sample,
     /// Under routes that know no jobs.
     pub oblivious: &'a [u64],

@@ -18,13 +18,13 @@ type Histogram = BTreeMap<usize, usize>;
 pub struct FabricInventory {
     /// See [`Fingerprint`].
     pub fingerprint: Fingerprint,
-    /// Switches.
+    /// With and without hosts.
     pub switches: usize,
     /// Ports of hosts' adapters that are attached to a switch.
     pub hosts: usize,
     /// Aggregation nodes (and ports of routers).
     pub aggregation_nodes: usize,
-    /// Inter-switch cables.
+    /// Cables with a switch on both ends.
     pub inter_switch_cables: usize,
     /// Cables that join the same two switches as another one before.
     pub parallel_cables: usize,
@@ -54,11 +54,11 @@ pub struct FabricInventory {
 /// A host without a node name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Nameless {
-    /// Its description.
+    /// What the adapter calls itself.
     pub description: String,
     /// GUID of the adapter.
     pub node_guid: Guid,
-    /// GUID of the port.
+    /// By which a rule can name it.
     pub port_guid: Guid,
     /// Description of the switch.
     pub switch: String,
@@ -67,7 +67,7 @@ pub struct Nameless {
 /// An adapter that no switch leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stray {
-    /// Its description.
+    /// What the adapter calls itself.
     pub description: String,
     /// GUID of the adapter.
     pub node_guid: Guid,
@@ -78,17 +78,17 @@ pub struct Stray {
 /// A switch in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SwitchLine {
-    /// Its description.
+    /// What the switch calls itself.
     pub description: String,
-    /// Its GUID.
+    /// By which OpenSM and the hand-off know it.
     pub guid: Guid,
-    /// Its LID.
+    /// 0 where the source has none.
     pub lid: u16,
-    /// Its ports.
+    /// Physical ports, without port 0.
     pub ports: u8,
     /// Inter-switch cables.
     pub cables: usize,
-    /// Hosts.
+    /// Adapters on its ports.
     pub hosts: usize,
 }
 

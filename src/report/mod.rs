@@ -57,9 +57,9 @@ pub struct Report {
 /// Size and identity of a fabric.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct FabricSummary {
-    /// Switches.
+    /// With and without hosts.
     pub switches: usize,
-    /// Terminals.
+    /// Ports of hosts.
     pub terminals: usize,
     /// Directed inter-switch channels.
     pub inter_switch_channels: usize,
@@ -92,7 +92,7 @@ pub struct Compute {
 pub struct Layers {
     /// Allowed.
     pub budget: u8,
-    /// Used.
+    /// Highest number of a layer with routes, plus one.
     pub used: u8,
 }
 
@@ -108,7 +108,7 @@ pub struct VerdictSummary {
 /// Why an engine made no tables: what stands in the place of a [`Report`].
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The engine.
+    /// Name of who found no tables.
     pub engine: String,
     /// Its reason.
     pub refused: RefusalReason,

@@ -10,7 +10,7 @@ use crate::model::Fabric;
 /// Curves of one metric.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// Title.
+    /// What stands above it.
     pub title: String,
     /// Labels, evenly spaced.
     pub times: Vec<String>,
@@ -38,7 +38,7 @@ pub struct ReplayPage {
     pub for_whom: String,
     /// Engines, in the order of their colours.
     pub engines: Vec<String>,
-    /// Tables.
+    /// In the order in which they are shown.
     pub tables: Vec<Cells>,
     /// Time series.
     pub plots: Vec<Plot>,

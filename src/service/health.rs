@@ -66,7 +66,7 @@ pub struct Failure {
 /// OpenSM's answer to the newest epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Acknowledged {
-    /// The epoch.
+    /// Which one OpenSM has programmed.
     pub epoch: u64,
     /// Milliseconds from rename until every switch had answered.
     pub milliseconds: i64,

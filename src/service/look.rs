@@ -82,9 +82,9 @@ impl LookError {
 /// A fabric with the names of its nodes.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// The fabric.
+    /// Switches, hosts and cables as they are now.
     pub fabric: Arc<Fabric>,
-    /// Its nodes.
+    /// Which hosts are whose adapters.
     pub nodes: Arc<NodeMap>,
     /// Its tables that know no jobs.
     pub oblivious: Oblivious,

@@ -101,7 +101,7 @@ pub struct Decided {
 /// New tables that the checker accepted.
 #[derive(Debug)]
 pub struct Checked {
-    /// The plan.
+    /// What may be published.
     pub plan: Verified<Plan>,
     /// What it is worth.
     pub report: Report,
@@ -217,7 +217,7 @@ pub struct Passed {
     pub waiting: usize,
     /// What is in force now, and since when; `None` if nothing was ever published.
     pub in_force: Option<(u64, DateTime<Utc>)>,
-    /// Its tables.
+    /// Those of the epoch in force; `None` before the first.
     pub tables: Option<Arc<Tables>>,
     /// Those of the other LIDs, where these have routes of their own.
     pub lids: Option<SplitLids>,

@@ -92,7 +92,7 @@ pub struct Simulator<'a, R, T> {
     pub(super) net: &'a Net,
     pub(super) settings: Settings,
     pub(super) router: &'a R,
-    /// The traffic.
+    /// What sends, and hears what has arrived.
     pub traffic: T,
     pub(super) links: Vec<Link>,
     pub(super) space: Vec<Space>,

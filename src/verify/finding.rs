@@ -337,13 +337,13 @@ impl Findings {
     }
 }
 
-/// Name of a switch.
+/// As a finding has it.
 pub(super) fn switch_name(fabric: &Fabric, s: usize) -> SwitchName {
     let switch = fabric.switch(SwitchId::at(s));
     SwitchName { guid: switch.guid, description: switch.description.clone() }
 }
 
-/// Name of a destination.
+/// As a finding has it.
 pub(super) fn destination_name(fabric: &Fabric, d: DestId) -> DestinationName {
     DestinationName { lid: fabric.lid(d), description: fabric.description(d).to_string() }
 }

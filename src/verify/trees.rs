@@ -11,9 +11,9 @@ const ON_STACK: u32 = u32::MAX - 2;
 
 /// A fabric and its tables in flat arrays, for one sweep per destination.
 pub(crate) struct Trees<'a> {
-    /// The fabric.
+    /// Where the routes are.
     pub(crate) fabric: &'a Fabric,
-    /// The tables.
+    /// What is judged.
     pub(crate) tables: &'a Tables,
     /// Its channels by switch and port.
     pub(crate) wiring: Wiring,

@@ -76,7 +76,7 @@ impl MeanRow {
 pub struct JobRow {
     /// Slurm's id; null of all hosts.
     pub id: Option<JobId>,
-    /// Its terminals.
+    /// Hosts that it runs on.
     pub terminals: usize,
     /// `reads` or `writes`; left out of an exchange.
     #[serde(skip_serializing_if = "Option::is_none")]

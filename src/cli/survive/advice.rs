@@ -18,7 +18,7 @@ pub struct Candidate {
 /// Run this engine from so many faults on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {
-    /// The engine.
+    /// Name of the engine that loses least.
     pub engine: String,
     /// First number of faults.
     pub from: usize,

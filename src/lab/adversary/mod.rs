@@ -24,7 +24,7 @@ const LEVEL: f64 = 1.0 + 1e-9;
 /// What all engines are asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Case {
-    /// The fabric.
+    /// Spec that makes the fabric again.
     pub fabric: String,
     /// Layers that engines may use.
     pub layers: LayerBudget,
@@ -45,7 +45,7 @@ pub struct BesideBest {
     pub bound: Option<u64>,
     /// The best of the others; `None` if they all refuse.
     pub best: Option<String>,
-    /// Its figure.
+    /// Largest load or slow-down of its tables; `None` if no other engine routes the fabric.
     pub best_figure: Option<f64>,
     /// `figure` over `best_figure`; 1 if there is nothing to beat.
     pub ratio: Option<f64>,

@@ -17,7 +17,7 @@ use crate::route::angara::{Limits, TorusEngine};
 /// What an engine did for the jobs of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DirectSummary {
-    /// The engine.
+    /// Name as `sarouter engines` lists it.
     pub engine: String,
     /// Jobs that got tables.
     pub routed: usize,

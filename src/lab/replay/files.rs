@@ -39,9 +39,9 @@ pub const FAULTS: &str = "bad-lines.txt";
 pub struct Run {
     /// `--fabric` as given.
     pub fabric_source: String,
-    /// The fabric.
+    /// Switches, hosts and cables that the trace was replayed on.
     pub fabric: FabricSummary,
-    /// The trace.
+    /// Where the jobs come from, and how many.
     pub trace: TraceSummary,
     /// Where nodes come from, run by run.
     pub placements: Vec<String>,
@@ -101,7 +101,7 @@ impl Shard {
 pub struct TraceSummary {
     /// File name or spec.
     pub name: String,
-    /// Format.
+    /// `sacct`, `swf` or how else the file is written.
     pub format: String,
     /// SHA-256.
     pub digest: String,

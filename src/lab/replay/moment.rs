@@ -68,7 +68,7 @@ impl Moment {
 /// What an engine put on the channels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Loads {
-    /// The engine.
+    /// Name as `sarouter engines` lists it.
     pub engine: String,
     /// Routes inside jobs, by channel.
     pub all: Vec<u64>,

@@ -14,7 +14,7 @@ pub struct EngineSnapshot {
     pub placement: String,
     /// Time of the snapshot.
     pub time: DateTime<Utc>,
-    /// The engine.
+    /// Name as `sarouter engines` lists it.
     pub engine: String,
     /// Jobs that run.
     pub jobs: usize,

@@ -11,7 +11,7 @@ use crate::pass::worth::Price;
 pub struct Setup {
     /// The fabric on which jobs are replayed.
     pub fabric: Arc<Fabric>,
-    /// Its nodes.
+    /// Which hosts are whose adapters.
     pub nodes: Arc<NodeMap>,
     /// Engines as named: `NAME`; `NAME:static` for one that is asked once, for everybody; `NAME:gain=SECONDS`
     /// and `NAME:epochs=NUMBER` for one that asks something else of a change than `price` does.

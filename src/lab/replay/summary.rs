@@ -115,7 +115,7 @@ pub struct Comparison {
 /// An engine by itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EngineSummary {
-    /// The engine.
+    /// Name as `sarouter engines` lists it.
     pub engine: String,
     /// Means over snapshots, by metric, in the order of [`METRICS`].
     pub means: Vec<f64>,
@@ -144,7 +144,7 @@ pub struct EngineSummary {
 pub struct Summary {
     /// Where the jobs' nodes come from.
     pub placement: String,
-    /// Snapshots.
+    /// Moments at which the tables of each engine were measured.
     pub snapshots: usize,
     /// Those of them that were simulated with all engines.
     #[serde(default)]

@@ -71,7 +71,7 @@ pub struct PatternRow {
     pub pattern: Pattern,
     /// How it is written.
     pub form: &'static str,
-    /// What it is.
+    /// One sentence: who sends to whom, and where programs do that.
     pub what: &'static str,
     /// Where it is described.
     pub source: &'static str,

@@ -8,7 +8,7 @@ use crate::model::{NodeId, Torus, TorusJob};
 /// A job of a direct torus whose ranks are to be put in order.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
-    /// The torus.
+    /// Where its nodes are.
     pub torus: &'a Torus,
     /// Its nodes in the order as given, and what it exchanges.
     pub job: &'a TorusJob,

@@ -48,7 +48,7 @@ pub struct Order {
 /// Ranks to be put in order.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The fabric.
+    /// Where its hosts are.
     pub fabric: &'a Fabric,
     /// The terminal of each rank, as given.
     pub ranks: &'a [TerminalId],

@@ -12,7 +12,7 @@ use crate::model::{JobId, LidSet, Sl};
 /// One of the fabrics that a job is on.
 #[derive(Debug, Clone, Copy)]
 pub struct OnFabric<'a> {
-    /// Its name.
+    /// As its `[[fabric]]` in the settings says.
     pub name: &'a str,
     /// Where it keeps the directories of jobs.
     pub root: &'a Path,

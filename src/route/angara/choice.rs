@@ -10,7 +10,7 @@ use crate::model::{Direction, NodeId, Routes, Step, Torus, TorusDemand, TorusJob
 /// A pair with several legal minimal routes.
 #[derive(Debug, Clone, Copy)]
 pub struct Flexible {
-    /// The source.
+    /// Who sends.
     pub source: NodeId,
     /// Place of the pair in its job: source place × nodes + destination place.
     pub pair: u32,

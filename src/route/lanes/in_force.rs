@@ -13,7 +13,7 @@ use crate::route::ways::bits;
 
 /// The next hops of tables, of packets from where some start.
 pub(super) struct InForce {
-    /// All.
+    /// Next hops of all destinations.
     pub(super) all: Closure,
     /// Those by which packets arrive.
     pub(super) alive: Closure,

@@ -125,13 +125,13 @@ pub struct EpochsAnswer {
 /// them, over each channel.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct LoadAnswer {
-    /// The epoch.
+    /// Whose tables are shown.
     pub epoch: EpochNumber,
     /// When it was published.
     pub created: DateTime<Utc>,
     /// Why new routes were due.
     pub reason: Reason,
-    /// Its engine.
+    /// Name of who made them.
     pub engine: String,
     /// It was made for another fabric than the one of now: channels it does not know carry nothing.
     pub other_fabric: bool,

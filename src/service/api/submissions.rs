@@ -43,7 +43,7 @@ pub struct SubmissionAnswer {
     pub user: String,
     /// Name of the job.
     pub name: String,
-    /// Partition.
+    /// Where such jobs are submitted to.
     pub partition: String,
 }
 

@@ -7,7 +7,7 @@ use crate::model::{JobId, NodeName, Submission, Traffic, TrafficRules, same_node
 /// One start of a job. Two are the same on the same nodes in whatever order.
 #[derive(Debug, Clone)]
 pub struct StartId {
-    /// The job.
+    /// Number by which Slurm knows it.
     pub job: JobId,
     /// How often it was started before.
     pub restart: u32,

@@ -27,7 +27,7 @@ pub struct EpochLine {
     /// What is other in the fabric than before; left out where nothing is, or it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<FabricDifference>,
-    /// The engine.
+    /// Name of who made the tables.
     pub engine: String,
     /// Jobs that own nodes.
     pub jobs: usize,

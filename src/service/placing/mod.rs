@@ -350,7 +350,7 @@ pub fn release(settings: &Settings, all: bool) -> Result<usize, Box<dyn std::err
 /// What placement would do for a tagged job that waits.
 #[derive(Debug, Clone, schemars::JsonSchema, serde::Serialize)]
 pub struct Outlook {
-    /// The job.
+    /// Number by which Slurm knows it.
     pub job: JobId,
     /// Nodes it wants.
     pub wants: usize,

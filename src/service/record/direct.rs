@@ -19,7 +19,7 @@ use crate::publish::job;
 /// A job that starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartLine {
-    /// The job.
+    /// Number by which Slurm knows it.
     pub job: JobId,
     /// Its nodes in rank order.
     pub nodes: Vec<NodeName>,

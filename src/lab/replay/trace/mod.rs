@@ -45,7 +45,7 @@ pub struct Fault {
 /// A job of a trace. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceJob {
-    /// Its id.
+    /// Number that Slurm gave it; unique in a trace.
     pub id: JobId,
     /// Line in the trace, from 1.
     pub line: usize,

@@ -30,7 +30,7 @@ const HEAD_LIMIT: u64 = 64 << 10;
 /// What is asked, and the bounds: one line, then the request's body, then the look.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Head {
-    /// The question.
+    /// What is asked.
     pub question: Question,
     /// The epoch store.
     pub state: PathBuf,

@@ -75,7 +75,7 @@ pub struct Predicted {
 pub struct TorusPerJob {
     /// Its id.
     pub job: JobId,
-    /// Its nodes.
+    /// How many it runs on.
     pub nodes: usize,
     /// Now; null if it has no tables.
     pub before: Option<Gets>,

@@ -13,7 +13,7 @@ use crate::publish::EpochNumber;
 /// The torus of now, its jobs, their tables. Cheap to make: jobs and routes are shared.
 #[derive(Debug, Clone)]
 pub struct Direct {
-    /// The torus.
+    /// Its nodes and links as they are now.
     pub torus: Arc<Torus>,
     /// Nodes that may forward a job's packets; `None` before the first computation.
     pub transit: Option<Transit>,
