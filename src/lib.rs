@@ -39,17 +39,13 @@
 //! Invariants: `route` and `verify` never import each other; nothing unverified is published;
 //! same input, same bytes, whatever the thread count; the core never reads a clock.
 
+pub use sarouter_core::{measure, model, placement, route, simulate, verify};
+
 pub mod cli;
 pub mod config;
 pub mod lab;
-pub mod measure;
-pub mod model;
 pub mod observe;
 pub mod pass;
-pub mod placement;
 pub mod publish;
 pub mod report;
-pub mod route;
 pub mod service;
-pub mod simulate;
-pub mod verify;

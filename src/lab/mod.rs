@@ -2,8 +2,9 @@
 
 pub mod adversary;
 pub mod board;
-pub mod generate;
 pub mod peers;
 pub mod replay;
 pub mod trial;
 pub mod workload;
+
+pub use sarouter_core::lab::generate;

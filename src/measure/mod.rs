@@ -23,7 +23,7 @@ pub(crate) use self::hops::{Hops, TOGETHER};
 use self::loads::AllPairs;
 pub use self::loads::{JobFigures, channel_loads, effective_loads, per_job};
 pub use self::lost::lost_pairs;
-pub(crate) use crate::measure::slowdown::or_endless;
+pub use crate::measure::slowdown::or_endless;
 pub use crate::measure::slowdown::{
     Predictor, Time, mean_of_kept, of_routes, slowdown_of_steps, slowdowns, slowdowns_of,
 };

@@ -105,7 +105,7 @@ pub enum Shape {
 /// tables. Descriptions and LIDs do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
 #[schemars(with = "String")]
-pub struct Fingerprint(pub(crate) [u8; 32]);
+pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
     /// The raw digest.

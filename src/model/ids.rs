@@ -150,7 +150,7 @@ impl PortNum {
     /// A switch's own management port.
     pub const ZERO: Self = Self(0);
     /// From the number of a port of a switch of a fabric.
-    pub(crate) const fn at(port: u8) -> Self {
+    pub const fn at(port: u8) -> Self {
         Self(port)
     }
 }
@@ -268,7 +268,7 @@ macro_rules! dense_id {
             }
             /// From an index that a `Vec` of the same fabric gave.
             #[inline]
-            pub(crate) const fn at(index: usize) -> Self {
+            pub const fn at(index: usize) -> Self {
                 Self(index as u32)
             }
         }

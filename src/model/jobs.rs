@@ -63,7 +63,7 @@ pub struct Job {
 }
 
 /// Whether two lists hold the same nodes, in whatever order and however often. O(nodes × log nodes).
-pub(crate) fn same_nodes(one: &[NodeName], other: &[NodeName]) -> bool {
+pub fn same_nodes(one: &[NodeName], other: &[NodeName]) -> bool {
     one == other || one.iter().collect::<BTreeSet<_>>() == other.iter().collect()
 }
 

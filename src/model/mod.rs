@@ -30,15 +30,15 @@ pub use ids::{
     ChannelId, DestId, Guid, IdError, JobId, Layer, LayerBudget, Lid, NodeId, NodeName, PortNum, Sl,
     SwitchId, TerminalId, Vl,
 };
-pub(crate) use jobs::same_nodes;
+pub use jobs::same_nodes;
 pub use jobs::{Component, Job, JobMap, JobState};
 pub use lanes::{Closure, FabricLanes, LaneMap, LaneRow};
 pub use lids::{LidSet, SplitLids};
-pub(crate) use nearest::did_you_mean;
+pub use nearest::did_you_mean;
 pub use nearest::nearest;
 pub use nodes::{NodeMap, Placed, PlacedJob, Ranks};
 pub use pattern::{Adapters, Grid, Mix, PATTERNS, Partners, Pattern, Phase, Rails};
-pub(crate) use plain::{plain, plain_chain};
+pub use plain::{plain, plain_chain};
 pub use promise::{Promise, PromiseError};
 pub use shown::{shown, shown_lines};
 pub use storage::{Storage, StorageFlows};
@@ -49,7 +49,7 @@ pub use torus::{
 };
 
 /// The first of each, in their order. O(items × log items).
-pub(crate) fn without_repetition<T: Ord + Clone>(mut items: Vec<T>) -> Vec<T> {
+pub fn without_repetition<T: Ord + Clone>(mut items: Vec<T>) -> Vec<T> {
     // Most lists ascend, and nothing is to be done.
     if !items.is_sorted_by(|a, b| a < b) {
         let mut seen = std::collections::BTreeSet::new();

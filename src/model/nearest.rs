@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// What a message of an unknown name ends with: the one that was probably meant.
-pub(crate) fn did_you_mean(near: Option<&str>) -> String {
+pub fn did_you_mean(near: Option<&str>) -> String {
     near.map(|near| format!("; did you mean {near}?")).unwrap_or_default()
 }
 

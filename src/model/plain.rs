@@ -18,7 +18,7 @@ const PHRASES: &[(&str, &str)] = &[
 
 /// A whole message as the administrator sees it: without the numbers of the system's errors, and with the
 /// words of this program where a library's say nothing to a stranger.
-pub(crate) fn plain_chain(text: &str) -> String {
+pub fn plain_chain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(" (os error ") {
@@ -33,7 +33,7 @@ pub(crate) fn plain_chain(text: &str) -> String {
 /// are; of a wrong type what was found and what is wanted. The place is said elsewhere.
 ///
 /// Other messages stay as they are.
-pub(crate) fn plain(message: &str) -> String {
+pub fn plain(message: &str) -> String {
     let message = message.rsplit_once(" at line ").map_or(message, |(before, _)| before);
     let unknown = |start: &str| message.strip_prefix(start).and_then(|rest| rest.split_once('`'));
     if let Some((name, known)) = unknown("unknown field `") {

@@ -42,7 +42,7 @@ impl Promise {
         Self { told: false, untold: false, any: false, reply: false, since: false, mixed: false };
 
     /// [`Promise::TOLD`]: what files promise that were written when there was no other.
-    pub(crate) fn told() -> Self {
+    pub fn told() -> Self {
         Self::TOLD
     }
 

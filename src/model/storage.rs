@@ -49,12 +49,12 @@ impl Storage {
     }
 
     /// Weights that count reads and writes as much as what a job exchanges.
-    pub(crate) const fn even() -> [u32; 2] {
+    pub const fn even() -> [u32; 2] {
         [1; 2]
     }
 
     /// Whether weights are those.
-    pub(crate) fn is_even(weights: &[u32; 2]) -> bool {
+    pub fn is_even(weights: &[u32; 2]) -> bool {
         *weights == Self::even()
     }
 

@@ -11,7 +11,8 @@ mod tally;
 pub(crate) mod tests;
 pub mod torus;
 pub mod trial;
-pub mod update;
 pub mod worth;
+
+pub use sarouter_core::pass::update;
 
 pub use self::halfway::{FirstStep, halfway};

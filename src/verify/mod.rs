@@ -13,7 +13,7 @@ mod lanes;
 mod reach;
 mod senders;
 mod transition;
-pub(crate) mod trees;
+pub mod trees;
 mod update;
 
 use std::sync::Arc;

@@ -3,45 +3,45 @@
 use crate::model::{DestId, Fabric, PortPeer, Tables, Wiring};
 
 /// No channel: a hole, a fault or the home switch.
-pub(crate) const NO_CHANNEL: u32 = Wiring::NONE;
+pub const NO_CHANNEL: u32 = Wiring::NONE;
 /// Depth of a switch from which the destination is not reached.
-pub(crate) const LOST: u32 = u32::MAX;
+pub const LOST: u32 = u32::MAX;
 const UNSEEN: u32 = u32::MAX - 1;
 const ON_STACK: u32 = u32::MAX - 2;
 
 /// A fabric and its tables in flat arrays, for one sweep per destination.
-pub(crate) struct Trees<'a> {
+pub struct Trees<'a> {
     /// Where the routes are.
-    pub(crate) fabric: &'a Fabric,
+    pub fabric: &'a Fabric,
     /// What is judged.
-    pub(crate) tables: &'a Tables,
+    pub tables: &'a Tables,
     /// Its channels by switch and port.
-    pub(crate) wiring: Wiring,
+    pub wiring: Wiring,
 }
 
 /// Routes of all switches to one destination. Reused from destination to destination.
-pub(crate) struct Tree {
+pub struct Tree {
     /// The switch where the destination is.
-    pub(crate) home: usize,
+    pub home: usize,
     /// Channel by which each switch forwards; [`NO_CHANNEL`] at home and where the port leads nowhere.
-    pub(crate) next: Vec<u32>,
+    pub next: Vec<u32>,
     /// Channels from each switch to home, or [`LOST`].
-    pub(crate) depth: Vec<u32>,
+    pub depth: Vec<u32>,
     /// Switches that reach home: home first, each after the switch it forwards to.
-    pub(crate) order: Vec<u32>,
+    pub order: Vec<u32>,
     /// A switch on a forwarding loop, the first one found.
-    pub(crate) looping: Option<u32>,
+    pub looping: Option<u32>,
     stack: Vec<u32>,
 }
 
 impl<'a> Trees<'a> {
     /// O(ports of all switches).
-    pub(crate) fn new(fabric: &'a Fabric, tables: &'a Tables) -> Self {
+    pub fn new(fabric: &'a Fabric, tables: &'a Tables) -> Self {
         Self { fabric, tables, wiring: fabric.wiring() }
     }
 
     /// Room for one tree.
-    pub(crate) fn room(&self) -> Tree {
+    pub fn room(&self) -> Tree {
         let switches = self.fabric.switches().len();
         Tree {
             home: 0,
@@ -54,7 +54,7 @@ impl<'a> Trees<'a> {
     }
 
     /// Fills `tree` for a destination. O(switches).
-    pub(crate) fn trace(&self, d: DestId, tree: &mut Tree) {
+    pub fn trace(&self, d: DestId, tree: &mut Tree) {
         tree.home = self.fabric.home(d).index();
         tree.looping = None;
         tree.order.clear();
@@ -96,7 +96,7 @@ impl<'a> Trees<'a> {
     }
 
     /// What the port that the tables name leads to; `None` if the switch has no such port.
-    pub(crate) fn peer(&self, switch: usize, d: DestId) -> Option<PortPeer> {
+    pub fn peer(&self, switch: usize, d: DestId) -> Option<PortPeer> {
         let s = crate::model::SwitchId::at(switch);
         self.tables.port(s, d).and_then(|port| self.fabric.peer(s, port))
     }
@@ -105,7 +105,7 @@ impl<'a> Trees<'a> {
 impl Tree {
     /// The switch that `s` forwards to; only for switches with a channel.
     #[inline]
-    pub(crate) fn parent(&self, trees: &Trees<'_>, s: usize) -> usize {
+    pub fn parent(&self, trees: &Trees<'_>, s: usize) -> usize {
         trees.wiring.to[self.next[s] as usize] as usize
     }
 }

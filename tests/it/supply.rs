@@ -109,11 +109,13 @@ fn every_library_has_its_reason() {
     let mut libraries = 0;
     for line in manifest.lines() {
         if line.starts_with('[') {
-            in_list = matches!(line, "[dependencies]" | "[dev-dependencies]");
+            in_list = matches!(line, "[dependencies]" | "[dev-dependencies]" | "[workspace.dependencies]");
             (said, family) = (false, String::new());
         } else if line.starts_with('#') {
             (said, family) = (true, String::new());
-        } else if let Some((name, _)) = line.split_once(" = ").filter(|_| in_list) {
+        } else if let Some((name, _)) =
+            line.split_once(" = ").filter(|(name, _)| in_list && !name.ends_with(".workspace"))
+        {
             let stem = name.split(['-', '_']).next().unwrap_or(name).to_string();
             assert!(said && (family.is_empty() || family == stem || stem == "hyper"), "{name} has no reason");
             family = stem;

@@ -19,8 +19,7 @@ pub const READ: &str = "0123456789abcdef-read";
 pub const WRITE: &str = "0123456789abcdef-write";
 
 /// True once what the page compares with is there and drawn, or will not come.
-pub const SETTLED: &str =
-    "shown.baseline !== 'late' && shown.load !== null && (comparedWith() === 'before' || Boolean(shown.load.against))";
+pub const SETTLED: &str = "shown.baseline !== 'late' && shown.load !== null && (comparedWith() === 'before' || Boolean(shown.load.against))";
 
 /// A service on a fabric, with a `squeue` that says what the test wants.
 pub struct Site {

@@ -3,7 +3,6 @@
 //! adaptive routing.
 
 mod accepted;
-mod mix;
 mod order;
 mod ranks;
 mod summary;
@@ -14,7 +13,6 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 pub use self::accepted::Accepted;
-pub use self::mix::mix;
 pub use self::order::{Order, order};
 pub use self::summary::{Beside, Engine, Summary};
 use crate::lab::generate::{SpecError, generate};
@@ -23,6 +21,7 @@ use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Promise, Tables}
 use crate::simulate::adaptive::Distances;
 use crate::simulate::exchange::{self, geometric};
 use crate::simulate::{AnyRouter, Net};
+pub use sarouter_core::lab::board::mix;
 
 /// Engines that the others are held against: they know no jobs.
 pub const OBLIVIOUS: [&str; 6] = ["minhop", "updown", "fattree", "dfsssp", "nue", "balanced"];

@@ -129,7 +129,7 @@ fn choose<T: Ord + Copy>(
 }
 
 /// Number of connected components of the switches that remain.
-pub(crate) fn components(
+pub fn components(
     fabric: &Fabric,
     cut: impl Fn(ChannelId) -> bool,
     dead: impl Fn(SwitchId) -> bool,

@@ -164,7 +164,7 @@ fn kind_of(spec: &str) -> &str {
 }
 
 /// First words of all specs.
-pub(crate) const KINDS: &[&str] = &[
+pub const KINDS: &[&str] = &[
     "fattree",
     "kary",
     "xgft",

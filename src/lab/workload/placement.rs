@@ -87,7 +87,7 @@ impl Site {
                 leaves[leaf].push(n as u32);
             }
         }
-        let homes: Vec<u32> = switches.iter().map(|s| s.0).collect();
+        let homes: Vec<u32> = switches.iter().map(|s| s.index() as u32).collect();
         let parts = Parts::new(fabric, &homes);
         let mut groups: Vec<Vec<u32>> =
             parts.levels().iter().map(|of| homes.iter().map(|s| of[*s as usize]).collect()).collect();

@@ -48,7 +48,7 @@ pub struct Time {
 
 /// The exchange of a job that has nodes in two parts of a fabric does not end. JSON has no number for that:
 /// it is `null`.
-pub(crate) fn or_endless<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+pub fn or_endless<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
