@@ -17,27 +17,10 @@
 //! [`placement`] says which nodes a job should get; [`simulate`] sends packets; [`lab`] studies all of it without a
 //! cluster.
 //!
-//! To route a fabric, prove the tables and say what they are worth:
+//! What routes are made of is a crate of its own, [`sarouter_core`]; its page has an example. `examples/` has more: tables
+//! of others judged, an engine of one's own.
 //!
-//! ```
-//! use sarouter::model::{Demand, Group, LayerBudget};
-//! use sarouter::route::{EngineOptions, engine};
-//! use sarouter::{measure, observe, verify};
-//!
-//! let fabric = observe::fabric::load("fattree:4x2,2")?;
-//! let job = Group::new(fabric.host_ids().collect());
-//! let demand = Demand::new(vec![job], vec![]);
-//! let budget = LayerBudget::new(8)?;
-//! let tables = engine("balanced", &EngineOptions::default())?.route(&fabric, &demand, budget)?;
-//! let verified = verify::accept(&fabric, tables, budget).map_err(|verdict| format!("{verdict:?}"))?;
-//! assert!(measure::time(&fabric, verified.get(), &demand).slowdown_mean < 2.0);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! `examples/` has more: tables of others judged, an engine of one's own.
-//!
-//! Invariants: `route` and `verify` never import each other; nothing unverified is published;
-//! same input, same bytes, whatever the thread count; the core never reads a clock.
+//! Invariants: nothing unverified is published; same input, same bytes, whatever the thread count.
 
 pub use sarouter_core::{measure, model, placement, route, simulate, verify};
 
