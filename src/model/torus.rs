@@ -103,11 +103,6 @@ impl Torus {
     pub fn is_ring(&self, dim: usize) -> bool {
         self.ring.get(dim).copied().unwrap_or(false)
     }
-    /// Distance in node indices between neighbours of a dimension.
-    #[inline]
-    pub fn stride(&self, dim: usize) -> u32 {
-        self.strides[dim]
-    }
     /// Number of nodes, failed ones included.
     pub fn len(&self) -> usize {
         self.healthy.len()

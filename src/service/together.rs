@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,6 @@ struct Shared {
     lines: Mutex<Vec<Weak<Line>>>,
     /// Rung for a fabric when there is an answer that it has not had.
     bells: Vec<Notify>,
-    questions: AtomicU64,
     of_now: TimeDelta,
 }
 
@@ -51,18 +49,13 @@ impl Together {
 
     fn within(fabrics: usize, of_now: TimeDelta) -> Self {
         let bells = (0..fabrics).map(|_| Notify::new()).collect();
-        let shared = Shared { lines: Mutex::default(), bells, questions: AtomicU64::new(0), of_now };
+        let shared = Shared { lines: Mutex::default(), bells, of_now };
         Self { shared: Arc::new(shared), kept: None }
     }
 
     /// The place of one of the fabrics, by its number.
     pub fn place(&self, fabric: usize) -> Place {
         Place { together: self.clone(), fabric }
-    }
-
-    /// How often the batch system was asked.
-    pub fn questions(&self) -> u64 {
-        self.shared.questions.load(Ordering::Relaxed)
     }
 
     /// The line of these settings, which is kept as long as somebody asks by it.
@@ -192,7 +185,6 @@ impl Line {
         if !is_asking && !state.news_for(fabric, now, self.shared.of_now) {
             let source = state.source.take().unwrap_or_else(|| job_source(&self.settings));
             state.number += 1;
-            self.shared.questions.fetch_add(1, Ordering::Relaxed);
             state.asking = Some(self.begin(state.number, source, now));
         }
         let number = state.number;
