@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench engines -- once SPEC ENGINE` routes once and reads no clock, for counting
 //! instructions, which do not depend on what else the machine does:
-//! `valgrind --tool=callgrind --toggle-collect='*as sarouter::route::Engine>::route' BINARY once SPEC ENGINE`.
+//! `valgrind --tool=callgrind --toggle-collect='*as sarouter_core::route::Engine>::route' BINARY once SPEC ENGINE`.
 
 // The macros below make undocumented items.
 #![allow(missing_docs)]
