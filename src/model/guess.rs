@@ -29,7 +29,7 @@ pub struct Submission {
 /// none, as of `sbatch --wrap`. What else a command says, such as a password, is not kept.
 ///
 /// ```
-/// use sarouter::model::executable;
+/// use sarouter_core::model::executable;
 /// assert_eq!(executable("/home/ann/run.sh 7 in/put"), "run.sh");
 /// assert_eq!(executable("(null)"), "");
 /// ```

@@ -42,7 +42,7 @@ pub enum HintError {
 /// [`HintError`] with the word that was probably meant.
 ///
 /// ```
-/// use sarouter::model::{Pattern, hint};
+/// use sarouter_core::model::{Pattern, hint};
 /// assert_eq!(hint("night run; sarouter:pattern=ring"), Ok(Some(Pattern::Ring.into())));
 /// assert_eq!(hint("night run"), Ok(None));
 /// let wrong = hint("sarouter:patern=ring").unwrap_err();

@@ -11,7 +11,7 @@ pub fn did_you_mean(near: Option<&str>) -> String {
 /// O(candidates × their length × length).
 ///
 /// ```
-/// use sarouter::model::nearest;
+/// use sarouter_core::model::nearest;
 /// assert_eq!(nearest("balnaced", ["dfsssp", "balanced"]), Some("balanced"));
 /// assert_eq!(nearest("route", ["state", "routing"]), Some("routing"));
 /// assert_eq!(nearest("x", ["dfsssp", "balanced"]), None);

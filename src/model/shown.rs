@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// writes HTML, CSV or JSON. O(length).
 ///
 /// ```
-/// use sarouter::model::shown;
+/// use sarouter_core::model::shown;
 /// assert_eq!(shown("sw\u{1b}[2J 1"), r"sw\u{1b}[2J 1");
 /// assert_eq!(shown("Schalter 1 äöü"), "Schalter 1 äöü");
 /// ```

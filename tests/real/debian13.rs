@@ -59,6 +59,8 @@ fn debian_13_builds_runs_places_and_removes() {
     copy(&machine, program);
     copy(&machine, tests);
     let [compiler, home] = &toolchain();
+    // Installing and removing is tested on Debian 12 in every run.
+    let is_short = env::var_os("SAROUTER_SHORT").is_some();
     let asked = env::var("SAROUTER_DEBIAN13").unwrap_or_else(|_| TESTS.to_string());
     let script = format!(
         "export PATH={compiler}/bin:$PATH CARGO_HOME={home} CARGO_NET_OFFLINE=true HOME=/root LC_ALL=C.UTF-8\n\
@@ -66,11 +68,12 @@ fn debian_13_builds_runs_places_and_removes() {
          cd {tree}\n\
          mkdir -p /walk {tmp}\n\
          make --silent -C plugin/opensm all\n\
-         for revision in 1 2; do scripts/package --binary {program} --revision $revision --out /walk; done\n\
+         for revision in {revisions}; do scripts/package --binary {program} --revision $revision --out /walk; done\n\
          rm -rf target/package\n\
          {tests} --ignored --test-threads 2 --skip debian13:: --skip package:: --skip walk:: --skip page:: {asked}\n",
         compiler = compiler.display(),
         home = home.display(),
+        revisions = if is_short { "1" } else { "1 2" },
         tree = root().display(),
         tmp = env!("CARGO_TARGET_TMPDIR"),
         program = program.display(),
@@ -79,5 +82,7 @@ fn debian_13_builds_runs_places_and_removes() {
     let text = machine.run(&[compiler, home], &script);
     println!("{text}");
     assert!(text.contains("test result: ok") && !text.contains(" 0 passed"), "{text}");
-    install_upgrade_and_remove(&mut machine);
+    if !is_short {
+        install_upgrade_and_remove(&mut machine);
+    }
 }

@@ -24,7 +24,7 @@ impl Grid {
     /// has at most `n` places. Given sides that do not fit count as open.
     ///
     /// ```
-    /// use sarouter::model::Grid;
+    /// use sarouter_core::model::Grid;
     /// assert_eq!(Grid::SPACE.for_ranks(60), [5, 4, 3]);
     /// assert_eq!(Grid::given(4, 0, 1).for_ranks(14), [4, 3, 1]);
     /// assert_eq!(Grid::given(4, 4, 1).for_ranks(15), [5, 3, 1]);

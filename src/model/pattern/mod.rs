@@ -198,7 +198,7 @@ impl Pattern {
     /// O(phases), times `n` where partners are no shift and no XOR.
     ///
     /// ```
-    /// use sarouter::model::Pattern;
+    /// use sarouter_core::model::Pattern;
     /// let phases = Pattern::Linear.phases(4);
     /// let to: Vec<Option<u32>> = phases.iter().map(|phase| phase.partners.to(3)).collect();
     /// assert_eq!(to, [Some(0), Some(1), Some(2)]);
