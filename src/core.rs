@@ -1,7 +1,7 @@
 //! # sarouter-core: fabrics, routes and their proof
 //!
-//! [`model`] has fabrics, demand and tables; [`route`] the engines; [`verify`] rebuilds everything from tables alone;
-//! [`measure`] says what they are worth; [`simulate`] sends packets; [`placement`] says which nodes a job should get;
+//! [`model`] has fabrics, demand and tables, [`route`] the engines. [`verify`] rebuilds everything from tables alone, and
+//! [`measure`] says what they are worth. [`simulate`] sends packets. [`placement`] says which nodes a job should get.
 //! [`lab`] generates fabrics and jobs.
 //!
 //! To route a fabric, prove the tables and say what they are worth:
