@@ -204,13 +204,14 @@ impl Browser {
         self.here("POST", "/goog/cdp/execute", Some(command));
     }
 
-    /// Complaints of the browser since the last call: failed requests, what the policy forbids, errors. A late answer is
-    /// none: a busy machine has them, and the page asks again.
+    /// Complaints of the browser since the last call: failed requests, what the policy forbids, errors. A late answer about
+    /// the baseline is none: a busy machine has them, and the page asks again.
     pub fn complaints(&self) -> Vec<Value> {
         let log = self.here("POST", "/se/log", Some(json!({"type": "browser"})));
         // A warning is advice for programmers: that the tests read the picture's pixels brings one.
         let late = |entry: &Value| {
-            entry["message"].as_str().is_some_and(|text| text.contains("504 (Gateway Timeout)"))
+            let says = |what: &str| entry["message"].as_str().is_some_and(|text| text.contains(what));
+            says("against=opensm") && says("504 (Gateway Timeout)")
         };
         let severe = |entry: &Value| entry["level"] == "SEVERE" && !late(entry);
         log.as_array().unwrap().iter().filter(|e| severe(e)).cloned().collect()
