@@ -7,7 +7,7 @@ use sarouter::simulate::traffic::script::Script;
 use sarouter::simulate::{AnyRouter, Ended, Net, Settings, Simulator};
 
 use crate::adaptive::at_full_load;
-use crate::site::often;
+use crate::often::often;
 
 /// Of a full shift of packets of 16 phits: cycles until finished, and phits consumed per host and
 /// cycle from cycle 2,000 to cycle 10,000.

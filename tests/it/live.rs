@@ -16,7 +16,7 @@ use sarouter::publish::{EpochNumber, EpochStore};
 use sarouter::service::pass::{PassError, Passed, Remembered, pass};
 use sarouter::verify::{Beside, Checks, Verdict, judge_beside};
 
-use crate::site::often;
+use crate::often::often;
 
 /// A store and the settings of its service.
 pub struct Site {

@@ -11,7 +11,7 @@ use sarouter::service::pass::EpochLine;
 use sarouter::verify::Beside;
 
 use crate::live::{Site, judge};
-use crate::site::often;
+use crate::often::often;
 
 /// A fabric of which some cables and switches are not there.
 pub struct Damaged {

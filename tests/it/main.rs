@@ -59,6 +59,8 @@ mod mutation;
 mod names;
 mod node_names;
 mod nue;
+#[path = "../shared/often.rs"]
+mod often;
 mod openapi;
 mod order;
 mod placement;

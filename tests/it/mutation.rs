@@ -12,7 +12,7 @@ use sarouter::publish::handoff;
 use sarouter::service::health::Health;
 use sarouter::service::record::replay;
 
-use crate::site::often;
+use crate::often::often;
 
 /// One change of a text.
 #[derive(Debug, Clone)]

@@ -8,7 +8,8 @@ use sarouter::publish::EpochStore;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::site::{Serving, Site, json, often};
+use crate::often::often;
+use crate::site::{Serving, Site, json};
 
 /// Feeds the recording of a site back: exit code and findings.
 fn replay(site: &Site, out: &str) -> (i32, Value) {

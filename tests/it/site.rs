@@ -134,12 +134,6 @@ pub struct Serving {
     lines: std::sync::mpsc::Receiver<String>,
 }
 
-/// How often something is tried that takes minutes: `scripts/test` tries it less often. The results' figures are of the
-/// whole.
-pub fn often(whole: usize, short: usize) -> usize {
-    if std::env::var_os("SAROUTER_SHORT").is_some() { short } else { whole }
-}
-
 pub const LONG: Duration = Duration::from_secs(120);
 
 impl Serving {

@@ -15,7 +15,7 @@ use sarouter::simulate::traffic::script::Script;
 use sarouter::simulate::{Net, Settings, TorusRouter, run};
 use sarouter::verify::angara::judge;
 
-use crate::site::often;
+use crate::often::often;
 
 fn torus(sizes: &[usize]) -> Torus {
     TorusBuilder::new(sizes).unwrap().build().unwrap()

@@ -2,11 +2,11 @@
 //! then does.
 
 use std::fmt::Write;
+use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::{env, fs};
 
 use sarouter::lab::generate::generate;
 use sarouter::model::rng::Rng;
@@ -16,6 +16,7 @@ use sarouter::route::lanes::fabric_lanes;
 use sarouter::route::{self, EngineOptions};
 use sarouter::verify::{Beside, Certificate, Checks, Finding, certify, judge_beside, judge_certified};
 
+use crate::often::often;
 use crate::testbed::{Testbed, assert_in_force, root, run};
 
 const ANY: Promise = Promise { any: true, ..Promise::NOTHING };
@@ -262,7 +263,7 @@ fn thirty_thousand_damaged_certificates_are_refused() {
         Case::new("dragonfly:4,2,2,5,faults=3%,seed=2", &["balanced"], Promise::EVERYTHING),
     ];
     let mut rng = Rng::new(20);
-    let most = if env::var_os("SAROUTER_SHORT").is_some() { 5_000 } else { 30_000 };
+    let most = often(30_000, 5_000);
     let (mut refused, mut accepted) = ([0usize; DAMAGES.len()], [0usize; DAMAGES.len()]);
     while refused.iter().sum::<usize>() < most {
         for case in &cases {

@@ -20,6 +20,8 @@ mod lids;
 mod machine;
 mod mend;
 mod mpi;
+#[path = "../shared/often.rs"]
+mod often;
 mod package;
 mod page;
 mod page_address;
