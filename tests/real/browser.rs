@@ -131,11 +131,15 @@ impl Browser {
 
     /// The value of a JavaScript expression.
     pub fn eval(&self, expression: &str) -> Value {
-        self.here(
-            "POST",
-            "/execute/sync",
-            Some(json!({"script": format!("return {expression}"), "args": []})),
-        )
+        let value = self.attempt(expression);
+        assert!(value.get("error").is_none(), "{expression}: {value}");
+        value
+    }
+
+    /// The value of a JavaScript expression, or what it threw.
+    fn attempt(&self, expression: &str) -> Value {
+        let path = format!("/session/{}/execute/sync", self.session);
+        self.ask("POST", &path, Some(&json!({"script": format!("return {expression}"), "args": []})))
     }
 
     /// Gives what is seen of the page another size. Of a window without a screen all is page.
@@ -145,9 +149,16 @@ impl Browser {
         self.here("POST", "/goog/cdp/execute", Some(command));
     }
 
-    /// Waits until a JavaScript expression is true.
+    /// Waits until a JavaScript expression is true. One that throws is not true yet: the element that it reads may
+    /// still be to come.
     pub fn until(&self, expression: &str) {
-        await_some(expression, || (self.eval(expression) == true).then_some(()));
+        await_some(expression, || {
+            let value = self.attempt(expression);
+            match value["error"].as_str() {
+                None | Some("javascript error") => (value == true).then_some(()),
+                Some(_) => panic!("{expression}: {value}"),
+            }
+        });
     }
 
     fn element(&self, css: &str) -> String {
