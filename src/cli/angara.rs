@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Answer, Context, Failure, Format};
@@ -69,8 +70,8 @@ struct Curve {
 }
 
 /// One engine on one system.
-#[derive(Debug, Clone, Serialize)]
-struct SystemFigures {
+#[derive(Debug, Clone, JsonSchema, Serialize)]
+pub(super) struct SystemFigures {
     system: String,
     kind: String,
     dims: usize,

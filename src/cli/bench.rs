@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::input;
 use super::{Answer, Context, Failure, Format};
+use crate::lab::board::Summary;
 use crate::lab::peers;
 use crate::measure::measure;
 use crate::model::{Demand, Fabric, LayerBudget, SwitchId};
@@ -96,7 +98,7 @@ fn opensm_name(ours: &str) -> Option<&str> {
 }
 
 /// One engine on one fabric. Figures are null where there are no tables.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct PeerFigures {
     fabric: String,
     engine: String,
@@ -109,7 +111,7 @@ struct PeerFigures {
 }
 
 /// What one side did.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 struct Side {
     /// `routed`, or why not.
     answer: String,
@@ -118,7 +120,7 @@ struct Side {
     figures: Option<SideFigures>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct SideFigures {
     load_max: u64,
     load_mean: f64,
@@ -127,6 +129,15 @@ struct SideFigures {
     /// Whether the checker accepts host-to-host routes: all reached, no deadlock.
     accepted: bool,
     lower_bound: u64,
+}
+
+/// Schemas of what the benchmarks print.
+pub(super) fn forms(shapes: &mut SchemaGenerator) -> Vec<Schema> {
+    vec![
+        shapes.subschema_for::<Vec<PeerFigures>>(),
+        shapes.subschema_for::<Summary>(),
+        shapes.subschema_for::<adversary::Report<'_>>(),
+    ]
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {

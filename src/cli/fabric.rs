@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::{print, write_file};
@@ -115,8 +116,8 @@ struct Damage {
 }
 
 /// What a writing command did.
-#[derive(Debug, Serialize)]
-struct Written {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Written {
     path: PathBuf,
     fabric: FabricInventory,
 }

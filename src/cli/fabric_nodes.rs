@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
@@ -31,8 +32,8 @@ pub struct Args {
 }
 
 /// What was found.
-#[derive(Debug, Serialize)]
-struct Answered {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Answered {
     /// Nodes asked about, or all that the fabric names, with their adapters.
     matched: Vec<Matched>,
     /// Nodes asked about that no adapter belongs to.
@@ -43,22 +44,22 @@ struct Answered {
     unnamed: Vec<Adapter>,
 }
 
-#[derive(Debug, Serialize)]
-struct Matched {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Matched {
     node: NodeName,
     adapters: Vec<Adapter>,
 }
 
-#[derive(Debug, Serialize)]
-struct Missing {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Missing {
     node: NodeName,
     /// A node of the fabric with nearly this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<NodeName>,
 }
 
-#[derive(Debug, Serialize)]
-struct Adapter {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Adapter {
     port_guid: Guid,
     description: String,
     switch: String,

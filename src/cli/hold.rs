@@ -1,6 +1,7 @@
 //! `sarouter hold` and `sarouter resume`: what is in force stays until an administrator says
 //! otherwise.
 
+use schemars::JsonSchema;
 use std::time::Duration;
 
 use super::common::print;
@@ -65,8 +66,8 @@ pub fn resume(args: ResumeArgs, context: &Context) -> Result<Answer, Failure> {
     Ok(if ended.iter().any(|(_, one)| one.was_held) { Answer::Yes } else { Answer::No })
 }
 
-#[derive(serde::Serialize)]
-struct WasHeld {
+#[derive(JsonSchema, serde::Serialize)]
+pub(super) struct WasHeld {
     was_held: bool,
 }
 

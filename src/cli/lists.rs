@@ -1,13 +1,14 @@
 //! `sarouter engines`, `patterns`, `sources`, `deliveries`, `measures`: what there is, one row each.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{Answer, Context, Failure, Format};
-use crate::measure::MEASURES;
+use crate::measure::{MEASURES, Measure};
 use crate::model::PATTERNS;
-use crate::observe::source::JOB_SOURCES;
+use crate::observe::source::{JOB_SOURCES, JobSourceRow};
 use crate::route;
-use crate::service::kind::DELIVERIES;
+use crate::service::kind::{DELIVERIES, DeliveryRow};
 
 /// Arguments of `engines`.
 #[derive(Debug, clap::Args)]
@@ -42,62 +43,101 @@ pub struct DeliveriesArgs {}
 )]
 pub struct MeasuresArgs {}
 
+/// An engine.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct EngineLine {
+    name: &'static str,
+    /// `jobs` or `all hosts`.
+    serves: &'static str,
+    what: String,
+    /// Whether it may give each job a layer of its own; not said of direct tori.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer_per_job: Option<bool>,
+}
+
+/// A source of jobs.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct SourceLine {
+    name: &'static str,
+    what: &'static str,
+    /// Settings that say where it is; those in brackets may be left out.
+    settings: &'static str,
+}
+
+/// A way of delivery.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct DeliveryLine {
+    name: &'static str,
+    what: &'static str,
+    /// The setting that switches it on.
+    setting: &'static str,
+}
+
+/// A figure of tables.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct MeasureLine {
+    name: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    /// Which way it is better.
+    better: &'static str,
+}
+
 pub fn engines(_: EnginesArgs, context: &Context) -> Result<Answer, Failure> {
     let rows = route::ENGINES.iter().map(|row| {
-        let jobs = if row.serves_jobs { "jobs" } else { "all hosts" };
         let what = match row.paper {
             "" => row.what.to_string(),
             paper => format!("{} ({paper})", row.what),
         };
-        let value =
-            json!({"name": row.name, "serves": jobs, "what": what, "layer_per_job": row.layer_per_job});
-        ([row.name.to_string(), jobs.to_string(), what], value)
+        let serves = if row.serves_jobs { "jobs" } else { "all hosts" };
+        EngineLine { name: row.name, serves, what, layer_per_job: Some(row.layer_per_job) }
     });
     let tori = route::angara::ENGINES.iter().map(|name| {
-        let what = "on a direct torus";
-        ([name, "jobs", what].map(String::from), json!({"name": name, "serves": "jobs", "what": what}))
+        let what = "on a direct torus".to_string();
+        EngineLine { name, serves: "jobs", what, layer_per_job: None }
     });
-    show(rows.chain(tori).unzip(), context)
+    show(rows.chain(tori).collect(), |row| [row.name, row.serves, &row.what].map(String::from), context)
 }
 
 pub fn patterns(_: PatternsArgs, context: &Context) -> Result<Answer, Failure> {
-    let rows = PATTERNS.iter().map(|row| {
-        let cells = [row.form, row.what, row.source].map(String::from);
-        (cells, json!({"form": row.form, "what": row.what, "source": row.source}))
-    });
-    show(rows.unzip(), context)
+    show(PATTERNS.to_vec(), |row| [row.form, row.what, row.source].map(String::from), context)
 }
 
 pub fn sources(_: SourcesArgs, context: &Context) -> Result<Answer, Failure> {
-    let rows = JOB_SOURCES.iter().map(|row| {
-        let cells = [row.name, row.what, row.settings].map(String::from);
-        (cells, json!({"name": row.name, "what": row.what, "settings": row.settings}))
-    });
-    show(rows.unzip(), context)
+    let line = |row: &JobSourceRow| SourceLine { name: row.name, what: row.what, settings: row.settings };
+    let rows = JOB_SOURCES.iter().map(line).collect();
+    show(rows, |row: &SourceLine| [row.name, row.what, row.settings].map(String::from), context)
 }
 
 pub fn deliveries(_: DeliveriesArgs, context: &Context) -> Result<Answer, Failure> {
-    let rows = DELIVERIES.iter().map(|row| {
-        let cells = [row.name, row.what, row.setting].map(String::from);
-        (cells, json!({"name": row.name, "what": row.what, "setting": row.setting}))
-    });
-    show(rows.unzip(), context)
+    let line = |row: &DeliveryRow| DeliveryLine { name: row.name, what: row.what, setting: row.setting };
+    let rows = DELIVERIES.iter().map(line).collect();
+    show(rows, |row: &DeliveryLine| [row.name, row.what, row.setting].map(String::from), context)
 }
 
 pub fn measures(_: MeasuresArgs, context: &Context) -> Result<Answer, Failure> {
-    let rows = MEASURES.iter().map(|row| {
-        let better = row.better.name();
-        let counts = format!("{}, {better}", row.unit);
-        let value = json!({"name": row.name, "what": row.what, "unit": row.unit, "better": better});
-        ([row.name.to_string(), row.what.to_string(), counts], value)
-    });
-    show(rows.unzip(), context)
+    let line = |row: &Measure| MeasureLine {
+        name: row.name,
+        what: row.what,
+        unit: row.unit,
+        better: row.better.name(),
+    };
+    let cells = |row: &MeasureLine| {
+        [row.name.to_string(), row.what.to_string(), format!("{}, {}", row.unit, row.better)]
+    };
+    show(MEASURES.iter().map(line).collect(), cells, context)
 }
 
-fn show((cells, values): (Vec<[String; 3]>, Vec<Value>), context: &Context) -> Result<Answer, Failure> {
+/// A line for each: a name, what it is, and what is behind it.
+fn show<T: Serialize>(
+    rows: Vec<T>,
+    cells: impl Fn(&T) -> [String; 3],
+    context: &Context,
+) -> Result<Answer, Failure> {
     match context.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&values)?),
+        Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
         Format::Text => {
+            let cells: Vec<[String; 3]> = rows.iter().map(cells).collect();
             let width = cells.iter().map(|c| c[0].len()).max().unwrap_or(0);
             cells.iter().for_each(|[name, first, second]| println!("{name:width$}  {first}; {second}"));
         }

@@ -10,14 +10,21 @@ use serde_json::{Value, json};
 
 use super::common::print;
 use super::{
-    Answer, Failure, compare, doctor, explain, history, order, path, place, plan, rollback, route_angara,
-    show, simulate, status, trial,
+    Answer, Failure, angara, bench, compare, doctor, explain, fabric, fabric_nodes, history, hold, lists,
+    order, path, place, plan, rollback, route_angara, show, simulate, status, survive, trial,
 };
+use crate::lab::replay::direct::DirectSummary;
+use crate::lab::replay::pages;
+use crate::model::pattern::PatternRow;
 use crate::pass::trial::Trial;
+use crate::publish::Hold;
+use crate::report::inventory::FabricInventory;
 use crate::report::{Refusal, Report};
 use crate::service::api::answer::ErrorBody;
 use crate::service::api::openapi::document;
 use crate::service::kind::direct::TorusDryRun;
+use crate::service::record::capture::Captured;
+use crate::service::record::replay::Replayed;
 use crate::verify::angara::TorusVerdict;
 use crate::verify::{UpdateVerdict, Verdict};
 
@@ -58,6 +65,20 @@ enum Printing {
     Rollback,
     Trial,
     Doctor,
+    Hold,
+    Resume,
+    Fabric,
+    Survive,
+    Replay,
+    ReplayEvents,
+    Capture,
+    Bench,
+    Angara,
+    Engines,
+    Patterns,
+    Sources,
+    Deliveries,
+    Measures,
 }
 
 /// What a command says of each of several fabrics.
@@ -134,5 +155,35 @@ fn forms(command: Printing, shapes: &mut SchemaGenerator) -> Vec<Schema> {
             shapes.subschema_for::<trial::Ended>(),
         ],
         Printing::Doctor => vec![shapes.subschema_for::<Vec<doctor::Check>>()],
+        Printing::Hold => vec![shapes.subschema_for::<Hold>(), shapes.subschema_for::<Each<Hold>>()],
+        Printing::Resume => {
+            vec![shapes.subschema_for::<hold::WasHeld>(), shapes.subschema_for::<Each<hold::WasHeld>>()]
+        }
+        _ => studies(command, shapes),
+    }
+}
+
+/// Of what is no question to a site.
+fn studies(command: Printing, shapes: &mut SchemaGenerator) -> Vec<Schema> {
+    match command {
+        Printing::Fabric => vec![
+            shapes.subschema_for::<FabricInventory>(),
+            shapes.subschema_for::<fabric::Written>(),
+            shapes.subschema_for::<fabric_nodes::Answered>(),
+        ],
+        Printing::Survive => survive::forms(shapes),
+        Printing::Replay => {
+            vec![shapes.subschema_for::<pages::Told<'_>>(), shapes.subschema_for::<Vec<DirectSummary>>()]
+        }
+        Printing::ReplayEvents => vec![shapes.subschema_for::<Replayed>()],
+        Printing::Capture => vec![shapes.subschema_for::<Captured>()],
+        Printing::Bench => bench::forms(shapes),
+        Printing::Angara => vec![shapes.subschema_for::<Vec<angara::SystemFigures>>()],
+        Printing::Engines => vec![shapes.subschema_for::<Vec<lists::EngineLine>>()],
+        Printing::Patterns => vec![shapes.subschema_for::<Vec<PatternRow>>()],
+        Printing::Sources => vec![shapes.subschema_for::<Vec<lists::SourceLine>>()],
+        Printing::Deliveries => vec![shapes.subschema_for::<Vec<lists::DeliveryLine>>()],
+        Printing::Measures => vec![shapes.subschema_for::<Vec<lists::MeasureLine>>()],
+        _ => Vec::new(),
     }
 }

@@ -9,6 +9,8 @@ mod matrix;
 mod network;
 mod throughput;
 
+use schemars::{Schema, SchemaGenerator};
+
 use super::{Answer, Context, Failure};
 
 /// Arguments.
@@ -34,4 +36,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Study::Matrix(args) => matrix::run(&args, context),
         Study::Throughput(args) => throughput::run(&args, context),
     }
+}
+
+/// Schemas of what the studies print.
+pub(super) fn forms(shapes: &mut SchemaGenerator) -> Vec<Schema> {
+    vec![
+        shapes.subschema_for::<Vec<lost::LostConnections>>(),
+        shapes.subschema_for::<Vec<direct::LostRoutes>>(),
+        shapes.subschema_for::<Vec<matrix::Cell>>(),
+        shapes.subschema_for::<throughput::Told<'_>>(),
+    ]
 }

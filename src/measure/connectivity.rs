@@ -1,12 +1,13 @@
 //! How many switches or cables must fail before the switches fall apart (thesis Definition 3.9).
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{Fabric, SwitchId};
 
 /// Of the graph of switches alone, as the thesis takes it: with their hosts everything hangs on one cable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Connectivity {
     /// Fewest switches without which two others are apart (κ); one less than there are where each is joined
     /// to each.

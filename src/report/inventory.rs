@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::lab::generate::faults::components;
@@ -14,7 +15,7 @@ use crate::observe::ibnetdiscover::Unrouted;
 type Histogram = BTreeMap<usize, usize>;
 
 /// A fabric in numbers and names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FabricInventory {
     /// See [`Fingerprint`].
     pub fingerprint: Fingerprint,
@@ -52,7 +53,7 @@ pub struct FabricInventory {
 }
 
 /// A host without a node name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Nameless {
     /// What the adapter calls itself.
     pub description: String,
@@ -65,7 +66,7 @@ pub struct Nameless {
 }
 
 /// An adapter that no switch leads to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Stray {
     /// What the adapter calls itself.
     pub description: String,
@@ -76,7 +77,7 @@ pub struct Stray {
 }
 
 /// A switch in numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SwitchLine {
     /// What the switch calls itself.
     pub description: String,

@@ -207,8 +207,50 @@ const PRINTED: &[&str] = &[
     "place --fabric NET --nodes 3 --jobs MORE --pattern ring",
     "order --fabric NET --nodes n[1,5,9] --pattern ring",
     "doctor",
+    "survive lost --fabric NET --jobs MORE --faults 1 --seeds 2",
     "route --fabric NET --jobs MISSING --engine ENGINE --out TABLES",
 ];
+
+/// The same of what is not for direct tori, or of no fabric in particular.
+const PRINTED_ONCE: &[&str] = &[
+    "compare --fabric torus:3x3,hosts=1 --engines lash,fattree",
+    "route --fabric torus:3x3,hosts=1 --engine fattree --out TABLES",
+    "verify --fabric torus:3x3,hosts=1 --tables lost",
+    "simulate --fabric torus:3x3,hosts=2 --traffic uniform --load 0.5 --changes 2",
+    "path n1 n5",
+    "path n1 nobody",
+    "hold",
+    "resume",
+    "resume",
+    "rollback 1",
+    "trial",
+    "trial --days 14",
+    "trial",
+    "trial --report ACCOUNTS",
+    "trial --end",
+    "fabric show NET --connectivity",
+    "fabric nodes NET",
+    "fabric nodes NET --jobs nobody,n1",
+    "fabric generate torus:3x3,hosts=1 --out FRESH/net",
+    "survive lost --fabric torus:3x3,hosts=1 --engines dfsssp --faults 1 --seeds 2",
+    "survive matrix --fabric torus:3x3,hosts=1 --engines dor,dfsssp --time 10000",
+    "survive throughput --fabric torus:3x3,hosts=1 --engines dfsssp --faults 0,1 --seeds 2 --packets 1 --out FRESH/survive",
+    "replay --fabric fattree:4x4,2 --trace generated:taurus,days=1 --every 12h --engines dfsssp,sar",
+    "replay-events RECORD --out FRESH/again",
+    "capture RECORD --out FRESH/captured",
+    "bench time --fabric fattree:4x4,2 --seeds 1 --sizes 4 --patterns ring",
+    "bench adversary --specs 4 --seed 1 --max-hosts 20",
+    "angara sweep --samples 1 --max-nodes 20 --out FRESH/sweep",
+    "angara curve --max-nodes 30",
+    "engines",
+    "patterns",
+    "sources",
+    "deliveries",
+    "measures",
+];
+
+/// A recording of a service.
+const RECORD: &str = "tests/data/record/000001.jsonl";
 
 /// A dump of Slurm's accounting without jobs.
 const ACCOUNTS: &str = "JobID|User|NNodes|State|Start|End|JobName\n";
@@ -223,31 +265,20 @@ fn commands_print_what_their_schemas_say() {
     let accounts = site.path("accounts").display().to_string();
     // Something for `status` to say.
     assert_eq!(site.run(&["tick"]).0, 0);
+    let fresh = site.path("fresh").display().to_string();
     let mut tried = BTreeSet::new();
     for (net, engine) in [("fattree:4x4,2", "dfsssp"), ("angara:4x4", "angara-sar")] {
         let tables = site.path(engine).display().to_string();
         let all = PRINTED.iter().copied();
-        let extra = [
-            "compare --fabric torus:3x3,hosts=1 --engines lash,fattree",
-            "route --fabric torus:3x3,hosts=1 --engine fattree --out TABLES",
-            "verify --fabric torus:3x3,hosts=1 --tables lost",
-            "simulate --fabric torus:3x3,hosts=2 --traffic uniform --load 0.5 --changes 2",
-            "path n1 n5",
-            "path n1 nobody",
-            "rollback 1",
-            "trial",
-            "trial --days 14",
-            "trial",
-            "trial --report ACCOUNTS",
-            "trial --end",
-        ];
-        for line in all.chain(extra.into_iter().filter(|_| net.starts_with("fattree"))) {
+        for line in all.chain(PRINTED_ONCE.iter().copied().filter(|_| net.starts_with("fattree"))) {
             let words = line.replace("NET", net).replace("ENGINE", engine);
             let words = words.split(' ').map(|word| {
                 word.replace("ACCOUNTS", &accounts)
                     .replace("MORE", &more)
                     .replace("MISSING", &missing)
                     .replace("TABLES", &tables)
+                    .replace("FRESH", &fresh)
+                    .replace("RECORD", RECORD)
             });
             let words: Vec<String> = words.collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -264,5 +295,5 @@ fn commands_print_what_their_schemas_say() {
             tried.insert(words[0].to_string());
         }
     }
-    assert_eq!(tried.len(), 15, "{tried:?}");
+    assert_eq!(tried.len(), 29, "{tried:?}");
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::common::write_file;
@@ -79,8 +80,8 @@ const MOST_ROWS: usize = 20;
 const ALL_ROWS: usize = 4;
 
 /// What is printed as JSON.
-#[derive(Debug, Serialize)]
-struct Report<'a> {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Report<'a> {
     engine: &'a str,
     seed: u64,
     #[serde(flatten)]

@@ -1,5 +1,6 @@
 //! Which engine to run until how many faults.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::simulate::stats::Line;
@@ -16,7 +17,7 @@ pub struct Candidate {
 }
 
 /// Run this engine from so many faults on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Advice {
     /// Name of the engine that loses least.
     pub engine: String,

@@ -1,5 +1,6 @@
 //! How much of a fabric fails: levels of damage from numbers, shares, ratios or years.
 
+use schemars::JsonSchema;
 use std::fmt;
 
 use crate::cli::Failure;
@@ -33,7 +34,7 @@ pub struct Damage {
 }
 
 /// One level of damage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, serde::Serialize, serde::Deserialize)]
 pub struct Level {
     /// Cables that fail.
     pub cables: usize,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::damage::{DAMAGED_FABRICS, Level};
@@ -38,8 +39,8 @@ struct Outcome {
 }
 
 /// Share of the jobs' pairs that lose their route, over the failures, and what the pass makes of it.
-#[derive(Debug, Serialize)]
-struct LostRoutes {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct LostRoutes {
     engine: String,
     /// Links are cables; the nodes are the switches.
     #[serde(flatten)]
@@ -59,8 +60,8 @@ struct LostRoutes {
 }
 
 /// One job.
-#[derive(Debug, Serialize)]
-struct OfJob {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct OfJob {
     job: JobId,
     /// Failures after which it goes on with other routes.
     mended: usize,

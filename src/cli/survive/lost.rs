@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::damage::{DAMAGED_FABRICS, Damage, Level};
@@ -54,8 +55,8 @@ impl Args {
 }
 
 /// Share of connections lost, over the seeds, and what Proposition 4.2 says.
-#[derive(Debug, Serialize)]
-struct LostConnections {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct LostConnections {
     engine: String,
     #[serde(flatten)]
     level: Level,

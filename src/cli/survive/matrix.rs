@@ -1,6 +1,7 @@
 //! `sarouter survive matrix`: Table 4.3.
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::network::{Network, torus_engines};
@@ -59,8 +60,8 @@ pub const FABRICS: [(&str, &str); 11] = [
     ("TSUBAME2", "tsubame2:rail=1"),
 ];
 
-#[derive(Debug, Clone, Serialize)]
-struct Cell {
+#[derive(Debug, Clone, JsonSchema, Serialize)]
+pub(super) struct Cell {
     fabric: String,
     engine: String,
     /// `o`, `c`, `d` or `r`.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::advice::{Advice, Candidate, advise};
 use super::damage::{DAMAGED_FABRICS, Damage, Level};
@@ -246,8 +246,8 @@ fn measured(
 }
 
 /// One engine at one level.
-#[derive(Debug, Serialize)]
-struct LevelThroughput {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct LevelThroughput {
     engine: String,
     #[serde(flatten)]
     level: Level,
@@ -259,12 +259,21 @@ struct LevelThroughput {
 }
 
 /// One engine over all levels.
-#[derive(Debug, Serialize)]
-struct Summary {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Summary {
     engine: String,
     #[serde(flatten)]
     line: Option<Line>,
     fails_at: Option<usize>,
+}
+
+/// What is printed, and kept as `survive.json`.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Told<'a> {
+    fabric: &'a str,
+    rows: &'a [LevelThroughput],
+    regression: &'a [Summary],
+    advice: &'a [Advice],
 }
 
 fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failure> {
@@ -293,8 +302,8 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
         |s: &Summary| Some(Candidate { engine: s.engine.clone(), line: s.line?, fails_at: s.fails_at });
     let candidates: Vec<Candidate> = summaries.iter().filter_map(candidate).collect();
     let advice = advise(&candidates, runs.iter().map(|r| r.level.faults()).max().unwrap_or(0));
-    let value = json!({"fabric": args.fabric, "rows": rows, "regression": summaries, "advice": advice});
-    let pretty = serde_json::to_string_pretty(&value)?;
+    let told = Told { fabric: &args.fabric, rows: &rows, regression: &summaries, advice: &advice };
+    let pretty = serde_json::to_string_pretty(&told)?;
     crate::cli::common::write_file(&args.out.join("survive.json"), (pretty.clone() + "\n").as_bytes())?;
     let (lines, second) = (levels(&rows), regressions(&summaries));
     args.html.write(|| {

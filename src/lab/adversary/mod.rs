@@ -4,6 +4,7 @@
 mod draw;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::lab::board::{Accepted, mix};
@@ -22,7 +23,7 @@ pub const MUCH: f64 = 1.02;
 const LEVEL: f64 = 1.0 + 1e-9;
 
 /// What all engines are asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Case {
     /// Spec that makes the fabric again.
     pub fabric: String,
@@ -33,7 +34,7 @@ pub struct Case {
 }
 
 /// The engine in question beside the best other one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct BesideBest {
     /// What was asked.
     #[serde(flatten)]
@@ -181,7 +182,7 @@ impl Contest {
 }
 
 /// How often an engine is behind.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Summary {
     /// Cases looked at.
     pub specs: usize,

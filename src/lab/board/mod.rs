@@ -10,6 +10,7 @@ mod summary;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::accepted::Accepted;
@@ -55,7 +56,7 @@ pub struct Board {
 }
 
 /// One engine in one pattern with one mix of jobs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Cell {
     /// The fabric, as given.
     pub fabric: String,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Cell;
@@ -10,7 +11,7 @@ use super::Cell;
 const DIFFERENT: f64 = 1.05;
 
 /// How well a prediction orders tables.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Order {
     /// Pairs of tables, of one fabric, pattern and mix, whose simulated times differ by more than 5 %.
     pub pairs: usize,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{ADAPTIVE, Cell, Order, geometric, order};
@@ -10,7 +11,7 @@ use crate::report::align;
 
 /// A cell beside others with the same fabric, pattern and mix of jobs. Ratios are of times, `None` where one
 /// of the two did not end.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Beside {
     /// The cell.
     #[serde(flatten)]
@@ -26,7 +27,7 @@ pub struct Beside {
 }
 
 /// An engine over all fabrics and patterns. A cell is here the geometric mean over mixes of jobs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Engine {
     /// Its name.
     pub engine: String,
@@ -40,7 +41,7 @@ pub struct Engine {
 }
 
 /// What `bench time` answers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub struct Summary {
     /// Every cell.
     pub cells: Vec<Beside>,

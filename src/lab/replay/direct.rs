@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trace::{Content, Trace, TraceError, TraceJob};
@@ -15,7 +16,7 @@ use crate::pass::torus::{PlanError, Site, plan};
 use crate::route::angara::{Limits, TorusEngine};
 
 /// What an engine did for the jobs of a trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct DirectSummary {
     /// Name as `sarouter engines` lists it.
     pub engine: String,

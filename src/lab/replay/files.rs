@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::kept;
@@ -35,7 +36,7 @@ pub const REPORT: &str = "report.html";
 pub const FAULTS: &str = "bad-lines.txt";
 
 /// What was replayed. Two parts of one run differ in `shard` alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Run {
     /// `--fabric` as given.
     pub fabric_source: String,
@@ -71,7 +72,7 @@ pub struct Run {
 }
 
 /// A part of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Shard {
     /// From 1.
     pub index: usize,
@@ -97,7 +98,7 @@ impl Shard {
 }
 
 /// A trace in short.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TraceSummary {
     /// File name or spec.
     pub name: String,

@@ -1,5 +1,8 @@
 //! What the report of a run shows.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::files::{Outcome, Run};
 use super::moment::{Loads, Moment};
 use super::series::EngineSnapshot;
@@ -34,8 +37,16 @@ pub fn page(outcome: &Outcome) -> ReplayPage {
 
 /// A run and what came of it, for programs.
 pub fn json(outcome: &Outcome, summaries: &[Summary]) -> String {
-    let told = serde_json::json!({"run": outcome.run, "summaries": summaries});
-    format!("{told:#}")
+    serde_json::to_string_pretty(&Told { run: &outcome.run, summaries }).unwrap_or_default()
+}
+
+/// What a replay found, for programs.
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Told<'a> {
+    /// What was replayed.
+    run: &'a Run,
+    /// Placement by placement.
+    summaries: &'a [Summary],
 }
 
 /// How many jobs could gain.

@@ -1,5 +1,6 @@
 //! The series in the form of thesis Tables 5.1 and 5.2, and what the changes cost.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::kept;
@@ -87,7 +88,7 @@ impl Metric {
 }
 
 /// How much better one engine is than another in one metric. Positive is better.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Improvement {
     /// Key of the metric.
     pub metric: String,
@@ -102,7 +103,7 @@ pub struct Improvement {
 }
 
 /// A job-aware engine beside another engine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Comparison {
     /// The job-aware engine.
     pub engine: String,
@@ -113,7 +114,7 @@ pub struct Comparison {
 }
 
 /// An engine by itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct EngineSummary {
     /// Name as `sarouter engines` lists it.
     pub engine: String,
@@ -140,7 +141,7 @@ pub struct EngineSummary {
 }
 
 /// All of one placement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Summary {
     /// Where the jobs' nodes come from.
     pub placement: String,

@@ -10,6 +10,7 @@ mod partners;
 mod phases;
 mod text;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use grid::{Grid, balanced_factors};
@@ -25,8 +26,9 @@ const SEED: u64 = 0x5EED;
 const PERMUTATIONS: u32 = 16;
 
 /// An exchange among the ranks of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub enum Pattern {
     /// All to all: shifts +1, +2, …, n−1.
     Linear,
@@ -64,7 +66,7 @@ pub enum Pattern {
 }
 
 /// A row of [`PATTERNS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PatternRow {
     /// One form of it.
     #[serde(skip)]

@@ -11,6 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::replay::{Replay, ReplayError, each_line, recorded};
@@ -20,7 +21,7 @@ use crate::observe::ibnetdiscover::{self, to_ibnetdiscover};
 use crate::publish::{Epoch, EpochStore};
 
 /// What was captured.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Captured {
     /// Good looks.
     pub looks: u64,

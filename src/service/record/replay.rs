@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::adopt::{adopt, adopt_older};
@@ -53,7 +54,7 @@ pub enum ReplayError {
 }
 
 /// What a replay found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Replayed {
     /// Lines read.
     pub lines: u64,

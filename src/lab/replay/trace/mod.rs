@@ -7,6 +7,7 @@ mod sacct;
 mod snapshots;
 mod swf;
 
+use schemars::JsonSchema;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +17,9 @@ use crate::lab::workload::mix;
 use crate::model::{JobId, JobMap, NodeName};
 
 /// What is wrong with a piece of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// A line that is not what it should be; skipped.
