@@ -42,7 +42,7 @@ pub enum FaultError {
         what: &'static str,
         /// How many.
         wanted: usize,
-        /// How many went, in the order that the seed gave.
+        /// How many can go.
         possible: usize,
     },
     /// See [`FabricError`].
@@ -77,7 +77,7 @@ impl Faults {
     }
 
     /// The damaged fabric. GUIDs and LIDs stay. Candidates are tried in random order; one whose
-    /// loss would split the fabric further is passed over. O(size) where no candidate would,
+    /// loss would split the fabric further is passed over, and tried again when others are gone. O(size) where none would,
     /// else O(tried × size).
     ///
     /// # Errors
@@ -115,16 +115,16 @@ fn choose<T: Ord + Copy>(
         return Ok(all);
     }
     let mut chosen = BTreeSet::new();
-    for candidate in candidates {
-        if chosen.len() == wanted {
-            break;
-        }
-        chosen.insert(*candidate);
-        if components(&chosen) != whole {
-            chosen.remove(candidate);
+    let mut possible = usize::MAX;
+    // A switch that splits the fabric now need not when its neighbours are gone.
+    while possible != chosen.len() {
+        possible = chosen.len();
+        for candidate in candidates {
+            if chosen.len() < wanted && chosen.insert(*candidate) && components(&chosen) != whole {
+                chosen.remove(candidate);
+            }
         }
     }
-    let possible = chosen.len();
     if possible == wanted { Ok(chosen) } else { Err(FaultError::Splits { what, wanted, possible }) }
 }
 
