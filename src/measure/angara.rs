@@ -207,8 +207,10 @@ fn lightest(choices: &[Choice<'_>], settled: &[u32], weight: &[f64]) -> (f64, Ve
 fn spread(load: &[u32]) -> TorusFigures {
     let channels = load.len();
     let count = channels.max(1) as f64;
-    let mean = load.iter().map(|l| f64::from(*l)).sum::<f64>() / count;
-    let moment = |k: i32| load.iter().map(|l| (f64::from(*l) - mean).abs().powi(k)).sum::<f64>() / count;
+    // A sum of nothing is minus zero.
+    let sum = |f: &dyn Fn(f64) -> f64| 0.0 + load.iter().map(|l| f(f64::from(*l))).sum::<f64>();
+    let mean = sum(&|l| l) / count;
+    let moment = |k: i32| sum(&|l| (l - mean).abs().powi(k)) / count;
     TorusFigures {
         max: load.iter().copied().max().unwrap_or(0),
         min: load.iter().copied().min().unwrap_or(0),

@@ -119,7 +119,8 @@ fn upper(bin: usize) -> u64 {
 /// Mean and half-width of its 95 % confidence interval (Student's t); 0 for fewer than two values.
 pub fn mean_ci95(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n.max(1.0);
+    // A sum of nothing is minus zero.
+    let mean = (0.0 + values.iter().sum::<f64>()) / n.max(1.0);
     if values.len() < 2 {
         return (mean, 0.0);
     }
