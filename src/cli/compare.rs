@@ -58,7 +58,7 @@ impl EngineReport {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.source.fabric) {
-        args.source.storage.none_on_torus()?;
+        args.source.none_on_torus(&[("--tables", !args.given.is_empty()), ("--svg", args.svg.is_some())])?;
         return route_angara::compare(
             &args.source.fabric,
             args.source.jobs.as_deref(),

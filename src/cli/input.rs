@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::common::{complain, write_file_with};
-use super::{Answer, Failure};
+use super::{Answer, Failure, number};
 use crate::measure::measure;
 use crate::model::{
     Demand, Fabric, JobId, LayerBudget, NodeMap, Placed, PlacedJob, Promise, Rails, SplitLids, Storage,
@@ -43,7 +43,7 @@ pub struct Source {
     #[arg(long, value_name = "K", default_value = "8")]
     pub layers: LayerBudget,
     /// Threads; all processors unless given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::threads)]
     pub threads: Option<usize>,
 }
 
@@ -93,6 +93,21 @@ impl StorageArgs {
     }
 }
 
+/// On a direct torus, what only switched fabrics have must not be passed over in silence.
+///
+/// # Errors
+/// If one of these options, by name, is given.
+pub fn none_on_torus(options: &[(&str, bool)]) -> Result<(), Failure> {
+    let given: Vec<&str> = options.iter().filter(|option| option.1).map(|option| option.0).collect();
+    match given.as_slice() {
+        [] => Ok(()),
+        [one] => Err(format!("{one} is for switched fabrics, and this is a direct torus").into()),
+        some => {
+            Err(format!("{} are for switched fabrics, and this is a direct torus", some.join(", ")).into())
+        }
+    }
+}
+
 /// What is to be routed.
 pub struct Input {
     /// The fabric to route.
@@ -136,6 +151,13 @@ pub fn complain_of_strangers(jobs: &[JobId]) {
 }
 
 impl Source {
+    /// As [`none_on_torus`], of these arguments and of others.
+    pub fn none_on_torus(&self, others: &[(&str, bool)]) -> Result<(), Failure> {
+        self.storage.none_on_torus()?;
+        let own = [("--node-map", self.node_map.is_some()), ("--rails", self.rails != Rails::default())];
+        none_on_torus(&[&own[..], others].concat())
+    }
+
     /// Loads what the arguments name. Nodes of jobs that no host matches are listed on stderr; where a
     /// job has no others, see [`Input::answer`].
     pub fn load(&self) -> Result<Input, Failure> {
@@ -166,6 +188,17 @@ impl Source {
     pub fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build()?;
         Ok(pool.install(work))
+    }
+}
+
+/// Studies of traffic need hosts that send.
+///
+/// # Errors
+/// If there is none.
+pub fn need_hosts(fabric: &Fabric, source: &str) -> Result<(), Failure> {
+    match fabric.host_ids().next() {
+        Some(_) => Ok(()),
+        None => Err(format!("{source}: the fabric has no hosts").into()),
     }
 }
 
@@ -269,6 +302,11 @@ pub struct Given {
 }
 
 impl Given {
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
     /// Reads them all. No two may have one name, nor may one be called like an engine.
     pub fn read(&self, fabric: &Fabric) -> Result<Vec<(String, Tables)>, Failure> {
         let mut all: Vec<(String, Tables)> = Vec::with_capacity(self.tables.len());

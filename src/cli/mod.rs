@@ -39,6 +39,7 @@ mod man;
 mod mistake;
 mod node;
 mod notes;
+mod number;
 mod order;
 mod path;
 mod place;

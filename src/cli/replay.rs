@@ -1,6 +1,7 @@
 //! `sarouter replay`: job history through every engine; `replay merge`: parts of one joined.
 
 mod faults;
+mod span;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +9,12 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use self::faults::{fault_lines, report_faults};
+use self::span::span;
 use super::common::{print, write_file};
-use super::input::{Given, StorageArgs, complain_of_strangers};
+use super::input::{Given, StorageArgs, complain_of_strangers, need_hosts, none_on_torus};
 use super::{Answer, Context, Failure, Format, html, replay_direct};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
-use crate::lab::replay::history::{GENERATED_START, History, Nodes};
+use crate::lab::replay::history::{History, Nodes};
 use crate::lab::replay::pages::{json, page};
 use crate::lab::replay::run::{Engines, Results, replay};
 use crate::lab::replay::setup::{Setup, Simulated};
@@ -98,7 +100,7 @@ struct Replay {
     /// Time between snapshots: seconds, or with s, min, h
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = duration)]
     every: i64,
-    /// First snapshot (RFC 3339); the first start in the trace unless given
+    /// First snapshot (RFC 3339) [default: the first multiple of --every since the first start in the trace]
     #[arg(long, value_name = "TIME")]
     from: Option<DateTime<Utc>>,
     /// End; the last end in the trace unless given
@@ -166,7 +168,7 @@ struct Replay {
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Threads; all processors unless given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::number::threads)]
     threads: Option<usize>,
     /// Directory for the time series, tables, plots and report
     #[arg(long, value_name = "DIR")]
@@ -232,6 +234,16 @@ fn given(value: &Option<String>) -> &str {
 
 fn on_torus(args: &Replay, source: &str, context: &Context) -> Result<Answer, Failure> {
     args.storage.none_on_torus()?;
+    none_on_torus(&[
+        ("--tables", !args.given.is_empty()),
+        ("--placement", !args.placement.is_empty()),
+        ("--node-map", args.node_map.is_some()),
+        ("--nodes-in-order", args.nodes_in_order),
+        ("--simulate", args.simulate > 0),
+        ("--shard", args.shard.is_some()),
+        ("--out", args.out.is_some()),
+        ("--html", args.html.is_some()),
+    ])?;
     let engines: &[String] = if args.engines.join(",") == DEFAULT_ENGINES { &[] } else { &args.engines };
     replay_direct::run(source, given(&args.trace), args.fields.as_deref(), engines, context)
 }
@@ -242,6 +254,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
         return on_torus(args, source, context);
     }
     let fabric = Arc::new(fabric::load(source)?);
+    need_hosts(&fabric, source)?;
     let names = args.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
     let nodes = Arc::new(name_hosts(&fabric, &names));
     let trace = trace::load(given(&args.trace), args.fields.as_deref())?;
@@ -311,7 +324,8 @@ fn compute(
         None => chunks,
     };
     let bar = context.bar(chunks.iter().map(|c| c.end - c.first).sum(), "looks");
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.filter(|n| *n > 0).unwrap_or_else(all);
     let results = replay(setup, engines, histories, &chunks, threads, &|| bar.inc(1))?;
     bar.finish_and_clear();
     for (engine, reason) in &results.refusals {
@@ -334,29 +348,6 @@ fn placements(args: &Replay, trace: &Trace) -> Vec<Nodes> {
         (true, false) => vec![Nodes::Recorded],
         (false, _) => vec![Nodes::Placed(Placement::Tree)],
     }
-}
-
-/// First snapshot, at a multiple of the interval, and how many there are.
-fn span(args: &Replay, trace: &Trace, histories: &[History]) -> Result<(i64, usize), Failure> {
-    let spans: Vec<(i64, i64)> = histories.iter().filter_map(History::span).collect();
-    let first = spans
-        .iter()
-        .map(|s| s.0)
-        .min()
-        .ok_or("the trace has no job that ran: is it SWF, or what `sacct -P` prints?")?;
-    let (first, last) = match trace.content {
-        Content::Generated(_, days, _) => (GENERATED_START, GENERATED_START + i64::from(days) * 86_400),
-        _ => (first, spans.iter().map(|s| s.1).max().unwrap_or(first)),
-    };
-    let every = args.every;
-    let from = args.from.map_or(first - first.rem_euclid(every), |t| t.timestamp());
-    let to = args.to.map_or(last, |t| t.timestamp());
-    let samples = to.saturating_sub(from).max(0) as u64;
-    let samples = samples.div_ceil(every as u64).max(1);
-    if samples > 10_000_000 {
-        return Err(format!("{samples} snapshots are more than 10 million: choose --from and --to").into());
-    }
-    Ok((from, samples as usize))
 }
 
 fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, histories: &[History]) -> Run {

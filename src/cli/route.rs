@@ -55,7 +55,11 @@ const STEPS: usize = 4;
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.source.fabric) {
-        args.source.storage.none_on_torus()?;
+        args.source.none_on_torus(&[
+            ("--roots", !args.roots.is_empty()),
+            ("--previous", args.previous.is_some()),
+            ("--promise", args.promise != Promise::TOLD),
+        ])?;
         let (fabric, jobs) = (&args.source.fabric, args.source.jobs.as_deref());
         return route_angara::route(fabric, jobs, &args.engine, &args.search, &args.out, context);
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub use self::report::Report;
 use super::html::Html;
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure, Format, number};
 use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
@@ -46,7 +46,7 @@ pub struct SearchArgs {
     #[arg(long, default_value_t = 1000, value_name = "N")]
     rounds: u32,
     /// Stop improving after so many seconds; then results depend on the machine
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = number::from_zero)]
     time_limit: Option<f64>,
 }
 
@@ -154,7 +154,7 @@ pub fn route(
     let site = Site::load(fabric, jobs, &search.torus)?;
     let engine = engine(engine_name)?;
     let bar = context.bar(search.rounds as usize, "rounds");
-    let deadline = search.time_limit.map(|s| Instant::now() + Duration::from_secs_f64(s.clamp(0.0, 1e6)));
+    let deadline = search.time_limit.map(|s| Instant::now() + Duration::from_secs_f64(s.min(1e6)));
     let go_on = |round: u32| {
         bar.set_position(u64::from(round));
         deadline.is_none_or(|d| Instant::now() < d)

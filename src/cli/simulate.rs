@@ -15,7 +15,7 @@ use self::printed::{JobRow, MeanRow, More};
 use super::html::Html;
 use super::input::{self, Input, Source};
 use super::route_angara::{Site, TorusArgs, is_torus};
-use super::{Answer, Context, Failure, Format};
+use super::{Answer, Context, Failure, Format, number};
 use crate::model::{Adapters, JobId, Tables, TorusJob};
 use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files};
 use crate::report::cost::cpu_seconds;
@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "T", default_value = "shift", value_delimiter = ',')]
     traffic: Vec<String>,
     /// Offered loads as shares of a cable's rate, for traffic without end
-    #[arg(long, value_name = "L,…", value_delimiter = ',')]
+    #[arg(long, value_name = "L,…", value_delimiter = ',', value_parser = number::some_share)]
     load: Vec<f64>,
     /// Payload of a message: a number, 64KiB, 1MiB [default: one packet; RDR's 8 KiB for pingpong and bulk]
     #[arg(long, value_name = "BYTES", value_parser = size)]
@@ -92,20 +92,20 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Nanoseconds (cycles of phits) before measuring; without it until steady
-    #[arg(long, value_name = "NS", requires = "measure")]
+    #[arg(long, value_name = "NS", requires = "measure", value_parser = number::from_zero)]
     warm_up: Option<f64>,
     /// Nanoseconds to measure
-    #[arg(long, value_name = "NS", requires = "warm_up")]
+    #[arg(long, value_name = "NS", requires = "warm_up", value_parser = number::above_zero)]
     measure: Option<f64>,
     /// Nanoseconds after which traffic that is not steady is measured as it is
-    #[arg(long, value_name = "NS", default_value_t = 2_000_000.0)]
+    #[arg(long, value_name = "NS", default_value_t = 2_000_000.0, value_parser = number::above_zero)]
     most: f64,
     /// Hosts that take part in pingpong and bulk, drawn by the seed; all unless given
     #[arg(long, value_name = "N")]
     active: Option<usize>,
     /// Paths per pair of ksp and ksp-ugal
-    #[arg(long, value_name = "K", default_value_t = 8)]
-    paths: usize,
+    #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    paths: u16,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -157,10 +157,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return Err("--changes: the routes of a direct torus do not change while packets fly".into());
     }
     if is_torus(&args.source.fabric) {
-        args.source.storage.none_on_torus()?;
+        args.source.none_on_torus(&[("--layers-file", args.layers_file.is_some())])?;
         return on_torus(&args, context);
     }
     let fabric_input = args.source.load()?;
+    input::need_hosts(&fabric_input.fabric, &args.source.fabric)?;
     let net = Net::of_fabric(&fabric_input.fabric);
     let (jobs, adapters) = args.source.jobs.as_ref().map(|_| placed(&fabric_input)).unzip();
     let mut case = Case::new(&args, &net, jobs)?;
@@ -176,7 +177,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         let far = Distances::new(&net)?;
         let router = args
             .source
-            .in_pool(|| AnyRouter::adaptive(&args.engine, &net, &far, args.paths, args.seed))??;
+            .in_pool(|| AnyRouter::adaptive(&args.engine, &net, &far, args.paths.into(), args.seed))??;
         return simulate(&args, &case, &net, &router, &args.engine, context);
     }
     let tables = tables(&args, &fabric_input)?;
@@ -218,7 +219,7 @@ fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let case = Case::new(args, &net, placed)?;
     if ADAPTIVE.contains(&args.engine.as_str()) {
         let far = Distances::new(&net)?;
-        let router = AnyRouter::adaptive(&args.engine, &net, &far, args.paths, args.seed)?;
+        let router = AnyRouter::adaptive(&args.engine, &net, &far, args.paths.into(), args.seed)?;
         return simulate(args, &case, &net, &router, &args.engine, context);
     }
     let tables = match &args.tables {
@@ -346,11 +347,8 @@ fn members(case: &Case) -> Result<&[u32], Failure> {
 }
 
 /// Offered loads, one run for each; `None` for as much as possible.
-fn shares(args: &Args) -> Result<Vec<Option<f64>>, Failure> {
-    if let Some(bad) = args.load.iter().find(|l| !(**l > 0.0 && **l <= 1.0)) {
-        return Err(format!("--load {bad}: must be above 0 and at most 1").into());
-    }
-    Ok(if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() })
+fn shares(args: &Args) -> Vec<Option<f64>> {
+    if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() }
 }
 
 fn loads(
@@ -371,7 +369,7 @@ fn loads(
         (Some(warm_up_ns), Some(measure_ns)) => Windows::Given { warm_up_ns, measure_ns },
         _ => Windows::UntilSteady { most_ns: args.most },
     };
-    let shares = shares(args)?;
+    let shares = shares(args);
     let bytes = case.bytes.unwrap_or(case.settings.mtu);
     let one = |(offered, seed): &(Option<f64>, u64)| {
         let (members, destinations, offered) = (members.clone(), drawn(*seed)?, *offered);

@@ -185,6 +185,17 @@ fn epoch_path(tables: &Path, epoch: &str) -> PathBuf {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.fabric) {
+        input::none_on_torus(&[
+            ("--layers-file", args.layers_file.is_some()),
+            ("--promise", !args.promise.is_empty()),
+            ("--certificate", args.certificate.is_some()),
+            ("--write-certificate", args.write_certificate.is_some()),
+            ("--reverse-on-same-layer", args.reverse_on_same_layer),
+            ("--hosts-only", args.hosts_only),
+            ("--first-step", args.first_step),
+            ("--layer-per-job", args.layer_per_job),
+            ("--update-from", args.update_from.is_some()),
+        ])?;
         return route_angara::verify(&args.fabric, args.jobs.as_deref(), &args.tables, &args.torus, context);
     }
     let fabric = fabric::load(&args.fabric)?;

@@ -244,7 +244,7 @@ fn the_command_says_what_came_of_it() {
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("5 changes, ") && text.contains(" 0 on SL 0, 0 on an own SL"), "{text}");
     for (bad, message) in [
-        (&["--changes", "5", "--untold", "1.5"][..], "--untold 1.5: 0 to 1"),
+        (&["--changes", "5", "--untold", "1.5"][..], "from 0 to 1"),
         (&["--changes", "5", "--engine", "minhop"], "the same for all jobs"),
         (&["--changes", "5", "--engine", "sar"], "only balanced"),
         (&["--changes", "5", "--every", "0"], "above 0"),

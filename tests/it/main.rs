@@ -76,6 +76,7 @@ mod replay;
 mod reports;
 #[path = "../shared/script.rs"]
 mod script;
+mod senseless;
 mod serve;
 mod simulate;
 mod site;

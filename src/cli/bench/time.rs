@@ -113,6 +113,7 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     let bar = context.bar(specs.len(), "fabrics");
     for spec in &specs {
         let fabric = fabric::load(spec)?;
+        input::need_hosts(&fabric, spec)?;
         bar.suspend(|| eprintln!("{spec} …"));
         let mixes = mixes(args, &board, &fabric)?;
         if mixes.iter().any(|(_, jobs)| jobs.is_empty()) {

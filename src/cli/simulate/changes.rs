@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::{Args, Case, Failure, Kind};
 use crate::cli::common::write_file_with;
 use crate::cli::input::Input;
+use crate::cli::number;
 use crate::lab::board::mix;
 use crate::lab::generate::faults::{Amount, Faults};
 use crate::model::{
@@ -32,14 +33,14 @@ pub struct ChangesArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["tables", "warm_up", "measure"])]
     changes: Option<u32>,
     /// Nanoseconds from one change to the next; switches change during all of it
-    #[arg(long, value_name = "NS", default_value_t = 20_000.0, requires = "changes")]
+    #[arg(long, value_name = "NS", default_value_t = 20_000.0, value_parser = number::above_zero, requires = "changes")]
     every: f64,
     /// Share of hosts whose programs do not ask which SL to use: half of them send on SL 0, half on one that
     /// they drew themselves
-    #[arg(long, value_name = "SHARE", default_value_t = 0.3, requires = "changes")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = number::share, requires = "changes")]
     untold: f64,
     /// Share of messages that are answered, on the SL of the caller
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "changes")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = number::share, requires = "changes")]
     answers: f64,
     /// Cables that die, spread over the changes, none that would split the fabric; each time the next change
     /// leads around it
@@ -67,14 +68,6 @@ impl ChangesArgs {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        for (name, share) in [("untold", self.untold), ("answers", self.answers)] {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(format!("--{name} {share}: 0 to 1").into());
-            }
-        }
-        if !(self.every.is_finite() && self.every > 0.0) {
-            return Err(format!("--every {}: above 0", self.every).into());
-        }
         if self.changes.is_some_and(|changes| self.lose > 0 && self.lose >= changes) {
             return Err(format!("--lose {}: fewer than changes", self.lose).into());
         }
@@ -120,7 +113,7 @@ pub fn run(args: &Args, case: &Case, input: &Input, net: &Net) -> Result<Vec<Out
         vls: input.budget,
         seed: args.seed,
     };
-    let plans = super::shares(args)?.into_iter().map(plan);
+    let plans = super::shares(args).into_iter().map(plan);
     if let Some(how) = own.update {
         return update(args, case, (input, net), how, plans);
     }

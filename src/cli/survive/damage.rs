@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::cli::Failure;
 use crate::lab::generate::faults::{Amount, Faults};
+use crate::model::Fabric;
 
 /// For whom a report on broken parts is.
 pub const DAMAGED_FABRICS: &str = "Fabrics whose broken cables stay in use for days. Where they are replaced within hours, \
@@ -29,7 +30,7 @@ pub struct Damage {
     #[arg(long, value_name = "P%", default_value = "1%")]
     annual_switches: Amount,
     /// Damaged fabrics per level, seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub seeds: u64,
 }
 
@@ -100,7 +101,7 @@ impl Damage {
                 ratio => {
                     let parts = ratio.split_once(':').and_then(|(s, c)| {
                         let (s, c) = (s.parse::<f64>().ok()?, c.parse::<f64>().ok()?);
-                        (s > 0.0 && c > 0.0).then_some(s / c)
+                        (s > 0.0 && c > 0.0).then_some(s / c).filter(|ratio| ratio.is_finite())
                     });
                     let per_cable = parts
                         .ok_or_else(|| format!("--what {ratio}: must be cables, switches, nodes or S:C"))?;
@@ -110,5 +111,13 @@ impl Damage {
             })
         };
         amounts.iter().map(level).collect()
+    }
+
+    /// Of the usual levels those that a fabric can take with every seed, if any; what was typed stays as it is.
+    pub fn bearable(&self, fabric: &Fabric, levels: Vec<Level>) -> Vec<Level> {
+        let bears = |level: &Level| (1..=self.seeds).all(|seed| level.with(seed).apply(fabric).is_ok());
+        let is_usual = self.faults.is_empty() && self.years.is_none();
+        let bearable: Vec<Level> = levels.iter().copied().filter(|l| is_usual && bears(l)).collect();
+        if bearable.is_empty() { levels } else { bearable }
     }
 }

@@ -70,7 +70,7 @@ pub(super) struct OfJob {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
-    args.source.storage.none_on_torus()?;
+    args.source.none_on_torus(&[])?;
     let typed = TorusArgs { transit: args.transit.clone(), ..TorusArgs::default() };
     let asked = Asked::load(&args.source.fabric, args.source.jobs.as_deref(), &typed)?;
     let links = links(&asked.torus);
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
             true => one_by_one(&asked.torus, &links),
             false => {
                 let by_lot = |seed, level| by_lot(&asked.torus, &links, level, seed);
-                let all = |level: &Level| (1..=args.damage.seeds.max(1)).map(|s| by_lot(s, *level)).collect();
+                let all = |level: &Level| (1..=args.damage.seeds).map(|s| by_lot(s, *level)).collect();
                 levels.iter().map(|level| (*level, all(level))).collect()
             }
         };

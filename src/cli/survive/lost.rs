@@ -11,7 +11,7 @@ use super::direct;
 use crate::cli::html::Html;
 use crate::cli::input::{self, Source};
 use crate::cli::{Answer, Context, Failure, Format};
-use crate::lab::generate::faults::Amount;
+use crate::lab::generate::faults::{Amount, FaultError};
 use crate::measure::{channel_loads, lost_pairs};
 use crate::model::{Fabric, Tables};
 use crate::observe::torus_toml::is_torus;
@@ -74,14 +74,16 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let counts = [input.fabric.channels().len() / 2, input.fabric.switches().len()];
     let engines = args.engines(&["dfsssp", "updown", "balanced"]);
     let levels = args.damage.levels(counts, &[1, 2, 5, 10, 20].map(Amount::Count))?;
+    let levels = args.damage.bearable(&input.fabric, levels);
     let bar = context.bar(engines.len() * levels.len(), "runs");
     let mut rows = Vec::new();
     for name in &engines {
         let tables = input::route(name, &EngineOptions::default(), &input).answer?;
+        let pairs = pairs(&input.fabric, &tables);
         for level in &levels {
-            let one = |seed| lost(&input.fabric, &tables, *level, seed);
-            let seeds = 1..=args.damage.seeds.max(1);
-            let found: Result<Vec<f64>, _> =
+            let one = |seed| Ok(lost(&input.fabric, &tables, *level, seed)? / pairs);
+            let seeds = 1..=args.damage.seeds;
+            let found: Result<Vec<f64>, FaultError> =
                 args.source.in_pool(|| seeds.into_par_iter().map(one).collect())?;
             let mut found = found?;
             found.sort_by(f64::total_cmp);
@@ -90,7 +92,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
                 level: *level,
                 lost: [0, 1, 2, 3, 4].map(|q| found[q * (found.len() - 1) / 4]),
                 mean: found.iter().sum::<f64>() / found.len() as f64,
-                expected: expected(&input.fabric, &tables, *level),
+                expected: expected(&input.fabric, &tables, *level, pairs),
             });
             bar.inc(1);
         }
@@ -105,12 +107,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-fn lost(
-    fabric: &Fabric,
-    tables: &Tables,
-    level: Level,
-    seed: u64,
-) -> Result<f64, crate::lab::generate::faults::FaultError> {
+fn lost(fabric: &Fabric, tables: &Tables, level: Level, seed: u64) -> Result<f64, FaultError> {
     let damaged = level.with(seed).apply(fabric)?;
     let switches: BTreeSet<_> = damaged.switches().iter().map(|s| s.guid).collect();
     let channels: BTreeSet<_> =
@@ -118,23 +115,23 @@ fn lost(
     let dead: Vec<bool> = fabric.switches().iter().map(|s| !switches.contains(&s.guid)).collect();
     let gone = |c: &crate::model::Channel| !channels.contains(&(fabric.switch(c.from).guid, c.from_port));
     let cut: Vec<bool> = fabric.channels().iter().map(gone).collect();
-    Ok(lost_pairs(fabric, tables, &cut, &dead) as f64 / pairs(fabric))
+    Ok(lost_pairs(fabric, tables, &cut, &dead) as f64)
 }
 
-fn pairs(fabric: &Fabric) -> f64 {
-    let hosts = fabric.host_ids().count() as f64;
-    (hosts * (hosts - 1.0)).max(1.0)
+/// Ordered pairs of hosts that have a route: what is lost if everything is.
+fn pairs(fabric: &Fabric, tables: &Tables) -> f64 {
+    let all = (vec![true; fabric.channels().len()], vec![true; fabric.switches().len()]);
+    lost_pairs(fabric, tables, &all.0, &all.1).max(1) as f64
 }
 
 /// Proposition 4.2: n faults cut n times the mean number of routes over a cable, both directions.
 /// For switches, what passes a switch or ends there: a route of h channels has h + 1 switches.
-fn expected(fabric: &Fabric, tables: &Tables, level: Level) -> f64 {
+fn expected(fabric: &Fabric, tables: &Tables, level: Level, pairs: f64) -> f64 {
     let load: u64 = channel_loads(fabric, tables).iter().sum();
     let cables = (fabric.channels().len() / 2).max(1) as f64;
     let by_cables = level.cables as f64 * load as f64 / cables;
-    let by_switches =
-        level.switches as f64 * (load as f64 + pairs(fabric)) / fabric.switches().len().max(1) as f64;
-    ((by_cables + by_switches) / pairs(fabric)).min(1.0)
+    let by_switches = level.switches as f64 * (load as f64 + pairs) / fabric.switches().len().max(1) as f64;
+    ((by_cables + by_switches) / pairs).min(1.0)
 }
 
 /// The page: what a fault costs until the tables are made anew.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::network::{Network, torus_engines};
 use crate::cli::html::Html;
-use crate::cli::{Answer, Context, Failure, Format};
+use crate::cli::{Answer, Context, Failure, Format, number};
 use crate::model::LayerBudget;
 use crate::report::align;
 use crate::report::sheet::Sheet;
@@ -36,10 +36,10 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value = "8")]
     layers: LayerBudget,
     /// Nanoseconds of uniform traffic
-    #[arg(long, value_name = "NS", default_value_t = 100_000.0)]
+    #[arg(long, value_name = "NS", default_value_t = 100_000.0, value_parser = number::above_zero)]
     time: f64,
     /// Messages of the exchange, in packets
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     packets: u32,
     #[command(flatten)]
     html: Html,
@@ -154,7 +154,7 @@ fn cell(name: &str, network: &Network, engine: &str, args: &Args) -> Result<Cell
         Ok(made) => made,
         Err(reason) => return Ok(cell('r', Some(reason))),
     };
-    let outcome = network.loaded(&made, network.hardware(&[])?, args.packets.max(1), args.time)?;
+    let outcome = network.loaded(&made, network.hardware(&[])?, args.packets, args.time)?;
     if outcome.ended == Ended::Deadlock {
         // The first channel of it.
         let channel = outcome.deadlock.first().map_or_else(String::new, |wait| wait.channel.clone());

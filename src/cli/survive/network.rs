@@ -1,7 +1,8 @@
 //! What fails and is loaded: a switched fabric, or a direct torus.
 
-use super::damage::Level;
+use super::damage::{Damage, Level};
 use super::direct;
+use crate::cli::input::need_hosts;
 use crate::cli::simulate::hardware;
 use crate::cli::{Failure, route_angara};
 use crate::model::{Demand, Fabric, LayerBudget, Pattern, Tables, Torus, TorusTables};
@@ -41,7 +42,11 @@ impl Network {
                 let site = route_angara::Site::load(source, None, &route_angara::TorusArgs::default())?;
                 Self::Direct(Box::new(site.torus))
             }
-            false => Self::Switched(Box::new(fabric::load(source)?)),
+            false => {
+                let fabric = fabric::load(source)?;
+                need_hosts(&fabric, source)?;
+                Self::Switched(Box::new(fabric))
+            }
         })
     }
 
@@ -52,6 +57,14 @@ impl Network {
             Self::Direct(_) => drop(route::angara::engine(engine)?),
         }
         Ok(())
+    }
+
+    /// What it is, whatever its file is called.
+    pub(super) fn fingerprint(&self) -> String {
+        match self {
+            Self::Switched(fabric) => fabric.fingerprint().to_string(),
+            Self::Direct(torus) => torus.fingerprint().to_string(),
+        }
     }
 
     /// Cables, and switches (nodes of a torus).
@@ -73,6 +86,14 @@ impl Network {
     /// The hardware that it is made of, with changes.
     pub(super) fn hardware(&self, changes: &[String]) -> Result<Settings, Failure> {
         hardware(if matches!(self, Self::Switched(_)) { "qdr" } else { "angara" }, changes)
+    }
+
+    /// Of the usual levels of damage those that it can take with every seed; what was typed stays as it is.
+    pub(super) fn bearable(&self, damage: &Damage, levels: Vec<Level>) -> Vec<Level> {
+        match self {
+            Self::Switched(fabric) => damage.bearable(fabric, levels),
+            Self::Direct(_) => levels,
+        }
     }
 
     /// With parts that failed.

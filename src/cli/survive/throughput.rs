@@ -14,7 +14,7 @@ use super::advice::{Advice, Candidate, advise};
 use super::damage::{DAMAGED_FABRICS, Damage, Level};
 use super::network::{Network, torus_engines};
 use crate::cli::html::Html;
-use crate::cli::{Answer, Context, Failure, Format};
+use crate::cli::{Answer, Context, Failure, Format, number};
 use crate::lab::generate::faults::Amount;
 use crate::lab::replay::files::Shard;
 use crate::model::LayerBudget;
@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value = "8")]
     layers: LayerBudget,
     /// Packets per message: 10 up to 300 hosts, else 1 (as in section 4.3.3.2), unless given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     packets: Option<u32>,
     /// Change a figure of the hardware (QDR, or Angara on a direct torus); may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Threads; all processors unless given
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::threads)]
     threads: usize,
     #[command(flatten)]
     html: Html,
@@ -80,6 +80,9 @@ const USUAL: [&str; 5] = ["dfsssp", "lash", "updown", "minhop", "balanced"];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Run {
     fabric: String,
+    /// Of the fabric before damage. Lines without it may be of another one that had the name.
+    #[serde(default)]
+    fingerprint: String,
     engine: String,
     #[serde(flatten)]
     level: Level,
@@ -107,8 +110,10 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let args = &Args { engines: if named { args.engines.clone() } else { usual }, ..args.clone() };
     args.engines.iter().try_for_each(|name| network.knows(name))?;
     let default = [0.0, 1.0, 3.0, 5.0, 10.0].map(Amount::Percent);
-    let levels = args.damage.levels(network.parts(), &default)?;
-    let packets = args.packets.unwrap_or(if network.hosts() <= 300 { 10 } else { 1 }).max(1);
+    let levels = network.bearable(&args.damage, args.damage.levels(network.parts(), &default)?);
+    let packets = args.packets.unwrap_or(if network.hosts() <= 300 { 10 } else { 1 });
+    let fingerprint = network.fingerprint();
+    let is_ours = |run: &Run| is_of(run, args, packets) && run.fingerprint == fingerprint;
     fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
     let path = match args.shard {
         Some(Shard { index, of }) => args.out.join(format!("runs-{index}-of-{of}.jsonl")),
@@ -116,10 +121,8 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     };
     end_last_line(&path)?;
     let runs = read(&args.out)?;
-    let tasks: Vec<Task> = tasks(args, &levels)
-        .into_iter()
-        .filter(|t| !runs.iter().any(|r| is_of(r, args, packets) && same(r, t)))
-        .collect();
+    let tasks: Vec<Task> =
+        tasks(args, &levels).into_iter().filter(|t| !runs.iter().any(|r| is_ours(r) && same(r, t))).collect();
     let file = OpenOptions::new().create(true).append(true).open(&path);
     let file = Mutex::new(file.map_err(|e| format!("{}: {e}", path.display()))?);
     let bar = context.bar(tasks.len(), "runs");
@@ -140,7 +143,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     }
     // What was read back may differ in the last bit from what was written: all runs are read back.
     let mut runs = read(&args.out)?;
-    runs.retain(|r| is_of(r, args, packets) && levels.contains(&r.level) && args.engines.contains(&r.engine));
+    runs.retain(|r| is_ours(r) && levels.contains(&r.level) && args.engines.contains(&r.engine));
     // The order in which runs were done must not reach the sums.
     runs.sort_by(|a, b| (&a.engine, a.level.faults(), a.seed).cmp(&(&b.engine, b.level.faults(), b.seed)));
     runs.dedup_by(|a, b| (&a.engine, a.level, a.seed) == (&b.engine, b.level, b.seed));
@@ -151,7 +154,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
 fn tasks(args: &Args, levels: &[Level]) -> Vec<Task> {
     let mut all = Vec::new();
     for level in levels {
-        for seed in 1..=if level.faults() == 0 { 1 } else { args.damage.seeds.max(1) } {
+        for seed in 1..=if level.faults() == 0 { 1 } else { args.damage.seeds } {
             all.extend(args.engines.iter().map(|e| (e.clone(), *level, seed)));
         }
     }
@@ -221,6 +224,7 @@ fn measured(
 ) -> Result<Run, Failure> {
     let mut run = Run {
         fabric: args.fabric.clone(),
+        fingerprint: network.fingerprint(),
         engine: engine.clone(),
         level: *level,
         seed: *seed,
@@ -253,9 +257,10 @@ pub(super) struct LevelThroughput {
     level: Level,
     runs: usize,
     failed: usize,
-    mean: f64,
+    /// Of the runs that worked; null if none did.
+    mean: Option<f64>,
     /// Half of the 95 % confidence interval.
-    ci95: f64,
+    ci95: Option<f64>,
 }
 
 /// One engine over all levels.
@@ -284,7 +289,7 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
     }
     let row = |group: &Vec<&Run>| {
         let values: Vec<f64> = group.iter().filter_map(|r| r.throughput).collect();
-        let (mean, ci95) = mean_ci95(&values);
+        let (mean, ci95) = (!values.is_empty()).then(|| mean_ci95(&values)).unzip();
         let (engine, level) = (group[0].engine.clone(), group[0].level);
         LevelThroughput { engine, level, runs: group.len(), failed: group.len() - values.len(), mean, ci95 }
     };
@@ -325,8 +330,8 @@ fn sheet(
     tables: Vec<Cells>,
     json: String,
 ) -> Sheet {
-    let works = rows.iter().filter(|r| r.failed < r.runs);
-    let bars: Vec<(String, f64)> = works.map(|r| (format!("{}, {}", r.engine, r.level), r.mean)).collect();
+    let bar = |r: &LevelThroughput| Some((format!("{}, {}", r.engine, r.level), r.mean?));
+    let bars: Vec<(String, f64)> = rows.iter().filter_map(bar).collect();
     let verdict = match advice {
         [] => "No engine works at any of these levels of damage.".to_string(),
         advice => in_words(advice).trim().replace('\n', "; ") + ".",
@@ -349,6 +354,7 @@ fn sheet(
 fn levels(rows: &[LevelThroughput]) -> Vec<Vec<String>> {
     let head = ["engine", "cables", "switches", "runs", "failed", "Gbyte/s", "± 95 %"];
     let mut lines = vec![head.map(String::from).to_vec()];
+    let figure = |f: Option<f64>| f.map_or("-".into(), |f| format!("{f:.2}"));
     for r in rows {
         lines.push(vec![
             r.engine.clone(),
@@ -356,8 +362,8 @@ fn levels(rows: &[LevelThroughput]) -> Vec<Vec<String>> {
             r.level.switches.to_string(),
             r.runs.to_string(),
             r.failed.to_string(),
-            format!("{:.2}", r.mean),
-            format!("{:.2}", r.ci95),
+            figure(r.mean),
+            figure(r.ci95),
         ]);
     }
     lines

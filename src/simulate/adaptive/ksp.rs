@@ -26,7 +26,7 @@ pub struct Ksp<'a> {
 }
 
 impl<'a> Ksp<'a> {
-    /// Finds all paths. Deterministic, whatever the thread count.
+    /// Finds all paths, one of each pair at least. Deterministic, whatever the thread count.
     ///
     /// # Errors
     /// If the longest needs more than 16 lanes.
@@ -37,7 +37,7 @@ impl<'a> Ksp<'a> {
         ugal: bool,
         seed: u64,
     ) -> Result<Self, RouterError> {
-        let n = net.switches() as u32;
+        let (n, k) = (net.switches() as u32, k.max(1));
         let mut with_hosts = vec![false; n as usize];
         net.hosts().iter().for_each(|t| with_hosts[net.home(*t) as usize] = true);
         let rows: Vec<Vec<Vec<Vec<u32>>>> = (0..n)

@@ -202,7 +202,12 @@ fn generated(source: &str, spec: &str) -> Result<Trace, TraceError> {
     for word in words {
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong(format!("{word:?} is not a number")));
         match word.split_once('=') {
-            Some(("days", text)) => days = number(text)?.clamp(1, 3_660),
+            Some(("days", text)) => {
+                days = number(text)?;
+                if !(1..=3_660).contains(&days) {
+                    return Err(wrong(format!("{word:?}: days are from 1 to 3660")));
+                }
+            }
             Some(("seed", text)) => seed = number(text)?,
             _ => return Err(wrong(format!("{word:?} is neither days=N nor seed=N"))),
         }

@@ -1,0 +1,124 @@
+//! What makes no sense is refused in words, at once, and never taken for something else.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use sarouter::lab::generate::faults::{Amount, Faults};
+use sarouter::lab::generate::generate;
+use serde_json::Value;
+
+fn sarouter(dir: &Path, typed: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.args(typed.split(' ')).current_dir(dir).stdin(Stdio::null()).output().unwrap()
+}
+
+fn json(dir: &Path, typed: &str) -> Value {
+    let output = sarouter(dir, &format!("{typed} --format json"));
+    assert_eq!(output.status.code(), Some(0), "{typed}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What is typed, and a part of the answer.
+const REFUSED: &[(&str, &str)] = &[
+    ("simulate --fabric fattree:4x4,4 --engine ksp --paths 0", "--paths"),
+    ("route --fabric angara:4x4 --time-limit nan --out o", "--time-limit"),
+    ("simulate --fabric fattree:4x4,4 --warm-up nan --measure nan", "--warm-up"),
+    ("survive matrix --fabric fattree:4x4,4 --time nan", "--time"),
+    ("compare --fabric fattree:4x4,4 --threads 99999", "at most 512"),
+    ("survive throughput --fabric fattree:4x4,4 --packets 0 --out o", "--packets"),
+    ("survive lost --fabric fattree:4x4,4 --seeds 0", "--seeds"),
+    ("survive lost --fabric kary:4,2 --faults 99", "of 99 cables can go"),
+    ("replay --fabric fattree:4x4,4 --trace generated:tsubame2,days=0", "from 1 to 3660"),
+    ("replay --fabric torus:2x2,hosts=0 --trace generated:tsubame2,days=1 --every 6h", "no hosts"),
+    ("simulate --fabric torus:2x2,hosts=0", "no hosts"),
+    ("survive throughput --fabric torus:2x2,hosts=0 --out o", "no hosts"),
+    ("bench time --fabric torus:2x2,hosts=0", "no hosts"),
+    ("fabric show torus:4x4,hosts=1,dead-switches=16", "only 15 of 16 switches"),
+    ("compare --fabric angara:2x2 --engines angara-sar --tables t=/nonexistent", "--tables is for switched"),
+    ("compare --fabric angara:2x2 --node-map /nonexistent", "--node-map is for switched"),
+    ("route --fabric angara:2x2 --previous /nonexistent --roots x --out o", "--roots, --previous are for"),
+    ("verify --fabric angara:2x2 --tables o --layers-file /nonexistent", "--layers-file is for switched"),
+    ("replay --fabric angara:2x2 --trace t --out o", "--out is for switched"),
+];
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (typed, words) in REFUSED {
+        let output = sarouter(dir.path(), typed);
+        assert_eq!(output.status.code(), Some(2), "{typed}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(words) && !said.contains("panicked"), "{typed}: {said}");
+    }
+}
+
+#[test]
+fn every_number_of_switches_up_to_the_last_can_go() {
+    let fabric = generate("torus:4x4,hosts=1").unwrap();
+    for dead_switches in 1..=15 {
+        for seed in 1..=5 {
+            let left = Faults { cables: Amount::Count(0), dead_switches, seed }.apply(&fabric).unwrap();
+            assert_eq!(left.switches().len(), 16 - dead_switches);
+        }
+    }
+}
+
+#[test]
+fn where_nothing_fails_nothing_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let lost = "survive lost --fabric rails:2x2,2,2,apart=1 --engines updown --seeds 1 --faults";
+    let rows = json(dir.path(), &format!("{lost} 0"));
+    assert_eq!((rows[0]["mean"].as_f64(), rows[0]["expected"].as_f64()), (Some(0.0), Some(0.0)), "{rows}");
+    // Of the usual levels those that can be.
+    let rows = json(dir.path(), "survive lost --fabric kary:4,2 --engines updown --seeds 1");
+    let cables: Vec<u64> = rows.as_array().unwrap().iter().map(|r| r["cables"].as_u64().unwrap()).collect();
+    assert_eq!(cables, [1, 2, 5]);
+}
+
+#[test]
+fn runs_of_another_fabric_with_the_same_name_do_not_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let call = "survive throughput --fabric f.net --engines minhop --faults 0 --packets 1 --out o";
+    let of = |spec: &str| {
+        let made = sarouter(dir.path(), &format!("fabric generate {spec} --out f.net"));
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+        json(dir.path(), call)["rows"][0]["mean"].as_f64().unwrap()
+    };
+    let (full, tapered) = (of("fattree:4x4,4"), of("fattree:4x4,1"));
+    assert!(tapered < full, "{tapered} {full}");
+    let runs = std::fs::read_to_string(dir.path().join("o/runs.jsonl")).unwrap();
+    assert_eq!(runs.lines().count(), 2, "{runs}");
+    // Lines of before say no fingerprint.
+    let old = runs.lines().map(|line| {
+        let mut run: Value = serde_json::from_str(line).unwrap();
+        run.as_object_mut().unwrap().remove("fingerprint").unwrap();
+        run["throughput"] = 1e6.into();
+        format!("{run}\n")
+    });
+    std::fs::write(dir.path().join("o/runs.jsonl"), old.collect::<String>()).unwrap();
+    assert_eq!(of("fattree:4x4,1"), tapered);
+}
+
+#[test]
+fn a_mean_of_nothing_is_no_minus_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = json(dir.path(), "compare --fabric angara:2,failed=0").to_string();
+    assert!(!rows.contains("-0.0"), "{rows}");
+    // Only grids have an order of dimensions.
+    let call =
+        "survive throughput --fabric random:8,16,20,seed=1 --engines dor --faults 0 --packets 1 --out o";
+    let row = json(dir.path(), call)["rows"][0].take();
+    assert_eq!((&row["failed"], &row["mean"]), (&1.into(), &Value::Null), "{row}");
+}
+
+#[test]
+fn a_replay_begins_when_its_first_job_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = "JobID|Start|End|NodeList\n1|2015-02-16T00:03:00|2015-02-16T03:00:00|n[1-8]\n";
+    std::fs::write(dir.path().join("t"), trace).unwrap();
+    for every in ["99h", "7min", "10min"] {
+        let call = format!("replay --fabric fattree:4x4,4 --trace t --engines minhop --every {every}");
+        let summary = json(dir.path(), &call)["summaries"][0].take();
+        assert_eq!(summary["idle"], 0, "{every}: {summary}");
+    }
+}
