@@ -18,6 +18,7 @@ use std::path::Path;
 
 use self::draft::{Block, Draft, Fault};
 use self::lines::{Kind, Line, NodeLine};
+use super::without_mark;
 use crate::model::{Fabric, Guid};
 
 pub use print::{to_ibnetdiscover, to_net};
@@ -82,11 +83,6 @@ pub fn parse(path: &Path, text: &str) -> Result<Discovered, FabricFileError> {
         Reader::default().read(text)
     };
     draft.and_then(Draft::build).map_err(fail)
-}
-
-/// Without the byte-order mark with which some editors begin a file.
-fn without_mark(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// What lines before a block say about it.

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::hostlist::{self, Budget};
+use super::without_mark;
 use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, Submission, Submitted, plain};
 
 /// Why there are no jobs. `name` is a path, a command, or `standard input`.
@@ -100,6 +101,7 @@ fn once(map: JobMap, name: &str) -> Result<JobMap, JobsError> {
 }
 
 fn any(text: &str, name: &str, now: DateTime<Utc>, budget: Budget) -> Result<JobMap, JobsError> {
+    let text = without_mark(text);
     if !text.trim_start().starts_with('{') {
         return lines(text, name, now, budget);
     }

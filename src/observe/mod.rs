@@ -16,3 +16,8 @@ pub mod source;
 pub mod spool;
 pub mod topology_conf;
 pub mod torus_toml;
+
+/// Without the byte-order mark with which some editors begin a file.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}

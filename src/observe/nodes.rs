@@ -90,7 +90,7 @@ impl NodeNames {
     pub fn load(path: &Path) -> Result<Self, NodeNamesError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| NodeNamesError::Read { path: path.to_path_buf(), source })?;
-        Self::parse(path, &text)
+        Self::parse(path, super::without_mark(&text))
     }
 
     /// Reads the text of a map file; `path` is for messages.

@@ -176,7 +176,7 @@ impl Topology {
     pub fn load(path: &Path) -> Result<Self, TopologyError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TopologyError::Read { path: path.to_path_buf(), source })?;
-        Self::parse(path, &text)
+        Self::parse(path, super::without_mark(&text))
     }
 
     /// Reads the text of a file; `path` is for messages. Keys in any case, `#` begins a comment,

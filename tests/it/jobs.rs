@@ -54,6 +54,14 @@ fn a_job_that_is_there_twice_is_named() {
 }
 
 #[test]
+fn a_mark_of_the_byte_order_is_no_part_of_a_job() {
+    for text in ["17 n[1-2]\n", &data("squeue-22.05.json")] {
+        let marked = jobs::parse(&format!("\u{feff}{text}"), "file", at(NOW)).unwrap();
+        assert_eq!(marked, jobs::parse(text, "file", at(NOW)).unwrap());
+    }
+}
+
+#[test]
 fn both_forms_of_a_real_squeue_say_the_same() {
     let mut json = jobs::parse(&data("squeue-22.05.json"), "squeue", at(NOW)).unwrap();
     // One job had a time limit: 365 days. The text was captured without ends.

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::lab::workload::mix;
 use crate::model::{JobId, JobMap, NodeName};
+use crate::observe::without_mark;
 
 /// What is wrong with a piece of a trace.
 #[derive(
@@ -164,18 +165,19 @@ pub fn load(source: &str, columns: Option<&str>) -> Result<Trace, TraceError> {
     let digest = hex(&Sha256::digest(&bytes));
     // A line that is not UTF-8 becomes a malformed line, nothing worse.
     let text = String::from_utf8_lossy(&bytes);
+    let text = without_mark(&text);
     let wrong = |message| TraceError::Format { name: source.to_string(), message };
-    let (format, content, faults, passed_over) = match kind(&text) {
+    let (format, content, faults, passed_over) = match kind(text) {
         "snapshots" => {
-            let found = snapshots::lines(&text, &name);
+            let found = snapshots::lines(text, &name);
             ("snapshots", Content::Snapshots(found.entries), found.faults, found.passed_over)
         }
         "sacct" => {
-            let found = sacct::parse(&text, columns).map_err(wrong)?;
+            let found = sacct::parse(text, columns).map_err(wrong)?;
             ("sacct", Content::Jobs(found.entries), found.faults, found.passed_over)
         }
         _ => {
-            let found = swf::parse(&text);
+            let found = swf::parse(text);
             ("swf", Content::Jobs(found.entries), found.faults, found.passed_over)
         }
     };
