@@ -1,4 +1,5 @@
-//! Direct tori: `angara:4x2x2x2[,line=XK][,failed=1.0.0.0/0.0.0.1+X][,faults=1%,seed=7]`.
+//! Direct tori: `angara:4x2x2x2[,line=XK][,failed=1.0.0.0/0.0.0.1+X][,faults=1%,seed=7]`, and `desmos` for the
+//! sizes of that system of the paper.
 
 use super::spec::SpecError;
 use crate::model::rng::Rng;
@@ -6,7 +7,7 @@ use crate::model::{Coords, Direction, Torus, TorusBuilder};
 
 /// Whether the text is the spec of a direct torus.
 pub fn is_angara(text: &str) -> bool {
-    text.starts_with("angara:")
+    text.starts_with("angara:") || text.split(',').next() == Some("desmos")
 }
 
 /// Builds the torus of a spec. `line` names dimensions without a wrap-around cable; `failed` lists
@@ -16,7 +17,10 @@ pub fn is_angara(text: &str) -> bool {
 /// [`SpecError::Syntax`] with the spec as typed.
 pub fn torus(spec: &str) -> Result<Torus, SpecError> {
     let syntax = |reason: String| SpecError::Syntax { spec: spec.to_string(), reason };
-    build(spec.strip_prefix("angara:").unwrap_or(spec)).map_err(syntax)
+    match spec.strip_prefix("desmos") {
+        Some(options) => build(&format!("4x2x2x2{options}")).map_err(syntax),
+        None => build(spec.strip_prefix("angara:").unwrap_or(spec)).map_err(syntax),
+    }
 }
 
 fn build(rest: &str) -> Result<Torus, String> {
