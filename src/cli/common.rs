@@ -79,6 +79,15 @@ impl Context {
         bar
     }
 
+    /// # Errors
+    /// If JSON is asked for, which alone would be printed then, and this has none.
+    pub fn no_json(&self, what: &str) -> Result<(), Failure> {
+        match self.format {
+            Format::Text => Ok(()),
+            Format::Json => Err(format!("{what} prints no JSON: leave out --format json").into()),
+        }
+    }
+
     /// The answer is no, and these are the words: JSON where that is asked for.
     pub fn no(&self, text: &str) -> Result<Answer, Failure> {
         match self.format {

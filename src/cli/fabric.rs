@@ -164,6 +164,7 @@ impl Output {
             FileKind::Ibnetdiscover => to_ibnetdiscover(&found.fabric),
         };
         if self.out == Path::new("-") {
+            context.no_json("--out -")?;
             return print(text.trim_end());
         }
         write_file(&self.out, text.as_bytes())?;

@@ -243,8 +243,8 @@ impl Args {
     fn show(&self, answered: &Answered, seats: &Seats<'_>, context: &Context) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(answered)?;
         let text = match (self.form, context.format) {
-            (Some(form), _) => seats.text(form)?.trim_end().to_string(),
-            (None, Format::Json) => json.clone(),
+            (_, Format::Json) => json.clone(),
+            (Some(form), Format::Text) => seats.text(form)?.trim_end().to_string(),
             (None, Format::Text) => answered.text(),
         };
         if let Some(out) = &self.out {

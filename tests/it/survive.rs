@@ -70,8 +70,7 @@ fn shards_in_one_directory_are_found_done_by_the_whole() {
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
     let call = |out: &str, shard: &[&str]| {
         let words = "survive throughput --fabric random:8,16,20,seed=1 --engines dfsssp,updown --faults 0,1";
-        let words =
-            words.split(' ').chain(["--seeds", "3", "--packets", "1", "--format", "json", "--out", out]);
+        let words = words.split(' ').chain(["--seeds", "3", "--packets", "1", "--out", out]);
         let done = sarouter(&words.chain(shard.iter().copied()).collect::<Vec<_>>());
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()

@@ -100,6 +100,9 @@ struct Run {
 type Task = (String, Level, u64);
 
 pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    if args.shard.is_some() {
+        context.no_json("--shard")?;
+    }
     let network = Network::load(&args.fabric)?;
     let settings = network.hardware(&args.set)?;
     let named = !args.engines.is_empty();
