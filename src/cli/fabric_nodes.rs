@@ -79,7 +79,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
         Format::Json => print(&serde_json::to_string_pretty(&answered)?)?,
         Format::Text => print(&answered.text())?,
     }
-    Ok(if answered.missing.is_empty() { Answer::Yes } else { Answer::No })
+    Ok(if answered.missing.is_empty() && !answered.matched.is_empty() { Answer::Yes } else { Answer::No })
 }
 
 impl Args {
