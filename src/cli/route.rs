@@ -112,7 +112,7 @@ fn lanes(args: &Args, input: &Input) -> Option<Arc<FabricLanes>> {
     found.needs_map().then(|| Arc::new(found.lanes))
 }
 
-fn refused(refusal: &Refusal, context: &Context) -> Result<Answer, Failure> {
+pub(super) fn refused(refusal: &Refusal, context: &Context) -> Result<Answer, Failure> {
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(refusal)?),
         Format::Text => println!("refused: {}", refusal.refused.message),

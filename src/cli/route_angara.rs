@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 pub use self::report::Report;
 use super::html::Html;
+use super::input::remove_if_there;
 use super::{Answer, Context, Failure, Format, number};
 use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
-use crate::publish::angara::{ROUTES_FILE, read_routes, tables_of_files, write_job};
+use crate::publish::angara::{NODES_FILE, ROUTES_FILE, read_routes, tables_of_files, write_job};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
-use crate::report::{Compute, align};
+use crate::report::{Compute, Refusal, RefusalReason, align};
 use crate::route::angara::{ENGINES, Limits, TorusEngine, TorusRouteError, engine};
 use crate::verify::angara::{TorusVerdict, accept, judge};
 
@@ -162,17 +163,15 @@ pub fn route(
     let limits = Limits { seed: search.seed, rounds: search.rounds, go_on: &go_on };
     let (routed, compute) = site.route(engine.as_ref(), &limits);
     bar.finish_and_clear();
-    // A job that failures split is bad input: nothing is written.
-    let tables = routed.map_err(|e| match (&e, jobs) {
-        (TorusRouteError::Unroutable { job, .. } | TorusRouteError::TooLarge { job, .. }, Some(jobs)) => {
-            format!("{}: {e}", place(jobs, job))
-        }
-        _ => e.to_string(),
-    })?;
+    let tables = match routed {
+        Ok(tables) => tables,
+        Err(e) => return refused(&e, engine.name(), jobs, context),
+    };
     match accept(&site.torus, tables, search.torus.allow_detours) {
         Ok(tables) => {
             let verdict = judge(&site.torus, tables.get(), search.torus.allow_detours);
             let report = Report::new(&site, tables.get(), compute, verdict);
+            clear(out)?;
             for job in 0..site.demand.jobs.len() {
                 write_job(&site.dir(out, job), &site.torus, tables.get(), job)?;
             }
@@ -188,6 +187,43 @@ pub fn route(
         }
         Err(verdict) => show(&verdict, context),
     }
+}
+
+/// Of a torus that has no routes the answer is no; a job that has none is bad input.
+fn refused(
+    error: &TorusRouteError,
+    engine: &str,
+    jobs: Option<&str>,
+    context: &Context,
+) -> Result<Answer, Failure> {
+    let message = error.to_string();
+    match (error, jobs) {
+        (TorusRouteError::Unroutable { job, .. } | TorusRouteError::TooLarge { job, .. }, Some(jobs)) => {
+            Err(format!("{}: {message}", place(jobs, job)).into())
+        }
+        (TorusRouteError::Unroutable { .. }, None) => {
+            let refused = RefusalReason { kind: "not_applicable".into(), message, needed: None };
+            super::route::refused(&Refusal { engine: engine.to_string(), refused }, context)
+        }
+        _ => Err(message.into()),
+    }
+}
+
+/// Removes tables of an earlier call, which would be taken for those of these jobs. What others wrote stays.
+fn clear(out: &Path) -> Result<(), Failure> {
+    let Ok(entries) = fs::read_dir(out) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let is_table = name.starts_with("node-") && name.ends_with(".table");
+        if is_table || name == ROUTES_FILE || name == NODES_FILE {
+            remove_if_there(&path)?;
+        } else if name.starts_with("job-") && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            clear(&path)?;
+            // One with something else in it stays.
+            let _ = fs::remove_dir(&path);
+        }
+    }
+    Ok(())
 }
 
 /// Several engines on a direct torus, a row each. Without names, all but the slow genetic one.
