@@ -21,7 +21,7 @@ use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::service::dry_run::DryRun;
 use crate::service::kind::direct::{self, Gets, Predicted, TorusDryRun, TorusPerJob};
 use crate::service::look::{FabricReader, LookError, Looker, Sight, view};
-use crate::service::pass::{decide, published};
+use crate::service::pass::{PassError, decide, published};
 use crate::service::placing::{Outlook, outlook};
 
 /// Arguments.
@@ -108,7 +108,7 @@ impl Args {
             None => self.state.store(context)?,
         };
         let published = published(&store, &view)?;
-        let decided = decide(&view, published.as_ref())?;
+        let decided = decide(&view, published.as_ref()).map_err(in_words)?;
         let epoch = store.current()?.map(|n| n.get());
         let dry = DryRun::new(&view, published.as_ref(), epoch, &decided);
         Ok(Answered { dry, placement: self.placement(settings, others, &view)? })
@@ -182,6 +182,15 @@ impl Args {
         let sight: Sight = runtime.block_on(looker.look(Utc::now()))?;
         Ok(sight.view)
     }
+}
+
+/// What the checker found, as `verify` says it: logs have it as JSON.
+fn in_words(error: PassError) -> Failure {
+    let PassError::Rejected { engine, verdict } = error else { return error.into() };
+    let first_line = |text: String| text.lines().next().unwrap_or_default().to_string();
+    let some: Vec<String> = verdict.findings.iter().take(3).map(|f| first_line(f.to_string())).collect();
+    let more = if verdict.findings.len() > some.len() { "; …" } else { "" };
+    format!("the tables of {engine} were rejected: {}{more}", some.join("; ")).into()
 }
 
 fn torus_text(dry: &TorusDryRun) -> String {
