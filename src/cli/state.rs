@@ -42,8 +42,10 @@ impl StateArgs {
             return Ok(vec![(None, existing(&directory, self.directory.is_some())?)]);
         }
         let fabrics = context.site_or_default()?.among(context.fabric_name.as_deref())?;
+        // Without settings no service is to start here later.
+        let must_be_there = context.site().is_err();
         let stores = fabrics.into_iter().map(|settings| {
-            let store = existing(&settings.state.directory, false)?;
+            let store = existing(&settings.state.directory, must_be_there)?;
             Ok((settings.name, store))
         });
         stores.collect()
