@@ -39,17 +39,87 @@ const REFUSED: &[(&str, &str)] = &[
     ("route --fabric angara:2x2 --previous /nonexistent --roots x --out o", "--roots, --previous are for"),
     ("verify --fabric angara:2x2 --tables o --layers-file /nonexistent", "--layers-file is for switched"),
     ("replay --fabric angara:2x2 --trace t --out o", "--out is for switched"),
+    ("fabric generate fattree:4x4,4 --out - --format json", "no JSON"),
+    ("survive throughput --fabric fattree:4x4,4 --out o --shard 1/2 --format json", "no JSON"),
+    ("plan --fabric torus:5x5,hosts=1 --engine minhop --jobs jobs --state s", "rejected: deadlock: "),
 ];
 
 #[test]
 fn what_makes_no_sense_is_refused() {
     let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jobs"), "1 n[1-9]\n").unwrap();
     for (typed, words) in REFUSED {
         let output = sarouter(dir.path(), typed);
         assert_eq!(output.status.code(), Some(2), "{typed}: {output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(words) && !said.contains("panicked"), "{typed}: {said}");
     }
+}
+
+#[test]
+fn nothing_is_held_where_no_service_has_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = Path::new("/var/lib/sarouter");
+    if !state.exists() && !Path::new("/etc/sarouter").exists() {
+        let output = sarouter(dir.path(), "hold");
+        assert_eq!((output.status.code(), state.exists()), (Some(2), false), "{output:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_for_anybody_is_the_answer_no() {
+    let dir = tempfile::tempdir().unwrap();
+    for (typed, words) in [
+        ("route --fabric angara:2,failed=0+X --out d", "refused: "),
+        ("fabric nodes fattree:4x4,4 --nodes -", "0 of 0 nodes"),
+    ] {
+        let output = sarouter(dir.path(), typed);
+        assert_eq!(output.status.code(), Some(1), "{typed}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(words), "{typed}: {output:?}");
+    }
+    assert!(!dir.path().join("d").exists());
+}
+
+#[test]
+fn json_is_alone_whatever_form_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let answer = json(dir.path(), "order --fabric fattree:4x4,4 --nodes n[1-8] --as rankfile");
+    assert_eq!(answer["order"].as_array().unwrap().len(), 8, "{answer}");
+}
+
+#[test]
+fn the_system_of_the_paper_has_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = json(dir.path(), "compare --fabric desmos,failed=0 --engines angara-bfs");
+    let same = json(dir.path(), "compare --fabric angara:4x2x2x2,failed=0 --engines angara-bfs");
+    assert_eq!(rows[0]["fabric"], same[0]["fabric"]);
+}
+
+#[test]
+fn tables_of_an_earlier_call_do_not_stay_beside_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("d");
+    let names = || -> Vec<String> {
+        let all = std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut all: Vec<String> = all.collect();
+        all.sort();
+        all
+    };
+    let route = |fabric: &str, jobs: &str| {
+        std::fs::write(dir.path().join("jobs"), jobs).unwrap();
+        let output = sarouter(dir.path(), &format!("route --fabric {fabric} --jobs jobs --out d"));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    };
+    route("angara:4x4", "1 n[1-2]\n2 n[5-6]\n");
+    std::fs::write(out.join("notes"), "mine").unwrap();
+    std::fs::write(out.join("job-2/notes"), "mine").unwrap();
+    route("angara:4x4", "3 n[1-2]\n4 n[5-6]\n");
+    assert_eq!(names(), ["job-2", "job-3", "job-4", "notes", "report.json"]);
+    assert_eq!(std::fs::read_dir(out.join("job-2")).unwrap().count(), 1, "what is not ours stays");
+    route("angara:4x4", "5 n[1-4]\n");
+    route("angara:2", "5 n[1-2]\n");
+    let left = ["job-2", "node-0.table", "node-1.table", "nodes.txt", "notes", "report.json", "routes.txt"];
+    assert_eq!(names(), left);
 }
 
 #[test]
@@ -84,7 +154,7 @@ fn runs_of_another_fabric_with_the_same_name_do_not_count() {
         assert_eq!(made.status.code(), Some(0), "{made:?}");
         json(dir.path(), call)["rows"][0]["mean"].as_f64().unwrap()
     };
-    let (full, tapered) = (of("fattree:4x4,4"), of("fattree:4x4,1"));
+    let (full, tapered) = (of("xgft:1;4;4,hosts=4"), of("xgft:1;4;1,hosts=4"));
     assert!(tapered < full, "{tapered} {full}");
     let runs = std::fs::read_to_string(dir.path().join("o/runs.jsonl")).unwrap();
     assert_eq!(runs.lines().count(), 2, "{runs}");
@@ -96,7 +166,7 @@ fn runs_of_another_fabric_with_the_same_name_do_not_count() {
         format!("{run}\n")
     });
     std::fs::write(dir.path().join("o/runs.jsonl"), old.collect::<String>()).unwrap();
-    assert_eq!(of("fattree:4x4,1"), tapered);
+    assert_eq!(of("xgft:1;4;1,hosts=4"), tapered);
 }
 
 #[test]
@@ -104,9 +174,9 @@ fn a_mean_of_nothing_is_no_minus_zero() {
     let dir = tempfile::tempdir().unwrap();
     let rows = json(dir.path(), "compare --fabric angara:2,failed=0").to_string();
     assert!(!rows.contains("-0.0"), "{rows}");
-    // Only grids have an order of dimensions.
-    let call =
-        "survive throughput --fabric random:8,16,20,seed=1 --engines dor --faults 0 --packets 1 --out o";
+    // One layer is too few.
+    let call = "survive throughput --fabric torus:5x5,hosts=1 --engines dfsssp --layers 1 --faults 0 \
+                --packets 1 --out o";
     let row = json(dir.path(), call)["rows"][0].take();
     assert_eq!((&row["failed"], &row["mean"]), (&1.into(), &Value::Null), "{row}");
 }
