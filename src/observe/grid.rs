@@ -22,6 +22,10 @@ use crate::model::{Fabric, Shape, SwitchId};
 /// Most dimensions of a torus or mesh, rings of four counted as two.
 const MOST_DIMENSIONS: usize = 12;
 
+/// So many switches are asked which of their neighbours are of one dimension. Of a switch that has lost a cable, or
+/// beside which one is lost, it cannot be told.
+const SEEDS: usize = 16;
+
 /// Why a fabric is no torus or mesh of up to six dimensions. Switches by description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAGrid {
@@ -81,14 +85,29 @@ pub fn recognise(fabric: &Fabric) -> Result<Shape, NotAGrid> {
     let classes = Classes::new(fabric, &net)?;
     // Where more has to be tried, it is another kind of fabric; and each waits on the stack for the next.
     let mut tries = (64 + net.cables.len() / 16).min(1000);
-    let shape = Labels::new(fabric, &net, &classes)?.solve(&mut tries)?;
-    Ok(merge_rings_of_four(fabric, shape))
+    let mut failed = None;
+    let most = net.near.iter().map(Vec::len).max().unwrap_or(0);
+    for seed in labels::seeds(&net, &classes).into_iter().take(SEEDS) {
+        match Labels::new((fabric, &net, &classes), seed).and_then(|labels| labels.solve(&mut tries)) {
+            // From a rim a wrong grid may be found too, but none that all switches fill.
+            Ok(shape) if net.near[seed].len() == most || is_full(&shape, switches) => {
+                return Ok(merge_rings_of_four(fabric, shape));
+            }
+            Ok(_) => {}
+            Err(why) => drop(failed.get_or_insert(why)),
+        }
+    }
+    Err(failed.unwrap_or_else(|| NotAGrid::Dimensions(name(fabric, 0))))
 }
 
 /// The fabric with its shape, or the reason why it is irregular. See [`recognise`].
 pub fn shaped(fabric: Fabric) -> Fabric {
     let shape = recognise(&fabric).unwrap_or_else(|why| Shape::Irregular(why.to_string()));
     fabric.shaped(shape)
+}
+
+fn is_full(shape: &Shape, switches: usize) -> bool {
+    matches!(shape, Shape::Grid { sizes, .. } if sizes.iter().map(|n| usize::from(*n)).product::<usize>() == switches)
 }
 
 fn name(fabric: &Fabric, s: usize) -> String {

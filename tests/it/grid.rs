@@ -178,6 +178,21 @@ fn damaged_tori_and_meshes_are_recognised() {
     }
 }
 
+/// There every switch is near the rim, or near the cable that is lost.
+#[test]
+fn small_grids_that_have_lost_any_one_cable_are_recognised() {
+    // Of `mesh:3x3` and `mesh:5x3` another grid explains what two of the cables leave.
+    for spec in ["mesh:4x4", "mesh:5x4", "mesh:3x3x3", "mesh:4x3x2", "torus:3x3", "torus:4x4", "torus:4x3"] {
+        let known = generate(spec).unwrap();
+        for cable in 0..known.channels().len() / 2 {
+            let without = known.without(|c| c.index() / 2 == cable, |_| false).unwrap();
+            let read = scrambled(&without, cable as u64, &[]);
+            assert!(explains_all(&read), "{spec} without cable {cable}: {:?}", read.shape());
+            assert_eq!(sizes(&read, true), sizes(&known, true), "{spec} without cable {cable}");
+        }
+    }
+}
+
 /// Rings of an even number may be folded to a strip of two, so that a false cable across is a rung of it:
 /// such are left out.
 #[test]

@@ -106,6 +106,11 @@ impl Classes {
         }
         Ok(Self { of, cables, across })
     }
+
+    /// Whether some square has cables parallel to both.
+    pub fn share_a_square(&self, a: usize, b: usize) -> bool {
+        self.across[self.of[a].0].binary_search(&self.of[b].0).is_ok()
+    }
 }
 
 /// Sets of cables, each with its direction relative to the set's.

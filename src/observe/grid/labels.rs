@@ -16,6 +16,18 @@ fn opposite(of: Directions) -> Directions {
     (of & DOWNS) << 1 | of >> 1 & DOWNS
 }
 
+/// Switches from whose cables dimensions may be told, the best surrounded first: most neighbours, then most squares.
+/// O(cables × neighbours).
+pub(super) fn seeds(net: &Net, classes: &Classes) -> Vec<usize> {
+    let corners = |s: usize| -> usize {
+        let near = &net.near[s];
+        near.iter().map(|(_, a)| near.iter().filter(|(_, b)| classes.share_a_square(*a, *b)).count()).sum()
+    };
+    let mut all: Vec<usize> = (0..net.near.len()).collect();
+    all.sort_by_cached_key(|s| std::cmp::Reverse((net.near[*s].len(), corners(*s))));
+    all
+}
+
 /// What is known of the classes.
 #[derive(Clone)]
 pub(super) struct Labels<'a> {
@@ -36,18 +48,13 @@ pub(super) struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Labels the cables of the switch that is best surrounded: most neighbours, then most squares. Two
-    /// lead to two sides of a dimension if they share no square and each shares one with all others.
-    pub fn new(fabric: &'a Fabric, net: &'a Net, classes: &'a Classes) -> Result<Self, NotAGrid> {
-        let square =
-            |a: usize, b: usize| classes.across[classes.of[a].0].binary_search(&classes.of[b].0).is_ok();
-        let corners = |s: usize| -> usize {
-            let near = &net.near[s];
-            near.iter().map(|(_, a)| near.iter().filter(|(_, b)| square(*a, *b)).count()).sum()
-        };
-        let most = net.near.iter().map(Vec::len).max().unwrap_or(0);
-        let fullest = (0..net.near.len()).filter(|s| net.near[*s].len() == most);
-        let seed = fullest.max_by_key(|s| (corners(*s), std::cmp::Reverse(*s))).unwrap_or(0);
+    /// Labels the cables of a switch. Two lead to two sides of a dimension if they share no square and each shares
+    /// one with all others.
+    pub fn new(
+        (fabric, net, classes): (&'a Fabric, &'a Net, &'a Classes),
+        seed: usize,
+    ) -> Result<Self, NotAGrid> {
+        let square = |a: usize, b: usize| classes.share_a_square(a, b);
         let mut labels = Self {
             fabric,
             net,
