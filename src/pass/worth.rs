@@ -191,10 +191,31 @@ pub(super) struct Question<'a> {
     /// Nodes of the machine.
     nodes: f64,
     now: DateTime<Utc>,
+    /// When the change before was made; `None`: not known.
+    begun: Option<DateTime<Utc>>,
+    /// What it had to save; `None`: not known.
+    asked: Option<f64>,
     /// Hours since the change before; `None`: not known.
     since: Option<f64>,
     /// Slow-downs of the running jobs with the tables in force.
     before: Vec<f64>,
+}
+
+/// The change before.
+struct Before {
+    begun: Option<DateTime<Utc>>,
+    asked: Option<f64>,
+    /// Since then.
+    hours: Option<f64>,
+}
+
+impl Before {
+    /// Where the clock was set back, it is not known how long ago that was: nothing waits for it.
+    fn of(in_force: &Published, now: DateTime<Utc>) -> Self {
+        let begun = in_force.since.filter(|begun| *begun <= now);
+        let asked = in_force.asked.filter(|_| begun.is_some() || in_force.since.is_none());
+        Self { begun, asked, hours: begun.map(|begun| (now - begun).as_seconds_f64() / 3600.0) }
+    }
 }
 
 impl<'a> Question<'a> {
@@ -220,8 +241,8 @@ impl<'a> Question<'a> {
         let before = running.slowdowns(fabric, &in_force.tables);
         let nodes = (nodes.names().count() + nodes.unnamed().len()) as f64;
         let now = jobs.time;
-        let since = in_force.since.map(|since| ((now - since).as_seconds_f64() / 3600.0).max(0.0));
-        Some(Self { fabric, in_force, demand, price, running, nodes, now, since, before })
+        let Before { begun, asked, hours: since } = Before::of(in_force, now);
+        Some(Self { fabric, in_force, demand, price, running, nodes, now, begun, asked, since, before })
     }
 
     /// Node-hours saved by tables with these slow-downs.
@@ -257,8 +278,8 @@ impl<'a> Question<'a> {
 
     /// As far as it is known without new tables.
     fn unrouted(&self) -> Worth {
-        let earliest = self.in_force.since.map(|since| since + self.price.min_pause);
-        let asked = self.price.asked(self.nodes, self.in_force.asked, self.since.unwrap_or(0.0));
+        let earliest = self.begun.map(|begun| begun + self.price.min_pause);
+        let asked = self.price.asked(self.nodes, self.asked, self.since.unwrap_or(0.0));
         let at_most = self.gain(std::iter::repeat(1.0));
         Worth {
             gain: None,

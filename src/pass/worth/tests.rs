@@ -28,8 +28,9 @@ fn question<'a>(
     price: Price,
 ) -> Question<'a> {
     let running = Running { demand: Demand::default(), nodes: vec![4.0, 8.0], hours: vec![0.5, 3.0] };
-    let (since, before) = (Some(2.0), vec![2.0, 1.5]);
-    Question { fabric, in_force, demand, price, running, nodes: 3600.0, now: NOW, since, before }
+    let Before { begun, asked, hours: since } = Before::of(in_force, NOW);
+    let (nodes, before) = (3600.0, vec![2.0, 1.5]);
+    Question { fabric, in_force, demand, price, running, nodes, now: NOW, begun, asked, since, before }
 }
 
 #[test]
@@ -160,6 +161,11 @@ fn what_no_routes_could_save_enough_of_is_refused_before_any_are_made() {
     assert_eq!(with(pause(hours(2))).refused(), None);
     let worth = with(pause(hours(3))).refused().unwrap();
     assert_eq!(worth.not_before, Some(NOW + hours(1)));
+    // Where the clock was set back, nobody knows how long ago that was, and nothing waits for it.
+    let ahead = Published { since: Some(NOW + hours(24)), ..in_force.clone() };
+    let ahead = |price: Price| question(&fabric, &ahead, &demand, price);
+    assert_eq!(ahead(pause(hours(3))).refused(), None);
+    assert_eq!((ahead(FALLS).asked, ahead(FALLS).begun), (None, None));
     // What saves just the price is routed for.
     let running = Running { demand: Demand::default(), nodes: vec![3.0], hours: vec![1.0] };
     let exact = Question { running, before: vec![2.0], ..with(pause(hours(0))) };
@@ -256,7 +262,7 @@ fn there_is_no_question_where_every_difference_is_wanted_or_a_promise_is_at_stak
     assert_eq!(question(Some(&second), PRICE, 2, true), asked, "all of it on one layer, if not the first");
     assert_eq!(question(Some(&two_layers), PRICE, 1, false), None, "more layers than there are");
     let ahead = Published { since: Some(NOW + hours(1)), ..one_layer.clone() };
-    assert_eq!(question(Some(&ahead), PRICE, 1, false), Some((Some(0.0), 16.0)));
+    assert_eq!(question(Some(&ahead), PRICE, 1, false), Some((None, 16.0)), "the clock was set back");
     let unknown = Published { since: None, ..one_layer };
     assert_eq!(question(Some(&unknown), PRICE, 1, false), Some((None, 16.0)));
 }
