@@ -242,16 +242,15 @@ fn parsed<S: rusqlite::types::FromSql, T>(
     parse(row.get(column)?).ok_or(rusqlite::Error::InvalidColumnType(column, name, kind))
 }
 
-/// Brings the index up to date with the newest epoch; if it is unusable, makes it anew. Only under
-/// the lock.
+/// Brings the index up to date with the newest epoch; if it is damaged, makes it anew. Only under
+/// the lock. A full disk or a lack of rights passes, and what only the index remembers stays.
 ///
 /// A failure is dropped here: the epochs are what counts, and the next reader is told.
 pub(super) fn index(store: &EpochStore, newest: &HistoryRow) {
     let path = store.history_path();
-    let busy = |e: &rusqlite::Error| e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
     match add_missing(store, &path, newest) {
         Ok(()) => {}
-        Err(e) if busy(&e) => {}
+        Err(e) if !is_damage(&e) => {}
         Err(_) => {
             for suffix in ["", "-journal", "-wal", "-shm"] {
                 let mut file = path.clone().into_os_string();
@@ -261,6 +260,12 @@ pub(super) fn index(store: &EpochStore, newest: &HistoryRow) {
             let _ = add_missing(store, &path, newest);
         }
     }
+}
+
+/// Whether an index must be made anew: it is no database, or not one of ours.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    error.sqlite_error_code().is_none_or(|code| matches!(code, DatabaseCorrupt | NotADatabase | Unknown))
 }
 
 fn add_missing(store: &EpochStore, path: &Path, newest: &HistoryRow) -> rusqlite::Result<()> {
