@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use rustix::fs::{FlockOperation, flock};
@@ -29,14 +30,14 @@ pub struct Writer {
 
 impl EpochStore {
     /// Becomes the one writer: creates the state directory if there is none and removes what
-    /// crashed writers left. Does not wait.
+    /// crashed writers left. A writer that is there already is waited for, for [`PATIENCE`].
     ///
     /// # Errors
     /// [`StoreError::Locked`] with the holder's pid if there is a writer already.
     pub fn lock(&self) -> Result<Writer, StoreError> {
         publication::ensure_directory(self.path())?;
         self.refuse_foreign_root()?;
-        let lock = take(&self.lock_path())?;
+        let lock = take_within(PATIENCE, &self.lock_path())?;
         let writer = Writer { store: self.clone(), lock, least: EpochNumber::after(None) };
         publication::ensure_directory(&self.epochs_path())?;
         publication::sweep(self)?;
@@ -79,6 +80,22 @@ pub struct Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         release(&self.lock);
+    }
+}
+
+/// So long a writer waits for another: one that publishes takes less, one that routes may take longer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// [`take`], again and again for so long.
+fn take_within(patience: Duration, path: &Path) -> Result<File, StoreError> {
+    let begun = Instant::now();
+    loop {
+        match take(path) {
+            Err(StoreError::Locked { .. }) if begun.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            taken => return taken,
+        }
     }
 }
 

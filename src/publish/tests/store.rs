@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use super::fixture::{at, ready, small, tables};
 use crate::model::LayerBudget;
@@ -275,17 +276,41 @@ fn the_index_is_never_in_the_way() {
     assert_eq!(store.history().unwrap().rows.len(), 6);
     publish(6);
     assert_eq!(indexed(), 7);
+    // It cannot be written at present, as on a full disk.
+    let journal = store.path().join("history.db-journal");
+    fs::create_dir(&journal).unwrap();
+    publish(7);
+    fs::remove_dir(&journal).unwrap();
+    assert_eq!(indexed(), 7);
+    publish(8);
+    assert_eq!(indexed(), 9);
     // It remembers what is deleted.
-    assert_eq!(store.lock().unwrap().collect_garbage(2).unwrap().len(), 5);
+    assert_eq!(store.lock().unwrap().collect_garbage(2).unwrap().len(), 7);
     let history = store.history().unwrap();
-    assert_eq!(history.rows.len(), 7);
+    assert_eq!(history.rows.len(), 9);
     assert_eq!(history.rows[..3], rows.rows);
+    fs::create_dir(&journal).unwrap();
+    publish(9);
+    fs::remove_dir(&journal).unwrap();
+    assert_eq!(store.history().unwrap().rows[..3], rows.rows, "they are nowhere else");
     assert_eq!(history.notes, [] as [&str; 0]);
     // A directory in its place cannot even be deleted as a file.
     fs::remove_file(&database).unwrap();
     fs::create_dir(&database).unwrap();
-    publish(7);
-    assert_eq!(store.current().unwrap(), Some(number(8)));
+    publish(10);
+    assert_eq!(store.current().unwrap(), Some(number(11)));
+}
+
+#[test]
+fn a_writer_waits_for_one_that_is_soon_done() {
+    let (_dir, store) = filled(1);
+    let writer = store.lock().unwrap();
+    let done = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        drop(writer);
+    });
+    drop(store.lock().unwrap());
+    done.join().unwrap();
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! What administrators do by hand to what is in force: the commands `hold`, `resume` and `rollback`, for the page.
 
-use std::time::Duration;
-
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -66,24 +64,13 @@ struct RollbackAnswer {
 /// Bytes of a reason; a sentence is shorter.
 const REASON: usize = 1000;
 
-/// A pass that publishes is over by then.
-const TRIES: u32 = 20;
-
 /// Writes to the store. Whoever writes just now is waited for, for a while.
 async fn written<T: Send + 'static>(
     api: &Api,
     write: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = api.read(move |api| {
-        let mut tries = 1..TRIES;
-        let mut writer = loop {
-            match api.store.lock() {
-                Err(StoreError::Locked { .. }) if tries.next().is_some() => {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                locked => break locked.map_err(|e| ApiError::failed(&e))?,
-            }
-        };
+        let mut writer = api.store.lock().map_err(|e| ApiError::failed(&e))?;
         write(&mut writer).map_err(|e| ApiError::failed(&e))
     });
     let done = done.await?;
