@@ -294,6 +294,34 @@ fn paths_that_lead_elsewhere_and_huge_bodies_are_refused_and_change_nothing() {
 }
 
 /// One request over TCP: status line and body.
+#[test]
+fn what_is_refused_before_it_is_read_is_refused_as_json_too() {
+    let site = site();
+    let serving = Serving::start(&site);
+    serving.line();
+    let ask = |head: &str, body: &str| {
+        let head = format!("{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+        raw(&site, format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
+    };
+    for (head, body, status) in [
+        ("GET /v1/epochs?limit=-1", "", 400),
+        ("GET /v1/place?nodes=-1", "", 400),
+        ("GET /v1/snapshots?last=x", "", 400),
+        ("GET /v1/nodes/%ff", "", 400),
+        ("POST /v1/hold", "{}", 415),
+        ("POST /v1/hold", "[", 415),
+        ("GET /v1/no/such/path", "", 404),
+        ("DELETE /v1/health", "", 405),
+    ] {
+        let answer = ask(head, body);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.to_ascii_lowercase().contains("content-type: application/json"), "{answer}");
+        assert!(!crate::site::json(body)["error"].as_str().unwrap().is_empty(), "{answer}");
+    }
+    assert_eq!(serving.stop(), 0);
+}
+
 fn over_tcp(port: u16, method: &str, path: &str, token: Option<&str>) -> String {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();

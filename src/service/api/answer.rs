@@ -1,7 +1,9 @@
 //! Errors as the API says them.
 
 use axum::Json;
+use axum::body::to_bytes;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,21 @@ impl IntoResponse for ApiError {
         (self.status, Json(ErrorBody { error: self.message })).into_response()
     }
 }
+
+/// An error in words, as those are that refuse a query or a body before anybody reads it, in the form of all others.
+pub async fn in_json(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE);
+    let is_text = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if !is_text || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let words = to_bytes(response.into_body(), MOST_WORDS).await.unwrap_or_default();
+    ApiError::new(status, String::from_utf8_lossy(&words).trim().to_string()).into_response()
+}
+
+/// Bytes of an error in words.
+const MOST_WORDS: usize = 1 << 16;
 
 impl From<AskError> for ApiError {
     fn from(error: AskError) -> Self {

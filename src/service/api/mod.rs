@@ -149,6 +149,7 @@ pub fn router(api: Api) -> Router {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path has another method")
         })
         .layer(middleware::from_fn(page::own_pages_only))
+        .layer(middleware::map_response(answer::in_json))
         .layer(DefaultBodyLimit::max(api.settings.body_limit))
         .layer(middleware::from_fn(share::in_turn))
         .with_state(api)

@@ -158,6 +158,7 @@ pub(super) fn router(front: &Front, settings: &Arc<config::Api>, spool: Option<&
         // Not a route: its part of the path would be one more for the handlers below.
         .fallback(move |request| enter(Arc::clone(&routers), request))
         .layer(middleware::from_fn(page::own_pages_only))
+        .layer(middleware::map_response(super::answer::in_json))
         .layer(DefaultBodyLimit::max(settings.body_limit))
         .layer(middleware::from_fn(share::in_turn))
         .with_state(front.clone())
