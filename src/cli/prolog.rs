@@ -125,11 +125,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             let late = said.outcome.is_none_or(|o| o.is_late());
             Ok(if strict && late { Answer::No } else { Answer::Yes })
         }
-        Err(error) if is_required() => {
-            tell(
-                &format!("{}; the job requires routes and goes back into the queue", chain(error.as_ref())),
-                context,
-            );
+        Err(error) if strict => {
+            tell(&format!("{}; the job does not start without routes", chain(error.as_ref())), context);
             Ok(Answer::No)
         }
         Err(error) => Ok(complain(error.as_ref(), context)),
@@ -247,6 +244,8 @@ impl Prolog<'_> {
         let begun = Instant::now();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let path = format!("/v1/jobs/{}/start", self.job);
+        // An answer may take a round.
+        let quiet = self.away.max(2 * ROUND);
         let (mut heard, mut answered) = (begun, false);
         let (mut trouble, mut known) = (None, BTreeMap::new());
         let outcome = loop {
@@ -258,7 +257,8 @@ impl Prolog<'_> {
             }
             // The service decides a little before, so that its answer comes in time.
             self.request.patience_seconds = (left - MARGIN.min(left / 10)).as_secs_f64();
-            let client = Client::new(self.socket, left.min(ROUND + self.away));
+            let silent = left.min(quiet.saturating_sub(heard.elapsed())).max(PAUSE);
+            let client = Client::new(self.socket, silent);
             match runtime.block_on(client.post::<StartAnswer>(&path, &self.request)) {
                 Ok(StartAnswer { start, fabrics }) => {
                     (heard, answered, known) = (Instant::now(), true, fabrics);
@@ -269,7 +269,7 @@ impl Prolog<'_> {
                 Err(error) => {
                     let refused = matches!(error, ClientError::Refused { status: 400..=499, .. });
                     trouble = Some(error.to_string());
-                    if refused || heard.elapsed() >= self.away {
+                    if refused || heard.elapsed() >= quiet {
                         break None;
                     }
                 }

@@ -36,6 +36,18 @@ fn timed(site: &Site, words: &[&str]) -> ((i32, serde_json::Value, String), Dura
 const JOB: [&str; 4] = ["--job", "7", "--nodes", "n[2,6]"];
 
 #[test]
+fn settings_that_cannot_be_read_keep_no_job_but_one_that_wants_no_start_without_routes() {
+    let site = site("");
+    site.settings("x = [");
+    let strict = [&JOB[..], &["--strict"]].concat();
+    for (words, expected) in [(&JOB[..], 0), (&strict[..], 1)] {
+        let (code, _, complaint) = prolog(&site, words);
+        assert_eq!(code, expected, "{complaint}");
+        assert!(complaint.contains("sarouter.toml"), "{complaint}");
+    }
+}
+
+#[test]
 fn a_job_is_served_before_it_starts_though_slurm_does_not_list_it() {
     let site = site("deadline_seconds = 100");
     let serving = Serving::start(&site);
