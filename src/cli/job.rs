@@ -123,6 +123,14 @@ impl Told {
         }
     }
 
+    /// Why no time is predicted for it.
+    fn without_time(&self) -> &'static str {
+        match self.job["switches"].as_u64() {
+            Some(0 | 1) => "all its nodes are under one switch: routes do not matter",
+            _ => "some of its nodes cannot reach others: no cable leads there",
+        }
+    }
+
     fn text(&self) -> String {
         let job = &self.job;
         let word = |key: &str| job[key].as_str().unwrap_or_default();
@@ -140,9 +148,7 @@ impl Told {
         line("pattern", self.pattern());
         let slow = |gets: &Value| gets["slowdown"].as_f64();
         match (slow(&job["now"]), self.epoch) {
-            (None, Some(_)) => {
-                line("routes", "all its nodes are under one switch: routes do not matter".into())
-            }
+            (None, Some(_)) => line("routes", self.without_time().into()),
             (None, None) => line("routes", "no epoch is in force: those of OpenSM".into()),
             (Some(now), epoch) => {
                 let epoch = epoch.map_or(String::new(), |n| format!(" (epoch {n})"));

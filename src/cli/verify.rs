@@ -297,11 +297,13 @@ fn print_text(verdict: &Verdict, tables: &Tables, both: bool) {
     let promise = verdict.promise;
     if verdict.accepted && tables.lanes().is_some() {
         let vls = tables.vls_used();
-        println!("accepted: every pair is reached, {vls} VLs by a lane map, no cycle (promise {promise})");
+        println!(
+            "accepted: every pair that cables join is reached, {vls} VLs by a lane map, no cycle (promise {promise})"
+        );
     } else if verdict.accepted {
         let layers = tables.layers_used();
         println!(
-            "accepted: every pair is reached, {layers} layers, each without a cycle (promise {promise})"
+            "accepted: every pair that cables join is reached, {layers} layers, each without a cycle (promise {promise})"
         );
     } else {
         println!("rejected: {} findings", verdict.findings_total);

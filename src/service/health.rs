@@ -120,6 +120,8 @@ pub enum Kind {
     Clock,
     /// Nodes of jobs are not in the fabric.
     UnknownNodes,
+    /// No cable leads from some nodes to the others.
+    Parted,
     /// Jobs of a direct torus run over links that have failed.
     JobsCut,
     /// An administrator holds what is in force.
@@ -237,6 +239,9 @@ pub struct Health {
     /// The oldest epoch since OpenSM's last acknowledgement was published then.
     #[serde(default)]
     pub unanswered_since: Option<DateTime<Utc>>,
+    /// Nodes that no cable joins with others.
+    #[serde(default)]
+    pub parted: Option<Trouble>,
     /// Nodes of jobs have been unknown since then.
     #[serde(default)]
     pub unknown_since: Option<DateTime<Utc>>,
@@ -292,6 +297,7 @@ impl Health {
             deliveries: delivery::nothing_wrong(),
             torus: None,
             unanswered_since: None,
+            parted: None,
             unknown_since: None,
             not_worth: None,
             not_worth_count: 0,
@@ -372,6 +378,7 @@ impl Health {
                 format!("jobs run on nodes that are not in the fabric: {names}{more}; see fabric.node_map");
             add(Kind::UnknownNodes, since, text);
         }
+        found.extend(self.parted.iter().cloned());
         found.extend(self.torus.iter().flat_map(|torus| torus.cut.values().cloned()));
         let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(hold) = &self.held {

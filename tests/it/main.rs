@@ -63,6 +63,7 @@ mod nue;
 mod often;
 mod openapi;
 mod order;
+mod parted;
 mod placement;
 mod prolog;
 mod promise;

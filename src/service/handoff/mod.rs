@@ -32,7 +32,8 @@ use serde::{Deserialize, Serialize};
 pub use self::outcome::Outcome;
 pub use self::start::{Announcement, StartId};
 use self::traffic::Told;
-use crate::model::{Demand, Fabric, JobId, NodeMap, Ranks, Traffic};
+use super::parts::Parts;
+use crate::model::{Demand, Fabric, JobId, NodeMap, Traffic};
 
 /// What an administrator decided of the hand-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +171,7 @@ pub struct HandOff {
     /// What jobs said at their start that they exchange, or what was guessed then.
     told: Told,
     site: Option<(Arc<Fabric>, Arc<NodeMap>)>,
+    parts: Parts,
     in_force: Option<InForce>,
     /// No computation for starting jobs begins before.
     not_before: DateTime<Utc>,
@@ -192,6 +194,7 @@ impl HandOff {
             starts: BTreeMap::new(),
             told: Told::default(),
             site: None,
+            parts: Parts::default(),
             in_force: None,
             not_before: DateTime::<Utc>::MIN_UTC,
             asked: false,
@@ -333,30 +336,6 @@ impl HandOff {
     fn remember(&mut self, start: Start) {
         self.starts.insert(start.id.job.clone(), start);
         self.trim();
-    }
-
-    /// Why a start need not wait, if the last look tells.
-    fn needs_nothing(&self, id: &StartId) -> Option<Outcome> {
-        if self.held {
-            return Some(Outcome::Held);
-        }
-        let gone = self.gone.then_some(Outcome::OpensmGone);
-        let Some((fabric, nodes)) = &self.site else { return gone };
-        let ranks = nodes.ranks(&id.nodes);
-        if !ranks.is_multi_switch(fabric) {
-            return Some(Outcome::OneSwitch);
-        }
-        if gone.is_some() {
-            return gone;
-        }
-        let group = Ranks { mix: self.told.mix(&id.job), ..ranks }.group();
-        let serves = |f: &&InForce| f.acknowledged && f.demand.groups.contains(&group);
-        self.in_force.as_ref().filter(serves).map(|_| Outcome::InForce)
-    }
-
-    /// Whether the rules grant a start a computation of its own.
-    fn is_worth(&self, id: &StartId, length: Option<TimeDelta>) -> bool {
-        id.nodes.len() >= self.rules.min_nodes && length.is_none_or(|l| l >= self.rules.min_length)
     }
 
     /// Counts a start that does not wait.

@@ -25,7 +25,8 @@ pub enum Outcome {
     Gone,
     /// Another start of the same job was announced.
     Superseded,
-    /// Direct torus: no tables could be made for it.
+    /// No tables could be made for it, as some of its nodes cannot reach others: on a direct torus, or where cables
+    /// are lost.
     Unrouted,
     /// One of several fabrics: its OpenSM is gone, so that nothing new comes into force there.
     OpensmGone,

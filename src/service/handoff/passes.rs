@@ -1,11 +1,13 @@
 //! What a pass means for the jobs that wait: seen, routed, published, acknowledged.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{
-    DateTime, Demand, HandOff, InForce, Outcome, Phase, REMEMBERED, RETRY, Start, TimeDelta, UNLISTED, Utc,
+    DateTime, Demand, HandOff, InForce, Outcome, Parts, Phase, REMEMBERED, RETRY, Start, StartId, TimeDelta,
+    UNLISTED, Utc,
 };
-use crate::model::{Group, Job, JobId, JobMap, JobState, TerminalId};
+use crate::model::{Fabric, Group, Job, JobId, JobMap, JobState, NodeMap, NodeName, Ranks, TerminalId};
 use crate::pass::step::View;
 
 impl HandOff {
@@ -16,6 +18,9 @@ impl HandOff {
     pub fn merge(&mut self, now: DateTime<Utc>, view: &View) -> JobMap {
         self.asked = false;
         self.under_way = true;
+        if self.site.as_ref().is_none_or(|(fabric, _)| !Arc::ptr_eq(fabric, &view.fabric)) {
+            self.parts = Parts::of(&view.fabric);
+        }
         self.site = Some((view.fabric.clone(), view.nodes.clone()));
         let mut jobs = view.jobs.clone();
         self.add_starts(now, &mut jobs);
@@ -66,6 +71,39 @@ impl HandOff {
             })
             .collect();
         self.start_all(now, |s| decided.get(&s.id.job).copied());
+    }
+
+    /// Why a start need not wait, if the last look tells.
+    pub(super) fn needs_nothing(&self, id: &StartId) -> Option<Outcome> {
+        if self.held {
+            return Some(Outcome::Held);
+        }
+        let gone = self.gone.then_some(Outcome::OpensmGone);
+        let Some((fabric, nodes)) = &self.site else { return gone };
+        let ranks = nodes.ranks(&id.nodes);
+        if !ranks.is_multi_switch(fabric) {
+            return Some(Outcome::OneSwitch);
+        }
+        if !self.parts.apart(fabric, nodes, &id.nodes).is_empty() {
+            return Some(Outcome::Unrouted);
+        }
+        if gone.is_some() {
+            return gone;
+        }
+        let group = Ranks { mix: self.told.mix(&id.job), ..ranks }.group();
+        let serves = |f: &&InForce| f.acknowledged && f.demand.groups.contains(&group);
+        self.in_force.as_ref().filter(serves).map(|_| Outcome::InForce)
+    }
+
+    /// Whether the rules grant a start a computation of its own.
+    pub(super) fn is_worth(&self, id: &StartId, length: Option<TimeDelta>) -> bool {
+        id.nodes.len() >= self.rules.min_nodes && length.is_none_or(|l| l >= self.rules.min_length)
+    }
+
+    /// Nodes that no cable joins with others.
+    pub fn parted(&self) -> Vec<NodeName> {
+        let apart = |(fabric, map): &(Arc<Fabric>, Arc<NodeMap>)| self.parts.apart(fabric, map, map.names());
+        self.site.as_ref().map(apart).unwrap_or_default()
     }
 
     /// Forgets starts that came to nothing, and what jobs said that are over.

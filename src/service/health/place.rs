@@ -1,10 +1,12 @@
-//! What is wrong where the service runs: space for its epochs, and the clock.
+//! What is wrong where the service runs, its space and its clock, and with the cables that it sees.
 
 use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Health, Kind, Trouble};
+use crate::model::NodeName;
+use crate::observe::hostlist;
 
 /// What should fit beside two more epochs: the recording, the history.
 const SPARE: u64 = 1 << 20;
@@ -20,6 +22,15 @@ impl Health {
         let said = [(Kind::NoSpace, no_space(state)), (Kind::Clock, clock(now, written))];
         let told = said.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
         self.place = told.map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
+    }
+}
+
+impl Health {
+    /// Notes nodes that no cable joins with others, and keeps since when there are some.
+    pub fn note_parted(&mut self, now: DateTime<Utc>, nodes: &[NodeName]) {
+        let since = self.parted.as_ref().map_or(now, |trouble| trouble.since);
+        let text = || format!("no cable leads from {} to the other nodes", hostlist::fold(nodes));
+        self.parted = (!nodes.is_empty()).then(|| Trouble { kind: Kind::Parted, since, text: text() });
     }
 }
 

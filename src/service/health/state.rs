@@ -77,6 +77,7 @@ impl Kind {
             Self::Unrecorded | Self::NoSpace => "df -h STATE",
             Self::Clock => "chronyc makestep",
             Self::UnknownNodes => "sinfo -h -o %N | sarouter fabric nodes FABRIC --nodes -",
+            Self::Parted => "sarouter fabric show FABRIC",
             Self::JobsCut => "scontrol requeue JOB",
             Self::Held => "sarouter resume",
             Self::Stopped => "systemctl start sarouter",

@@ -258,6 +258,7 @@ impl Service<SwitchedKind> {
 
     pub(super) fn succeeded(&mut self, unknown_nodes: Vec<NodeName>, waiting: usize) {
         self.health.note_unknown(Utc::now(), self.beside.neighbours.nowhere(unknown_nodes));
+        self.health.note_parted(Utc::now(), &self.waiting.handoff.parted());
         self.health.waiting_jobs = waiting;
         match self.kind.sight.as_ref().and_then(|sight| sight.jobs_failed.clone()) {
             None => self.health.succeeded(Utc::now()),
