@@ -84,6 +84,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Ok(tables) => tables,
         Err(error) => {
             bar.finish_and_clear();
+            if args.out.join("report.json").exists() {
+                eprintln!("sarouter: {} still has the tables of before", args.out.display());
+            }
             return refused(&Refusal::new(&args.engine, &error), context);
         }
     };

@@ -235,14 +235,20 @@ pub(super) fn jobs(trees: &Trees<'_>, groups: &[Group]) -> (Vec<u64>, Vec<JobFig
 /// Host-to-host routes over each channel (Definition 3.12, edge forwarding index), indexed by
 /// channel. Routes that do not arrive are not counted. O(hosts × switches).
 pub fn channel_loads(fabric: &Fabric, tables: &Tables) -> Vec<u64> {
-    all_pairs(&Trees::new(fabric, tables), |_| true).loads
+    of_all(fabric, all_pairs(&Trees::new(fabric, tables), |_| true).loads)
+}
+
+/// Loads of all channels: nothing was counted where there are no hosts.
+fn of_all(fabric: &Fabric, mut loads: Vec<u64>) -> Vec<u64> {
+    loads.resize(fabric.channels().len(), 0);
+    loads
 }
 
 /// Routes inside the groups over each channel (Definition 5.1), indexed by channel: a route
 /// between two terminals counts once per group that holds both.
 /// O(sum over groups of terminals × min(switches, switches of the group × hops)).
 pub fn effective_loads(fabric: &Fabric, tables: &Tables, groups: &[Group]) -> Vec<u64> {
-    jobs(&Trees::new(fabric, tables), groups).0
+    of_all(fabric, jobs(&Trees::new(fabric, tables), groups).0)
 }
 
 /// Figures of each group by itself, in the order of `groups`. Cost as [`effective_loads`].

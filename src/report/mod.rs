@@ -161,7 +161,7 @@ impl FabricSummary {
     pub fn of(fabric: &Fabric) -> Self {
         Self {
             switches: fabric.switches().len(),
-            terminals: fabric.terminals().len(),
+            terminals: fabric.host_ids().count(),
             inter_switch_channels: fabric.channels().len(),
             fingerprint: fabric.fingerprint().to_string(),
         }

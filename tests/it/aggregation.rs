@@ -8,6 +8,7 @@ use sarouter::model::{
     Demand, DestId, Fabric, FabricBuilder, Group, Guid, LayerBudget, NewTerminal, PortNum, Promise, Role,
     Shape, Tables,
 };
+use sarouter::report::FabricSummary;
 use sarouter::route::{EngineOptions, engine, fattree, names};
 use sarouter::verify::{Checks, judge, judge_with};
 
@@ -61,6 +62,7 @@ fn aggregation_nodes_change_no_route_of_any_engine() {
         let plain = generate(spec).unwrap();
         for guid in [1, 0x7000_0000] {
             let whole = with_aggregation(&plain, guid);
+            assert_eq!(FabricSummary::of(&whole).terminals, plain.terminals().len());
             let group = |f: &Fabric| Group::new(f.host_ids().take(7).collect());
             let demands = [
                 (Demand::oblivious(), Demand::oblivious()),

@@ -192,3 +192,35 @@ fn a_replay_begins_when_its_first_job_does() {
         assert_eq!(summary["idle"], 0, "{every}: {summary}");
     }
 }
+
+#[test]
+fn pictures_of_a_fabric_without_hosts_have_no_load() {
+    let dir = tempfile::tempdir().unwrap();
+    json(dir.path(), "compare --fabric torus:2x2,hosts=0 --engines updown --svg x.svg --html x.html");
+    let drawn = std::fs::read_to_string(dir.path().join("x.svg")).unwrap();
+    assert!(drawn.contains("at most 0 routes on a channel"), "{drawn:.300}");
+}
+
+#[test]
+fn tables_may_have_the_line_ends_of_another_system() {
+    let dir = tempfile::tempdir().unwrap();
+    json(dir.path(), "route --fabric torus:3x3,hosts=1 --engine dfsssp --out o");
+    for name in ["lft.txt", "layers.txt"] {
+        let text = std::fs::read_to_string(dir.path().join("o").join(name)).unwrap();
+        std::fs::write(dir.path().join("o").join(name), text.replace('\n', "\r\n")).unwrap();
+    }
+    json(dir.path(), "verify --fabric torus:3x3,hosts=1 --tables o");
+}
+
+#[test]
+fn a_refused_route_says_whose_tables_lie_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |typed: &str| {
+        let output = sarouter(dir.path(), typed);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).contains("o still has the tables of before")
+    };
+    assert!(!refused("route --fabric fattree:4x4,4 --engine torus --out o"));
+    json(dir.path(), "route --fabric fattree:4x4,4 --engine updown --out o");
+    assert!(refused("route --fabric fattree:4x4,4 --engine torus --out o"));
+}

@@ -33,6 +33,9 @@ impl<'a, R: BufRead> Lines<'a, R> {
         if self.bytes.pop() != Some(b'\n') {
             return Err(self.truncated("the last line has no end".to_string()));
         }
+        if self.bytes.last() == Some(&b'\r') {
+            self.bytes.pop();
+        }
         // Descriptions are bytes that anyone may set.
         Ok(Some(String::from_utf8_lossy(&self.bytes).into_owned()))
     }
