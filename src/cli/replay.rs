@@ -258,11 +258,9 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
     let names = args.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
     let nodes = Arc::new(name_hosts(&fabric, &names));
     let trace = trace::load(given(&args.trace), args.fields.as_deref())?;
-    let histories: Result<Vec<History>, TraceError> = placements(args, &trace)
-        .into_iter()
-        .map(|placement| History::new(&trace, &fabric, &nodes, placement, args.seed))
-        .collect();
-    let histories = histories?;
+    let history = |placement| History::new(&trace, &fabric, &nodes, placement, args.seed);
+    let histories: Vec<History> =
+        placements(args, &trace).into_iter().map(history).collect::<Result<_, TraceError>>()?;
     let faults: Vec<&Fault> = trace.faults.iter().chain(histories.iter().flat_map(|h| &h.faults)).collect();
     report_faults(&trace, &faults, args.strict)?;
     let (from, samples) = span(args, &trace, &histories)?;

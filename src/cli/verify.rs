@@ -185,18 +185,7 @@ fn epoch_path(tables: &Path, epoch: &str) -> PathBuf {
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.fabric) {
-        input::none_on_torus(&[
-            ("--layers-file", args.layers_file.is_some()),
-            ("--promise", !args.promise.is_empty()),
-            ("--certificate", args.certificate.is_some()),
-            ("--write-certificate", args.write_certificate.is_some()),
-            ("--reverse-on-same-layer", args.reverse_on_same_layer),
-            ("--hosts-only", args.hosts_only),
-            ("--first-step", args.first_step),
-            ("--layer-per-job", args.layer_per_job),
-            ("--update-from", args.update_from.is_some()),
-        ])?;
-        return route_angara::verify(&args.fabric, args.jobs.as_deref(), &args.tables, &args.torus, context);
+        return verify_torus(&args, context);
     }
     let fabric = fabric::load(&args.fabric)?;
     let (tables, lids) = input::read_tables_of_lids(&fabric, &args.tables, args.layers_file.as_deref())?;
@@ -247,6 +236,22 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Format::Text => print_text(&verdict, &tables, !apart.is_empty()),
     }
     Ok(if verdict.accepted { Answer::Yes } else { Answer::No })
+}
+
+/// Judges tables of a direct torus, where options of switches mean nothing.
+fn verify_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
+    input::none_on_torus(&[
+        ("--layers-file", args.layers_file.is_some()),
+        ("--promise", !args.promise.is_empty()),
+        ("--certificate", args.certificate.is_some()),
+        ("--write-certificate", args.write_certificate.is_some()),
+        ("--reverse-on-same-layer", args.reverse_on_same_layer),
+        ("--hosts-only", args.hosts_only),
+        ("--first-step", args.first_step),
+        ("--layer-per-job", args.layer_per_job),
+        ("--update-from", args.update_from.is_some()),
+    ])?;
+    route_angara::verify(&args.fabric, args.jobs.as_deref(), &args.tables, &args.torus, context)
 }
 
 /// Judges an update to `after`.
