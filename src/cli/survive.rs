@@ -45,5 +45,6 @@ pub(super) fn forms(shapes: &mut SchemaGenerator) -> Vec<Schema> {
         shapes.subschema_for::<Vec<direct::LostRoutes>>(),
         shapes.subschema_for::<Vec<matrix::Cell>>(),
         shapes.subschema_for::<throughput::Told<'_>>(),
+        shapes.subschema_for::<throughput::Part>(),
     ]
 }

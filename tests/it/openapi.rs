@@ -235,6 +235,7 @@ const PRINTED_ONCE: &[&str] = &[
     "survive lost --fabric torus:3x3,hosts=1 --engines dfsssp --faults 1 --seeds 2",
     "survive matrix --fabric torus:3x3,hosts=1 --engines dor,dfsssp --time 10000",
     "survive throughput --fabric torus:3x3,hosts=1 --engines dfsssp --faults 0,1 --seeds 2 --packets 1 --out FRESH/survive",
+    "survive throughput --fabric torus:3x3,hosts=1 --engines dfsssp --faults 0,1 --seeds 1 --packets 1 --out FRESH/shards --shard 1/2",
     "replay --fabric fattree:4x4,2 --trace generated:taurus,days=1 --every 12h --engines dfsssp,sar",
     "replay-events RECORD --out FRESH/again",
     "capture RECORD --out FRESH/captured",

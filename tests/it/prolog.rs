@@ -221,6 +221,7 @@ fn a_rollback_that_is_held_stays_until_resumed() {
     let (_, text) = site.run(&["status"]);
     assert!(json(&text)["held"]["reason"].as_str().unwrap().contains("epoch 1"), "{text}");
     assert_eq!(site.run(&["resume"]).0, 0);
+    assert_ne!(prolog(&site, &["--job", "11", "--nodes", "n[4,8]"]).1["outcome"], "held", "at once");
     assert_eq!(serving.line()["epoch"]["epoch"], 3);
     assert_eq!(site.run(&["resume"]).0, 1);
     assert_eq!(serving.stop(), 0);

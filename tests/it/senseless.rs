@@ -41,7 +41,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("verify --fabric angara:2x2 --tables o --layers-file /nonexistent", "--layers-file is for switched"),
     ("replay --fabric angara:2x2 --trace t --out o", "--out is for switched"),
     ("fabric generate fattree:4x4,4 --out - --format json", "no JSON"),
-    ("survive throughput --fabric fattree:4x4,4 --out o --shard 1/2 --format json", "no JSON"),
     ("plan --fabric torus:5x5,hosts=1 --engine minhop --jobs jobs --state s", "rejected: deadlock: "),
 ];
 

@@ -60,6 +60,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+PrivateData=cloud
 ResumeProgram=/bin/true
 SuspendProgram=/bin/true
 NodeName=n[1-16] CPUs=1 State=CLOUD

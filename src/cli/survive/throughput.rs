@@ -100,9 +100,6 @@ struct Run {
 type Task = (String, Level, u64);
 
 pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
-    if args.shard.is_some() {
-        context.no_json("--shard")?;
-    }
     let network = Network::load(&args.fabric)?;
     let settings = network.hardware(&args.set)?;
     let named = !args.engines.is_empty();
@@ -142,6 +139,9 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     bar.finish_and_clear();
     done?;
     if args.shard.is_some() {
+        if context.format == Format::Json {
+            println!("{}", serde_json::to_string_pretty(&Part { path, done: tasks.len() })?);
+        }
         return Ok(Answer::Yes);
     }
     // What was read back may differ in the last bit from what was written: all runs are read back.
@@ -273,6 +273,15 @@ pub(super) struct Summary {
     #[serde(flatten)]
     line: Option<Line>,
     fails_at: Option<usize>,
+}
+
+/// What is printed of a part.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(super) struct Part {
+    /// Where its runs are.
+    path: PathBuf,
+    /// Runs that were not there before.
+    done: usize,
 }
 
 /// What is printed, and kept as `survive.json`.

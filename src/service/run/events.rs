@@ -77,6 +77,10 @@ impl<K: Kind> Service<K> {
             Command::Seen(reply) => drop(reply.send(K::seen(self))),
             Command::Slurm(reply) => drop(reply.send(slurm(&self.settings))),
             Command::Start(said, reply) => {
+                // The end of a hold may be too new for a look to have seen it.
+                if self.health.held.is_some() && !self.look_at_hold() {
+                    self.waiting.handoff.hold(steady(), false);
+                }
                 self.waiting.announce(steady(), said.guessing(&self.settings.traffic), reply);
             }
             Command::End(job, reply) => {
