@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::browser::Browser;
 use super::page::{Site, axe_finds, open, text};
 use super::page_compare::{by_hand, press, tree_that_lost_a_cable};
-use super::testbed::run;
+use super::testbed::{await_some, run};
 
 /// Keeps what is saved for the test.
 const KEEP: &str = "(() => { const make = URL.createObjectURL; window.kept = [];
@@ -376,15 +376,18 @@ fn the_timeline_tells_why_it_was_held_gone_back_and_cut_and_a_new_epoch_keeps_it
     open(&site, &browser);
     let chart = Chart { browser: &browser, nth: 0 };
     let marks = "JSON.parse(chart.querySelector('svg').dataset.chart).marks";
-    let marks: Vec<(f64, String)> = serde_json::from_value(chart.eval(marks)).unwrap();
+    let marks = || serde_json::from_value::<Vec<(f64, String)>>(chart.eval(marks)).unwrap();
     let words =
         ["Fabric changed: 3 cables lost: S0004[7] -> S0022[1], ", "Gone back to epoch 1 at ", "Held from "];
     for word in words {
-        let (at, said) =
-            marks.iter().find(|(_, said)| said.starts_with(word)).unwrap_or_else(|| panic!("{marks:?}"));
-        assert_eq!(chart.hover(*at, 50.0), *said);
-        assert_eq!(chart.hover(*at, 8.0), *said, "the sign above");
+        // The page looks again now and then, and its chart goes on to the time of that: aimed at again then.
+        await_some(word, || {
+            let (at, said) = marks().into_iter().find(|(_, said)| said.starts_with(word))?;
+            // Beside it, and at the sign above.
+            [50.0, 8.0].iter().all(|y| chart.hover(at, *y) == said).then_some(())
+        });
     }
+    let marks = marks();
     assert!(
         marks.iter().any(|(_, said)| said.starts_with("Held ") && said.ends_with(": cable work")),
         "{marks:?}"
