@@ -30,7 +30,7 @@ pub struct Writer {
 
 impl EpochStore {
     /// Becomes the one writer: creates the state directory if there is none and removes what
-    /// crashed writers left. A writer that is there already is waited for, for [`PATIENCE`].
+    /// crashed writers left. A writer that is there already is waited for, for three seconds.
     ///
     /// # Errors
     /// [`StoreError::Locked`] with the holder's pid if there is a writer already.
