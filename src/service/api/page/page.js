@@ -217,21 +217,13 @@ function query(job, against) {
 }
 
 let loadOf = null;
-// What the first picture shows, where it was asked for together with the fabric.
-let firstLoad = null;
-
-function isPlain() {
-  return shown.current !== null && shown.epoch === null && shown.job === null;
-}
 
 async function fetchLoad() {
-  const first = isPlain() ? await firstLoad : null;
-  firstLoad = null;
   const of = [shown.fabric.fingerprint, shown.epoch === null || isDirect() ? shown.current : shown.epoch, shown.job].join(" ");
   if (`${of} ${comparedWith()}` === loadOf) return;
   if (!shown.load && comparedWith() !== "before") {
     // The first picture waits for no tables that are made to be compared with.
-    shown.load = first || await ask("v1/load" + query(shown.job, "before"));
+    shown.load = await ask("v1/load" + query(shown.job, "before"));
     showLoad();
   }
   shown.load = await askCompared("v1/load", shown.job);
@@ -253,8 +245,6 @@ async function fetchJobs() {
 
 async function fetchFabric(fingerprint) {
   if (shown.fabric && shown.fabric.fingerprint === fingerprint) return;
-  // If it fails, it is asked for again.
-  firstLoad = isPlain() ? ask("v1/load").catch(() => null) : null;
   const fabric = await ask("v1/fabric");
   wantedPick = pickedName();
   shown.fabric = fabric;
