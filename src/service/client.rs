@@ -32,7 +32,7 @@ pub enum ClientError {
         source: std::io::Error,
     },
     /// It did not answer in time.
-    #[error("{}: no answer within {} s", socket.display(), deadline.as_secs_f64())]
+    #[error("{}: no answer within {:.1} s", socket.display(), deadline.as_secs_f64())]
     Deadline {
         /// The socket.
         socket: PathBuf,
