@@ -1,7 +1,6 @@
 //! `sarouter route`: one computation, written as files.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -139,11 +138,7 @@ fn show(report: &Report, verdict: &Verdict, out: &Path, context: &Context) -> Re
 /// The report comes last: where it is, the files beside it are its own.
 fn write_files(out: &Path, fabric: &Fabric, tables: &Tables, report: &Report) -> Result<(), Failure> {
     let report_path = out.join("report.json");
-    if let Err(error) = fs::remove_file(&report_path) {
-        if error.kind() != io::ErrorKind::NotFound {
-            return Err(format!("{}: {error}", report_path.display()).into());
-        }
-    }
+    input::remove_if_there(&report_path)?;
     input::write_tables(fabric, tables, out)?;
     let text = serde_json::to_string_pretty(report)?;
     write_file_with(&report_path, |to| writeln!(to, "{text}"))

@@ -23,9 +23,7 @@ impl Health {
         let told = said.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
         self.place = told.map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
     }
-}
 
-impl Health {
     /// Notes nodes that no cable joins with others, and keeps since when there are some.
     pub fn note_parted(&mut self, now: DateTime<Utc>, nodes: &[NodeName]) {
         let since = self.parted.as_ref().map_or(now, |trouble| trouble.since);
