@@ -136,7 +136,7 @@ pub struct Counted {
 impl Counted {
     fn of(trees: &Trees<'_>) -> Self {
         let hosts: Vec<_> = trees.fabric.host_ids().collect();
-        let parts = crate::verify::parts(trees.fabric);
+        let parts = trees.fabric.parts();
         let bound = bound::lower_bound(trees.fabric, &parts, &[&hosts], None);
         Self { pairs: loads::all_pairs(trees, |_| true), bound }
     }
@@ -183,7 +183,7 @@ fn stored(trees: &Trees<'_>, demand: &Demand) -> Option<StorageLoad> {
     if demand.storage.is_empty() {
         return None;
     }
-    stored::of(trees, &crate::verify::parts(trees.fabric), demand)
+    stored::of(trees, &trees.fabric.parts(), demand)
 }
 
 fn effective_bound(fabric: &Fabric, demand: &Demand) -> u64 {
@@ -193,14 +193,14 @@ fn effective_bound(fabric: &Fabric, demand: &Demand) -> u64 {
 /// No tables can have a smaller maximum inside jobs.
 pub fn least_load(fabric: &Fabric, groups: &[Group]) -> u64 {
     let groups: Vec<_> = groups.iter().map(|g| g.terminals.as_slice()).collect();
-    bound::lower_bound(fabric, &crate::verify::parts(fabric), &groups, None)
+    bound::lower_bound(fabric, &fabric.parts(), &groups, None)
 }
 
 /// [`Load::lower_bound`] with more effort than [`measure`] makes: so many steps towards the optimum of the
 /// linear program in which routes may be split. O(steps × switches × channels × log switches).
 pub fn lower_bound(fabric: &Fabric, steps: usize) -> u64 {
     let hosts: Vec<_> = fabric.host_ids().collect();
-    bound::lower_bound(fabric, &crate::verify::parts(fabric), &[&hosts], Some(steps))
+    bound::lower_bound(fabric, &fabric.parts(), &[&hosts], Some(steps))
 }
 
 fn effective_figures(loads: &[u64], per_job: &[JobFigures], lower_bound: u64) -> Effective {

@@ -7,6 +7,7 @@ mod wiring;
 use std::fmt;
 use std::str::FromStr;
 
+use petgraph::unionfind::UnionFind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -316,6 +317,14 @@ impl Fabric {
     /// Identity of the cabling.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+    /// Connected part of each switch: those with equal numbers are connected. O(channels).
+    pub fn parts(&self) -> Vec<u32> {
+        let mut sets = UnionFind::<u32>::new(self.switches.len());
+        for c in self.channels.iter().step_by(2) {
+            sets.union(c.from.index() as u32, c.to.index() as u32);
+        }
+        sets.into_labeling()
     }
     /// A short human name of a channel: `description[port] -> description[port]`.
     pub fn channel_name(&self, c: ChannelId) -> String {

@@ -19,6 +19,8 @@ pub struct NodeMap {
     by_host: BTreeMap<String, Option<Host>>,
     unnamed: Vec<TerminalId>,
     rails: Rails,
+    /// See [`Self::on`].
+    rails_are_apart: bool,
 }
 
 /// All adapters with one plain name, and their domain, if any has one.
@@ -116,7 +118,25 @@ impl NodeMap {
             }
             host.terminals.extend_from_slice(terminals);
         }
-        Self { by_name, by_host, unnamed, rails: Rails::All }
+        Self { by_name, by_host, unnamed, rails: Rails::All, rails_are_apart: false }
+    }
+
+    /// The same for the fabric of its terminals. Where no cables join the adapters of any node, and those at one
+    /// place in their nodes are joined, jobs that do not say which adapters exchange keep to their rails: nothing
+    /// else arrives. O(channels + terminals).
+    #[must_use]
+    pub fn on(self, fabric: &Fabric) -> Self {
+        let parts = fabric.parts();
+        let part = |t: &TerminalId| parts[fabric.terminal(*t).switch.index()];
+        let mut several = self.by_name.values().filter(|terminals| terminals.len() > 1);
+        let first: Vec<u32> = several.next().into_iter().flatten().map(part).collect();
+        let mut distinct = first.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let rails_are_apart = first.len() > 1
+            && distinct.len() == first.len()
+            && several.all(|terminals| terminals.iter().map(part).eq(first.iter().copied()));
+        Self { rails_are_apart, ..self }
     }
 
     /// The same where jobs that do not say it exchange so.
@@ -127,7 +147,7 @@ impl NodeMap {
 
     /// Which adapters of jobs exchange that do not say it.
     pub fn rails(&self) -> Rails {
-        self.rails
+        if self.rails_are_apart { Rails::Same } else { self.rails }
     }
 
     /// Terminals of a node; empty if unknown. O(log nodes).
@@ -159,7 +179,7 @@ impl NodeMap {
         Ranks {
             terminals: without_repetition(terminals),
             nodes: without_repetition(firsts).len(),
-            rails: self.rails,
+            rails: self.rails(),
             is_even,
             mix: Mix::default(),
         }

@@ -209,7 +209,7 @@ pub fn name_hosts(fabric: &Fabric, names: &NodeNames) -> NodeMap {
         adapters.sort_by_key(|(rail, _)| (rail.is_none(), *rail));
         (name, adapters.into_iter().map(|(_, t)| t).collect())
     };
-    NodeMap::new(by_name.into_iter().map(in_order).collect(), unnamed)
+    NodeMap::new(by_name.into_iter().map(in_order).collect(), unnamed).on(fabric)
 }
 
 /// The node name in a node description: `n1`, `n1 HCA-2`, `n1 mlx5_0`. `None` for a product's name

@@ -5,7 +5,7 @@ use super::lanes::TurnLanes;
 use super::net::{NO_LINK, Net};
 use super::state::View;
 use crate::model::rng::Rng;
-use crate::model::{Fabric, SwitchId, Tables, TorusTables};
+use crate::model::{DestId, Fabric, SwitchId, Tables, TorusTables};
 
 /// What a packet carries for its routing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -108,6 +108,14 @@ pub enum RouterError {
         /// Description of the terminal, or coordinates.
         destination: String,
     },
+    /// A route cannot arrive: no cables lead there.
+    #[error("no cables join switch {switch} with {destination}, and a simulation has all hosts in one part")]
+    Apart {
+        /// Description of the switch.
+        switch: String,
+        /// Description of the terminal.
+        destination: String,
+    },
     /// The routing cannot work here.
     #[error("{router} cannot route this fabric: {reason}")]
     NotApplicable {
@@ -174,7 +182,7 @@ impl<'a> TableRouter<'a> {
             let channels = self.net.out(at as u32);
             for (dst, slot) in row.iter_mut().enumerate() {
                 let dst = dst as u32;
-                let port = self.tables.ports_to(crate::model::DestId(dst))[at];
+                let port = self.tables.ports_to(DestId(dst))[at];
                 let link = self.net.behind(at as u32, port);
                 if channels.contains(&link) {
                     *slot = (link - channels.start) as u8;
@@ -216,21 +224,24 @@ impl<'a> TableRouter<'a> {
     }
 
     fn missing(&self, source: u32, dst: u32) -> RouterError {
-        let d = self.fabric.terminal_ids().nth(dst as usize);
-        RouterError::NoRoute {
-            switch: self.fabric.switch(SwitchId(source)).description.clone(),
-            destination: d.map_or_else(String::new, |t| self.fabric.terminal(t).description.clone()),
+        let (source, dst) = (SwitchId(source), DestId(dst));
+        let switch = self.fabric.switch(source).description.clone();
+        let destination = self.fabric.description(dst).to_string();
+        let parts = self.fabric.parts();
+        if parts[source.index()] != parts[self.fabric.home(dst).index()] {
+            return RouterError::Apart { switch, destination };
         }
+        RouterError::NoRoute { switch, destination }
     }
 
     #[inline]
     fn link(&self, at: u32, dst: u32) -> u32 {
-        let port = self.tables.ports_to(crate::model::DestId(dst))[at as usize];
+        let port = self.tables.ports_to(DestId(dst))[at as usize];
         self.net.behind(at, port)
     }
 
     fn layer(&self, source: u32, dst: u32) -> u8 {
-        self.tables.layers_to(crate::model::DestId(dst))[source as usize]
+        self.tables.layers_to(DestId(dst))[source as usize]
     }
 }
 

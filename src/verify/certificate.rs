@@ -101,7 +101,7 @@ pub fn judge_certified(
         findings.add(Kind::WrongFabric, || Finding::WrongFabric { fabric, tables });
         return verdict(findings, 0, checks.promise);
     }
-    let parts = reach::parts(fabric);
+    let parts = fabric.parts();
     let turns = Turns::new(fabric);
     let map = tables.lanes().map(AsRef::as_ref);
     let lanes = Lanes::new(&turns, &[map]);

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::certificate::Certificate;
 use super::cycles::{Buffer, Graph, Turns};
 use super::lanes::{Lanes, Together, each};
-use super::{Case, Verified, reach};
+use super::{Case, Verified};
 use crate::model::{DestId, Fabric, LayerBudget, Promise, Tables};
 
 /// Tables that this process has accepted, with what showed it. Only [`Verified`] makes one.
@@ -86,7 +86,7 @@ impl Proved {
             Some((lanes, as_one)) => (lanes, Some(as_one)),
             None => (Lanes::new(&turns, &case.maps()), None),
         };
-        case.examine_on((&turns, &lanes), (&reach::parts(fabric), &changed), |_, graph, findings| {
+        case.examine_on((&turns, &lanes), (&fabric.parts(), &changed), |_, graph, findings| {
             findings.finish().1 == 0 && all_climb(&self.shown.certificate, graph, as_one.as_ref())
         })
     }

@@ -33,7 +33,6 @@ use self::flight::Flight;
 pub use self::jobs::{is_safe_with, layers_of_group, safe_layers};
 use self::lanes::{Lanes, Together};
 use self::reach::Later;
-pub(crate) use self::reach::parts;
 use self::senders::Senders;
 pub use self::transition::{Transition, transition};
 use self::trees::Trees;
@@ -171,7 +170,7 @@ fn judge_ordered(
         });
         return (verdict(findings, 0), None);
     }
-    let parts = reach::parts(fabric);
+    let parts = fabric.parts();
     let case = Case { fabric, tables, budget, checks, beside };
     let (findings, order) = match case.examine_together(&parts) {
         Some((findings, order)) => (findings, order.map(|order| (order, true))),

@@ -1,20 +1,9 @@
 //! Reachability: every switch has a live port towards every destination it is connected to, the
 //! routes to a destination form an in-tree, and they end at the destination's own port.
 
-use petgraph::unionfind::UnionFind;
-
 use super::finding::{Finding, Findings, Kind, destination_name, switch_name};
 use super::trees::{LOST, NO_CHANNEL, Tree, Trees};
 use crate::model::{DestId, Fabric, PortPeer, SwitchId, Tables};
-
-/// Connected part of each switch: equal numbers are connected. O(channels).
-pub(crate) fn parts(fabric: &Fabric) -> Vec<u32> {
-    let mut sets = UnionFind::<u32>::new(fabric.switches().len());
-    for c in fabric.channels().iter().step_by(2) {
-        sets.union(c.from.index() as u32, c.to.index() as u32);
-    }
-    sets.into_labeling()
-}
 
 /// Ordered pairs of hosts in different parts.
 pub(super) fn unreachable_pairs(fabric: &Fabric, parts: &[u32]) -> u64 {

@@ -10,7 +10,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Beside, Case, Checks, reach};
+use super::{Beside, Case, Checks};
 use crate::model::{Fabric, LayerBudget, Tables};
 
 /// What mixing two tables may do.
@@ -53,7 +53,7 @@ pub fn transition(fabric: &Fabric, before: &Tables, after: &Tables) -> Option<Tr
     let beside = Beside { mixed: std::slice::from_ref(before), ..Beside::default() };
     let (tables, budget) = (std::slice::from_ref(after), LayerBudget::MOST);
     let case = Case { fabric, tables, budget, checks: Checks::default(), beside };
-    Some(case.examine(&reach::parts(fabric), |_, graph, _| Transition {
+    Some(case.examine(&fabric.parts(), |_, graph, _| Transition {
         layers: graph.dependencies.vls().count_ones() as u8,
         cyclic: graph.cycles().len() as u8,
     }))

@@ -200,3 +200,49 @@ fn engines_of_a_direct_torus_are_compared() {
     let output = run(&["--engines", "nonsense"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
+
+#[test]
+fn a_report_has_the_keys_of_other_fabrics_and_the_same_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = dir.path().join("jobs");
+    fs::write(&jobs, "7 n[1-4]\n9 n[7-10,12]\n").unwrap();
+    let report = |arguments: &[&str]| {
+        let out = sarouter(&[arguments, &["--out", dir.path().join("x").to_str().unwrap()]].concat());
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
+    };
+    let jobs = jobs.to_str().unwrap();
+    let direct = ["route", "--fabric", "angara:4x4,failed=n16", "--format", "json"];
+    let switched = report(&["route", "--fabric", "torus:4x4,hosts=1", "--format", "json"]);
+    for direct in [report(&direct), report(&[&direct[..], &["--jobs", jobs]].concat())] {
+        for (key, value) in switched.as_object().unwrap() {
+            assert!(!direct[key].is_null(), "{key}");
+            for inner in value.as_object().unwrap().keys() {
+                assert!(!direct[key][inner].is_null(), "{key}.{inner}");
+            }
+        }
+        let fabric = &direct["fabric"];
+        assert_eq!((&fabric["switches"], &fabric["terminals"]), (&16.into(), &15.into()));
+        // 32 cables of two channels, less the four of the failed node.
+        assert_eq!(fabric["inter_switch_channels"], 56);
+    }
+    let whole = report(&direct);
+    assert_eq!((&whole["effective"]["max"], &whole["effective"]["dark_fiber"]), (&0.into(), &1.0.into()));
+    let of_jobs = report(&[&direct[..], &["--jobs", jobs]].concat());
+    let own = |key: &str| {
+        of_jobs["per_job"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|j| j["load"][key].clone())
+            .max_by_key(|v| v.as_u64())
+    };
+    assert_eq!(of_jobs["effective"]["max"], of_jobs["load"]["max"]);
+    assert!(of_jobs["effective"]["max"].as_u64() >= own("max").unwrap().as_u64());
+    let hops = |job: &serde_json::Value| {
+        let nodes = job["nodes"].as_f64().unwrap();
+        job["mean_hops"].as_f64().unwrap() * nodes * (nodes - 1.0)
+    };
+    let total: f64 = of_jobs["per_job"].as_array().unwrap().iter().map(hops).sum();
+    let mean = of_jobs["effective"]["mean"].as_f64().unwrap();
+    assert!((mean - total / 56.0).abs() < 1e-9, "{mean} {total}");
+}

@@ -236,3 +236,26 @@ fn order_counts_messages_on_the_rails_that_the_pattern_names() {
     let time = |pattern: &str| order("rails:2x4,8,4", pattern).1["choices"][0]["time"].as_f64().unwrap();
     assert!(time("halo3d@same") < time("halo3d@all"));
 }
+
+#[test]
+fn rails_that_no_cable_joins_are_kept_to_and_what_cannot_be_sent_takes_no_time() {
+    let site = Site::new("");
+    let route = |fabric: &str, jobs: &str, rails: &str| {
+        site.jobs(jobs);
+        let [jobs, out] = ["jobs", "tables"].map(|name| site.path(name).display().to_string());
+        json(&site.run(&["route", "--fabric", fabric, "--jobs", &jobs, "--rails", rails, "--out", &out]).1)
+    };
+    let apart = "rails:2x4,8,4,apart=1";
+    let [all, same] = ["all", "same"].map(|rails| route(apart, "7 n[1-3,5]\n8 n[6-8]\n", rails));
+    assert_eq!((&all["time"], &all["load"]), (&same["time"], &same["load"]));
+    assert!(all["time"]["slowdown_max"].as_f64().is_some_and(|time| (1.0..2.0).contains(&time)), "{all}");
+    // Who says that all exchange is taken at his word: what no cable carries is left out.
+    let said = route(apart, "7 n[1-3,5] default@all\n8 n[6-8] ring\n", "all");
+    assert!(said["time"]["slowdown_max"].as_f64().is_some_and(|time| time >= 1.0), "{said}");
+    // Joined rails are no rails of their own.
+    let joined = "rails:2x4,8,4";
+    let [all, same] = ["all", "same"].map(|rails| route(joined, "7 n[1-3,5]\n8 n[6-8]\n", rails));
+    assert_ne!(all["time"], same["time"]);
+    let (code, said) = site.run(&["simulate", "--fabric", apart, "--traffic", "uniform", "--load", "0.5"]);
+    assert!(code == 2 && json(&said)["error"].as_str().unwrap().contains("no cables join"), "{said}");
+}

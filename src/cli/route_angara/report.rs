@@ -5,11 +5,14 @@ use serde::Serialize;
 
 use super::Site;
 
-use crate::measure::angara::{TorusFigures, lower_bound, measure, unique_share};
-use crate::model::{Fingerprint, JobId, TorusJob, TorusTables};
+use crate::measure::angara::{
+    TorusFigures, channel_loads, dark_fiber, lower_bound, measure, per_job, unique_share,
+};
+use crate::measure::{Effective, Load, Paths};
+use crate::model::{Direction, Fingerprint, JobId, Torus, TorusJob, TorusTables};
 use crate::report::sheet::Sheet;
 use crate::report::time::JobTimes;
-use crate::report::{Compute, JobsSummary};
+use crate::report::{Compute, JobsSummary, Layers};
 use crate::verify::angara::TorusVerdict;
 
 /// What a routing engine made of a direct torus.
@@ -24,19 +27,23 @@ pub struct Report {
     jobs: JobsSummary,
     /// What it took.
     compute: Compute,
+    /// One of one: the order of directions keeps routes free of cycles.
+    layers: Layers,
     /// What the checker says.
     pub(super) verdict: TorusVerdict,
     /// Predicted slow-down.
     time: JobTimes,
-    /// Routes over channels.
-    load: TorusLoad,
-    /// Lengths of routes.
-    paths: TorusPaths,
+    /// Routes over channels that routes may use.
+    load: Load,
+    /// Routes inside jobs over channels that work; all zero (dark fiber 1) without jobs.
+    effective: Effective,
+    /// Lengths of routes, over pairs of nodes of a job.
+    paths: Paths,
     /// Fourth root of the mean fourth power of the difference from the mean load.
     sigma4: f64,
     /// Share of pairs that have one route alone.
     unique_share: f64,
-    /// No tables have a smaller largest load.
+    /// As in `load`.
     lower_bound: u32,
     /// Of each job alone.
     per_job: Vec<TorusJobRow>,
@@ -53,13 +60,19 @@ struct TorusSummary {
     nodes: usize,
     /// Those that work.
     healthy_nodes: usize,
+    /// As `nodes`: each has a router.
+    switches: usize,
+    /// As `healthy_nodes`: what may send.
+    terminals: usize,
+    /// Channels that work, whether routes may use them or not.
+    inter_switch_channels: usize,
     /// Channels that routes may use.
     channels: usize,
     /// Changes with the torus.
     fingerprint: Fingerprint,
 }
 
-/// Routes over channels.
+/// A job's routes over channels.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TorusLoad {
     /// On the fullest.
@@ -70,17 +83,6 @@ struct TorusLoad {
     mean: f64,
     /// Standard deviation.
     sd: f64,
-}
-
-/// Lengths of routes.
-#[derive(Debug, Serialize, JsonSchema)]
-struct TorusPaths {
-    /// The longest.
-    max_hops: u32,
-    /// Mean over pairs.
-    mean_hops: f64,
-    /// Share of pairs with a route as short as possible.
-    minimal_share: f64,
 }
 
 /// A job alone.
@@ -106,6 +108,29 @@ impl TorusLoad {
     }
 }
 
+/// Channels that work.
+fn working_channels(torus: &Torus) -> usize {
+    torus.nodes().map(|node| Direction::all().filter(|d| torus.exits(node) & d.bit() != 0).count()).sum()
+}
+
+/// Of jobs that have an id: without, all nodes are one job that nobody runs.
+fn effective(site: &Site, tables: &TorusTables, bound: u64) -> Effective {
+    if site.demand.jobs.iter().all(|job| job.id.is_none()) {
+        return Effective { dark_fiber: 1.0, ..Effective::default() };
+    }
+    let load = channel_loads(&site.torus, &tables.routes);
+    let jobs = per_job(&site.torus, &tables.routes);
+    let mean = |total: u64, of: usize| total as f64 / of.max(1) as f64;
+    Effective {
+        max: load.iter().copied().max().unwrap_or(0).into(),
+        mean: mean(load.iter().map(|l| u64::from(*l)).sum(), working_channels(&site.torus)),
+        lower_bound: bound,
+        dark_fiber: dark_fiber(&site.torus, &load),
+        max_per_job_mean: mean(jobs.iter().map(|(own, _)| own.max).sum(), jobs.len()),
+        links_per_job_mean: mean(jobs.iter().map(|(own, _)| own.links).sum(), jobs.len()),
+    }
+}
+
 impl Report {
     pub(super) fn new(site: &Site, tables: &TorusTables, compute: Compute, verdict: TorusVerdict) -> Self {
         let figures = measure(&site.torus, tables, None);
@@ -120,6 +145,7 @@ impl Report {
             TorusJobRow { id, nodes, load, sigma4, max_hops, mean_hops }
         };
         let jobs = &site.demand.jobs;
+        let bound = lower_bound(&site.torus, &site.demand);
         Self {
             engine: tables.engine.clone(),
             fabric: TorusSummary {
@@ -127,6 +153,9 @@ impl Report {
                 sizes: site.torus.size_text(),
                 nodes: site.torus.len(),
                 healthy_nodes: site.torus.healthy_nodes().len(),
+                switches: site.torus.len(),
+                terminals: site.torus.healthy_nodes().len(),
+                inter_switch_channels: working_channels(&site.torus),
                 channels: figures.channels,
                 fingerprint: site.torus.fingerprint(),
             },
@@ -135,13 +164,21 @@ impl Report {
                 multi_switch: jobs.iter().filter(|job| job.nodes().len() > 1).count(),
             },
             compute,
+            layers: Layers { budget: 1, used: 1 },
             verdict,
             time: JobTimes::on_torus(&site.torus, tables),
-            load: TorusLoad::of(&figures),
-            paths: TorusPaths { max_hops, mean_hops, minimal_share },
+            load: Load {
+                max: figures.max.into(),
+                min: figures.min.into(),
+                mean: figures.mean,
+                sd: figures.sd,
+                lower_bound: bound.into(),
+            },
+            effective: effective(site, tables, bound.into()),
+            paths: Paths { max_hops, mean_hops, minimal_share },
             sigma4: figures.sigma4,
             unique_share: unique_share(&site.torus, &site.demand),
-            lower_bound: lower_bound(&site.torus, &site.demand),
+            lower_bound: bound,
             per_job: jobs.iter().enumerate().map(row).collect(),
         }
     }

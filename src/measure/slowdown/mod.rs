@@ -78,8 +78,8 @@ impl Time {
 }
 
 /// Slow-down of each group of the demand, in its order: the mean over its mix of patterns, all groups
-/// at work at once. Infinite if a route does not arrive. Uses all threads; the figures do not depend
-/// on their number.
+/// at work at once. Infinite if a route does not arrive; what cables do not join exchanges nothing. Uses all
+/// threads; the figures do not depend on their number.
 ///
 /// O(patterns × steps × hosts of jobs × hops), with at most 64 steps per pattern, fewer with thousands of hosts.
 pub fn slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand) -> Vec<f64> {
@@ -209,7 +209,12 @@ impl Paths for Placed<'_> {
     }
     fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()> {
         let ranks = &self.groups[group].ranks;
-        self.network.walk(ranks[from as usize], ranks[to as usize], group, flows)
+        let [from, to] = [from, to].map(|rank| ranks[rank as usize]);
+        if self.network.are_apart(from, to) {
+            flows.stay(group);
+            return Some(());
+        }
+        self.network.walk(from, to, group, flows)
     }
 }
 
@@ -218,6 +223,8 @@ struct Network<'a> {
     fabric: &'a Fabric,
     tables: &'a Tables,
     wiring: Wiring,
+    /// As [`Fabric::parts`]; empty if all is connected.
+    parts: Vec<u32>,
 }
 
 /// Mean number of flows on each channel over the steps of all groups.
@@ -288,7 +295,17 @@ impl Steps {
 
 impl<'a> Network<'a> {
     fn new(fabric: &'a Fabric, tables: &'a Tables) -> Self {
-        Self { fabric, tables, wiring: fabric.wiring() }
+        let mut parts = fabric.parts();
+        if parts.iter().all(|part| *part == parts[0]) {
+            parts.clear();
+        }
+        Self { fabric, tables, wiring: fabric.wiring(), parts }
+    }
+
+    /// Whether no cables join two terminals, on rails of their own or after a failure.
+    fn are_apart(&self, from: TerminalId, to: TerminalId) -> bool {
+        let part = |t| self.parts[self.fabric.terminal(t).switch.index()];
+        !self.parts.is_empty() && part(from) != part(to)
     }
 
     /// Numbers of channels and of terminals.
@@ -302,7 +319,7 @@ impl<'a> Network<'a> {
             flows.stay(job);
             return Some(());
         }
-        let Self { fabric, tables, wiring } = self;
+        let Self { fabric, tables, wiring, .. } = self;
         let d = fabric.dest_of_terminal(to);
         let (home, source, ports) = (fabric.home(d).index(), fabric.terminal(from), tables.ports_to(d));
         let mut at = source.switch.index();

@@ -422,5 +422,6 @@ pub(super) fn fabric(
     let parsed = ibnetdiscover::parse(Path::new("fabric"), text).map_err(|e| e.to_string())?;
     let fabric = parsed.fabric;
     let nodes = nodes.iter().map(|(name, guids)| (name.clone(), terminals(&fabric, guids))).collect();
-    Ok((Arc::new(fabric), Arc::new(NodeMap::new(nodes, Vec::new()))))
+    let nodes = NodeMap::new(nodes, Vec::new()).on(&fabric);
+    Ok((Arc::new(fabric), Arc::new(nodes)))
 }
