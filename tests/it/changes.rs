@@ -15,6 +15,7 @@ use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 use serde_json::Value;
 
 use super::helpers::random_tables;
+use super::often::often;
 
 /// Room for one packet on each lane: circles close soon.
 fn tight() -> Settings {
@@ -68,18 +69,18 @@ fn nothing_waits_for_ever_and_nothing_is_lost_in_the_safe_mode() {
     for spec in
         ["torus:4x4,hosts=2", "dragonfly:4,2,2,5", "random:12,36,30,seed=1", "hyperx:4x4,hosts=2", "kary:3,3"]
     {
-        let mut given = None;
-        let outcome = run(spec, 40, |fabric, n| {
+        let (mut given, made) = (None, often(40, 16) as u32);
+        let outcome = run(spec, made, |fabric, n| {
             let lanes = given.get_or_insert_with(|| lanes(fabric));
             epoch(fabric, lanes.clone(), n)
         });
         let changes = of(&outcome);
         assert_eq!((outcome.ended, changes.deadlock_in), (Ended::Finished, None), "{spec}");
-        assert!(changes.is_whole() && changes.made == 40, "{spec}: {changes:?}");
+        assert!(changes.is_whole() && changes.made == made, "{spec}: {changes:?}");
         let counts = &changes.counts;
-        assert!(changes.entries > 1000 && changes.sl2vl_entries == 0, "{spec}: {changes:?}");
+        assert!(changes.entries > 25 * u64::from(made) && changes.sl2vl_entries == 0, "{spec}: {changes:?}");
         assert!(
-            counts.requests > 3_000 && 2 * counts.answers > counts.requests * 9 / 10,
+            counts.requests > 75 * u64::from(made) && 2 * counts.answers > counts.requests * 9 / 10,
             "{spec}: {counts:?}"
         );
         let fixed = counts.on_sl_0.min(counts.on_own_sl) as f64;
@@ -133,7 +134,7 @@ fn packets_that_meet_no_entry_are_lost_and_nobody_waits_for_them() {
 fn the_order_of_a_connection_is_kept_where_its_route_stays() {
     let same = run("random:12,36,30,seed=1", 10, |fabric, _| epoch(fabric, None, 1));
     assert_eq!((of(&same).counts.out_of_order, of(&same).entries), (0, 0));
-    let other = run("random:12,36,30,seed=1", 40, |fabric, n| epoch(fabric, None, n));
+    let other = run("random:12,36,30,seed=1", 15, |fabric, n| epoch(fabric, None, n));
     assert!(of(&other).counts.out_of_order > 0);
 }
 

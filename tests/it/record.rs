@@ -242,7 +242,7 @@ fn size(path: PathBuf) -> u64 {
 #[ignore = "takes minutes: run scripts/test"]
 fn five_thousand_epochs_leave_memory_and_files_as_they_were() {
     // A year with an epoch every 100 minutes.
-    let epochs = often(5_200, 520) as u64;
+    let epochs = often(5_200, 260) as u64;
     let site = busy("[record]\nfile_mib = 1\nfiles = 3\n");
     site.alter("[state]\n", "[state]\nkeep_epochs = 20\n");
     let serving = Serving::start(&site);
