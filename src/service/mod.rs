@@ -15,7 +15,7 @@ pub mod kind;
 mod lids;
 pub mod look;
 mod neighbours;
-mod parts;
+pub(crate) mod parts;
 pub mod pass;
 pub mod placing;
 pub mod record;

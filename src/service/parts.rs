@@ -3,25 +3,24 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Fabric, NodeMap, NodeName};
-use crate::route::graph::Graph;
 
 /// The part of a fabric that each switch is in.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Parts {
-    /// By switch, as [`Graph::components`].
+pub(crate) struct Parts {
+    /// By switch, as [`Fabric::parts`].
     of: Vec<u32>,
 }
 
 impl Parts {
-    /// O(switches + channels).
-    pub(super) fn of(fabric: &Fabric) -> Self {
-        Self { of: Graph::new(fabric).components() }
+    /// O(channels).
+    pub(crate) fn of(fabric: &Fabric) -> Self {
+        Self { of: fabric.parts() }
     }
 
     /// Those of these nodes that cannot reach some others of them, over none of their adapters: the fewest that
     /// have the same adapters' parts. Empty if all reach each other; rails that are fabrics of their own part
     /// nobody. O(nodes × log nodes), at once where there is one part.
-    pub(super) fn apart<'a>(
+    pub(crate) fn apart<'a>(
         &self,
         fabric: &Fabric,
         map: &NodeMap,

@@ -15,6 +15,8 @@ fn a_job_whose_nodes_cannot_reach_each_other_is_told_and_so_is_the_administrator
     let of_leaf = |c: usize| fabric.channels()[c].from == leaf || fabric.channels()[c].to == leaf;
     site.write_fabric(of_leaf);
     serving.until(|| status().contains("no cable leads from n[1-4] to the other nodes"));
+    let doctor = || site.run(&["doctor"]).1;
+    assert!(doctor().contains("no cable leads from n[1-4] to the other nodes"));
     let prolog = |words: &[&str]| site.run(&[&["prolog", "--job"], words].concat());
     let (code, said) = prolog(&["7", "--nodes", "n[1,6]", "--strict"]);
     assert!(code == 1 && said.contains("\"unrouted\""), "{said}");
@@ -24,6 +26,7 @@ fn a_job_whose_nodes_cannot_reach_each_other_is_told_and_so_is_the_administrator
     assert_eq!(prolog(&["8", "--nodes", "n[6,10]", "--strict"]).0, 0);
     site.write_fabric(|_| false);
     serving.until(|| !status().contains("no cable leads"));
+    assert!(!doctor().contains("no cable leads"));
     assert_eq!(prolog(&["9", "--nodes", "n[1,6]", "--strict"]).0, 0);
     assert_eq!(serving.stop(), 0);
 }

@@ -17,6 +17,7 @@ use crate::observe::torus_toml;
 use crate::route::{self, EngineOptions, lanes};
 use crate::service::kind::direct;
 use crate::service::look::{FabricReader, Named, view};
+use crate::service::parts::Parts;
 
 pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -33,6 +34,7 @@ pub(super) fn check(settings: &Settings) -> Result<Vec<Check>, Failure> {
     if let Some(named) = &named {
         let has = |node: &NodeName| !named.nodes.terminals(node).is_empty();
         checks.extend(slurm_nodes.map(|nodes| nodes_match(settings, has, &nodes)));
+        checks.extend(cables(named));
         checks.extend(topology(settings, named));
         checks.extend(storage(settings, named));
         checks.extend(fallback(settings, named));
@@ -86,6 +88,14 @@ async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
             None
         }
     }
+}
+
+/// Nodes that no cable joins with the others, if there are any.
+fn cables(named: &Named) -> Option<Check> {
+    let apart = Parts::of(&named.fabric).apart(&named.fabric, &named.nodes, named.nodes.names());
+    let found = || format!("no cable leads from {} to the other nodes", hostlist::fold(&apart));
+    let fix = "look for the cable or switch that is lost, or write the file of the fabric again";
+    (!apart.is_empty()).then(|| Check::fix("cables", found(), fix))
 }
 
 /// Whether the source of jobs answers, unless it is `squeue`, which is asked below for every site.
