@@ -4,8 +4,8 @@
  *
  *   handoff_check FILE
  *   handoff_check --certificate FILE...   a line for each: whether the plugin would take it
- *   handoff_check --repair FILE CABLE...  the repair that the plugin writes when these cables are gone: both steps, if
- *                                         it takes two
+ *   handoff_check --repair FILE CABLE... -DEST...  the repair that the plugin writes when these cables, and hosts by
+ *                                         number of destination, are gone: both steps, if it takes two
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -73,8 +73,11 @@ static bool print_verdict(const char *path)
 	return good;
 }
 
-/* What is left of a fabric without some cables: a switch without any is gone, and its hosts with it. */
-static struct living without(const struct handoff *h, char **cables, int count)
+/*
+ * What is left of a fabric without some cables, and destinations after a minus sign: a switch without any cable is gone,
+ * and its hosts with it.
+ */
+static struct living without(const struct handoff *h, char **gone, int count)
 {
 	uint8_t *alive = malloc(h->cables + 1u), *sources = calloc(h->switches, 1), *dests = calloc(handoff_dests(h), 1);
 	uint8_t *there = calloc(h->switches, 1);
@@ -82,15 +85,20 @@ static struct living without(const struct handoff *h, char **cables, int count)
 		exit(1);
 	memset(alive, 1, h->cables);
 	for (int i = 0; i < count; i++)
-		alive[strtoul(cables[i], NULL, 10) % (h->cables + 1u)] = 0;
+		if (gone[i][0] != '-')
+			alive[strtoul(gone[i], NULL, 10) % (h->cables + 1u)] = 0;
 	for (uint32_t c = 0; c < h->cables; c++)
 		if (alive[c])
 			there[h->cable[c].a] = there[h->cable[c].b] = 1;
 	for (uint32_t d = 0; d < handoff_dests(h); d++) {
 		uint32_t home = handoff_home(h, d);
 		dests[d] = !there[home] ? 0 : d < h->terminals ? 2 : 1;
-		sources[home] |= dests[d] == 2;
 	}
+	for (int i = 0; i < count; i++)
+		if (gone[i][0] == '-')
+			dests[strtoul(gone[i] + 1, NULL, 10) % handoff_dests(h)] = 0;
+	for (uint32_t d = 0; d < handoff_dests(h); d++)
+		sources[handoff_home(h, d)] |= dests[d] == 2;
 	free(there);
 	return (struct living){alive, sources, dests};
 }
@@ -117,10 +125,10 @@ static struct handoff *print_steps(const struct handoff *h, const struct living 
 	return second;
 }
 
-static int print_repair(const struct handoff *h, char **cables, int count)
+static int print_repair(const struct handoff *h, char **gone, int count)
 {
 	char why[HANDOFF_WHY] = "no memory";
-	struct living living = without(h, cables, count);
+	struct living living = without(h, gone, count);
 	double start = seconds();
 	struct handoff *mended = repair_tables(h, &living, why);
 	if (mended == NULL)
@@ -153,7 +161,7 @@ int main(int argc, char **argv)
 	bool repair = argc > 2 && strcmp(argv[1], "--repair") == 0;
 	if (argc != 2 && !repair) {
 		fprintf(stderr, "usage: handoff_check FILE | handoff_check --certificate FILE... | "
-				"handoff_check --repair FILE CABLE...\n");
+				"handoff_check --repair FILE CABLE... -DEST...\n");
 		return 2;
 	}
 	struct handoff *h = handoff_read(argv[repair ? 2 : 1], why);

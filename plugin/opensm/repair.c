@@ -314,13 +314,25 @@ static bool mend(struct repair *r, unsigned set, uint32_t dest, struct handoff *
 	return true;
 }
 
+/*
+ * Takes away entries that lead nowhere any more. Those to what is gone are not tried against what is made now: they may
+ * not lead over a cable again that comes back before the epoch does.
+ */
+static void forget(struct repair *r, unsigned set, uint32_t dest, struct handoff *new)
+{
+	begin(r, set, dest, new);
+	write_entries(r, (uint8_t *)new->ports[set]);
+}
+
 static bool mend_all(struct repair *r, struct handoff *new, bool with_hosts, char *why)
 {
 	for (unsigned set = 0; set < new->sets; set++) {
 		packets_set(&r->k, set);
 		for (r->failed = 0; r->failed < handoff_dests(new); r->failed++) {
 			uint32_t d = r->dests[r->failed];
-			if (r->living->dests[d] != GONE && !mend(r, set, d, new, with_hosts, why))
+			if (r->living->dests[d] == GONE)
+				forget(r, set, d, new);
+			else if (!mend(r, set, d, new, with_hosts, why))
 				return false;
 		}
 	}
@@ -378,10 +390,7 @@ static struct handoff *drop(const struct handoff *h, const struct living *living
 	bool good = repair_make(&r, h, living, why) && (new != NULL || refuse(why, "no memory"));
 	for (unsigned set = 0; good && set < h->sets; set++)
 		for (uint32_t d = 0; d < handoff_dests(h); d++)
-			if (living->dests[d] != GONE) {
-				begin(&r, set, d, h);
-				write_entries(&r, (uint8_t *)new->ports[set]);
-			}
+			forget(&r, set, d, new);
 	repair_end(&r);
 	if (good && (repair_entries(h, new) > 0 || refuse(why, "no entry leads nowhere")))
 		return new;
@@ -409,11 +418,10 @@ bool repair_may_change(const struct handoff *from, const struct handoff *to, con
 	bool good = repair_make(&r, from, living, why);
 	for (unsigned set = 0; good && set < from->sets; set++) {
 		packets_set(&r.k, set);
-		for (uint32_t d = 0; good && d < handoff_dests(from); d++)
-			if (living->dests[d] != GONE) {
-				begin(&r, set, d, to);
-				good = note_packets(&r) || refuse(why, "packets might wait in a circle while switches change");
-			}
+		for (uint32_t d = 0; good && d < handoff_dests(from); d++) {
+			begin(&r, set, d, to);
+			good = note_packets(&r) || refuse(why, "packets might wait in a circle while switches change");
+		}
 	}
 	repair_end(&r);
 	return good;

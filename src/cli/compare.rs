@@ -94,7 +94,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         maps.extend(map);
         bar.inc(1);
     }
-    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None))?;
+    let baseline =
+        args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None, input.budget))?;
     bar.finish_and_clear();
     for row in &mut rows {
         if let EngineReport::Report(report) = row {

@@ -146,8 +146,8 @@ impl Demo {
         let published = self.store.published(fabric)?.ok_or("nothing was published")?;
         let demand = self.view.nodes.place(&self.view.jobs).demand(fabric, Vec::new());
         let ours = measure::measure(fabric, &published.tables, &demand);
-        let (oblivious_engine, theirs) =
-            Baseline::tables(fabric, &demand.groups, None).ok_or("no engine routes the island")?;
+        let (oblivious_engine, theirs) = Baseline::tables(fabric, &demand.groups, None, LayerBudget::MOST)
+            .ok_or("no engine routes the island")?;
         let oblivious = measure::measure(fabric, &theirs, &demand);
         let time = self.view.jobs.time.format("%H:%M").to_string();
         let sample =

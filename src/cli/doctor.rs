@@ -91,6 +91,7 @@ fn check_all(state: &Path, fabrics: &[Settings]) -> Result<Vec<Check>, Failure> 
         let mut own = site::check(settings)?;
         if i == 0 {
             own.push(user::publishers(settings));
+            own.extend(user::secrets(settings));
             own.extend(traffic(settings));
             own.extend(handoff::check(settings));
         }

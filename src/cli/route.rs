@@ -10,7 +10,7 @@ use super::input::{self, Input, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
 use super::{Answer, Context, Failure, Format};
-use crate::model::{Fabric, FabricLanes, Promise, Tables};
+use crate::model::{Demand, Fabric, FabricLanes, Promise, Tables};
 use crate::pass::baseline::Baseline;
 use crate::report::time::JobTimes;
 use crate::report::{Refusal, Report};
@@ -71,6 +71,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let options = EngineOptions {
         roots: input::switches(&input.fabric, &args.roots)?,
         previous: previous.transpose()?.map(Arc::new),
+        // Nobody knows whose routes they were: jobs may move where that pays.
+        served: args.previous.is_some().then(Demand::oblivious),
         promise: args.promise,
         ..EngineOptions::default()
     };
@@ -95,7 +97,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     bar.inc(1);
     report.time =
         args.source.in_pool(|| JobTimes::with_jobs(&input.fabric, &tables, &input.demand, &input.placed))?;
-    let baseline = args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None))?;
+    let baseline =
+        args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None, input.budget))?;
     report.time.oblivious = baseline.map(|b| b.time.slowdown_mean);
     bar.finish_and_clear();
     write_files(&args.out, &input.fabric, &tables, &report)?;

@@ -33,21 +33,26 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// For the groups of several switches; `None` without any, and if no engine routes the fabric. `named`: by the
-    /// settings. As the engines and [`slowdowns`].
-    pub fn of(fabric: &Fabric, groups: &[Group], named: Option<&str>) -> Option<Self> {
+    /// For the groups of several switches; `None` without any, and if no engine routes the fabric on so many layers.
+    /// `named`: by the settings, on as many as it needs. As the engines and [`slowdowns`].
+    pub fn of(fabric: &Fabric, groups: &[Group], named: Option<&str>, budget: LayerBudget) -> Option<Self> {
         if groups.is_empty() {
             return None;
         }
         let with = |(engine, tables): (_, Tables)| {
             (Self::with((engine, named.is_some()), fabric, &tables, groups), ())
         };
-        Some(Self::best(routed(fabric, named).map(with))?.0)
+        Some(Self::best(routed(fabric, named, budget).map(with))?.0)
     }
 
     /// The engine and its tables; without jobs, those of the first engine that routes the fabric. As [`Self::of`].
-    pub fn tables(fabric: &Fabric, groups: &[Group], named: Option<&str>) -> Option<(&'static str, Tables)> {
-        let mut all = routed(fabric, named);
+    pub fn tables(
+        fabric: &Fabric,
+        groups: &[Group],
+        named: Option<&str>,
+        budget: LayerBudget,
+    ) -> Option<(&'static str, Tables)> {
+        let mut all = routed(fabric, named, budget);
         if groups.is_empty() {
             return all.next();
         }
@@ -79,17 +84,22 @@ fn size(fabric: &Fabric) -> usize {
     fabric.switches().len() * fabric.terminals().len()
 }
 
-/// The tables of each engine that routes the fabric; where one is named, of this one alone.
-fn routed(fabric: &Fabric, named: Option<&str>) -> impl Iterator<Item = (&'static str, Tables)> {
-    let size = size(fabric);
+/// The tables of each engine that routes the fabric on so many layers; where one is named, of this one alone, on as many
+/// as there can be.
+fn routed(
+    fabric: &Fabric,
+    named: Option<&str>,
+    budget: LayerBudget,
+) -> impl Iterator<Item = (&'static str, Tables)> {
+    let (size, budget) = (size(fabric), if named.is_some() { LayerBudget::MOST } else { budget });
     let engines = match named {
         // Who names one waits for it.
         Some(name) => route::row(name).map(|row| (row.name, usize::MAX)).into_iter().collect(),
         None => ENGINES.to_vec(),
     };
-    engines.into_iter().filter(move |(_, most)| size <= *most).filter_map(|(name, _)| {
+    engines.into_iter().filter(move |(_, most)| size <= *most).filter_map(move |(name, _)| {
         let engine = engine(name, &EngineOptions::default()).ok()?;
-        Some((name, engine.route(fabric, &Demand::oblivious(), LayerBudget::MOST).ok()?))
+        Some((name, engine.route(fabric, &Demand::oblivious(), budget).ok()?))
     })
 }
 
@@ -97,26 +107,34 @@ fn routed(fabric: &Fabric, named: Option<&str>) -> impl Iterator<Item = (&'stati
 #[derive(Debug, Clone, Default)]
 pub struct Oblivious(Arc<Mutex<Option<Kept>>>);
 
-/// Tables, and the engine that was named when they were made.
+/// Tables, and the engine that was named and the layers that there were when they were made.
 #[derive(Debug)]
 struct Kept {
     named: Option<String>,
+    budget: LayerBudget,
     tables: Vec<(&'static str, Tables)>,
 }
 
 impl Oblivious {
     /// As [`Baseline::of`] for the one fabric; `None` too if no engine is named and the fabric is so large that tables are
     /// not kept: who names one pays for it.
-    pub fn baseline(&self, fabric: &Fabric, groups: &[Group], named: Option<&str>) -> Option<Baseline> {
+    pub fn baseline(
+        &self,
+        fabric: &Fabric,
+        groups: &[Group],
+        named: Option<&str>,
+        budget: LayerBudget,
+    ) -> Option<Baseline> {
         if groups.is_empty() || (named.is_none() && size(fabric) > MOST_KEPT) {
             return None;
         }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The settings may have changed while the fabric has not.
-        let known = kept.take().filter(|kept| kept.named.as_deref() == named);
+        let known = kept.take().filter(|kept| kept.named.as_deref() == named && kept.budget == budget);
         let known = known.unwrap_or_else(|| Kept {
             named: named.map(String::from),
-            tables: routed(fabric, named).collect(),
+            budget,
+            tables: routed(fabric, named, budget).collect(),
         });
         let with = |(engine, tables): &(&'static str, Tables)| {
             Baseline::with((engine, named.is_some()), fabric, tables, groups)

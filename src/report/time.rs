@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Time, of_routes, or_endless, slowdowns};
-use crate::model::{Demand, Fabric, JobId, PlacedJob, Routes, Tables, Torus, TorusJob, TorusTables};
+use crate::model::{Demand, Fabric, Group, JobId, PlacedJob, Routes, Tables, Torus, TorusJob, TorusTables};
 
 /// A job's predicted time.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -42,8 +42,9 @@ impl JobTimes {
     pub fn with_jobs(fabric: &Fabric, tables: &Tables, demand: &Demand, placed: &[PlacedJob]) -> Self {
         let together = slowdowns(fabric, tables, demand);
         let of = |job: &PlacedJob| {
-            let wanted = job.ranks.group().terminals;
-            let at = demand.groups.iter().position(|g| g.terminals == wanted)?;
+            let wanted = job.ranks.group();
+            let is_it = |g: &&Group| (&g.ranks, &g.mix) == (&wanted.ranks, &wanted.mix);
+            let at = demand.groups.iter().position(|g| is_it(&g))?;
             let group = &demand.groups[at];
             let lonely = Demand::new(vec![group.clone()], Vec::new());
             let alone = slowdowns(fabric, tables, &lonely)[0];

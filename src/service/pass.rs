@@ -118,7 +118,8 @@ impl Checked {
         let (created, compute) = again.unwrap_or((Utc::now(), self.report.compute));
         self.report.compute = compute;
         let named = view.policy.baseline.as_deref();
-        let baseline = view.oblivious.baseline(&view.fabric, &self.plan.get().demand.groups, named);
+        let baseline =
+            view.oblivious.baseline(&view.fabric, &self.plan.get().demand.groups, named, view.policy.budget);
         self.report.time.oblivious = baseline.map(|baseline| baseline.time.slowdown_mean);
         created
     }

@@ -55,11 +55,16 @@ struct Repair {
 
 /// What the plugin says to cables that are gone: its repair, or why there is none.
 fn repaired(file: &Path, cables: &BTreeSet<usize>) -> Result<Repair, String> {
+    repaired_without(file, cables, &[])
+}
+
+/// The same where hosts, by number of destination, are gone too.
+fn repaired_without(file: &Path, cables: &BTreeSet<usize>, hosts: &[usize]) -> Result<Repair, String> {
     let is_timed = env::var_os(TIMED).is_some();
     let tool = if is_timed { "plugin/opensm/handoff_check" } else { "plugin/opensm/sanitize/handoff_check" };
     let mut command = Command::new(root().join(tool));
-    let output =
-        command.arg("--repair").arg(file).args(cables.iter().map(usize::to_string)).output().unwrap();
+    command.arg("--repair").arg(file).args(cables.iter().map(usize::to_string));
+    let output = command.args(hosts.iter().map(|host| format!("-{host}"))).output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(matches!(output.status.code(), Some(0 | 1)) && !errors.contains("ERROR"), "{errors}");
     if is_timed {
@@ -376,4 +381,37 @@ fn repairs_reach_everyone_and_wait_in_no_circle() {
         unsafe_in_one += count.unsafe_in_one;
     }
     assert!(unsafe_in_one > 0 || !timed.is_empty(), "the judge sees no need of a second step");
+}
+
+/// Hosts are off when cables are lost. All come back at once: what was repaired is in force until it is certain that the
+/// epoch may be, and packets wait in no circle then either.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn what_was_off_comes_back_into_no_circle() {
+    run(Command::new("make")
+        .args(["--silent", "-C", "plugin/opensm", "all", "sanitize"])
+        .current_dir(root()));
+    for spec in ["torus:6,hosts=2", "torus:4x4,hosts=2", "dragonfly:4,2,2,5", "random:16,40,40,seed=3"] {
+        let fabric = generate(spec).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("lft.bin");
+        fs::write(&file, handed_off(&fabric, "balanced", ANY).unwrap()).unwrap();
+        let (mut rng, mut repairs) = (Rng::new(11), 0);
+        for round in 0..30 {
+            let cables: BTreeSet<usize> =
+                (0..1 + rng.below(2)).map(|_| rng.below(fabric.channels().len() / 2)).collect();
+            let all = fabric.host_ids().map(|t| fabric.dest_of_terminal(t).index());
+            let off: Vec<usize> = all.filter(|_| rng.below(5) < 2).collect();
+            let Ok(repair) = repaired_without(&file, &cables, &off) else { continue };
+            repairs += 1;
+            for step in &repair.steps {
+                let checks = Checks { promise: ANY, hosts_only: true };
+                let back = [on(&fabric, step)];
+                let beside = Beside { answers_later: true, lost_later: true, ..Beside::default() };
+                let verdict = judge_beside(&fabric, &back, budget(), checks, beside);
+                assert!(verdict.accepted, "{spec} {round} {cables:?} {off:?}: {:?}", verdict.findings);
+            }
+        }
+        assert!(repairs > 15, "{spec}: {repairs}");
+    }
 }

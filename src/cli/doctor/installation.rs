@@ -11,12 +11,13 @@ use super::{Check, chain, unread};
 use crate::config::{OpenSm, Settings};
 use crate::publish::EpochStore;
 use crate::publish::opensm::{ENGINE, PluginStatus};
+use crate::service::kind::direct;
 
 pub(super) fn check(settings: &Settings) -> Vec<Check> {
     let state = &settings.state.directory;
     let mut checks = vec![directory(state)];
     checks.extend(disk(state));
-    if let Some(opensm) = &settings.opensm {
+    if let (Some(opensm), None) = (&settings.opensm, direct::source(settings)) {
         checks.push(plugin(opensm, state));
         checks.extend(conf(opensm, settings));
     }
@@ -119,6 +120,8 @@ fn conf(opensm: &OpenSm, settings: &Settings) -> Vec<Check> {
         Ok(text) => {
             let keys = keys(&text);
             let mut checks = conf_checks(&keys, settings.routing.layers.get(), &settings.state.directory);
+            checks
+                .extend(keys.get("event_plugin_options").into_iter().flat_map(|text| options(text, opensm)));
             checks.extend(lmc(&keys).filter(|_| settings.split_lids));
             checks
         }
@@ -130,6 +133,34 @@ fn conf(opensm: &OpenSm, settings: &Settings) -> Vec<Check> {
             vec![Check::fix("opensm.conf", format!("{path}: {error}"), fix)]
         }
     }
+}
+
+/// What is wrong with the options of the plugin: with one that it does not know OpenSM runs without it.
+fn options(text: &str, opensm: &OpenSm) -> Vec<Check> {
+    const ON_LOSS: [&str; 3] = ["repair", "decline", "hold"];
+    let (stale, file) = (opensm.stale.as_secs(), opensm.status_file.display());
+    let said = |option: &str| {
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        let seconds = value.parse().ok().filter(|seconds| (1..=3600).contains(seconds));
+        match key {
+            "state" if value.starts_with('/') => None,
+            "status" if Path::new(value) == opensm.status_file => None,
+            "status" if value.starts_with('/') => {
+                Some(format!("opensm.status_file is {file}: they must be the same"))
+            }
+            "on_loss" if ON_LOSS.contains(&value) => None,
+            "heartbeat" if seconds.is_some_and(|seconds: u64| seconds < stale) => None,
+            "heartbeat" if seconds.is_some() => Some(format!(
+                "opensm.stale_seconds is {stale}: OpenSM would be taken for dead between two of them"
+            )),
+            "heartbeat" => Some("a heartbeat is 1 to 3600 seconds".into()),
+            "on_loss" => Some(format!("on_loss is {}", ON_LOSS.join(", "))),
+            _ => Some("known are state=/DIR, status=/FILE, heartbeat=SECONDS and on_loss=WHAT".into()),
+        }
+    };
+    let all = text.split([',', ' ', '\t']).filter(|option| !option.is_empty() && *option != "(null)");
+    let found = |option: &str| format!("event_plugin_options has {option}");
+    all.filter_map(|option| Some(Check::fix("opensm.conf", found(option), said(option)?))).collect()
 }
 
 /// Whether ports have two LIDs, where these are to have routes of their own.
@@ -165,8 +196,8 @@ fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Che
         "event_plugin_options",
         format!("event_plugin_options state={}", state.display()),
     );
+    let on = matches!(value("qos").to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1");
     if layers > 1 {
-        let on = matches!(value("qos").to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1");
         wants(on, "qos", "qos TRUE, or routing.layers = 1: without it every layer is on VL 0".into());
         for key in ["qos_sl2vl", "qos_ca_sl2vl", "qos_sw0_sl2vl", "qos_swe_sl2vl", "qos_rtr_sl2vl"] {
             wants(
@@ -176,13 +207,13 @@ fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Che
             );
         }
     }
-    for prefix in ["qos", "qos_swe"] {
+    for (prefix, low) in VLARB.into_iter().filter(|_| on) {
         let starved = starved(keys, prefix, layers);
         let named = starved.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
         let fix = format!(
             "give VL {named} a weight in {prefix}_vlarb_high or {prefix}_vlarb_low: without one it never sends"
         );
-        wants(starved.is_empty(), if prefix == "qos" { "qos_vlarb_low" } else { "qos_swe_vlarb_low" }, fix);
+        wants(starved.is_empty(), low, fix);
     }
     if let Some(vls) = keys.get("max_op_vls").and_then(|v| operated(v)) {
         let fix = format!("raise max_op_vls, or lower routing.layers to {vls}");
@@ -194,15 +225,21 @@ fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Che
     wrong
 }
 
-/// VLs in use to which the arbitration of switch ports gives no weight at all. What a setting for switches
-/// leaves out, the general one says; what both leave out, OpenSM's default, which serves all.
+/// Whose arbitration is looked at, and the key to name: of all ports, of switches between each other, of hosts.
+const VLARB: [(&str, &str); 3] =
+    [("qos", "qos_vlarb_low"), ("qos_swe", "qos_swe_vlarb_low"), ("qos_ca", "qos_ca_vlarb_low")];
+
+/// VLs in use to which the arbitration of ports gives no weight at all. What a setting for some ports leaves out, the
+/// general one says. What both leave out, OpenSM's default: VL 0 alone in the list of high priority, all others in the
+/// one of low priority. So one list alone may starve some.
 fn starved(keys: &BTreeMap<&str, &str>, prefix: &str, layers: u8) -> Vec<u8> {
     let list = |priority: &str| {
         let own = [prefix, "qos"].map(|p| format!("{p}_vlarb_{priority}"));
         let set = own.iter().find_map(|key| keys.get(key.as_str()).filter(|v| !v.starts_with('(')));
         set.map(|text| weights(text))
     };
-    let (Some(high), Some(low)) = (list("high"), list("low")) else { return Vec::new() };
+    let high = list("high").unwrap_or_else(|| vec![(0, 4)]);
+    let low = list("low").unwrap_or_else(|| (1..15).map(|vl| (vl, 4)).collect());
     let weight = |vl: u8| high.iter().chain(&low).filter(|(of, _)| *of == vl).map(|(_, w)| w).sum::<u64>();
     (0..layers).filter(|vl| weight(*vl) == 0).collect()
 }
@@ -283,8 +320,17 @@ mod tests {
         let low_of_all = "qos_vlarb_low 0:0,1:4,2:4,3:4\n";
         assert_eq!(wrong(&format!("{}{low_of_all}", conf("0:4", "1:4,2:4,3:0")), 4), ["qos_swe_vlarb_low"]);
         assert_eq!(wrong(&format!("{}{low_of_all}", conf("0:4", "1:4,2:4,3:0")), 3), [""; 0]);
-        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_high 0:4\nqos_vlarb_low 0:4\n"), 4).len(), 2);
-        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_high (null)\nqos_vlarb_low 0:4\n"), 4), [""; 0]);
+        // What is said of all ports holds for each kind of them.
+        let all = VLARB.map(|(_, low)| low);
+        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_high 0:4\nqos_vlarb_low 0:4\n"), 4), all);
+        // OpenSM's other list serves VL 0 alone, or all but VL 0.
+        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_high (null)\nqos_vlarb_low 0:4\n"), 4), all);
+        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_low 0:0,1:0,2:0\n"), 3), all);
+        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_high 1:4,2:4\n"), 3), all);
+        assert_eq!(wrong(&format!("{GOOD}qos_vlarb_low 1:4,2:4\n"), 3), [""; 0]);
+        assert_eq!(wrong(&format!("{GOOD}qos_ca_vlarb_low 0:0\n"), 1), [""; 0]);
+        let hosts = format!("{GOOD}qos_ca_vlarb_high 0:0\nqos_ca_vlarb_low 0:0\n");
+        assert_eq!(wrong(&hosts, 1), ["qos_ca_vlarb_low"]);
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Answer, Check, Failure};
+use super::{Answer, Check, Failure, chain};
 use crate::cli::who::account;
 use crate::config::Settings;
+use crate::service::api::network;
 
 /// Set for the process that looks as the service's user; set by hand, root looks as root.
 const LOOKS_AS_SERVICE: &str = "SAROUTER_DOCTOR_AS_SERVICE";
@@ -77,4 +78,12 @@ pub(super) fn publishers(settings: &Settings) -> Check {
         NAME,
         format!("publish, hold and roll back: {publish}; announce jobs and ask for a look: also {also}"),
     )
+}
+
+/// Whether the service can read what it needs for connections over TCP: it does not start otherwise.
+pub(super) fn secrets(settings: &Settings) -> Option<Check> {
+    let tcp = settings.api.as_ref()?.tcp.as_ref()?;
+    let error = network::check(tcp).err()?;
+    let fix = "chmod 600 and chown to the user of the service; docs/SERVICE.md says what these files hold";
+    Some(Check::fix("api", chain(&error), fix))
 }

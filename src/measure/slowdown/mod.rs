@@ -7,6 +7,7 @@
 //! simulated times: that is the slow-down.
 
 mod direct;
+mod others;
 mod predictor;
 mod step;
 
@@ -15,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::direct::{mean_of_kept, of_routes};
+use self::others::Others;
 pub use self::predictor::Predictor;
 use self::step::{Flows, Law, Room};
 use crate::model::{
@@ -46,8 +48,7 @@ pub struct Time {
     pub slowdown_max: f64,
 }
 
-/// The exchange of a job that has nodes in two parts of a fabric does not end. JSON has no number for that:
-/// it is `null`.
+/// An exchange does not end where a route does not arrive. JSON has no number for that: it is `null`.
 pub fn or_endless<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
@@ -96,9 +97,10 @@ pub(crate) fn rough_slowdowns(fabric: &Fabric, tables: &Tables, demand: &Demand)
 /// Mean over its mix of patterns, by group.
 fn mixed(paths: &impl Paths, mixes: &[&Mix], most: usize) -> Vec<f64> {
     let mut time = vec![0.0; mixes.len()];
+    let others = Others::of(&paths.ranks(), mixes, paths.size()[0], |steps, s| collect(paths, steps, s));
     for pattern in patterns(mixes.iter().copied()) {
         let shares: Vec<f64> = mixes.iter().map(|mix| share(mix, pattern)).collect();
-        let own = exchange(paths, pattern, most, |j| shares[j] > 0.0);
+        let own = exchange(paths, (pattern, others.beside(pattern)), most, |j| shares[j] > 0.0);
         time.iter_mut().zip(shares.iter().zip(own)).for_each(|(sum, (share, own))| {
             if *share > 0.0 {
                 *sum += share * own;
@@ -126,7 +128,7 @@ fn share(mix: &Mix, pattern: Pattern) -> f64 {
 /// Slow-down of each group if all of them exchange in this pattern at once, whatever their mixes say.
 /// As [`slowdowns`].
 pub fn slowdowns_of(fabric: &Fabric, tables: &Tables, groups: &[Group], pattern: Pattern) -> Vec<f64> {
-    exchange(&Placed { network: Network::new(fabric, tables), groups }, pattern, MOST_STEPS, |_| true)
+    exchange(&Placed { network: Network::new(fabric, tables), groups }, (pattern, &[]), MOST_STEPS, |_| true)
 }
 
 /// Slow-down of an exchange whose steps take, in the mean, so many times what the hosts' cables need: for who knows
@@ -145,10 +147,10 @@ trait Paths: Sync {
     fn walk(&self, group: usize, from: u32, to: u32, flows: &mut Flows) -> Option<()>;
 }
 
-/// The slow-down of each group that takes part, 1 for the others.
+/// The slow-down of each group that takes part, 1 for the others, beside traffic that does not.
 fn exchange(
     paths: &impl Paths,
-    pattern: Pattern,
+    (pattern, others): (Pattern, &[f32]),
     most: usize,
     takes_part: impl Fn(usize) -> bool,
 ) -> Vec<f64> {
@@ -161,10 +163,10 @@ fn exchange(
     };
     let size = paths.size();
     let mut average = Average::new(size[0]);
-    average.take(&flows, &steps);
+    average.take(&flows, &steps, others);
     let scores = |law| scores(&flows, &steps, size, law, &average.mean);
     let mut law = Law::of(pattern);
-    if ranks.len() == 1 && law.is_long {
+    if ranks.len() == 1 {
         law = law.alone(scores(law.in_step())[0]);
     }
     let time = |(j, score): (usize, f64)| if steps[j].phases.is_empty() { 1.0 } else { law.slowdown(score) };
@@ -240,12 +242,13 @@ impl Average {
         Self { sums: vec![0.0; channels], mean: vec![0.0; channels] }
     }
 
-    /// Of flows by step.
-    fn take(&mut self, flows: &[Flows], steps: &[Steps]) {
+    /// Of flows by step, and of others that are there, unless that is empty.
+    fn take(&mut self, flows: &[Flows], steps: &[Steps], others: &[f32]) {
         let Self { sums, mean } = self;
         each_hop(flows, |_, _, c| sums[c] = 0.0);
         each_hop(flows, |flows, flow, c| sums[c] += 1.0 / steps[flows.job(flow)].phases.len() as f64);
-        each_hop(flows, |_, _, c| mean[c] = sums[c] as f32);
+        let beside = |c: usize| others.get(c).copied().unwrap_or(0.0);
+        each_hop(flows, |_, _, c| mean[c] = sums[c] as f32 + beside(c));
     }
 }
 

@@ -2,6 +2,7 @@
 //! from one order to the next is collected once.
 
 use super::direct::OnTorus;
+use super::others::Others;
 use super::step::{Flows, Law, Room};
 use super::{Average, MOST_STEPS, Network, Paths, Steps, patterns, share};
 use crate::model::{Adapters, Fabric, Group, Mix, Phase, Routes, Tables, TerminalId, Torus, TorusJob};
@@ -68,6 +69,8 @@ struct Part {
     law: Law,
     /// Its part of each group's traffic.
     shares: Vec<f64>,
+    /// Mean flows, by channel, of the other groups that do not have it.
+    beside: Vec<f32>,
     /// By group.
     steps: Vec<Steps>,
     /// By step: the flows of the others, then those of the job.
@@ -103,23 +106,24 @@ impl<'a> Predictor<'a> {
 
     fn of(ways: Ways<'a>, groups: &[Party<'_>], job: usize) -> Option<Self> {
         let sizes: Vec<(usize, Adapters)> = groups.iter().map(|g| (g.ranks.len(), g.adapters)).collect();
+        let of_others = |steps: &[Steps], s: usize| {
+            let mut flows = Flows::default();
+            for (j, group) in groups.iter().enumerate().filter(|(j, _)| *j != job) {
+                ways.collect(j, &group.ranks, steps[j].phases.get(s), &mut flows)?;
+            }
+            Some(flows)
+        };
+        let mixes: Vec<&Mix> = groups.iter().map(|g| g.mix).collect();
+        let others = Others::of(&sizes, &mixes, ways.size()[0], of_others);
         let part = |pattern| {
             let shares: Vec<f64> = groups.iter().map(|g| share(g.mix, pattern)).collect();
             let steps = Steps::all(&sizes, pattern, MOST_STEPS, |j| shares[j] > 0.0);
             let longest = steps.iter().map(|s| s.phases.len()).max().unwrap_or(0);
-            let of_others = |s: usize| {
-                let mut flows = Flows::default();
-                for (j, group) in groups.iter().enumerate().filter(|(j, _)| *j != job) {
-                    ways.collect(j, &group.ranks, steps[j].phases.get(s), &mut flows)?;
-                }
-                Some(flows)
-            };
-            let flows = (0..longest).map(of_others).collect::<Option<Vec<Flows>>>()?;
-            let others = flows.iter().map(Flows::len).collect();
-            Some(Part { law: Law::of(pattern), shares, steps, flows, others })
+            let flows = (0..longest).map(|s| of_others(&steps, s)).collect::<Option<Vec<Flows>>>()?;
+            let (count, beside) = (flows.iter().map(Flows::len).collect(), others.beside(pattern).to_vec());
+            Some(Part { law: Law::of(pattern), shares, beside, steps, flows, others: count })
         };
-        let parts =
-            patterns(groups.iter().map(|g| g.mix)).into_iter().map(part).collect::<Option<Vec<Part>>>()?;
+        let parts = patterns(mixes.iter().copied()).into_iter().map(part).collect::<Option<Vec<Part>>>()?;
         Some(Self {
             parts,
             ranks: groups[job].ranks.len(),
@@ -194,7 +198,7 @@ impl<'a> Predictor<'a> {
             self.ways.collect(job, ranks, part.steps[job].phases.get(s), flows)?;
             self.work += flows.all_hops() + flows.len() as u64;
         }
-        self.average.take(&part.flows, &part.steps);
+        self.average.take(&part.flows, &part.steps, &part.beside);
         let own = &part.steps[job];
         let mut cable = 1.0;
         if self.shared {

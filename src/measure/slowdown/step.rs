@@ -117,12 +117,17 @@ impl Law {
         }
     }
 
+    /// How much a mean flow of jobs that are never in step counts beside one of those that may be.
+    pub(super) fn of_others(&self) -> f32 {
+        (1.0 + self.drifts) / self.drifts
+    }
+
     /// The same for jobs whose ranks are all in the same step.
     pub(super) fn in_step(self) -> Self {
         Self { drifts: 0.0, ..self }
     }
 
-    /// The same for a long exchange of a job that is alone, whose steps have this mean score [in step](Self::in_step): where
+    /// The same for the exchange of a job that is alone, whose steps have this mean score [in step](Self::in_step): where
     /// its own messages meet nowhere, nothing sets its ranks apart.
     pub(super) fn alone(self, score: f64) -> Self {
         let longer = score / f64::from(CONSUMPTION) - 1.0;

@@ -30,6 +30,9 @@ const PATIENCE: usize = 40;
 /// Seed of the changes: the same question has the same answer.
 const SEED: u64 = 0x0DE7;
 
+/// What an order must save of the time of all or of the job, or the list as given stays: less is an error of the prediction.
+const LEAST_GAIN: f64 = 5e-4;
+
 /// An order that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
@@ -97,8 +100,11 @@ impl OrderSearch<'_, '_> {
                 best = (value, order, name);
             }
         }
-        let (mut value, mut order, start) = best;
+        let (mut value, mut order, mut start) = best;
         self.improve(&mut order, &mut value, before.1);
+        if value.0 > before.0 * (1.0 - LEAST_GAIN) && value.1 > before.1 * (1.0 - LEAST_GAIN) {
+            (value, order, start) = (before, (0..order.len() as u32).collect(), "list");
+        }
         let unit = self.unit as u32;
         let places = order.iter().flat_map(|u| u * unit..(u + 1) * unit).collect();
         Order { places, start, before: before.1, after: value.1, tried: self.tried }
@@ -115,11 +121,13 @@ impl OrderSearch<'_, '_> {
         (if own.is_finite() { self.predictor.mean() } else { own }, own)
     }
 
-    /// Changes that are not worse are kept: they lead across plains. At 1 nobody meets anybody.
+    /// Changes that are not worse are kept: they lead across plains, and back to the best that was seen. At 1 nobody
+    /// meets anybody.
     fn improve(&mut self, order: &mut [u32], value: &mut Value, most: f64) {
         let (mut rng, mut vain) = (Rng::new(SEED), 0);
         let until = self.predictor.work().saturating_add(self.work);
         let patience = PATIENCE * order.len();
+        let mut best = order.to_vec();
         while order.len() > 2 && vain < patience && self.predictor.work() < until && value.0 != 1.0 {
             let change = Change::draw(&mut rng, order.len());
             change.make(order);
@@ -129,9 +137,14 @@ impl OrderSearch<'_, '_> {
                 vain += 1;
                 continue;
             }
-            vain = if found.0 < value.0 { 0 } else { vain + 1 };
+            vain += 1;
+            if found.0 < value.0 {
+                vain = 0;
+                best.copy_from_slice(order);
+            }
             *value = found;
         }
+        order.copy_from_slice(&best);
     }
 }
 

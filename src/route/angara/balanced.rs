@@ -8,14 +8,18 @@
 //! * the square of the mean number of messages of all jobs.
 //!
 //! One route after another is taken up and laid where it costs least, over all legal minimal ones. Of the tables
-//! of `angara-sar`, of `angara-sssp` and those that the moves lead to, the ones with the least predicted slow-down
-//! ([`crate::measure::slowdown`]) are the answer: it is never worse than they are. Jobs without an id stand for jobs that may
-//! come. Where there are others, these alone are judged.
+//! of `angara-sar`, `angara-sssp` and `angara-bfs` and those that the moves lead to from there, the ones with the least
+//! predicted slow-down ([`crate::measure::slowdown`]) are the answer: it is never worse than they are. Where jobs are
+//! small, some routes of the best are then drawn by lot, and the moves begin again, as often as a budget of work
+//! allows. Jobs without an id stand for jobs that may come. Where there are others, these alone are judged.
+
+use std::sync::Arc;
 
 use super::choice::{self, Choice, Flexible};
 use super::shape::Shape;
-use super::{Limits, TorusEngine, TorusRouteError, sar};
+use super::{Limits, TorusEngine, TorusRouteError, bfs, sar};
 use crate::measure::slowdown::{Time, of_routes};
+use crate::model::rng::Rng;
 use crate::model::{Adapters, Routes, Torus, TorusDemand, TorusJob, TorusTables};
 use crate::route::steps;
 
@@ -32,6 +36,12 @@ const ROUNDS: usize = 4;
 const SWEEPS: usize = 4;
 /// Channel visits of the moves per round allowed: bounds time without a clock.
 const VISITS_PER_ROUND: u64 = 1_000_000;
+/// Channel visits of moves that begin elsewhere, per round allowed.
+const VISITS_ELSEWHERE: u64 = 20_000;
+/// Times that they begin elsewhere, at most.
+const STARTS: usize = 60;
+/// One route in so many is drawn by lot where the moves begin again.
+const SHAKEN: usize = 12;
 /// Less is a rounding error.
 const LEAST_GAIN: f32 = 1e-6;
 
@@ -54,6 +64,11 @@ impl TorusEngine for Balanced {
         let mut search = TimeSearch::new(torus, &demand.jobs, choices, limits);
         search.run();
         best.take(torus, &demand.jobs, &search.choices);
+        for (job, choice) in search.choices.iter_mut().enumerate() {
+            choice.choose(&bfs::routes_of(torus, demand, job, &turns)?);
+        }
+        best.take(torus, &demand.jobs, &search.choices);
+        search.run_elsewhere(&mut best);
         let routes = search.choices.into_iter().zip(best.chosen).map(|(mut choice, chosen)| {
             choice.chosen = chosen;
             choice.into_routes()
@@ -98,6 +113,8 @@ struct TimeSearch<'a, 'l> {
     torus: &'a Torus,
     jobs: &'a [TorusJob],
     choices: Vec<Choice<'a>>,
+    /// By job.
+    exchanges: Arc<[Exchange]>,
     /// Mean messages of all jobs, by channel.
     mean: Vec<f32>,
     limits: &'l Limits<'l>,
@@ -107,7 +124,38 @@ struct TimeSearch<'a, 'l> {
 impl<'a, 'l> TimeSearch<'a, 'l> {
     fn new(torus: &'a Torus, jobs: &'a [TorusJob], choices: Vec<Choice<'a>>, limits: &'l Limits<'l>) -> Self {
         let mean = vec![0.0; torus.channel_slots()];
-        Self { torus, jobs, choices, mean, limits, visits: 0 }
+        let exchanges = jobs.iter().map(Exchange::new).collect();
+        Self { torus, jobs, choices, exchanges, mean, limits, visits: 0 }
+    }
+
+    /// Goes on from the routes that are chosen now, then from the best ones with a few of them drawn by lot.
+    fn run_elsewhere(&mut self, best: &mut Best) {
+        let flexible: Vec<(usize, Flexible)> = (self.choices.iter().enumerate())
+            .flat_map(|(job, choice)| choice.flexible.iter().map(move |pair| (job, *pair)))
+            .collect();
+        let budget = u64::from(self.limits.rounds) * VISITS_ELSEWHERE;
+        let (mut random, begun) = (Rng::new(self.limits.seed), self.visits);
+        let mut cost = begun;
+        for _ in 0..STARTS {
+            let before = self.visits;
+            if flexible.is_empty() || before - begun + cost > budget || !self.goes_on() {
+                break;
+            }
+            self.run();
+            best.take(self.torus, self.jobs, &self.choices);
+            // A prediction looks at about as many channels as a sweep over all routes.
+            self.visits += self.choices.iter().map(Choice::visits).sum::<u64>();
+            cost = self.visits - before;
+            for (choice, chosen) in self.choices.iter_mut().zip(&best.chosen) {
+                choice.chosen.clone_from(chosen);
+            }
+            for _ in 0..flexible.len().div_ceil(SHAKEN) {
+                let (job, pair) = flexible[random.below(flexible.len())];
+                let choice = &mut self.choices[job];
+                let shape = choice.alternatives(&pair)[random.below(pair.count.into())];
+                choice.chosen[pair.pair as usize] = shape;
+            }
+        }
     }
 
     /// Moves routes of one job after the other, until none moves or the budget is spent.
@@ -115,7 +163,8 @@ impl<'a, 'l> TimeSearch<'a, 'l> {
         if self.choices.iter().all(|choice| choice.flexible.is_empty()) {
             return;
         }
-        let exchanges: Vec<Exchange> = self.jobs.iter().map(Exchange::new).collect();
+        self.mean.fill(0.0);
+        let exchanges = Arc::clone(&self.exchanges);
         for (exchange, choice) in exchanges.iter().zip(&self.choices) {
             exchange.each_hop(self.torus, choice, |_, share, c| self.mean[c] += share);
         }
@@ -152,8 +201,7 @@ impl<'a, 'l> TimeSearch<'a, 'l> {
         for _ in 0..SWEEPS {
             let moved = sweep(choice, &mut meetings);
             all += moved;
-            let of_pair = |pair: &Flexible| u64::from(pair.length) * (u64::from(pair.count) + 2);
-            self.visits += choice.flexible.iter().map(of_pair).sum::<u64>();
+            self.visits += choice.visits();
             if moved == 0 {
                 break;
             }

@@ -10,6 +10,7 @@
 //!   of several; the first source is the job's first node.
 //! - Each job is routed as if alone.
 
+use super::augment::Turns;
 use super::choice;
 use super::graph::{NONE, RoutingGraph, Vertex};
 use super::{Limits, TorusEngine, TorusRouteError};
@@ -30,17 +31,25 @@ impl TorusEngine for Bfs {
         _limits: &Limits<'_>,
     ) -> Result<TorusTables, TorusRouteError> {
         let turns = choice::turns(torus, demand)?;
-        let mut routes = Vec::with_capacity(demand.jobs.len());
-        for (number, job) in demand.jobs.iter().enumerate() {
-            choice::check_size(job)?;
-            let usable = demand.usable(torus, Some(number));
-            let graph = RoutingGraph::new(torus, &usable, &turns);
-            let found = BreadthFirst::new(torus, &graph).run(job.nodes());
-            let found = found.map_err(|(from, to)| choice::unroutable(torus, job, from, to))?;
-            routes.push(choice::keeping(job, found));
-        }
-        Ok(choice::tables(torus, demand, self.name(), routes))
+        let routes = (0..demand.jobs.len()).map(|job| routes_of(torus, demand, job, &turns));
+        Ok(choice::tables(torus, demand, self.name(), routes.collect::<Result<_, _>>()?))
     }
+}
+
+/// The routes of one job.
+pub(super) fn routes_of(
+    torus: &Torus,
+    demand: &TorusDemand,
+    job: usize,
+    turns: &Turns,
+) -> Result<Routes, TorusRouteError> {
+    let usable = demand.usable(torus, Some(job));
+    let job = &demand.jobs[job];
+    choice::check_size(job)?;
+    let graph = RoutingGraph::new(torus, &usable, turns);
+    let found = BreadthFirst::new(torus, &graph).run(job.nodes());
+    let found = found.map_err(|(from, to)| choice::unroutable(torus, job, from, to))?;
+    Ok(choice::keeping(job, found))
 }
 
 struct BreadthFirst<'a> {

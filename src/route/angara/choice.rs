@@ -128,6 +128,12 @@ impl<'a> Choice<'a> {
         &self.shapes[flexible.start as usize..flexible.start as usize + usize::from(flexible.count)]
     }
 
+    /// Channels that are looked at when each route is taken up and laid again.
+    pub fn visits(&self) -> u64 {
+        let of_pair = |pair: &Flexible| u64::from(pair.length) * (u64::from(pair.count) + 2);
+        self.flexible.iter().map(of_pair).sum()
+    }
+
     /// Adds the routes that stay to channel loads. O(routes × hops).
     fn add_kept(&self, torus: &Torus, load: &mut [u32]) {
         for (source, _, steps) in self.kept.iter().flat_map(|kept| kept.pairs()) {
@@ -152,6 +158,20 @@ impl<'a> Choice<'a> {
             None => {
                 self.legal.channels(self.nodes[from], &self.chosen[from * self.nodes.len() + to], visit);
             }
+        }
+    }
+
+    /// Chooses the alternatives that another table of the same job has; pairs that it leads otherwise stay.
+    /// O(pairs × alternatives × hops).
+    pub fn choose(&mut self, table: &Routes) {
+        let mut room = [Step::plain(Direction::at(0)); MAX_HOPS];
+        let width = self.nodes.len();
+        for place in 0..self.flexible.len() {
+            let flexible = self.flexible[place];
+            let pair = flexible.pair as usize;
+            let steps = table.route(pair / width, pair % width);
+            let same = self.alternatives(&flexible).iter().find(|shape| shape.steps(&mut room) == steps);
+            self.chosen[pair] = same.copied().unwrap_or(self.chosen[pair]);
         }
     }
 

@@ -89,7 +89,7 @@ pub(super) fn tables(
     let fabric = &view.fabric;
     let other = match against {
         Against::Opensm => {
-            let best = Baseline::tables(fabric, groups, view.policy.baseline.as_deref());
+            let best = Baseline::tables(fabric, groups, view.policy.baseline.as_deref(), view.policy.budget);
             let (engine, tables) =
                 best.ok_or_else(|| ApiError::missing("none of OpenSM's engines routes this"))?;
             let engine = engine.to_string();

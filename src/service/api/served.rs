@@ -120,7 +120,7 @@ pub(super) fn served(
     }
     let now = given_by(view, epoch.as_ref(), &groups)?;
     let before = given_by(view, previous.as_ref(), &groups).unwrap_or_else(|_| vec![None; groups.len()]);
-    let baseline = Baseline::of(fabric, &groups, view.policy.baseline.as_deref());
+    let baseline = Baseline::of(fabric, &groups, view.policy.baseline.as_deref(), view.policy.budget);
     let compared = epoch.as_ref().zip(against).map(|(epoch, against)| {
         let (told, tables) = against::tables(store, epoch, against, view, &groups)?;
         Ok::<_, ApiError>((told, given(view, &tables, &groups)))

@@ -179,7 +179,7 @@ pub(super) fn tried(store: &EpochStore, view: &View, name: &str) -> Result<Tried
     let routed = route::engine(name, &options).and_then(|e| e.route(fabric, &demand, view.policy.budget));
     // Not every engine routes every fabric.
     let tables = routed.map_err(|e| ApiError::new(StatusCode::NOT_FOUND, format!("{name}: {e}")))?;
-    let baseline = Baseline::tables(fabric, groups, view.policy.baseline.as_deref());
+    let baseline = Baseline::tables(fabric, groups, view.policy.baseline.as_deref(), view.policy.budget);
     Ok(TriedAnswer {
         tried: given(name, fabric, &tables, groups),
         now: in_force(store, fabric).map(|(engine, tables)| given(&engine, fabric, &tables, groups)),
