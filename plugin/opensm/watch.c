@@ -208,7 +208,7 @@ static void put_text(FILE *out, const void *text)
 	fputs(text, out);
 }
 
-/* Writes a text if it is another than in the file. */
+/* Writes a text if it is another than in the file, and the last one again if somebody removed the file. */
 static void write_told(struct plugin *p, struct told *told, const char *name, const char *end)
 {
 	char path[PATH_MAX];
@@ -220,6 +220,10 @@ static void write_told(struct plugin *p, struct told *told, const char *name, co
 	char *text = told->due;
 	told->due = NULL;
 	pthread_mutex_unlock(&p->mutex);
+	if (text == NULL && told->written != NULL && !file_identify(path).there) {
+		text = told->written;
+		told->written = NULL;
+	}
 	if (text == NULL)
 		return;
 	if (told->written != NULL && strcmp(text, told->written) == 0 && file_identify(path).there) {

@@ -81,7 +81,7 @@ pub(super) fn tell_service(context: &Context) {
 
 /// For people.
 pub(super) fn held(hold: &Hold) -> String {
-    let epoch = hold.epoch.map_or("no epoch".to_string(), |e| format!("epoch {e}"));
+    let epoch = hold.epoch.map_or("what is in force".to_string(), |e| format!("epoch {e}"));
     let reason = if hold.reason.is_empty() { String::new() } else { format!(" ({})", hold.reason) };
     let by = hold.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
     format!("{epoch} is held since {}{by}{reason}", hold.since.format("%Y-%m-%d %H:%M:%S UTC"))

@@ -199,7 +199,12 @@ fn torus_text(dry: &TorusDryRun) -> String {
     let mut line = |name: &str, text: String| {
         let _ = write!(out, "\n{name:14}{text}");
     };
-    dry.starting.iter().for_each(|job| line("new tables", format!("job {job}")));
+    dry.starting.iter().for_each(|job| {
+        line(
+            "without",
+            format!("job {job}: it gets tables when its start is announced, and none once it runs"),
+        )
+    });
     dry.over.iter().for_each(|job| line("over", format!("job {job}: its tables go")));
     dry.refused.iter().for_each(|(job, why)| line("no tables", format!("job {job}: {why}")));
     for (job, routes, lost) in &dry.cut {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::common::write_file_with;
-use super::input::{self, Input, Source};
+use super::input::{self, Input, Routed, Source};
 use super::route_angara::{self, SearchArgs, is_torus};
 use super::route_polarized;
 use super::{Answer, Context, Failure, Format};
+use crate::measure::{Time, slowdowns};
 use crate::model::{Demand, Fabric, FabricLanes, Promise, Tables};
 use crate::pass::baseline::Baseline;
 use crate::report::time::JobTimes;
@@ -71,8 +72,6 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let options = EngineOptions {
         roots: input::switches(&input.fabric, &args.roots)?,
         previous: previous.transpose()?.map(Arc::new),
-        // Nobody knows whose routes they were: jobs may move where that pays.
-        served: args.previous.is_some().then(Demand::oblivious),
         promise: args.promise,
         ..EngineOptions::default()
     };
@@ -80,7 +79,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let found = args.source.in_pool(|| lanes(&args, &input))?;
     bar.inc(1);
     let options = EngineOptions { lanes: found, ..options };
-    let routed = args.source.in_pool(|| input::route(&args.engine, &options, &input))?;
+    let routed = args.source.in_pool(|| route_both(&args.engine, &options, &input))?;
     let tables = match routed.answer {
         Ok(tables) => tables,
         Err(error) => {
@@ -104,6 +103,31 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(input.answer(if verdict.accepted { Answer::Yes } else { Answer::No }))
+}
+
+/// What new routes of jobs must be predicted to save where there are old ones.
+const WORTH_MOVING: f64 = 0.02;
+
+/// The tables of an engine. Nobody knows whose routes those of before were: they are kept for all jobs, and for none, and
+/// the latter are the answer where that pays.
+fn route_both(engine: &str, options: &EngineOptions, input: &Input) -> Routed {
+    let mut kept = input::route(engine, options, input);
+    if options.previous.is_none() || input.demand.is_oblivious() {
+        return kept;
+    }
+    let served = Some(Demand::oblivious());
+    let anew = input::route(engine, &EngineOptions { served, ..options.clone() }, input);
+    let time = |routed: &Routed| {
+        let tables = routed.answer.as_ref().ok()?;
+        Some(Time::of(&slowdowns(&input.fabric, tables, &input.demand)).slowdown_mean)
+    };
+    let pays = match (time(&kept), time(&anew)) {
+        (Some(kept), Some(anew)) => anew < kept * (1.0 - WORTH_MOVING),
+        (kept, anew) => kept.is_none() && anew.is_some(),
+    };
+    kept.compute.cpu_seconds += anew.compute.cpu_seconds;
+    kept.compute.wall_seconds += anew.compute.wall_seconds;
+    if pays { Routed { answer: anew.answer, ..kept } } else { kept }
 }
 
 /// The lanes that a promise needs, if the engine reads them and the fabric is no tree.

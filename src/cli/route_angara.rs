@@ -11,7 +11,7 @@ pub use self::report::Report;
 use super::html::Html;
 use super::input::remove_if_there;
 use super::{Answer, Context, Failure, Format, number};
-use crate::model::{Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
+use crate::model::{JobId, Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
 use crate::publish::angara::{NODES_FILE, ROUTES_FILE, read_routes, tables_of_files, write_job};
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
@@ -109,7 +109,17 @@ impl Site {
         (routed, compute)
     }
 
-    /// Where a job's files are: the directory itself if there is one job only.
+    /// Where a job's files are: as [`Self::dir`], or as a service publishes them.
+    fn read_dir(&self, tables: &Path, job: usize) -> PathBuf {
+        let dir = self.dir(tables, job);
+        let published = |id: &JobId| Some(tables.join(id.as_str())).filter(|dir| dir.is_dir());
+        match &self.demand.jobs[job].id {
+            Some(id) if !dir.join(ROUTES_FILE).exists() => published(id).unwrap_or(dir),
+            _ => dir,
+        }
+    }
+
+    /// Where a job's files are written: the directory itself if there is one job only.
     fn dir(&self, out: &Path, job: usize) -> PathBuf {
         match &self.demand.jobs[job].id {
             Some(id) if self.demand.jobs.len() > 1 => out.join(format!("job-{id}")),
@@ -266,8 +276,11 @@ pub fn verify(
     let site = Site::load(fabric, jobs, args)?;
     let mut routes = Vec::new();
     for (number, job) in site.demand.jobs.iter().enumerate() {
-        let path =
-            if tables.is_dir() { site.dir(tables, number).join(ROUTES_FILE) } else { tables.to_path_buf() };
+        let path = if tables.is_dir() {
+            site.read_dir(tables, number).join(ROUTES_FILE)
+        } else {
+            tables.to_path_buf()
+        };
         routes.push(read_routes(&path, &site.torus, job.nodes())?);
     }
     let read = tables_of_files(&site.torus, site.demand, routes);

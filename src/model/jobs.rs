@@ -118,6 +118,11 @@ impl Job {
         self
     }
 
+    /// What it says that it exchanges, or what is guessed of it.
+    pub fn traffic(&self) -> Option<Traffic> {
+        Some(Traffic { mix: self.mix.clone()?, guessed: self.guessed })
+    }
+
     /// Is taken to exchange this, unless more is known: what it says itself now, or else what it said.
     pub fn is_told(&mut self, traffic: Traffic) {
         if self.mix.is_none() || self.guessed && !traffic.guessed {

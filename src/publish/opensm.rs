@@ -3,6 +3,7 @@
 mod files;
 pub mod repair;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -23,6 +24,8 @@ pub fn is_fabric_file(path: &Path) -> bool {
     name.starts_with(FABRIC_START) && name.ends_with(FABRIC_END)
 }
 
+/// Bytes of the longest one that is read.
+const LONGEST: u64 = 1 << 20;
 /// Version of the status file.
 const FORMAT: u64 = 1;
 
@@ -230,7 +233,11 @@ impl PluginStatus {
         if !fs::metadata(path).map_err(io)?.is_file() {
             return Err(io(io::Error::other("not a regular file")));
         }
-        let bytes = fs::read(path).map_err(io)?;
+        let mut bytes = Vec::new();
+        fs::File::open(path).map_err(io)?.take(LONGEST + 1).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(io(io::Error::other(format!("more than {LONGEST} bytes"))));
+        }
         let json = |source| StatusError::Json { path: path.to_path_buf(), source };
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(json)?;
         if let Some(found) = value.get("format").and_then(serde_json::Value::as_u64).filter(|f| *f != FORMAT)

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -50,7 +50,8 @@ impl EpochStore {
     /// # Errors
     /// [`StoreError::Locked`] with the other service's pid if there is one.
     pub fn serve(&self) -> Result<Serving, StoreError> {
-        Ok(Serving { lock: take(&self.path().join("service.lock"))? })
+        let path = self.path().join("service.lock");
+        Ok(Serving { lock: take(&path)?, path })
     }
 
     /// Root may write anywhere, but what it leaves the owner of the directory could neither
@@ -75,6 +76,28 @@ impl Drop for Writer {
 #[derive(Debug)]
 pub struct Serving {
     lock: File,
+    path: PathBuf,
+}
+
+impl Serving {
+    /// Takes the right once more if somebody has removed its file, with all of the directory perhaps.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if another service has it by now. What else may be wrong is not looked at here.
+    pub fn keep(&mut self) -> Result<(), StoreError> {
+        let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
+        let is_there =
+            std::fs::metadata(&self.path).map(identity).ok() == self.lock.metadata().map(identity).ok();
+        if is_there {
+            return Ok(());
+        }
+        match take(&self.path) {
+            Ok(lock) => self.lock = lock,
+            Err(error @ StoreError::Locked { .. }) => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Serving {

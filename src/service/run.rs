@@ -199,7 +199,7 @@ pub(super) struct Service<K> {
     placing: Placing,
     pub(super) recorder: Option<Recorder>,
     /// Nobody else serves this state directory; `None` for one pass.
-    _serving: Option<Serving>,
+    alone: Option<Serving>,
     systemd: Systemd,
     teller: Teller,
     pub(super) waiting: Waiting,
@@ -280,7 +280,7 @@ impl<K: Kind> Service<K> {
             servers,
             placing,
             recorder: None,
-            _serving: alone,
+            alone,
             systemd: Systemd::new(),
             teller: Teller::default(),
             looked_at: DateTime::UNIX_EPOCH,
@@ -314,7 +314,11 @@ impl<K: Kind> Service<K> {
                     info!(signal, "stopping");
                     break;
                 }
-                woken => self.handle(woken, listener),
+                woken => {
+                    // Another service has begun in a directory that was emptied: it is the one that everybody sees.
+                    self.alone.as_mut().map_or(Ok(()), Serving::keep)?;
+                    self.handle(woken, listener);
+                }
             }
             self.systemd.alive();
         }

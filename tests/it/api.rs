@@ -11,6 +11,8 @@ use sarouter::service::api::state::HealthAnswer;
 use sarouter::service::client::{Client, ClientError};
 use serde_json::{Value, json};
 
+use rustix::process::Signal;
+
 use crate::site::{LONG, Serving, Site};
 
 /// A site whose service looks only when asked.
@@ -163,6 +165,25 @@ fn raw(site: &Site, bytes: &[u8]) -> String {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn a_service_whose_directory_was_emptied_leaves_it_to_the_one_that_began_there() {
+    let site = Site::new("interval_seconds = 3600");
+    let first = Serving::start(&site);
+    assert_eq!(first.line()["epoch"]["epoch"], 1);
+    first.ready(&site);
+    std::fs::remove_dir_all(site.path("state")).unwrap();
+    // Alone it goes on there.
+    first.signal(Signal::HUP);
+    assert_eq!(first.line()["epoch"]["epoch"], 1);
+    std::fs::remove_dir_all(site.path("state")).unwrap();
+    let second = Serving::start(&site);
+    assert_eq!(second.line()["epoch"]["epoch"], 1);
+    first.signal(Signal::HUP);
+    assert_eq!(first.ended(), 2);
+    assert!(site.log().contains("service.lock is held by process"), "{}", site.log());
+    assert_eq!((second.stop(), site.current().is_some()), (0, true));
 }
 
 #[test]

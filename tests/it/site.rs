@@ -181,8 +181,13 @@ impl Serving {
     }
 
     /// Its exit code after SIGTERM.
-    pub fn stop(mut self) -> i32 {
+    pub fn stop(self) -> i32 {
         self.signal(Signal::TERM);
+        self.ended()
+    }
+
+    /// Its exit code when it has ended.
+    pub fn ended(mut self) -> i32 {
         let begun = Instant::now();
         loop {
             match self.child.try_wait().unwrap() {

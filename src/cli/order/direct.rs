@@ -10,12 +10,13 @@ use crate::cli::route_angara::{Site as Routed, transit};
 use crate::cli::{Answer, Context, Failure};
 use crate::measure::Predictor;
 use crate::model::{
-    JobId, JobMap, Mix, NodeId, NodeName, Routes, Torus, TorusDemand, TorusJob, did_you_mean, nearest,
+    JobId, JobMap, Mix, NodeId, NodeName, Routes, Torus, TorusDemand, TorusJob, TorusTables, did_you_mean,
+    nearest,
 };
 use crate::observe::source::job_source;
 use crate::observe::{hostlist, torus_toml};
 use crate::placement::order::{self, Job};
-use crate::publish::angara::read_job;
+use crate::publish::angara::{read_job, write_job};
 use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::route::angara::{ENGINES, Limits, engine};
 use crate::verify::angara::judge;
@@ -28,6 +29,8 @@ struct Found {
     jobs: Vec<(TorusJob, Routes)>,
     /// Whose routes these are.
     routes: String,
+    /// They, where they were made here.
+    made: Option<TorusTables>,
 }
 
 /// Of a torus with this description.
@@ -72,6 +75,9 @@ pub(super) fn run(args: &Args, source: &str, context: &Context) -> Result<Answer
         order: best.places.iter().map(|place| found.nodes[*place as usize / per_node].clone()).collect(),
     };
     args.show(&answered, &Seats::new(&answered.order, per_node), context)?;
+    if let (Some(out), Some(tables)) = (&args.out, &found.made) {
+        write_job(out, &found.torus, tables, 0)?;
+    }
     Ok(Answer::Yes)
 }
 
@@ -93,7 +99,9 @@ impl Args {
             return Err(format!("{name}: the checker rejects its routes for this torus").into());
         }
         let routes = format!("{}, for the jobs", engine.name());
-        Ok(Found { torus, nodes, jobs: tables.demand.jobs.into_iter().zip(tables.routes).collect(), routes })
+        let made = Some(tables.clone());
+        let jobs = tables.demand.jobs.into_iter().zip(tables.routes).collect();
+        Ok(Found { torus, nodes, jobs, routes, made })
     }
 
     /// As the settings and the batch system say: routes are those that the jobs have.
@@ -124,7 +132,7 @@ impl Args {
             return Err(format!("job {id} has no tables for its nodes").into());
         }
         jobs.extend(beside);
-        Ok(Found { torus, nodes, jobs, routes: "its tables".into() })
+        Ok(Found { torus, nodes, jobs, routes: "its tables".into(), made: None })
     }
 }
 

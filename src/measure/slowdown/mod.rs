@@ -165,12 +165,23 @@ fn exchange(
     let mut average = Average::new(size[0]);
     average.take(&flows, &steps, others);
     let scores = |law| scores(&flows, &steps, size, law, &average.mean);
-    let mut law = Law::of(pattern);
-    if ranks.len() == 1 {
-        law = law.alone(scores(law.in_step())[0]);
+    let (law, crowds) = (Law::of(pattern), crowds(&ranks, size[1]));
+    let mut found = scores(law);
+    if crowds.iter().any(|crowd| *crowd < 1.0) {
+        let in_step = scores(law.in_step()).into_iter().zip(crowds);
+        found.iter_mut().zip(in_step).for_each(|(score, (in_step, crowd))| {
+            *score = in_step + Law::set_apart(in_step, crowd) * (*score - in_step);
+        });
     }
     let time = |(j, score): (usize, f64)| if steps[j].phases.is_empty() { 1.0 } else { law.slowdown(score) };
-    scores(law).into_iter().enumerate().map(time).collect()
+    found.into_iter().enumerate().map(time).collect()
+}
+
+/// How full of other groups the fabric is, by group: 0 with others on half of the terminals, 1 on nine of ten.
+fn crowds(ranks: &[(usize, Adapters)], terminals: usize) -> Vec<f64> {
+    let all: usize = ranks.iter().map(|r| r.0).sum();
+    let share = |own: usize| (all - own) as f64 / terminals.max(1) as f64;
+    ranks.iter().map(|r| ((share(r.0) - 0.5) / 0.4).clamp(0.0, 1.0)).collect()
 }
 
 /// The mean score of each group's steps.

@@ -127,11 +127,16 @@ impl Law {
         Self { drifts: 0.0, ..self }
     }
 
-    /// The same for the exchange of a job that is alone, whose steps have this mean score [in step](Self::in_step): where
+    /// How much of the average traffic counts for a group, from the mean score of its steps [in step](Self::in_step), 0..=1:
+    /// what sets its ranks apart is that messages meet, or that others are everywhere.
+    pub(super) fn set_apart(score: f64, crowd: f64) -> f64 {
+        ((score / f64::from(CONSUMPTION) - 1.0) / APART).clamp(crowd, 1.0)
+    }
+
+    /// The same for a long exchange of a job that is alone, whose steps have this mean score [in step](Self::in_step): where
     /// its own messages meet nowhere, nothing sets its ranks apart.
     pub(super) fn alone(self, score: f64) -> Self {
-        let longer = score / f64::from(CONSUMPTION) - 1.0;
-        Self { drifts: self.drifts * (longer / APART).clamp(0.0, 1.0) as f32, ..self }
+        Self { drifts: self.drifts * Self::set_apart(score, 0.0) as f32, ..self }
     }
 
     /// The same where each step takes so many times what the hosts' cables need.

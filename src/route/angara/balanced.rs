@@ -65,7 +65,7 @@ impl TorusEngine for Balanced {
         search.run();
         best.take(torus, &demand.jobs, &search.choices);
         for (job, choice) in search.choices.iter_mut().enumerate() {
-            choice.choose(&bfs::routes_of(torus, demand, job, &turns)?);
+            choice.choose(torus, &bfs::routes_of(torus, demand, job, &turns)?);
         }
         best.take(torus, &demand.jobs, &search.choices);
         search.run_elsewhere(&mut best);

@@ -161,16 +161,22 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Chooses the alternatives that another table of the same job has; pairs that it leads otherwise stay.
-    /// O(pairs × alternatives × hops).
-    pub fn choose(&mut self, table: &Routes) {
-        let mut room = [Step::plain(Direction::at(0)); MAX_HOPS];
+    /// Chooses the alternatives over the channels that another table of the same job has; pairs that it leads otherwise
+    /// stay. O(pairs × alternatives × hops).
+    pub fn choose(&mut self, torus: &Torus, table: &Routes) {
         let width = self.nodes.len();
+        let (mut wanted, mut own) = (Vec::new(), Vec::new());
         for place in 0..self.flexible.len() {
             let flexible = self.flexible[place];
             let pair = flexible.pair as usize;
             let steps = table.route(pair / width, pair % width);
-            let same = self.alternatives(&flexible).iter().find(|shape| shape.steps(&mut room) == steps);
+            wanted.clear();
+            wanted.extend(torus.walk(flexible.source, steps).map(|(at, to)| torus.channel(at, to)));
+            let same = self.alternatives(&flexible).iter().find(|shape| {
+                own.clear();
+                self.legal.channels(flexible.source, shape, |c| own.push(c));
+                own == wanted
+            });
             self.chosen[pair] = same.copied().unwrap_or(self.chosen[pair]);
         }
     }

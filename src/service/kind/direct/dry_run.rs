@@ -12,7 +12,7 @@ use super::{engines, source};
 use crate::config::Settings;
 use crate::measure::angara::{measure, per_job};
 use crate::measure::{JobFigures, Time, of_routes};
-use crate::model::{Job, JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Traffic, Transit};
+use crate::model::{Job, JobId, JobMap, Routes, Torus, TorusDemand, TorusJob, TorusTables, Transit};
 use crate::observe::torus_toml;
 use crate::pass::torus::Cut;
 use crate::publish::job::JOBS_DIRECTORY;
@@ -86,13 +86,13 @@ pub struct TorusPerJob {
 /// See the module.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct TorusDryRun {
-    /// Whether tables would be written or removed.
+    /// Whether the next pass would write or remove tables. Those of starting jobs are written when they are announced.
     pub due: bool,
     /// Sizes of the torus.
     pub torus: String,
     /// Jobs that have tables.
     pub running: usize,
-    /// Jobs without tables that would get some.
+    /// Jobs without tables that would get some if they started now.
     pub starting: Vec<JobId>,
     /// Jobs that cannot have any, and why.
     pub refused: Vec<(JobId, String)>,
@@ -123,8 +123,7 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     let over: Vec<JobId> = running.keys().filter(|id| !known.contains(id)).cloned().collect();
     running.retain(|id, _| known.contains(id));
     let starts = jobs.jobs.iter().filter(|job| !running.contains_key(&job.id));
-    let traffic = |j: &Job| Some(Traffic { mix: j.mix.clone()?, guessed: j.guessed });
-    let start = |j: &Job| StartId::new(j.id.clone(), 0, j.nodes.clone()).exchanging(traffic(j));
+    let start = |j: &Job| StartId::new(j.id.clone(), 0, j.nodes.clone()).exchanging(j.traffic());
     let mut starts: Vec<StartId> = starts.map(start).collect();
     if terms.several {
         // Other fabrics have the rest.
@@ -158,7 +157,8 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     dry.after = time(dry.per_job.iter().map(|job| &job.after));
     let is_refused = |id: &JobId| tables.plan.refused.iter().any(|(refused, _)| refused == id);
     dry.starting.retain(|id| !is_refused(id));
-    dry.due |= !tables.plan.changed.is_empty();
+    // Jobs that run without tables get none; one that starts gets its own before it does.
+    dry.due |= tables.plan.changed.iter().any(|job| *job < running.len());
     dry.load_after = tables.max;
     dry.refused = tables.plan.refused;
     let cut = tables.plan.cut.into_iter();

@@ -32,7 +32,7 @@ pub use self::seen::{Direct, Newest};
 use self::work::{Computed, Limit, Running, Source, Work, Written, found};
 use super::{Kind, NotReady};
 use crate::config::{FabricSource, HandOff, Settings};
-use crate::model::{JobId, JobMap, NodeName, Torus};
+use crate::model::{Job, JobId, JobMap, NodeName, Torus};
 use crate::observe::source::{JobSource, PollError};
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
@@ -283,6 +283,16 @@ impl Kind for DirectKind {
 }
 
 impl DirectKind {
+    /// Jobs that start now. What a prolog does not say of one, the newest look may have said.
+    fn take_starts(&mut self) -> Vec<StartId> {
+        let mut starts = std::mem::take(&mut self.starts);
+        for start in starts.iter_mut().filter(|start| start.traffic.is_none()) {
+            let known = self.jobs.iter().flat_map(|jobs| &jobs.jobs).find(|job| job.id == start.job);
+            start.traffic = known.and_then(Job::traffic);
+        }
+        starts
+    }
+
     /// Whether the job is on no node of the torus.
     fn has_none_of(&self, start: &StartId) -> bool {
         let is_there = |torus: &Arc<Torus>| start.nodes.iter().any(|node| torus.node_named(node).is_some());
@@ -336,7 +346,7 @@ impl Service<DirectKind> {
             engines: engines(&self.settings).unwrap_or_default(),
             site: self.kind.site.clone(),
             running: self.kind.running.clone(),
-            starts: std::mem::take(&mut self.kind.starts),
+            starts: self.kind.take_starts(),
             // A job that comes meanwhile waits for this computation and for its own.
             limit: Limit::For(self.settings.handoff.deadline / 4),
         };
