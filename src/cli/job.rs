@@ -16,6 +16,7 @@ use crate::model::JobId;
 use crate::service::api::state::HealthAnswer;
 use crate::service::client::{Client, ClientError};
 use crate::service::handoff::Waits;
+use crate::service::kind::direct;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -42,6 +43,9 @@ struct Told {
     order: Option<Value>,
     /// What the job was told at its start.
     environment: BTreeMap<String, String>,
+    /// Whether it is on a direct torus.
+    #[serde(skip)]
+    on_torus: bool,
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
@@ -60,8 +64,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             }
             Some(id) => {
                 let job = jobs.into_iter().find(|job| job["id"] == id.as_str());
-                let found = job.map(|job| Told::of(&client, &place, id, &all, job));
-                told.extend(found.transpose()?.map(|found| (name, found)));
+                let found = job.map(|job| Told::of(&client, &place, id, &all, job)).transpose()?;
+                let on_torus = direct::source(&settings).is_some();
+                told.extend(found.map(|found| (name, Told { on_torus, ..found })));
             }
         }
     }
@@ -106,7 +111,7 @@ impl Told {
             order => Some(order?),
         };
         let baseline = all["baseline"]["engine"].as_str().map(str::to_string);
-        Ok(Self { epoch: all["epoch"].as_u64(), job, baseline, order, environment })
+        Ok(Self { epoch: all["epoch"].as_u64(), job, baseline, order, environment, on_torus: false })
     }
 }
 
@@ -126,6 +131,8 @@ impl Told {
     /// Why no time is predicted for it.
     fn without_time(&self) -> &'static str {
         match self.job["switches"].as_u64() {
+            Some(0 | 1) if self.on_torus => "it has one node, and needs none",
+            _ if self.on_torus => "none: its start was not announced, or it started without",
             Some(0 | 1) => "all its nodes are under one switch: routes do not matter",
             _ => "some of its nodes cannot reach others: no cable leads there",
         }
@@ -148,6 +155,7 @@ impl Told {
         line("pattern", self.pattern());
         let slow = |gets: &Value| gets["slowdown"].as_f64();
         match (slow(&job["now"]), self.epoch) {
+            (None, _) if self.on_torus => line("routes", self.without_time().into()),
             (None, Some(_)) => line("routes", self.without_time().into()),
             (None, None) => line("routes", "no epoch is in force: those of OpenSM".into()),
             (Some(now), epoch) => {

@@ -12,7 +12,7 @@ use super::state::{StateArgs, print_each};
 use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};
 use crate::measure::{JobFigures, Measure};
-use crate::model::{LayerBudget, NodeName};
+use crate::model::{JobId, LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::observe::source::job_source;
 use crate::pass::step::View;
@@ -167,7 +167,10 @@ impl Args {
             settings.state.directory = self.state.store(context)?.path().to_path_buf();
         }
         add_traffic(&settings.state.directory.join(JOBS_DIRECTORY), &mut jobs)?;
-        Ok(direct::dry_run(&direct::Terms::of(&settings)?, &jobs)?)
+        let mut dry = direct::dry_run(&direct::Terms::of(&settings)?, &jobs)?;
+        // Jobs of a file may be to come.
+        dry.due |= self.jobs.is_some() && !dry.starting.is_empty();
+        Ok(dry)
     }
 
     fn look(&self, settings: &Settings) -> Result<Arc<View>, Failure> {
@@ -199,12 +202,8 @@ fn torus_text(dry: &TorusDryRun) -> String {
     let mut line = |name: &str, text: String| {
         let _ = write!(out, "\n{name:14}{text}");
     };
-    dry.starting.iter().for_each(|job| {
-        line(
-            "without",
-            format!("job {job}: it gets tables when its start is announced, and none once it runs"),
-        )
-    });
+    let new = |job: &JobId| format!("job {job}, when its start is announced; none if it runs already");
+    dry.starting.iter().for_each(|job| line("new tables", new(job)));
     dry.over.iter().for_each(|job| line("over", format!("job {job}: its tables go")));
     dry.refused.iter().for_each(|(job, why)| line("no tables", format!("job {job}: {why}")));
     for (job, routes, lost) in &dry.cut {
@@ -306,6 +305,9 @@ fn verdict(dry: &DryRun) -> String {
         .zip(dry.after)
         .map(|(before, after)| (before.time.slowdown_mean, after.time.slowdown_mean));
     match (dry.due, &dry.worth, time) {
+        (false, Some(worth), _) if worth.not_before.is_some() && worth.at_most >= worth.price => {
+            format!("\n\nToo soon after the last change, whatever it is worth: it would gain {worth}.")
+        }
         (false, Some(worth), _) => format!("\n\nNot worth it: a change would gain {worth}."),
         (true, worth, Some((before, after))) => {
             let gain = worth.map(|worth| format!("; gain {worth}")).unwrap_or_default();

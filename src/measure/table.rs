@@ -46,7 +46,7 @@ impl Better {
 
 const TIMES: &str = "times what the job's own cables need";
 const ROUTES: &str = "routes on a channel";
-const SHARE: &str = "percent";
+const SHARE: &str = "percent; 0 to 1 in JSON";
 
 /// What most rows share.
 const ROW: Measure = Measure {

@@ -205,3 +205,51 @@ fn the_log_is_as_wide_as_a_variable_says() {
     assert!(!logged("sarouter::publish=debug"));
     assert!(!logged("a=b=c"));
 }
+
+/// Routes of before stay unless others are predicted clearly faster; whose they were is not known.
+#[test]
+fn routes_of_before_are_kept_where_new_ones_do_not_pay() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::copy("tests/data/figure-5.2.jobs", dir.path().join("jobs")).unwrap();
+    let route = |words: &[&str]| {
+        let words = [&["route", "--fabric", "fattree:10x18,5", "--format", "json"], words].concat();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_sarouter")).current_dir(&dir).args(words).output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["time"]["slowdown_mean"].as_f64().unwrap()
+    };
+    let tables = |name: &str| std::fs::read(dir.path().join(name).join("lft.txt")).unwrap();
+    route(&["--out", "none"]);
+    let anew = route(&["--jobs", "jobs", "--out", "anew"]);
+    let again = route(&["--jobs", "jobs", "--previous", "anew", "--out", "again"]);
+    assert_eq!((anew, tables("anew")), (again, tables("again")));
+    let after = route(&["--jobs", "jobs", "--previous", "none", "--out", "after"]);
+    assert!(after < 1.03 * anew && tables("after") != tables("none"), "{after} {anew}");
+}
+
+/// Jobs that share all their nodes are told apart by order and pattern, and what other engines give them is what fits
+/// the layers that there are.
+#[test]
+fn reports_tell_jobs_on_the_same_nodes_apart_and_compare_with_what_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jobs"), "a n[1-12] ring\nb n12,n[1-11] alltoall\n").unwrap();
+    let report = |words: &[&str]| -> serde_json::Value {
+        let words = [words, &["--jobs", "jobs", "--out", "out", "--format", "json"]].concat();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_sarouter")).current_dir(&dir).args(words).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let time = report(&["route", "--fabric", "kary:3,3", "--engine", "dfsssp"])["time"].take();
+    let patterns: Vec<&str> =
+        time["jobs"].as_array().unwrap().iter().map(|j| j["pattern"].as_str().unwrap()).collect();
+    assert_eq!(patterns, ["ring", "alltoall"], "{time}");
+    assert_ne!(time["jobs"][0]["slowdown"], time["jobs"][1]["slowdown"], "{time}");
+    // dfsssp needs more than one layer: updown is the best that there is.
+    let of = |engine: &str| {
+        report(&["route", "--fabric", "torus:5x5,hosts=3", "--layers", "1", "--engine", engine])["time"]
+            .take()
+    };
+    let (updown, balanced) = (of("updown"), of("balanced"));
+    assert_eq!(updown["oblivious"], updown["slowdown_mean"]);
+    assert_eq!(balanced["oblivious"], updown["slowdown_mean"]);
+}

@@ -59,3 +59,64 @@ fn root_looks_as_the_user_of_the_state_directory() {
     assert!(found(&text, "user").1.starts_with("root, who may read what the service may not"), "{text}");
     assert!(!found(&text, "squeue").0, "{text}");
 }
+
+/// What keeps OpenSM from loading the plugin, or the service from starting, is found before they are started.
+#[test]
+fn options_of_the_plugin_and_modes_of_secrets_are_looked_at() {
+    let site = Site::new("");
+    state(&site);
+    site.settings("[api]\ntcp = \"127.0.0.1:0\"\ntoken_file = \"tokens\"\n");
+    site.replace("tokens", "an-old-secret-of-ours-0123456789 write\n");
+    let all = |text: &str| -> Vec<String> {
+        let checks = json(text);
+        let wrong = checks.as_array().unwrap().iter().filter(|check| check["good"] == false);
+        wrong.map(|check| check["found"].as_str().unwrap().to_string()).collect()
+    };
+    let mode =
+        |mode| std::fs::set_permissions(site.path("tokens"), std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o644);
+    let text = site.run(&["doctor"]).1;
+    assert!(all(&text).iter().any(|found| found.contains("its mode is 644, it must be 600")), "{text}");
+    mode(0o600);
+    let text = site.run(&["doctor"]).1;
+    assert!(!all(&text).iter().any(|found| found.contains("it must be 600")), "{text}");
+    site.alter("watch = false", "watch = true\nconf = \"opensm.conf\"");
+    let state = site.path("state");
+    for (options, wrong) in [
+        ("hearbeat=5", "hearbeat=5"),
+        ("on_loss=hould", "on_loss=hould"),
+        ("heartbeat=60", "heartbeat=60"),
+        ("status=/elsewhere", "status=/elsewhere"),
+        ("heartbeat=5,on_loss=hold", ""),
+    ] {
+        let conf = format!(
+            "routing_engine sarouter,updn\nevent_plugin_name sarouter\nqos TRUE\n\
+             event_plugin_options state={},{options}\n",
+            state.display()
+        );
+        site.replace("opensm.conf", &conf);
+        let text = site.run(&["doctor"]).1;
+        let named = all(&text).into_iter().find(|found| found.starts_with("event_plugin_options"));
+        match wrong {
+            "" => assert_eq!(named, None, "{text}"),
+            wrong => assert_eq!(named, Some(format!("event_plugin_options has {wrong}")), "{text}"),
+        }
+    }
+}
+
+/// A direct torus has no OpenSM, and a site with a batch system of its own has no `squeue`.
+#[test]
+fn what_a_site_does_not_have_is_not_asked_for() {
+    let site = Site::torus("sizes = [4, 4]\n");
+    state(&site);
+    std::fs::create_dir(site.path("spool")).unwrap();
+    site.settings("[spool]\ndirectory = \"spool\"\n");
+    site.squeue("exit 7");
+    site.alter("[slurm]\n", "[slurm]\nsource = \"spool\"\n");
+    let text = site.run(&["doctor"]).1;
+    let checks = json(&text);
+    let names: Vec<&str> =
+        checks.as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
+    assert!(!names.contains(&"plugin") && !names.contains(&"opensm.conf"), "{text}");
+    assert!(found(&text, "squeue").0, "{text}");
+}

@@ -57,7 +57,7 @@ fn commands_and_the_interface_speak_of_a_mixture() {
     let planned = json(&text)["fabrics"].take();
     assert_eq!(
         (code, &planned["mpi"]["torus"], &planned["mpi"]["due"]),
-        (1, &"4x2".into(), &true.into()),
+        (0, &"4x2".into(), &false.into()),
         "{text}"
     );
     assert_eq!(planned["mpi"]["starting"], serde_json::json!(["1"]), "{text}");

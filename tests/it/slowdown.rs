@@ -3,8 +3,11 @@
 use sarouter::lab::board::{Board, mix, order};
 use sarouter::lab::generate::generate;
 use sarouter::measure::{slowdowns, slowdowns_of};
+use sarouter::model::rng::Rng;
 use sarouter::model::{Demand, Fabric, Group, LayerBudget, Mix, Pattern, Promise, Tables, TerminalId};
 use sarouter::route::{EngineOptions, engine};
+use sarouter::simulate::Net;
+use sarouter::simulate::exchange::coarse_runs;
 
 fn tables(fabric: &Fabric, name: &str) -> Tables {
     let engine = engine(name, &EngineOptions::default()).unwrap();
@@ -27,7 +30,7 @@ fn one_switch_slows_nobody_down() {
 /// A ring is fast if consecutive ranks share a leaf, and slower if each next one sits on another leaf.
 #[test]
 fn the_order_of_ranks_counts() {
-    let fabric = generate("kary:4,2").unwrap();
+    let fabric = generate("fattree:4x4,2").unwrap();
     let tables = tables(&fabric, "updown");
     let hosts: Vec<TerminalId> = fabric.host_ids().collect();
     let n = hosts.len();
@@ -117,4 +120,75 @@ fn a_job_alone_is_slowed_by_what_meets() {
     assert!(reached > 0, "tables whose shifts meet nowhere are as fast as the hosts' cables");
     let found = order(&cells, |c| c.slowdown);
     assert!(found.pairs > 100 && found.right > 0.9 && found.regret < 0.02, "{found:?}");
+}
+
+/// Jobs that exchange in other patterns are in the way, too, whether they say it or not.
+#[test]
+fn jobs_of_other_patterns_slow_each_other_down() {
+    let fabric = generate("kary:3,3").unwrap();
+    let tables = tables(&fabric, "dfsssp");
+    let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    let group = |first: usize, pattern| {
+        let members = hosts.iter().skip(first).step_by(2).copied().collect();
+        Group::new(members).exchanging(Mix::only(pattern))
+    };
+    for [one, other] in [[Pattern::Ring, Pattern::Pairwise], [Pattern::Doubling, Pattern::Linear]] {
+        let groups = [group(0, one), group(1, other)];
+        let of = |groups: &[Group]| {
+            slowdowns(&fabric, &tables, &Demand { groups: groups.to_vec(), ..Demand::default() })
+        };
+        let together = of(&groups);
+        for (time, group) in together.iter().zip(&groups) {
+            let alone = of(std::slice::from_ref(group))[0];
+            assert!(*time > 1.05 * alone, "{one}, {other}: {together:?}, {alone}");
+        }
+    }
+}
+
+/// Where messages of the jobs meet nowhere, nobody waits, be it one job or two.
+#[test]
+fn few_jobs_that_meet_nowhere_take_no_longer_than_their_cables_need() {
+    let fabric = generate("fattree:8x8,8").unwrap();
+    let tables = tables(&fabric, "fattree");
+    let hosts: Vec<TerminalId> = fabric.host_ids().collect();
+    let ring = |range: std::ops::Range<usize>| {
+        Group::new(hosts[range].to_vec()).exchanging(Mix::only(Pattern::Ring))
+    };
+    for groups in [vec![ring(0..64)], vec![ring(0..16), ring(16..32)]] {
+        let demand = Demand { groups, ..Demand::default() };
+        let found = slowdowns(&fabric, &tables, &demand);
+        assert!(found.iter().all(|time| *time == 1.0), "{found:?}");
+    }
+}
+
+/// Jobs that say different things, on random nodes of a tree, finish sooner than with the best engine that knows no jobs:
+/// a tenth at the least, in the simulator.
+#[test]
+fn jobs_that_exchange_in_different_patterns_finish_sooner_in_a_tree() {
+    const PATTERNS: [&str; 6] = ["ring", "alltoall", "shift", "halo3d", "doubling", "bruck"];
+    let others = ["dfsssp", "nue", "updown", "fattree"];
+    for spec in ["fattree:6x8,5", "kary:4,3"] {
+        let fabric = generate(spec).unwrap();
+        let net = Net::of_fabric(&fabric);
+        let gain = |seed: u64| {
+            let mut rng = Rng::new(seed);
+            let mut hosts: Vec<TerminalId> = fabric.host_ids().collect();
+            rng.shuffle(&mut hosts);
+            let group = |members: &[TerminalId]| {
+                let pattern = PATTERNS[rng.below(PATTERNS.len())].parse().unwrap();
+                Group::new(members.to_vec()).exchanging(Mix::only(pattern))
+            };
+            let demand = Demand::new(hosts.chunks_exact(8).map(group).collect(), Vec::new());
+            let budget = LayerBudget::new(8).unwrap();
+            let balanced = engine("balanced", &EngineOptions::default()).unwrap();
+            let balanced = balanced.route(&fabric, &demand, budget).unwrap();
+            let time = |tables: &Tables| coarse_runs((&fabric, &net), tables, &demand.groups)[0];
+            let best = others.iter().map(|name| time(&tables(&fabric, name))).fold(f64::INFINITY, f64::min);
+            time(&balanced) / best
+        };
+        let gains: Vec<f64> = (1..5).map(gain).collect();
+        let mean = (gains.iter().map(|gain| gain.ln()).sum::<f64>() / gains.len() as f64).exp();
+        println!("{spec}: {mean:.3}, {gains:?}");
+        assert!(mean < 0.9, "{spec}: {gains:?}");
+    }
 }

@@ -46,26 +46,22 @@ fn scattered(torus: &Torus, mixes: &[&str], seed: u64) -> Vec<TorusJob> {
     parts.map(|(id, (ranks, mix))| job(id, ranks, mix)).collect()
 }
 
-/// Neighbours in a row meet nobody, and neither do every second one's: what is left is that ranks drift, one
-/// message more on the mean of each channel. Two rings in one another share each cable. A route that is not there
-/// takes forever.
+/// Neighbours in a row meet nobody, and neither do every second one's: nothing sets their ranks apart. Two rings in one
+/// another share each cable. A route that is not there takes forever.
 #[test]
-fn messages_that_meet_nobody_only_drift() {
+fn messages_that_meet_nobody_wait_for_nobody() {
     let torus = torus(&[8]);
     let at = |from: usize, step: usize| -> Vec<NodeId> { torus.nodes().skip(from).step_by(step).collect() };
     let of = |jobs: &[TorusJob]| {
         let demand = TorusDemand { jobs: jobs.to_vec(), transit: Transit::Any };
         slowdowns(&torus, jobs, &route(&torus, &demand, "angara-sssp"))
     };
-    let drift = (2.0f64 / 1.1).powf(0.6);
-    let is_drift = |found: &[f64]| found.len() == 1 && (found[0] - drift).abs() < 1e-6;
     let (even, odd) = (job(1, &at(0, 2), "neighbor"), job(2, &at(1, 2), "neighbor"));
     for alone in [job(1, &at(0, 1), "neighbor"), even.clone()] {
-        let found = of(&[alone]);
-        assert!(is_drift(&found), "{found:?} {drift}");
+        assert_eq!(of(&[alone]), [1.0]);
     }
     let both = of(&[even.clone(), odd]);
-    assert!(both[0] > 1.2 * drift && (both[0] - both[1]).abs() < 1e-6, "{both:?}");
+    assert!(both[0] > 1.2 && (both[0] - both[1]).abs() < 1e-6, "{both:?}");
     let mut none = Routes::new(even.nodes().to_vec());
     (0..16).for_each(|_| none.push([]));
     assert_eq!(of_routes(&torus, [(&even, &none)]), [f64::INFINITY]);
@@ -155,7 +151,7 @@ fn running_jobs_keep_their_routes_and_none_is_worse_off_than_by_sssp() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Damaged tori, one to three jobs of any mix: legal, never predicted worse than by angara-sssp or angara-sar,
+    /// Damaged tori, one to three jobs of any mix: legal, never predicted worse than by another quick engine,
     /// the same every time.
     #[test]
     fn never_predicted_worse_than_by_counts(
@@ -174,13 +170,12 @@ proptest! {
         let demand = TorusDemand { jobs: scattered(&torus, &mixes, seed), transit: Transit::Any };
         let limits = Limits { rounds: 10, ..Limits::default() };
         let of = |name: &str| engine(name).unwrap().route(&torus, &demand, &limits);
-        let (Ok(ours), Ok(sssp), Ok(sar)) = (of("angara-balanced"), of("angara-sssp"), of("angara-sar")) else {
-            return Ok(());
-        };
+        let Ok(ours) = of("angara-balanced") else { return Ok(()) };
         let verdict = judge(&torus, &ours, false);
         prop_assert!(verdict.accepted, "{:?}", verdict.findings);
-        prop_assert!(mean(&torus, &ours) <= mean(&torus, &sssp));
-        prop_assert!(mean(&torus, &ours) <= mean(&torus, &sar));
+        for name in ["angara-sssp", "angara-sar", "angara-bfs"] {
+            prop_assert!(mean(&torus, &ours) <= mean(&torus, &of(name).unwrap()), "{}", name);
+        }
         prop_assert_eq!(&ours, &of("angara-balanced").unwrap());
     }
 }

@@ -7,10 +7,12 @@ use sarouter::model::{
 };
 use sarouter::observe::ibnetdiscover::to_net;
 use sarouter::publish::handoff;
+use sarouter::publish::opensm::{PluginStatus, STATUS_FILE};
 use sarouter::route;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use crate::repair::seen;
 use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, dest_guid, expected, unreached};
 
 pub fn routed(fabric: &Fabric, engine: &str) -> Tables {
@@ -394,4 +396,17 @@ fn several_layers_need_qos() {
     bed.publish(&fabric, &layered(&fabric, &one, 1), 2);
     bed.await_epoch(2);
     assert_in_force(&bed, &fabric, &one);
+}
+
+/// Who empties the state directory, or loses the file of the fabric, has it again without a cable being touched.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn the_file_of_the_fabric_is_written_again_when_it_is_removed() {
+    let fabric = generate("fattree:4x4,2").unwrap();
+    let bed = Testbed::fabric(&fabric, &[]);
+    let is_there = || seen(&bed).filter(|found| found.fingerprint() == fabric.fingerprint());
+    await_some("the file of the fabric", is_there);
+    let status = PluginStatus::read(&bed.state().join(STATUS_FILE)).unwrap();
+    fs::remove_file(status.fabric_file(&bed.state()).unwrap()).unwrap();
+    await_some("the file once more", is_there);
 }

@@ -164,11 +164,16 @@ fn exchange(
     let size = paths.size();
     let mut average = Average::new(size[0]);
     average.take(&flows, &steps, others);
-    let scores = |law| scores(&flows, &steps, size, law, &average.mean);
+    let scores = |average: &[f32], law| scores(&flows, &steps, size, law, average);
     let (law, crowds) = (Law::of(pattern), crowds(&ranks, size[1]));
-    let mut found = scores(law);
+    let mut found = scores(&average.mean, law);
     if crowds.iter().any(|crowd| *crowd < 1.0) {
-        let in_step = scores(law.in_step()).into_iter().zip(crowds);
+        let in_step = match others.is_empty() {
+            true => scores(&average.mean, law.in_step()),
+            // Those of other patterns are in the way, whatever sets ranks apart.
+            false => scores(others, law),
+        };
+        let in_step = in_step.into_iter().zip(crowds);
         found.iter_mut().zip(in_step).for_each(|(score, (in_step, crowd))| {
             *score = in_step + Law::set_apart(in_step, crowd) * (*score - in_step);
         });

@@ -7,7 +7,9 @@ use super::step::{Flows, Law, Room};
 use super::{Average, MOST_STEPS, Network, Paths, Steps, patterns, share};
 use crate::model::{Adapters, Fabric, Group, Mix, Phase, Routes, Tables, TerminalId, Torus, TorusJob};
 
-/// Predicts the time of one job for any order of its ranks, others at work beside it.
+/// Predicts the time of one job for any order of its ranks, others at work beside it, as if they were everywhere: an order
+/// outlasts the jobs of now, and one that keeps to few cables is the better one for jobs that will come. So where few
+/// others are there it predicts more than [`super::slowdowns`]. Long exchanges of a job that is alone are predicted as there.
 ///
 /// Unlike in a [`Group`], several ranks may be on one terminal: what they send each other takes no time, and
 /// what others send them shares their cable.
@@ -216,11 +218,13 @@ impl<'a> Predictor<'a> {
             }
             scores
         };
-        let mut law = part.law;
+        let law = part.law;
+        let mut found = scores(law);
         if part.steps.len() == 1 && law.is_long && cable > 0.0 {
-            law = law.alone(scores(law.in_step())[0] / cable);
+            let in_step = scores(law.in_step())[0];
+            found[0] = in_step + Law::set_apart(in_step / cable, 0.0) * (found[0] - in_step);
         }
-        for (j, score) in scores(law).into_iter().enumerate().filter(|(j, _)| part.shares[*j] > 0.0) {
+        for (j, score) in found.into_iter().enumerate().filter(|(j, _)| part.shares[*j] > 0.0) {
             let own = match part.steps[j].phases.is_empty() {
                 true => 1.0,
                 // What shares a cable on its way out takes its turns, whatever the fabric does.

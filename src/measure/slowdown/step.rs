@@ -133,12 +133,6 @@ impl Law {
         ((score / f64::from(CONSUMPTION) - 1.0) / APART).clamp(crowd, 1.0)
     }
 
-    /// The same for a long exchange of a job that is alone, whose steps have this mean score [in step](Self::in_step): where
-    /// its own messages meet nowhere, nothing sets its ranks apart.
-    pub(super) fn alone(self, score: f64) -> Self {
-        Self { drifts: self.drifts * Self::set_apart(score, 0.0) as f32, ..self }
-    }
-
     /// The same where each step takes so many times what the hosts' cables need.
     pub(super) fn slowdown_at(&self, steps: f64) -> f64 {
         self.slowdown(steps * f64::from(CONSUMPTION))

@@ -138,7 +138,8 @@ impl<'a, 'l> TimeSearch<'a, 'l> {
         let mut cost = begun;
         for _ in 0..STARTS {
             let before = self.visits;
-            if flexible.is_empty() || before - begun + cost > budget || !self.goes_on() {
+            let is_best = best.slowdown <= 1.0;
+            if is_best || flexible.is_empty() || before - begun + cost > budget || !self.goes_on() {
                 break;
             }
             self.run();
