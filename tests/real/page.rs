@@ -93,6 +93,9 @@ impl Site {
             path("squeue")
         );
         let settings = settings + &more.replace("DIR", &directory.path().display().to_string());
+        // Beside other load answers take their time.
+        let slow = if more.contains("[api]") { "" } else { "\n[api]\ndeadline_seconds = 60\n" };
+        let settings = settings + slow;
         fs::write(path("sarouter.toml"), settings).unwrap();
         fs::write(path("tokens"), format!("{READ} read\n{WRITE} write\n")).unwrap();
         fs::set_permissions(path("tokens"), fs::Permissions::from_mode(0o600)).unwrap();

@@ -10,6 +10,9 @@ const LANES: usize = 16;
 /// many jobs do.
 const APART: f64 = 0.5;
 
+/// What of the average counts where few others are there, if messages meet in each step.
+const MEETING_ALONE: f64 = 0.5;
+
 /// The flows of a step in flat arrays. The last hop's sink is the receiving terminal.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
@@ -130,7 +133,8 @@ impl Law {
     /// How much of the average traffic counts for a group, from the mean score of its steps [in step](Self::in_step), 0..=1:
     /// what sets its ranks apart is that messages meet, or that others are everywhere.
     pub(super) fn set_apart(score: f64, crowd: f64) -> f64 {
-        ((score / f64::from(CONSUMPTION) - 1.0) / APART).clamp(crowd, 1.0)
+        let meet = ((score / f64::from(CONSUMPTION) - 1.0) / APART).clamp(0.0, 1.0);
+        (MEETING_ALONE * meet).max(crowd)
     }
 
     /// The same where each step takes so many times what the hosts' cables need.
