@@ -86,17 +86,15 @@ impl Site {
         let (routing, more): (Vec<&str>, Vec<&str>) = more.split_inclusive('\n').partition(is_routing);
         let (routing, more) = (routing.concat(), more.concat());
         let gain = if routing.contains("min_gain") { "" } else { "min_gain_seconds = 0\n" };
+        let [state, squeue] = ["state", "squeue"].map(path);
         let settings = format!(
-            "[state]\ndirectory = {:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {:?}\nmin_job_age_seconds = 0\n{slurm}\
-             [routing]\nengine = {engine:?}\n{gain}{routing}[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n",
-            path("state"),
-            path("squeue")
+            "[state]\ndirectory = {state:?}\n[fabric]\nsource = {fabric:?}\n[slurm]\nsqueue = {squeue:?}\nmin_job_age_seconds = 0\n{slurm}\
+             [routing]\nengine = {engine:?}\n{gain}{routing}[service]\ninterval_seconds = 3600\n[opensm]\nwatch = false\n"
         );
-        let settings = settings + &more.replace("DIR", &directory.path().display().to_string());
         // Beside other load answers take their time.
         let slow = if more.contains("[api]") { "" } else { "\n[api]\ndeadline_seconds = 60\n" };
-        let settings = settings + slow;
-        fs::write(path("sarouter.toml"), settings).unwrap();
+        let more = more.replace("DIR", &directory.path().display().to_string());
+        fs::write(path("sarouter.toml"), settings + &more + slow).unwrap();
         fs::write(path("tokens"), format!("{READ} read\n{WRITE} write\n")).unwrap();
         fs::set_permissions(path("tokens"), fs::Permissions::from_mode(0o600)).unwrap();
         Self { directory, service: None }

@@ -99,7 +99,7 @@ impl Args {
             return Err(format!("{name}: the checker rejects its routes for this torus").into());
         }
         let routes = format!("{}, for the jobs", engine.name());
-        let made = Some(tables.clone());
+        let made = self.out.is_some().then(|| tables.clone());
         let jobs = tables.demand.jobs.into_iter().zip(tables.routes).collect();
         Ok(Found { torus, nodes, jobs, routes, made })
     }

@@ -9,7 +9,7 @@ use crate::measure::angara::{
     TorusFigures, channel_loads, dark_fiber, lower_bound, measure, per_job, unique_share,
 };
 use crate::measure::{Effective, Load, Paths};
-use crate::model::{Direction, Fingerprint, JobId, Torus, TorusJob, TorusTables};
+use crate::model::{Fingerprint, JobId, Torus, TorusJob, TorusTables};
 use crate::report::sheet::Sheet;
 use crate::report::time::JobTimes;
 use crate::report::{Compute, JobsSummary, Layers};
@@ -110,7 +110,7 @@ impl TorusLoad {
 
 /// Channels that work.
 fn working_channels(torus: &Torus) -> usize {
-    torus.nodes().map(|node| Direction::all().filter(|d| torus.exits(node) & d.bit() != 0).count()).sum()
+    torus.nodes().map(|node| torus.exits(node).count_ones() as usize).sum()
 }
 
 /// Of jobs that have an id: without, all nodes are one job that nobody runs.

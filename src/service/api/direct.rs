@@ -111,7 +111,7 @@ pub(super) fn jobs(
         // Tables stay as they were made.
         let traffic = match seen.running.get(id) {
             Some(job) => Some(Traffic { mix: job.mix.clone(), guessed: job.guessed }),
-            None => job.and_then(|job| Some(Traffic { mix: job.mix.clone()?, guessed: job.guessed })),
+            None => job.and_then(Job::traffic),
         };
         let (pattern, pattern_from) = SaidBy::of(traffic.filter(|traffic| !traffic.mix.is_default()));
         JobAnswer {
