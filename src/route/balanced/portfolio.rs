@@ -434,6 +434,6 @@ pub(super) fn least(fabric: &Fabric, demand: &Demand, tables: Vec<Tables>, last:
 }
 
 /// Predicted time of the jobs' exchanges.
-fn predicted(fabric: &Fabric, demand: &Demand, tables: &Tables) -> f64 {
+pub(super) fn predicted(fabric: &Fabric, demand: &Demand, tables: &Tables) -> f64 {
     Time::of(&slowdowns(fabric, tables, demand)).slowdown_mean
 }

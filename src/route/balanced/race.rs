@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::portfolio::Candidate;
+use super::portfolio::{Candidate, predicted};
 use crate::model::{Demand, Fabric, Tables};
 use crate::simulate::Net as Wires;
 use crate::simulate::exchange::{self, Part};
@@ -43,6 +43,9 @@ const FEW_MESSAGES: usize = 5_000;
 /// About so many that crowd channels.
 const MANY_MESSAGES: usize = 50_000;
 
+/// Runs tell no smaller differences: whole exchanges differ by as much from their parts.
+const LEVEL: f64 = 1.01;
+
 /// Tables with the times of their runs so far.
 struct Raced {
     candidate: Candidate,
@@ -73,8 +76,27 @@ pub(super) fn fastest(
         }
     }
     let scores = scores(&all, runs);
-    let best = (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best });
+    let predicted = |i: usize| predicted(fabric, demand, &all[i].candidate.tables);
+    let best = match runs {
+        Runs::Rounds => best_predicted(&scores, predicted),
+        Runs::Coarse => least(&scores),
+    };
     all.swap_remove(best).candidate.tables
+}
+
+/// The first of the least.
+fn least(scores: &[f64]) -> usize {
+    (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best })
+}
+
+/// Of those that are [`LEVEL`] with the best the one that is predicted to take the least time.
+fn best_predicted(scores: &[f64], predicted: impl Fn(usize) -> f64) -> usize {
+    let best = least(scores);
+    let level: Vec<usize> = (0..scores.len()).filter(|i| scores[*i] <= scores[best] * LEVEL).collect();
+    match level[..] {
+        [only] => only,
+        _ => level[least(&level.iter().map(|i| predicted(*i)).collect::<Vec<_>>())],
+    }
 }
 
 /// Adds the times of more runs.
@@ -138,6 +160,13 @@ mod tests {
         let entries = fabric.dest_count() * fabric.switches().len();
         let tables = Tables::new(&fabric, "none", vec![0; entries], vec![0; entries]).unwrap();
         Raced { candidate: Candidate { is_blind, tables }, times: times.to_vec() }
+    }
+
+    #[test]
+    fn of_level_ones_the_best_predicted_is_taken() {
+        let predicted = |i: usize| [3.0, 2.0, 1.0][i];
+        assert_eq!(best_predicted(&[1.0, 1.009, 1.02], predicted), 1);
+        assert_eq!(best_predicted(&[1.0, 1.011, 1.02], predicted), 0);
     }
 
     #[test]

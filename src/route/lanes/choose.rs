@@ -7,7 +7,7 @@
 
 mod loads;
 
-use self::loads::{Loads, Pair};
+use self::loads::{Before, Loads, Pair};
 use crate::model::rng::Rng;
 use crate::model::{Closure, Demand, DestId, Fabric, StorageFlows, SwitchId, Tables, TerminalId};
 use crate::route::RouteError;
@@ -166,12 +166,7 @@ impl<'a> Chooser<'a> {
             spread: spread.collect(),
             stored: StorageFlows::of(fabric, demand),
             hosts: hosts_per_switch(fabric).into_iter().map(f64::from).collect(),
-            loads: Loads {
-                load: vec![[0.0; 2]; graph.channels()],
-                mean: [1.0; 2],
-                weight: if is_oblivious { [0.0, 1.0] } else { [1.0, BESIDE] },
-                reference: None,
-            },
+            loads: Loads::new(graph.channels(), if is_oblivious { [0.0, 1.0] } else { [1.0, BESIDE] }),
             next: vec![NO_WAY; fabric.terminals().len() * n],
             flow: vec![[0.0; 2]; n],
             rng: Rng::new(1),
@@ -310,7 +305,7 @@ impl<'a> Chooser<'a> {
             if self.demand.is_oblivious() && sweep < COARSE {
                 full[1] = full[1].min((fullest[1] * self.loads.mean[1]).sqrt());
             }
-            self.loads.reference = Some([0, 1].map(|k| full[k].max(self.loads.mean[k]).max(1e-9)));
+            self.loads.refer([0, 1].map(|k| full[k].max(self.loads.mean[k]).max(1e-9)));
             self.rng.shuffle(terminals);
             let changes: usize = terminals.iter().map(|t| self.exchange_of(*t)).sum();
             if changes == 0 && sweep > 0 {
@@ -324,6 +319,7 @@ impl<'a> Chooser<'a> {
         let (graph, n, home) = (self.graph, self.graph.switches(), self.home(terminal));
         self.gather(terminal);
         let mut changes = 0;
+        let mut before: Vec<Before> = Vec::new();
         for i in 1..self.ways[home].order.len() {
             let s = self.ways[home].order[i] as usize;
             let flow = self.flow[s];
@@ -333,23 +329,34 @@ impl<'a> Chooser<'a> {
             let old = self.next[terminal * n + s] as usize;
             let less = flow.map(|f| -f);
             let mut saved = 0.0;
+            before.clear();
             self.follow(terminal, home, old, |loads, c| {
-                saved += loads.change(c, less);
-                loads.add(c, less);
+                before.push(loads.exchange(c, less));
+                saved += loads.since(&before[before.len() - 1]);
+                true
             });
             let mut best = (-1e-9, old);
             for at in self.ways[home].first[i]..self.ways[home].first[i + 1] {
                 let c = self.ways[home].ways[at as usize] as usize;
                 if c != old {
                     let mut cost = saved;
-                    self.follow(terminal, home, c, |loads, c| cost += loads.change(c, flow));
+                    // Each channel costs more, so that a way which costs too much already is none.
+                    self.follow(terminal, home, c, |loads, c| {
+                        cost += loads.change(c, flow);
+                        cost < best.0
+                    });
                     if cost < best.0 {
                         best = (cost, c);
                     }
                 }
             }
-            self.follow(terminal, home, best.1, |loads, c| loads.add(c, flow));
-            if best.1 != old {
+            if best.1 == old {
+                before.iter().for_each(|before| self.loads.restore(before));
+            } else {
+                self.follow(terminal, home, best.1, |loads, c| {
+                    loads.add(c, flow);
+                    true
+                });
                 changes += 1;
                 self.shift(terminal, home, graph.to(old), less);
                 self.shift(terminal, home, graph.to(best.1), flow);
@@ -359,20 +366,20 @@ impl<'a> Chooser<'a> {
         changes
     }
 
-    /// A channel and those that packets to a terminal take behind it.
+    /// A channel and those that packets to a terminal take behind it, as long as `visit` says to go on.
     fn follow(
         &mut self,
         terminal: usize,
         home: usize,
         from: usize,
-        mut visit: impl FnMut(&mut Loads, usize),
+        mut visit: impl FnMut(&mut Loads, usize) -> bool,
     ) {
         let n = self.graph.switches();
         let mut c = from;
         loop {
-            visit(&mut self.loads, c);
+            let goes_on = visit(&mut self.loads, c);
             let to = self.graph.to(c);
-            if to == home {
+            if to == home || !goes_on {
                 return;
             }
             c = self.next[terminal * n + to] as usize;
