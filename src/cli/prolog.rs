@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain, mistake};
-use crate::config::Slurm;
+use crate::config::{Site, Slurm};
 use crate::model::{HintError, JobId, Mix, Submission, executable, hint, pattern_hint};
 use crate::observe::slurm::command_of;
 use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
@@ -95,7 +95,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let begun = Instant::now();
     let strict = args.strict || is_required();
     let waited = job(args.job.as_deref()).and_then(|job| {
-        let site = context.site()?;
+        let site = site(context)?;
         let (settings, api) = (&site.fabrics[0], &site.api);
         let socket = &api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
         let timeout = args.timeout.map_or(Ok(settings.handoff.deadline), Duration::try_from_secs_f64)?;
@@ -112,6 +112,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             patience_seconds: 0.0,
             traffic,
             submission,
+            is_component: variable("SLURM_HET_JOB_ID").is_some(),
             rank_order: args.rank_order
                 || variable("SPANK_SAROUTER_RANK_ORDER").is_some_and(|word| word == "fabric"),
         };
@@ -133,6 +134,15 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
 }
 
+/// The settings. A mistake in them is said, and keeps nobody from the service, which goes on by those of before.
+fn site(context: &Context) -> Result<Site, Failure> {
+    let (site, mistake) = Site::load_past_mistakes(context.config.as_deref())?;
+    if let Some(mistake) = mistake {
+        eprintln!("sarouter: {mistake}; the rest of the settings is followed");
+    }
+    Ok(site)
+}
+
 /// Whether the job's user said `--routing=require`: Slurm tells it by this name.
 fn is_required() -> bool {
     variable("SPANK_ROUTING").is_some_and(|word| word == "require")
@@ -141,7 +151,7 @@ fn is_required() -> bool {
 /// Tells the service that the job is over.
 pub fn epilog(args: EpilogArgs, context: &Context) -> Result<Answer, Failure> {
     let told = job(args.job.as_deref()).and_then(|job| {
-        let site = context.site()?;
+        let site = site(context)?;
         let (settings, api) = (&site.fabrics[0], &site.api);
         let socket = &api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
         let client = Client::new(socket, settings.handoff.away);

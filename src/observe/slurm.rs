@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 
 use super::child::{BoundedCommand, ChildError};
 use super::jobs;
-use super::source::{JobSource, JobSourceRow, Poll};
+use super::source::{JobSource, JobSourceRow, Poll, PollError};
 use crate::config::Slurm;
 pub use crate::config::SqueueFormat;
-use crate::model::JobId;
+use crate::model::{JobId, JobMap};
 
 /// The command `squeue`.
 pub(super) const SOURCE: JobSourceRow = JobSourceRow {
@@ -76,6 +76,22 @@ impl Squeue {
         Self { command: BoundedCommand { argv, environment, deadline, output_limit }, format }
     }
 
+    /// The same without what users write: their jobs' arguments can be as long as they like.
+    fn brief(&self) -> Self {
+        let BoundedCommand { deadline, output_limit, environment, .. } = self.command.clone();
+        let mut brief = Self::new(self.command.program(), SqueueFormat::Text, deadline, output_limit);
+        brief.command.environment = environment;
+        brief
+    }
+
+    async fn ask(&self, now: DateTime<Utc>) -> Result<JobMap, PollError> {
+        let text = self.command.output().await?;
+        Ok(match self.format {
+            SqueueFormat::Json => jobs::parse(&text, self.command.program(), now)?,
+            SqueueFormat::Text => jobs::squeue_lines(&text, self.command.program(), now)?,
+        })
+    }
+
     /// Adds a variable to the command's environment, such as `SLURM_CONF`.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
@@ -87,11 +103,15 @@ impl Squeue {
 impl JobSource for Squeue {
     fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_> {
         Box::pin(async move {
-            let text = self.command.output().await?;
-            Ok(match self.format {
-                SqueueFormat::Json => jobs::parse(&text, self.command.program(), now)?,
-                SqueueFormat::Text => jobs::squeue_lines(&text, self.command.program(), now)?,
-            })
+            match self.ask(now).await {
+                Err(PollError::Child(error @ ChildError::TooMuch { .. }))
+                    if self.format == SqueueFormat::Json =>
+                {
+                    tracing::warn!("{error}: asked for less instead, without accounts, names and comments");
+                    self.brief().ask(now).await
+                }
+                answer => answer,
+            }
         })
     }
 }

@@ -62,6 +62,8 @@ pub enum Event {
     LookFailed,
     /// An administrator holds what is in force: nothing is to be done until the next look.
     Held,
+    /// What is in force is not what was put there: an administrator chose another epoch, or it is gone.
+    Replaced,
     /// The computation ended: routes for this fabric and demand are in force, or others are not worth the change. After
     /// a pause they may be.
     InForce(Fingerprint, Demand, Option<TimeDelta>),
@@ -173,6 +175,11 @@ impl Step {
                 self.in_force = None;
                 self.refused = None;
                 self.rest(now + self.rhythm.interval, now)
+            }
+            Event::Replaced => {
+                self.in_force = None;
+                self.refused = None;
+                Action::Wait
             }
             Event::InForce(fabric, demand, pause) => {
                 self.in_force = Some((fabric, demand));

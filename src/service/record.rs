@@ -156,6 +156,7 @@ impl Recorder {
             Event::Asked => self.line(&Line::Asked { time }),
             Event::LookFailed => self.line(&Line::LookFailed { time }),
             Event::Held => self.line(&Line::Held { time }),
+            Event::Replaced => self.line(&Line::Replaced { time }),
             Event::RouteFailed => self.line(&Line::RouteFailed { time }),
             Event::InForce(..) | Event::Halfway => self.line(&Line::InForce { time, made: made.cloned() }),
             Event::Seen(view) => {

@@ -49,8 +49,10 @@ pub const LINEAR: usize = 0;
 pub const SHIFT: usize = 2;
 /// That of rings.
 pub const RING: usize = 4;
+/// That of a random order.
+pub const RANDOM: usize = 3;
 /// Those of the others.
-pub const OTHERS: [usize; 4] = [1, 3, 5, 6];
+pub const OTHERS: [usize; 3] = [1, 5, 6];
 
 /// How much of an exchange is run.
 #[derive(Debug, Clone, Copy)]

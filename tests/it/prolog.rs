@@ -172,10 +172,19 @@ fn a_job_that_requires_routes_goes_back_into_the_queue_without_them_and_no_other
     let good = std::fs::read_to_string(site.path("sarouter.toml")).unwrap();
     site.settings("[nonsense]\n");
     assert_eq!((code("require"), code("default")), (1, 0));
-    site.replace("sarouter.toml", &good.replace("deadline_seconds = 0.5", "deadline_seconds = 100"));
+    let good = good.replace("deadline_seconds = 0.5", "deadline_seconds = 100");
+    site.replace("sarouter.toml", &good);
     let serving = Serving::start(&site);
     serving.line();
     assert_eq!(code("require"), 0, "with its routes it starts");
+    // The service goes on by the settings of before, and a mistake in those of now keeps nobody from it.
+    for mistake in ["[service]\nintervall_seconds = 3\n", "[slurm]\nsqueue = \"unended\n"] {
+        site.replace("sarouter.toml", &format!("{good}\n{mistake}"));
+        let (code, answer, error) = prolog(&site, &JOB);
+        assert_eq!((code, &answer["outcome"]), (0, &"in_force".into()), "{error}");
+        assert!(error.contains("the rest of the settings is followed"), "{error}");
+        assert_eq!(site.run(&["epilog", "--job", "7"]), (0, String::new()));
+    }
     assert_eq!(serving.stop(), 0);
 }
 
@@ -224,6 +233,28 @@ fn a_rollback_that_is_held_stays_until_resumed() {
     assert_ne!(prolog(&site, &["--job", "11", "--nodes", "n[4,8]"]).1["outcome"], "held", "at once");
     assert_eq!(serving.line()["epoch"]["epoch"], 3);
     assert_eq!(site.run(&["resume"]).0, 1);
+    assert_eq!(serving.stop(), 0);
+}
+
+/// Without a hold the next look routes for the jobs of the moment again, whether they have changed or not.
+#[test]
+fn an_epoch_put_in_force_by_hand_or_lost_is_replaced_at_the_next_look() {
+    let site = site("deadline_seconds = 100");
+    let serving = Serving::start(&site);
+    assert_eq!(serving.line()["epoch"]["epoch"], 1);
+    site.jobs("2|RUNNING|n[2,6]|100\n");
+    serving.signal(rustix::process::Signal::HUP);
+    assert_eq!(serving.line()["epoch"]["epoch"], 2);
+    assert_eq!(site.run(&["rollback", "1"]).0, 0);
+    // A job that is there already is not told of routes that are not in force.
+    let (_, answer, _) = prolog(&site, &["--job", "2", "--nodes", "n[2,6]", "--restart", "1"]);
+    assert_eq!(answer["outcome"], "in_force", "{answer}");
+    assert_eq!(site.current().unwrap(), std::path::Path::new("epochs/000003"));
+    assert!(told(&site, "2").unwrap().contains("SAROUTER_EPOCH=3\n"));
+    assert_eq!(serving.line()["epoch"]["epoch"], 3);
+    std::fs::remove_file(site.path("state/current")).unwrap();
+    serving.signal(rustix::process::Signal::HUP);
+    assert_eq!(serving.line()["epoch"]["epoch"], 4);
     assert_eq!(serving.stop(), 0);
 }
 

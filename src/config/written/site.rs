@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use super::{Written, several};
 use crate::config::{Api, ConfigError, DEFAULT_PATH, Settings};
 
+/// Lines that may be wrong where the rest is read all the same.
+const MOST_MISTAKES: usize = 20;
+
 /// A settings file: what the service is, and its fabrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {
@@ -45,6 +48,34 @@ impl Site {
             }
             result => result,
         }
+    }
+
+    /// As [`Site::load`], without the lines that are wrong, and what is wrong with the first of them: for whom only the
+    /// way to the service matters, which goes on by the settings of before.
+    ///
+    /// # Errors
+    /// With file and line, if there is no file or too much of it is wrong.
+    pub fn load_past_mistakes(path: Option<&Path>) -> Result<(Self, Option<ConfigError>), ConfigError> {
+        let path = path.unwrap_or(Path::new(DEFAULT_PATH));
+        let mut text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+        let mut first = None;
+        for _ in 0..MOST_MISTAKES {
+            match Self::parse(&text, path) {
+                Ok(site) => return Ok((site, first)),
+                Err(error @ ConfigError::Line { line, .. }) if text.lines().nth(line - 1).is_some() => {
+                    let without = |(i, kept)| if i + 1 == line { "" } else { kept };
+                    text = text.lines().enumerate().map(without).collect::<Vec<_>>().join("\n");
+                    first.get_or_insert(error);
+                }
+                Err(error) => return Err(first.unwrap_or(error)),
+            }
+        }
+        Err(first.unwrap_or(ConfigError::Line {
+            path: path.to_path_buf(),
+            line: 1,
+            message: "too much is wrong".into(),
+        }))
     }
 
     /// The settings in a text. Relative paths in it are relative to the directory of `path`.

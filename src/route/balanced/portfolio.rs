@@ -83,6 +83,8 @@ struct Candidates {
     others: Vec<Candidate>,
     /// Of other searches of ours, and inside a closure.
     more: Vec<Tables>,
+    /// Of engines that know no jobs, on the layers that these chose.
+    blind: Vec<Tables>,
 }
 
 impl Balanced {
@@ -142,6 +144,8 @@ impl Balanced {
         let made: Vec<(bool, Tables)> = made.filter(|(_, tables)| self.may_follow(fabric, tables)).collect();
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
         let made = if is_large { not_far_behind(scene, own, made) } else { made };
+        let as_made: Vec<Tables> =
+            made.iter().filter(|(is_blind, _)| *is_blind).map(|(_, tables)| tables.clone()).collect();
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
@@ -162,10 +166,11 @@ impl Balanced {
             others.map(|(is_blind, tables)| Candidate { is_blind, tables }).collect();
         let more = self.attempts(scene, searches).into_iter().filter_map(complete).chain(inside);
         let mut more: Vec<Tables> = more.filter(|tables| stored(tables) <= most).collect();
+        let blind = as_made.into_iter().filter(|tables| stored(tables) <= most).collect();
         if !is_new {
             others.extend(more.drain(..).map(Candidate::of_jobs));
         }
-        Ok(Some(Candidates { others, more }))
+        Ok(Some(Candidates { others, more, blind }))
     }
 
     /// The best of our own tables and the candidates.
@@ -195,6 +200,8 @@ impl Balanced {
             let same = near.iter().map(|candidate| candidate.tables.clone()).collect();
             let by_source = self.split((fabric, scene.net), demand, budget, same, true);
             near.extend(by_source.into_iter().map(Candidate::of_jobs));
+            // Crowded channels slow down some exchanges by far less or more than predicted, also by how layers are chosen.
+            near.extend(candidates.blind.into_iter().map(|tables| Candidate { is_blind: true, tables }));
             return fastest(fabric, demand, near, Runs::Rounds);
         }
         let own = (price(&own_one.tables), own_one);

@@ -26,18 +26,16 @@ struct Round {
     which: &'static [usize],
 }
 
-/// Part of each exchange tells nearly all, but for an exchange that crowds channels the more the longer it lasts: that one
-/// is run whole, with larger messages. By the whole of all exchanges, in 2.5 times the time on several layers and 6 times
-/// on one, the tables chosen were not better.
-const ROUNDS: [Round; 3] = [
-    Round {
-        best: usize::MAX,
-        part: Part { bytes: 8192, messages: FEW_MESSAGES },
-        which: &[exchange::SHIFT, exchange::RING],
-    },
-    Round { best: 8, part: Part { bytes: 16_384, messages: MANY_MESSAGES }, which: &[exchange::LINEAR] },
-    Round { best: 4, part: Part { bytes: 8192, messages: FEW_MESSAGES }, which: &exchange::OTHERS },
+/// Part of most exchanges tells nearly all, but for those that crowd channels the more the longer they last: these are run
+/// whole, with larger messages.
+const ROUNDS: [Round; 4] = [
+    Round { best: usize::MAX, part: PART, which: &[exchange::SHIFT, exchange::RING] },
+    Round { best: 8, part: WHOLE, which: &[exchange::LINEAR] },
+    Round { best: 4, part: WHOLE, which: &[exchange::SHIFT, exchange::RANDOM] },
+    Round { best: 4, part: PART, which: &exchange::OTHERS },
 ];
+const PART: Part = Part { bytes: 8192, messages: FEW_MESSAGES };
+const WHOLE: Part = Part { bytes: 16_384, messages: MANY_MESSAGES };
 /// About so many messages tell how long an exchange takes that keeps step.
 const FEW_MESSAGES: usize = 5_000;
 /// About so many that crowd channels.

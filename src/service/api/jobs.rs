@@ -71,6 +71,9 @@ pub struct StartRequest {
     /// Whether its ranks are to be put in order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rank_order: bool,
+    /// Whether it is a component of a heterogeneous job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_component: bool,
     /// Who submitted it: for the rules of the site.
     #[serde(default)]
     pub submission: Submission,
@@ -93,7 +96,8 @@ impl StartRequest {
         Ok(Announcement {
             start: StartId::new(job, self.restart, nodes)
                 .exchanging(self.traffic.map(Traffic::said))
-                .ordering(self.rank_order),
+                .ordering(self.rank_order)
+                .component(self.is_component),
             length: self.length_seconds.map(seconds),
             patience: seconds(self.patience_seconds),
             submission: self.submission,

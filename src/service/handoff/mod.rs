@@ -129,15 +129,13 @@ struct Start {
     deadline: DateTime<Utc>,
     /// The batch system has listed it with these nodes.
     listed: bool,
-    /// It was listed as a component of a heterogeneous job.
-    is_component: bool,
     phase: Phase,
 }
 
 impl Start {
     /// The batch system has said nothing of it.
     fn new(id: StartId, announced: DateTime<Utc>, deadline: DateTime<Utc>, phase: Phase) -> Self {
-        Self { id, announced, deadline, listed: false, is_component: false, phase }
+        Self { id, announced, deadline, listed: false, phase }
     }
 
     fn is_pending(&self) -> bool {
@@ -173,6 +171,8 @@ pub struct HandOff {
     site: Option<(Arc<Fabric>, Arc<NodeMap>)>,
     parts: Parts,
     in_force: Option<InForce>,
+    /// What was in force is not any more, without a pass.
+    is_replaced: bool,
     /// No computation for starting jobs begins before.
     not_before: DateTime<Utc>,
     /// A look was asked for and has not come.
@@ -196,6 +196,7 @@ impl HandOff {
             site: None,
             parts: Parts::default(),
             in_force: None,
+            is_replaced: false,
             not_before: DateTime::<Utc>::MIN_UTC,
             asked: false,
             under_way: false,
@@ -294,6 +295,7 @@ impl HandOff {
                     Phase::Started(_, outcome) => return StartOrWait::Start(outcome),
                     _ => {
                         known.id.traffic = id.traffic;
+                        known.id.is_component |= id.is_component;
                         known.deadline = known.deadline.min(deadline);
                         return StartOrWait::Wait;
                     }
@@ -336,6 +338,19 @@ impl HandOff {
     fn remember(&mut self, start: Start) {
         self.starts.insert(start.id.job.clone(), start);
         self.trim();
+    }
+
+    /// Forgets what is in force if the disk has another epoch, or none.
+    pub fn confirm(&mut self, on_disk: Option<u64>) {
+        if self.in_force.as_ref().is_some_and(|known| Some(known.epoch) != on_disk) {
+            self.in_force = None;
+            self.is_replaced = true;
+        }
+    }
+
+    /// Whether what was in force has been replaced since this was asked.
+    pub fn take_replaced(&mut self) -> bool {
+        std::mem::take(&mut self.is_replaced)
     }
 
     /// Counts a start that does not wait.

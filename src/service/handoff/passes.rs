@@ -45,7 +45,7 @@ impl HandOff {
             match listed(jobs, &start.id.job) {
                 Some(at) => {
                     start.listed |= jobs.jobs[at].is_on(&start.id.nodes);
-                    start.is_component |= jobs.jobs[at].component.is_some();
+                    start.id.is_component |= jobs.jobs[at].component.is_some();
                     let was = jobs.jobs[at].clone();
                     let job = announced(was.state).ending(was.end).part_of(was.component);
                     jobs.jobs[at] = Job { guessed: was.guessed, ..job.exchanging(was.mix) };
@@ -60,8 +60,9 @@ impl HandOff {
     /// Lets jobs go of which the look shows that they are too short, or need no other routes.
     fn decide_new(&mut self, now: DateTime<Utc>, jobs: &JobMap) {
         // What a component of a heterogeneous job needs is not to be seen from its own nodes.
-        let is_component =
-            |s: &&Start| listed(jobs, &s.id.job).is_some_and(|at| jobs.jobs[at].component.is_some());
+        let is_component = |s: &&Start| {
+            s.id.is_component || listed(jobs, &s.id.job).is_some_and(|at| jobs.jobs[at].component.is_some())
+        };
         let new = self.starts.values().filter(|s| s.phase == Phase::New && !is_component(s));
         let decided: BTreeMap<JobId, Outcome> = new
             .filter_map(|s| {
@@ -81,7 +82,7 @@ impl HandOff {
         let gone = self.gone.then_some(Outcome::OpensmGone);
         let Some((fabric, nodes)) = &self.site else { return gone };
         let ranks = nodes.ranks(&id.nodes);
-        if !ranks.is_multi_switch(fabric) {
+        if !id.is_component && !ranks.is_multi_switch(fabric) {
             return Some(Outcome::OneSwitch);
         }
         if !self.parts.apart(fabric, nodes, &id.nodes).is_empty() {
@@ -97,7 +98,8 @@ impl HandOff {
 
     /// Whether the rules grant a start a computation of its own.
     pub(super) fn is_worth(&self, id: &StartId, length: Option<TimeDelta>) -> bool {
-        id.nodes.len() >= self.rules.min_nodes && length.is_none_or(|l| l >= self.rules.min_length)
+        (id.is_component || id.nodes.len() >= self.rules.min_nodes)
+            && length.is_none_or(|l| l >= self.rules.min_length)
     }
 
     /// Nodes that no cable joins with others.
@@ -195,7 +197,7 @@ impl HandOff {
                     // routes of a larger one that is over were not made for it.
                     let is_of = |s: &Start, terminals: &[TerminalId], group: &Group| {
                         let is_inside = terminals.iter().all(|t| group.terminals.binary_search(t).is_ok());
-                        is_inside && (s.is_component || group.terminals.len() == terminals.len())
+                        is_inside && (s.id.is_component || group.terminals.len() == terminals.len())
                     };
                     let is_served = |s: &Start| {
                         let terminals = nodes.ranks(&s.id.nodes).terminals;

@@ -17,12 +17,16 @@ pub struct StartId {
     pub traffic: Option<Traffic>,
     /// Whether its ranks are to be put in order. Tells no start from another either.
     pub rank_order: bool,
+    /// Whether it is a component of a heterogeneous job, so that its own nodes do not tell what it needs. Nor does this
+    /// tell starts apart.
+    pub is_component: bool,
 }
 
 impl StartId {
     /// Of nodes in rank order; repetitions are left out.
     pub fn new(job: JobId, restart: u32, nodes: Vec<NodeName>) -> Self {
-        Self { job, restart, nodes: without_repetition(nodes), traffic: None, rank_order: false }
+        let nodes = without_repetition(nodes);
+        Self { job, restart, nodes, traffic: None, rank_order: false, is_component: false }
     }
 
     /// The same with what it is taken to exchange.
@@ -35,6 +39,12 @@ impl StartId {
     #[must_use]
     pub fn ordering(self, rank_order: bool) -> Self {
         Self { rank_order, ..self }
+    }
+
+    /// The same, a component of a heterogeneous job or not.
+    #[must_use]
+    pub fn component(self, is_component: bool) -> Self {
+        Self { is_component, ..self }
     }
 }
 

@@ -77,6 +77,33 @@ fn a_component_under_one_switch_waits_for_the_routes_of_the_whole_job() {
     assert_eq!(demand.groups.iter().map(|g| g.terminals.len()).collect::<Vec<_>>(), [4]);
     handoff.published(at(2), 1, &demand, false);
     assert_eq!(outcomes(&mut handoff), [("8".into(), Outcome::InForce, 2)]);
+    // Nor may its prolog be told so before Slurm lists it, however few nodes it has.
+    let component = |id, nodes| {
+        let Announcement { start, .. } = said(id, 0, nodes);
+        Announcement { start: start.component(true), ..said(id, 0, nodes) }
+    };
+    assert_eq!(handoff.announce(at(5_000), component(9, "n9")), StartOrWait::Wait);
+    assert_eq!(handoff.announce(at(5_000), said(10, 0, "n[9-10]")), StartOrWait::Start(Outcome::OneSwitch));
+    look(&mut handoff, 5_001, &[]);
+    assert_eq!(outcomes(&mut handoff), [], "it waits for the pass");
+}
+
+#[test]
+fn what_was_in_force_is_forgotten_when_the_disk_has_another_epoch() {
+    let mut handoff = HandOff::new(rules());
+    handoff.announce(at(0), said(7, 0, "n[1,5]"));
+    let demand = look(&mut handoff, 10, &[]);
+    handoff.published(at(20), 3, &demand, false);
+    handoff.take_released();
+    handoff.confirm(Some(3));
+    assert!(!handoff.take_replaced());
+    assert_eq!(handoff.announce(at(30), said(7, 1, "n[1,5]")), StartOrWait::Start(Outcome::InForce));
+    for on_disk in [Some(2), None] {
+        let mut handoff = handoff.clone();
+        handoff.confirm(on_disk);
+        assert_eq!(handoff.announce(at(5_000), said(7, 2, "n[1,5]")), StartOrWait::Wait, "{on_disk:?}");
+        assert!(handoff.take_replaced() && !handoff.take_replaced());
+    }
 }
 
 #[test]

@@ -146,6 +146,11 @@ pub enum Line {
         /// Time of the event.
         time: DateTime<Utc>,
     },
+    /// What is in force is another epoch than was put there.
+    Replaced {
+        /// Time of the event.
+        time: DateTime<Utc>,
+    },
     /// Somebody wants a look.
     Asked {
         /// Time of the event.

@@ -290,6 +290,7 @@ impl<'a> Replay<'a> {
             }
             Line::LookFailed { time } => drop(self.step()?.handle(time, Event::LookFailed)),
             Line::Held { time } => drop(self.step()?.handle(time, Event::Held)),
+            Line::Replaced { time } => drop(self.step()?.handle(time, Event::Replaced)),
             Line::Asked { time } => drop(self.step()?.handle(time, Event::Asked)),
             Line::Tick { time } => drop(self.step()?.handle(time, Event::Tick)),
             line => {

@@ -10,6 +10,7 @@ use super::{Listener, SELDOM, Service, Woken, delta};
 use crate::config::{Record, Settings};
 use crate::observe::slurmrestd;
 use crate::observe::source::JobSourceRow;
+use crate::publish::EpochNumber;
 use crate::service::clock::steady;
 use crate::service::command::{AboutNodes, Command};
 use crate::service::health::Health;
@@ -81,6 +82,7 @@ impl<K: Kind> Service<K> {
                 if self.health.held.is_some() && !self.look_at_hold() {
                     self.waiting.handoff.hold(steady(), false);
                 }
+                self.confirm();
                 self.waiting.announce(steady(), said.guessing(&self.settings.traffic), reply);
             }
             Command::End(job, reply) => {
@@ -92,6 +94,13 @@ impl<K: Kind> Service<K> {
                 let _ = reply.send(());
                 self.look_soon();
             }
+        }
+    }
+
+    /// Compares what is known to be in force with the disk. A link that cannot be read is a pass's matter.
+    pub(in crate::service) fn confirm(&mut self) {
+        if let Ok(current) = self.store.current() {
+            self.waiting.handoff.confirm(current.map(EpochNumber::get));
         }
     }
 

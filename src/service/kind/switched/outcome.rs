@@ -38,6 +38,7 @@ impl Service<SwitchedKind> {
                 if !sight.unknown_storage.is_empty() {
                     warn!(nodes = %hostlist::fold(&sight.unknown_storage), "storage nodes are not in the fabric");
                 }
+                self.notice_replaced();
                 if self.is_held() {
                     self.succeeded(Vec::new(), 0);
                     return Event::Held;
@@ -75,6 +76,22 @@ impl Service<SwitchedKind> {
                 Event::LookFailed
             }
         }
+    }
+
+    /// Forgets what is in force if an administrator chose another epoch, or it is gone: the next pass finds out.
+    fn notice_replaced(&mut self) {
+        self.confirm();
+        if !self.waiting.handoff.take_replaced() {
+            return;
+        }
+        info!(epoch = self.kind.published.map(|(epoch, _)| epoch), "the epoch was replaced by hand");
+        self.step(steady(), Event::Replaced);
+        self.kind.in_force = None;
+        self.kind.published = None;
+        self.kind.halfway = None;
+        self.kind.acknowledging = None;
+        self.health.waits_for_opensm = None;
+        self.health.unacknowledged = None;
     }
 
     /// Says which of a port's two LIDs running jobs use.
