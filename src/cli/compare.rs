@@ -74,6 +74,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         route::engine(name, &EngineOptions::default())?;
     }
     let (mut rows, mut maps) = (Vec::new(), Vec::new());
+    let groups = &input.demand.groups;
+    let mut baseline = args.source.in_pool(|| Baseline::of(&input.fabric, groups, None, input.budget))?;
     let is_json = context.format == Format::Json;
     let detail = Detail {
         draw: args.svg.is_some() || args.html.is_wanted(),
@@ -89,13 +91,11 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         bar.inc(1);
     }
     for name in &engines {
-        let (row, map) = args.source.in_pool(|| row(name, &input, detail))?;
+        let (row, map) = args.source.in_pool(|| row(name, &input, detail, &mut baseline))?;
         rows.push(row);
         maps.extend(map);
         bar.inc(1);
     }
-    let baseline =
-        args.source.in_pool(|| Baseline::of(&input.fabric, &input.demand.groups, None, input.budget))?;
     bar.finish_and_clear();
     for row in &mut rows {
         if let EngineReport::Report(report) = row {
@@ -129,13 +129,26 @@ const NOT_LESS: f64 = 0.99;
 /// A heat map: title and loads by channel.
 type Map = (String, Vec<u64>);
 
-/// An engine's row and, to draw, its heat map.
-fn row(name: &str, input: &Input, detail: Detail) -> (EngineReport, Option<Map>) {
+/// An engine's row and, to draw, its heat map. One that knows no jobs may be a better `baseline`.
+fn row(
+    name: &str,
+    input: &Input,
+    detail: Detail,
+    baseline: &mut Option<Baseline>,
+) -> (EngineReport, Option<Map>) {
     // What `measured` judges.
     let options = EngineOptions { promise: Promise::TOLD, ..EngineOptions::default() };
     let routed = input::route(name, &options, input);
     match routed.answer {
-        Ok(tables) => measured(name, input, &tables, routed.compute, detail),
+        Ok(tables) => {
+            let measured = measured(name, input, &tables, routed.compute, detail);
+            let is_accepted = measured.0.report().is_some_and(|report| report.verdict.accepted);
+            if let Some(row) = route::row(name).filter(|row| is_accepted && !row.serves_jobs) {
+                let groups = &input.demand.groups;
+                *baseline = Baseline::or_with(baseline.take(), row.name, &input.fabric, &tables, groups);
+            }
+            measured
+        }
         Err(error) => (EngineReport::Refused(Refusal::new(name, &error)), None),
     }
 }
@@ -196,22 +209,25 @@ fn table(rows: &[EngineReport]) -> String {
     crate::report::align(&cells(rows)) + &refused.collect::<String>()
 }
 
-/// With the least time of jobs among those that are accepted.
+/// With the least time of jobs among those that are accepted and are no engine's that knows no jobs.
 fn best(rows: &[EngineReport]) -> Option<&Report> {
-    let accepted = rows.iter().filter_map(EngineReport::report).filter(|r| r.verdict.accepted);
+    let is_blind = |r: &Report| route::row(&r.engine).is_some_and(|row| !row.serves_jobs);
+    let accepted =
+        rows.iter().filter_map(EngineReport::report).filter(|r| r.verdict.accepted && !is_blind(r));
     accepted.min_by(|a, b| a.time.all.slowdown_mean.total_cmp(&b.time.all.slowdown_mean))
 }
 
 /// Whether any row is worth it for these jobs, in a sentence; nothing if no job is on several switches.
 fn verdict(rows: &[EngineReport], baseline: Option<&Baseline>) -> String {
-    let (Some(baseline), Some(best)) = (baseline, best(rows)) else { return String::new() };
-    let (name, now) = (&best.engine, best.time.all.slowdown_mean);
+    let Some(baseline) = baseline else { return String::new() };
     let (engine, before) = (baseline.engine, baseline.time.slowdown_mean);
-    if now > NOT_LESS * before {
+    let paid = best(rows).filter(|best| best.time.all.slowdown_mean <= NOT_LESS * before);
+    let Some(best) = paid else {
         return format!(
             "\nNot worth it: none makes their exchanges faster than {engine}, which knows no jobs.\n"
         );
-    }
+    };
+    let (name, now) = (&best.engine, best.time.all.slowdown_mean);
     format!(
         "\nWorth it: with {name} jobs' exchanges take {now:.3} times what their own cables need, with the best engine that \
          knows no jobs ({engine}) {before:.3}: {}.\n",

@@ -20,6 +20,7 @@ use crate::publish::dump::{
 use crate::report::cost::{cpu_seconds, peak_rss_bytes};
 use crate::report::{Compute, JobsSummary, Layers, Report, VerdictSummary};
 use crate::route::{EngineOptions, RouteError, engine, names as engine_names};
+use crate::service::parts::Parts;
 use crate::verify::{Checks, Verdict, judge_with};
 
 /// Arguments that say what is to be routed.
@@ -211,6 +212,13 @@ pub fn demand(fabric: &Fabric, nodes: &NodeMap, source: &str) -> Result<Asked, F
     let placed = nodes.place(&jobs);
     if !placed.unknown.is_empty() {
         tracing::warn!("no host of the fabric is called {}", hostlist::fold(&placed.unknown));
+    }
+    let parts = Parts::of(fabric);
+    for job in &jobs.jobs {
+        let apart = parts.apart(fabric, nodes, &job.nodes);
+        if !apart.is_empty() {
+            tracing::warn!("job {}: no cables join {} with its other nodes", job.id, hostlist::fold(&apart));
+        }
     }
     let demand = placed.demand(fabric, Vec::new());
     let summary = JobsSummary { running: jobs.jobs.len(), multi_switch: demand.groups.len() };

@@ -140,9 +140,10 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let question = Question { fabric: &site.fabric, ranks, unit, mix, work: order::WORK };
     let found = order::order(question, &mut predictor);
     if found.before.is_infinite() {
-        return Err(
-            format!("{routes}: a route between these nodes does not arrive; see `sarouter verify`").into()
-        );
+        return Err(format!(
+            "{routes}: no route leads from one of these nodes to another; see `sarouter path`"
+        )
+        .into());
     }
     let ordered: Vec<TerminalId> = found.places.iter().map(|p| ranks[*p as usize]).collect();
     let mut row = |what, time, ranks: &[TerminalId]| RoutedOrder {

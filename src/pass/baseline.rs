@@ -11,7 +11,13 @@ use crate::route::{self, EngineOptions, engine};
 
 /// Engines that know no jobs, and how large a fabric (switches times hosts) may be for each: the answer must be
 /// there while somebody waits for it.
-const ENGINES: [(&str, usize); 3] = [("fattree", usize::MAX), ("updown", usize::MAX), ("dfsssp", 1 << 24)];
+const ENGINES: [(&str, usize); 5] = [
+    ("fattree", usize::MAX),
+    ("updown", usize::MAX),
+    ("dfsssp", 1 << 24),
+    ("torus", 1 << 22),
+    ("nue", 1 << 17),
+];
 
 /// How large a fabric may be for tables that are kept: in a larger one they would delay each epoch by more than a tenth
 /// of a second, and take more memory than the epoch's own.
@@ -60,6 +66,22 @@ impl Baseline {
             .map(|(engine, tables)| (Self::with((engine, named.is_some()), fabric, &tables, groups), tables));
         let (best, tables) = Self::best(all)?;
         Some((best.engine, tables))
+    }
+
+    /// The one of an engine that knows no jobs, if there are groups and its tables are better than this. As [`slowdowns`].
+    #[must_use]
+    pub fn or_with(
+        found: Option<Self>,
+        engine: &'static str,
+        fabric: &Fabric,
+        tables: &Tables,
+        groups: &[Group],
+    ) -> Option<Self> {
+        if groups.is_empty() {
+            return found;
+        }
+        let other = Self::with((engine, false), fabric, tables, groups);
+        Some(Self::best(found.into_iter().chain([other]).map(|one| (one, ())))?.0)
     }
 
     /// `named`: whether the settings name the engine.

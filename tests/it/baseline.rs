@@ -38,7 +38,7 @@ fn told(baseline: &str) -> (String, [f64; 4]) {
 fn page_status_epochs_and_metrics_follow_the_setting() {
     let (best, of_best) = told("");
     let (named, of_named) = told("baseline = \"updown\"");
-    assert!(["fattree", "updown", "dfsssp"].contains(&best.as_str()), "{best}");
+    assert!(["fattree", "dfsssp", "nue"].contains(&best.as_str()), "{best}");
     assert_eq!(named, "updown");
     for figures in [of_best, of_named] {
         assert!(figures.iter().all(|figure| (figure - figures[0]).abs() < 1e-9), "{figures:?}");

@@ -253,3 +253,50 @@ fn reports_tell_jobs_on_the_same_nodes_apart_and_compare_with_what_fits() {
     assert_eq!(updown["oblivious"], updown["slowdown_mean"]);
     assert_eq!(balanced["oblivious"], updown["slowdown_mean"]);
 }
+
+/// What an engine without jobs reaches, no engine for jobs has gained.
+#[test]
+fn compare_holds_jobs_against_all_engines_that_know_none() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jobs"), "1 n[1-20]\n2 n[21-50]\n3 n[51-72]\n").unwrap();
+    let words = ["compare", "--fabric", "mesh:6x6,hosts=2", "--layers", "1", "--jobs", "jobs", "--engines"];
+    let verdict = |engines| {
+        let output = sarouter(dir.path(), &[&words[..], &[engines]].concat());
+        String::from_utf8(output.stdout).unwrap().lines().last().unwrap().to_string()
+    };
+    assert_eq!(
+        verdict("nue,updown"),
+        "Not worth it: none makes their exchanges faster than torus, which knows no jobs."
+    );
+    let all = sarouter(dir.path(), &[&words[..], &["balanced,nue,minhop", "--format", "json"]].concat());
+    let all = json(&all);
+    let slowdown = |i: usize| all[i]["time"]["slowdown_mean"].as_f64().unwrap();
+    assert!(all[0]["time"]["oblivious"].as_f64().unwrap() <= slowdown(1), "{all}");
+}
+
+#[test]
+fn a_job_whose_nodes_no_cable_joins_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    // Two switches of two hosts each.
+    let star = |i: u32| {
+        let host = |p: u32| {
+            format!("[{p}] \"H-000000000000{i}{p}00\"[1](0x{i}{p}01) # \"n{i}{p}\" lid {i}{p} 4xHDR\n")
+        };
+        let adapter = |p: u32| {
+            let head = format!("caguid=0x{i}{p}00\nCa 1 \"H-000000000000{i}{p}00\" # \"n{i}{p}\"\n");
+            format!(
+                "\n{head}[1](0x{i}{p}01) \"S-000000000020000{i}\"[{p}] # lid {i}{p} lmc 0 \"s{i}\" lid {i} 4xHDR\n"
+            )
+        };
+        let head = format!(
+            "switchguid=0x20000{i}(20000{i})\nSwitch 4 \"S-000000000020000{i}\" # \"s{i}\" port 0 lid {i} lmc 0\n"
+        );
+        format!("{head}{}{}{}{}\n", host(1), host(2), adapter(1), adapter(2))
+    };
+    std::fs::write(dir.path().join("islands.txt"), star(1) + &star(2)).unwrap();
+    std::fs::write(dir.path().join("jobs"), "17 n11,n12,n21\n18 n21,n22\n").unwrap();
+    let output = sarouter(dir.path(), &["route", "--fabric", "islands.txt", "--jobs", "jobs", "--out", "t"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("job 17: no cables join n21 with its other nodes"), "{output:?}");
+    assert!(!said.contains("job 18"), "{said}");
+}

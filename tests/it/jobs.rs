@@ -215,6 +215,16 @@ fn a_hanging_squeue_is_killed_at_its_deadline() {
     assert!(begun.elapsed() < Duration::from_secs(100));
 }
 
+/// Whoever lets jobs wait with long arguments keeps nobody else's from being seen.
+#[test]
+fn more_than_fits_is_asked_for_without_what_users_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = r#"case "$*" in *--json*) exec yes ;; esac; echo '5|RUNNING|n1|100|160'"#;
+    let program = fake_squeue(dir.path(), script);
+    let map = poll(Squeue::new(&program, SqueueFormat::Json, Duration::from_secs(60), 1000)).unwrap();
+    assert_eq!(map.jobs[0].id.as_str(), "5");
+}
+
 #[test]
 fn squeue_is_asked_for_jobs_that_own_nodes_with_times_in_seconds() {
     let dir = tempfile::tempdir().unwrap();
