@@ -2,13 +2,19 @@
 //!
 //! What is attached to a switch and belongs to no node must be reached, but neither sends what jobs
 //! wait for nor shares out: so no engine counts it, takes its switch for a leaf, or spends a layer
-//! on it. It gets the routes of its switch's management port.
+//! on it. It gets the routes of its switch's management port. Programs of hosts do send there, so that each such
+//! route needs a layer: where it fits into none of the engine's, into one more. Only where there are no more, the
+//! engine is shown all terminals.
 
 use std::sync::Arc;
 
+use super::cdg::Dependencies;
+use super::forest::Forest;
+use super::graph::Graph;
+use super::layer_stack::LayerStack;
 use super::{Engine, EngineOptions, Make, RouteError};
 use crate::model::{
-    Adapters, Demand, DestId, Fabric, Group, LayerBudget, PortNum, Storage, Tables, TerminalId,
+    Adapters, Demand, DestId, Fabric, Group, LayerBudget, PortNum, Storage, SwitchId, Tables, TerminalId,
 };
 
 /// An engine that is shown hosts only.
@@ -49,6 +55,10 @@ impl Engine for HostsOnly {
             lanes: lanes.map(|lanes| Arc::new(lanes.for_same_cables(&hosts))),
         };
         let tables = (self.make)(&options).route(&hosts, &ids.demand(demand), budget)?;
+        let (tables, is_whole) = with_layers(&hosts, tables, &ids.homes(fabric, &hosts), budget)?;
+        if !is_whole {
+            return self.plain.route(fabric, demand, budget);
+        }
         let map = match (tables.lanes(), lanes) {
             (Some(_), Some(given)) => Some(Arc::clone(&given.map)),
             // What starts at the other terminals is no more than what the switch itself sends.
@@ -59,6 +69,57 @@ impl Engine for HostsOnly {
         };
         Ok(ids.whole(fabric, &hosts, &tables)?.with_lanes(map))
     }
+}
+
+/// Tables in which routes to these destinations from switches of hosts have a layer, and whether all have one.
+/// O(destinations × switches), and as [`LayerStack::of_routes`] if one lacks a layer.
+fn with_layers(
+    hosts: &Fabric,
+    tables: Tables,
+    dests: &[DestId],
+    budget: LayerBudget,
+) -> Result<(Tables, bool), RouteError> {
+    let lacking = |d: &DestId| {
+        let (ports, layers, home) = (tables.ports_to(*d), tables.layers_to(*d), hosts.home(*d));
+        let lacks = |s: &SwitchId| {
+            *s != home && layers[s.index()] == Tables::NO_LAYER && ports[s.index()] != Tables::UNREACHABLE
+        };
+        hosts.switch_ids().filter(|s| hosts.has_hosts(*s)).filter(lacks).collect::<Vec<_>>()
+    };
+    let lacking: Vec<(DestId, Vec<SwitchId>)> =
+        dests.iter().map(|d| (*d, lacking(d))).filter(|(_, from)| !from.is_empty()).collect();
+    if lacking.is_empty() || tables.lanes().is_some() {
+        return Ok((tables, true));
+    }
+    let graph = Graph::new(hosts);
+    let forest = forest_of(hosts, &graph, &tables);
+    let (used, engine) = (usize::from(tables.layers_used()), tables.engine().to_string());
+    let (ports, mut layers) = tables.into_raw();
+    let mut is_whole = true;
+    let mut stack = LayerStack::of_routes(&graph, &Dependencies::new(&graph), &forest, &layers, used);
+    for (d, from) in lacking {
+        for s in from {
+            let layer = stack.place_within(forest.tree(d.index()), s.index(), budget.get().into());
+            layers[d.index() * graph.switches() + s.index()] = layer;
+            is_whole &= layer != Tables::NO_LAYER;
+        }
+    }
+    Ok((Tables::new(hosts, &engine, ports, layers)?, is_whole))
+}
+
+/// The trees of tables. O(destinations × switches × ports).
+fn forest_of(fabric: &Fabric, graph: &Graph, tables: &Tables) -> Forest {
+    let mut forest = Forest::new(fabric);
+    for d in fabric.dest_ids() {
+        let tree = forest.tree_mut(d.index());
+        for (s, port) in tables.ports_to(d).iter().enumerate() {
+            if let Some(c) = graph.out(s).find(|c| graph.port(*c) == *port) {
+                tree[s] = graph.slot(c);
+            }
+        }
+        tree[fabric.home(d).index()] = Forest::HOME;
+    }
+    forest
 }
 
 /// Terminals of a fabric among its hosts. Both are in the order of port GUIDs.
@@ -74,6 +135,15 @@ impl Ids {
             host[t.index()] = Some(TerminalId::at(i));
         }
         Self { host }
+    }
+
+    /// What the other terminals' routes are made from, where no host shares their switch.
+    fn homes(&self, fabric: &Fabric, hosts: &Fabric) -> Vec<DestId> {
+        let others = fabric.terminal_ids().filter(|t| self.host[t.index()].is_none());
+        let mut homes: Vec<SwitchId> = others.map(|t| fabric.terminal(t).switch).collect();
+        homes.sort_unstable();
+        homes.dedup();
+        homes.into_iter().filter(|s| !hosts.has_hosts(*s)).map(|s| hosts.dest_of_switch(s)).collect()
     }
 
     fn terminals(&self, all: &[TerminalId]) -> Vec<TerminalId> {

@@ -80,9 +80,9 @@ impl<'a> Senders<'a> {
                 continue;
             }
             let is_route = self.sources[s] && s != tree.home && tree.depth[s] != LOST;
-            // Nothing but management goes to a switch or an aggregation node; where no host is near, its
-            // routes may go without.
-            if is_route && (self.fabric.is_host_dest(d) || self.sources[tree.home]) {
+            // Nothing but management goes to a switch; where no host is near, its routes may go without.
+            let is_terminal = self.fabric.dest_terminal(d).is_some();
+            if is_route && (is_terminal || self.sources[tree.home]) {
                 findings.add(Kind::MissingLayer, || Finding::MissingLayer {
                     switch: switch_name(self.fabric, s),
                     destination: destination_name(self.fabric, d),

@@ -73,7 +73,13 @@ fn aggregation_nodes_change_no_route_of_any_engine() {
                 let without = engine.route(&plain, few, budget);
                 let with = engine.route(&whole, all, budget);
                 let rows = without.as_ref().ok().map(|t| routes(&plain, t));
-                assert_eq!(rows, with.as_ref().ok().map(|t| routes(&whole, t)), "{name} {spec}");
+                let mut rows_with = with.as_ref().ok().map(|t| routes(&whole, t));
+                // To a switch that has such a node and no host all routes have a layer.
+                for (of, with) in rows.iter().flatten().zip(rows_with.iter_mut().flatten()) {
+                    let pairs = with.1.iter_mut().zip(&of.1);
+                    pairs.filter(|(_, l)| **l == Tables::NO_LAYER).for_each(|(w, l)| *w = *l);
+                }
+                assert_eq!(rows, rows_with, "{name} {spec}");
                 let Ok(with) = with else { continue };
                 for t in whole.terminal_ids().filter(|t| whole.terminal(*t).role != Role::Host) {
                     let ports = with.ports_to(whole.dest_of_terminal(t));
@@ -81,6 +87,36 @@ fn aggregation_nodes_change_no_route_of_any_engine() {
                     assert!(!ports.contains(&Tables::UNREACHABLE), "{name} {spec}");
                 }
             }
+        }
+    }
+}
+
+/// Programs send to aggregation nodes and routers, too: at a switch without hosts as at others.
+#[test]
+fn every_route_from_a_host_to_an_aggregation_node_has_a_layer() {
+    for (seed, layers) in (1..=6).flat_map(|seed| [(seed, 1), (seed, 2), (seed, 8)]) {
+        let fabric = with_aggregation(&generate(&format!("random:16,8,28,seed={seed}")).unwrap(), 1);
+        let budget = LayerBudget::new(layers).unwrap();
+        for name in ["balanced", "updown", "nue", "dfsssp", "lash", "sar"] {
+            let engine = engine(name, &EngineOptions::default()).unwrap();
+            let Ok(tables) = engine.route(&fabric, &Demand::oblivious(), budget) else { continue };
+            let verdict = judge(&fabric, &tables, budget);
+            assert!(verdict.accepted, "{name}, seed {seed}, {layers} layers: {verdict:?}");
+            for t in fabric.terminal_ids().filter(|t| !fabric.is_host(*t)) {
+                let d = fabric.dest_of_terminal(t);
+                let sources = fabric.switch_ids().filter(|s| fabric.has_hosts(*s) && *s != fabric.home(d));
+                sources.for_each(|s| assert!(tables.layer(s, d).is_some(), "{name}, seed {seed}"));
+            }
+            // One that is missing is found.
+            let d = fabric
+                .terminal_ids()
+                .find(|t| !fabric.is_host(*t))
+                .map(|t| fabric.dest_of_terminal(t))
+                .unwrap();
+            let n = fabric.switches().len();
+            let from = fabric.switch_ids().find(|s| fabric.has_hosts(*s) && *s != fabric.home(d)).unwrap();
+            let damaged = tables.edited(|_, layers| layers[d.index() * n + from.index()] = Tables::NO_LAYER);
+            assert!(!judge(&fabric, &damaged, budget).accepted, "{name}, seed {seed}");
         }
     }
 }
