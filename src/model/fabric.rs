@@ -349,6 +349,13 @@ impl Fabric {
         self.keeping(|_| false, |_| false, gone)
     }
 
+    /// The same fabric, of the same fingerprint, that takes aggregation nodes and routers for hosts. O(size of the fabric).
+    pub(crate) fn all_hosts(&self) -> Fabric {
+        let mut all = self.clone();
+        all.terminals.iter_mut().for_each(|t| t.role = Role::Host);
+        all
+    }
+
     fn keeping(
         &self,
         cut: impl Fn(ChannelId) -> bool,

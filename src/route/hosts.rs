@@ -57,7 +57,7 @@ impl Engine for HostsOnly {
         let tables = (self.make)(&options).route(&hosts, &ids.demand(demand), budget)?;
         let (tables, is_whole) = with_layers(&hosts, tables, &ids.homes(fabric, &hosts), budget)?;
         if !is_whole {
-            return self.plain.route(fabric, demand, budget);
+            return self.shown_all(fabric, demand, budget);
         }
         let map = match (tables.lanes(), lanes) {
             (Some(_), Some(given)) => Some(Arc::clone(&given.map)),
@@ -71,28 +71,55 @@ impl Engine for HostsOnly {
     }
 }
 
+impl HostsOnly {
+    /// Tables of the engine that takes all terminals for hosts, none of before kept.
+    fn shown_all(&self, fabric: &Fabric, demand: &Demand, budget: LayerBudget) -> Result<Tables, RouteError> {
+        let options = EngineOptions {
+            roots: self.options.roots.clone(),
+            layer_per_job: self.options.layer_per_job,
+            promise: self.options.promise,
+            ..EngineOptions::default()
+        };
+        (self.make)(&options).route(&fabric.all_hosts(), demand, budget)
+    }
+}
+
+/// Switches of hosts whose routes to a destination have no layer. O(switches).
+fn lacking(fabric: &Fabric, tables: &Tables, d: DestId) -> Vec<SwitchId> {
+    let (ports, layers, home) = (tables.ports_to(d), tables.layers_to(d), fabric.home(d));
+    let lacks = |s: &SwitchId| {
+        *s != home && layers[s.index()] == Tables::NO_LAYER && ports[s.index()] != Tables::UNREACHABLE
+    };
+    fabric.switch_ids().filter(|s| fabric.has_hosts(*s)).filter(lacks).collect()
+}
+
 /// Tables in which routes to these destinations from switches of hosts have a layer, and whether all have one.
 /// O(destinations × switches), and as [`LayerStack::of_routes`] if one lacks a layer.
 fn with_layers(
-    hosts: &Fabric,
+    fabric: &Fabric,
     tables: Tables,
     dests: &[DestId],
     budget: LayerBudget,
 ) -> Result<(Tables, bool), RouteError> {
-    let lacking = |d: &DestId| {
-        let (ports, layers, home) = (tables.ports_to(*d), tables.layers_to(*d), hosts.home(*d));
-        let lacks = |s: &SwitchId| {
-            *s != home && layers[s.index()] == Tables::NO_LAYER && ports[s.index()] != Tables::UNREACHABLE
-        };
-        hosts.switch_ids().filter(|s| hosts.has_hosts(*s)).filter(lacks).collect::<Vec<_>>()
-    };
-    let lacking: Vec<(DestId, Vec<SwitchId>)> =
-        dests.iter().map(|d| (*d, lacking(d))).filter(|(_, from)| !from.is_empty()).collect();
-    if lacking.is_empty() || tables.lanes().is_some() {
+    let lacking: Vec<(DestId, Vec<SwitchId>)> = dests
+        .iter()
+        .map(|d| (*d, lacking(fabric, &tables, *d)))
+        .filter(|(_, from)| !from.is_empty())
+        .collect();
+    if lacking.is_empty() {
         return Ok((tables, true));
     }
-    let graph = Graph::new(hosts);
-    let forest = forest_of(hosts, &graph, &tables);
+    if tables.lanes().is_some() {
+        // Inside lanes all are alike.
+        let first = |_: &mut [u8], layers: &mut [u8]| {
+            for (d, from) in &lacking {
+                from.iter().for_each(|s| layers[d.index() * fabric.switches().len() + s.index()] = 0);
+            }
+        };
+        return Ok((tables.edited(first), true));
+    }
+    let graph = Graph::new(fabric);
+    let forest = forest_of(fabric, &graph, &tables);
     let (used, engine) = (usize::from(tables.layers_used()), tables.engine().to_string());
     let (ports, mut layers) = tables.into_raw();
     let mut is_whole = true;
@@ -104,7 +131,7 @@ fn with_layers(
             is_whole &= layer != Tables::NO_LAYER;
         }
     }
-    Ok((Tables::new(hosts, &engine, ports, layers)?, is_whole))
+    Ok((Tables::new(fabric, &engine, ports, layers)?, is_whole))
 }
 
 /// The trees of tables. O(destinations × switches × ports).

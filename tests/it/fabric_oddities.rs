@@ -295,3 +295,11 @@ fn neighbouring_guids_without_port_guids_do_not_clash() {
     let guids: Vec<u64> = read(net).fabric.terminals().iter().map(|t| t.port_guid.get()).collect();
     assert_eq!(guids, [0x101, 0x102, 0x103, 0x104]);
 }
+
+#[test]
+fn a_plug_that_leads_a_port_back_to_itself_is_left_out() {
+    let plug = "[30]\t\"S-b8599f0300000100\"[30]\t\t# \"MF0;leaf1:MQM8700/U1\" lid 1 4xHDR\n[41]\t\"H-b8599f0300000108\"";
+    let with = PLAIN.replacen("[41]\t\"H-b8599f0300000108\"", plug, 1);
+    assert_ne!(with, PLAIN);
+    same(&with, "a loopback plug");
+}

@@ -107,6 +107,9 @@ impl Words {
             self.plain.iter().filter_map(|w| w.parse().ok()).filter(|n| *n > 0).collect();
         match parsed.try_into() {
             Ok(array) if self.plain.len() == N => Ok(array),
+            _ if self.plain.iter().any(|w| w.parse() == Ok(0)) => {
+                Err(format!("wants {what}, each at least 1"))
+            }
             _ => Err(format!("wants {what}")),
         }
     }
@@ -115,7 +118,8 @@ impl Words {
         let parsed: Result<Vec<usize>, _> = word.split('x').map(str::parse).collect();
         match parsed {
             Ok(sizes) if sizes.iter().all(|n| *n > 0) => Ok(sizes),
-            _ => Err(format!("{word:?} is not of the form 8x8x8")),
+            Ok(_) => Err(format!("{word:?}: each number must be at least 1")),
+            Err(_) => Err(format!("{word:?} is not of the form 8x8x8")),
         }
     }
     /// Removes `faults=` and `dead-switches=`.

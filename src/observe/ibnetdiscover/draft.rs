@@ -138,6 +138,10 @@ impl<'a> Draft<'a> {
             for (line, here) in &block.cables {
                 let fail = |problem| (*line, problem);
                 let far_at = self.far_end(block, here).map_err(fail)?;
+                // A plug that leads a port back to itself leads nowhere.
+                if (far_at, here.peer_port) == (at, here.port) {
+                    continue;
+                }
                 let far = &self.blocks[far_at];
                 far.has(here.peer_port).map_err(fail)?;
                 let mut cable = Cable {

@@ -31,10 +31,21 @@ impl Slurmrestd {
         self.version.take_if(|_| response.status() == StatusCode::NOT_FOUND);
     }
 
+    /// The answer, whatever it is but that who asks may not.
+    async fn allowed(&self, client: &Client, path: &str) -> Result<Response, RestError> {
+        let response = self.get(client, path).await?;
+        if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&response.status()) {
+            let status = response.status();
+            self.text(response, path).await?;
+            return Err(RestError::Refused { path: path.to_string(), status, message: String::new() });
+        }
+        Ok(response)
+    }
+
     /// The versions that list jobs, the newest last: from its own description, or by trying, the newest alone.
     async fn discover(&self, client: &Client) -> Result<Vec<String>, RestError> {
         for path in ["/openapi/v3", "/openapi.json", "/openapi"] {
-            let response = self.get(client, path).await?;
+            let response = self.allowed(client, path).await?;
             if !response.status().is_success() {
                 continue;
             }
@@ -48,7 +59,7 @@ impl Slurmrestd {
         // No description: newest first. A far future is cheap to ask for.
         for n in (36..=50).rev() {
             let version = format!("v0.0.{n}");
-            let response = self.get(client, &format!("/slurm/{version}/ping")).await?;
+            let response = self.allowed(client, &format!("/slurm/{version}/ping")).await?;
             if response.status().is_success() {
                 return Ok(vec![version]);
             }
