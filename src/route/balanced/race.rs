@@ -43,10 +43,16 @@ const MANY_MESSAGES: usize = 50_000;
 
 /// Runs tell no smaller differences: whole exchanges differ by as much from their parts.
 const LEVEL: f64 = 1.01;
+/// Predictions tell such differences, where no slow-down is above [`CROWDED`].
+const NEARLY_LEVEL: f64 = 1.05;
+/// See [`NEARLY_LEVEL`]: more than this is waiting in queues of which predictions know little.
+const CROWDED: f64 = 1.5;
 
 /// Tables with the times of their runs so far.
 struct Raced {
     candidate: Candidate,
+    /// Their predicted slow-down.
+    predicted: f64,
     times: Vec<f64>,
 }
 
@@ -60,8 +66,11 @@ pub(super) fn fastest(
 ) -> Tables {
     forget_copies(fabric, &mut candidates);
     let on = (fabric, &Wires::of_fabric(fabric));
-    let enter = |candidate| Raced { candidate, times: Vec::new() };
-    let mut all: Vec<Raced> = candidates.into_iter().map(enter).collect();
+    let enter = |candidate: Candidate| {
+        let predicted = predicted(fabric, demand, &candidate.tables);
+        Raced { candidate, predicted, times: Vec::new() }
+    };
+    let mut all: Vec<Raced> = candidates.into_par_iter().map(enter).collect();
     let groups = &demand.groups;
     match runs {
         Runs::Coarse => run(&mut all, |tables| exchange::coarse_runs(on, tables, groups)),
@@ -74,7 +83,7 @@ pub(super) fn fastest(
         }
     }
     let scores = scores(&all, runs);
-    let predicted = |i: usize| predicted(fabric, demand, &all[i].candidate.tables);
+    let predicted = |i: usize| all[i].predicted;
     let best = match runs {
         Runs::Rounds => best_predicted(&scores, predicted),
         Runs::Coarse => least(&scores),
@@ -87,13 +96,16 @@ fn least(scores: &[f64]) -> usize {
     (1..scores.len()).fold(0, |best, i| if scores[i] < scores[best] { i } else { best })
 }
 
-/// Of those that are [`LEVEL`] with the best the one that is predicted to take the least time.
+/// Of those that are level with the best the one that is predicted to take the least time.
 fn best_predicted(scores: &[f64], predicted: impl Fn(usize) -> f64) -> usize {
-    let best = least(scores);
-    let level: Vec<usize> = (0..scores.len()).filter(|i| scores[*i] <= scores[best] * LEVEL).collect();
-    match level[..] {
-        [only] => only,
-        _ => level[least(&level.iter().map(|i| predicted(*i)).collect::<Vec<_>>())],
+    let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
+    let among = |level: f64| {
+        let level = (0..scores.len()).filter(|i| scores[*i] <= least * level).map(|i| (predicted(i), i));
+        level.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, 0))
+    };
+    match among(NEARLY_LEVEL) {
+        (slowdown, found) if slowdown < CROWDED => found,
+        _ => among(LEVEL).1,
     }
 }
 
@@ -121,13 +133,14 @@ fn leader(all: &[Raced], run: usize) -> usize {
     held.min_by(|a, b| all[*a].times[run].total_cmp(&all[*b].times[run])).unwrap_or(0)
 }
 
-/// So many of the best, and who leads in a run, in the order that they had.
+/// So many of the best, who leads in a run, and who is predicted to take the least time, in the order that they had.
 fn finalists(all: Vec<Raced>, scores: &[f64], left: usize) -> Vec<Raced> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
     let mut stays = vec![false; all.len()];
     let leaders = (0..all[0].times.len()).map(|run| leader(&all, run));
-    leaders.chain(order.into_iter().take(left)).for_each(|i| stays[i] = true);
+    let predicted: Vec<f64> = all.iter().map(|raced| raced.predicted).collect();
+    leaders.chain([least(&predicted)]).chain(order.into_iter().take(left)).for_each(|i| stays[i] = true);
     all.into_iter().zip(stays).filter_map(|(raced, stays)| stays.then_some(raced)).collect()
 }
 
@@ -157,14 +170,17 @@ mod tests {
         let fabric = generate("mesh:2,hosts=1").unwrap();
         let entries = fabric.dest_count() * fabric.switches().len();
         let tables = Tables::new(&fabric, "none", vec![0; entries], vec![0; entries]).unwrap();
-        Raced { candidate: Candidate { is_blind, tables }, times: times.to_vec() }
+        Raced { candidate: Candidate { is_blind, tables }, predicted: times[1], times: times.to_vec() }
     }
 
     #[test]
     fn of_level_ones_the_best_predicted_is_taken() {
-        let predicted = |i: usize| [3.0, 2.0, 1.0][i];
+        let predicted = |i: usize| [4.0, 3.0, 2.0][i];
         assert_eq!(best_predicted(&[1.0, 1.009, 1.02], predicted), 1);
         assert_eq!(best_predicted(&[1.0, 1.011, 1.02], predicted), 0);
+        // Where channels are hardly crowded, predictions tell more.
+        let hardly = |i: usize| [1.5, 1.4, 1.3][i];
+        assert_eq!(best_predicted(&[1.0, 1.04, 1.06], hardly), 1);
     }
 
     #[test]
@@ -173,12 +189,17 @@ mod tests {
         all.push(raced(true, [30.0, 2.0]));
         all.push(raced(true, [20.0, 3.0]));
         all.push(raced(true, [21.0, 4.0]));
+        all.push(raced(false, [50.0, 0.5]));
         assert_eq!([leader(&all, 0), leader(&all, 1)], [11, 10]);
         assert_eq!([leader(&all[..10], 0), leader(&all[..10], 1)], [0, 9], "of all, if none is without jobs");
         let together: Vec<f64> = all.iter().map(|raced| raced.times[1] * raced.times[0]).collect();
         let left: Vec<[f64; 2]> =
             finalists(all, &together, 8).iter().map(|raced| [raced.times[0], raced.times[1]]).collect();
         let expected = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|second| [1.0, second]);
-        assert_eq!(left, [&expected[..], &[[30.0, 2.0], [20.0, 3.0]]].concat());
+        assert_eq!(
+            left,
+            [&expected[..], &[[30.0, 2.0], [20.0, 3.0], [50.0, 0.5]]].concat(),
+            "the last is predicted best"
+        );
     }
 }

@@ -89,24 +89,6 @@ fn a_component_under_one_switch_waits_for_the_routes_of_the_whole_job() {
 }
 
 #[test]
-fn what_was_in_force_is_forgotten_when_the_disk_has_another_epoch() {
-    let mut handoff = HandOff::new(rules());
-    handoff.announce(at(0), said(7, 0, "n[1,5]"));
-    let demand = look(&mut handoff, 10, &[]);
-    handoff.published(at(20), 3, &demand, false);
-    handoff.take_released();
-    handoff.confirm(Some(3));
-    assert!(!handoff.take_replaced());
-    assert_eq!(handoff.announce(at(30), said(7, 1, "n[1,5]")), StartOrWait::Start(Outcome::InForce));
-    for on_disk in [Some(2), None] {
-        let mut handoff = handoff.clone();
-        handoff.confirm(on_disk);
-        assert_eq!(handoff.announce(at(5_000), said(7, 2, "n[1,5]")), StartOrWait::Wait, "{on_disk:?}");
-        assert!(handoff.take_replaced() && !handoff.take_replaced());
-    }
-}
-
-#[test]
 fn a_job_starts_when_opensm_has_the_epoch_that_was_made_for_it() {
     let mut handoff = HandOff::new(rules());
     assert_eq!(handoff.announce(at(0), said(7, 0, "n[1,5]")), StartOrWait::Wait);

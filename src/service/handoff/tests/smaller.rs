@@ -1,4 +1,4 @@
-//! Jobs on a part of the nodes of a larger one.
+//! Jobs that come when what is in force is not what was made for them.
 
 use super::*;
 
@@ -19,4 +19,22 @@ fn routes_of_a_larger_job_that_is_over_are_not_those_of_a_smaller_one() {
     assert_eq!(told, [Outcome::InForce, Outcome::GoodEnough]);
     // The same nodes are the same routes.
     assert_eq!(handoff.announce(at(9_002), said(3, 0, "n[1-8]")), StartOrWait::Start(Outcome::InForce));
+}
+
+#[test]
+fn what_was_in_force_is_forgotten_when_the_disk_has_another_epoch() {
+    let mut handoff = HandOff::new(rules());
+    handoff.announce(at(0), said(7, 0, "n[1,5]"));
+    let demand = look(&mut handoff, 10, &[]);
+    handoff.published(at(20), 3, &demand, false);
+    handoff.take_released();
+    handoff.confirm(Some(3));
+    assert!(!handoff.take_replaced());
+    assert_eq!(handoff.announce(at(30), said(7, 1, "n[1,5]")), StartOrWait::Start(Outcome::InForce));
+    for on_disk in [Some(2), None] {
+        let mut handoff = handoff.clone();
+        handoff.confirm(on_disk);
+        assert_eq!(handoff.announce(at(5_000), said(7, 2, "n[1,5]")), StartOrWait::Wait, "{on_disk:?}");
+        assert!(handoff.take_replaced() && !handoff.take_replaced());
+    }
 }
