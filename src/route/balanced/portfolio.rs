@@ -144,8 +144,10 @@ impl Balanced {
         let made: Vec<(bool, Tables)> = made.filter(|(_, tables)| self.may_follow(fabric, tables)).collect();
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
         let made = if is_large { not_far_behind(scene, own, made) } else { made };
-        let as_made: Vec<Tables> =
-            made.iter().filter(|(is_blind, _)| *is_blind).map(|(_, tables)| tables.clone()).collect();
+        // Where the simulator chooses, it sees them as they are, too.
+        let is_raced = is_new && !is_indirect(&net.hosts) && is_simulated(fabric);
+        let as_made = made.iter().filter(|(is_blind, _)| *is_blind && is_raced);
+        let as_made: Vec<Tables> = as_made.map(|(_, tables)| tables.clone()).collect();
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
