@@ -207,14 +207,20 @@ fn no_slip_in_a_command_line_or_in_the_settings_holds_a_job() {
     assert_eq!(site.run(&["epilog", "--job", "7"]).0, 0);
 }
 
-#[test]
-fn a_rollback_that_is_held_stays_until_resumed() {
+/// A service that has published a second epoch for another job.
+fn with_two_epochs() -> (Site, Serving) {
     let site = site("deadline_seconds = 100");
     let serving = Serving::start(&site);
     assert_eq!(serving.line()["epoch"]["epoch"], 1);
     site.jobs("2|RUNNING|n[2,6]|100\n");
     serving.signal(rustix::process::Signal::HUP);
     assert_eq!(serving.line()["epoch"]["epoch"], 2);
+    (site, serving)
+}
+
+#[test]
+fn a_rollback_that_is_held_stays_until_resumed() {
+    let (site, serving) = with_two_epochs();
     let (code, text) = site.run(&["rollback", "1", "--hold"]);
     assert_eq!((code, &json(&text)["held"]), (0, &true.into()), "{text}");
     // Neither the service nor a tick publishes, and nobody waits in vain.
@@ -239,12 +245,7 @@ fn a_rollback_that_is_held_stays_until_resumed() {
 /// Without a hold the next look routes for the jobs of the moment again, whether they have changed or not.
 #[test]
 fn an_epoch_put_in_force_by_hand_or_lost_is_replaced_at_the_next_look() {
-    let site = site("deadline_seconds = 100");
-    let serving = Serving::start(&site);
-    assert_eq!(serving.line()["epoch"]["epoch"], 1);
-    site.jobs("2|RUNNING|n[2,6]|100\n");
-    serving.signal(rustix::process::Signal::HUP);
-    assert_eq!(serving.line()["epoch"]["epoch"], 2);
+    let (site, serving) = with_two_epochs();
     assert_eq!(site.run(&["rollback", "1"]).0, 0);
     // A job that is there already is not told of routes that are not in force.
     let (_, answer, _) = prolog(&site, &["--job", "2", "--nodes", "n[2,6]", "--restart", "1"]);

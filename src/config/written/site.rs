@@ -8,6 +8,13 @@ use crate::config::{Api, ConfigError, DEFAULT_PATH, Settings};
 /// Lines that may be wrong where the rest is read all the same.
 const MOST_MISTAKES: usize = 20;
 
+/// The text of a file, or of [`DEFAULT_PATH`], and its path.
+fn read(path: Option<&Path>) -> Result<(String, &Path), ConfigError> {
+    let path = path.unwrap_or(Path::new(DEFAULT_PATH));
+    let text = std::fs::read_to_string(path);
+    Ok((text.map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?, path))
+}
+
 /// A settings file: what the service is, and its fabrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {
@@ -28,9 +35,7 @@ impl Site {
     /// # Errors
     /// With file and line.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let path = path.unwrap_or(Path::new(DEFAULT_PATH));
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+        let (text, path) = read(path)?;
         Self::parse(&text, path)
     }
 
@@ -56,9 +61,7 @@ impl Site {
     /// # Errors
     /// With file and line, if there is no file or too much of it is wrong.
     pub fn load_past_mistakes(path: Option<&Path>) -> Result<(Self, Option<ConfigError>), ConfigError> {
-        let path = path.unwrap_or(Path::new(DEFAULT_PATH));
-        let mut text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
+        let (mut text, path) = read(path)?;
         let mut first = None;
         for _ in 0..MOST_MISTAKES {
             match Self::parse(&text, path) {
