@@ -3,6 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const EVERY = 5000;
+const SIGN = 15000; // milliseconds for an answer about health
 const shown = {
   fabric: null, pictures: null, epochs: [], current: null, load: null, jobs: [],
   epoch: null, // chosen; null follows the one in force
@@ -32,13 +33,23 @@ async function ask(path, body) {
   const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const silent = (error) => { throw Object.assign(new Error(error.message), { isSilent: true }); };
   // A question without an answer would keep all others waiting, and the state on the first line untrue.
-  const signal = AbortSignal.timeout(path === "v1/health" ? 15000 : 120000);
-  const answer = await fetch(path, { headers, signal, ...sent }).catch(silent);
-  const said = await answer.json().catch((error) => (error.name === "TimeoutError" ? silent(error) : {}));
-  const { status } = answer;
-  if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status });
-  if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && path === "v1/health") });
-  return said;
+  const stop = new AbortController();
+  const isHealth = path === "v1/health";
+  const late = setTimeout(() => stop.abort(), isHealth ? SIGN : 120000);
+  // What takes long is waited for as long as there are signs of life.
+  const signs = isHealth ? 0 : setInterval(() => ask("v1/health").catch((error) => error.isSilent && stop.abort()), SIGN);
+  try {
+    // Not from the cache of the browser: there a question waits for an equal one that got no answer.
+    const answer = await fetch(path, { cache: "no-store", headers, signal: stop.signal, ...sent }).catch(silent);
+    const said = await answer.json().catch((error) => (error.name === "AbortError" ? silent(error) : {}));
+    const { status } = answer;
+    if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status });
+    if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && isHealth) });
+    return said;
+  } finally {
+    clearTimeout(late);
+    clearInterval(signs);
+  }
 }
 
 // Element with text (never markup: names come from the fabric) and children.
