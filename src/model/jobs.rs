@@ -157,8 +157,8 @@ impl JobMap {
     /// that says something speaks for all. O(parts).
     pub fn traffic(&self, parts: &[usize]) -> Option<Traffic> {
         let of = |guessed: bool| {
-            let mut jobs = parts.iter().map(|i| &self.jobs[*i]).filter(move |job| job.guessed == guessed);
-            jobs.find_map(|job| Some(Traffic { mix: job.mix.clone()?, guessed }))
+            let mut jobs = parts.iter().map(|i| &self.jobs[*i]).filter(|job| job.guessed == guessed);
+            jobs.find_map(Job::traffic)
         };
         of(false).or_else(|| of(true))
     }

@@ -29,6 +29,20 @@ impl Forest {
     pub fn with_trees(switches: usize, trees: usize) -> Self {
         Self { switches, slots: vec![Self::NONE; switches * trees] }
     }
+    /// The routes of tables. O(destinations × switches × ports).
+    pub fn of_tables(fabric: &Fabric, graph: &Graph, tables: &Tables) -> Self {
+        let mut forest = Self::new(fabric);
+        for d in fabric.dest_ids() {
+            let tree = forest.tree_mut(d.index());
+            for (s, port) in tables.ports_to(d).iter().enumerate() {
+                if let Some(c) = graph.out(s).find(|c| graph.port(*c) == *port) {
+                    tree[s] = graph.slot(c);
+                }
+            }
+            tree[fabric.home(d).index()] = Self::HOME;
+        }
+        forest
+    }
     /// Number of trees.
     pub fn trees(&self) -> usize {
         self.slots.len() / self.switches

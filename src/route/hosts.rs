@@ -119,7 +119,7 @@ fn with_layers(
         return Ok((tables.edited(first), true));
     }
     let graph = Graph::new(fabric);
-    let forest = forest_of(fabric, &graph, &tables);
+    let forest = Forest::of_tables(fabric, &graph, &tables);
     let (used, engine) = (usize::from(tables.layers_used()), tables.engine().to_string());
     let (ports, mut layers) = tables.into_raw();
     let mut is_whole = true;
@@ -132,21 +132,6 @@ fn with_layers(
         }
     }
     Ok((Tables::new(fabric, &engine, ports, layers)?, is_whole))
-}
-
-/// The trees of tables. O(destinations × switches × ports).
-fn forest_of(fabric: &Fabric, graph: &Graph, tables: &Tables) -> Forest {
-    let mut forest = Forest::new(fabric);
-    for d in fabric.dest_ids() {
-        let tree = forest.tree_mut(d.index());
-        for (s, port) in tables.ports_to(d).iter().enumerate() {
-            if let Some(c) = graph.out(s).find(|c| graph.port(*c) == *port) {
-                tree[s] = graph.slot(c);
-            }
-        }
-        tree[fabric.home(d).index()] = Forest::HOME;
-    }
-    forest
 }
 
 /// Terminals of a fabric among its hosts. Both are in the order of port GUIDs.
