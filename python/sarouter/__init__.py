@@ -53,15 +53,20 @@ class _Unix(http.client.HTTPConnection):
 class Service:
     """A running service, asked over its socket or over the network.
 
-    :param where: path of the socket, or ``https://HOST:PORT``
+    :param where: path of the socket, or ``https://HOST:PORT``; of a service with several fabrics also
+        ``https://HOST:PORT/fabrics/NAME``
+    :param fabric: which of several fabrics
     :param token_file: file with the token, for the network
     :param ca: file with the certificate that the service must show
     :param timeout: seconds that a question waits at most
     """
 
     def __init__(self, where: str | Path, token_file: str | Path | None = None, ca: str | Path | None = None,
-                 timeout: float = 30.0):
+                 timeout: float = 30.0, fabric: str | None = None):
         self._where = str(where)
+        self._below = urllib.parse.urlsplit(self._where).path.rstrip("/") if "://" in self._where else ""
+        if fabric is not None:
+            self._below = "/fabrics/" + urllib.parse.quote(fabric, safe="")
         self._timeout = timeout
         self._headers = {"Accept": "application/json"}
         self._tls = None
@@ -96,7 +101,7 @@ class Service:
             data = json.dumps(body)
         connection = self._connection()
         try:
-            connection.request("GET" if body is None else "POST", path, data, headers)
+            connection.request("GET" if body is None else "POST", self._below + path, data, headers)
             answer = connection.getresponse()
             text = answer.read()
         finally:
@@ -158,7 +163,7 @@ class Service:
 
     def order(self, job: str | int) -> Row:
         """The order of ranks that was found for a job."""
-        return self.ask(f"/v1/jobs/{job}/order")
+        return self.ask(f"/v1/jobs/{urllib.parse.quote(str(job), safe='')}/order")
 
     def plan(self, jobs: str) -> Row:
         """What the service would do if these jobs ran: lines of job, host list and, if it is known, pattern."""

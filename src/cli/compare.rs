@@ -10,7 +10,7 @@ use super::input::{self, Given, Input, Source};
 use super::route_angara::{self, is_torus};
 use super::{Answer, Context, Failure, Format};
 use crate::measure::{self, Effective, MEASURES, Measure};
-use crate::model::{Promise, Tables};
+use crate::model::{Fabric, Promise, Tables};
 use crate::pass::baseline::Baseline;
 use crate::report::heat_map::heat_sheet;
 use crate::report::time::JobTimes;
@@ -109,7 +109,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     args.html.write(|| sheet::sheet(&rows, &input, baseline.as_ref(), &maps))?;
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
-        Format::Text => print!("{}{}", table(&rows), verdict(&rows, baseline.as_ref())),
+        Format::Text => print!("{}{}", table(&rows), verdict(&rows, baseline.as_ref(), &input.fabric)),
     }
     Ok(input.answer(Answer::Yes))
 }
@@ -218,8 +218,25 @@ fn best(rows: &[EngineReport]) -> Option<&Report> {
 }
 
 /// Whether any row is worth it for these jobs, in a sentence; nothing if no job is on several switches.
-fn verdict(rows: &[EngineReport], baseline: Option<&Baseline>) -> String {
-    let Some(baseline) = baseline else { return String::new() };
+fn verdict(rows: &[EngineReport], baseline: Option<&Baseline>, fabric: &Fabric) -> String {
+    baseline
+        .map_or_else(String::new, |baseline| predicted(rows, baseline) + simulated(rows, baseline, fabric))
+}
+
+/// What to know where the default engine is not the one that is predicted best, as it does not choose by predictions.
+fn simulated(rows: &[EngineReport], baseline: &Baseline, fabric: &Fabric) -> &'static str {
+    let mut accepted = rows.iter().filter_map(EngineReport::report).filter(|r| r.verdict.accepted);
+    let least = best(rows).map_or(f64::INFINITY, |best| best.time.all.slowdown_mean);
+    let least = least.min(baseline.time.slowdown_mean);
+    let is_behind = |r: &Report| r.engine == "balanced" && r.time.all.slowdown_mean * NOT_LESS > least;
+    if !(route::is_chosen_by_simulator(fabric) && accepted.any(is_behind)) {
+        return "";
+    }
+    "On this fabric the packet simulator chooses balanced's tables. It may differ from these predictions: \
+     sarouter simulate shows how long the exchanges take with each engine.\n"
+}
+
+fn predicted(rows: &[EngineReport], baseline: &Baseline) -> String {
     let (engine, before) = (baseline.engine, baseline.time.slowdown_mean);
     let paid = best(rows).filter(|best| best.time.all.slowdown_mean <= NOT_LESS * before);
     let Some(best) = paid else {

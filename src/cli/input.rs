@@ -51,7 +51,7 @@ pub struct Source {
 /// Arguments that say which servers all jobs read from and write to.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StorageArgs {
-    /// Nodes that are storage servers, which hosts of all jobs read from and write to
+    /// Nodes that are storage servers, which hosts of all jobs on several switches read from and write to
     #[arg(long = "storage", value_name = "HOSTLIST")]
     servers: Option<String>,
     /// How much a route from a server to a host, and one back, count beside one inside a job

@@ -16,6 +16,7 @@ use crate::model::{JobId, LayerBudget, NodeName};
 use crate::observe::jobs;
 use crate::observe::source::job_source;
 use crate::pass::step::View;
+use crate::pass::worth::Worth;
 use crate::publish::EpochStore;
 use crate::publish::job::{JOBS_DIRECTORY, add_traffic};
 use crate::service::dry_run::DryRun;
@@ -253,7 +254,11 @@ fn text(dry: &DryRun) -> String {
     let mut out = match (dry.reason, dry.epoch) {
         (Some(why), _) => format!("a change is due: {}", why.words()),
         (None, Some(epoch)) if dry.worth.is_some() => {
-            format!("nothing to do: epoch {epoch} stays, other routes are not worth the change")
+            let why = match dry.worth.is_some_and(|worth| is_too_soon(&worth)) {
+                true => "it is too soon for other routes",
+                false => "other routes are not worth the change",
+            };
+            format!("nothing to do: epoch {epoch} stays, {why}")
         }
         (None, Some(epoch)) => format!("nothing to do: epoch {epoch} serves the jobs of now"),
         (None, None) => "nothing to do".to_string(),
@@ -298,6 +303,11 @@ fn text(dry: &DryRun) -> String {
     out + &verdict(dry)
 }
 
+/// Whether a change could be worth it but for the pause.
+fn is_too_soon(worth: &Worth) -> bool {
+    worth.not_before.is_some() && worth.at_most >= worth.price
+}
+
 /// Whether the change is worth it, in a sentence; nothing where that is not the question.
 fn verdict(dry: &DryRun) -> String {
     let time = dry
@@ -305,7 +315,7 @@ fn verdict(dry: &DryRun) -> String {
         .zip(dry.after)
         .map(|(before, after)| (before.time.slowdown_mean, after.time.slowdown_mean));
     match (dry.due, &dry.worth, time) {
-        (false, Some(worth), _) if worth.not_before.is_some() && worth.at_most >= worth.price => {
+        (false, Some(worth), _) if is_too_soon(worth) => {
             format!("\n\nToo soon after the last change, whatever it is worth: it would gain {worth}.")
         }
         (false, Some(worth), _) => format!("\n\nNot worth it: a change would gain {worth}."),

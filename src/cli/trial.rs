@@ -13,6 +13,7 @@ use super::state::StateArgs;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::trial::sacct::{FIELDS, Runs};
 use crate::lab::trial::{Difference, difference};
+use crate::observe::without_mark;
 use crate::pass::trial::Trial;
 use crate::publish::{EpochStore, read_trial};
 use crate::route::{self, EngineOptions};
@@ -67,7 +68,7 @@ pub(super) struct Found {
     several: Option<Difference>,
     /// Jobs of one node, for which routes cannot matter: how far chance goes.
     one: Option<Difference>,
-    /// Jobs that were not complete, ran over midnight or outside of the trial.
+    /// Jobs that were not complete, that began so late that such jobs run over midnight, or outside of the trial.
     left_out: usize,
 }
 
@@ -97,10 +98,10 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
                 "on a direct torus each job has tables of its own: a trial needs a switched fabric".into()
             );
         }
-        if settings.routing.then.contains(&trial.without) {
-            let engine = &trial.without;
+        let (engine, without) = (&settings.routing.engine, &trial.without);
+        if engine == without || settings.routing.then.contains(without) {
             return Err(
-                format!("{engine} is one of the settings' own engines: choose another --without").into()
+                format!("{without} is one of the settings' own engines: choose another --without").into()
             );
         }
         store.lock()?.begin_trial(&trial)?;
@@ -119,8 +120,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
 }
 
+/// Ten years.
+const MOST_DAYS: usize = 3654;
+
 impl Begin {
     fn draw(&self, days: usize) -> Result<Trial, Failure> {
+        if days > MOST_DAYS {
+            return Err(format!("--days: at most {MOST_DAYS}").into());
+        }
         route::engine(&self.without, &EngineOptions::default())?;
         if route::serves_jobs(&self.without) {
             return Err(format!("--without {}: that engine knows jobs", self.without).into());
@@ -176,8 +183,8 @@ pub(super) fn today(trial: &Trial, now: DateTime<Utc>) -> Option<String> {
 
 fn report(path: &Path, trial: &Trial, context: &Context) -> Result<Answer, Failure> {
     let named = |e: String| format!("{}: {e}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
-    let runs = Runs::read(&text, trial).map_err(named)?;
+    let bytes = std::fs::read(path).map_err(|e| named(e.to_string()))?;
+    let runs = Runs::read(without_mark(&String::from_utf8_lossy(&bytes)), trial).map_err(named)?;
     let found = Found {
         several: difference(trial, &runs.several),
         one: difference(trial, &runs.one),
@@ -195,9 +202,9 @@ impl Found {
         let Some(d) = &self.several else {
             let (kinds, jobs) = runs.sizes();
             return format!(
-                "Nothing can be said: of {jobs} jobs on several nodes ({kinds} kinds by user, name and nodes) none ran \
-                 both on a day with and on a day without. {} others were not complete, ran over midnight or outside \
-                 of the trial. The dump must have {FIELDS}.",
+                "Nothing can be said: of {jobs} jobs on several nodes ({kinds} kinds by user, name and nodes) none or too \
+                 few ran both on days with and on days without. {} others were not complete, could run over midnight, \
+                 or were outside of the trial. The dump must have {FIELDS}.",
                 self.left_out
             );
         };
@@ -222,7 +229,7 @@ impl Found {
         }
         let _ = write!(
             out,
-            "\n{} jobs were left out: not complete, over midnight, or outside of the trial.",
+            "\n{} jobs were left out: not complete, begun so late that such jobs run over midnight, or outside of the trial.",
             self.left_out
         );
         out

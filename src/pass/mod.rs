@@ -2,6 +2,7 @@
 
 pub mod baseline;
 mod halfway;
+mod kept;
 mod lanes;
 pub mod plan;
 mod policy;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 
+use super::kept::{keep_told, may_stay};
 use super::lanes;
 pub use super::policy::{InSwitches, Policy, Repair};
 use super::tally::Tally;
@@ -360,28 +361,6 @@ pub(crate) fn due(
     }
 }
 
-/// Gives jobs that were told a layer their routes of before, where the new ones are on another.
-/// Whether all fits together is for the checker to say. O(terminals of those jobs × switches).
-fn keep_told(fabric: &Fabric, tables: Tables, published: &Published) -> Tables {
-    let on = |tables: &Tables, (group, layer): &(Group, Layer)| {
-        verify::layers_of_group(fabric, tables, group)[..] == [*layer]
-    };
-    let before = &published.tables;
-    let moved: Vec<&Group> =
-        published.told.iter().filter(|t| !on(&tables, t) && on(before, t)).map(|(g, _)| g).collect();
-    if moved.is_empty() {
-        return tables;
-    }
-    let switches = fabric.switches().len();
-    tables.edited(|ports, layers| {
-        for d in moved.iter().flat_map(|g| &g.terminals).map(|t| fabric.dest_of_terminal(*t)) {
-            let at = d.index() * switches..(d.index() + 1) * switches;
-            ports[at.clone()].copy_from_slice(before.ports_to(d));
-            layers[at].copy_from_slice(before.layers_to(d));
-        }
-    })
-}
-
 /// Whether all routes inside each job are on one layer already.
 fn is_layer_per_job(fabric: &Fabric, published: &Published) -> bool {
     let layers = |g: &Group| verify::layers_of_group(fabric, &published.tables, g).len();
@@ -414,6 +393,14 @@ fn compute(
     };
     let known = same_fabric.map(|p| (&*p.tables, p.counted.as_deref()));
     let (before, after, counted) = measure::measure_since(fabric, known, &tables, &demand);
+    let in_force = to_keep.filter(|p| {
+        let is_better = before.is_some_and(|before| before.time.slowdown_mean < after.time.slowdown_mean);
+        is_better && reason == Reason::JobsChanged && may_stay(p, lanes.as_ref(), &demand, policy)
+    });
+    let (tables, (before, after, counted)) = match in_force {
+        Some(p) => (Tables::clone(&p.tables), measure::measure_since(fabric, known, &p.tables, &demand)),
+        None => (tables, (before, after, counted)),
+    };
     let lids = policy.lids_in_use.and_then(LidSet::free).and_then(|fresh| {
         let p = same_fabric.filter(|p| keeps_a_lid(reason) && p.lanes == lanes)?;
         let same = p.lids.as_ref().filter(|lids| lids.fresh == fresh);

@@ -170,6 +170,11 @@ impl Running {
         running
     }
 
+    /// One group each.
+    pub fn demand(&self) -> &Demand {
+        &self.demand
+    }
+
     /// Slow-down of each. As [`measure::slowdowns`].
     pub fn slowdowns(&self, fabric: &Fabric, tables: &Tables) -> Vec<f64> {
         measure::slowdowns(fabric, tables, &self.demand)

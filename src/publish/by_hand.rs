@@ -1,21 +1,27 @@
 //! What administrators do by hand to what is in force, for the commands and the page: each is written down
 //! with who did it.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
+
+use crate::model::shown;
 
 use super::{Act, Deed, EpochNumber, Hold, StoreError, Writer};
 
 impl Writer {
-    /// Holds what is in force.
+    /// Holds what is in force. Of a hold that is there the time stays, and without another reason all of it.
     ///
     /// # Errors
     /// Names the path.
     pub fn hold_by_hand(&mut self, reason: String, by: String) -> Result<Hold, StoreError> {
-        let (since, epoch) = (Utc::now(), self.in_force());
-        let hold = Hold { since, epoch, reason, by: Some(by) };
+        let (time, epoch, reason) = (Utc::now(), self.in_force(), shown(&reason).into_owned());
+        let first = self.store().hold().ok().flatten();
+        let hold = match first.filter(|first| first.since > DateTime::UNIX_EPOCH) {
+            Some(first) if reason.is_empty() => Hold { epoch, ..first },
+            Some(first) => Hold { since: first.since, epoch, reason: reason.clone(), by: Some(by.clone()) },
+            None => Hold { since: time, epoch, reason: reason.clone(), by: Some(by.clone()) },
+        };
         self.hold(&hold)?;
-        let Hold { reason, by, .. } = hold.clone();
-        self.note(&Act { time: since, act: Deed::Hold, epoch, by, reason });
+        self.note(&Act { time, act: Deed::Hold, epoch, by: Some(by), reason });
         Ok(hold)
     }
 

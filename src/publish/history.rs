@@ -185,6 +185,11 @@ fn read_index(path: &Path, page: Page) -> rusqlite::Result<BTreeMap<EpochNumber,
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "cache_size", super::snapshots::CACHE)?;
     let version = version(&connection)?;
+    // Looks that came before the first epoch are there without any.
+    let has_epochs = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'epochs')";
+    if version == 0 && !connection.query_row(has_epochs, [], |row| row.get(0))? {
+        return Ok(BTreeMap::new());
+    }
     let added = ADDED.map(|(since, name, _)| if version < since { "NULL" } else { name }).join(", ");
     let mut statement = connection.prepare(&format!(
         "SELECT epoch, created, reason, engine, fabric, multi_switch_jobs, slowdown_before,

@@ -314,6 +314,12 @@ pub fn may_be_baseline(name: &str) -> Result<(), String> {
     }
 }
 
+/// Whether `balanced` takes the tables for jobs on this fabric that are the fastest in the packet simulator: off trees, up
+/// to a size. O(terminals).
+pub fn is_chosen_by_simulator(fabric: &Fabric) -> bool {
+    balanced::is_raced(fabric)
+}
+
 /// Whether the engine of that name routes inside [`EngineOptions::lanes`].
 pub fn reads_lanes(name: &str) -> bool {
     name.starts_with("balanced")

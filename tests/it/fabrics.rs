@@ -281,10 +281,15 @@ fn commands_and_the_interface_speak_of_each_fabric() {
     let switches = |name: &str| ask(&format!("/fabrics/{name}/v1/fabric"))["names"].as_array().unwrap().len();
     assert_eq!((switches("ib0"), switches("ib1")), (6, 4));
     let client = Client::new(&site.path("state/api.sock"), LONG);
-    for path in ["/v1/jobs", "/fabrics/ib2/v1/jobs", "/fabrics/ib0"] {
+    for path in ["/v1/jobs", "/fabrics/ib2/v1/jobs", "/fabrics/ib2/"] {
         let refused = client.wait(client.get::<serde_json::Value>(path)).unwrap_err().to_string();
         assert!(refused.contains("404") && refused.contains("/fabrics/ib0/, /fabrics/ib1/"), "{refused}");
     }
+    // People in a browser find the pages.
+    let led = client.wait(client.get::<serde_json::Value>("/fabrics/ib0")).unwrap_err().to_string();
+    assert!(led.contains("308"), "{led}");
+    let list = crate::kinds::text(&site, "/");
+    assert!(list.contains("<a href=\"/fabrics/ib1/\">ib1</a>"), "{list}");
     // A family stands once, with a sample of each fabric.
     let metrics = metrics(&site);
     let lines = |start: &str| metrics.lines().filter(|line| line.starts_with(start)).count();

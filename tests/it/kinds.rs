@@ -90,6 +90,12 @@ fn routes() -> Vec<Row> {
             refused(400, "must be a line"),
             refused(400, "must be a line"),
         ),
+        post(
+            "/v1/hold",
+            json!({"why": "test"}),
+            refused(422, "unknown field"),
+            refused(422, "unknown field"),
+        ),
         post("/v1/resume", json!({}), good("/was_held", true), good("/was_held", true)),
         post("/v1/resume", json!({}), good("/was_held", false), good("/was_held", false)),
         post("/v1/epochs/1/rollback", json!({}), good("/held", false), refused(409, "tables belong to jobs")),

@@ -74,6 +74,7 @@ mod record;
 mod recorded_jobs;
 mod reload;
 mod replay;
+mod replay_moments;
 mod reports;
 #[path = "../shared/script.rs"]
 mod script;

@@ -1,6 +1,7 @@
 //! A trial at a site: what its days do to routes, and what a dump of Slurm's accounting tells.
 
 use chrono::{DateTime, Local, TimeDelta, Utc};
+use sarouter::lab::trial::sacct::{FIELDS, Runs};
 use sarouter::lab::trial::{Difference, Run, difference};
 use sarouter::model::rng::Rng;
 use sarouter::pass::trial::Trial;
@@ -70,6 +71,19 @@ fn a_trial_that_could_tell_nothing_is_not_begun() {
     let output = site.command(&["trial", "--days", "14"]).output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("one of the settings' own engines"));
     assert_eq!(site.run(&["trial"]).0, 1);
+}
+
+#[test]
+fn a_trial_needs_another_engine_and_days_that_somebody_lives_through() {
+    let site = Site::new("");
+    for (words, said) in [
+        (["--days", "14", "--without", "dfsssp"], "dfsssp is one of the settings' own engines"),
+        (["--days", "140000000", "--without", "updown"], "--days: at most"),
+    ] {
+        let output = site.command(&[&["trial"][..], &words].concat()).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(said), "{text}");
+    }
 }
 
 #[test]
@@ -148,4 +162,34 @@ fn planted_differences_are_found_and_none_is_not() {
         let (less, _, covers) = found(planted);
         assert!(less == most && covers >= most * 9 / 10, "{planted}: {less} {covers}");
     }
+}
+
+/// Jobs of ten hours that begin at any time, as `sacct` prints them; a fifth less with routes for them.
+fn long_jobs(seed: u64) -> Runs {
+    let trial = Trial::draw(&midnights(28), "updown", seed).unwrap();
+    let mut rng = Rng::new(seed + 2000);
+    let mut dump = FIELDS.replace(',', "|");
+    for (i, day) in trial.days.iter().enumerate() {
+        for run in 0..60 {
+            let start = day.from + TimeDelta::seconds(rng.below(86_400) as i64);
+            let (gain, spread) = (if day.with { 0.8 } else { 1.0 }, 0.6 * (rng.unit() - 0.5));
+            let end = start + TimeDelta::seconds((36_000.0 * gain * spread.exp()) as i64);
+            let [start, end] = [start, end].map(|time| time.format("%Y-%m-%dT%H:%M:%S"));
+            dump += &format!("\n{i}{run:02}|u|8|COMPLETED|{start}|{end}|run {}", rng.below(3));
+        }
+    }
+    Runs::read(&dump, &trial).unwrap()
+}
+
+#[test]
+fn long_jobs_are_not_taken_for_faster_because_the_slower_ones_run_over_midnight() {
+    let found: Vec<Difference> = (0..20)
+        .map(|seed| {
+            let trial = Trial::draw(&midnights(28), "updown", seed).unwrap();
+            difference(&trial, &long_jobs(seed).several).unwrap()
+        })
+        .collect();
+    let covers = found.iter().filter(|d| d.from_percent <= 20.0 && 20.0 <= d.to_percent).count();
+    let mean = found.iter().map(|d| d.less_percent).sum::<f64>() / found.len() as f64;
+    assert!(covers >= 17 && (19.0..21.0).contains(&mean), "{covers} {mean}");
 }

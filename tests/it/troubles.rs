@@ -152,7 +152,7 @@ fn of_those_who_hang() -> Vec<Trouble> {
             |site| site.squeue(SQUEUE),
         ),
         late("unacknowledged", "OpenSM has not put epoch", "n[2,6]"),
-        late("lagging", "OpenSM has put no new epoch in force for", "n[3,7,11]"),
+        late("lagging", "OpenSM has put no new epoch in force since", "n[3,7,11]"),
     ]
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::browser::Browser;
 use super::page::{PIXELS, Site, open, text};
-use super::page_compare::press;
+use super::page_compare::{by_hand, press};
 
 /// Many jobs under one switch, then two on several.
 fn many_jobs() -> String {
@@ -38,6 +38,40 @@ fn the_picture_stays_in_view_beside_a_long_list_of_jobs() {
     let below = "document.getElementById('h-jobs').getBoundingClientRect().top >= document.getElementById('now').getBoundingClientRect().bottom";
     assert_eq!(phone.eval(below), true);
     assert_eq!(phone.eval("document.documentElement.scrollWidth <= innerWidth"), true);
+    phone.resize(360, 800);
+    phone.until("document.documentElement.clientWidth <= 360");
+    let wider = "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.wide')).map((e) => e.tagName + e.id)";
+    let wider = phone.eval(wider);
+    assert_eq!(phone.eval("document.documentElement.scrollWidth <= innerWidth"), true, "{wider}");
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn the_picture_and_the_verdict_follow_the_jobs_while_no_epoch_comes() {
+    let site = Site::new("fattree:10x18,5", "balanced", &["1 n[1-40]\n2 n[41-90]\n".to_string()]);
+    let browser = Browser::start(1400, 900);
+    open(&site, &browser);
+    by_hand(&site, "hold", &[]);
+    browser.until("document.getElementById('verdict').textContent.includes('the least possible')");
+    let before = [text(&browser, "t-now"), text(&browser, "verdict")];
+    let runs = |lines: &str| {
+        std::fs::write(site.directory.path().join("jobs"), lines).unwrap();
+        browser.eval("ask('v1/look', {}).then(() => true)");
+    };
+    runs("1|RUNNING|n[1-40]|NONE|NONE\n3|RUNNING|n[41-180]|NONE|NONE\n");
+    browser.until("document.querySelector('#jobs tr[data-job=\"3\"]') !== null");
+    let shown = format!("document.getElementById('t-now').textContent !== {:?}", before[0]);
+    browser.until(&shown);
+    let load = "Math.max(...shown.load.now)";
+    assert!(browser.eval(load).as_u64() > Some(54), "{before:?}: {}", text(&browser, "t-now"));
+    browser
+        .until(&format!("document.getElementById('verdict').textContent.includes('Largest load ' + {load})"));
+    assert_ne!(text(&browser, "verdict"), before[1]);
+    // And once there is none.
+    runs("");
+    browser.until("document.getElementById('verdict').textContent.startsWith('No job is on several')");
+    browser.until("document.getElementById('t-now').textContent.includes(': at most 0 routes')");
+    assert_eq!(browser.eval("shown.current"), 1, "no epoch has come");
 }
 
 /// Jobs whose names, users, nodes and times are as long as those of a large site.

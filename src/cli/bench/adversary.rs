@@ -102,6 +102,9 @@ pub(super) fn run(args: &AdversaryArgs, context: &Context) -> Result<Answer, Fai
     if let (Some(spec), Some(seed), Some(path)) = (&args.fabric, args.mix, &args.jobs_out) {
         write_jobs(&generate(spec)?, seed, path)?;
     }
+    if rows.is_empty() {
+        return Err("no case was drawn: no fabric is that small, or there was no time".into());
+    }
     let summary = Summary::new(rows);
     let commands = summary.worst.iter().map(|row| command(args, row)).collect();
     let report = Report { engine: &args.engine, seed: args.seed, summary: &summary, commands };

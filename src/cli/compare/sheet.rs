@@ -28,7 +28,7 @@ pub fn sheet(rows: &[EngineReport], input: &Input, baseline: Option<&Baseline>, 
     Sheet {
         title: "Routing engines compared".into(),
         verdict: match baseline {
-            Some(_) => verdict(rows, baseline).trim().to_string(),
+            Some(_) => verdict(rows, baseline, &input.fabric).trim().to_string(),
             None => without_jobs(&reports),
         },
         lead: lead(input),

@@ -21,7 +21,10 @@ pub(super) fn span(args: &Replay, trace: &Trace, histories: &[History]) -> Resul
     let aligned = Some(first + (-first).rem_euclid(every)).filter(|t| *t < last).unwrap_or(start);
     let from = args.from.map_or(aligned, |t| t.timestamp());
     let to = args.to.map_or(last, |t| t.timestamp());
-    let samples = to.saturating_sub(from).max(0) as u64;
+    if to < from {
+        return Err("no snapshot is left: the trace or --to ends before --from".into());
+    }
+    let samples = to.saturating_sub(from) as u64;
     let samples = samples.div_ceil(every as u64).max(1);
     if samples > 10_000_000 {
         return Err(format!("{samples} snapshots are more than 10 million: choose --from and --to").into());

@@ -139,8 +139,10 @@ impl History {
     pub fn span(&self) -> Option<(i64, i64)> {
         match &self.past {
             Past::Jobs(jobs) => {
-                let begin = jobs.iter().map(|j| j.start).min()?;
-                let ends = jobs.iter().map(|j| if j.end == i64::MAX { j.start } else { j.end });
+                // One that took no time is never seen.
+                let jobs = || jobs.iter().filter(|j| j.end > j.start);
+                let begin = jobs().map(|j| j.start).min()?;
+                let ends = jobs().map(|j| if j.end == i64::MAX { j.start } else { j.end });
                 Some((begin, ends.max()?))
             }
             Past::Snapshots(maps) => Some((maps.first()?.time.timestamp(), maps.last()?.time.timestamp())),

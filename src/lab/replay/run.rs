@@ -51,6 +51,8 @@ struct Runner {
 /// Figures of tables for a demand.
 struct Known {
     demand: Demand,
+    /// Of it, the jobs that compute.
+    running: Demand,
     effective: Effective,
     time: Time,
     /// Node-hours that its jobs lose in an hour.
@@ -280,6 +282,7 @@ impl Snapshot {
         let slowdowns = self.running.slowdowns(&setup.fabric, tables);
         Known {
             demand: self.demand.clone(),
+            running: self.running.demand().clone(),
             effective: measure::effective(&setup.fabric, tables, &self.demand),
             time: Time::of(&slowdowns),
             lost: self.running.lost(&slowdowns, setup.price),
@@ -365,8 +368,9 @@ impl Runner {
                 Err(error) => return Err(error),
             }
         }
-        let is_known = self.known.as_ref().is_some_and(|known| known.demand == snapshot.demand);
-        if !is_known {
+        let is_same =
+            |known: &Known| known.demand == snapshot.demand && known.running == *snapshot.running.demand();
+        if !self.known.as_ref().is_some_and(is_same) {
             self.known = self.tables().map(|tables| snapshot.measure(setup, tables));
         }
         if let Some(known) = &self.known {

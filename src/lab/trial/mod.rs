@@ -41,6 +41,8 @@ pub struct Difference {
     pub to_percent: f64,
 }
 
+/// Logarithm of the largest effect that is looked for.
+const FURTHEST: f64 = 10.0;
 /// Draws that are tried, all of them if there are no more.
 const DRAWS: usize = 4000;
 /// Of draws, that may look more different.
@@ -54,7 +56,7 @@ struct Day {
     kinds: Vec<(usize, f64)>,
 }
 
-/// Of the runs of a trial. `None` if no kind ran on days of both kinds.
+/// Of the runs of a trial. `None` if no kind ran on days of both kinds, or too few did for any bounds.
 /// O(draws × runs).
 pub fn difference(trial: &Trial, runs: &[Run]) -> Option<Difference> {
     let mut sides: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
@@ -71,7 +73,7 @@ pub fn difference(trial: &Trial, runs: &[Run]) -> Option<Difference> {
     let days = Days::new(trial.days.len(), number.len(), &used);
     let own = as_numbers(trial.days.iter().map(|day| day.with));
     let least = days.effect(&own, &own)?;
-    let (from, to) = days.interval(&own, least);
+    let (from, to) = days.interval(&own, least)?;
     let less = |log: f64| 100.0 * (1.0 - log.exp());
     Some(Difference {
         jobs: used.len(),
@@ -135,7 +137,8 @@ impl Days {
 
     /// Effects that the test does not refuse: those for which at least [`LEVEL`] of the draws differ as much
     /// from none as the draw of the trial.
-    fn interval(&self, own: &[f64], found: Effect) -> (f64, f64) {
+    /// `None` if it has no end: there are too few days or jobs.
+    fn interval(&self, own: &[f64], found: Effect) -> Option<(f64, f64)> {
         let draws: Vec<Effect> = draws(own.len()).iter().filter_map(|d| self.effect(d, own)).collect();
         let stands = |e: f64| {
             let shown = (found.of_times - e).abs() - 1e-12;
@@ -144,8 +147,11 @@ impl Days {
         };
         let end = |sign: f64| {
             let (mut inside, mut outside) = (0.0, 1e-4);
-            while stands(found.of_times + sign * outside) && outside < 10.0 {
+            while stands(found.of_times + sign * outside) && outside < FURTHEST {
                 (inside, outside) = (outside, 2.0 * outside);
+            }
+            if outside >= FURTHEST {
+                return None;
             }
             for _ in 0..40 {
                 let middle = 0.5 * (inside + outside);
@@ -154,9 +160,9 @@ impl Days {
                     false => outside = middle,
                 }
             }
-            found.of_times + sign * inside
+            Some(found.of_times + sign * inside)
         };
-        (end(-1.0), end(1.0))
+        end(-1.0).zip(end(1.0))
     }
 }
 
@@ -190,7 +196,10 @@ mod tests {
         let alone = [run(true, "a", 10.0), run(false, "b", 100.0)];
         assert_eq!(difference(&trial, &alone), None);
         let both = [run(true, "a", 10.0), run(false, "a", 10.0), run(false, "b", 100.0)];
-        let found = difference(&trial, &both).unwrap();
-        assert_eq!((found.jobs, found.kinds, found.less_percent), (2, 1, 0.0));
+        assert_eq!(difference(&trial, &both), None, "two jobs have no bounds");
+        let daily = |day| Run { day, kind: "a".to_string(), seconds: 10.0 };
+        let daily: Vec<Run> = (0..14).map(daily).chain([run(false, "b", 100.0)]).collect();
+        let found = difference(&trial, &daily).unwrap();
+        assert_eq!((found.jobs, found.kinds, found.less_percent), (14, 1, 0.0));
     }
 }

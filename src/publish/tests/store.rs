@@ -187,7 +187,11 @@ fn what_is_done_by_hand_is_written_down_and_a_rollback_that_fails_leaves_the_hol
     assert_eq!((store.hold().unwrap(), store.acts().unwrap()), (None, Vec::new()));
     let held = writer.hold_by_hand("row 3".to_string(), "ann".to_string()).unwrap();
     assert!(writer.rollback_by_hand(number(9), "bob", true).is_err());
-    assert_eq!(store.hold().unwrap(), Some(held));
+    assert_eq!(store.hold().unwrap().as_ref(), Some(&held));
+    assert_eq!(writer.hold_by_hand(String::new(), "eve".to_string()).unwrap(), held, "nothing new is said");
+    let again = writer.hold_by_hand("row 4\nHELD by \u{202e}nobody".to_string(), "eve".to_string()).unwrap();
+    assert_eq!((again.since, again.by.as_deref()), (held.since, Some("eve")));
+    assert_eq!(again.reason, "row 4\\u{a}HELD by \\u{202e}nobody", "one line, and no other direction");
     writer.rollback_by_hand(number(2), "bob", true).unwrap();
     let hold = store.hold().unwrap().unwrap();
     assert_eq!((hold.epoch, hold.reason.as_str()), (Some(number(2)), "rolled back to epoch 2"));
@@ -203,6 +207,8 @@ fn what_is_done_by_hand_is_written_down_and_a_rollback_that_fails_leaves_the_hol
     let said: Vec<_> = acts.iter().map(|a| (a.act, a.by.as_deref().unwrap(), a.reason.as_str())).collect();
     let wanted = [
         (Deed::Hold, "ann", "row 3"),
+        (Deed::Hold, "eve", ""),
+        (Deed::Hold, "eve", again.reason.as_str()),
         (Deed::Rollback, "bob", "from epoch 3"),
         (Deed::Hold, "bob", ""),
         (Deed::Resume, "eve", ""),

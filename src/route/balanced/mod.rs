@@ -75,10 +75,16 @@ use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
 use self::search::{Ground, TreeSearch};
 use self::traffic::{Class, Traffic};
+use super::graph::{hosts_per_switch, is_indirect};
 use super::lanes::{TreeWays, tree_ways};
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
+
+/// Whether the packet simulator chooses among tables for jobs, as [`Balanced::choose`] does off small trees.
+pub(super) fn is_raced(fabric: &Fabric) -> bool {
+    attempts::is_simulated(fabric) && !is_indirect(&hosts_per_switch(fabric))
+}
 
 /// Fewest rows of tables that are worth a thread.
 const FEWEST_ROWS: usize = 64;

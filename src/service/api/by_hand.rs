@@ -29,7 +29,7 @@ pub(super) fn write() -> Routes<Api> {
 
 /// A hold that is wanted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct HoldRequest {
     /// Why, for whoever asks.
     reason: String,
@@ -44,7 +44,7 @@ struct ResumeAnswer {
 
 /// How to go back.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct RollbackRequest {
     /// Publish nothing else until a resume.
     hold: bool,

@@ -209,7 +209,7 @@ fn of_worth(text: &mut Text, row: Option<&HistoryRow>) {
     text.family(
         "gauge",
         "sarouter_slowdown",
-        "Predicted slow-down of jobs, geometric mean, by tables.",
+        "Predicted slow-down of the jobs that the tables in force were made for, geometric mean, by tables.",
         known,
     );
     let loads = [
@@ -221,7 +221,7 @@ fn of_worth(text: &mut Text, row: Option<&HistoryRow>) {
     text.family(
         "gauge",
         "sarouter_largest_load",
-        "Routes inside jobs on the fullest channel, by tables.",
+        "Routes inside these jobs on the fullest channel, by tables.",
         known,
     );
     text.gauge("sarouter_dark_fiber_ratio", "Share of channels that no job uses.", row.dark_fiber);

@@ -198,6 +198,12 @@ fn access(tokens: &[Token], shown: &str, now: DateTime<Utc>) -> Result<(usize, A
 }
 
 /// Whoever shows no token has the share of the address that it comes from, so that it costs nobody who does.
+/// What stands after the scheme, which has no case.
+fn token(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then_some(token)
+}
+
 async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request, next: Next) -> Response {
     let stranger = request.extensions().get::<Caller>();
     let (peer, address) =
@@ -206,7 +212,7 @@ async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request,
         return shares.of(&address).answer(request, next).await;
     }
     let shown = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok());
-    let allowed = match (tokens(file), shown.and_then(|v| v.strip_prefix("Bearer "))) {
+    let allowed = match (tokens(file), shown.and_then(token)) {
         (Err(error), _) => {
             warn!(%error, "nobody is let in by a token");
             Err("the service cannot read its tokens")

@@ -2,7 +2,7 @@
 //! for everything they show. Nothing comes from another host, and the browser is told to allow none.
 
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::warn;
@@ -52,7 +52,8 @@ const FILES: [File; 18] = [
 pub(super) fn is_file(request: &Request) -> bool {
     let path = request.uri().path();
     let path = super::several::below(path).map_or(path, |(_, path)| path);
-    request.method() == axum::http::Method::GET && FILES.iter().any(|(file, ..)| *file == path)
+    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    reads && (FILES.iter().any(|(file, ..)| *file == path) || super::several::is_door(path))
 }
 
 /// Scripts and styles are files of ours, requests go to us, nobody frames the page.

@@ -1,7 +1,9 @@
 //! What the web page draws: the fabric, the load of its channels, the jobs, the epochs.
 
-use schemars::JsonSchema;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+use schemars::JsonSchema;
 
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -17,7 +19,7 @@ use super::routes::{Operation, Routes};
 use super::served::JobsAnswer;
 use super::{Api, Ask, direct, json, submissions};
 use crate::measure::{effective_loads, least_load};
-use crate::model::{JobId, JobMap, PlacedJob};
+use crate::model::{Group, JobId, JobMap, PlacedJob};
 use crate::pass::plan::Reason;
 use crate::pass::step::View;
 use crate::publish::{Act, Epoch, EpochNumber, EpochStore, HistoryRow, Page};
@@ -121,8 +123,8 @@ pub struct EpochsAnswer {
     pub zone: Zone,
 }
 
-/// The answer of `GET /v1/load?epoch=N&job=ID&against=WHAT`: routes inside the epoch's jobs, or inside one of
-/// them, over each channel.
+/// The answer of `GET /v1/load?epoch=N&job=ID&against=WHAT`: routes inside the jobs, or inside one of
+/// them, over each channel. For the epoch in force, the jobs of the newest look; for another, those it was made for.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct LoadAnswer {
     /// Whose tables are shown.
@@ -276,15 +278,16 @@ async fn load(
     };
     let nothing = || ApiError::missing("nothing is published");
     let epoch = asked.epoch(&api.store)?.ok_or_else(nothing)?;
-    // A job's nodes are those of the look.
-    let look = match job {
-        Some(_) => name(&view),
-        None => view.fabric.fingerprint().to_string(),
+    // A job's nodes are those of the look, and so are the jobs of the epoch in force.
+    let is_of_now = job.is_some() || api.store.current().is_ok_and(|current| current == Some(epoch));
+    let look = match is_of_now {
+        true => format!("{} {:x}", view.fabric.fingerprint(), jobs_hash(&view.jobs)),
+        false => view.fabric.fingerprint().to_string(),
     };
     computed.get(api.clone(), &caller, (look, Question::Load { epoch, job, against }), view).await
 }
 
-/// The load under an epoch's tables, of all its jobs or of one.
+/// The load under an epoch's tables, of all jobs or of one: those of now for the epoch in force, else its own.
 pub(super) fn measured(
     store: &EpochStore,
     view: &View,
@@ -294,10 +297,15 @@ pub(super) fn measured(
 ) -> Result<LoadAnswer, ApiError> {
     let epoch = stored(store, number)?;
     let fabric = &view.fabric;
+    let plan = epoch.plan();
+    let jobs = jobs_of(view, &epoch, store);
+    let all = match jobs_hash(&jobs) == jobs_hash(&plan.jobs) {
+        true => plan.demand.on(fabric).groups,
+        false => multi_switch(view, &jobs),
+    };
     let groups = match job {
-        None => epoch.plan().demand.on(fabric).groups,
+        None => all.clone(),
         Some(id) => {
-            let jobs = jobs_of(view, &epoch, store);
             let is_it = |job: &PlacedJob| job.id == *id || job.parts.iter().any(|i| jobs.jobs[*i].id == *id);
             let placed = view.nodes.place(&jobs).jobs.into_iter().find(is_it);
             let missing = || ApiError::missing(format!("there is no job {id} in this epoch"));
@@ -308,17 +316,15 @@ pub(super) fn measured(
         let tables = epoch.tables(fabric).map_err(|e| ApiError::failed(&e))?;
         Ok::<_, ApiError>(effective_loads(fabric, &tables, &groups))
     };
-    let plan = epoch.plan();
     let other_fabric = plan.fabric != fabric.fingerprint();
-    // That of all jobs was computed with the epoch.
     let bound = match job {
         _ if other_fabric => None,
-        None => Some(plan.after.effective.lower_bound),
-        Some(_) => Some(least_load(fabric, &groups)),
+        // That of its own jobs was computed with the epoch.
+        None if jobs_hash(&jobs) == jobs_hash(&plan.jobs) => Some(plan.after.effective.lower_bound),
+        _ => Some(least_load(fabric, &groups)),
     };
     let compared = match against {
         Some(against) => {
-            let all = plan.demand.on(fabric).groups;
             let (told, tables) = against::tables(store, &epoch, against, view, &all)?;
             Some((told, effective_loads(fabric, &tables, &groups)))
         }
@@ -345,6 +351,19 @@ pub(super) fn jobs_of(view: &View, epoch: &Epoch, store: &EpochStore) -> JobMap 
         Ok(Some(current)) if current == epoch.number() => view.jobs.clone(),
         _ => epoch.plan().jobs.clone(),
     }
+}
+
+/// Tells jobs on the same nodes from others.
+fn jobs_hash(jobs: &JobMap) -> u64 {
+    let mut hash = DefaultHasher::new();
+    jobs.jobs.iter().for_each(|job| (&job.id, &job.nodes).hash(&mut hash));
+    hash.finish()
+}
+
+/// Jobs on several switches. O(nodes of jobs).
+fn multi_switch(view: &View, jobs: &JobMap) -> Vec<Group> {
+    let placed = view.nodes.place(jobs).jobs.into_iter();
+    placed.filter(|job| job.ranks.is_multi_switch(&view.fabric)).map(|job| job.ranks.group()).collect()
 }
 
 async fn jobs(

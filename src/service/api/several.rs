@@ -20,7 +20,7 @@ use std::time::Duration;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::middleware;
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::{Extension, Json, Router};
 use chrono::{DateTime, Utc};
 use hyper::service::Service;
@@ -67,6 +67,11 @@ pub(super) fn below(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix(PREFIX)?;
     let slash = rest.find('/')?;
     Some((&rest[..slash], &rest[slash..]))
+}
+
+/// Whether a path is that of a fabric's page, without the last slash.
+pub(super) fn is_door(path: &str) -> bool {
+    path.strip_prefix(PREFIX).is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
 impl Front {
@@ -197,6 +202,12 @@ struct FabricsAnswer<'a> {
 /// A request for one fabric, as if it were the only one.
 async fn enter(routers: Arc<BTreeMap<String, Router>>, mut request: Request) -> Response {
     let path = request.uri().path_and_query().map_or("", |path| path.as_str()).to_string();
+    if path == "/" {
+        return list(routers.keys()).into_response();
+    }
+    if is_door(&path) {
+        return Redirect::permanent(&format!("{path}/")).into_response();
+    }
     let found = below(&path).and_then(|(name, rest)| Some((routers.get(name)?, rest.parse::<Uri>().ok()?)));
     let Some((router, uri)) = found else {
         let names: Vec<&str> = routers.keys().map(String::as_str).collect();
@@ -207,6 +218,15 @@ async fn enter(routers: Arc<BTreeMap<String, Router>>, mut request: Request) -> 
         Ok(response) => response,
         Err(never) => match never {},
     }
+}
+
+/// The pages of all fabrics, for people. Names are those of the settings: letters, digits, `-` and `_`.
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> Html<String> {
+    let items: String =
+        names.map(|name| format!("<li><a href=\"{PREFIX}{name}/\">{name}</a></li>")).collect();
+    Html(format!(
+        "<!doctype html><html lang=\"en\"><title>sarouter</title><h1>Fabrics</h1><ul>{items}</ul></html>"
+    ))
 }
 
 fn not_here(names: &[&str]) -> ApiError {

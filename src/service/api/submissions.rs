@@ -14,7 +14,7 @@ use super::answer::ApiError;
 use super::peer::{Access, Caller};
 use super::routes::{Operation, Routes};
 use super::{Api, Ask, json};
-use crate::model::{JobId, JobMap};
+use crate::model::{JobId, JobMap, shown};
 use crate::service::command::Seen;
 
 const WHAT: &str =
@@ -51,7 +51,8 @@ impl SubmissionsAnswer {
     fn of(jobs: Option<&JobMap>) -> Self {
         let all = jobs.iter().flat_map(|map| &map.jobs).filter_map(|job| {
             let said = job.submitted.said()?;
-            let (user, name, partition) = (said.user.clone(), said.name.clone(), said.partition.clone());
+            let [user, name, partition] =
+                [&said.user, &said.name, &said.partition].map(|text| shown(text).into_owned());
             Some(SubmissionAnswer { job: job.id.clone(), user, name, partition })
         });
         Self { time: jobs.map(|map| map.time), jobs: all.collect() }

@@ -46,6 +46,9 @@ pub struct Fault {
     pub message: String,
 }
 
+/// Seconds since 1970 until the year 10000: what is later was written in other units.
+const TIMES: std::ops::Range<i64> = 0..253_402_300_800;
+
 /// A job of a trace. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceJob {

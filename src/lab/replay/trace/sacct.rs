@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDateTime};
 
-use super::{FaultKind, Found, TraceJob};
+use super::{FaultKind, Found, TIMES, TraceJob};
 use crate::model::{JobId, without_repetition};
 use crate::observe::hostlist;
 
@@ -106,7 +106,8 @@ fn time(text: &str) -> Result<Option<i64>, String> {
         return Ok(None);
     }
     if let Ok(seconds) = text.parse::<i64>() {
-        return Ok(Some(seconds));
+        let known = TIMES.contains(&seconds).then_some(seconds);
+        return known.map(Some).ok_or_else(|| format!("{text} is no time in seconds since 1970"));
     }
     let naive = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S").map(|t| t.and_utc().timestamp());
     let zoned = || DateTime::parse_from_rfc3339(text).map(|t| t.timestamp());

@@ -1,7 +1,7 @@
 //! The Standard Workload Format (Feitelson et al.), with or without node lists in braces as the
 //! simulator Alea writes them: `{1241,1241,1242}`, a node once per processor.
 
-use super::{FaultKind, Found, TraceJob};
+use super::{FaultKind, Found, TIMES, TraceJob};
 use crate::model::{JobId, NodeName, without_repetition};
 
 /// Fields that every line has.
@@ -90,7 +90,7 @@ fn job(line: usize, text: &str, header: &Header) -> Result<Option<TraceJob>, Wro
     let late = || malformed("a time is out of range".to_string());
     let submit = submit.checked_add(header.origin).ok_or_else(late)?;
     let start = submit.checked_add(wait.max(0)).ok_or_else(late)?;
-    let end = start.checked_add(run).ok_or_else(late)?;
+    let end = start.checked_add(run).filter(|end| TIMES.contains(end)).ok_or_else(late)?;
     let size = match &nodes {
         Some(nodes) => nodes.len(),
         None => (processors as u64).div_ceil(header.per_node()) as usize,

@@ -70,12 +70,18 @@ function showChoices() {
   $("keys").textContent = shown.pictures.now.legend().keys;
 }
 
+// Stays until something else is chosen, or what was missing is there.
+function sayNone(text, against) {
+  $("no-against").textContent = text;
+  $("no-against").dataset.of = against;
+}
+
 // Where there is nothing to compare with, that is said, and the baseline is taken; where there is none, the tables before.
 async function askCompared(path, job) {
   const wanted = comparedWith();
   try {
     const answer = await ask(path + query(job, wanted));
-    if (wanted === "opensm") $("no-against").textContent = "";
+    if (wanted === "opensm" && $("no-against").dataset.of === "opensm") sayNone("", wanted);
     return answer;
   } catch (error) {
     // There is none, or it takes longer than an answer may.
@@ -84,10 +90,10 @@ async function askCompared(path, job) {
       // What is missing may be the epoch or the job; then this fails, too.
       const answer = await ask(path + query(job, "before"));
       shown.baseline = error.status === 504 ? "late" : "none";
-      $("no-against").textContent = shown.baseline === "late" ? "the baseline takes longer, and is shown once it is known" : `no baseline: ${error.message}`;
+      sayNone(shown.baseline === "late" ? "the baseline takes longer, and is shown once it is known" : `no baseline: ${error.message}`, wanted);
       return answer;
     }
-    $("no-against").textContent = error.message;
+    sayNone(`${error.message}: compared with the baseline`, wanted);
     shown.against = "opensm";
     remember();
     return askCompared(path, job);

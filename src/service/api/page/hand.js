@@ -20,7 +20,10 @@ function acts() {
     done: (answer) => (answer.was_held ? "resumed by you" : "nothing was held"),
   };
   const all = [look, shown.held ? resume : hold];
-  if (shown.epoch !== null && shown.epoch !== shown.current && shown.fabric !== null && !isDirect()) {
+  const chosen = shown.epochs.find((e) => e.epoch === shown.epoch);
+  // An epoch of another fabric does not come back.
+  const isOfThis = chosen && shown.fabric !== null && chosen.fabric === shown.fabric.fingerprint;
+  if (isOfThis && shown.epoch !== shown.current && !isDirect()) {
     const to = shown.epoch;
     all.push({
       name: "rollback", title: `Go back to epoch ${to}`, asks: "hold", path: `v1/epochs/${to}/rollback`, body: (_, hold) => ({ hold }),
@@ -81,7 +84,7 @@ function confirmed(act) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     dialog.close();
-    inTurn(() => carryOut(act, reason.value.trim(), hold.checked));
+    carryOut(act, reason.value.trim(), hold.checked);
   });
   dialog.append(form);
   dialog.addEventListener("close", () => dialog.remove());
@@ -89,7 +92,7 @@ function confirmed(act) {
   dialog.showModal();
 }
 
-// What came of it is said where the service says how it is.
+// What came of it is said where the service says how it is. It waits for no picture.
 async function carryOut(act, reason, hold) {
   let text;
   try {
@@ -100,5 +103,5 @@ async function carryOut(act, reason, hold) {
   shown.outcome = { text, time: Date.now() };
   // Then what is in force is followed.
   if (act.name === "rollback" && !text.startsWith("not done")) shown.epoch = null;
-  await refresh();
+  inTurn(refresh);
 }

@@ -54,8 +54,8 @@ function showActs(acts) {
 }
 
 // --- files ---
-// A cell of a CSV file. One that begins like a formula is text.
-const csvCell = (text) => `"${String(text).replace(/^[=+@-]/, "'$&").replaceAll('"', '""')}"`;
+// A cell of a CSV file. One that begins like a formula, and is no number, is text.
+const csvCell = (text) => `"${String(text).replace(/^(?!-?[\d.]+$)[=+@\t\r-]/, "'$&").replaceAll('"', '""')}"`;
 
 function save(name, type, text) {
   const link = make("a", null);

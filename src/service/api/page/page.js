@@ -20,7 +20,8 @@ const shown = {
   seesUsers: false, submissions: new Map(), // who submitted which job
   mayChange: false, outcome: null, // of what was done by hand
   zone: null, // of the site
-  extremes: [], // of all jobs: the largest load, and the least possible one
+  extremes: [], // of all jobs: the largest load, the least possible one, and with which epoch
+  said: null, // of the jobs, as the verdict says it
   view: { scale: 1, x: 0.5, y: 0.5 }, // of the pictures: how near, and what is in the middle
 };
 
@@ -135,6 +136,7 @@ function change(e) {
 }
 
 const isDirect = () => shown.fabric !== null && shown.fabric.direct;
+const isInForce = () => shown.epoch === null || shown.epoch === shown.current;
 const isDark = () => document.documentElement.classList.contains("dark");
 const largest = (loads) => loads.reduce((a, b) => Math.max(a, b), 0);
 
@@ -143,7 +145,7 @@ function showLoad() {
   if (!fabric || !load) return;
   const other = beside();
   const isDifference = shown.show === "difference" && other !== null;
-  if (shown.job === null) shown.extremes = [largest(load.now), load.bound];
+  if (shown.job === null) shown.extremes = [largest(load.now), load.bound, load.epoch];
   const full = Math.max(1, isDifference ? mostDifferent(load.now, other.loads) : Math.max(largest(load.now), other ? largest(other.loads) : 0));
   const whose = shown.job === null ? "inside jobs" : `of job ${shown.job}`;
   const title = (what, loads) => `${what}: at most ${largest(loads)} routes ${whose} on a channel${least(load.bound)}, `
@@ -198,13 +200,14 @@ function showVerdict(answer) {
     box.textContent = isDirect() || answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.";
     return;
   }
-  const when = shown.epoch === null || shown.epoch === shown.current ? "Now" : "Then";
+  const when = isInForce() ? "Now" : "Then";
   const said = [`${when} ${now.slowdown_mean.toFixed(2)} times the ideal`];
   if (baseline && baseline.slowdown_mean !== null) {
     const gain = 100 * (1 - now.slowdown_mean / baseline.slowdown_mean);
     const whose = baseline.named || isDirect() ? "the baseline" : "OpenSM alone";
+    const differs = `${Math.abs(gain).toFixed(0)} % ${gain > 0 ? "less" : "more"} time ${when.toLowerCase()}`;
     said.push(`; ${whose} (${baseline.engine}) would give ${baseline.slowdown_mean.toFixed(2)}: `
-      + (gain >= 1 ? `${gain.toFixed(0)} % less time ${when.toLowerCase()}` : "routes for jobs gain nothing at present"));
+      + (Math.abs(gain) >= 1 ? differs : "routes for jobs gain nothing at present"));
   }
   box.textContent = said.join("") + "." + chosenVerdict(answer) + boundVerdict();
 }
@@ -213,7 +216,9 @@ function showVerdict(answer) {
 function boundVerdict() {
   const row = shown.epochs.find((e) => e.epoch === (shown.epoch === null ? shown.current : shown.epoch));
   if (!row) return "";
-  const [load, bound] = isDirect() ? shown.extremes : [row.effective_max_after, row.effective_bound];
+  // Of what is in force the jobs of now, not those that it was made for.
+  const isDrawn = isDirect() || (isInForce() && shown.extremes[2] === shown.current);
+  const [load, bound] = isDrawn ? shown.extremes : [row.effective_max_after, row.effective_bound];
   if (typeof bound !== "number") return "";
   return ` Largest load ${load}${load === bound ? ", the least possible" : least(bound)}.`;
 }
@@ -249,9 +254,23 @@ async function fetchJobs() {
   await fetchSubmissions();
   if (asked !== shown.epoch) return; // chosen meanwhile: its jobs are asked for next
   shown.jobs = answer.jobs;
+  shown.said = answer;
   showVerdict(answer);
   if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) shown.job = null;
   showJobs();
+}
+
+let jobsDrawn = null;
+
+// The picture of what is in force follows the jobs, as the list does.
+async function followJobs() {
+  const jobs = isInForce() && !isDirect() ? shown.jobs.map((job) => `${job.id} ${job.nodes}`).join("\n") : null;
+  if (jobs !== null && jobsDrawn !== null && jobs !== jobsDrawn && shown.current !== null) {
+    loadOf = null;
+    await fetchLoad();
+    showVerdict(shown.said);
+  }
+  jobsDrawn = jobs;
 }
 
 async function fetchFabric(fingerprint) {
@@ -306,7 +325,10 @@ async function refresh() {
   shown.current = history.current;
   [shown.acts, shown.zone, shown.held] = [history.acts, history.zone, health.held || null];
   shown.seesUsers = history.sees_users;
-  if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) shown.epoch = null;
+  if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) {
+    shown.outcome = { text: `epoch ${shown.epoch} is not there, or no longer: what is in force is shown`, time: Date.now() };
+    shown.epoch = null;
+  }
   showHealth(health);
   showZone();
   showHand(history.may_change);
@@ -321,6 +343,7 @@ async function refresh() {
   if (shown.current !== null) await fetchLoad();
   pickAgain();
   await fetchJobs();
+  await followJobs();
   await showWhy();
   await fillPanel();
   await fetchEngines();
@@ -382,4 +405,10 @@ addEventListener("DOMContentLoaded", () => {
   inTurn(() => showFound(false));
   inTurn(pickAgain);
 });
-setInterval(() => { if (!document.hidden) inTurn(refresh); }, EVERY);
+let isRefreshing = false;
+setInterval(() => {
+  // Over a slow link the next one waits until this one is done.
+  if (document.hidden || isRefreshing) return;
+  isRefreshing = true;
+  inTurn(refresh).finally(() => { isRefreshing = false; });
+}, EVERY);

@@ -121,6 +121,7 @@ async function fillPanel() {
   if (!open || !fabric || !load) return;
   const { kind, key } = open;
   const found = kind === "switch" || kind === "node" ? await ask("v1/find?what=" + encodeURIComponent(key)) : null;
+  if (shown.open !== open) return; // closed meanwhile, or another one is open
   const parts = { job: jobPart, switch: switchPart, cable: cablePart, node: nodePart }[kind](key, found);
   const box = $("p-body");
   const text = parts.map((part) => part.textContent).join("\n");

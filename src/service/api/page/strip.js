@@ -66,15 +66,17 @@ function showWho(mayChange) {
 }
 
 function askForToken() {
-  const hadToken = sessionStorage.getItem("token");
-  if (hadToken) $("login-said").textContent = "The service does not accept this token: it is wrong, or it has expired.";
+  if (sessionStorage.getItem("token")) sessionStorage.setItem("refused", "yes");
   sessionStorage.removeItem("token");
+  // What was shown goes with the token.
+  if (shown.epochs.length || shown.fabric) return location.reload();
+  if (sessionStorage.getItem("refused")) $("login-said").textContent = "The service does not accept this token: it is wrong, or it has expired.";
+  sessionStorage.removeItem("refused");
   $("login").hidden = false;
   $("who").textContent = "";
   $("sign-out").hidden = true;
 }
 
-// What was shown goes with the token.
 $("sign-out").addEventListener("click", () => {
   sessionStorage.removeItem("token");
   location.reload();

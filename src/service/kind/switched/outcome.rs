@@ -40,12 +40,15 @@ impl Service<SwitchedKind> {
                 }
                 self.notice_replaced();
                 if self.is_held() {
+                    // Whoever asks is told of the jobs and the fabric of now all the same.
+                    self.kind.sight = Some(sight);
                     self.succeeded(Vec::new(), 0);
                     return Event::Held;
                 }
                 // Until all switches have the first of two steps, or OpenSM is known not to answer.
                 let is_between = self.kind.halfway == Some(sight.view.fabric.fingerprint());
                 if is_between && self.kind.acknowledging.is_some() {
+                    self.kind.sight = Some(sight);
                     self.health.succeeded(Utc::now());
                     self.waiting.handoff.failed(steady());
                     return Event::Held;

@@ -1,6 +1,6 @@
 //! OpenSM with our plugin: what the plugin says, into the health.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::DeliveryRow;
 use crate::publish::opensm::{ENGINE, PluginStatus, StatusError, Trouble};
@@ -92,10 +92,10 @@ impl Service<SwitchedKind> {
             Err(StatusError::Missing(_)) => Vec::new(),
             Err(error) => vec![(Kind::OpensmStatus, chain(&error))],
         };
-        let lag = self.health.unanswered_since.map(|since| now - since);
-        if let Some(lag) = lag.filter(|lag| *lag > delta(opensm.acknowledge)) {
-            let text = format!("OpenSM has put no new epoch in force for {} s", lag.num_seconds());
-            said.push((Kind::Lagging, text));
+        let late = |since: &DateTime<Utc>| now - *since > delta(opensm.acknowledge);
+        if let Some(since) = self.health.unanswered_since.filter(late) {
+            let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);
+            said.push((Kind::Lagging, format!("OpenSM has put no new epoch in force since {since}")));
         }
         (said, written)
     }

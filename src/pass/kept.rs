@@ -1,0 +1,47 @@
+//! What stays of the tables in force while other jobs come.
+
+use std::sync::Arc;
+
+use super::plan::Published;
+use super::policy::Policy;
+use crate::model::{Demand, Fabric, FabricLanes, Group, Layer, Tables};
+use crate::route;
+use crate::verify;
+
+/// Gives jobs that were told a layer their routes of before, where the new ones are on another.
+/// Whether all fits together is for the checker to say. O(terminals of those jobs × switches).
+pub(super) fn keep_told(fabric: &Fabric, tables: Tables, published: &Published) -> Tables {
+    let on = |tables: &Tables, (group, layer): &(Group, Layer)| {
+        verify::layers_of_group(fabric, tables, group)[..] == [*layer]
+    };
+    let before = &published.tables;
+    let moved: Vec<&Group> =
+        published.told.iter().filter(|t| !on(&tables, t) && on(before, t)).map(|(g, _)| g).collect();
+    if moved.is_empty() {
+        return tables;
+    }
+    let switches = fabric.switches().len();
+    tables.edited(|ports, layers| {
+        for d in moved.iter().flat_map(|g| &g.terminals).map(|t| fabric.dest_of_terminal(*t)) {
+            let at = d.index() * switches..(d.index() + 1) * switches;
+            ports[at.clone()].copy_from_slice(before.ports_to(d));
+            layers[at].copy_from_slice(before.layers_to(d));
+        }
+    })
+}
+
+/// Whether the tables in force may stay for other jobs, where they are better than what was made of them: not where the
+/// engine knows no jobs. O(lanes).
+pub(super) fn may_stay(
+    published: &Published,
+    lanes: Option<&Arc<FabricLanes>>,
+    demand: &Demand,
+    policy: &Policy,
+) -> bool {
+    let is_made_so = published.engine == policy.engine
+        && route::serves_jobs(&policy.engine)
+        && published.lanes.as_ref() == lanes
+        && !policy.layer_per_job;
+    // Predictions know no storage.
+    is_made_so && published.tables.layers_used() <= policy.budget.get() && demand.storage.servers.is_empty()
+}
