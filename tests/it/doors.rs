@@ -124,6 +124,33 @@ fn idle_strangers_keep_nobody_with_a_token_out() {
 }
 
 #[test]
+fn one_who_uses_up_a_shared_token_keeps_others_out_at_his_address_alone() {
+    let (_site, _serving, port) = on_both("");
+    let ask = |keep: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let request = format!(
+            "GET /v1/health HTTP/1.1\r\nhost: x\r\nconnection: {keep}\r\nauthorization: bearer {READ}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        (stream, String::from_utf8_lossy(&first[9..]).into_owned())
+    };
+    let all: Vec<_> = (0..32).map(|_| ask("keep-alive")).collect();
+    assert!(all.iter().all(|(_, status)| status == "200"));
+    assert_eq!(ask("close").1, "503");
+    let header = format!("Authorization: Bearer {READ}");
+    let curl = |from: &str| {
+        let mut curl = std::process::Command::new("curl");
+        curl.args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "--interface", from, "-H", &header]);
+        String::from_utf8(curl.arg(format!("http://127.0.0.1:{port}/v1/health")).output().unwrap().stdout)
+            .unwrap()
+    };
+    assert_eq!([curl("127.0.0.1"), curl("127.0.0.2")], ["503", "200"]);
+}
+
+#[test]
 fn whoever_changes_something_is_in_the_log() {
     let (site, _serving, _) = on_both("");
     let client = Client::new(&site.path("state/api.sock"), LONG);

@@ -197,13 +197,13 @@ fn access(tokens: &[Token], shown: &str, now: DateTime<Utc>) -> Result<(usize, A
     }
 }
 
-/// Whoever shows no token has the share of the address that it comes from, so that it costs nobody who does.
 /// What stands after the scheme, which has no case.
 fn token(header: &str) -> Option<&str> {
     let (scheme, token) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("Bearer").then_some(token)
 }
 
+/// Whoever shows no token has the share of the address that it comes from, so that it costs nobody who does.
 async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request, next: Next) -> Response {
     let stranger = request.extensions().get::<Caller>();
     let (peer, address) =
@@ -222,8 +222,9 @@ async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request,
     };
     match allowed {
         Ok((number, access)) => {
-            let user = format!("token {number}");
-            let name = format!("{user} from {peer}");
+            let name = format!("token {number} from {peer}");
+            // Who shares a token has a share of his own.
+            let user = format!("token {number} at {address}");
             let caller = Caller { name, user: user.clone(), access, on_network: true };
             let visitor = request.extensions().get::<Arc<Visitor>>();
             if !visitor.is_some_and(|visitor| visitor.is_admitted(&caller)) {

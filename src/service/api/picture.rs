@@ -3,12 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::against::{self, Against, Compared};
