@@ -236,6 +236,7 @@ fn simulated(rows: &[EngineReport], baseline: &Baseline, fabric: &Fabric) -> &'s
      sarouter simulate shows how long the exchanges take with each engine.\n"
 }
 
+/// Whether any row is predicted to be worth it, in a sentence.
 fn predicted(rows: &[EngineReport], baseline: &Baseline) -> String {
     let (engine, before) = (baseline.engine, baseline.time.slowdown_mean);
     let paid = best(rows).filter(|best| best.time.all.slowdown_mean <= NOT_LESS * before);

@@ -2,8 +2,8 @@
 
 use super::{Demand, Fabric, Group, SwitchId, TerminalId};
 
-/// Servers that the hosts of all jobs on several switches talk to: Lustre, GPFS, NFS, LNet routers. They do not talk to each other,
-/// nor do hosts by them.
+/// Servers that the hosts of all jobs on several switches talk to: Lustre, GPFS, NFS, LNet routers. They do not talk to
+/// each other, nor do hosts by them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Storage {
     /// Terminals of the servers, ascending, without repetition.

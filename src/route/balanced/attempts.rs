@@ -70,6 +70,11 @@ pub(super) fn is_simulated(fabric: &Fabric) -> bool {
     doublings(fabric) <= MORE
 }
 
+/// Whether it does so on a fabric with so many hosts at each switch.
+pub(super) fn is_raced(fabric: &Fabric, hosts: &[u32]) -> bool {
+    is_simulated(fabric) && !is_indirect(hosts)
+}
+
 /// Half as many searches whose routes are all as short as possible: longer ones pay where few ways lead past a full
 /// channel, and crowd a fabric of many hosts that all send at once. Where no ring of cables has an odd number of them,
 /// no way is one hop longer than the shortest, and these are searches like the others.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::attempts::{is_simulated, more};
+use super::attempts::{is_raced, more};
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::portfolio::{Candidate, least};
@@ -17,7 +17,6 @@ use super::routing::Routing;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST, Search, homes, once};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
-use crate::route::graph::is_indirect;
 use crate::route::lanes::{Kept, choose, is_inside};
 use crate::route::spread::Turn;
 use crate::route::{Engine, RouteError};
@@ -148,8 +147,7 @@ impl Balanced {
         let more = if in_force.is_none() { more(fabric) } else { Vec::new() };
         let seeds: Vec<u64> = [FIRST].into_iter().chain(more).collect();
         let tables: Vec<Tables> = seeds.into_par_iter().map(timed).collect();
-        let simulates = room.map.is_some() && in_force.is_none() && is_simulated(fabric);
-        if simulates && !is_indirect(&net.hosts) {
+        if room.map.is_some() && in_force.is_none() && is_raced(fabric, &net.hosts) {
             let blind = told_for(&Demand::oblivious(), other.clone(), false);
             let all: Vec<Tables> = tables.into_iter().chain([other, light]).collect();
             let both: Vec<(Tables, bool)> =

@@ -75,15 +75,15 @@ use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
 use self::search::{Ground, TreeSearch};
 use self::traffic::{Class, Traffic};
-use super::graph::{hosts_per_switch, is_indirect};
+use super::graph::hosts_per_switch;
 use super::lanes::{TreeWays, tree_ways};
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
 use crate::model::{Demand, DestId, Fabric, FabricLanes, LayerBudget, Shape, Tables};
 
-/// Whether the packet simulator chooses among tables for jobs, as [`Balanced::choose`] does off small trees.
+/// Whether the packet simulator chooses among tables for jobs.
 pub(super) fn is_raced(fabric: &Fabric) -> bool {
-    attempts::is_simulated(fabric) && !is_indirect(&hosts_per_switch(fabric))
+    attempts::is_raced(fabric, &hosts_per_switch(fabric))
 }
 
 /// Fewest rows of tables that are worth a thread.

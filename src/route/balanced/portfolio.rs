@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::attempts::{doublings, is_simulated, orders};
+use super::attempts::{doublings, is_raced, is_simulated, orders};
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
@@ -145,7 +145,7 @@ impl Balanced {
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
         let made = if is_large { not_far_behind(scene, own, made) } else { made };
         // Where the simulator chooses, it sees them as they are, too.
-        let is_raced = is_new && !is_indirect(&net.hosts) && is_simulated(fabric);
+        let is_raced = is_new && is_raced(fabric, &net.hosts);
         let as_made = made.iter().filter(|(is_blind, _)| *is_blind && is_raced);
         let as_made: Vec<Tables> = as_made.map(|(_, tables)| tables.clone()).collect();
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();

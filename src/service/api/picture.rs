@@ -298,7 +298,8 @@ pub(super) fn measured(
     let fabric = &view.fabric;
     let plan = epoch.plan();
     let jobs = jobs_of(view, &epoch, store);
-    let all = match jobs_hash(&jobs) == jobs_hash(&plan.jobs) {
+    let are_its_own = jobs_hash(&jobs) == jobs_hash(&plan.jobs);
+    let all = match are_its_own {
         true => plan.demand.on(fabric).groups,
         false => multi_switch(view, &jobs),
     };
@@ -319,7 +320,7 @@ pub(super) fn measured(
     let bound = match job {
         _ if other_fabric => None,
         // That of its own jobs was computed with the epoch.
-        None if jobs_hash(&jobs) == jobs_hash(&plan.jobs) => Some(plan.after.effective.lower_bound),
+        None if are_its_own => Some(plan.after.effective.lower_bound),
         _ => Some(least_load(fabric, &groups)),
     };
     let compared = match against {
