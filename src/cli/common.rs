@@ -65,6 +65,15 @@ impl Context {
         Ok(Site::load_or_default(self.config.as_deref())?)
     }
 
+    /// The same past mistakes in it, which are told: for what must work while the service goes on by what it read before.
+    pub fn site_past_mistakes(&self) -> Result<Site, Failure> {
+        let (site, mistake) = Site::load_past_mistakes(self.config.as_deref())?;
+        if let Some(mistake) = mistake {
+            eprintln!("sarouter: {mistake}; the rest of the settings is followed");
+        }
+        Ok(site)
+    }
+
     /// A bar on a terminal, with the time left, for so many steps that are called `what`; none beside JSON.
     pub fn bar(&self, steps: usize, what: &'static str) -> ProgressBar {
         if self.format == Format::Json {

@@ -6,19 +6,20 @@
 //! the deadline. A job whose user said `--routing=require` goes back into the queue likewise: here it has
 //! no node that could suffer, on its nodes it would be too late.
 
+mod door;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use self::door::{Door, ServiceArgs};
 use super::common::print;
 use super::{Answer, Context, Failure, Format, chain, mistake};
-use crate::config::{Site, Slurm};
+use crate::config::Slurm;
 use crate::model::{HintError, JobId, Mix, Submission, executable, hint, pattern_hint};
 use crate::observe::slurm::command_of;
 use crate::service::api::jobs::{ROUND, StartAnswer, StartRequest};
-use crate::service::client::{Client, ClientError};
 use crate::service::handoff::Outcome;
 
 /// Arguments of `prolog`.
@@ -53,6 +54,8 @@ pub struct Args {
     /// At the deadline exit 1: Slurm then requeues the job
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 /// Arguments of `epilog`.
@@ -65,6 +68,8 @@ pub struct EpilogArgs {
     /// Job [default: $SLURM_JOB_ID]
     #[arg(long, value_name = "ID")]
     job: Option<String>,
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 /// What is printed.
@@ -95,9 +100,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let begun = Instant::now();
     let strict = args.strict || is_required();
     let waited = job(args.job.as_deref()).and_then(|job| {
-        let site = site(context)?;
-        let (settings, api) = (&site.fabrics[0], &site.api);
-        let socket = &api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
+        let site = context.site_past_mistakes()?;
+        let (settings, door) = (&site.fabrics[0], args.service.door(&site)?);
         let timeout = args.timeout.map_or(Ok(settings.handoff.deadline), Duration::try_from_secs_f64)?;
         let nodes = args.nodes.clone().or_else(|| variable("SLURM_JOB_NODELIST"));
         let traffic = args.traffic.clone().or_else(traffic);
@@ -118,7 +122,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         };
         // Whoever wants no start without routes waits for the service to its deadline.
         let away = if strict { timeout } else { settings.handoff.away };
-        Ok(Prolog { socket, job, request, deadline: begun + timeout, away }.wait()?)
+        Ok(Prolog { door, job, request, deadline: begun + timeout, away }.wait()?)
     });
     match waited {
         Ok(said) => {
@@ -134,15 +138,6 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
 }
 
-/// The settings. A mistake in them is said, and keeps nobody from the service, which goes on by those of before.
-fn site(context: &Context) -> Result<Site, Failure> {
-    let (site, mistake) = Site::load_past_mistakes(context.config.as_deref())?;
-    if let Some(mistake) = mistake {
-        eprintln!("sarouter: {mistake}; the rest of the settings is followed");
-    }
-    Ok(site)
-}
-
 /// Whether the job's user said `--routing=require`: Slurm tells it by this name.
 fn is_required() -> bool {
     variable("SPANK_ROUTING").is_some_and(|word| word == "require")
@@ -151,12 +146,11 @@ fn is_required() -> bool {
 /// Tells the service that the job is over.
 pub fn epilog(args: EpilogArgs, context: &Context) -> Result<Answer, Failure> {
     let told = job(args.job.as_deref()).and_then(|job| {
-        let site = site(context)?;
-        let (settings, api) = (&site.fabrics[0], &site.api);
-        let socket = &api.as_ref().ok_or("the settings switch the service's socket off")?.socket;
-        let client = Client::new(socket, settings.handoff.away);
-        client.wait(client.post::<serde_json::Value>(&format!("/v1/jobs/{job}/end"), &()))?;
-        Ok(())
+        let site = context.site_past_mistakes()?;
+        let (door, path) = (args.service.door(&site)?, format!("/v1/jobs/{job}/end"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let told = door.post::<serde_json::Value>(&path, &(), site.fabrics[0].handoff.away);
+        runtime.block_on(told).map(|_| ()).map_err(Failure::from)
     });
     Ok(told.map_or_else(|error| complain(error.as_ref(), context), |()| Answer::Yes))
 }
@@ -240,8 +234,8 @@ fn length() -> Option<f64> {
 }
 
 /// A prolog that waits.
-struct Prolog<'a> {
-    socket: &'a Path,
+struct Prolog {
+    door: Door,
     job: String,
     request: StartRequest,
     deadline: Instant,
@@ -249,7 +243,7 @@ struct Prolog<'a> {
     away: Duration,
 }
 
-impl Prolog<'_> {
+impl Prolog {
     fn wait(mut self) -> Result<Said, std::io::Error> {
         let begun = Instant::now();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -268,8 +262,7 @@ impl Prolog<'_> {
             // The service decides a little before, so that its answer comes in time.
             self.request.patience_seconds = (left - MARGIN.min(left / 10)).as_secs_f64();
             let silent = left.min(quiet.saturating_sub(heard.elapsed())).max(PAUSE);
-            let client = Client::new(self.socket, silent);
-            match runtime.block_on(client.post::<StartAnswer>(&path, &self.request)) {
+            match runtime.block_on(self.door.post::<StartAnswer>(&path, &self.request, silent)) {
                 Ok(StartAnswer { start, fabrics }) => {
                     (heard, answered, known) = (Instant::now(), true, fabrics);
                     if start.is_some() {
@@ -277,9 +270,8 @@ impl Prolog<'_> {
                     }
                 }
                 Err(error) => {
-                    let refused = matches!(error, ClientError::Refused { status: 400..=499, .. });
                     trouble = Some(error.to_string());
-                    if refused || heard.elapsed() >= quiet {
+                    if error.is_refusal() || heard.elapsed() >= quiet {
                         break None;
                     }
                 }
@@ -320,6 +312,7 @@ fn words(outcome: Outcome) -> &'static str {
         Outcome::Gone => "the batch system does not know it any more",
         Outcome::Superseded => "another start of it was announced",
         Outcome::Unrouted => "no tables could be made for it",
+        Outcome::Unknown => "nodes of it are not in the fabric",
         Outcome::OpensmGone => "the OpenSM of a fabric is gone: there on the last verified routes",
     }
 }

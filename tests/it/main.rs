@@ -66,6 +66,7 @@ mod order;
 mod parted;
 mod placement;
 mod prolog;
+mod prolog_far;
 mod promise;
 mod python;
 mod questions;

@@ -112,7 +112,10 @@ impl Front {
         let written = tokio::task::spawn_blocking(move || {
             let roots: Vec<PathBuf> =
                 front.doors.iter().map(|(_, door)| door.store.path().join(JOBS_DIRECTORY)).collect();
+            // Where its nodes have no adapters, nothing is to be said, if they have some elsewhere.
+            let is_somewhere = outcomes.iter().any(|outcome| *outcome != Outcome::Unknown);
             let each = front.doors.iter().zip(&roots).zip(outcomes);
+            let each = each.filter(|(_, outcome)| !is_somewhere || *outcome != Outcome::Unknown);
             let fabrics: Vec<OnFabric<'_>> = each
                 .map(|(((name, _), root), outcome)| OnFabric {
                     name,

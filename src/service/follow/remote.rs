@@ -7,7 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use reqwest::{Certificate, Client, Response, StatusCode, Url};
+use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::observe::secret::{self, SecretError};
@@ -227,26 +228,49 @@ impl Remote {
         Ok(came)
     }
 
+    /// `POST path` with a JSON body.
+    ///
+    /// # Errors
+    /// [`RemoteError`].
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, RemoteError> {
+        let response = self.send(self.client.post(self.url(path)).json(body), path).await?;
+        read(response, path).await
+    }
+
     async fn json<T: DeserializeOwned>(&self, path: &str) -> Result<T, RemoteError> {
-        let response = self.get(path).await?;
-        let response = good(response, path).await?;
-        let bytes = whole(response, path).await?;
-        serde_json::from_slice(&bytes)
-            .map_err(|e| RemoteError::Answer { path: path.to_string(), message: e.to_string() })
+        read(self.get(path).await?, path).await
     }
 
     async fn get(&self, path: &str) -> Result<Response, RemoteError> {
-        let base = match &self.access.place {
-            Place::Tcp(url) => url.as_str(),
-            Place::Unix(_) => "http://localhost",
-        };
-        let mut request = self.client.get(format!("{base}{path}"));
+        self.send(self.client.get(self.url(path)), path).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        match &self.access.place {
+            Place::Tcp(url) => format!("{url}{path}"),
+            Place::Unix(_) => format!("http://localhost{path}"),
+        }
+    }
+
+    async fn send(&self, mut request: RequestBuilder, path: &str) -> Result<Response, RemoteError> {
         // Each time: its file may have been replaced.
         if let Some(file) = &self.access.token_file {
             request = request.bearer_auth(secret::read(file)?.trim());
         }
         request.send().await.map_err(|error| RemoteError::Exchange { path: path.to_string(), error })
     }
+}
+
+/// What a good answer says.
+async fn read<T: DeserializeOwned>(response: Response, path: &str) -> Result<T, RemoteError> {
+    let response = good(response, path).await?;
+    let bytes = whole(response, path).await?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| RemoteError::Answer { path: path.to_string(), message: e.to_string() })
 }
 
 /// Lets only good answers pass.

@@ -376,7 +376,8 @@ impl HandOff {
             if start.deadline <= now {
                 return Some(Outcome::Deadline);
             }
-            (start.phase == Phase::New && not_before >= start.deadline).then_some(Outcome::NextPass)
+            // No computation begins before its deadline.
+            (start.phase == Phase::New && not_before >= start.deadline).then_some(Outcome::Deadline)
         });
     }
 

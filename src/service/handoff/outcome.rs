@@ -30,11 +30,14 @@ pub enum Outcome {
     Unrouted,
     /// One of several fabrics: its OpenSM is gone, so that nothing new comes into force there.
     OpensmGone,
+    /// Nodes of it are not in the fabric, and those that are are on one switch.
+    Unknown,
 }
 
 impl Outcome {
-    /// From the best for a job to the worst.
-    const BEST_FIRST: [Self; 11] = [
+    /// From the best for a job to the worst. A node need not have an adapter on each of several fabrics.
+    const BEST_FIRST: [Self; 12] = [
+        Self::Unknown,
         Self::OneSwitch,
         Self::InForce,
         Self::GoodEnough,
@@ -62,12 +65,13 @@ impl Outcome {
             Self::Superseded => "it was announced again",
             Self::Unrouted => "no tables could be made for it",
             Self::OpensmGone => "OpenSM is gone",
+            Self::Unknown => "nodes of it are not in the fabric",
         }
     }
 
     /// Whether a job that requires routes of its own has none.
     pub fn is_late(self) -> bool {
-        matches!(self, Self::Deadline | Self::Unrouted | Self::OpensmGone)
+        matches!(self, Self::Deadline | Self::Unrouted | Self::OpensmGone | Self::Unknown)
     }
 
     /// Of a job on several fabrics: that of the fabric that serves it worst.

@@ -32,8 +32,10 @@ impl HandOff {
         self.decide_new(now, jobs);
         self.forget(now, jobs);
         for start in self.starts.values_mut() {
-            if let Phase::Started(_, Outcome::NextPass | Outcome::OneSwitch | Outcome::Held | Outcome::Gone) =
-                start.phase
+            if let Phase::Started(
+                _,
+                Outcome::NextPass | Outcome::OneSwitch | Outcome::Held | Outcome::Gone | Outcome::Unknown,
+            ) = start.phase
             {
                 continue;
             }
@@ -83,7 +85,8 @@ impl HandOff {
         let Some((fabric, nodes)) = &self.site else { return gone };
         let ranks = nodes.ranks(&id.nodes);
         if !id.is_component && !ranks.is_multi_switch(fabric) {
-            return Some(Outcome::OneSwitch);
+            let is_known = id.nodes.iter().all(|node| !nodes.terminals(node).is_empty());
+            return Some(if is_known { Outcome::OneSwitch } else { Outcome::Unknown });
         }
         if !self.parts.apart(fabric, nodes, &id.nodes).is_empty() {
             return Some(Outcome::Unrouted);

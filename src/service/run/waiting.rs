@@ -106,6 +106,9 @@ fn log(start: &StartId, outcome: Outcome, waited: TimeDelta) {
             warn!(%job, nodes, ms, "the job starts at its deadline, on the last verified routes");
         }
         Outcome::OpensmGone => warn!(%job, nodes, ms, "the job does not wait: OpenSM is gone"),
+        Outcome::Unknown => {
+            warn!(%job, nodes, ms, "nodes of the job are not in the fabric: it starts without routes")
+        }
         Outcome::Unrouted => warn!(%job, nodes, ms, "the job starts without tables"),
         Outcome::Full => warn!(%job, nodes, "too many jobs wait: it starts on the last verified routes"),
         _ => info!(%job, nodes, ms, why = outcome.words(), "the job starts"),
