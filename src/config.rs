@@ -27,7 +27,7 @@ pub struct Settings {
     pub state: State,
     /// Where the fabric comes from; `None` if the settings do not say.
     pub fabric: Option<FabricSource>,
-    /// File with lines `NODE GUID`; without it node descriptions decide.
+    /// File with lines `GUID NODE`, `DESCRIPTION NODE` or patterns; without it node descriptions decide.
     pub node_map: Option<PathBuf>,
     /// How Slurm is asked.
     pub slurm: Slurm,

@@ -19,6 +19,11 @@ use crate::config::{Settings, Site};
 use crate::observe::source::JobSourceRow;
 use crate::service::kind::{DELIVERIES, direct};
 
+/// Where a package puts what a site copies.
+const EXAMPLES: &str = "/usr/share/doc/sarouter/examples (config of the source)";
+/// Where a package has the source of the plugins.
+const PLUGINS: &str = "/usr/share/sarouter/plugin (plugin of the source)";
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -68,7 +73,7 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
         },
         Err(error) => {
             let fix =
-                "correct the file, or name another with --config; config/sarouter.toml explains every key";
+                "correct the file, or name another with --config; the file of the package explains every key";
             vec![Check::fix("settings", chain(&error), fix)]
         }
     };

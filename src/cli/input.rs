@@ -32,7 +32,7 @@ pub struct Source {
     /// Jobs: squeue --json, a snapshot, or lines "ID HOSTLIST [PATTERN]"; - is standard input
     #[arg(long, value_name = "FILE")]
     pub jobs: Option<String>,
-    /// Node names of adapters: lines "GUID NAME"
+    /// Node names of adapters: lines "GUID NAME", "DESCRIPTION NAME" or patterns (docs/FABRICS.md)
     #[arg(long, value_name = "FILE")]
     pub node_map: Option<PathBuf>,
     /// Which adapters of nodes with several exchange in jobs that do not say it: all, or same (rails)
@@ -138,6 +138,9 @@ impl Input {
 
 /// Says on stderr which jobs run on no node of the fabric.
 pub fn complain_of_strangers(jobs: &[JobId]) {
+    if jobs.is_empty() {
+        return;
+    }
     let some: Vec<&str> = jobs.iter().take(8).map(JobId::as_str).collect();
     let more = if jobs.len() > some.len() {
         format!(" and {} more", jobs.len() - some.len())

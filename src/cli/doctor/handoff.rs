@@ -1,9 +1,10 @@
 //! Whether Slurm's controller announces jobs, and what it says of our plugins.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{Check, plugins, unread};
+use super::{Check, EXAMPLES, plugins, unread};
 use crate::config::Settings;
 use crate::observe::child::BoundedCommand;
 
@@ -26,20 +27,43 @@ fn checks(settings: &Settings, text: &str) -> Vec<Check> {
     let set = |value: &&str| !matches!(*value, "" | "(null)");
     let values: plugins::Values<'_> =
         pairs.map(|(k, v)| (name(k), v.trim())).filter(|(_, v)| set(v)).collect();
-    let mut found = announcements(settings, &values);
+    let mut found = announcements(settings, &values, elsewhere(text));
     found.extend(plugins::checks(settings, &values));
     found
 }
 
-fn announcements(settings: &Settings, values: &plugins::Values<'_>) -> Vec<Check> {
+/// The machine of Slurm's controller, if that is not this one.
+fn elsewhere(text: &str) -> Option<&str> {
+    let own = rustix::system::uname();
+    let own = own.nodename().to_string_lossy().into_owned();
+    let short = |name: &str| name.split('.').next().unwrap_or("").to_string();
+    let hosts = text.lines().filter(|line| line.starts_with("SlurmctldHost"));
+    let mut hosts = hosts.filter_map(|line| line.split_once('=')?.1.trim().split('(').next());
+    let first = hosts.clone().next()?;
+    let is_here = hosts.any(|host| host == "localhost" || short(host) == short(&own));
+    (!is_here).then_some(first)
+}
+
+fn announcements(settings: &Settings, values: &plugins::Values<'_>, elsewhere: Option<&str>) -> Vec<Check> {
     let value = |key: &str| values.get(key).copied();
     let (prolog, epilog) = (value("PrologSlurmctld"), value("EpilogSlurmctld"));
     if prolog.or(epilog).is_none() {
         return vec![Check::advice(
             "hand-off",
             "PrologSlurmctld is not set: a job runs on the routes of before until the next look",
-            "in slurm.conf PrologSlurmctld, EpilogSlurmctld: config/slurm-prolog, config/slurm-epilog",
+            format!(
+                "in slurm.conf PrologSlurmctld, EpilogSlurmctld: copies of slurm-prolog, slurm-epilog in {EXAMPLES}"
+            ),
         )];
+    }
+    if let Some(host) = elsewhere {
+        let of = |key, path: Option<&str>| match path {
+            Some(path) => Check::good(key, format!("{path} on {host}, not looked at from here")),
+            None => script(key, "epilog", None),
+        };
+        let mut found = vec![of("PrologSlurmctld", prolog), of("EpilogSlurmctld", epilog)];
+        found.extend(prolog.and_then(|_| timeout(settings, value("PrologEpilogTimeout"))));
+        return found;
     }
     let mut found =
         vec![script("PrologSlurmctld", "prolog", prolog), script("EpilogSlurmctld", "epilog", epilog)];
@@ -51,8 +75,9 @@ fn announcements(settings: &Settings, values: &plugins::Values<'_>) -> Vec<Check
 }
 
 fn script(key: &'static str, word: &str, path: Option<&str>) -> Check {
-    let fix =
-        format!("{key} in slurm.conf: a script that runs `sarouter {word}`, such as config/slurm-{word}");
+    let fix = format!(
+        "{key} in slurm.conf: a program that runs `sarouter {word}`, such as slurm-{word} in {EXAMPLES}"
+    );
     let Some(path) = path else {
         return Check::fix(key, "not set: jobs start before their routes are there", fix);
     };
@@ -63,10 +88,12 @@ fn script(key: &'static str, word: &str, path: Option<&str>) -> Check {
         Ok(text) => {
             let text = String::from_utf8_lossy(&text);
             let calls = !text.starts_with("#!") || (text.contains("sarouter") && text.contains(word));
-            if calls {
-                Check::good(key, path)
-            } else {
+            if !calls {
                 Check::fix(key, format!("{path} does not call us"), fix)
+            } else if !is_executable(path) {
+                Check::fix(key, format!("{path} is not executable"), format!("chmod 755 {path}"))
+            } else {
+                Check::good(key, path)
             }
         }
     }
@@ -81,6 +108,10 @@ fn timeout(settings: &Settings, value: Option<&str>) -> Option<Check> {
         true => Check::good(NAME, found),
         false => Check::fix(NAME, found, "raise PrologEpilogTimeout or lower handoff.deadline_seconds"),
     })
+}
+
+fn is_executable(path: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.mode() & 0o111 != 0)
 }
 
 /// Seconds that a prolog may need beside waiting.
@@ -118,6 +149,7 @@ mod tests {
         let write = |name: &str, text: &str| {
             let path = dir.path().join(name);
             std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
             path.display().to_string()
         };
         let prolog = write("p", "#!/bin/sh\nexec sarouter prolog\n");
@@ -135,6 +167,15 @@ mod tests {
         assert_eq!(wrong(&conf("/nonexistent", "65534", "root(0)"), ""), ["PrologSlurmctld"]);
         assert_eq!(wrong(&conf(&prolog, "20", "root(0)"), ""), ["prolog time"]);
         assert_eq!(wrong(&good.replace("65534", "20"), "[handoff]\ndeadline_seconds = 10"), [""; 0]);
+        // On another machine its files are not to be seen, and tokens decide who may announce.
+        let far = conf("/nonexistent", "65534", "slurm(4711)")
+            + "SlurmctldHost[0] = some.other.machine(10.0.0.1)\n";
+        assert_eq!(wrong(&far, ""), [""; 0]);
+        assert_eq!(wrong(&(far.clone() + "SlurmctldHost[1] = localhost\n"), "").len(), 2);
+        assert_eq!(wrong(&far.replace("65534", "20"), ""), ["prolog time"]);
+        let plain = write("plain", "#!/bin/sh\nexec sarouter prolog\n");
+        std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        assert_eq!(wrong(&conf(&plain, "65534", "root(0)"), ""), ["PrologSlurmctld"], "not executable");
         let other = conf(&prolog, "65534", "slurm(4711)");
         assert_eq!(wrong(&other, ""), ["SlurmUser"]);
         assert_eq!(wrong(&other, "[api]\nwrite_users = [4711]"), [""; 0]);

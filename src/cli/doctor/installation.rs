@@ -7,7 +7,7 @@ use std::path::Path;
 
 use chrono::Utc;
 
-use super::{Check, chain, unread};
+use super::{Check, EXAMPLES, PLUGINS, chain, unread};
 use crate::config::{OpenSm, Settings};
 use crate::publish::EpochStore;
 use crate::publish::opensm::{ENGINE, PluginStatus};
@@ -15,7 +15,7 @@ use crate::service::kind::direct;
 
 pub(super) fn check(settings: &Settings) -> Vec<Check> {
     let state = &settings.state.directory;
-    let mut checks = vec![directory(state)];
+    let mut checks = vec![directory(state, settings.name.is_some())];
     checks.extend(disk(state));
     if let (Some(opensm), None) = (&settings.opensm, direct::source(settings)) {
         checks.push(plugin(opensm, state));
@@ -24,14 +24,20 @@ pub(super) fn check(settings: &Settings) -> Vec<Check> {
     checks
 }
 
-fn directory(state: &Path) -> Check {
+fn directory(state: &Path, is_of_several: bool) -> Check {
     const NAME: &str = "state";
     let shown = state.display();
     let user = rustix::process::geteuid().as_raw();
     let found = match std::fs::metadata(state) {
         Ok(found) => found,
+        // The service makes those of several fabrics.
+        Err(error) if error.kind() == ErrorKind::NotFound && is_of_several => {
+            return Check::good(NAME, format!("{shown} will be made by the service"));
+        }
         Err(error) => {
-            return Check::fix(NAME, format!("{shown}: {error}"), format!("install -d -m 755 {shown}"));
+            let owner = if user == 0 { "-o sarouter -g sarouter " } else { "" };
+            let fix = format!("install -d -m 755 {owner}{shown}");
+            return Check::fix(NAME, format!("{shown}: {error}"), fix);
         }
     };
     if !found.is_dir() {
@@ -96,7 +102,7 @@ fn plugin(opensm: &OpenSm, state: &Path) -> Check {
         return Check::fix(
             NAME,
             trouble.to_string(),
-            "see OpenSM's log; plugin/README.md explains the states",
+            format!("see OpenSM's log; README.md in {PLUGINS} explains the states"),
         );
     }
     let ours = env!("CARGO_PKG_VERSION");
@@ -129,7 +135,7 @@ fn conf(opensm: &OpenSm, settings: &Settings) -> Vec<Check> {
             vec![unread("opensm.conf", &path.to_string())]
         }
         Err(error) => {
-            let fix = "set opensm.conf; config/opensm.conf.part shows what belongs into it";
+            let fix = format!("set opensm.conf; opensm.conf.part in {EXAMPLES} shows what belongs into it");
             vec![Check::fix("opensm.conf", format!("{path}: {error}"), fix)]
         }
     }
@@ -339,11 +345,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let with_mode = |mode| {
             std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
-            directory(dir.path())
+            directory(dir.path(), false)
         };
         assert!(with_mode(0o755).good);
         assert!(with_mode(0o777).fix.starts_with("chmod 755"));
         assert!(with_mode(0o700).fix.contains("OpenSM may run"));
-        assert!(directory(&dir.path().join("missing")).fix.starts_with("install -d"));
+        assert!(directory(&dir.path().join("missing"), false).fix.starts_with("install -d"));
     }
 }

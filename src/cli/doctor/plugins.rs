@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Check, selection, some};
+use super::{Check, EXAMPLES, PLUGINS, selection, some};
 use crate::config::Settings;
 use crate::service::kind::direct;
 
@@ -62,7 +62,7 @@ impl Site<'_> {
     fn spank(&self, conf: &Path) -> Option<Check> {
         const NAME: &str = "SPANK";
         let shown = conf.display();
-        let example = "the line of config/plugstack.conf, on submit hosts and nodes";
+        let example = format!("the line of plugstack.conf in {EXAMPLES}, on submit hosts and nodes");
         let Some(line) = spank_line(conf) else {
             let found = format!("no line of {shown} names us: tables do not reach the nodes");
             return self.torus.then(|| Check::fix(NAME, found, example));
@@ -85,7 +85,8 @@ impl Site<'_> {
         if !built_for.as_ref().is_some_and(|v| self.version.starts_with(&format!("{v}."))) {
             let known = built_for.map_or("an unknown version of Slurm".into(), |v| format!("Slurm {v}"));
             let found = format!("{} is for {known}, running is {}", file.display(), self.version);
-            return Some(Check::fix(NAME, found, "build it for this version: plugin/README.md says how"));
+            let fix = format!("build it for this version: README.md in {PLUGINS} says how");
+            return Some(Check::fix(NAME, found, fix));
         }
         if self.torus && !words.iter().any(|w| w.starts_with("sink=")) {
             return Some(Check::fix(NAME, "no sink=: tables are checked and dropped", example));

@@ -4,8 +4,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::Check;
 use super::plugins::{Site, Values, marked};
+use super::{Check, PLUGINS};
 
 /// One of the two ways into the controller.
 struct Way {
@@ -18,9 +18,9 @@ struct Way {
 }
 
 const SELECT: Way =
-    Way { name: "select plugin", mark: b"sarouter-select for Slurm ", source: "plugin/slurm/select" };
+    Way { name: "select plugin", mark: b"sarouter-select for Slurm ", source: "slurm/select" };
 const TOPOLOGY: Way =
-    Way { name: "topology plugin", mark: b"sarouter-topology for Slurm ", source: "plugin/slurm/topology" };
+    Way { name: "topology plugin", mark: b"sarouter-topology for Slurm ", source: "slurm/topology" };
 /// The first Slurm whose topology plugins choose nodes.
 const HOOK: (u32, u32) = (24, 5);
 /// Slurm's own name of the plugin that calls them, or that ours stands before.
@@ -76,7 +76,10 @@ fn absent(topology: Option<&str>) -> Check {
 fn build(way: &Way) -> String {
     // Where it is missing, Slurm refuses the whole file.
     let first = "make a directory DIR on every machine that reads slurm.conf";
-    format!("{first}, {}/build DIR, then PluginDir=DIR:… there and restart slurmctld", way.source)
+    format!(
+        "{first}, {}/build DIR in {PLUGINS}, then PluginDir=DIR:… there and restart slurmctld",
+        way.source
+    )
 }
 
 /// What is wrong with a plugin of ours that is installed.

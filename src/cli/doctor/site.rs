@@ -6,7 +6,7 @@ use chrono::Utc;
 
 use super::installation::keys;
 use super::{Check, Failure, chain, some};
-use crate::config::Settings;
+use crate::config::{FabricSource, Settings};
 use crate::model::{NodeName, Torus};
 use crate::observe::child::BoundedCommand;
 use crate::observe::hostlist;
@@ -83,7 +83,13 @@ async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
             Some(named)
         }
         Err(error) => {
-            let fix = "write the file again with ibnetdiscover, complete, and move it into place";
+            let fix = match &settings.fabric {
+                Some(FabricSource::Command { .. }) => "run fabric.command by hand, as the service's user",
+                Some(FabricSource::OpenSm { .. }) => {
+                    "OpenSM with our plugin writes it: see the checks of both below"
+                }
+                _ => "write the file again with ibnetdiscover, complete, and move it into place",
+            };
             checks.push(Check::fix("fabric", chain(&error), fix));
             None
         }
