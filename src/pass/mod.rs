@@ -1,5 +1,6 @@
 //! One pass, as far as it needs neither clock nor outside: when to look, what is due, which routes.
 
+mod anew;
 pub mod baseline;
 mod halfway;
 mod kept;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 
+use super::anew::{self, Start};
 use super::kept::{keep_told, may_stay};
 use super::lanes;
 pub use super::policy::{InSwitches, Policy, Repair};
@@ -252,7 +253,7 @@ pub fn plan(
             for_jobs(fabric, jobs, &demand, published, policy, question)?
         }
         Some(reason) => {
-            let plan = compute(fabric, jobs, demand.clone(), published, policy, reason)?;
+            let plan = compute(fabric, jobs, demand.clone(), published, policy, (reason, Start::InForce))?;
             Decision::Publish(Box::new(plan))
         }
     };
@@ -282,8 +283,22 @@ fn for_jobs(
     if let Some(worth) = question.as_ref().and_then(Question::refused) {
         return Ok(Decision::NotWorth(worth));
     }
-    let plan = compute(fabric, jobs, demand.clone(), published, policy, Reason::JobsChanged)?;
-    let worth = question.map(|question| question.judged(&plan.tables));
+    let judged = |plan: Plan| {
+        let worth = question.as_ref().map(|question| question.judged(&plan.tables));
+        (plan, worth)
+    };
+    let make =
+        |jobs, start| compute(fabric, jobs, demand.clone(), published, policy, (Reason::JobsChanged, start));
+    let plan = make(jobs, Start::InForce)?;
+    let anew = match anew::is_due(fabric, published, &plan, policy) {
+        true => make(plan.jobs.clone(), Start::Anew).ok(),
+        false => None,
+    };
+    let plan = judged(plan);
+    let (plan, worth) = match anew {
+        Some(other) => anew::better(plan, judged(other)),
+        None => plan,
+    };
     Ok(match worth {
         Some(worth) if !worth.is_paid() => Decision::NotWorth(worth),
         _ => Decision::Publish(Box::new(Plan { worth, ..plan })),
@@ -373,14 +388,15 @@ fn compute(
     demand: Demand,
     published: Option<&Published>,
     policy: &Policy,
-    reason: Reason,
+    (reason, start): (Reason, Start),
 ) -> Result<Plan, RouteError> {
     let same_fabric = published.filter(|p| p.fabric == fabric.fingerprint());
     let lanes = lanes::due(fabric, published, policy);
     let to_keep = same_fabric.filter(|p| !p.halfway);
+    let from = to_keep.filter(|_| start == Start::InForce);
     let options = EngineOptions {
-        previous: to_keep.map(|p| Arc::clone(&p.tables)),
-        served: to_keep.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
+        previous: from.map(|p| Arc::clone(&p.tables)),
+        served: from.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
         layer_per_job: policy.layer_per_job,
         promise: policy.promise,
         lanes: lanes.clone(),
