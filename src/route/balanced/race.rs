@@ -41,6 +41,13 @@ const FEW_MESSAGES: usize = 5_000;
 /// About so many that crowd channels.
 const MANY_MESSAGES: usize = 50_000;
 
+/// So many of those without jobs stay in each round beside these: where fewer are left, these would be what nobody may be
+/// behind in later runs, and be nowhere behind themselves.
+const BLIND: usize = 3;
+/// Less than such a share of another's time, by prediction and in all runs together, is clearly better: whatever one
+/// exchange takes.
+const CLEARLY: f64 = 0.98;
+
 /// Runs tell no smaller differences: whole exchanges differ by as much from their parts.
 const LEVEL: f64 = 1.01;
 /// Predictions tell such differences, where no slow-down is above [`CROWDED`].
@@ -85,7 +92,7 @@ pub(super) fn fastest(
     let scores = scores(&all, runs);
     let predicted = |i: usize| all[i].predicted;
     let best = match runs {
-        Runs::Rounds => best_predicted(&scores, predicted),
+        Runs::Rounds => or_clearly_better(&all, &scores, best_predicted(&scores, predicted)),
         Runs::Coarse => least(&scores),
     };
     all.swap_remove(best).candidate.tables
@@ -107,6 +114,14 @@ fn best_predicted(scores: &[f64], predicted: impl Fn(usize) -> f64) -> usize {
         (slowdown, found) if slowdown < CROWDED => found,
         _ => among(LEVEL).1,
     }
+}
+
+/// Those that are [`CLEARLY`] better than the chosen ones, the best by score, or the chosen ones.
+fn or_clearly_better(all: &[Raced], scores: &[f64], chosen: usize) -> usize {
+    let together = |raced: &Raced| exchange::geometric(raced.times.iter().copied());
+    let (predicted, time) = (all[chosen].predicted * CLEARLY, together(&all[chosen]) * CLEARLY);
+    let better = (0..all.len()).filter(|i| all[*i].predicted < predicted && together(&all[*i]) < time);
+    better.min_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(chosen)
 }
 
 /// Adds the times of more runs.
@@ -133,14 +148,17 @@ fn leader(all: &[Raced], run: usize) -> usize {
     held.min_by(|a, b| all[*a].times[run].total_cmp(&all[*b].times[run])).unwrap_or(0)
 }
 
-/// So many of the best, who leads in a run, and who is predicted to take the least time, in the order that they had.
+/// So many of the best, [`BLIND`] of those without jobs, who leads in a run, and who is predicted to take the least time, in
+/// the order that they had.
 fn finalists(all: Vec<Raced>, scores: &[f64], left: usize) -> Vec<Raced> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
     let mut stays = vec![false; all.len()];
     let leaders = (0..all[0].times.len()).map(|run| leader(&all, run));
     let predicted: Vec<f64> = all.iter().map(|raced| raced.predicted).collect();
-    leaders.chain([least(&predicted)]).chain(order.into_iter().take(left)).for_each(|i| stays[i] = true);
+    let blind = order.iter().copied().filter(|i| all[*i].candidate.is_blind).take(BLIND);
+    let best = order.iter().copied().take(left).chain(blind);
+    leaders.chain([least(&predicted)]).chain(best).for_each(|i| stays[i] = true);
     all.into_iter().zip(stays).filter_map(|(raced, stays)| stays.then_some(raced)).collect()
 }
 
@@ -184,11 +202,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_better_by_prediction_and_by_all_runs_is_taken() {
+        let all = [raced(true, [1.0, 10.0]), raced(false, [1.0, 9.7]), raced(false, [1.1, 9.0])];
+        let scores = [1.0, 1.2, 1.1];
+        assert_eq!(or_clearly_better(&all[..2], &scores, 0), 0, "together not by 2 %");
+        assert_eq!(or_clearly_better(&all, &scores, 0), 0, "9.9 is not either");
+        let all = [raced(true, [1.0, 10.0]), raced(false, [0.9, 9.7]), raced(false, [1.0, 9.0])];
+        assert_eq!(or_clearly_better(&all, &scores, 0), 2);
+        assert_eq!(or_clearly_better(&all[..2], &scores, 0), 1);
+    }
+
+    #[test]
     fn the_best_and_those_that_lead_a_run_without_jobs_are_finalists() {
         let mut all: Vec<Raced> = (0..10).map(|i| raced(false, [1.0, 10.0 - f64::from(i)])).collect();
         all.push(raced(true, [30.0, 2.0]));
         all.push(raced(true, [20.0, 3.0]));
         all.push(raced(true, [21.0, 4.0]));
+        all.push(raced(true, [22.0, 5.0]));
         all.push(raced(false, [50.0, 0.5]));
         assert_eq!([leader(&all, 0), leader(&all, 1)], [11, 10]);
         assert_eq!([leader(&all[..10], 0), leader(&all[..10], 1)], [0, 9], "of all, if none is without jobs");
@@ -198,8 +228,8 @@ mod tests {
         let expected = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|second| [1.0, second]);
         assert_eq!(
             left,
-            [&expected[..], &[[30.0, 2.0], [20.0, 3.0], [50.0, 0.5]]].concat(),
-            "the last is predicted best"
+            [&expected[..], &[[30.0, 2.0], [20.0, 3.0], [21.0, 4.0], [50.0, 0.5]]].concat(),
+            "three without jobs, and the last is predicted best"
         );
     }
 }
