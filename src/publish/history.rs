@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracing::warn;
 
 use super::{Epoch, EpochNumber, EpochStore, StoreError};
 use crate::model::{FabricDifference, JobId};
@@ -247,22 +248,30 @@ fn parsed<S: rusqlite::types::FromSql, T>(
     parse(row.get(column)?).ok_or(rusqlite::Error::InvalidColumnType(column, name, kind))
 }
 
-/// Brings the index up to date with the newest epoch; if it is damaged, makes it anew. Only under
-/// the lock. A full disk or a lack of rights passes, and what only the index remembers stays.
+/// Brings the index up to date with the newest epoch; if it is damaged, puts it aside as `history.db.damaged` and makes it
+/// anew. Only under the lock. A full disk or a lack of rights passes, and what only the index remembers stays.
 ///
-/// A failure is dropped here: the epochs are what counts, and the next reader is told.
+/// A failure is only logged here: the epochs are what counts, and the next reader is told.
 pub(super) fn index(store: &EpochStore, newest: &HistoryRow) {
     let path = store.history_path();
     match add_missing(store, &path, newest) {
         Ok(()) => {}
         Err(e) if !is_damage(&e) => {}
-        Err(_) => {
-            for suffix in ["", "-journal", "-wal", "-shm"] {
+        Err(damage) => {
+            let file = |suffix: &str| {
                 let mut file = path.clone().into_os_string();
                 file.push(suffix);
-                let _ = fs::remove_file(file);
+                PathBuf::from(file)
+            };
+            let aside = file(".damaged");
+            warn!("{}: {damage}: it is kept as {}, and begun anew", path.display(), aside.display());
+            let _ = fs::rename(&path, aside);
+            for suffix in ["-journal", "-wal", "-shm"] {
+                let _ = fs::remove_file(file(suffix));
             }
-            let _ = add_missing(store, &path, newest);
+            if let Err(error) = add_missing(store, &path, newest) {
+                warn!("{}: {error}", path.display());
+            }
         }
     }
 }

@@ -11,8 +11,10 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -114,6 +116,9 @@ impl JobEnvironment {
     }
 }
 
+/// How many directories this process has begun.
+static WRITERS: AtomicU64 = AtomicU64::new(0);
+
 /// A job's directory while it is written. Dropped before [`JobWriter::publish`], it leaves nothing.
 #[derive(Debug)]
 pub struct JobWriter {
@@ -130,7 +135,9 @@ impl JobWriter {
     /// What the system says, with the path.
     pub fn begin(root: &Path, job: &JobId) -> Result<Self, StoreError> {
         // Ids never start with a dot, so readers tell these names apart.
-        let beside = root.join(format!(".{job}.{}.tmp", std::process::id()));
+        // Two prologs of one job may be answered at one time.
+        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
+        let beside = root.join(format!(".{job}.{}.{number}.tmp", std::process::id()));
         let _ = fs::remove_dir_all(&beside);
         fs::create_dir_all(&beside).map_err(StoreError::io("create", &beside))?;
         let (root, target) = (root.to_path_buf(), root.join(job.as_str()));
@@ -156,10 +163,19 @@ impl JobWriter {
         let sums: String = self.sums.iter().map(line).collect();
         write_synced(&self.beside.join(SUMS_FILE), sums.as_bytes())?;
         sync(&self.beside)?;
-        let flags = if self.target.exists() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-        renameat_with(CWD, &self.beside, CWD, &self.target, flags)
-            .map_err(|e| StoreError::io("rename", &self.target)(e.into()))?;
-        sync(&self.root)
+        let put = |flags| renameat_with(CWD, &self.beside, CWD, &self.target, flags);
+        loop {
+            let done = match put(RenameFlags::EXCHANGE) {
+                Err(Errno::NOENT) => put(RenameFlags::NOREPLACE),
+                done => done,
+            };
+            match done {
+                Ok(()) => return sync(&self.root),
+                // Another one came first.
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(StoreError::io("rename", &self.target)(error.into())),
+            }
+        }
     }
 }
 

@@ -54,6 +54,12 @@ impl EpochStore {
         Ok(Serving { lock: take(&path)?, path })
     }
 
+    /// Whether a service of this state directory lives. Not to be asked where one may be about to start.
+    pub fn is_served(&self) -> bool {
+        let lock = File::open(self.path().join("service.lock"));
+        lock.is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
+    }
+
     /// Root may write anywhere, but what it leaves the owner of the directory could neither
     /// replace nor remove.
     fn refuse_foreign_root(&self) -> Result<(), StoreError> {

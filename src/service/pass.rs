@@ -19,7 +19,7 @@ pub use self::remembered::Remembered;
 use super::chain;
 use super::health::Stage;
 use super::record::Made;
-use crate::model::{Demand, Group, Layer, NodeName, SplitLids, Tables};
+use crate::model::{Demand, Group, Layer, NodeName, Promise, SplitLids, Tables};
 use crate::pass::plan::{self, Decision, PassedOver, Plan, Policy, Published, Reason};
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
@@ -281,6 +281,7 @@ pub fn pass_as(
     }
     let (published, told, mut remembered) =
         in_force(store, view, (remembered, again.as_ref()), &mut warnings);
+    let view = &provable(store, view, published.as_ref());
     let decided = decide(view, published.as_ref())?;
     if let Some(checked) = &decided.plan {
         warn_of(view, checked.plan.get(), &told, &mut warnings)?;
@@ -324,6 +325,13 @@ pub fn pass_as(
         warnings,
         remembered,
     })
+}
+
+/// The view with what can be proved: of a change from what nobody can read nothing is.
+fn provable(store: &EpochStore, view: &View, published: Option<&Published>) -> View {
+    let is_lost = published.is_none() && !matches!(store.current(), Ok(None));
+    let promise = Promise { mixed: view.policy.promise.mixed && !is_lost, ..view.policy.promise };
+    View { policy: Policy { promise, ..view.policy.clone() }, ..view.clone() }
 }
 
 /// Deletes epochs that are not kept, but not what the switches have.

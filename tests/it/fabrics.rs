@@ -355,3 +355,20 @@ fn a_node_without_an_adapter_on_one_fabric_is_known_from_another() {
             && told.contains("n99")
     });
 }
+
+/// Slurm's controller repeats prologs after a restart.
+#[test]
+fn prologs_of_one_job_at_one_time_are_not_in_each_others_way() {
+    let root = tempfile::tempdir().unwrap();
+    for n in 0..20 {
+        let job = sarouter::model::JobId::new(format!("{n}")).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| job::publish(root.path(), &job, &JobEnvironment::default()).unwrap());
+            }
+        });
+        assert!(root.path().join(job.as_str()).join(job::ENVIRONMENT_FILE).is_file(), "{n}");
+    }
+    let left = std::fs::read_dir(root.path()).unwrap().count();
+    assert_eq!(left, 20, "nothing is left beside them");
+}

@@ -91,6 +91,28 @@ fn what_cannot_be_read_is_said_and_replaced() {
 }
 
 #[test]
+fn nothing_is_promised_of_a_change_from_what_cannot_be_read() {
+    let mut site = Site::new();
+    let promise = "any+mixed".parse().unwrap();
+    site.policy = Policy { budget: budget(8), promise, ..policy("balanced") };
+    let jobs = |on| vec![running("1", on)];
+    let promise = |passed: Passed| {
+        let number = crate::publish::EpochNumber::new(passed.epoch.unwrap().epoch).unwrap();
+        site.store.epoch(number).unwrap().plan().promise.to_string()
+    };
+    assert_eq!(promise(site.pass(jobs("n[1-9]")).unwrap()), "any+mixed");
+    assert_eq!(promise(site.pass(jobs("n[1-12]")).unwrap()), "any+mixed");
+    std::fs::write(site.store.current_path().join("lft.bin"), "damaged").unwrap();
+    assert_eq!(promise(site.pass(jobs("n[1-15]")).unwrap()), "any");
+    // Nor is an index thrown away that cannot be read.
+    let index = site.store.path().join("history.db");
+    std::fs::write(&index, [7; 5000]).unwrap();
+    assert_eq!(promise(site.pass(jobs("n[1-18]")).unwrap()), "any+mixed", "from what can be read");
+    assert_eq!(std::fs::read(index.with_extension("db.damaged")).unwrap(), [7; 5000]);
+    assert!(std::fs::read(&index).unwrap().starts_with(b"SQLite"));
+}
+
+#[test]
 fn a_rejection_quotes_the_first_findings() {
     let fabric = generate("torus:5x5,hosts=1").unwrap();
     let minhop = crate::route::engine("minhop", &Default::default()).unwrap();
