@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::common::print;
 use super::{Context, Failure, Format};
-use crate::config::Settings;
+use crate::config::{Settings, Site};
 use crate::publish::EpochStore;
 use crate::service::client::Client;
 
@@ -26,7 +26,7 @@ impl StateArgs {
     pub fn store(&self, context: &Context) -> Result<EpochStore, Failure> {
         let directory = match self.named() {
             Some(directory) => directory,
-            None => context.settings_or_default()?.state.directory,
+            None => site(context)?.only(context.fabric_name.as_deref())?.state.directory,
         };
         Ok(EpochStore::open(&directory)?)
     }
@@ -41,7 +41,7 @@ impl StateArgs {
         if let Some(directory) = self.named() {
             return Ok(vec![(None, existing(&directory, self.directory.is_some())?)]);
         }
-        let fabrics = context.site_or_default()?.among(context.fabric_name.as_deref())?;
+        let fabrics = site(context)?.among(context.fabric_name.as_deref())?;
         // Without settings no service is to start here later.
         let must_be_there = context.site().is_err();
         let stores = fabrics.into_iter().map(|settings| {
@@ -56,9 +56,14 @@ impl StateArgs {
     }
 }
 
+/// The settings or the defaults: who looks or goes back must get there past a mistake in them.
+fn site(context: &Context) -> Result<Site, Failure> {
+    context.site_or_default().or_else(|_| context.site_past_mistakes())
+}
+
 /// The running service, and of each fabric that is meant its settings and what its paths begin with.
 pub fn service(context: &Context) -> Result<(Client, Vec<(Settings, String)>), Failure> {
-    let site = context.site()?;
+    let site = context.site_past_mistakes()?;
     let api = site.api.clone().ok_or("the settings switch the service's socket off")?;
     let fabrics = site.among(context.fabric_name.as_deref())?.into_iter().map(|settings| {
         let place = settings.name.as_ref().map_or(String::new(), |name| format!("/fabrics/{name}"));

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -156,7 +157,7 @@ impl Status {
             health.held.clone_from(&held);
         }
         let follows = follows(store, &health, watch.now, &mut problems);
-        let service = service(health, watch.now, &mut problems);
+        let service = service(store, health, watch.now, &mut problems);
         Self {
             healthy: problems.is_empty(),
             problems,
@@ -201,6 +202,9 @@ impl Status {
             let _ = write!(out, "\nOpenSM      epoch {generation} in force, {lost} lost entries");
         }
         if let Some(service) = &self.service {
+            if service["reader"] == "nobody" {
+                out.push_str("\ndry run     nobody fetches the epochs: nothing changes on the fabric");
+            }
             let last = service["last_success"].as_str().unwrap_or("never");
             let _ = write!(out, "\nservice     last good pass {last}");
             out.push_str(&handoff(&service["handoff"]));
@@ -330,6 +334,7 @@ fn follows(
 
 /// Looks at what the service wrote of itself; adds what is wrong.
 fn service(
+    store: &EpochStore,
     health: Result<Option<Health>, FileError>,
     now: DateTime<Utc>,
     problems: &mut Vec<String>,
@@ -337,6 +342,12 @@ fn service(
     match health {
         Ok(health) => {
             let health = health?;
+            let pid = i32::try_from(health.pid).ok().and_then(rustix::process::Pid::from_raw);
+            let is_gone =
+                || pid.is_none_or(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH));
+            if health.serving && is_gone() && !store.is_served() {
+                problems.push(format!("the service (process {}) has ended without a word", health.pid));
+            }
             // What the plugin says of OpenSM is read afresh: see above. Only the service knows of epochs before.
             let is_known = |t: &Told| t.kind != Kind::Lagging && health.opensm.contains(t);
             let found = health.found(now, PATIENCE).into_iter();

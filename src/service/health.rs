@@ -357,11 +357,12 @@ impl Health {
             };
             add(Kind::Failing, self.last_success.unwrap_or(self.started), text);
         }
-        if let Some(failure) = &self.unacknowledged {
+        if let Some(failure) = self.missed() {
             add(Kind::Unacknowledged, failure.time, failure.message.clone());
         }
-        found
-            .extend(self.opensm.iter().chain(self.deliveries.values().flatten()).chain(&self.place).cloned());
+        let is_awaited = |told: &&Trouble| told.kind != Kind::Lagging || !self.is_dry();
+        found.extend(self.opensm.iter().filter(is_awaited).cloned());
+        found.extend(self.deliveries.values().flatten().chain(&self.place).cloned());
         let mut add = |kind, since, text: String| found.push(Trouble { kind, since, text });
         if let Some(failure) = &self.settings_refused {
             let text = format!("the settings file is not in force: {}", failure.message);
@@ -387,6 +388,11 @@ impl Health {
             add(Kind::Held, hold.since, text);
         }
         found
+    }
+
+    /// The acknowledgement that did not come in time; `None` in a dry run, in which none is awaited.
+    pub fn missed(&self) -> Option<&Failure> {
+        self.unacknowledged.as_ref().filter(|_| !self.is_dry())
     }
 
     /// Notes nodes of jobs that the network does not have, and keeps since when there are some.

@@ -4,6 +4,8 @@ use chrono::Utc;
 use sarouter::publish::Hold;
 use sarouter::service::health::{Health, Reader, State};
 
+use crate::site::{Serving, Site};
+
 #[test]
 fn the_state_is_the_word_that_matters_most() {
     let now = Utc::now();
@@ -26,4 +28,36 @@ fn the_state_is_the_word_that_matters_most() {
     assert_eq!(health.state(), State::Stopped);
     let words = [State::DryRun, State::WaitingForOpensm].map(|state| serde_json::to_value(state).unwrap());
     assert_eq!(words, ["dry_run", "waiting_for_opensm"]);
+}
+
+/// Killed, it cannot say so.
+#[test]
+fn a_service_that_was_killed_is_told_at_once() {
+    let site = Site::new("interval_seconds = 3600");
+    let serving = Serving::start(&site);
+    serving.line();
+    let status = || {
+        let output = site.command(&["status"]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(status().0, Some(0), "{}", status().1);
+    drop(serving);
+    let (code, text) = status();
+    assert!(code == Some(1) && text.contains("has ended without a word"), "{text}");
+}
+
+/// What stops everything must work whatever is wrong with the settings, which the service does not follow either.
+#[test]
+fn a_mistake_in_the_settings_keeps_nobody_from_holding_what_is_in_force() {
+    let site = Site::new("interval_seconds = 3600");
+    let serving = Serving::start(&site);
+    serving.line();
+    site.settings("[routing]\nbogus = 1\n");
+    for words in [&["hold"][..], &["history"], &["explain", "1"], &["resume"], &["status"]] {
+        let output = site.command(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("bogus"), "{words:?}: {said}");
+    }
+    assert_eq!(serving.stop(), 0);
 }

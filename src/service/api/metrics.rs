@@ -151,7 +151,7 @@ fn of_health(text: &mut Text, health: &Health, now: DateTime<Utc>) {
     text.known("sarouter_epoch", "Newest epoch of this process.", health.epoch);
     let delay = health.acknowledged.map(|a| a.milliseconds as f64 / 1000.0);
     text.known("sarouter_opensm_acknowledge_seconds", "From rename until every switch had answered.", delay);
-    let missing = u8::from(health.unacknowledged.is_some());
+    let missing = u8::from(health.missed().is_some());
     text.gauge("sarouter_opensm_unacknowledged", "1 while OpenSM has not answered in time.", missing);
     let refused = u8::from(health.settings_refused.is_some());
     text.gauge("sarouter_settings_refused", "1 while the settings file is not in force.", refused);

@@ -38,6 +38,11 @@ pub enum State {
 }
 
 impl Health {
+    /// Whether nobody fetches what is published.
+    pub fn is_dry(&self) -> bool {
+        self.reader == Some(Reader::Nobody)
+    }
+
     /// The state: what stops everything comes before what is only not there yet.
     pub fn state(&self) -> State {
         if self.ended.is_some() {
