@@ -2,6 +2,7 @@
 
 mod case;
 mod changes;
+mod epochs;
 mod printed;
 mod sheet;
 mod text;

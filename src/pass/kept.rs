@@ -2,11 +2,36 @@
 
 use std::sync::Arc;
 
-use super::plan::Published;
+use super::plan::{Plan, Published};
 use super::policy::Policy;
-use crate::model::{Demand, Fabric, FabricLanes, Group, Layer, Tables};
+use crate::model::{Demand, Fabric, FabricLanes, Group, Layer, Promise, Tables};
 use crate::route;
 use crate::verify;
+
+impl Published {
+    /// A plan that is in force as it is, since its jobs were seen.
+    pub fn of_plan(plan: &Plan, promise: Promise) -> Self {
+        Self {
+            fabric: plan.tables.fabric(),
+            engine: plan.engine.clone(),
+            since: Some(plan.jobs.time),
+            asked: plan.worth.map(|worth| worth.asked),
+            demand: plan.demand.clone(),
+            tables: Arc::clone(&plan.tables),
+            lids: plan.lids.clone(),
+            told: Vec::new(),
+            promise,
+            lanes: plan.lanes.clone(),
+            halfway: plan.halfway,
+            drained: plan.drained,
+            certificate: None,
+            proved: None,
+            counted: plan.counted.clone(),
+            difference: plan.difference.clone(),
+            behind: None,
+        }
+    }
+}
 
 /// Gives jobs that were told a layer their routes of before, where the new ones are on another.
 /// Whether all fits together is for the checker to say. O(terminals of those jobs × switches).

@@ -58,6 +58,8 @@ pub struct Epoch {
     pub tables: Tables,
     /// A port of a cable that dies while switches are written.
     pub dies: Option<(SwitchId, PortNum)>,
+    /// Whether hosts that the cable cut off get their ways with the next epoch.
+    pub waits: bool,
 }
 
 /// What was changed, and what it did to connections.
@@ -73,6 +75,8 @@ pub struct Changes {
     pub cables_lost: u32,
     /// Packets lost on dead cables when all switches had tables that lead around them.
     pub lost_later: u64,
+    /// Packets without an entry while hosts waited for the second of two steps.
+    pub lost_waiting: u64,
     /// Change during which packets were found to wait in a circle; 1 for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadlock_in: Option<u32>,
@@ -86,7 +90,8 @@ impl Changes {
     pub fn is_whole(&self) -> bool {
         let Counts { requests, requests_arrived, answers, answers_arrived, .. } = self.counts;
         let missing = requests + answers - requests_arrived - answers_arrived;
-        self.counts.lost == 0 && self.lost_later == 0 && missing <= self.counts.lost_on_cable
+        let excused = self.counts.lost_on_cable + self.lost_waiting;
+        self.counts.lost == self.lost_waiting && self.lost_later == 0 && missing <= excused
     }
 }
 
@@ -141,11 +146,14 @@ pub fn run<E: From<String>>(
     let mut rng = Rng::new(plan.seed.wrapping_add(2));
     let (mut changes, mut losses) = (Changes::default(), Losses { known: Some(0) });
     let mut ended = simulator.run(interval);
+    // Packets that had no entry before hosts waited for the next epoch.
+    let mut waits: Option<u64> = None;
     let mut circle = Vec::new();
     while ended != Ended::Deadlock && changes.made < plan.changes {
         let next = epochs(changes.made + 1)?;
         changes.made += 1;
         let begin = simulator.now().max(u64::from(changes.made) * interval);
+        waits = waits.or_else(|| next.waits.then_some(simulator.traffic.counts.lost));
         simulator.traffic.tell(&next.tables);
         for (at, write) in writes(fabric, &force, &next, interval, &mut rng) {
             ended = simulator.run(begin + at);
@@ -161,6 +169,10 @@ pub fn run<E: From<String>>(
             }
         }
         losses.settle(simulator.traffic.counts.lost_on_cable, &mut changes, next.dies.is_none());
+        if let (Some(before), false) = (waits, next.waits) {
+            changes.lost_waiting += simulator.traffic.counts.lost - before;
+            waits = None;
+        }
         force = next.tables;
         circle = simulator.standing_cycle();
         if !circle.is_empty() {
@@ -177,6 +189,7 @@ pub fn run<E: From<String>>(
     }
     outcome.deadlock = if circle.is_empty() { outcome.deadlock } else { simulator.named(circle) };
     changes.counts = simulator.traffic.counts;
+    changes.lost_waiting += waits.map_or(0, |before| changes.counts.lost - before);
     losses.settle(changes.counts.lost_on_cable, &mut changes, true);
     outcome.changes = Some(changes);
     Ok(outcome)
@@ -254,7 +267,7 @@ mod tests {
         let plain = minhop.route(&fabric, &Demand::oblivious(), LayerBudget::new(1).unwrap()).unwrap();
         let map = LaneMap::uniform(&fabric, |_, _, _| Vl::ZERO);
         let mapped = plain.clone().with_lanes(Some(std::sync::Arc::new(map)));
-        let epoch = |tables: &Tables, dies| Epoch { tables: tables.clone(), dies };
+        let epoch = |tables: &Tables, dies| Epoch { tables: tables.clone(), dies, waits: false };
         let port = (SwitchId(3), PortNum::at(1));
         let mut orders = Vec::new();
         for seed in 0..5 {

@@ -278,7 +278,7 @@ impl Run<'_, '_> {
         let Some(next) = self.next.take() else { return };
         let now = self.simulator.now();
         self.simulator.traffic.tell(&next);
-        let epoch = Epoch { tables: next, dies: None };
+        let epoch = Epoch { tables: next, dies: None, waits: false };
         for (at, write) in changes::writes(self.fabric, &self.force, &epoch, self.interval, &mut self.rng) {
             self.put(now + at, Todo::Write(write));
         }

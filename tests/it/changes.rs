@@ -56,7 +56,7 @@ fn run(spec: &str, changes: u32, tables: impl FnMut(&Fabric, u32) -> Result<Tabl
     let fabric = generate(spec).unwrap();
     let mut tables = tables;
     let net = Net::of_fabric(&fabric);
-    let epoch = |tables| Epoch { tables, dies: None };
+    let epoch = |tables| Epoch { tables, dies: None, waits: false };
     changes::run(&fabric, &net, tight(), &plan(&net, changes), |n| tables(&fabric, n).map(epoch)).unwrap()
 }
 

@@ -1,29 +1,22 @@
 //! `sarouter simulate --changes`: tables that change while packets fly.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::epochs::Epochs;
 use super::{Args, Case, Failure, Kind};
 use crate::cli::common::write_file_with;
 use crate::cli::input::Input;
 use crate::cli::number;
-use crate::lab::board::mix;
-use crate::lab::generate::faults::{Amount, Faults};
-use crate::model::{
-    Demand, Fabric, FabricLanes, Layer, LayerBudget, PortNum, PortPeer, Promise, SwitchId, Tables,
-};
-use crate::route::lanes::{fabric_lanes, mended};
+use crate::model::{Demand, Fabric, FabricLanes, Layer, LayerBudget, Promise, Tables};
+use crate::route::lanes::fabric_lanes;
 use crate::route::{EngineOptions, engine, serves_jobs};
-use crate::simulate::changes::{self, Changes, Epoch, Plan};
+use crate::simulate::changes::{self, Changes, Plan};
 use crate::simulate::run::Outcome;
 use crate::simulate::traffic::open::Destinations;
 use crate::simulate::update::{self, How, InPhase};
 use crate::simulate::{Ended, Net};
-
-/// Sizes of the jobs for which each epoch is routed.
-const SIZES: [usize; 4] = [8, 16, 32, 64];
 
 /// Arguments that only changes have.
 #[derive(Debug, clap::Args)]
@@ -42,14 +35,14 @@ pub struct ChangesArgs {
     /// Share of messages that are answered, on the SL of the caller
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = number::share, requires = "changes")]
     answers: f64,
-    /// Cables that die, spread over the changes, none that would split the fabric; each time the next change
-    /// leads around it
+    /// Cables that die, spread over the changes, none that would split the fabric. As with the service, the tables
+    /// around it are proved beside those before, in two or three steps where need be; each is one of the changes
     #[arg(long, value_name = "N", default_value_t = 0, requires = "changes")]
     lose: u32,
     /// What tables are routed for: any+mixed (the default of the service: lanes that no program has to know,
     /// and next hops that may be mixed) or told (free layers, VL = SL: what may deadlock here)
     #[arg(long, value_name = "PROMISE", default_value = "any+mixed", requires = "changes")]
-    promise: Promise,
+    pub(super) promise: Promise,
     /// Programs take part: property-preserving (the thesis' update: drain, go to the high LID of each port, which
     /// has Up*/Down* routes on a layer of its own, and come back), stop-and-drain, or plain to compare. Free layers,
     /// one fewer than --layers; switches change during --every, and an update is followed by as long a rest
@@ -75,7 +68,7 @@ impl ChangesArgs {
     }
 
     /// Whether a cable dies during a change.
-    fn dies(&self, n: u32) -> bool {
+    pub(super) fn dies(&self, n: u32) -> bool {
         // The last of `lose + 1` equal parts has none, so that one change at least is left.
         let (all, parts) = (u64::from(self.changes.unwrap_or(0)), u64::from(self.lose) + 1);
         let part = |n: u64| n * parts / all.max(1);
@@ -139,7 +132,7 @@ fn update(
     let high = args.source.in_pool(|| high_lids(fabric, most.get()))??;
     let runs = plans.map(|plan| {
         let mut epochs = Epochs::new(args, input, Promise::TOLD, None);
-        epochs.vls = most;
+        epochs.limit(most);
         let one = || update::run(fabric, net, settings, (&plan, how, &high), |n| epochs.next(n));
         args.source.in_pool(one)?
     });
@@ -179,61 +172,6 @@ fn lanes(promise: Promise, fabric: &Fabric, vls: LayerBudget) -> Option<Arc<Fabr
     found.needs_map().then(|| Arc::new(found.lanes))
 }
 
-/// The tables of one epoch after the other, each for a mix of jobs of its own. Inside lanes each is routed anew: more
-/// changes than where the service keeps the routes of jobs that go on.
-struct Epochs<'a> {
-    args: &'a Args,
-    vls: LayerBudget,
-    /// What is left of it.
-    fabric: Cow<'a, Fabric>,
-    options: EngineOptions,
-}
-
-impl<'a> Epochs<'a> {
-    fn new(args: &'a Args, input: &'a Input, promise: Promise, lanes: Option<Arc<FabricLanes>>) -> Self {
-        let options = EngineOptions { promise, lanes, ..EngineOptions::default() };
-        Self { args, vls: input.budget, fabric: Cow::Borrowed(&input.fabric), options }
-    }
-
-    fn next(&mut self, n: u32) -> Result<Epoch, Failure> {
-        let seed = self.args.seed.wrapping_mul(1 << 32).wrapping_add(n.into());
-        let demand = Demand::new(mix(&self.fabric, seed, &SIZES), Vec::new());
-        let engine = engine(&self.args.engine, &self.options)?;
-        let tables = engine.route(&self.fabric, &demand, self.vls)?;
-        if self.options.lanes.is_none() {
-            self.options.previous = Some(Arc::new(tables.clone()));
-            self.options.served = Some(demand);
-        }
-        let dies = if self.args.changes.dies(n) { self.lose(seed)? } else { None };
-        Ok(Epoch { tables, dies })
-    }
-
-    /// Loses a cable: one of its ports.
-    fn lose(&mut self, seed: u64) -> Result<Option<(SwitchId, PortNum)>, Failure> {
-        let now = Faults { cables: Amount::Count(1), dead_switches: 0, seed }.apply(&self.fabric)?;
-        let gone = self
-            .fabric
-            .channels()
-            .iter()
-            .find(|c| !matches!(now.peer(c.from, c.from_port), Some(PortPeer::Channel(_))));
-        let port = gone.map(|c| (c.from, c.from_port));
-        self.options.lanes = match &self.options.lanes {
-            Some(lanes) => {
-                let mended = mended(lanes, &self.fabric, &now, self.vls);
-                let what = if mended.is_new { "a new map" } else { "the same map" };
-                tracing::info!(
-                    "a cable lost: {what}, {} homes without all their next hops of before",
-                    mended.replaced
-                );
-                Some(Arc::new(mended.lanes))
-            }
-            None => lanes(self.args.changes.promise, &now, self.vls),
-        };
-        self.fabric = Cow::Owned(now);
-        Ok(port)
-    }
-}
-
 /// Whether a run shows that nothing waits for ever and nothing is lost.
 pub fn is_whole(outcome: &Outcome) -> bool {
     outcome.ended != Ended::Deadlock && outcome.changes.as_ref().is_none_or(Changes::is_whole)
@@ -246,8 +184,9 @@ pub fn text(outcome: &Outcome) -> String {
     let mut more = changes.deadlock_in.map_or(String::new(), |n| format!("deadlock during change {n}\n"));
     if changes.cables_lost > 0 {
         more += &format!(
-            "{} cables lost, and {} packets with them; {} when all switches led around them\n",
-            changes.cables_lost, c.lost_on_cable, changes.lost_later
+            "{} cables lost, and {} packets with them; {} when all switches led around them, {} on the way to hosts that \
+             waited for the second of two steps\n",
+            changes.cables_lost, c.lost_on_cable, changes.lost_later, changes.lost_waiting
         );
     }
     if let Some(update) = &outcome.update {
