@@ -42,7 +42,7 @@ use crate::report::{FabricSummary, align};
   sarouter replay --fabric site.net --trace sacct.txt --shard 3/10 --out part-3
   sarouter replay merge part-* --out month
 
-Shards may run on ten machines, before `merge`.
+Shards may run on ten machines; `replay merge` then puts them together.
 
 Traces, recognised by content: sacct --parsable2 (with a header, or name the --fields), SWF with or without node
 lists in braces, snapshots (one JSON document a line, or a directory with a file each), generated:MIX[,days=][,seed=].
