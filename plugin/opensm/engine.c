@@ -282,6 +282,7 @@ static void note_built(struct plugin *p, const struct handoff *h, const struct f
 					  .lid_sets = h->sets,
 					  .certified = certificate_there(h),
 					  .lost_entries = fit->lost_entries,
+					  .missing_switches = fit->missing_switches,
 					  .stranded_pairs = fit->stranded_pairs,
 					  .uncovered_lids = fit->uncovered_lids,
 					  .guest_lids = fit->guest_lids,

@@ -22,8 +22,10 @@ static osm_physp_t *live_port(osm_switch_t *sw, uint8_t port)
 /* Which switches and cables are there, and how many VLs the cables have. */
 static void find_cables(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
 {
-	for (uint32_t s = 0; s < h->switches; s++)
+	for (uint32_t s = 0; s < h->switches; s++) {
 		fit->sw[s] = osm_get_switch_by_guid(subn, cl_hton64(h->sw[s].guid));
+		fit->missing_switches += fit->sw[s] == NULL;
+	}
 	fit->data_vls = data_vls(subn->opt.max_op_vls);
 	for (uint32_t c = 0; c < h->cables; c++) {
 		const struct handoff_cable *cable = &h->cable[c];

@@ -26,6 +26,7 @@ struct fit {
 	size_t targets;
 	unsigned data_vls;          /* of the weakest cable that is there */
 	uint64_t lost_entries;      /* see plugin/README.md, "The status file" */
+	uint64_t missing_switches;  /* of the tables, that OpenSM does not see */
 	uint64_t uncovered_lids, guest_lids;
 	uint64_t uncovered_hosts;   /* of the uncovered LIDs */
 	uint64_t uncovered_guid;    /* if there are any: the port of one of them */

@@ -105,6 +105,7 @@ static void put(FILE *out, const void *what)
 	fputs(",\n", out);
 	put_number(out, "routings", true, s->routings);
 	put_number(out, "lost_entries", true, s->ours ? s->tables.lost_entries : 0);
+	put_number(out, "missing_switches", true, s->ours ? s->tables.missing_switches : 0);
 	put_number(out, "stranded_pairs", true, s->ours ? s->tables.stranded_pairs : 0);
 	put_number(out, "uncovered_lids", true, s->ours ? s->tables.uncovered_lids : 0);
 	put_number(out, "guest_lids", true, s->ours ? s->tables.guest_lids : 0);

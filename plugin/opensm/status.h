@@ -17,7 +17,7 @@ struct status_tables {
 	unsigned layers, lanes; /* lanes: 0 without a lane map */
 	unsigned lid_sets;
 	bool certified; /* they came with a certificate, and it holds */
-	uint64_t lost_entries, stranded_pairs, uncovered_lids, guest_lids;
+	uint64_t lost_entries, missing_switches, stranded_pairs, uncovered_lids, guest_lids;
 	uint64_t repaired_entries; /* 0: they are those of the epoch */
 };
 

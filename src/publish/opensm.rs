@@ -110,6 +110,9 @@ pub struct PluginStatus {
     pub routings: u64,
     /// Entries that are dead because a cable or switch is gone.
     pub lost_entries: u64,
+    /// Switches of the tables that OpenSM does not see, with all that is attached to them.
+    #[serde(default)]
+    pub missing_switches: u64,
     /// Pairs of a switch with hosts and a host's LID without a way.
     #[serde(default)]
     pub stranded_pairs: u64,
@@ -177,6 +180,9 @@ pub enum Trouble {
     /// Cables or switches are gone.
     #[error("{0} table entries are dead because cables or switches are gone")]
     Lost(u64),
+    /// Switches are gone, with all that is attached to them.
+    #[error("OpenSM does not see {0} switches of the epoch in force, nor what is attached to them")]
+    Missing(u64),
     /// The plugin has routed around what is gone.
     #[error(
         "OpenSM's plugin has replaced {0} table entries to go around what is gone, until there is a new epoch"
@@ -292,6 +298,9 @@ impl PluginStatus {
         }
         if self.lost_entries > 0 {
             found.push(Trouble::Lost(self.lost_entries));
+        }
+        if self.missing_switches > 0 {
+            found.push(Trouble::Missing(self.missing_switches));
         }
         if self.repaired_entries > 0 {
             found.push(Trouble::Repaired(self.repaired_entries));

@@ -98,6 +98,8 @@ pub enum Kind {
     OpensmBehind,
     /// Entries of the tables are dead.
     OpensmLost,
+    /// Switches of the epoch are gone.
+    OpensmMissing,
     /// OpenSM's plugin has routed around what is gone.
     OpensmRepaired,
     /// Hosts cannot reach each other.

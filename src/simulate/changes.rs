@@ -100,6 +100,8 @@ impl Changes {
 struct Losses {
     /// Lost on cables when all switches knew of all that had died; `None` while some do not.
     known: Option<u64>,
+    /// Packets that had no entry before hosts began to wait for the next epoch; `None` while none wait.
+    waiting: Option<u64>,
 }
 
 impl Losses {
@@ -107,6 +109,19 @@ impl Losses {
     fn settle(&mut self, lost: u64, changes: &mut Changes, all_know: bool) {
         changes.lost_later += self.known.map_or(0, |known| lost - known);
         self.known = all_know.then_some(lost);
+    }
+
+    /// So many packets had no entry until now, when an epoch is begun for which hosts wait, or not.
+    fn wait(&mut self, lost: u64, waits: bool) {
+        self.waiting = self.waiting.or(waits.then_some(lost));
+    }
+
+    /// All switches have an epoch: whether they know of all that died, and whether hosts wait for the next one.
+    fn written(&mut self, counts: &Counts, changes: &mut Changes, (all_know, waits): (bool, bool)) {
+        self.settle(counts.lost_on_cable, changes, all_know);
+        if !waits {
+            changes.lost_waiting += self.waiting.take().map_or(0, |before| counts.lost - before);
+        }
     }
 }
 
@@ -144,16 +159,13 @@ pub fn run<E: From<String>>(
     let mut simulator = Simulator::new(net, settings, &router, calls, plan.seed.wrapping_add(1))?;
     let interval = ((plan.every_ns / settings.nanoseconds(1)).round() as u64).max(1);
     let mut rng = Rng::new(plan.seed.wrapping_add(2));
-    let (mut changes, mut losses) = (Changes::default(), Losses { known: Some(0) });
-    let mut ended = simulator.run(interval);
-    // Packets that had no entry before hosts waited for the next epoch.
-    let mut waits: Option<u64> = None;
-    let mut circle = Vec::new();
+    let (mut changes, mut losses) = (Changes::default(), Losses { known: Some(0), waiting: None });
+    let (mut ended, mut circle) = (simulator.run(interval), Vec::new());
     while ended != Ended::Deadlock && changes.made < plan.changes {
         let next = epochs(changes.made + 1)?;
         changes.made += 1;
         let begin = simulator.now().max(u64::from(changes.made) * interval);
-        waits = waits.or_else(|| next.waits.then_some(simulator.traffic.counts.lost));
+        losses.wait(simulator.traffic.counts.lost, next.waits);
         simulator.traffic.tell(&next.tables);
         for (at, write) in writes(fabric, &force, &next, interval, &mut rng) {
             ended = simulator.run(begin + at);
@@ -168,16 +180,10 @@ pub fn run<E: From<String>>(
                 }
             }
         }
-        losses.settle(simulator.traffic.counts.lost_on_cable, &mut changes, next.dies.is_none());
-        if let (Some(before), false) = (waits, next.waits) {
-            changes.lost_waiting += simulator.traffic.counts.lost - before;
-            waits = None;
-        }
+        losses.written(&simulator.traffic.counts, &mut changes, (next.dies.is_none(), next.waits));
         force = next.tables;
         circle = simulator.standing_cycle();
-        if !circle.is_empty() {
-            ended = Ended::Deadlock;
-        }
+        ended = if circle.is_empty() { ended } else { Ended::Deadlock };
     }
     let measured =
         Measured { from: 0, full: f64::from(plan.bytes) / per_message, offered: plan.offered, reached: true };
@@ -189,8 +195,7 @@ pub fn run<E: From<String>>(
     }
     outcome.deadlock = if circle.is_empty() { outcome.deadlock } else { simulator.named(circle) };
     changes.counts = simulator.traffic.counts;
-    changes.lost_waiting += waits.map_or(0, |before| changes.counts.lost - before);
-    losses.settle(changes.counts.lost_on_cable, &mut changes, true);
+    losses.written(&changes.counts.clone(), &mut changes, (true, false));
     outcome.changes = Some(changes);
     Ok(outcome)
 }

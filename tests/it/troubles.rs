@@ -123,6 +123,7 @@ fn of_opensm() -> Vec<Trouble> {
         ),
         row("opensm_behind", "OpenSM has epoch 77 in force", vec![("generation", json!(77))]),
         row("opensm_lost", "12 table entries are dead", vec![("lost_entries", json!(12))]),
+        row("opensm_missing", "does not see 2 switches", vec![("missing_switches", json!(2))]),
         row("opensm_repaired", "has replaced 34 table entries", vec![("repaired_entries", json!(34))]),
         row("opensm_stranded", "3 pairs of a switch and a host", vec![("stranded_pairs", json!(3))]),
         row("opensm_uncovered", "4 LIDs on switches", vec![("uncovered_lids", json!(4))]),
@@ -318,7 +319,7 @@ fn each_trouble_of_a_switched_fabric_is_told_in_every_place_and_gone_after() {
     let mut troubles = of_every_kind("fabric.net", "reading the fabric failed");
     troubles.extend(of_opensm());
     troubles.extend(of_those_who_hang());
-    assert_eq!(troubles.len(), 22);
+    assert_eq!(troubles.len(), 23);
     every_place_tells(&site, &line, &troubles);
     // A service that was ended says so where it still can.
     assert_eq!(serving.stop(), 0);

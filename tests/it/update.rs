@@ -56,7 +56,7 @@ fn run(spec: &str, how: How, changes: u32) -> Outcome {
     };
     let epochs: Vec<Arc<Tables>> = (0..4).map(|n| Arc::new(base(&fabric, n))).collect();
     let epoch = |n: u32| -> Result<Epoch, String> {
-        Ok(Epoch { tables: (*epochs[n as usize % 4]).clone(), dies: None })
+        Ok(Epoch { tables: (*epochs[n as usize % 4]).clone(), dies: None, waits: false })
     };
     update::run(&fabric, &net, settings, (&plan, how, &high(&fabric, 7)), epoch).unwrap()
 }

@@ -74,9 +74,11 @@ impl Kind {
             Self::OpensmNotRouted => "sminfo",
             Self::OpensmFellBack => "sarouter tick",
             Self::OpensmRefused => "sarouter verify --fabric FABRIC --tables STATE/current",
-            Self::OpensmLost | Self::OpensmRepaired | Self::OpensmStranded | Self::OpensmUncovered => {
-                "systemctl start sarouter-fabric.service"
-            }
+            Self::OpensmLost
+            | Self::OpensmMissing
+            | Self::OpensmRepaired
+            | Self::OpensmStranded
+            | Self::OpensmUncovered => "systemctl start sarouter-fabric.service",
             Self::OpensmRival => "pgrep -a opensm",
             Self::LftFile | Self::Hangs => "systemctl restart sarouter",
             Self::Unrecorded | Self::NoSpace => "df -h STATE",

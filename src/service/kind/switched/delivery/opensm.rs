@@ -111,6 +111,7 @@ fn kind(trouble: &Trouble) -> Kind {
         Trouble::Refused { .. } => Kind::OpensmRefused,
         Trouble::Behind { .. } => Kind::OpensmBehind,
         Trouble::Lost(_) => Kind::OpensmLost,
+        Trouble::Missing(_) => Kind::OpensmMissing,
         Trouble::Repaired(_) => Kind::OpensmRepaired,
         Trouble::Stranded(_) => Kind::OpensmStranded,
         Trouble::Uncovered(_) => Kind::OpensmUncovered,
