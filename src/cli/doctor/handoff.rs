@@ -92,6 +92,9 @@ fn script(key: &'static str, word: &str, path: Option<&str>) -> Check {
                 Check::fix(key, format!("{path} does not call us"), fix)
             } else if !is_executable(path) {
                 Check::fix(key, format!("{path} is not executable"), format!("chmod 755 {path}"))
+            } else if is_open(path) {
+                let what = format!("{path} can be written by others, and runs as Slurm's user");
+                Check::fix(key, what, format!("chmod 755 {path}"))
             } else {
                 Check::good(key, path)
             }
@@ -112,6 +115,10 @@ fn timeout(settings: &Settings, value: Option<&str>) -> Option<Check> {
 
 fn is_executable(path: &str) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.mode() & 0o111 != 0)
+}
+
+fn is_open(path: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.mode() & 0o022 != 0)
 }
 
 /// Seconds that a prolog may need beside waiting.
@@ -176,6 +183,8 @@ mod tests {
         let plain = write("plain", "#!/bin/sh\nexec sarouter prolog\n");
         std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
         assert_eq!(wrong(&conf(&plain, "65534", "root(0)"), ""), ["PrologSlurmctld"], "not executable");
+        std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        assert_eq!(wrong(&conf(&plain, "65534", "root(0)"), ""), ["PrologSlurmctld"], "all may write it");
         let other = conf(&prolog, "65534", "slurm(4711)");
         assert_eq!(wrong(&other, ""), ["SlurmUser"]);
         assert_eq!(wrong(&other, "[api]\nwrite_users = [4711]"), [""; 0]);

@@ -202,7 +202,8 @@ fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Che
         "event_plugin_options",
         format!("event_plugin_options state={}", state.display()),
     );
-    let on = matches!(value("qos").to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1");
+    let is_on = |key| matches!(value(key).to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1");
+    let on = is_on("qos");
     if layers > 1 {
         wants(on, "qos", "qos TRUE, or routing.layers = 1: without it every layer is on VL 0".into());
         for key in ["qos_sl2vl", "qos_ca_sl2vl", "qos_sw0_sl2vl", "qos_swe_sl2vl", "qos_rtr_sl2vl"] {
@@ -221,6 +222,8 @@ fn conf_checks(keys: &BTreeMap<&str, &str>, layers: u8, state: &Path) -> Vec<Che
         );
         wants(starved.is_empty(), low, fix);
     }
+    // OpenSM would keep entries of its own that our engine did not make.
+    wants(!is_on("use_ucast_cache"), "use_ucast_cache", "use_ucast_cache FALSE".into());
     if let Some(vls) = keys.get("max_op_vls").and_then(|v| operated(v)) {
         let fix = format!("raise max_op_vls, or lower routing.layers to {vls}");
         wants(layers <= vls, "max_op_vls", fix);
@@ -306,6 +309,7 @@ mod tests {
         assert_eq!(wrong("", 1), ["routing_engine", "event_plugin_name", "event_plugin_options"]);
         assert_eq!(wrong(&format!("{GOOD}routing_engine updn,sarouter\n"), 8), ["routing_engine"]);
         assert_eq!(wrong(&format!("{GOOD}qos FALSE\n"), 2), ["qos"]);
+        assert_eq!(wrong(&format!("{GOOD}use_ucast_cache TRUE\n"), 8), ["use_ucast_cache"]);
         assert_eq!(wrong(&format!("{GOOD}max_op_vls 3\n"), 8), ["max_op_vls"]);
         assert_eq!(wrong(&format!("{GOOD}max_op_vls 3\n"), 4), [""; 0]);
         assert_eq!(wrong(&format!("{GOOD}qos_swe_sl2vl 0,0,0,0\n"), 4), ["qos_swe_sl2vl"]);
