@@ -8,8 +8,8 @@ use crate::model::Fabric;
 use crate::route;
 use crate::route::graph::{hosts_per_switch, is_indirect};
 
-/// Destinations × switches of trees up to which tables are always made anew beside: it takes tenths of a second.
-const MOST_IN_TREES: usize = 1 << 17;
+/// Destinations × switches of trees up to which tables are always made anew beside: it takes a second or less.
+const MOST_IN_TREES: usize = 1 << 19;
 /// The same of other fabrics, where it takes seconds, if an engine that knows no jobs is ahead.
 const MOST: usize = 1 << 16;
 /// Without a price, tables made anew are taken if those made from the tables in force are predicted to take more than so

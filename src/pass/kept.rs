@@ -4,31 +4,53 @@ use std::sync::Arc;
 
 use super::plan::{Plan, Published};
 use super::policy::Policy;
-use crate::model::{Demand, Fabric, FabricLanes, Group, Layer, Promise, Tables};
+use crate::model::{Demand, Fabric, FabricLanes, Fingerprint, Group, Layer, Promise, Tables};
 use crate::route;
 use crate::verify;
 
 impl Published {
+    /// Tables in force, as programs are told, of which nothing else is known.
+    pub fn new(
+        fabric: Fingerprint,
+        engine: impl Into<String>,
+        demand: Demand,
+        tables: impl Into<Arc<Tables>>,
+    ) -> Self {
+        Self {
+            fabric,
+            engine: engine.into(),
+            since: None,
+            asked: None,
+            demand,
+            tables: tables.into(),
+            lids: None,
+            told: Vec::new(),
+            promise: Promise::TOLD,
+            lanes: None,
+            halfway: false,
+            drained: false,
+            certificate: None,
+            proved: None,
+            counted: None,
+            difference: None,
+            behind: None,
+        }
+    }
+
     /// A plan that is in force as it is, since its jobs were seen.
     pub fn of_plan(plan: &Plan, promise: Promise) -> Self {
+        let (engine, tables) = (plan.engine.clone(), Arc::clone(&plan.tables));
         Self {
-            fabric: plan.tables.fabric(),
-            engine: plan.engine.clone(),
             since: Some(plan.jobs.time),
             asked: plan.worth.map(|worth| worth.asked),
-            demand: plan.demand.clone(),
-            tables: Arc::clone(&plan.tables),
             lids: plan.lids.clone(),
-            told: Vec::new(),
             promise,
             lanes: plan.lanes.clone(),
             halfway: plan.halfway,
             drained: plan.drained,
-            certificate: None,
-            proved: None,
             counted: plan.counted.clone(),
             difference: plan.difference.clone(),
-            behind: None,
+            ..Self::new(plan.tables.fabric(), engine, plan.demand.clone(), tables)
         }
     }
 }

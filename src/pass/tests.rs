@@ -51,25 +51,9 @@ pub(crate) fn jobs(on: &[&str]) -> JobMap {
 
 /// Shortest ways, in force since two hours ago.
 pub(crate) fn in_force(fabric: &Fabric, demand: Demand) -> Published {
-    Published {
-        fabric: fabric.fingerprint(),
-        engine: "sssp".into(),
-        since: Some(NOW - TimeDelta::hours(2)),
-        asked: None,
-        demand,
-        tables: Arc::new(fixture::tables(fabric, "sssp", 0)),
-        lids: None,
-        told: Vec::new(),
-        promise: Promise::TOLD,
-        lanes: None,
-        halfway: false,
-        drained: false,
-        certificate: None,
-        proved: None,
-        counted: None,
-        difference: None,
-        behind: None,
-    }
+    let tables = fixture::tables(fabric, "sssp", 0);
+    let in_force = Published::new(fabric.fingerprint(), "sssp", demand, tables);
+    Published { since: Some(NOW - TimeDelta::hours(2)), ..in_force }
 }
 
 /// A plan that was published as it is.

@@ -74,26 +74,8 @@ impl Case {
         let view = self.view(fabric.clone(), self.jobs("before-jobs")?);
         let Checked { plan, .. } = decide(&view, None).unwrap().plan.unwrap();
         let plan = plan.into_inner();
-        let (engine, demand) = (plan.engine, plan.demand);
-        let published = Published {
-            since: Some(view.jobs.time),
-            asked: None,
-            fabric: fabric.fingerprint(),
-            engine,
-            demand,
-            tables: plan.tables,
-            told: Vec::new(),
-            promise: Promise::TOLD,
-            lanes: None,
-            lids: None,
-            halfway: false,
-            drained: false,
-            certificate: None,
-            proved: None,
-            counted: None,
-            difference: None,
-            behind: None,
-        };
+        let in_force = Published::new(fabric.fingerprint(), plan.engine, plan.demand, plan.tables);
+        let published = Published { since: Some(view.jobs.time), ..in_force };
         Some((published, fabric))
     }
 

@@ -37,7 +37,7 @@ const JOB: [&str; 4] = ["--job", "7", "--nodes", "n[2,6]"];
 
 #[test]
 fn settings_that_cannot_be_read_keep_no_job_but_one_that_wants_no_start_without_routes() {
-    let site = site("");
+    let site = site("deadline_seconds = 2");
     site.settings("x = [");
     let strict = [&JOB[..], &["--strict"]].concat();
     for (words, expected) in [(&JOB[..], 0), (&strict[..], 1)] {

@@ -92,25 +92,9 @@ impl<'a> Epochs<'a> {
         let (ports, layers) = tables.into_raw();
         let tables = Tables::new(now, &self.args.engine, ports, layers)?;
         let tables = tables.with_lanes(lanes.as_ref().map(|lanes| Arc::clone(&lanes.map)));
-        Ok(Published {
-            fabric: before.fingerprint(),
-            engine: self.args.engine.clone(),
-            since: None,
-            asked: None,
-            demand,
-            tables: Arc::new(tables),
-            lids: None,
-            told: Vec::new(),
-            promise: self.options.promise,
-            lanes,
-            halfway: false,
-            drained: false,
-            certificate: None,
-            proved: None,
-            counted: None,
-            difference: None,
-            behind: None,
-        })
+        let promise = self.options.promise;
+        let in_force = Published::new(before.fingerprint(), self.args.engine.clone(), demand, tables);
+        Ok(Published { promise, lanes, ..in_force })
     }
 
     /// The next step after a loss, as the service makes it.

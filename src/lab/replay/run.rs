@@ -16,7 +16,7 @@ use super::moment::{Moment, better};
 use super::series::{Cost, EngineSnapshot};
 use super::setup::{Chunk, Setup, Simulated};
 use crate::measure::{self, Effective, Time};
-use crate::model::{Demand, JobMap, Promise, Tables};
+use crate::model::{Demand, JobMap, Tables};
 use crate::pass::plan::{Plan, Policy, Published, wanted};
 use crate::pass::step::View;
 use crate::pass::worth::Running;
@@ -74,7 +74,8 @@ impl Engines {
     /// Unknown names, and tables that the checker rejects.
     pub fn new(setup: &Setup) -> Result<Self, PassError> {
         let given = setup.given.iter().map(|(name, tables)| {
-            let in_force = published(name.clone(), Demand::oblivious(), Arc::clone(tables), None, None);
+            let nobody = Demand::oblivious();
+            let in_force = Published::new(tables.fabric(), name.clone(), nobody, Arc::clone(tables));
             (name.clone(), None, Some(in_force))
         });
         let (mut ready, mut refused) = (given.collect::<Vec<_>>(), Vec::new());
@@ -135,37 +136,10 @@ fn view(setup: &Setup, jobs: JobMap, policy: Policy) -> View {
     View::new(Arc::clone(&setup.fabric), Arc::clone(&setup.nodes), jobs, policy)
 }
 
-fn published(
-    engine: String,
-    demand: Demand,
-    tables: Arc<Tables>,
-    since: Option<DateTime<Utc>>,
-    asked: Option<f64>,
-) -> Published {
-    Published {
-        fabric: tables.fabric(),
-        engine,
-        since,
-        asked,
-        demand,
-        tables,
-        told: Vec::new(),
-        promise: Promise::TOLD,
-        lanes: None,
-        lids: None,
-        halfway: false,
-        drained: false,
-        certificate: None,
-        proved: None,
-        counted: None,
-        difference: None,
-        behind: None,
-    }
-}
-
 fn planned(plan: Plan) -> Published {
     let asked = plan.worth.map(|worth| worth.asked);
-    published(plan.engine, plan.demand, plan.tables, Some(plan.jobs.time), asked)
+    let in_force = Published::new(plan.tables.fabric(), plan.engine, plan.demand, plan.tables);
+    Published { since: Some(plan.jobs.time), asked, ..in_force }
 }
 
 /// Replays chunks with so many threads; `tick` is told of each snapshot done.

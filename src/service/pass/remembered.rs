@@ -31,25 +31,8 @@ impl Remembered {
         let stamps = store.stamps(epoch).ok()?;
         let (promise, proved, certificate, plan) =
             (plan.promise(), plan.proved(), plan.shared_certificate(), plan.get());
-        let published = Published {
-            fabric: plan.tables.fabric(),
-            engine: plan.engine.clone(),
-            since: Some(created),
-            asked: plan.worth.map(|worth| worth.asked),
-            demand: plan.demand.clone(),
-            tables: Arc::clone(&plan.tables),
-            lids: plan.lids.clone(),
-            told: Vec::new(),
-            promise,
-            lanes: plan.lanes.clone(),
-            halfway: plan.halfway,
-            drained: plan.drained,
-            certificate,
-            proved,
-            counted: plan.counted.clone(),
-            difference: plan.difference.clone(),
-            behind: None,
-        };
+        let published =
+            Published { since: Some(created), certificate, proved, ..Published::of_plan(plan, promise) };
         Some(Self { epoch, stamps, fabric: Arc::clone(fabric), published: Arc::new(published) })
     }
 
