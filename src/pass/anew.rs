@@ -30,9 +30,11 @@ pub(super) fn is_due(fabric: &Fabric, published: Option<&Published>, plan: &Plan
     let is_made_so = published.is_some_and(|p| p.engine == policy.engine && p.fabric == fabric.fingerprint())
         && route::serves_jobs(&policy.engine)
         && !policy.layer_per_job;
+    // Only inside lanes, and among ways of a tree, any tables may follow any others.
+    let may_follow = !policy.promise.mixed || route::reads_lanes(&policy.engine);
     // Predictions know no storage.
     let slowdown = plan.after.time.slowdown_mean;
-    if !is_made_so || slowdown <= 1.0 || !plan.demand.storage.servers.is_empty() {
+    if !is_made_so || !may_follow || slowdown <= 1.0 || !plan.demand.storage.servers.is_empty() {
         return false;
     }
     let entries = fabric.dest_count() * fabric.switches().len();

@@ -271,7 +271,7 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
             "6" => "nodes n11,n12,n13,n14,n15,n16",
             _ => "nodes n9,n10,n25,n26",
         });
-        cluster.follows(&names("n[11-16]"), 0, || placed(&cluster, &["-N6"], Some("prefer")).0);
+        cluster.follows(&names("n[11-16]"), 1, || placed(&cluster, &["-N6"], Some("prefer")).0);
         // A set across blocks does not do where blocks decide, and everything is as without it.
         // Within one attempt: `--immediate` gets no other.
         let words = ["-I1", "-N4", "-J", "across", "--comment=routing=prefer", "--no-shell"];
@@ -290,7 +290,7 @@ fn other_topologies_are_shadowed_too_and_keep_the_last_word() {
             assert!(across.len() == 4 && across != names("n[9-10,25-26]"), "{across:?}");
             assert!(across.is_subset(&second) || across.is_disjoint(&second), "{across:?}");
         } else {
-            cluster.follows(&names("n[9-10,25-26]"), 0, across);
+            cluster.follows(&names("n[9-10,25-26]"), 1, across);
         }
         stop();
     }
