@@ -44,9 +44,6 @@ const MANY_MESSAGES: usize = 50_000;
 /// So many of those without jobs stay in each round beside these: where fewer are left, these would be what nobody may be
 /// behind in later runs, and be nowhere behind themselves.
 const BLIND: usize = 3;
-/// Better by prediction and in all runs together, and by more than this if both are multiplied, is clearly better, whatever
-/// one exchange takes.
-const CLEARLY: f64 = 0.92;
 
 /// Runs tell no smaller differences: whole exchanges differ by as much from their parts.
 const LEVEL: f64 = 1.01;
@@ -92,7 +89,7 @@ pub(super) fn fastest(
     let scores = scores(&all, runs);
     let predicted = |i: usize| all[i].predicted;
     let best = match runs {
-        Runs::Rounds => or_clearly_better(&all, &scores, best_predicted(&scores, predicted)),
+        Runs::Rounds => best_predicted(&scores, predicted),
         Runs::Coarse => least(&scores),
     };
     all.swap_remove(best).candidate.tables
@@ -114,15 +111,6 @@ fn best_predicted(scores: &[f64], predicted: impl Fn(usize) -> f64) -> usize {
         (slowdown, found) if slowdown < CROWDED => found,
         _ => among(LEVEL).1,
     }
-}
-
-/// Those that are [`CLEARLY`] better than the chosen ones, the best by score, or the chosen ones.
-fn or_clearly_better(all: &[Raced], scores: &[f64], chosen: usize) -> usize {
-    let both = |raced: &Raced| (raced.predicted, exchange::geometric(raced.times.iter().copied()));
-    let (predicted, time) = both(&all[chosen]);
-    let is_better = |(p, t): (f64, f64)| p < predicted && t < time && p * t < CLEARLY * predicted * time;
-    let better = (0..all.len()).filter(|i| is_better(both(&all[*i])));
-    better.min_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(chosen)
 }
 
 /// Adds the times of more runs.
@@ -200,18 +188,6 @@ mod tests {
         // Where channels are hardly crowded, predictions tell more.
         let hardly = |i: usize| [1.5, 1.4, 1.3][i];
         assert_eq!(best_predicted(&[1.0, 1.04, 1.06], hardly), 1);
-    }
-
-    #[test]
-    fn what_is_better_by_prediction_and_by_all_runs_is_taken() {
-        // What is predicted is the second of both times.
-        let all = [raced(true, [1.0, 10.0]), raced(false, [1.0, 9.7]), raced(false, [1.2, 9.0])];
-        let scores = [1.0, 1.2, 1.1];
-        assert_eq!(or_clearly_better(&all[..2], &scores, 0), 0, "not by 8 %");
-        assert_eq!(or_clearly_better(&all, &scores, 0), 0, "predicted faster, but all runs take longer");
-        let all = [raced(true, [1.0, 10.0]), raced(false, [0.9, 9.5]), raced(false, [1.0, 9.0])];
-        assert_eq!(or_clearly_better(&all, &scores, 0), 2);
-        assert_eq!(or_clearly_better(&all[..2], &scores, 0), 1);
     }
 
     #[test]
