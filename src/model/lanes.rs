@@ -325,6 +325,13 @@ pub struct FabricLanes {
 }
 
 impl FabricLanes {
+    /// What is left of them on another fabric: next hops over cables that are there too, new turns on VL 0.
+    #[must_use]
+    pub fn on(&self, from: &Fabric, to: &Fabric) -> Self {
+        let map = self.map.on(from, to, |_, _, _| [Vl::ZERO; SLS]);
+        Self { map: Arc::new(map), closure: Arc::new(self.closure.on(from, to)) }
+    }
+
     /// See [`LaneMap::for_same_cables`].
     #[must_use]
     pub fn for_same_cables(&self, fabric: &Fabric) -> Self {

@@ -5,6 +5,7 @@ mod before;
 mod line;
 mod remembered;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -281,7 +282,7 @@ pub fn pass_as(
     }
     let (published, told, mut remembered) =
         in_force(store, view, (remembered, again.as_ref()), &mut warnings);
-    let view = &provable(store, view, published.as_ref());
+    let view = &*provable(store, view, published.as_ref());
     let decided = decide(view, published.as_ref())?;
     if let Some(checked) = &decided.plan {
         warn_of(view, checked.plan.get(), &told, &mut warnings)?;
@@ -328,10 +329,12 @@ pub fn pass_as(
 }
 
 /// The view with what can be proved: of a change from what nobody can read nothing is.
-fn provable(store: &EpochStore, view: &View, published: Option<&Published>) -> View {
-    let is_lost = published.is_none() && !matches!(store.current(), Ok(None));
-    let promise = Promise { mixed: view.policy.promise.mixed && !is_lost, ..view.policy.promise };
-    View { policy: Policy { promise, ..view.policy.clone() }, ..view.clone() }
+fn provable<'a>(store: &EpochStore, view: &'a View, published: Option<&Published>) -> Cow<'a, View> {
+    if published.is_some() || matches!(store.current(), Ok(None)) {
+        return Cow::Borrowed(view);
+    }
+    let promise = Promise { mixed: false, ..view.policy.promise };
+    Cow::Owned(View { policy: Policy { promise, ..view.policy.clone() }, ..view.clone() })
 }
 
 /// Deletes epochs that are not kept, but not what the switches have.

@@ -56,20 +56,15 @@ fn announcements(settings: &Settings, values: &plugins::Values<'_>, elsewhere: O
             ),
         )];
     }
-    if let Some(host) = elsewhere {
-        let of = |key, path: Option<&str>| match path {
-            Some(path) => Check::good(key, format!("{path} on {host}, not looked at from here")),
-            None => script(key, "epilog", None),
-        };
-        let mut found = vec![of("PrologSlurmctld", prolog), of("EpilogSlurmctld", epilog)];
-        found.extend(prolog.and_then(|_| timeout(settings, value("PrologEpilogTimeout"))));
-        return found;
-    }
-    let mut found =
-        vec![script("PrologSlurmctld", "prolog", prolog), script("EpilogSlurmctld", "epilog", epilog)];
+    let of = |key, word, path: Option<&str>| match (elsewhere, path) {
+        (Some(host), Some(path)) => Check::good(key, format!("{path} on {host}, not looked at from here")),
+        _ => script(key, word, path),
+    };
+    let mut found = vec![of("PrologSlurmctld", "prolog", prolog), of("EpilogSlurmctld", "epilog", epilog)];
     if prolog.is_some() {
         found.extend(timeout(settings, value("PrologEpilogTimeout")));
-        found.extend(user(settings, value("SlurmUser")));
+        // On another machine tokens decide.
+        found.extend(user(settings, value("SlurmUser")).filter(|_| elsewhere.is_none()));
     }
     found
 }
@@ -88,11 +83,12 @@ fn script(key: &'static str, word: &str, path: Option<&str>) -> Check {
         Ok(text) => {
             let text = String::from_utf8_lossy(&text);
             let calls = !text.starts_with("#!") || (text.contains("sarouter") && text.contains(word));
+            let mode = std::fs::metadata(path).map_or(0, |file| file.mode());
             if !calls {
                 Check::fix(key, format!("{path} does not call us"), fix)
-            } else if !is_executable(path) {
+            } else if mode & 0o111 == 0 {
                 Check::fix(key, format!("{path} is not executable"), format!("chmod 755 {path}"))
-            } else if is_open(path) {
+            } else if mode & 0o022 != 0 {
                 let what = format!("{path} can be written by others, and runs as Slurm's user");
                 Check::fix(key, what, format!("chmod 755 {path}"))
             } else {
@@ -111,14 +107,6 @@ fn timeout(settings: &Settings, value: Option<&str>) -> Option<Check> {
         true => Check::good(NAME, found),
         false => Check::fix(NAME, found, "raise PrologEpilogTimeout or lower handoff.deadline_seconds"),
     })
-}
-
-fn is_executable(path: &str) -> bool {
-    std::fs::metadata(path).is_ok_and(|file| file.mode() & 0o111 != 0)
-}
-
-fn is_open(path: &str) -> bool {
-    std::fs::metadata(path).is_ok_and(|file| file.mode() & 0o022 != 0)
 }
 
 /// Seconds that a prolog may need beside waiting.

@@ -10,7 +10,7 @@ use crate::lab::board::mix;
 use crate::lab::generate::faults::{Amount, Faults};
 use crate::model::{
     Demand, Fabric, FabricLanes, Group, Job, JobId, JobMap, JobState, LayerBudget, NodeName, PortNum,
-    PortPeer, Promise, SwitchId, Tables, Vl,
+    PortPeer, Promise, SwitchId, Tables,
 };
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::pass::plan::{Policy, Published};
@@ -85,10 +85,7 @@ impl<'a> Epochs<'a> {
     /// What the service would have in force, made for the fabric `before` the loss.
     fn in_force(&self, before: &Fabric, demand: Demand, tables: Tables) -> Result<Published, Failure> {
         let now = &*self.fabric;
-        let lanes = self.options.lanes.as_ref().map(|lanes| {
-            let map = lanes.map.on(before, now, |_, _, _| [Vl::ZERO; 16]);
-            Arc::new(FabricLanes { map: Arc::new(map), closure: Arc::new(lanes.closure.on(before, now)) })
-        });
+        let lanes = self.options.lanes.as_ref().map(|lanes| Arc::new(lanes.on(before, now)));
         let (ports, layers) = tables.into_raw();
         let tables = Tables::new(now, &self.args.engine, ports, layers)?;
         let tables = tables.with_lanes(lanes.as_ref().map(|lanes| Arc::clone(&lanes.map)));

@@ -8,11 +8,8 @@ use super::space::{Space, Use};
 use super::terrain::Terrain;
 use super::vls::{self, rank};
 use super::{LOOKS, STEPS, fabric_lanes};
-use crate::model::lanes::SLS;
 use crate::model::rng::Rng;
-use crate::model::{
-    Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables, Vl,
-};
+use crate::model::{Closure, Fabric, FabricLanes, LaneMap, LayerBudget, PortNum, PortPeer, SwitchId, Tables};
 use crate::route::graph::Graph;
 
 /// What became of the lanes of a fabric that changed.
@@ -37,9 +34,7 @@ pub struct Mended {
 ///
 /// Deterministic. O(homes × next hops × lanes) if little was lost.
 pub fn mended(lanes: &FabricLanes, before: &Fabric, now: &Fabric, vls: LayerBudget) -> Mended {
-    let map = lanes.map.on(before, now, |_, _, _| [Vl::ZERO; SLS]);
-    let closure = lanes.closure.on(before, now);
-    mend(&FabricLanes { map: Arc::new(map), closure: Arc::new(closure) }, now, vls, None)
+    mend(&lanes.on(before, now), now, vls, None)
 }
 
 /// As [`mended`], of lanes that are on the fabric of now already: those of cables that it lost are gone.
