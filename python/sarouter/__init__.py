@@ -131,7 +131,11 @@ class Service:
 
     def jobs(self) -> list[Row]:
         """Jobs of the newest look. Figures of a job in fields of their own, such as ``now_slowdown``."""
-        return [_flat(job) for job in self.ask("/v1/jobs")["jobs"]]
+        none = dict.fromkeys(("slowdown", "max", "links"))
+        jobs = self.ask("/v1/jobs")["jobs"]
+        for job, when in ((job, when) for job in jobs for when in ("now", "before")):
+            job[when] = none | (job.get(when) or {})
+        return [_flat(job) for job in jobs]
 
     def fabric(self) -> Row:
         """Switches, cables, and where to draw them."""
@@ -183,8 +187,8 @@ class State:
 
     def epochs(self) -> list[int]:
         """Epochs that are kept, ascending."""
-        names = (entry.name for entry in (self.directory / "epochs").iterdir())
-        return sorted(int(name) for name in names if name.isdigit())
+        names = (entry.name for entry in (self.directory / "epochs").glob("*"))
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
     def plan(self, epoch: int) -> Row:
         """What was planned, for which jobs."""

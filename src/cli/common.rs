@@ -187,7 +187,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Writes a file so that its path has the old content or the new, never a part: a new file beside
-/// it, forced to disk, takes its place.
+/// it, forced to disk, takes its place, with the mode of the old one. Links stay. Devices and pipes are written to.
 ///
 /// # Errors
 /// With the path; the old file then stands and no other is left.
@@ -196,18 +196,33 @@ pub fn write_file_with(
     content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let failed = |e: io::Error| format!("{}: {e}", path.display());
-    let name = path.file_name().ok_or_else(|| format!("{} is not a file name", path.display()))?;
-    let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let old = fs::metadata(path).ok();
+    let is_device = ["/dev", "/proc"].iter().any(|root| path.starts_with(root));
+    if is_device || old.as_ref().is_some_and(|old| !old.is_file()) {
+        let write = || content_to(File::options().append(true).open(path)?, content);
+        return write().map(drop).map_err(|e| failed(e).into());
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let name = target.file_name().ok_or_else(|| format!("{} is not a file name", path.display()))?;
+    let directory = target.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = directory.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let new = File::options().write(true).create_new(true).open(&beside).map_err(failed)?;
     let write = || -> io::Result<()> {
-        let mut to = BufWriter::with_capacity(1 << 16, File::create(&beside)?);
-        content(&mut to)?;
-        to.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(&beside, path)?;
+        if let Some(old) = old {
+            new.set_permissions(old.permissions())?;
+        }
+        content_to(new, content)?.sync_all()?;
+        fs::rename(&beside, &target)?;
         File::open(directory)?.sync_all()
     };
     write().map_err(|e| {
         let _ = fs::remove_file(&beside);
         failed(e).into()
     })
+}
+
+fn content_to(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
+    let mut to = BufWriter::with_capacity(1 << 16, file);
+    content(&mut to)?;
+    to.into_inner().map_err(io::IntoInnerError::into_error)
 }

@@ -14,7 +14,7 @@ use crate::model::{Fabric, Promise, Tables};
 use crate::pass::baseline::Baseline;
 use crate::report::heat_map::heat_sheet;
 use crate::report::time::JobTimes;
-use crate::report::{Compute, Refusal, Report};
+use crate::report::{Compute, Refusal, Report, rejected_sentence};
 use crate::route::{self, EngineOptions};
 
 /// Arguments.
@@ -219,8 +219,15 @@ fn best(rows: &[EngineReport]) -> Option<&Report> {
 
 /// Whether any row is worth it for these jobs, in a sentence; nothing if no job is on several switches.
 fn verdict(rows: &[EngineReport], baseline: Option<&Baseline>, fabric: &Fabric) -> String {
-    baseline
-        .map_or_else(String::new, |baseline| predicted(rows, baseline) + simulated(rows, baseline, fabric))
+    let judged = baseline.map(|baseline| predicted(rows, baseline) + simulated(rows, baseline, fabric));
+    judged.unwrap_or_default() + &rejected(rows)
+}
+
+/// Tables of a site that the checker rejects, a line each.
+fn rejected(rows: &[EngineReport]) -> String {
+    let given = rows.iter().filter_map(EngineReport::report).filter(|r| route::row(&r.engine).is_none());
+    let rejected = given.filter(|r| !r.verdict.accepted);
+    rejected.map(|r| rejected_sentence(&r.engine, "sarouter verify says why") + "\n").collect()
 }
 
 /// What to know where the default engine is not the one that is predicted best, as it does not choose by predictions.

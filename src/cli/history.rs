@@ -1,6 +1,7 @@
 //! `sarouter history`: a line for each epoch.
 
 use std::fmt::Write;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
@@ -24,13 +25,13 @@ const WIDE: &str = "   epoch  published             reason          engine      
 pub struct Args {
     /// Only so many, the newest
     #[arg(long, value_name = "N")]
-    last: Option<usize>,
+    last: Option<NonZeroUsize>,
     /// Only those of so many days
     #[arg(long, value_name = "DAYS")]
-    days: Option<u32>,
+    days: Option<NonZeroU32>,
     /// Only so many, those first in which jobs' exchanges took longest
     #[arg(long, value_name = "N")]
-    worst: Option<usize>,
+    worst: Option<NonZeroUsize>,
     /// All figures, in more than 80 columns
     #[arg(long)]
     wide: bool,
@@ -74,17 +75,17 @@ pub(super) fn is_of_a_torus(store: &EpochStore) -> bool {
 impl Table {
     /// Leaves out what was not asked for.
     fn keep(&mut self, args: &Args, now: DateTime<Utc>) {
-        if let Some(days) = args.days {
+        if let Some(days) = args.days.map(NonZeroU32::get) {
             let from = now - TimeDelta::days(days.into());
             self.epochs.retain(|line| line.row.created >= from);
             self.acts.retain(|act| act.time >= from);
         }
-        if let Some(last) = args.last {
+        if let Some(last) = args.last.map(NonZeroUsize::get) {
             self.epochs.drain(..self.epochs.len().saturating_sub(last));
             let from = self.epochs.first().map(|line| line.row.created);
             self.acts.retain(|act| from.is_none_or(|from| act.time >= from));
         }
-        if let Some(worst) = args.worst {
+        if let Some(worst) = args.worst.map(NonZeroUsize::get) {
             let slow = |line: &Line| line.row.slowdown_after.unwrap_or(0.0);
             self.epochs.sort_by(|a, b| slow(b).total_cmp(&slow(a)).then(b.row.epoch.cmp(&a.row.epoch)));
             self.epochs.truncate(worst);

@@ -99,13 +99,23 @@ impl StorageArgs {
 /// # Errors
 /// If one of these options, by name, is given.
 pub fn none_on_torus(options: &[(&str, bool)]) -> Result<(), Failure> {
+    none_of(options, "for switched fabrics, and this is a direct torus")
+}
+
+/// On a switched fabric, what only direct toruses have.
+///
+/// # Errors
+/// With the names of those that were given.
+pub fn none_on_switches(options: &[(&str, bool)]) -> Result<(), Failure> {
+    none_of(options, "for a direct torus, and this is a switched fabric")
+}
+
+fn none_of(options: &[(&str, bool)], whose: &str) -> Result<(), Failure> {
     let given: Vec<&str> = options.iter().filter(|option| option.1).map(|option| option.0).collect();
     match given.as_slice() {
         [] => Ok(()),
-        [one] => Err(format!("{one} is for switched fabrics, and this is a direct torus").into()),
-        some => {
-            Err(format!("{} are for switched fabrics, and this is a direct torus", some.join(", ")).into())
-        }
+        [one] => Err(format!("{one} is {whose}").into()),
+        some => Err(format!("{} are {whose}", some.join(", ")).into()),
     }
 }
 

@@ -131,6 +131,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if let Some(source) = args.torus(context)? {
         return direct::run(&args, &source, context);
     }
+    input::none_on_switches(&[("--transit", args.transit.is_some())])?;
     let mut site = args.site(context)?;
     let (routes, tables) = args.tables(&mut site)?;
     let predictor = Predictor::new(&site.fabric, &tables, &site.groups, 0);

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::print;
+use super::input::{none_on_switches, none_on_torus};
 use super::route_angara::transit;
 use super::{Answer, Context, Failure, Format};
 use crate::measure;
@@ -156,10 +157,12 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 impl Args {
     fn site(&self) -> Result<Site, Failure> {
         if torus_toml::is_torus(&self.fabric) {
+            none_on_torus(&[("--engine", self.engine.is_some()), ("--node-map", self.node_map.is_some())])?;
             let source = torus_toml::load(&self.fabric)?;
             let transit = transit(self.transit.as_deref())?.or(source.transit).unwrap_or_default();
             return Ok(Site { board: Board::Direct(Direct::new(source.torus, transit)), switched: None });
         }
+        none_on_switches(&[("--transit", self.transit.is_some())])?;
         let fabric = fabric::load(&self.fabric)?;
         let names = self.node_map.as_deref().map(NodeNames::load).transpose()?.unwrap_or_default();
         let nodes = name_hosts(&fabric, &names);

@@ -72,9 +72,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
 }
 
 /// What is printed of a fabric.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
-enum Each {
+pub(super) enum Each {
     Switched(Box<Answered>),
     Direct(Box<TorusDryRun>),
 }
@@ -191,10 +191,7 @@ impl Args {
 /// What the checker found, as `verify` says it: logs have it as JSON.
 fn in_words(error: PassError) -> Failure {
     let PassError::Rejected { engine, verdict } = error else { return error.into() };
-    let first_line = |text: String| text.lines().next().unwrap_or_default().to_string();
-    let some: Vec<String> = verdict.findings.iter().take(3).map(|f| first_line(f.to_string())).collect();
-    let more = if verdict.findings.len() > some.len() { "; …" } else { "" };
-    format!("the tables of {engine} were rejected: {}{more}", some.join("; ")).into()
+    format!("the tables of {engine} were rejected: {}", verdict.in_words()).into()
 }
 
 fn torus_text(dry: &TorusDryRun) -> String {
@@ -321,8 +318,9 @@ fn verdict(dry: &DryRun) -> String {
         (false, Some(worth), _) => format!("\n\nNot worth it: a change would gain {worth}."),
         (true, worth, Some((before, after))) => {
             let gain = worth.map(|worth| format!("; gain {worth}")).unwrap_or_default();
+            let fewer = less(before, after, 1).filter(|_| after < before);
+            let judged = if fewer.is_some() { "Worth it" } else { "Due all the same" };
             let words = less(before, after, 1).map_or("as long as".to_string(), |words| words + " time than");
-            let judged = if after > before { "Due all the same" } else { "Worth it" };
             format!("\n\n{judged}: jobs' exchanges take {words} now{gain}.")
         }
         (true, _, None) => "\n\nWorth it: no routes of this fabric are in force.".to_string(),

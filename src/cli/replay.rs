@@ -3,6 +3,7 @@
 mod faults;
 mod span;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,12 +22,13 @@ use crate::lab::replay::setup::{Setup, Simulated};
 use crate::lab::replay::summary::{cost_table, grid};
 use crate::lab::replay::trace::{self, Content, Fault, Trace, TraceError};
 use crate::lab::workload::placement::Placement;
-use crate::model::{Fabric, JobId, LayerBudget, Pattern};
+use crate::model::{Fabric, JobId, LayerBudget, Pattern, Tables};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::torus_toml;
 use crate::pass::worth::Price;
 use crate::report::{FabricSummary, align};
+use crate::verify;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -241,6 +243,8 @@ fn on_torus(args: &Replay, source: &str, context: &Context) -> Result<Answer, Fa
         ("--nodes-in-order", args.nodes_in_order),
         ("--simulate", args.simulate > 0),
         ("--shard", args.shard.is_some()),
+        ("--min-gain", args.min_gain > 0),
+        ("--epochs-per-day", args.epochs_per_day > 0),
         ("--out", args.out.is_some()),
         ("--html", args.html.is_some()),
     ])?;
@@ -283,6 +287,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
             bytes: args.bytes,
         },
     };
+    need_different(args, &setup.given)?;
     let engines = Engines::new(&setup)?;
     for (engine, reason) in &engines.refused {
         tracing::warn!("{engine} does not take part: {reason}");
@@ -349,7 +354,7 @@ fn placements(args: &Replay, trace: &Trace) -> Vec<Nodes> {
 }
 
 fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, histories: &[History]) -> Run {
-    let mut counts = std::collections::BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for fault in trace.faults.iter().chain(histories.iter().flat_map(|h| &h.faults)) {
         *counts.entry(fault.kind).or_default() += 1;
     }
@@ -369,6 +374,7 @@ fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, hist
         engines: engines.names(),
         job_aware: engines.job_aware(),
         refused: engines.refused.iter().cloned().collect(),
+        rejected: rejected(setup),
         layers: setup.budget.get(),
         layer_per_job: setup.layer_per_job,
         from: DateTime::UNIX_EPOCH + TimeDelta::seconds(setup.from),
@@ -376,6 +382,24 @@ fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, hist
         snapshots: setup.samples,
         chunk: setup.chunk,
         shard: args.shard,
+    }
+}
+
+/// Tables of a site that the checker rejects, and why.
+fn rejected(setup: &Setup) -> BTreeMap<String, String> {
+    let judged =
+        setup.given.iter().map(|(name, tables)| (name, verify::judge(&setup.fabric, tables, setup.budget)));
+    let rejected = judged.filter(|(_, verdict)| !verdict.accepted);
+    rejected.map(|(name, verdict)| (name.clone(), verdict.in_words())).collect()
+}
+
+/// An engine that is named twice would count each snapshot twice.
+fn need_different(args: &Replay, given: &[(String, Arc<Tables>)]) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    let names = given.iter().map(|(name, _)| name).chain(&args.engines);
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        Some(twice) => Err(format!("{twice} is named twice").into()),
+        None => Ok(()),
     }
 }
 
@@ -425,6 +449,7 @@ fn show(outcome: &Outcome, context: &Context) -> Result<Answer, Failure> {
     text += &align(&cost_table(&outcome.costs, &outcome.run.job_aware));
     let verdicts = summaries.iter().filter_map(|summary| summary.worth_it());
     let verdicts: Vec<String> = verdicts.collect();
-    print(format!("{}\n\n{}", text.trim_end(), verdicts.join("\n")).trim_end())?;
+    let verdict = format!("{}\n{}", outcome.run.warnings(), verdicts.join("\n"));
+    print(format!("{}\n\n{}", text.trim_end(), verdict.trim()).trim_end())?;
     Ok(Answer::Yes)
 }

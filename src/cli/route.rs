@@ -63,6 +63,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         let (fabric, jobs) = (&args.source.fabric, args.source.jobs.as_deref());
         return route_angara::route(fabric, jobs, &args.engine, &args.search, &args.out, context);
     }
+    args.search.none_on_switches()?;
     let input = args.source.load()?;
     if args.engine == "polarized" {
         return route_polarized::route(&input.fabric, &args.out, context);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub use self::report::Report;
 use super::html::Html;
-use super::input::remove_if_there;
+use super::input::{none_on_switches, remove_if_there};
 use super::{Answer, Context, Failure, Format, number};
 use crate::model::{JobId, Torus, TorusDemand, TorusError, TorusJob, TorusTables, Transit};
 use crate::observe::{jobs, torus_toml};
@@ -43,12 +43,32 @@ pub struct SearchArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Generations of angara-genetic, improvement rounds of angara-balanced and angara-sar
-    #[arg(long, default_value_t = 1000, value_name = "N")]
-    rounds: u32,
+    /// Generations of angara-genetic, improvement rounds of angara-balanced and angara-sar [default: 1000]
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
     /// Stop improving after so many seconds; then results depend on the machine
     #[arg(long, value_name = "SECONDS", value_parser = number::from_zero)]
     time_limit: Option<f64>,
+}
+
+/// Rounds unless said otherwise.
+const ROUNDS: u32 = 1000;
+
+impl TorusArgs {
+    /// # Errors
+    /// If any was given: a switched fabric has none of them.
+    pub fn none_on_switches(&self) -> Result<(), Failure> {
+        none_on_switches(&[("--transit", self.transit.is_some()), ("--allow-detours", self.allow_detours)])
+    }
+}
+
+impl SearchArgs {
+    /// # Errors
+    /// As [`TorusArgs::none_on_switches`].
+    pub fn none_on_switches(&self) -> Result<(), Failure> {
+        self.torus.none_on_switches()?;
+        none_on_switches(&[("--rounds", self.rounds.is_some()), ("--time-limit", self.time_limit.is_some())])
+    }
 }
 
 /// A torus and who runs on it.
@@ -164,13 +184,14 @@ pub fn route(
 ) -> Result<Answer, Failure> {
     let site = Site::load(fabric, jobs, &search.torus)?;
     let engine = engine(engine_name)?;
-    let bar = context.bar(search.rounds as usize, "rounds");
+    let rounds = search.rounds.unwrap_or(ROUNDS);
+    let bar = context.bar(rounds as usize, "rounds");
     let deadline = search.time_limit.map(|s| Instant::now() + Duration::from_secs_f64(s.min(1e6)));
     let go_on = |round: u32| {
         bar.set_position(u64::from(round));
         deadline.is_none_or(|d| Instant::now() < d)
     };
-    let limits = Limits { seed: search.seed, rounds: search.rounds, go_on: &go_on };
+    let limits = Limits { seed: search.seed, rounds, go_on: &go_on };
     let (routed, compute) = site.route(engine.as_ref(), &limits);
     bar.finish_and_clear();
     let tables = match routed {

@@ -132,7 +132,7 @@ fn forms(command: Printing, shapes: &mut SchemaGenerator) -> Vec<Schema> {
         Printing::Plan => vec![
             shapes.subschema_for::<plan::Answered>(),
             shapes.subschema_for::<TorusDryRun>(),
-            shapes.subschema_for::<Each<plan::Answered>>(),
+            shapes.subschema_for::<Each<plan::Each>>(),
         ],
         Printing::Status => {
             vec![shapes.subschema_for::<status::Status>(), shapes.subschema_for::<Each<status::Status>>()]
@@ -140,7 +140,11 @@ fn forms(command: Printing, shapes: &mut SchemaGenerator) -> Vec<Schema> {
         Printing::Simulate => vec![shapes.subschema_for::<simulate::Simulated<'_>>()],
         Printing::History => vec![shapes.subschema_for::<history::Table>()],
         Printing::Show => {
-            vec![shapes.subschema_for::<show::Details>(), shapes.subschema_for::<history::Table>()]
+            vec![
+                shapes.subschema_for::<show::Details>(),
+                shapes.subschema_for::<Vec<show::Cable>>(),
+                shapes.subschema_for::<history::Table>(),
+            ]
         }
         Printing::Explain => {
             vec![shapes.subschema_for::<explain::Explained>(), shapes.subschema_for::<history::Table>()]

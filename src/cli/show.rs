@@ -4,11 +4,13 @@ mod cables;
 mod which;
 
 use std::fmt::Write;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub(super) use self::cables::Cable;
 pub(super) use self::which::Which;
 use super::common::{print, wrapped};
 use super::state::{StateArgs, percent};
@@ -37,7 +39,7 @@ pub struct Args {
     lft: bool,
     /// Print so many of its cables, those first that most routes inside jobs lead over, with ports and jobs
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "12", group = "tables")]
-    cables: Option<usize>,
+    cables: Option<NonZeroUsize>,
     /// Fabric for --lft and --cables: a file or a spec [default: that of the settings]
     #[arg(long, value_name = "FILE|SPEC", requires = "tables")]
     fabric: Option<String>,
@@ -65,11 +67,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         }
         return history::Table::of_change(&store, args.epoch.change(&store)?)?.print(context, false);
     }
+    if args.lft && context.format == Format::Json {
+        return Err("--lft is text, as dump_fts prints it: no --format json".into());
+    }
     if args.lft {
         return print_tables(&store, &args, context);
     }
     if let Some(most) = args.cables {
-        return print_cables(&store, &args, most, context);
+        return print_cables(&store, &args, most.get(), context);
     }
     let details = Details::read(&store, args.epoch)?;
     match context.format {

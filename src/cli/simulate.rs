@@ -310,6 +310,9 @@ fn outcomes(
     if case.default == Kind::Uniform || !args.load.is_empty() {
         return loads(args, case, net, router, context);
     }
+    if args.active.is_some() {
+        return Err("--active: with --traffic pingpong and bulk only".into());
+    }
     if args.seeds > 1 {
         return Err("--seeds: what has an end runs once; give --load".into());
     }
@@ -326,6 +329,9 @@ fn outcomes(
             scripts.push(script);
             rows.push(JobRow::new(id.as_ref(), members.len(), Some(what)));
         }
+    }
+    if case.jobs.is_empty() {
+        return Err("no job of --jobs is on several nodes of this fabric: nothing is sent".into());
     }
     if scripts.is_empty() {
         return Err("--traffic none: nothing is sent without --storage and --reads or --writes".into());
@@ -377,7 +383,8 @@ fn loads(
         let load = Load { members, destinations, bytes, offered, windows, drain: true };
         run::load(net, case.settings, router, &load, *seed)
     };
-    let seeds = args.seed..args.seed.saturating_add(args.seeds);
+    let last = args.seed.checked_add(args.seeds).ok_or("--seed: too large for so many --seeds")?;
+    let seeds = args.seed..last;
     let all = shares.iter().flat_map(|share| seeds.clone().map(|seed| (*share, seed)));
     let all: Vec<(Option<f64>, u64)> = all.collect();
     let bar = context.bar(all.len(), "runs");
@@ -400,6 +407,9 @@ fn ping(
     crate::model::rng::Rng::new(args.seed).shuffle(&mut hosts);
     hosts.truncate(args.active.unwrap_or(hosts.len()));
     let pairs: Vec<(u32, u32)> = hosts.chunks_exact(2).map(|p| (p[0], p[1])).collect();
+    if pairs.is_empty() {
+        return Err("pingpong and bulk are between two hosts at least: see --active and --jobs".into());
+    }
     let bytes = case.bytes.unwrap_or(8192);
     let what = if bulk {
         Rounds { rounds: 10, messages: 10, bytes, answer: 64 }

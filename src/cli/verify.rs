@@ -187,6 +187,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.fabric) {
         return verify_torus(&args, context);
     }
+    args.torus.none_on_switches()?;
     let fabric = fabric::load(&args.fabric)?;
     let (tables, lids) = input::read_tables_of_lids(&fabric, &args.tables, args.layers_file.as_deref())?;
     if let (Some(before), Some(high)) = (&args.update_from, &args.high_lids) {

@@ -105,6 +105,11 @@ pub struct VerdictSummary {
     pub findings: Vec<serde_json::Value>,
 }
 
+/// That tables of a site are not fit for use.
+pub fn rejected_sentence(name: &str, why: &str) -> String {
+    format!("The checker rejects the tables {name}, whatever time they take: {why}. ")
+}
+
 /// Why an engine made no tables: what stands in the place of a [`Report`].
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Refusal {

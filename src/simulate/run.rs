@@ -21,7 +21,7 @@ use super::update::Update;
 pub struct Outcome {
     /// How it ended.
     pub ended: Ended,
-    /// Duration: until the last delivery, or of the measuring window.
+    /// Duration: until the last delivery or the deadlock, or of the measuring window.
     pub time_ns: f64,
     /// Payload over duration, all terminals together (thesis Equation 4.2 for an exchange).
     pub throughput: f64,
@@ -149,7 +149,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let circle = if ended == Ended::Deadlock { self.wait_cycle() } else { Vec::new() };
         Outcome {
             ended,
-            time_ns: time,
+            time_ns: if ended == Ended::Deadlock { ns(self.now() as f64) } else { time },
             throughput: stats.delivered_bytes as f64 / time.max(f64::MIN_POSITIVE),
             packets: stats.delivered_packets,
             bytes: stats.delivered_bytes,

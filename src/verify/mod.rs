@@ -54,6 +54,18 @@ pub struct Verdict {
     pub unreachable_pairs: u64,
 }
 
+impl Verdict {
+    /// The first findings, in a line; empty if there are none.
+    pub fn in_words(&self) -> String {
+        const SAID: usize = 3;
+        let first_line = |text: String| text.lines().next().unwrap_or_default().to_string();
+        let some: Vec<String> =
+            self.findings.iter().take(SAID).map(|finding| first_line(finding.to_string())).collect();
+        let more = if self.findings.len() > some.len() { "; …" } else { "" };
+        some.join("; ") + more
+    }
+}
+
 /// What is checked beyond what is always checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {

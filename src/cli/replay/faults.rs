@@ -2,14 +2,14 @@
 
 use super::super::Failure;
 use crate::lab::replay::files::FAULTS;
-use crate::lab::replay::trace::{self, Fault, Trace, TraceError};
+use crate::lab::replay::trace::{Fault, FaultKind, Trace, TraceError};
 
 /// Faults on stderr that people see; all are in the file.
 const SHOWN: usize = 50;
 
 /// Tells of those that are bad; with `strict` the first of them is an error.
 pub(super) fn report_faults(trace: &Trace, faults: &[&Fault], strict: bool) -> Result<(), Failure> {
-    let is_bad = |f: &&&Fault| f.kind != trace::FaultKind::Overlap;
+    let is_bad = |f: &&&Fault| !matches!(f.kind, FaultKind::Overlap | FaultKind::Repeated);
     if let Some(fault) = faults.iter().find(is_bad).filter(|_| strict) {
         let (name, message) = (trace.name.clone(), fault.message.clone());
         return Err(TraceError::Strict { name, line: fault.line, message }.into());

@@ -1,5 +1,6 @@
 //! The cables of an epoch that most routes inside jobs lead over.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measure::effective_loads;
@@ -9,8 +10,8 @@ use crate::report::align;
 use crate::service::look::Named;
 
 /// One direction of a cable.
-#[derive(Debug, Serialize)]
-pub(super) struct Cable {
+#[derive(Debug, JsonSchema, Serialize)]
+pub(in super::super) struct Cable {
     /// Its ends, with their ports.
     channel: String,
     /// Routes inside jobs that lead over it.
@@ -19,7 +20,7 @@ pub(super) struct Cable {
     jobs: Vec<Share>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Share {
     job: JobId,
     routes: u64,

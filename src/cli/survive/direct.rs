@@ -75,6 +75,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let asked = Asked::load(&args.source.fabric, args.source.jobs.as_deref(), &typed)?;
     let links = links(&asked.torus);
     let levels = args.damage.levels([links.len(), asked.torus.len()], &[])?;
+    if let Some(level) = levels.iter().find(|l| l.cables > links.len() || l.switches > asked.torus.len()) {
+        let all = Level { cables: links.len(), switches: asked.torus.len() };
+        return Err(format!("{} of {} cannot fail", failed(*level), failed(all)).into());
+    }
     let engines = args.engines(&USUAL);
     let mut rows = Vec::new();
     for name in &engines {

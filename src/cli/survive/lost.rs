@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::damage::{DAMAGED_FABRICS, Damage, Level};
 use super::direct;
 use crate::cli::html::Html;
-use crate::cli::input::{self, Source};
+use crate::cli::input::{self, Source, none_on_switches};
 use crate::cli::{Answer, Context, Failure, Format};
 use crate::lab::generate::faults::{Amount, FaultError};
 use crate::measure::{channel_loads, lost_pairs};
@@ -70,6 +70,7 @@ pub fn run(args: &Args, context: &Context) -> Result<Answer, Failure> {
     if is_torus(&args.source.fabric) {
         return direct::run(args, context);
     }
+    none_on_switches(&[("--transit", args.transit.is_some())])?;
     let input = args.source.load()?;
     let counts = [input.fabric.channels().len() / 2, input.fabric.switches().len()];
     let engines = args.engines(&["dfsssp", "updown", "balanced"]);

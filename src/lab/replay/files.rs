@@ -16,7 +16,7 @@ use super::series::{self, Cost, EngineSnapshot};
 use super::summary::{Summary, summarise};
 use super::trace::FaultKind;
 use crate::model::Fabric;
-use crate::report::FabricSummary;
+use crate::report::{FabricSummary, rejected_sentence};
 
 /// One row per placement, snapshot and engine.
 pub const SERIES: &str = "series.csv";
@@ -54,6 +54,9 @@ pub struct Run {
     pub job_aware: Vec<String>,
     /// Engines that cannot route the fabric, and why.
     pub refused: BTreeMap<String, String>,
+    /// Tables given with `--tables` that the checker rejects, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rejected: BTreeMap<String, String>,
     /// Virtual layers.
     pub layers: u8,
     /// All routes inside one job on one layer.
@@ -69,6 +72,13 @@ pub struct Run {
     /// Which part of the run this is, from 1, and of how many; absent for a whole one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
+}
+
+impl Run {
+    /// What is wrong with tables that were given, a sentence each.
+    pub fn warnings(&self) -> String {
+        self.rejected.iter().map(|(name, why)| rejected_sentence(name, why)).collect()
+    }
 }
 
 /// A part of a run.

@@ -25,7 +25,7 @@ pub fn page(outcome: &Outcome) -> ReplayPage {
     let verdicts: Vec<&str> = summaries.iter().map(|s| s.verdict.as_str()).collect();
     ReplayPage {
         json: json(outcome, &summaries),
-        verdict: verdicts.join(" "),
+        verdict: outcome.run.warnings() + &verdicts.join(" "),
         lead: lead(&outcome.run, &summaries),
         for_whom: for_whom(&summaries),
         engines,

@@ -59,7 +59,7 @@ struct Known {
     lost: f64,
 }
 
-/// Engines that can route the fabric at all, with their tables if they are asked once.
+/// Engines that can route the fabric safely, with their tables if they are asked once.
 pub struct Engines {
     ready: Vec<(String, Option<Policy>, Option<Published>)>,
     /// Engines that cannot, and why.
@@ -71,7 +71,7 @@ impl Engines {
     /// without jobs, to see whether they can route the fabric.
     ///
     /// # Errors
-    /// Unknown names, and tables that the checker rejects.
+    /// Unknown names, and whatever else ends a pass.
     pub fn new(setup: &Setup) -> Result<Self, PassError> {
         let given = setup.given.iter().map(|(name, tables)| {
             let nobody = Demand::oblivious();
@@ -105,6 +105,9 @@ impl Engines {
                 }
                 Err(error @ PassError::Route(route::RouteError::UnknownEngine(_))) => return Err(error),
                 Err(PassError::Route(error)) => refused.push((name.clone(), error.to_string())),
+                Err(PassError::Rejected { verdict, .. }) => {
+                    refused.push((name.clone(), format!("its tables were rejected: {}", verdict.in_words())));
+                }
                 Err(error) => return Err(error),
             }
         }

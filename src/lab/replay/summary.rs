@@ -242,7 +242,7 @@ fn verdict(engines: &[EngineSummary], job_aware: &[String]) -> String {
         );
     }
     format!(
-        "With {} jobs' exchanges take {gain:.1} % less time than with {}, the best of those that know no jobs, and \
+        "With {} jobs' exchanges take {gain:.1} % less time than with {}, the best asked of those that know no jobs, and \
          jobs lose {:.1} node-hours a day less, as predicted.",
         ours.engine,
         theirs.engine,
@@ -267,7 +267,9 @@ fn simulated_verdict(engines: &[EngineSummary], job_aware: &[String], snapshots:
 }
 
 fn engine_summary(engine: &str, rows: &[&EngineSnapshot], days: f64) -> EngineSummary {
-    let busy = || rows.iter().filter(|r| r.multi_switch > 0);
+    // Where no job is on several switches ever, all is as good as it can be.
+    let is_idle = rows.iter().all(|r| r.multi_switch == 0);
+    let busy = || rows.iter().filter(|r| r.multi_switch > 0 || is_idle);
     let epochs = rows.iter().filter(|r| r.epoch > 0).count();
     EngineSummary {
         engine: engine.to_string(),
@@ -279,7 +281,7 @@ fn engine_summary(engine: &str, rows: &[&EngineSnapshot], days: f64) -> EngineSu
         blocks_changed: mean(rows.iter().filter_map(|r| r.blocks_changed).map(|n| n as f64)),
         refused: rows.iter().filter(|r| r.refused > 0).count(),
         lost_per_day: if days > 0.0 {
-            rows.iter().map(|r| r.lost_node_hours).sum::<f64>() / days
+            rows.iter().fold(0.0, |sum, r| sum + r.lost_node_hours) / days
         } else {
             0.0
         },

@@ -3,6 +3,7 @@
 //! A line that is not understood never ends a replay: it is kept as a [`Fault`] with its number and
 //! skipped. The caller decides what to do with faults.
 
+mod rows;
 mod sacct;
 mod snapshots;
 mod swf;
@@ -29,6 +30,8 @@ pub enum FaultKind {
     Backwards,
     /// Nodes that the fabric does not have; the job keeps those that it has.
     UnknownNodes,
+    /// A job that is there twice, as in dumps of times that overlap: the later row counts.
+    Repeated,
     /// A job larger than the system; skipped.
     TooLarge,
     /// A node that already runs another job; both keep it, as Slurm may share nodes.
@@ -176,11 +179,11 @@ pub fn load(source: &str, columns: Option<&str>) -> Result<Trace, TraceError> {
             ("snapshots", Content::Snapshots(found.entries), found.faults, found.passed_over)
         }
         "sacct" => {
-            let found = sacct::parse(text, columns).map_err(wrong)?;
+            let found = sacct::parse(text, columns).map(rows::joined).map_err(wrong)?;
             ("sacct", Content::Jobs(found.entries), found.faults, found.passed_over)
         }
         _ => {
-            let found = swf::parse(text);
+            let found = rows::joined(swf::parse(text));
             ("swf", Content::Jobs(found.entries), found.faults, found.passed_over)
         }
     };
