@@ -253,7 +253,10 @@ pub fn plan(
             for_jobs(fabric, jobs, &demand, published, policy, question)?
         }
         Some(reason) => {
-            let plan = compute(fabric, jobs, demand.clone(), published, policy, (reason, Start::InForce))?;
+            let make =
+                |jobs, start| compute(fabric, jobs, demand.clone(), published, policy, (reason, start));
+            let (plan, anew) = anew::both(fabric, jobs, published, policy, make)?;
+            let plan = anew.into_iter().fold((plan, None), |plan, anew| anew::better(plan, (anew, None))).0;
             Decision::Publish(Box::new(plan))
         }
     };
@@ -289,16 +292,8 @@ fn for_jobs(
     };
     let make =
         |jobs, start| compute(fabric, jobs, demand.clone(), published, policy, (Reason::JobsChanged, start));
-    let plan = make(jobs, Start::InForce)?;
-    let anew = match anew::is_due(fabric, published, &plan, policy) {
-        true => make(plan.jobs.clone(), Start::Anew).ok(),
-        false => None,
-    };
-    let plan = judged(plan);
-    let (plan, worth) = match anew {
-        Some(other) => anew::better(plan, judged(other)),
-        None => plan,
-    };
+    let (plan, anew) = anew::both(fabric, jobs, published, policy, make)?;
+    let (plan, worth) = anew.into_iter().fold(judged(plan), |plan, anew| anew::better(plan, judged(anew)));
     Ok(match worth {
         Some(worth) if !worth.is_paid() => Decision::NotWorth(worth),
         _ => Decision::Publish(Box::new(Plan { worth, ..plan })),
@@ -382,6 +377,11 @@ fn is_layer_per_job(fabric: &Fabric, published: &Published) -> bool {
     published.demand.groups.iter().all(|g| layers(g) <= 1)
 }
 
+/// For whom the routes in force were made: those of another engine for nobody in particular.
+fn served(in_force: &Published, policy: &Policy) -> Demand {
+    if in_force.engine == policy.engine { in_force.demand.clone() } else { Demand::oblivious() }
+}
+
 fn compute(
     fabric: &Fabric,
     jobs: JobMap,
@@ -396,7 +396,7 @@ fn compute(
     let from = to_keep.filter(|_| start == Start::InForce);
     let options = EngineOptions {
         previous: from.map(|p| Arc::clone(&p.tables)),
-        served: from.filter(|p| p.engine == policy.engine).map(|p| p.demand.clone()),
+        served: from.map(|p| served(p, policy)),
         layer_per_job: policy.layer_per_job,
         promise: policy.promise,
         lanes: lanes.clone(),
