@@ -87,20 +87,31 @@ impl Bed {
     }
 
     fn slurm(&self, program: &str, arguments: &[&str]) -> String {
+        self.slurm_in(&[], program, arguments)
+    }
+
+    /// The same with more variables.
+    fn slurm_in(&self, variables: &[(&str, &str)], program: &str, arguments: &[&str]) -> String {
         let conf = self.bed.path().join("slurm/slurm.conf");
-        run(Command::new(program).args(arguments).env("SLURM_CONF", conf))
+        let variables = variables.iter().copied();
+        run(Command::new(program).args(arguments).env("SLURM_CONF", conf).envs(variables))
     }
 
     /// Submits a held job on all nodes; its script keeps what the sinks hold before anything else,
     /// and its environment. Started again, it keeps what it sees then.
     fn submit(&self, options: &[&str]) -> String {
+        self.submit_in(&[], options)
+    }
+
+    /// The same, submitted where these variables are.
+    fn submit_in(&self, variables: &[(&str, &str)], options: &[&str]) -> String {
         let dir = self.bed.path().display();
         let script = format!(
             "rm -rf {dir}/seen.$SLURM_JOB_ID; cp -r {dir}/sink {dir}/seen.$SLURM_JOB_ID; \
              env > {dir}/env.$SLURM_JOB_ID"
         );
         let fixed = ["--parsable", "--hold", "-N16", "-o", "/dev/null", "--wrap", &script];
-        self.slurm("sbatch", &[&fixed[..], options].concat()).trim().to_string()
+        self.slurm_in(variables, "sbatch", &[&fixed[..], options].concat()).trim().to_string()
     }
 
     fn jobs(&self) -> PathBuf {
@@ -258,6 +269,36 @@ fn tasks_find_the_service_level_of_their_job() {
     }
     assert_eq!(value("NCCL_IB_SL"), Some("9"), "the user's own word stands");
     assert!(bed.files(&format!("seen.{id}")).is_empty());
+}
+
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_job_that_a_job_submits_keeps_nothing_of_it() {
+    let bed = Bed::up();
+    let outer = [
+        ("SAROUTER_JOB", "999"),
+        ("SAROUTER_SL", "7"),
+        ("SAROUTER_ORDER_FILE", "elsewhere"),
+        ("UCX_IB_SL", "7"),
+        ("NCCL_IB_SL", "2"),
+    ];
+    for (option, level) in [("--routing=default", Some("5")), ("--routing=none", None)] {
+        let id = bed.submit_in(&outer, &[option]);
+        let environment = job::JobEnvironment {
+            service_level: Some(sarouter::model::Sl::new(5).unwrap()),
+            routed: true,
+            ..Default::default()
+        };
+        job::publish(&bed.jobs(), &JobId::new(&*id).unwrap(), &environment).unwrap();
+        bed.release(&id);
+        bed.await_state(&id, "COMPLETED");
+        let text = fs::read_to_string(bed.bed.path().join(format!("env.{id}"))).unwrap();
+        let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
+        assert_eq!(value("SAROUTER_JOB"), level.map(|_| &*id), "{option}");
+        assert_eq!((value("SAROUTER_SL"), value("UCX_IB_SL")), (level, level), "{option}");
+        assert_eq!(value("SAROUTER_ORDER_FILE"), None, "{option}");
+        assert_eq!(value("NCCL_IB_SL"), Some("2"), "{option}: the user's own word stands");
+    }
 }
 
 /// A running service; ends with the test.

@@ -24,6 +24,7 @@ type Spank = *mut c_void;
 unsafe extern "C" {
     fn spank_get_item(spank: Spank, item: c_int, ...) -> c_int;
     fn spank_setenv(spank: Spank, name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
+    fn spank_unsetenv(spank: Spank, name: *const c_char) -> c_int;
     fn spank_job_control_setenv(
         spank: Spank,
         name: *const c_char,
@@ -38,6 +39,8 @@ unsafe extern "C" {
 
 /// `S_JOB_ID` of `enum spank_item`.
 const JOB_ID: c_int = 2;
+/// `S_JOB_ENV`.
+const JOB_ENV: c_int = 10;
 
 #[repr(C)]
 struct SpankOption {
@@ -342,6 +345,12 @@ pub extern "C" fn slurm_spank_user_init(spank: Spank, ac: c_int, av: *const *con
     guarded(|| {
         let (Some(settings), Some(job)) = (settings(ac, av), job_id(spank)) else { return 0 };
         let routing = said(&CHOSEN).and_then(|word| Routing::parse(&word)).unwrap_or(Routing::Default);
+        for name in node::inherited(&settings, job, &variables(spank)) {
+            if let Ok(name) = CString::new(name) {
+                // SAFETY: a C string that outlives the call.
+                unsafe { spank_unsetenv(spank, name.as_ptr()) };
+            }
+        }
         match node::environment(&settings, routing, job) {
             Ok(variables) => {
                 for variable in variables {
@@ -358,6 +367,27 @@ pub extern "C" fn slurm_spank_user_init(spank: Spank, ac: c_int, av: *const *con
         }
         0
     })
+}
+
+/// The variables of the tasks.
+fn variables(spank: Spank) -> Vec<(String, String)> {
+    let mut all: *const *const c_char = std::ptr::null();
+    // SAFETY: `S_JOB_ENV` is asked with the address of a list of C strings, which ends with a null pointer.
+    let error = unsafe { spank_get_item(spank, JOB_ENV, &raw mut all) };
+    let mut found = Vec::new();
+    let mut at = 0;
+    while error == 0 && !all.is_null() {
+        // SAFETY: nothing behind the null pointer is looked at.
+        let line = unsafe { *all.add(at) };
+        if line.is_null() {
+            break;
+        }
+        // SAFETY: a C string, which nobody changes meanwhile.
+        let line = unsafe { CStr::from_ptr(line) }.to_string_lossy();
+        found.extend(line.split_once('=').map(|(name, value)| (name.to_string(), value.to_string())));
+        at += 1;
+    }
+    found
 }
 
 /// A panic of ours is not Slurm's.

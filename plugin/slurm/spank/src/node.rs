@@ -101,6 +101,27 @@ pub struct Variable {
     pub overwrite: bool,
 }
 
+/// What a job that was submitted from inside another one must not keep of its environment: the other's variables, and what
+/// stands under the names that communication libraries know as the other's does. What the user set stays.
+pub fn inherited(settings: &Settings, job: u32, environment: &[(String, String)]) -> Vec<String> {
+    let value =
+        |name: &str| environment.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
+    if value("SAROUTER_JOB").is_none_or(|other| other == job.to_string()) {
+        return Vec::new();
+    }
+    let told = ["SAROUTER_SL", "SAROUTER_LID_PATH_BITS"].map(value);
+    let names = [&settings.sl_env, &settings.lid_env];
+    let is_of_the_other = |name: &String, value: &str| {
+        name.starts_with("SAROUTER_")
+            || names.iter().zip(told).any(|(names, told)| names.contains(name) && told == Some(value))
+    };
+    environment
+        .iter()
+        .filter(|(name, value)| is_of_the_other(name, value))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
 /// What goes into the environment of a job's tasks: the lines of `routing.env`, and the service level
 /// under the names that communication libraries know, unless the user has set them.
 ///
@@ -232,6 +253,25 @@ mod tests {
         publish(dir.path(), 17, &[("routing.env", &ROUTED.replace("SAROUTER_SL=3\n", ""))]);
         let without = environment(&settings, Routing::Default, 17).unwrap();
         assert!(without.iter().all(|v| v.name.starts_with("SAROUTER_")));
+    }
+
+    #[test]
+    fn a_job_inside_another_keeps_nothing_of_it() {
+        let settings = settings(tempfile::tempdir().unwrap().path());
+        let outer = [
+            ("SAROUTER_JOB", "6"),
+            ("SAROUTER_SL", "7"),
+            ("SAROUTER_SL_ib1", "3"),
+            ("UCX_IB_SL", "7"),
+            ("NCCL_IB_SL", "2"),
+            ("PATH", "7"),
+        ];
+        let outer = outer.map(|(name, value)| (name.to_string(), value.to_string()));
+        // The user's own choice stays, and all of a step of the same job.
+        let gone = inherited(&settings, 17, &outer);
+        assert_eq!(gone, ["SAROUTER_JOB", "SAROUTER_SL", "SAROUTER_SL_ib1", "UCX_IB_SL"]);
+        assert!(inherited(&settings, 6, &outer).is_empty());
+        assert!(inherited(&settings, 17, &outer[1..]).is_empty());
     }
 
     #[test]
