@@ -311,6 +311,7 @@ fn words(outcome: Outcome) -> &'static str {
         Outcome::Full => "too many jobs wait",
         Outcome::Gone => "the batch system does not know it any more",
         Outcome::Superseded => "another start of it was announced",
+        Outcome::Untold => "what it should be told could not be written",
         Outcome::Unrouted => "no tables could be made for it",
         Outcome::Unknown => "nodes of it are not in the fabric",
         Outcome::OpensmGone => "the OpenSM of a fabric is gone: there on the last verified routes",

@@ -48,6 +48,8 @@ pub struct Rules {
     pub reroute_interval: TimeDelta,
     /// Jobs that wait at one time; further ones start at once.
     pub max_pending: usize,
+    /// The longest a job may wait while passes fail.
+    pub away: TimeDelta,
 }
 
 /// The answer to an announcement.
@@ -175,6 +177,8 @@ pub struct HandOff {
     is_replaced: bool,
     /// No computation for starting jobs begins before.
     not_before: DateTime<Utc>,
+    /// Whether the last pass failed.
+    failing: bool,
     /// A look was asked for and has not come.
     asked: bool,
     /// A pass is under way that may not know of the newest starts.
@@ -198,6 +202,7 @@ impl HandOff {
             in_force: None,
             is_replaced: false,
             not_before: DateTime::<Utc>::MIN_UTC,
+            failing: false,
             asked: false,
             under_way: false,
             held: false,
@@ -286,7 +291,8 @@ impl HandOff {
         self.counters.announced += 1;
         let Announcement { start: id, length, patience, .. } = said;
         self.told.said(now, &id.job, id.traffic.as_ref());
-        let deadline = now + patience.clamp(TimeDelta::zero(), self.rules.deadline);
+        let most = if self.failing { self.rules.away.min(self.rules.deadline) } else { self.rules.deadline };
+        let deadline = now + patience.clamp(TimeDelta::zero(), most);
         match self.starts.get_mut(&id.job) {
             Some(known) if known.id == id => {
                 self.counters.repeated += 1;

@@ -30,13 +30,15 @@ pub enum Outcome {
     Unrouted,
     /// One of several fabrics: its OpenSM is gone, so that nothing new comes into force there.
     OpensmGone,
+    /// What it should be told could not be written.
+    Untold,
     /// Nodes of it are not in the fabric, and those that are are on one switch.
     Unknown,
 }
 
 impl Outcome {
     /// From the best for a job to the worst. A node need not have an adapter on each of several fabrics.
-    const BEST_FIRST: [Self; 12] = [
+    const BEST_FIRST: [Self; 13] = [
         Self::Unknown,
         Self::OneSwitch,
         Self::InForce,
@@ -46,6 +48,7 @@ impl Outcome {
         Self::Full,
         Self::OpensmGone,
         Self::Deadline,
+        Self::Untold,
         Self::Unrouted,
         Self::Gone,
         Self::Superseded,
@@ -64,6 +67,7 @@ impl Outcome {
             Self::Gone => "it is over",
             Self::Superseded => "it was announced again",
             Self::Unrouted => "no tables could be made for it",
+            Self::Untold => "its directory could not be written",
             Self::OpensmGone => "OpenSM is gone",
             Self::Unknown => "nodes of it are not in the fabric",
         }
@@ -71,7 +75,7 @@ impl Outcome {
 
     /// Whether a job that requires routes of its own has none.
     pub fn is_late(self) -> bool {
-        matches!(self, Self::Deadline | Self::Unrouted | Self::OpensmGone | Self::Unknown)
+        matches!(self, Self::Deadline | Self::Untold | Self::Unrouted | Self::OpensmGone | Self::Unknown)
     }
 
     /// Of a job on several fabrics: that of the fabric that serves it worst.

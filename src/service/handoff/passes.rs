@@ -144,6 +144,15 @@ impl HandOff {
         }
     }
 
+    /// A pass has failed. As long as they do, nobody waits for longer than for a service that is gone.
+    pub fn pass_failed(&mut self, now: DateTime<Utc>) {
+        self.failing = true;
+        let most = now + self.rules.away;
+        let waiting = self.starts.values_mut().filter(|s| matches!(s.phase, Phase::New | Phase::Covered));
+        waiting.for_each(|s| s.deadline = s.deadline.min(most));
+        self.failed(now);
+    }
+
     /// The look or the computation failed, or was not tried: those covered wait for another one.
     pub fn failed(&mut self, now: DateTime<Utc>) {
         self.asked = false;
@@ -170,7 +179,7 @@ impl HandOff {
     /// What was on the disk already serves this demand. As [`HandOff::published`], but nothing was
     /// routed anew.
     pub fn found(&mut self, now: DateTime<Utc>, epoch: u64, demand: &Demand, watched: bool) {
-        self.under_way = false;
+        (self.under_way, self.failing) = (false, false);
         let known = self.in_force.as_ref().filter(|f| f.epoch == epoch);
         let acknowledged = !watched || known.is_some_and(|f| f.acknowledged);
         self.in_force = Some(InForce { epoch, demand: demand.clone(), acknowledged });
@@ -185,7 +194,7 @@ impl HandOff {
     /// Other routes are not worth the change, or it is too soon for one: those covered start at once. `served`
     /// is what the routes of this epoch were made for.
     pub fn not_worth(&mut self, now: DateTime<Utc>, epoch: u64, served: &Demand, why: Outcome) {
-        self.under_way = false;
+        (self.under_way, self.failing) = (false, false);
         let acknowledged = self.in_force.as_ref().is_some_and(|f| f.epoch == epoch && f.acknowledged);
         self.in_force = Some(InForce { epoch, demand: served.clone(), acknowledged });
         self.start_all(now, |s| (s.phase == Phase::Covered).then_some(why));
@@ -193,6 +202,7 @@ impl HandOff {
 
     /// What is in force serves what was seen, or serves it well enough.
     pub fn kept(&mut self, now: DateTime<Utc>) {
+        self.failing = false;
         match self.in_force.clone() {
             Some(InForce { epoch, demand, acknowledged }) => {
                 if let Some((_, nodes)) = self.site.clone() {

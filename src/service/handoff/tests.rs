@@ -1,5 +1,6 @@
 //! A fabric of 16 nodes under 4 leaves: n1 to n4, n5 to n8, …
 
+mod failing;
 mod smaller;
 use proptest::prelude::*;
 
@@ -22,6 +23,7 @@ fn rules() -> Rules {
         min_length: TimeDelta::seconds(60),
         reroute_interval: TimeDelta::seconds(4),
         max_pending: 3,
+        away: TimeDelta::seconds(2),
     }
 }
 
@@ -327,20 +329,6 @@ fn small_short_and_too_many_jobs_join_the_next_pass() {
         [("3".into(), Outcome::NextPass, 10), ("5".into(), Outcome::OneSwitch, 10)]
     );
     assert_eq!(demand.groups.len(), 1, "a job that joins the next pass must be old enough");
-}
-
-#[test]
-fn nobody_waits_for_an_opensm_that_is_gone() {
-    let mut handoff = HandOff::new(rules());
-    assert_eq!(handoff.announce(at(0), said(7, 0, "n[1,5]")), StartOrWait::Wait);
-    handoff.opensm_gone(at(5), true);
-    assert_eq!(outcomes(&mut handoff), [("7".to_string(), Outcome::OpensmGone, 5)]);
-    assert_eq!(handoff.announce(at(6), said(7, 0, "n[1,5]")), StartOrWait::Start(Outcome::OpensmGone));
-    look(&mut handoff, 10, &[]);
-    assert_eq!(handoff.announce(at(20), said(8, 0, "n[1,6]")), StartOrWait::Start(Outcome::OpensmGone));
-    assert_eq!(handoff.announce(at(20), said(9, 0, "n[1-2]")), StartOrWait::Start(Outcome::OneSwitch));
-    handoff.opensm_gone(at(30), false);
-    assert_eq!(handoff.announce(at(40), said(10, 0, "n[2,6]")), StartOrWait::Wait);
 }
 
 #[test]

@@ -88,6 +88,7 @@ fn rules(settings: &config::HandOff) -> Rules {
         min_length: settings.min_length,
         reroute_interval: settings.reroute_interval,
         max_pending: settings.max_pending,
+        away: delta(settings.away),
     }
 }
 
@@ -109,6 +110,7 @@ fn log(start: &StartId, outcome: Outcome, waited: TimeDelta) {
         Outcome::Unknown => {
             warn!(%job, nodes, ms, "nodes of the job are not in the fabric: it starts without routes")
         }
+        Outcome::Untold => warn!(%job, nodes, ms, "the job starts without its directory"),
         Outcome::Unrouted => warn!(%job, nodes, ms, "the job starts without tables"),
         Outcome::Full => warn!(%job, nodes, "too many jobs wait: it starts on the last verified routes"),
         _ => info!(%job, nodes, ms, why = outcome.words(), "the job starts"),

@@ -140,7 +140,8 @@ fn work(root: &Path, queue: &Receiver<Work>) {
                     written.insert(job, (Utc::now(), done.is_ok().then_some(what)));
                     done
                 });
-                answer(then, outcome);
+                // Without its directory a job does not learn its service level.
+                answer(then, if done.is_ok() || outcome.is_late() { outcome } else { Outcome::Untold });
                 done
             }
             Work::End(id) => {
@@ -195,6 +196,10 @@ fn rank_order(start: &StartId, in_force: Option<&InForce>) -> Option<Result<Rank
 const NO_SAFE_LEVEL: &str = "its routes are on several layers and no one service level is safe for it: ask the subnet \
                              manager for each path";
 
+/// The same, where one level for all was not asked for.
+const SEVERAL_LEVELS: &str = "its routes are on several layers: programs that ask the subnet manager are told each; for one \
+                              level set routing.layer_per_job";
+
 /// The layer on which all routes of a job may be, if there is one, and what is to be said of it.
 fn layer_of(
     group: Group,
@@ -207,7 +212,7 @@ fn layer_of(
         [one] if layer_per_job || tables.layers_used() <= 1 => (Some(one), ""),
         // Any is safe there, and SL 0 is the one that is spread over all VLs without being chosen for each route.
         _ if tables.lanes().is_some() => (Some(Layer::ZERO), ""),
-        _ if !layer_per_job => (None, "the next routes may use other layers: set routing.layer_per_job"),
+        _ if !layer_per_job => (None, SEVERAL_LEVELS),
         _ => match safe(group) {
             None => (None, NO_SAFE_LEVEL),
             safe => (safe, "its routes are on several layers; one service level is safe for all of them"),

@@ -304,7 +304,7 @@ impl Service<SwitchedKind> {
         error!(target: "sarouter::failed", stage = stage.name(), "{message}");
         let failure = Failure { time: Utc::now(), stage, message };
         self.health.failed(failure.clone());
-        self.waiting.handoff.failed(steady());
+        self.waiting.handoff.pass_failed(steady());
         listener(&Note::Failed(failure));
     }
 
