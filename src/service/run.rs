@@ -321,6 +321,8 @@ impl<K: Kind> Service<K> {
                 }
             }
             self.systemd.alive();
+            self.servers.reopen();
+            self.placing.reopen();
         }
         self.systemd.stopping();
         self.servers.end();

@@ -61,3 +61,53 @@ fn a_mistake_in_the_settings_keeps_nobody_from_holding_what_is_in_force() {
     }
     assert_eq!(serving.stop(), 0);
 }
+
+#[test]
+fn sockets_that_somebody_removed_are_opened_again() {
+    let site = Site::new("interval_seconds = 1");
+    site.settings("[placement]\nselect_socket = \"select.sock\"\n");
+    let serving = Serving::start(&site);
+    serving.line();
+    let sockets = ["state/api.sock", "state/api-writers.sock", "select.sock"].map(|name| site.path(name));
+    for again in 0..2 {
+        sockets.iter().for_each(|socket| std::fs::remove_file(socket).unwrap());
+        serving.until(|| sockets.iter().all(|socket| socket.exists()));
+        // They answer, and the job's routes are in force.
+        assert_eq!(site.starts("1", "n[1,5,9]"), "in_force", "{again}");
+        std::os::unix::net::UnixStream::connect(&sockets[2]).unwrap();
+    }
+    assert_eq!(serving.stop(), 0);
+    assert!(sockets.iter().all(|socket| !socket.exists()), "all are gone with the service");
+}
+
+#[test]
+fn a_tick_beside_a_service_does_not_speak_for_it() {
+    let site = Site::new("interval_seconds = 3600");
+    let serving = Serving::start(&site);
+    serving.line();
+    site.squeue("exit 1");
+    assert_ne!(site.run(&["tick"]).0, 0, "it cannot look");
+    let health = site.health();
+    assert_eq!(
+        (&health["serving"], &health["failing"]),
+        (&true.into(), &serde_json::Value::Null),
+        "{health}"
+    );
+    assert_eq!(serving.stop(), 0);
+}
+
+/// Without its directory a job would not learn its service level.
+#[test]
+fn a_job_whose_directory_cannot_be_written_is_late() {
+    let site = Site::new("interval_seconds = 3600");
+    let serving = Serving::start(&site);
+    serving.line();
+    // In the place of the directory of directories.
+    let jobs = site.path("state/jobs");
+    let _ = std::fs::remove_dir_all(&jobs);
+    std::fs::write(&jobs, "").unwrap();
+    assert_eq!(site.starts("1", "n[1,5,9]"), "untold");
+    let mut strict = site.command(&["prolog", "--strict", "--job", "1", "--nodes", "n[1,5,9]"]);
+    assert_eq!(strict.env_remove("SLURM_JOB_ID").output().unwrap().status.code(), Some(1));
+    assert_eq!(serving.stop(), 0);
+}

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::crew::Crew;
 use super::listen::{self, Desks, ListenError, Reach};
@@ -51,6 +51,8 @@ struct Open {
     /// The same behind the socket of those who may change something.
     writers: watch::Sender<listen::Terms>,
     tcp: Option<(SocketAddr, watch::Sender<network::Terms>)>,
+    /// Whether somebody removed the unix socket.
+    is_lost: bool,
 }
 
 /// What new settings need, opened beside what is there. Closed again when dropped.
@@ -164,7 +166,7 @@ impl Servers {
         let wanted = Some((api.clone(), spool.cloned()));
         let open = self.open.as_ref();
         let (mut unix, mut writers) = (None, None);
-        if open.is_none_or(|o| o.settings.socket != api.socket) {
+        if open.is_none_or(|o| o.settings.socket != api.socket || o.is_lost) {
             unix = {
                 let _there = crew.readers.handle.enter();
                 Some(Bound::new(&api.socket, Reach::Everybody)?)
@@ -199,7 +201,7 @@ impl Servers {
     pub fn follow(&mut self, mut new: Prepared) {
         let Some((settings, spool)) = new.wanted.take() else { return self.close() };
         let old = match self.open.take() {
-            Some(old) if old.settings == settings && old.spool == spool => {
+            Some(old) if old.settings == settings && old.spool == spool && !old.is_lost => {
                 self.open = Some(old);
                 return;
             }
@@ -211,10 +213,11 @@ impl Servers {
             Serves::Several(front) => several::router(front, &shared, spool.as_ref()),
         };
         let (mut old_unix, mut old_writers, mut old_tcp) = (None, None, None);
-        if let Some(Open { settings: before, unix, writers, tcp, .. }) = old {
-            match before.socket == settings.socket {
-                true => (old_unix, old_writers) = (Some(unix), Some(writers)),
-                false => remove(&before.socket),
+        if let Some(Open { settings: before, unix, writers, tcp, is_lost, .. }) = old {
+            match (before.socket == settings.socket, is_lost) {
+                (true, false) => (old_unix, old_writers) = (Some(unix), Some(writers)),
+                (true, true) => {}
+                (false, _) => remove(&before.socket),
             }
             old_tcp = tcp;
         }
@@ -233,7 +236,22 @@ impl Servers {
             info!(address = %tcp.address, tls = tcp.tls.is_some(), "listening");
             (tcp.address, self.open_door(old, terms, new.tcp.take(), &readers, network::serve_tcp))
         });
-        self.open = Some(Open { settings, spool, unix, writers, tcp });
+        self.open = Some(Open { settings, spool, unix, writers, tcp, is_lost: false });
+    }
+
+    /// Opens the unix socket again where somebody removed it: jobs would wait for a service that seems to be gone.
+    pub fn reopen(&mut self) {
+        let Some(open) = self.open.as_mut().filter(|open| !open.settings.socket.exists()) else { return };
+        open.is_lost = true;
+        let (settings, spool) = (open.settings.clone(), open.spool.clone());
+        match self.prepare_for(Some(&settings), spool.as_ref()) {
+            Ok(opened) => {
+                warn!("somebody removed {}: it is opened again", settings.socket.display());
+                self.follow(opened);
+            }
+            // Its directory may be gone too, and come again.
+            Err(error) => debug!("{}", plain_chain(&error.to_string())),
+        }
     }
 
     /// Tells a server its new terms, or starts one.

@@ -83,6 +83,20 @@ impl Placing {
         Ok(())
     }
 
+    /// Listens again where somebody removed the socket.
+    pub fn reopen(&mut self) {
+        let Some(lost) = self.server.take_if(|server| !server.path().exists()) else { return };
+        match Server::start(lost.path(), Arc::clone(&self.answers)) {
+            Ok(server) => {
+                warn!("somebody removed {}: it is opened again", server.path().display());
+                self.server = Some(server);
+                lost.leave();
+            }
+            // Its directory may be gone too, and come again.
+            Err(_) => self.server = Some(lost),
+        }
+    }
+
     fn start(&mut self, new: Orders) -> std::io::Result<()> {
         let mut worker = Worker::new(&new, Arc::clone(&self.answers));
         let (orders, told) = watch::channel(new);

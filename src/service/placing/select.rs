@@ -70,7 +70,10 @@ impl Answers {
     ) {
         let (lent, mut sizes) = {
             let mut table = self.table();
-            table.lent.retain(|_, (_, until)| *until > now);
+            // A set whose nodes have work now served a job: the next task of its array needs another.
+            let idle: BTreeSet<&NodeName> = look.idle.values().flatten().map(|(name, _)| name).collect();
+            let is_free = |nodes: &[NodeName]| nodes.iter().all(|node| idle.contains(node));
+            table.lent.retain(|_, (nodes, until)| *until > now && is_free(nodes));
             (table.lent.clone(), table.asked.iter().copied().collect::<BTreeSet<usize>>())
         };
         let mut taken: BTreeSet<NodeName> = lent.values().flat_map(|(nodes, _)| nodes.clone()).collect();
@@ -176,6 +179,13 @@ impl Server {
 }
 
 impl Server {
+    /// Ends one whose socket somebody removed: its thread is never woken again, and the path is another's.
+    pub fn leave(mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread = None;
+        self.path = PathBuf::new();
+    }
+
     /// Where it listens.
     pub fn path(&self) -> &Path {
         &self.path

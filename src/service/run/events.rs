@@ -131,6 +131,10 @@ impl<K: Kind> Service<K> {
         self.teller.tell(&self.health);
         let line = self.health.line(self.health.time);
         self.systemd.status(self.beside.neighbours.line(self.settings.name.as_ref(), line));
+        // A tick beside a service does not speak for it.
+        if self.alone.is_none() && self.store.is_served() {
+            return;
+        }
         if let Err(error) = self.health.write(&self.settings.state.directory) {
             warn!("{error}");
         }

@@ -136,6 +136,7 @@ async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
             _ = signals.terminate.recv() => servers.end(),
             _ = signals.interrupt.recv() => servers.end(),
             _ = sweep.tick() => {
+                servers.reopen();
                 let front = front.clone();
                 drop(tokio::task::spawn_blocking(move || front.sweep()));
             }
