@@ -53,9 +53,10 @@ struct Begin {
     /// Its first day [default: tomorrow]
     #[arg(long, value_name = "DATE", requires = "days")]
     from: Option<NaiveDate>,
-    /// Engine of the days without: one that knows no jobs
-    #[arg(long, value_name = "NAME", default_value = "updown")]
-    without: String,
+    /// Engine of the days without: one that knows no jobs, best what the site ran before [default: routing.baseline of the
+    /// settings, else updown]
+    #[arg(long, value_name = "NAME", requires = "days")]
+    without: Option<String>,
     /// Seed of the draw [default: the first day, counted from 1970]
     #[arg(long, value_name = "N", requires = "days")]
     seed: Option<u64>,
@@ -91,8 +92,15 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return Ok(if was_there { Answer::Yes } else { Answer::No });
     }
     if let Some(days) = args.begin.days {
-        let trial = args.begin.draw(days)?;
         let settings = context.settings_or_default()?;
+        let trial = args.begin.draw(days, settings.routing.baseline.as_deref())?;
+        if let Some(there) = read_trial(store.path())?.filter(|trial| trial.until > Utc::now()) {
+            let until = there.until.with_timezone(&Local).format("%Y-%m-%d");
+            let why = "a new draw would forget which days had routes";
+            return Err(
+                format!("a trial is there until {until}: {why}; `sarouter trial --end` ends it").into()
+            );
+        }
         if direct::source(&settings).is_some() {
             return Err(
                 "on a direct torus each job has tables of its own: a trial needs a switched fabric".into()
@@ -120,17 +128,21 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
 }
 
+/// Engine of the days without, where nobody says.
+const USUAL: &str = "updown";
+
 /// Ten years.
 const MOST_DAYS: usize = 3654;
 
 impl Begin {
-    fn draw(&self, days: usize) -> Result<Trial, Failure> {
+    fn draw(&self, days: usize, baseline: Option<&str>) -> Result<Trial, Failure> {
         if days > MOST_DAYS {
             return Err(format!("--days: at most {MOST_DAYS}").into());
         }
-        route::engine(&self.without, &EngineOptions::default())?;
-        if route::serves_jobs(&self.without) {
-            return Err(format!("--without {}: that engine knows jobs", self.without).into());
+        let without = self.without.as_deref().or(baseline).unwrap_or(USUAL);
+        route::engine(without, &EngineOptions::default())?;
+        if route::serves_jobs(without) {
+            return Err(format!("--without {without}: that engine knows jobs").into());
         }
         let first = self.from.unwrap_or_else(|| (Local::now() + TimeDelta::days(1)).date_naive());
         let is_over =
@@ -138,11 +150,14 @@ impl Begin {
         if self.from.is_some() && is_over {
             return Err("--from: the trial would be over already".into());
         }
+        if midnight(first) > Utc::now() + TimeDelta::days(MOST_DAYS as i64) {
+            return Err("--from: more than ten years ahead".into());
+        }
         let midnights: Vec<DateTime<Utc>> =
             (0..=days as u64).map(|d| midnight(first + Days::new(d))).collect();
         let seed =
             self.seed.unwrap_or_else(|| first.signed_duration_since(NaiveDate::default()).num_days() as u64);
-        let drawn = Trial::draw(&midnights, &self.without, seed);
+        let drawn = Trial::draw(&midnights, without, seed);
         drawn.ok_or_else(|| {
             "--days: whole pairs of weeks, such as 14 or 28, so that weekdays are alike".into()
         })

@@ -20,6 +20,7 @@ fn in_force(site: &Site) -> [String; 2] {
 fn begin(site: &Site, days_ago: i64, with: bool) -> Value {
     let from = (Local::now() - TimeDelta::days(days_ago)).format("%Y-%m-%d").to_string();
     let drawn = (0..64).map(|seed: u32| {
+        site.run(&["trial", "--end"]);
         let (code, text) = site.run(&["trial", "--days", "14", "--from", &from, "--seed", &seed.to_string()]);
         assert_eq!(code, 0, "{text}");
         json(&text)
@@ -71,6 +72,14 @@ fn a_trial_that_could_tell_nothing_is_not_begun() {
     let output = site.command(&["trial", "--days", "14"]).output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("one of the settings' own engines"));
     assert_eq!(site.run(&["trial"]).0, 1);
+    // A second draw would forget the first.
+    let words = ["trial", "--days", "14", "--without", "minhop"];
+    assert_eq!(site.run(&words).0, 0);
+    let drawn = site.run(&["trial"]).1;
+    let again = site.command(&words).output().unwrap();
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("a trial is there until"), "{again:?}");
+    assert_eq!(site.run(&["trial"]).1, drawn);
 }
 
 #[test]
