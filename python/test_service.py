@@ -19,6 +19,8 @@ class Running(unittest.TestCase):
         jobs = self.service.jobs()
         self.assertEqual([job["id"] for job in jobs], ["1", "2"])
         self.assertGreaterEqual(jobs[0]["now_slowdown"], 1.0)
+        self.assertIn("before_slowdown", jobs[0])
+        self.assertEqual(State("/nonexistent").epochs(), [])
         epochs = self.service.epochs()
         self.assertEqual(epochs[-1]["epoch"], State(STATE).current())
         self.assertEqual(self.service.epochs(last=1), epochs[-1:])

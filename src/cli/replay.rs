@@ -1,15 +1,17 @@
 //! `sarouter replay`: job history through every engine; `replay merge`: parts of one joined.
 
 mod faults;
+mod given;
 mod span;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use self::faults::{fault_lines, report_faults};
+use self::given::{need_different, rejected};
 use self::span::span;
 use super::common::{print, write_file};
 use super::input::{Given, StorageArgs, complain_of_strangers, need_hosts, none_on_torus};
@@ -22,13 +24,12 @@ use crate::lab::replay::setup::{Setup, Simulated};
 use crate::lab::replay::summary::{cost_table, grid};
 use crate::lab::replay::trace::{self, Content, Fault, Trace, TraceError};
 use crate::lab::workload::placement::Placement;
-use crate::model::{Fabric, JobId, LayerBudget, Pattern, Tables};
+use crate::model::{Fabric, JobId, LayerBudget, Pattern};
 use crate::observe::fabric;
 use crate::observe::nodes::{NodeNames, name_hosts};
 use crate::observe::torus_toml;
 use crate::pass::worth::Price;
 use crate::report::{FabricSummary, align};
-use crate::verify;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -287,7 +288,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
             bytes: args.bytes,
         },
     };
-    need_different(args, &setup.given)?;
+    need_different(&args.engines, &setup.given)?;
     let engines = Engines::new(&setup)?;
     for (engine, reason) in &engines.refused {
         tracing::warn!("{engine} does not take part: {reason}");
@@ -382,24 +383,6 @@ fn describe(args: &Replay, setup: &Setup, engines: &Engines, trace: &Trace, hist
         snapshots: setup.samples,
         chunk: setup.chunk,
         shard: args.shard,
-    }
-}
-
-/// Tables of a site that the checker rejects, and why.
-fn rejected(setup: &Setup) -> BTreeMap<String, String> {
-    let judged =
-        setup.given.iter().map(|(name, tables)| (name, verify::judge(&setup.fabric, tables, setup.budget)));
-    let rejected = judged.filter(|(_, verdict)| !verdict.accepted);
-    rejected.map(|(name, verdict)| (name.clone(), verdict.in_words())).collect()
-}
-
-/// An engine that is named twice would count each snapshot twice.
-fn need_different(args: &Replay, given: &[(String, Arc<Tables>)]) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    let names = given.iter().map(|(name, _)| name).chain(&args.engines);
-    match names.into_iter().find(|name| !seen.insert(*name)) {
-        Some(twice) => Err(format!("{twice} is named twice").into()),
-        None => Ok(()),
     }
 }
 

@@ -18,7 +18,7 @@ const LIVE: &[Row] = &[
     ("history", (0, "\"reason\": \"first\""), (0, "\"jobs_in\": [")),
     ("show current", (0, "\"in_force\": true"), (0, "\"reason\": \"first\"")),
     ("show 1", (0, "\"engine\": \"dfsssp\""), (0, "\"engine\": \"angara-sar\"")),
-    ("show 1 --lft", (0, "Unicast lids [0x0-0x16]"), (2, "a direct torus has no forwarding tables")),
+    ("show 1 --lft", (2, "no --format json"), (2, "a direct torus has no forwarding tables")),
     (
         "follow unix:STATE/api.sock --state STATE/standby --once",
         (0, "{\"did\":\"took\",\"epoch\":1"),
@@ -65,7 +65,11 @@ const NAMED: &[Row] = &[
     ("place --fabric NET --nodes 5 --pattern ring", (0, "\"slowdown\""), (0, "\"slowdown\"")),
     ("plan --fabric NET --jobs MORE --engine ENGINE", (1, "\"due\": true"), (1, "\"due\": true")),
     ("order --fabric NET --nodes n[1-4]", (0, "\"order alone\""), (0, "\"order alone\"")),
-    ("order --fabric NET --nodes n[1-4] --jobs MORE --transit any --as list", (0, "n"), (0, "n")),
+    (
+        "order --fabric NET --nodes n[1-4] --jobs MORE --transit any --as list",
+        (2, "--transit is for a direct"),
+        (0, "n"),
+    ),
     (
         "replay --fabric NET --trace generated:taurus,days=1 --every 12h --engines dfsssp",
         (0, "run"),

@@ -41,6 +41,16 @@ const REFUSED: &[(&str, &str)] = &[
     ("verify --fabric angara:2x2 --tables o --layers-file /nonexistent", "--layers-file is for switched"),
     ("replay --fabric angara:2x2 --trace t --out o", "--out is for switched"),
     ("fabric generate fattree:4x4,4 --out - --format json", "no JSON"),
+    ("route --fabric kary:2,2 --transit any --rounds 3 --out o", "--transit is for a direct torus"),
+    ("route --fabric kary:2,2 --rounds 3 --time-limit 1 --out o", "--rounds, --time-limit are for"),
+    ("place --fabric angara:2x2 --nodes 2 --engine sar", "--engine is for switched"),
+    ("survive lost --fabric angara:3x3 --faults 1000", "1000 links of 18 links and 9 nodes cannot fail"),
+    ("simulate --fabric kary:2,2 --traffic uniform --seeds 2 --seed 18446744073709551615", "--seed"),
+    ("simulate --fabric kary:2,2 --traffic pingpong --active 1", "two hosts at least"),
+    ("simulate --fabric kary:2,2 --traffic shift --active 3", "pingpong and bulk only"),
+    ("simulate --fabric kary:2,2 --jobs none", "no job of --jobs is on several nodes"),
+    ("replay --fabric kary:2,2 --trace generated:tsubame2,days=1 --engines sar,sar", "sar is named twice"),
+    ("trial --days 14 --from 2020-01-01 --state s", "over already"),
     ("plan --fabric torus:5x5,hosts=1 --engine minhop --jobs jobs --state s", "rejected: deadlock: "),
 ];
 
@@ -48,6 +58,7 @@ const REFUSED: &[(&str, &str)] = &[
 fn what_makes_no_sense_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("jobs"), "1 n[1-9]\n").unwrap();
+    std::fs::write(dir.path().join("none"), "1 n1\n").unwrap();
     for (typed, words) in REFUSED {
         let output = sarouter(dir.path(), typed);
         assert_eq!(output.status.code(), Some(2), "{typed}: {output:?}");

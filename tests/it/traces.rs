@@ -1,0 +1,94 @@
+//! Rows of a trace that are one job, and tables of a site that are no good.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn sarouter(dir: &Path, words: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+    command.current_dir(dir).args(words.split(' ')).output().unwrap()
+}
+
+fn replayed(dir: &Path, words: &str) -> Value {
+    let output = sarouter(dir, &format!("replay --format json --every 1h --trace t {words}"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const HEAD: &str = "JobID|Start|End|NodeList\n";
+const NIGHT: &str = "2026-03-02T00:00:00|2026-03-02T04:00:00";
+
+#[test]
+fn a_row_that_is_there_twice_is_one_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = format!("1|{NIGHT}|n[1,5,9]\n2|{NIGHT}|n[2,6,10]\n");
+    // The first dump was taken while they ran.
+    let running = rows.replace("2026-03-02T04:00:00", "Unknown");
+    let words = "--fabric fattree:4x4,4 --engines balanced";
+    fs::write(dir.path().join("t"), format!("{HEAD}{rows}")).unwrap();
+    let once = replayed(dir.path(), words);
+    fs::write(dir.path().join("t"), format!("{HEAD}{running}{rows}")).unwrap();
+    let twice = replayed(dir.path(), words);
+    assert_eq!(once["summaries"], twice["summaries"]);
+    assert_eq!(twice["run"]["trace"]["faults"], serde_json::json!({"repeated": 2}));
+    assert_eq!(once["summaries"][0]["jobs_mean"], 2.0);
+    // Another start of the same job is another run.
+    let later = rows.replace("03-02", "03-03");
+    fs::write(dir.path().join("t"), format!("{HEAD}{rows}{later}")).unwrap();
+    let requeued = replayed(dir.path(), words);
+    assert_eq!(requeued["run"]["trace"]["faults"], serde_json::json!({}));
+    assert_eq!(requeued["run"]["trace"]["entries"], 4);
+}
+
+#[test]
+fn components_of_a_heterogeneous_job_are_one_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = "--fabric fattree:4x4,4 --engines dfsssp,balanced";
+    fs::write(dir.path().join("t"), format!("{HEAD}7+1|{NIGHT}|n[5,9]\n7+0|{NIGHT}|n1\n")).unwrap();
+    let components = replayed(dir.path(), words);
+    fs::write(dir.path().join("t"), format!("{HEAD}7|{NIGHT}|n[1,5,9]\n")).unwrap();
+    let whole = replayed(dir.path(), words);
+    assert_eq!(components["summaries"], whole["summaries"]);
+    assert_eq!(whole["summaries"][0]["multi_switch_mean"], 1.0);
+}
+
+#[test]
+fn where_no_job_is_on_several_switches_all_is_as_good_as_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("t"), format!("{HEAD}7|{NIGHT}|n[1-4]\n")).unwrap();
+    let answer = replayed(dir.path(), "--fabric fattree:4x4,4 --engines dfsssp,balanced");
+    let means = &answer["summaries"][0]["engines"][0]["means"];
+    assert_eq!((&means[0], &means[4]), (&1.0.into(), &100.0.into()), "slow-down and dark fiber: {means}");
+}
+
+#[test]
+fn tables_that_deadlock_are_said_to_whatever_time_they_take() {
+    let dir = tempfile::tempdir().unwrap();
+    let ring = "torus:6x6,hosts=2";
+    let route = format!("route --fabric {ring} --engine minhop --layers 1 --out d");
+    assert_eq!(sarouter(dir.path(), &route).status.code(), Some(1));
+    fs::write(dir.path().join("t"), format!("{HEAD}1|{NIGHT}|n[1,9,17,25]\n")).unwrap();
+    let words = format!("--fabric {ring} --tables now=d --engines balanced,minhop --layers 1");
+    let answer = replayed(dir.path(), &words);
+    let why = answer["run"]["rejected"]["now"].as_str().unwrap();
+    assert!(why.starts_with("deadlock: "), "{why}");
+    // An engine whose tables are rejected does not take part.
+    assert_eq!(answer["run"]["engines"], serde_json::json!(["now", "balanced"]));
+    let why = answer["run"]["refused"]["minhop"].as_str().unwrap();
+    assert!(why.starts_with("its tables were rejected: deadlock: "), "{why}");
+    let said = sarouter(dir.path(), &format!("replay --every 1h --trace t {words} --html r.html"));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
+    for text in [said, page] {
+        assert!(
+            text.contains("The checker rejects the tables now, whatever time they take: deadlock: "),
+            "{text}"
+        );
+    }
+    fs::write(dir.path().join("jobs"), "1 n[1,9,17,25]\n").unwrap();
+    let compare = format!("compare --fabric {ring} --jobs jobs --tables now=d --engines balanced --layers 1");
+    let said = String::from_utf8_lossy(&sarouter(dir.path(), &compare).stdout).into_owned();
+    assert!(said.contains("The checker rejects the tables now, whatever time they take"), "{said}");
+}
