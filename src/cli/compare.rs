@@ -111,7 +111,8 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
         Format::Text => print!("{}{}", table(&rows), verdict(&rows, baseline.as_ref(), &input.fabric)),
     }
-    Ok(input.answer(Answer::Yes))
+    let is_routed = rows.iter().any(|row| row.report().is_some());
+    Ok(input.answer(if is_routed { Answer::Yes } else { Answer::No }))
 }
 
 /// What is wanted of an engine beside its row.

@@ -143,10 +143,11 @@ fn sheet(summary: &Summary, json: &str) -> Sheet {
         summary.engines.iter().map(|e| (e.engine.clone(), e.geometric_mean)).collect();
     let first = summary.engines.first();
     let verdict = first.map(|e| {
-        let gain = less(1.0, e.geometric_mean, 1).unwrap_or_else(|| "as much".into());
+        let gain = less(1.0, e.geometric_mean, 1);
+        let gain = gain.map_or("as long as".to_string(), |words| words + " time than");
         let behind = e.behind();
         format!(
-            "With {} jobs' exchanges take {gain} time than with the best engine that knows no jobs; in {behind} of {} cells \
+            "With {} jobs' exchanges take {gain} with the best engine that knows no jobs; in {behind} of {} cells \
              they take more by 3 % or over.",
             e.engine,
             e.ratios.len()
