@@ -63,13 +63,12 @@ impl DirectHistory {
         let mut history = Self { events: Vec::new(), jobs: Vec::new(), strangers: Vec::new() };
         for TraceJob { id, start, end, nodes, .. } in ran {
             let names = nodes.as_ref().ok_or_else(wrong)?;
-            // A job keeps the nodes that the torus has.
-            let nodes: Vec<_> = names.iter().filter_map(|name| torus.node_named(name)).collect();
+            let nodes: Option<Vec<_>> = names.iter().map(|name| torus.node_named(name)).collect();
             let number = history.jobs.len();
-            match nodes.len() {
-                0 => history.strangers.push(id.clone()),
-                1 => {}
-                _ => {
+            match nodes {
+                None => history.strangers.push(id.clone()),
+                Some(nodes) if nodes.len() < 2 => {}
+                Some(nodes) => {
                     history.events.push((*start, true, number));
                     history.events.push((end.unwrap_or(i64::MAX), false, number));
                     history.jobs.push(TorusJob::new(Some(id.clone()), nodes));
