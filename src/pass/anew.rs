@@ -58,7 +58,7 @@ fn is_due(fabric: &Fabric, published: Option<&Published>, plan: &Plan, policy: &
     if is_indirect(&hosts_per_switch(fabric)) {
         return entries <= MOST_IN_TREES;
     }
-    // What another engine made for all keeps its routes of jobs, too.
+    // New tables keep of another engine's what no job uses.
     let is_of_another = published.is_some_and(|p| p.engine != policy.engine);
     let blind = || Baseline::of(fabric, &plan.demand.groups, None, policy.budget);
     entries <= MOST && (is_of_another || blind().is_some_and(|blind| blind.time.slowdown_mean < slowdown))
