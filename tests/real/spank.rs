@@ -146,6 +146,19 @@ impl Bed {
         entries.filter_map(read).collect()
     }
 
+    /// Runs a job that is told service level 5; what its script found in its environment.
+    fn environment_on_level_5(&self, id: &str) -> String {
+        let environment = job::JobEnvironment {
+            service_level: Some(sarouter::model::Sl::new(5).unwrap()),
+            routed: true,
+            ..Default::default()
+        };
+        job::publish(&self.jobs(), &JobId::new(id).unwrap(), &environment).unwrap();
+        self.release(id);
+        self.await_state(id, "COMPLETED");
+        fs::read_to_string(self.bed.path().join(format!("env.{id}"))).unwrap()
+    }
+
     fn release(&self, id: &str) {
         self.slurm("scontrol", &["release", id]);
     }
@@ -252,15 +265,7 @@ fn each_node_has_its_table_before_the_first_task_and_nothing_after() {
 fn tasks_find_the_service_level_of_their_job() {
     let bed = Bed::up();
     let id = bed.submit(&["--export=ALL,NCCL_IB_SL=9"]);
-    let environment = job::JobEnvironment {
-        service_level: Some(sarouter::model::Sl::new(5).unwrap()),
-        routed: true,
-        ..Default::default()
-    };
-    job::publish(&bed.jobs(), &JobId::new(&*id).unwrap(), &environment).unwrap();
-    bed.release(&id);
-    bed.await_state(&id, "COMPLETED");
-    let text = fs::read_to_string(bed.bed.path().join(format!("env.{id}"))).unwrap();
+    let text = bed.environment_on_level_5(&id);
     let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
     for name in
         ["SAROUTER_SL", "UCX_IB_SL", "OMPI_MCA_btl_openib_ib_service_level", "MV2_DEFAULT_SERVICE_LEVEL"]
@@ -284,15 +289,7 @@ fn a_job_that_a_job_submits_keeps_nothing_of_it() {
     ];
     for (option, level) in [("--routing=default", Some("5")), ("--routing=none", None)] {
         let id = bed.submit_in(&outer, &[option]);
-        let environment = job::JobEnvironment {
-            service_level: Some(sarouter::model::Sl::new(5).unwrap()),
-            routed: true,
-            ..Default::default()
-        };
-        job::publish(&bed.jobs(), &JobId::new(&*id).unwrap(), &environment).unwrap();
-        bed.release(&id);
-        bed.await_state(&id, "COMPLETED");
-        let text = fs::read_to_string(bed.bed.path().join(format!("env.{id}"))).unwrap();
+        let text = bed.environment_on_level_5(&id);
         let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
         assert_eq!(value("SAROUTER_JOB"), level.map(|_| &*id), "{option}");
         assert_eq!((value("SAROUTER_SL"), value("UCX_IB_SL")), (level, level), "{option}");
