@@ -11,7 +11,9 @@ fn sarouter(dir: &Path, words: &str) -> Output {
     command.current_dir(dir).args(words.split(' ')).output().unwrap()
 }
 
-fn replayed(dir: &Path, words: &str) -> Value {
+/// A trace of these rows, replayed.
+fn replayed(dir: &Path, rows: &str, words: &str) -> Value {
+    fs::write(dir.join("t"), format!("{HEAD}{rows}")).unwrap();
     let output = sarouter(dir, &format!("replay --format json --every 1h --trace t {words}"));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
@@ -27,17 +29,14 @@ fn a_row_that_is_there_twice_is_one_job() {
     // The first dump was taken while they ran.
     let running = rows.replace("2026-03-02T04:00:00", "Unknown");
     let words = "--fabric fattree:4x4,4 --engines balanced";
-    fs::write(dir.path().join("t"), format!("{HEAD}{rows}")).unwrap();
-    let once = replayed(dir.path(), words);
-    fs::write(dir.path().join("t"), format!("{HEAD}{running}{rows}")).unwrap();
-    let twice = replayed(dir.path(), words);
+    let once = replayed(dir.path(), &rows, words);
+    let twice = replayed(dir.path(), &format!("{running}{rows}"), words);
     assert_eq!(once["summaries"], twice["summaries"]);
     assert_eq!(twice["run"]["trace"]["faults"], serde_json::json!({"repeated": 2}));
     assert_eq!(once["summaries"][0]["jobs_mean"], 2.0);
     // Another start of the same job is another run.
     let later = rows.replace("03-02", "03-03");
-    fs::write(dir.path().join("t"), format!("{HEAD}{rows}{later}")).unwrap();
-    let requeued = replayed(dir.path(), words);
+    let requeued = replayed(dir.path(), &format!("{rows}{later}"), words);
     assert_eq!(requeued["run"]["trace"]["faults"], serde_json::json!({}));
     assert_eq!(requeued["run"]["trace"]["entries"], 4);
 }
@@ -46,10 +45,8 @@ fn a_row_that_is_there_twice_is_one_job() {
 fn components_of_a_heterogeneous_job_are_one_job() {
     let dir = tempfile::tempdir().unwrap();
     let words = "--fabric fattree:4x4,4 --engines dfsssp,balanced";
-    fs::write(dir.path().join("t"), format!("{HEAD}7+1|{NIGHT}|n[5,9]\n7+0|{NIGHT}|n1\n")).unwrap();
-    let components = replayed(dir.path(), words);
-    fs::write(dir.path().join("t"), format!("{HEAD}7|{NIGHT}|n[1,5,9]\n")).unwrap();
-    let whole = replayed(dir.path(), words);
+    let components = replayed(dir.path(), &format!("7+1|{NIGHT}|n[5,9]\n7+0|{NIGHT}|n1\n"), words);
+    let whole = replayed(dir.path(), &format!("7|{NIGHT}|n[1,5,9]\n"), words);
     assert_eq!(components["summaries"], whole["summaries"]);
     assert_eq!(whole["summaries"][0]["multi_switch_mean"], 1.0);
 }
@@ -57,8 +54,11 @@ fn components_of_a_heterogeneous_job_are_one_job() {
 #[test]
 fn where_no_job_is_on_several_switches_all_is_as_good_as_can_be() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("t"), format!("{HEAD}7|{NIGHT}|n[1-4]\n")).unwrap();
-    let answer = replayed(dir.path(), "--fabric fattree:4x4,4 --engines dfsssp,balanced");
+    let answer = replayed(
+        dir.path(),
+        &format!("7|{NIGHT}|n[1-4]\n"),
+        "--fabric fattree:4x4,4 --engines dfsssp,balanced",
+    );
     let means = &answer["summaries"][0]["engines"][0]["means"];
     assert_eq!((&means[0], &means[4]), (&1.0.into(), &100.0.into()), "slow-down and dark fiber: {means}");
 }
@@ -69,9 +69,8 @@ fn tables_that_deadlock_are_said_to_whatever_time_they_take() {
     let ring = "torus:6x6,hosts=2";
     let route = format!("route --fabric {ring} --engine minhop --layers 1 --out d");
     assert_eq!(sarouter(dir.path(), &route).status.code(), Some(1));
-    fs::write(dir.path().join("t"), format!("{HEAD}1|{NIGHT}|n[1,9,17,25]\n")).unwrap();
     let words = format!("--fabric {ring} --tables now=d --engines balanced,minhop --layers 1");
-    let answer = replayed(dir.path(), &words);
+    let answer = replayed(dir.path(), &format!("1|{NIGHT}|n[1,9,17,25]\n"), &words);
     let why = answer["run"]["rejected"]["now"].as_str().unwrap();
     assert!(why.starts_with("deadlock: "), "{why}");
     // An engine whose tables are rejected does not take part.

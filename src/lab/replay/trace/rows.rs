@@ -1,9 +1,9 @@
 //! Rows of a trace that are one job.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
-use super::{FaultKind, Found, TraceJob};
+use super::{Fault, FaultKind, Found, TraceJob};
 use crate::model::{JobId, without_repetition};
 
 /// One row for each run of a job, in the order of the first rows.
@@ -23,7 +23,7 @@ pub(super) fn joined(found: Found<TraceJob>) -> Found<TraceJob> {
             Entry::Occupied(place) => {
                 let earlier = &mut jobs[*place.get()];
                 let message = format!("job {} is there again, as in line {}", job.id, earlier.line);
-                faults.push(super::Fault { line: job.line, kind: FaultKind::Repeated, message });
+                faults.push(Fault { line: job.line, kind: FaultKind::Repeated, message });
                 *earlier = TraceJob { end: job.end.or(earlier.end), ..job };
             }
         }
@@ -31,26 +31,28 @@ pub(super) fn joined(found: Found<TraceJob>) -> Found<TraceJob> {
     Found { entries: with_components(jobs), faults, passed_over }
 }
 
-/// Joins the components of heterogeneous jobs.
+/// Joins the components of heterogeneous jobs, in the place of the first row of each.
 fn with_components(jobs: Vec<TraceJob>) -> Vec<TraceJob> {
-    let mut place_of: HashMap<(String, i64), usize> = HashMap::new();
-    // Components of a job at the same place of `whole`, by offset.
-    let mut whole: Vec<Vec<(u32, TraceJob)>> = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        let (leader, offset) = match component(job.id.as_str()) {
-            Some((leader, offset)) => (leader.to_string(), offset),
-            None => {
-                whole.push(vec![(0, job)]);
-                continue;
+    // By leader and start: the place, and the components by offset.
+    let mut parts: BTreeMap<(String, i64), (usize, BTreeMap<u32, TraceJob>)> = BTreeMap::new();
+    let mut whole: Vec<(usize, TraceJob)> = Vec::with_capacity(jobs.len());
+    for (place, job) in jobs.into_iter().enumerate() {
+        match component(job.id.as_str()).map(|(leader, offset)| (leader.to_string(), offset)) {
+            None => whole.push((place, job)),
+            Some((leader, offset)) => {
+                let of_job = parts.entry((leader, job.start)).or_insert_with(|| (place, BTreeMap::new()));
+                of_job.1.insert(offset, job);
             }
-        };
-        let place = *place_of.entry((leader, job.start)).or_insert(whole.len());
-        match whole.get_mut(place) {
-            Some(components) => components.push((offset, job)),
-            None => whole.push(vec![(offset, job)]),
         }
     }
-    whole.into_iter().map(one_job).collect()
+    let joined = parts.into_iter().filter_map(|((leader, _), (place, components))| {
+        let job = components.into_values().reduce(together)?;
+        let id = JobId::new(leader).unwrap_or_else(|_| job.id.clone());
+        Some((place, TraceJob { id, ..job }))
+    });
+    whole.extend(joined);
+    whole.sort_by_key(|(place, _)| *place);
+    whole.into_iter().map(|(_, job)| job).collect()
 }
 
 /// The leader of a component's job, and the component's number.
@@ -59,21 +61,14 @@ fn component(id: &str) -> Option<(&str, u32)> {
     Some((leader, offset.parse().ok()?))
 }
 
-fn one_job(mut components: Vec<(u32, TraceJob)>) -> TraceJob {
-    components.sort_by_key(|(offset, _)| *offset);
-    let mut rest = components.into_iter().map(|(_, job)| job);
-    let Some(mut all) = rest.next() else { unreachable!("each job has a component") };
-    if let Some(id) = component(all.id.as_str()).and_then(|(leader, _)| JobId::new(leader).ok()) {
-        all.id = id;
+/// Some components and the next one.
+fn together(all: TraceJob, next: TraceJob) -> TraceJob {
+    let nodes = all.nodes.zip(next.nodes).map(|(nodes, more)| without_repetition([nodes, more].concat()));
+    TraceJob {
+        end: all.end.zip(next.end).map(|(one, other)| one.max(other)),
+        submit: all.submit.min(next.submit),
+        size: nodes.as_ref().map_or(all.size + next.size, Vec::len),
+        nodes,
+        ..all
     }
-    for job in rest {
-        all.end = all.end.zip(job.end).map(|(one, other)| one.max(other));
-        all.submit = all.submit.min(job.submit);
-        all.nodes = all.nodes.zip(job.nodes).map(|(mut nodes, more)| {
-            nodes.extend(more);
-            without_repetition(nodes)
-        });
-        all.size = all.nodes.as_ref().map_or(all.size + job.size, Vec::len);
-    }
-    all
 }
