@@ -145,13 +145,12 @@ impl Begin {
             return Err(format!("--without {without}: that engine knows jobs").into());
         }
         let first = self.from.unwrap_or_else(|| (Local::now() + TimeDelta::days(1)).date_naive());
-        let is_over =
-            first.checked_add_days(Days::new(days as u64)).is_none_or(|end| midnight(end) <= Utc::now());
-        if self.from.is_some() && is_over {
-            return Err("--from: the trial would be over already".into());
-        }
-        if midnight(first) > Utc::now() + TimeDelta::days(MOST_DAYS as i64) {
+        let now = Utc::now();
+        if midnight(first) > now + TimeDelta::days(MOST_DAYS as i64) {
             return Err("--from: more than ten years ahead".into());
+        }
+        if midnight(first + Days::new(days as u64)) <= now {
+            return Err("--from: the trial would be over already".into());
         }
         let midnights: Vec<DateTime<Utc>> =
             (0..=days as u64).map(|d| midnight(first + Days::new(d))).collect();

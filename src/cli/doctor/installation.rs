@@ -51,12 +51,12 @@ fn directory(state: &Path, is_of_several: bool) -> Check {
         let what = format!("{shown} cannot be read by others (mode {:o})", found.mode() & 0o7777);
         return Check::fix(NAME, what, format!("chmod 755 {shown}: OpenSM may run as another user"));
     }
-    if found.uid() == user && rustix::fs::access(state, rustix::fs::Access::WRITE_OK).is_err() {
+    let is_writable = rustix::fs::access(state, rustix::fs::Access::WRITE_OK).is_ok();
+    if found.uid() == user && !is_writable {
         let what = format!("nothing can be written to {shown}: is it mounted read-only?");
         return Check::fix(NAME, what, "mount it to be written, or choose another state.directory");
     }
-    if rustix::fs::access(state, rustix::fs::Access::WRITE_OK).is_err() || (found.uid() != user && user != 0)
-    {
+    if !is_writable || (found.uid() != user && user != 0) {
         let what = format!("{shown} belongs to user {}, this is user {user}", found.uid());
         return Check::fix(NAME, what, "run sarouter as the owner, or chown the directory");
     }
