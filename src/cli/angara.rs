@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::common::write_file;
 use super::{Answer, Context, Failure, Format};
 use crate::measure::angara::{first_unroutable, lower_bound, measure};
 use crate::model::rng::Rng;
@@ -115,8 +116,8 @@ fn run_sweep(args: &Sweep, context: &Context) -> Result<Answer, Failure> {
         }
     }
     bar.finish_and_clear();
-    write(&args.out.join("sweep.csv"), &csv(&rows))?;
-    write(&args.out.join("sweep.svg"), &svg(&rows, &engines))?;
+    write_file(&args.out.join("sweep.csv"), csv(&rows).as_bytes())?;
+    write_file(&args.out.join("sweep.svg"), svg(&rows, &engines).as_bytes())?;
     match context.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&rows)?),
         Format::Text => print!("{}", groups(&rows, &engines)),
@@ -171,10 +172,6 @@ fn measured(
         peak_rss_bytes,
         accepted: judge(torus, &tables, false).accepted,
     })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()).into())
 }
 
 fn csv(rows: &[SystemFigures]) -> String {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use super::common::write_file;
 use super::input;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::board::Summary;
@@ -169,7 +170,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     let json = serde_json::to_string_pretty(&rows)?;
     if let Some(path) = &args.out {
-        std::fs::write(path, format!("{json}\n")).map_err(|e| format!("{}: {e}", path.display()))?;
+        write_file(path, format!("{json}\n").as_bytes())?;
     }
     if !text {
         print(&format!("{json}\n"))?;

@@ -117,7 +117,12 @@ pub fn less(before: f64, after: f64, digits: usize) -> Option<String> {
     }
 }
 
-/// The same of what there is now.
+/// How long exchanges take beside before, with one digit: words that what they are compared with follows.
+pub fn time_than(before: f64, after: f64) -> String {
+    less(before, after, 1).map_or("as long as".to_string(), |words| words + " time than")
+}
+
+/// [`less`] of what there is now.
 pub fn less_now(before: f64, now: f64, digits: usize) -> String {
     less(before, now, digits).map_or("as much".to_string(), |words| words + " now")
 }

@@ -4,7 +4,7 @@ mod sheet;
 
 use std::path::PathBuf;
 
-use super::common::less;
+use super::common::{less, write_file};
 use super::html::Html;
 use super::input::{self, Given, Input, Source};
 use super::route_angara::{self, is_torus};
@@ -103,8 +103,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         }
     }
     if let Some(path) = &args.svg {
-        std::fs::write(path, heat_sheet(&input.fabric, &maps))
-            .map_err(|e| format!("{}: {e}", path.display()))?;
+        write_file(path, heat_sheet(&input.fabric, &maps).as_bytes())?;
     }
     args.html.write(|| sheet::sheet(&rows, &input, baseline.as_ref(), &maps))?;
     match context.format {

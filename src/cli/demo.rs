@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::common::write_file;
 use super::{Answer, Context, Failure, Format};
 use crate::lab::generate;
 use crate::lab::workload::Workload;
@@ -211,7 +212,7 @@ impl Demo {
         });
         let words = [verdict.clone(), super::html::command(), serde_json::to_string_pretty(&told)?];
         let page = demo_page(&self.view.fabric, &args.engine, &self.samples, &moment, words);
-        std::fs::write(&args.out, page).map_err(|e| format!("{}: {e}", args.out.display()))?;
+        write_file(&args.out, page.as_bytes())?;
         let path = args.out.canonicalize().unwrap_or_else(|_| args.out.clone());
         match format {
             Format::Json => {

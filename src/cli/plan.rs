@@ -7,7 +7,7 @@ use chrono::Utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::common::less;
+use super::common::{less, time_than};
 use super::state::{StateArgs, print_each};
 use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};
@@ -320,8 +320,7 @@ fn verdict(dry: &DryRun) -> String {
             let gain = worth.map(|worth| format!("; gain {worth}")).unwrap_or_default();
             let fewer = less(before, after, 1).filter(|_| after < before);
             let judged = if fewer.is_some() { "Worth it" } else { "Due all the same" };
-            let words = less(before, after, 1).map_or("as long as".to_string(), |words| words + " time than");
-            format!("\n\n{judged}: jobs' exchanges take {words} now{gain}.")
+            format!("\n\n{judged}: jobs' exchanges take {} now{gain}.", time_than(before, after))
         }
         (true, _, None) => "\n\nWorth it: no routes of this fabric are in force.".to_string(),
         (false, None, _) => String::new(),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use self::report::Report;
+use super::common::write_file;
 use super::html::Html;
 use super::input::{none_on_switches, remove_if_there};
 use super::{Answer, Context, Failure, Format, number};
@@ -208,8 +209,7 @@ pub fn route(
             }
             let path = out.join("report.json");
             fs::create_dir_all(out)?;
-            fs::write(&path, serde_json::to_string_pretty(&report)? + "\n")
-                .map_err(|e| format!("{}: {e}", path.display()))?;
+            write_file(&path, (serde_json::to_string_pretty(&report)? + "\n").as_bytes())?;
             match context.format {
                 Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
                 Format::Text => println!("{}files         {}", report.text(), out.display()),

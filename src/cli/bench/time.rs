@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::common::{complain, less};
+use crate::cli::common::{complain, time_than, write_file};
 use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format, input};
 use crate::lab::board::{Board, Summary, WITH_PATTERN};
@@ -130,7 +130,7 @@ pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure>
     let summary = Summary::new(cells, &engines);
     let json = serde_json::to_string_pretty(&summary)?;
     if let Some(path) = &args.out {
-        std::fs::write(path, format!("{json}\n")).map_err(|e| format!("{}: {e}", path.display()))?;
+        write_file(path, format!("{json}\n").as_bytes())?;
     }
     args.html.write(|| sheet(&summary, &json))?;
     super::print(&if context.format == Format::Text { summary.text() } else { format!("{json}\n") })?;
@@ -143,8 +143,7 @@ fn sheet(summary: &Summary, json: &str) -> Sheet {
         summary.engines.iter().map(|e| (e.engine.clone(), e.geometric_mean)).collect();
     let first = summary.engines.first();
     let verdict = first.map(|e| {
-        let gain = less(1.0, e.geometric_mean, 1);
-        let gain = gain.map_or("as long as".to_string(), |words| words + " time than");
+        let gain = time_than(1.0, e.geometric_mean);
         let behind = e.behind();
         format!(
             "With {} jobs' exchanges take {gain} with the best engine that knows no jobs; in {behind} of {} cells \
