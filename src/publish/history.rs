@@ -49,6 +49,12 @@ pub struct HistoryRow {
     pub effective_max_after: u64,
     /// No tables can have a smaller largest effective EFI for these jobs; `None` where it was not computed.
     pub effective_bound: Option<u64>,
+    /// Node-hours that running jobs save by it, as predicted; `None` where the change had no price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+    /// Node-hours that it had to save.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<f64>,
     /// Share of channels that no job uses, 0..=1.
     pub dark_fiber: f64,
     /// Layers in use.
@@ -95,6 +101,8 @@ impl HistoryRow {
             effective_max_before: plan.before.map(|f| f.effective.max),
             effective_max_after: plan.after.effective.max,
             effective_bound: Some(plan.after.effective.lower_bound),
+            gain: plan.worth.and_then(|worth| worth.gain),
+            price: plan.worth.map(|worth| worth.price),
             dark_fiber: plan.after.effective.dark_fiber,
             layers: report.layers.used,
             milliseconds: report.compute.wall_seconds * 1000.0,
@@ -104,7 +112,7 @@ impl HistoryRow {
 }
 
 /// A new schema gets a new number here: an index of another version is made anew.
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 const SCHEMA: &str = "CREATE TABLE epochs (
     epoch INTEGER PRIMARY KEY,
     created TEXT NOT NULL,
@@ -123,11 +131,18 @@ const SCHEMA: &str = "CREATE TABLE epochs (
     jobs_out TEXT,
     slowdown_oblivious REAL,
     effective_bound INTEGER,
-    difference TEXT
+    difference TEXT,
+    gain REAL,
+    price REAL
 )";
 /// Columns that came with a version, in this order: rows of the versions before stay.
-const ADDED: [(i64, &str, &str); 3] =
-    [(4, "slowdown_oblivious", "REAL"), (5, "effective_bound", "INTEGER"), (6, "difference", "TEXT")];
+const ADDED: [(i64, &str, &str); 5] = [
+    (4, "slowdown_oblivious", "REAL"),
+    (5, "effective_bound", "INTEGER"),
+    (6, "difference", "TEXT"),
+    (7, "gain", "REAL"),
+    (7, "price", "REAL"),
+];
 /// The oldest version whose rows stay.
 const OLDEST: i64 = ADDED[0].0 - 1;
 
@@ -224,6 +239,8 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         effective_max_before: row.get(8)?,
         effective_max_after: row.get(9)?,
         effective_bound: row.get(16)?,
+        gain: row.get(18)?,
+        price: row.get(19)?,
         dark_fiber: row.get(10)?,
         layers: row.get(11)?,
         milliseconds: row.get(12)?,
@@ -331,7 +348,7 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
     let ids = |jobs: &[JobId]| serde_json::to_string(jobs).unwrap_or_default();
     connection.execute(
         "INSERT OR REPLACE INTO epochs
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         params![
             i64::try_from(row.epoch.get()).unwrap_or(i64::MAX),
             row.created.to_rfc3339(),
@@ -351,6 +368,8 @@ fn insert(connection: &Connection, row: &HistoryRow) -> rusqlite::Result<()> {
             row.slowdown_oblivious,
             row.effective_bound,
             row.difference.as_ref().and_then(|difference| serde_json::to_string(difference).ok()),
+            row.gain,
+            row.price,
         ],
     )?;
     Ok(())

@@ -321,8 +321,8 @@ fn a_writer_waits_for_one_that_is_soon_done() {
 
 #[test]
 fn an_index_of_a_version_before_keeps_the_rows_of_deleted_epochs() {
-    let added = ["slowdown_oblivious", "effective_bound", "difference"];
-    for (n, version) in (3..=5).enumerate() {
+    let added = ["slowdown_oblivious", "effective_bound", "difference", "gain", "price"];
+    for (n, version) in (3..=6).enumerate() {
         keeps_rows(version, &added[n..]);
     }
 }

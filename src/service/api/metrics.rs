@@ -224,6 +224,12 @@ fn of_worth(text: &mut Text, row: Option<&HistoryRow>) {
         "Routes inside these jobs on the fullest channel, by tables.",
         known,
     );
+    text.known(
+        "sarouter_gain_node_hours",
+        "What running jobs save by the epoch in force, as predicted.",
+        row.gain,
+    );
+    text.known("sarouter_price_node_hours", "What it had to save, where it was asked.", row.price);
     text.gauge("sarouter_dark_fiber_ratio", "Share of channels that no job uses.", row.dark_fiber);
     text.gauge("sarouter_layers", "Virtual layers in use.", row.layers);
     text.gauge(

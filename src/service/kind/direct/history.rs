@@ -143,6 +143,8 @@ impl Change {
             effective_max_before: Some(max(&before)),
             effective_max_after: max(&after),
             effective_bound: None,
+            gain: None,
+            price: None,
             dark_fiber: dark_fiber(torus, &after),
             layers: 1,
             milliseconds: self.milliseconds,
