@@ -10,7 +10,7 @@ use super::attempts::{doublings, is_raced, is_simulated, orders};
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
-use super::race::{Runs, fastest};
+use super::race::{Runs, fastest, quickest};
 use super::traffic::Traffic;
 use super::{Aim, Balanced, Search, is_grid, is_narrow, once};
 use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
@@ -272,10 +272,13 @@ impl Balanced {
             }
             add(false, ask(Box::new(nue::Nue { job_aware: true, seed: 0 })));
         }
+        let own = |aim| Balanced { options: self.options.clone(), aim, search: Search::FIRST };
         if entries <= FEWEST_ENTRIES {
-            let own = |aim| Balanced { options: self.options.clone(), aim, search: Search::FIRST };
             add(false, ask(Box::new(own(Aim::Counts))));
-            add(true, Box::new(move || own(Aim::Time).route(fabric, &Demand::oblivious(), budget)));
+        }
+        // Off trees these take less time than those for jobs, and on a crowded grid jobs may finish sooner with them.
+        if entries <= FEWEST_ENTRIES || (entries <= MOST_ENTRIES && !is_indirect(&scene.net.hosts)) {
+            add(true, ask_once(Box::new(own(Aim::Time))));
         }
         rivals
     }
@@ -364,12 +367,15 @@ impl Balanced {
     }
 }
 
-/// Without others that are roughly predicted to take much longer than our own.
+/// Without others that are roughly predicted to take much longer than our own, but for the best ones that know no jobs:
+/// on crowded grids predictions are wrong by as much.
 fn not_far_behind(scene: &Scene<'_>, own: &Tables, others: Vec<(bool, Tables)>) -> Vec<(bool, Tables)> {
     let Scene { fabric, demand, .. } = *scene;
     let rough = |tables: &Tables| Time::of(&rough_slowdowns(fabric, tables, demand)).slowdown_mean;
-    let most = rough(own) * FAR;
-    others.into_par_iter().filter(|(_, tables)| rough(tables) <= most).collect()
+    let times: Vec<f64> = others.par_iter().map(|(_, tables)| rough(tables)).collect();
+    let blind = others.iter().zip(&times).filter(|((is_blind, _), _)| *is_blind);
+    let most = blind.fold(f64::INFINITY, |least, (_, time)| least.min(*time)).max(rough(own) * FAR);
+    others.into_iter().zip(times).filter(|(_, time)| *time <= most).map(|(other, _)| other).collect()
 }
 
 pub(super) fn entries(fabric: &Fabric) -> usize {
@@ -383,7 +389,7 @@ fn is_small(scene: &Scene<'_>) -> bool {
 }
 
 /// What tables are worth, less is better; infinite where a route does not arrive.
-fn cost(scene: &Scene<'_>, tables: &Tables) -> f64 {
+pub(super) fn cost(scene: &Scene<'_>, tables: &Tables) -> f64 {
     let Scene { fabric, demand, .. } = *scene;
     if demand.is_oblivious() {
         return fullest(scene, tables).map_or(f64::INFINITY, f64::from);
@@ -413,25 +419,6 @@ fn nearly_least(mut all: Vec<(f64, Candidate)>, few: usize) -> Vec<Candidate> {
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let most = all[0].0 * NEAR;
     all.into_iter().take(few).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
-}
-
-/// Our `own` tables of a tree or some of `more`: those with which the jobs' exchanges end first in the simulator. None
-/// is asked about that is predicted to take longer than our own and than the best `other`. Predictions hardly tell them
-/// apart.
-fn quickest(
-    scene: &Scene<'_>,
-    own: (f64, Candidate),
-    more: Vec<(f64, Candidate)>,
-    other: Option<f64>,
-) -> (f64, Candidate) {
-    let most = other.filter(|other| other.is_finite()).map_or(own.0, |other| own.0.max(other));
-    let near: Vec<Candidate> = more.into_iter().filter(|more| more.0 <= most).map(|more| more.1).collect();
-    if near.is_empty() {
-        return own;
-    }
-    let all = std::iter::once(own.1).chain(near).collect();
-    let tables = fastest(scene.fabric, scene.demand, all, Runs::Coarse);
-    (cost(scene, &tables), Candidate::of_jobs(tables))
 }
 
 /// Those with the least predicted time; `last` if none of the others are as good.

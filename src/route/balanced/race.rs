@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::portfolio::{Candidate, predicted};
+use super::portfolio::{Candidate, Scene, cost, predicted};
 use crate::model::{Demand, Fabric, Tables};
 use crate::simulate::Net as Wires;
 use crate::simulate::exchange::{self, Part};
@@ -93,6 +93,25 @@ pub(super) fn fastest(
         Runs::Coarse => least(&scores),
     };
     all.swap_remove(best).candidate.tables
+}
+
+/// Our `own` tables of a tree or some of `more`: those with which the jobs' exchanges end first in the simulator. None
+/// is asked about that is predicted to take longer than our own and than the best `other`. Predictions hardly tell them
+/// apart.
+pub(super) fn quickest(
+    scene: &Scene<'_>,
+    own: (f64, Candidate),
+    more: Vec<(f64, Candidate)>,
+    other: Option<f64>,
+) -> (f64, Candidate) {
+    let most = other.filter(|other| other.is_finite()).map_or(own.0, |other| own.0.max(other));
+    let near: Vec<Candidate> = more.into_iter().filter(|more| more.0 <= most).map(|more| more.1).collect();
+    if near.is_empty() {
+        return own;
+    }
+    let all = std::iter::once(own.1).chain(near).collect();
+    let tables = fastest(scene.fabric, scene.demand, all, Runs::Coarse);
+    (cost(scene, &tables), Candidate::of_jobs(tables))
 }
 
 /// The first of the least.
