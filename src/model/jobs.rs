@@ -74,6 +74,10 @@ pub struct JobMap {
     pub time: DateTime<Utc>,
     /// The jobs, sorted by id.
     pub jobs: Vec<Job>,
+    /// When the source said so, where that was before `time`: an answer that was kept, a file. Who is not listed may have
+    /// started since. In memory alone, nothing writes it.
+    #[serde(skip)]
+    pub as_of: Option<DateTime<Utc>>,
 }
 
 impl Job {
@@ -140,7 +144,18 @@ impl JobMap {
     /// A snapshot whose jobs are sorted by id.
     pub fn new(time: DateTime<Utc>, mut jobs: Vec<Job>) -> Self {
         jobs.sort_by(|a, b| a.id.cmp(&b.id));
-        Self { time, jobs }
+        Self { time, jobs, as_of: None }
+    }
+
+    /// When the source said so.
+    pub fn known_at(&self) -> DateTime<Utc> {
+        self.as_of.map_or(self.time, |as_of| as_of.min(self.time))
+    }
+
+    /// The same by another clock.
+    #[must_use]
+    pub fn by_clock(self, clock: impl Fn(DateTime<Utc>) -> DateTime<Utc>) -> Self {
+        Self { time: clock(self.time), as_of: self.as_of.map(clock), jobs: self.jobs }
     }
 
     /// Guesses what jobs exchange that do not say it. O(jobs × rules).

@@ -153,10 +153,10 @@ impl Slurmrestd {
 
     async fn ask_once(&mut self, now: DateTime<Utc>) -> Result<JobMap, PollError> {
         let soon = self.fresh_in().is_some();
-        if let Some(known) = self.known.as_mut().filter(|_| soon) {
+        if let Some(known) = self.known.as_ref().filter(|_| soon) {
             debug!("slurmrestd was asked for all jobs not long ago");
-            known.jobs.time = now;
-            return Ok(known.jobs.clone());
+            let as_of = Some(known.jobs.known_at());
+            return Ok(JobMap { time: now, as_of, ..known.jobs.clone() });
         }
         let client = self.client()?;
         let version = self.version(&client).await?;

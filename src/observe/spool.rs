@@ -65,6 +65,11 @@ impl From<SpoolError> for PollError {
 /// # Errors
 /// If the name leads elsewhere, or the file is not to be trusted or too large.
 pub fn read(spool: &Path, name: &str, limit: u64) -> Result<String, SpoolError> {
+    read_dated(spool, name, limit).map(|(text, _)| text)
+}
+
+/// The same, and when it was written.
+fn read_dated(spool: &Path, name: &str, limit: u64) -> Result<(String, DateTime<Utc>), SpoolError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || name.len() > 255 || name.starts_with('.') || !name.chars().all(plain) {
         return Err(SpoolError::Name(name.to_string()));
@@ -92,7 +97,7 @@ pub fn read(spool: &Path, name: &str, limit: u64) -> Result<String, SpoolError> 
         return Err(refused(format!("it has more than {limit} bytes")));
     }
     // Names of jobs are what users say, in any encoding.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), found.modified().map_err(failed)?.into()))
 }
 
 /// The file [`JOBS_FILE`] of a spool as the source of jobs.
@@ -113,11 +118,11 @@ impl JobSource for SpooledJobs {
     fn poll(&mut self, now: DateTime<Utc>) -> Poll<'_> {
         let (spool, limit) = (self.spool.clone(), self.limit);
         Box::pin(async move {
-            let text = read(&spool, JOBS_FILE, limit)?;
+            let (text, written) = read_dated(&spool, JOBS_FILE, limit)?;
             let name = spool.join(JOBS_FILE);
             let jobs = jobs::parse(&text, &name.to_string_lossy(), now)?;
-            // A snapshot's own time may be long ago: jobs age by our clock.
-            Ok(JobMap { time: now, ..jobs })
+            // A snapshot's own time may be long ago: jobs age by our clock. Who started since it was written is not in it.
+            Ok(JobMap { time: now, as_of: Some(written), ..jobs })
         })
     }
 }
@@ -157,5 +162,17 @@ mod tests {
         .unwrap();
         // A pipe without a writer would hang.
         assert!(told("pipe").unwrap_err().contains("regular file"));
+    }
+
+    #[tokio::test]
+    async fn jobs_are_those_of_when_the_file_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(JOBS_FILE);
+        std::fs::write(&path, "1 n1").unwrap();
+        let written = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
+        let now = DateTime::from_timestamp(2_000, 0).unwrap();
+        let jobs = SpooledJobs::new(dir.path(), 100).poll(now).await.unwrap();
+        assert_eq!((jobs.time, jobs.known_at().timestamp()), (now, 1_000));
     }
 }

@@ -291,7 +291,8 @@ impl Looker {
         let (mut view, unknown_storage) = view(&self.settings_of(now), named, jobs)?;
         if let Some(root) = self.said.as_ref().filter(|_| view.policy.lids_in_use.is_some()) {
             let known = view.jobs.jobs.iter().map(|job| job.id.clone()).collect();
-            view.policy.lids_in_use = Some(Lids::load(root).in_use(&view, &known, view.jobs.time, |_| false));
+            let mut lids = Lids::load(root);
+            view.policy.lids_in_use = Some(lids.in_use(&view, &known, view.jobs.known_at(), |_| false));
         }
         let fresh_in = self.jobs.fresh_in();
         Ok(Sight { view: Arc::new(view), unknown_storage, asking, parsing, jobs_failed, fresh_in })

@@ -14,7 +14,7 @@ impl HandOff {
     /// The jobs that a look saw, together with those announced, each with what it said at its start unless its
     /// comment says something now. Jobs that wait count whatever their age, though the batch system may not list
     /// them yet; the pass that follows covers them.
-    /// `view.jobs.time` is when the batch system was asked. O(jobs × log jobs + their nodes).
+    /// [`JobMap::known_at`] is when the batch system was asked. O(jobs × log jobs + their nodes).
     pub fn merge(&mut self, now: DateTime<Utc>, view: &View) -> JobMap {
         self.asked = false;
         self.under_way = true;
@@ -121,7 +121,7 @@ impl HandOff {
             self.counters.unended += 1;
         }
         let is_there = |id: &JobId| listed(jobs, id).is_some() || self.starts.contains_key(id);
-        self.told.keep(jobs.time, is_there);
+        self.told.keep(jobs.known_at(), is_there);
     }
 
     /// Forgets those let go longest ago, if there are too many.
@@ -247,11 +247,11 @@ fn listed(jobs: &JobMap, id: &JobId) -> Option<usize> {
 /// announcement, lists the job with other nodes or not at all, having listed it before or having
 /// had the time to.
 fn is_gone(start: &Start, jobs: &JobMap) -> bool {
-    if jobs.time <= start.announced {
+    if jobs.known_at() <= start.announced {
         return false;
     }
     let since = match start.phase {
-        Phase::Started(at, _) => jobs.time - at,
+        Phase::Started(at, _) => jobs.known_at() - at,
         _ => TimeDelta::zero(),
     };
     match listed(jobs, &start.id.job) {

@@ -38,3 +38,21 @@ fn what_was_in_force_is_forgotten_when_the_disk_has_another_epoch() {
         assert!(handoff.take_replaced() && !handoff.take_replaced());
     }
 }
+
+/// A list that the source gave earlier, or a file: who started since is not in it.
+#[test]
+fn who_is_not_in_an_older_list_goes_on() {
+    let mut handoff = HandOff::new(rules());
+    handoff.announce(at(0), said(7, 0, "n[1,5]"));
+    let demand = look(&mut handoff, 10, &[]);
+    handoff.published(at(20), 3, &demand, false);
+    assert_eq!(outcomes(&mut handoff), [("7".to_string(), Outcome::InForce, 20)]);
+    let mut merged = |time: i64, as_of: i64| {
+        let mut view = view(time, &[]);
+        view.jobs.as_of = Some(at(as_of));
+        handoff.merge(at(time), &view).jobs.len()
+    };
+    assert_eq!(merged(60_000, -1), 1);
+    assert_eq!(merged(60_000, 4_000), 1, "the batch system may not list it yet");
+    assert_eq!(merged(60_000, 59_000), 0);
+}

@@ -50,7 +50,7 @@ impl Service<DirectKind> {
                 self.kind.chronicle.look(jobs.time, jobs.jobs.len(), unknown.len());
                 self.health.note_unknown(now, unknown);
                 self.kind.jobs = Some(Arc::new(jobs.clone()));
-                let jobs = JobMap { time: steadily(jobs.time), ..jobs };
+                let jobs = jobs.by_clock(steadily);
                 self.waiting.handoff.forget(steady(), &jobs);
                 let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
                 live.extend(self.waiting.handoff.jobs().cloned());

@@ -54,10 +54,9 @@ impl Service<SwitchedKind> {
                     return Event::Held;
                 }
                 // Who was announced before Slurm was asked is told by one clock.
-                let asked = sight.view.jobs.time;
-                let jobs = JobMap { time: steadily(asked), ..sight.view.jobs.clone() };
-                let seen = View { jobs, ..(*sight.view).clone() };
-                let jobs = JobMap { time: asked, ..self.waiting.handoff.merge(steady(), &seen) };
+                let JobMap { time, as_of, .. } = sight.view.jobs;
+                let seen = View { jobs: sight.view.jobs.clone().by_clock(steadily), ..(*sight.view).clone() };
+                let jobs = JobMap { time, as_of, ..self.waiting.handoff.merge(steady(), &seen) };
                 let known = self.waiting.handoff.jobs().chain(jobs.jobs.iter().map(|j| &j.id));
                 let known: BTreeSet<JobId> = known.cloned().collect();
                 let mut view = View { jobs, ..(*sight.view).clone() };
@@ -69,7 +68,7 @@ impl Service<SwitchedKind> {
                 view.policy.repair.take_if(|repair| {
                     newest.is_some_and(|newest| newest != repair.epoch) && older != Some(repair.epoch)
                 });
-                self.kind.files.sweep(known, view.jobs.time);
+                self.kind.files.sweep(known, view.jobs.known_at());
                 let view = Arc::new(view);
                 self.kind.sight = Some(Sight { view: Arc::clone(&view), ..sight });
                 Event::Seen(view)
@@ -102,7 +101,7 @@ impl Service<SwitchedKind> {
         if view.policy.lids_in_use.is_none() {
             return;
         }
-        let (asked, handoff) = (view.jobs.time, &self.waiting.handoff);
+        let (asked, handoff) = (view.jobs.known_at(), &self.waiting.handoff);
         let mut in_use = self.kind.lids.in_use(view, known, asked, |job| handoff.is_starting(job));
         // What is in force is not known yet, so that jobs that start now are told nothing.
         in_use[LidSet::Base.offset()] |=
