@@ -1,12 +1,15 @@
 //! Tells Slurm, and asks it: `scontrol` and `sinfo` as bounded child processes.
 
-use tracing::{info, warn};
+use std::collections::BTreeSet;
+
+use tracing::info;
 
 use super::hold::{Act, Look};
+use super::said::Said;
 use crate::config::Placement;
 use crate::model::{JobId, NodeName};
 use crate::observe::child::{BoundedCommand, ChildError};
-use crate::observe::pending::{self, Idle, Listed, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
+use crate::observe::pending::{self, Idle, Listed, Pending, SCONTROL_ARGUMENTS, SINFO_ARGUMENTS};
 use crate::observe::source::PollError;
 
 /// Jobs that are asked about alone in one look.
@@ -44,34 +47,49 @@ impl Control {
         Ok(pending::idle(&self.run(sinfo, &SINFO_ARGUMENTS).await?, sinfo)?)
     }
 
-    /// Idle nodes, then pending jobs: in this order (see [`Look`]).
+    /// Idle nodes, then pending jobs: in this order (see [`Look`]). Of `ours` each is known or `unknown`, whatever the
+    /// list of all jobs says: what users write there can hide others' lines.
     ///
     /// # Errors
     /// If Slurm does not answer or is not understood.
-    pub async fn look(&self) -> Result<Look, PollError> {
+    pub async fn look(&self, ours: &BTreeSet<JobId>, said: &mut Said) -> Result<Look, PollError> {
+        said.begin();
         let idle = self.idle().await?;
         let scontrol = &self.settings.scontrol;
         let Listed { mut jobs, twice, wrong } =
             pending::jobs(&self.run(scontrol, &SCONTROL_ARGUMENTS).await?, scontrol)?;
-        wrong.iter().for_each(|wrong| warn!(%wrong, "a job is passed over"));
+        wrong.iter().for_each(|wrong| said.say(format!("a job is passed over: {wrong}")));
         if !twice.is_empty() {
-            let jobs: Vec<&str> = twice.iter().map(JobId::as_str).collect();
-            warn!(
-                jobs = jobs.join(", "),
-                "a name or comment of a job has new lines in it and looks like other jobs"
-            );
+            let ids = twice.iter().map(JobId::as_str).collect::<Vec<_>>().join(", ");
+            said.say(format!(
+                "a name or comment of a job has new lines in it and looks like other jobs: {ids}"
+            ));
         }
-        for id in twice.iter().take(MOST_ASKED) {
-            let words = [&SCONTROL_ARGUMENTS[..], &[id.as_str()]].concat();
-            // A job that has just ended is none.
-            let Ok(text) = self.run(scontrol, &words).await else { continue };
-            match pending::one(id, &text, scontrol) {
-                Ok(job) => jobs.extend(job),
-                Err(wrong) => warn!(%wrong, "a job is passed over"),
+        let listed: BTreeSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
+        let mut unknown: BTreeSet<JobId> = ours.iter().filter(|id| !listed.contains(id)).cloned().collect();
+        let others = twice.into_iter().filter(|id| !ours.contains(id));
+        for id in unknown.clone().into_iter().chain(others).take(MOST_ASKED) {
+            match self.one(&id).await {
+                Ok(job) => {
+                    unknown.remove(&id);
+                    jobs.extend(job);
+                }
+                Err(error) => said.say(format!("job {id} is passed over: {error}")),
             }
         }
         pending::sort(&mut jobs);
-        Ok(Look { jobs, idle })
+        Ok(Look { jobs, idle, unknown })
+    }
+
+    /// One job, asked about alone; `None` if it does not wait.
+    async fn one(&self, id: &JobId) -> Result<Option<Pending>, PollError> {
+        let scontrol = &self.settings.scontrol;
+        match self.run(scontrol, &[&SCONTROL_ARGUMENTS[..], &[id.as_str()]].concat()).await {
+            Ok(text) => Ok(pending::one(id, &text, scontrol)?),
+            // It has ended, and Slurm has forgotten it.
+            Err(ChildError::Failed { stderr, .. }) if stderr.contains("Invalid job id") => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn update(&self, job: &JobId, nodes: &[NodeName]) -> Result<(), ChildError> {

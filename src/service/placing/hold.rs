@@ -88,6 +88,8 @@ pub struct Look {
     pub jobs: Vec<Pending>,
     /// Idle nodes.
     pub idle: Idle,
+    /// Jobs of ours of which Slurm did not say whether they wait: their deadlines go on.
+    pub unknown: BTreeSet<JobId>,
 }
 
 /// What placement says.
@@ -153,8 +155,8 @@ impl Holds {
     ) -> Vec<Act> {
         let pending: BTreeMap<&JobId, &Pending> = look.jobs.iter().map(|j| (&j.id, j)).collect();
         // Started, cancelled or purged.
-        self.records.retain(|id, _| pending.contains_key(id));
-        let mut acts = Vec::new();
+        self.records.retain(|id, _| pending.contains_key(id) || look.unknown.contains(id));
+        let mut acts = self.free_unknown(now, look, rules);
         for job in &look.jobs {
             let Some(insist) = tag(&job.admin_comment).or(self.records.get(&job.id).map(|_| Insist::Prefer))
             else {
@@ -181,6 +183,14 @@ impl Holds {
             acts.extend(act);
         }
         acts
+    }
+
+    /// Lets go of jobs of which nothing is known at their deadline; once, as what came of it is not seen either.
+    fn free_unknown(&mut self, now: DateTime<Utc>, look: &Look, rules: &Rules) -> Vec<Act> {
+        let due = |record: &Record| now >= record.deadline || rules.most == 0;
+        let unknown = self.records.iter_mut().filter(|(id, _)| look.unknown.contains(*id));
+        let due = unknown.filter(|(_, record)| record.phase != Phase::Freed && due(record));
+        due.map(|(id, record)| record.let_go(id, "its deadline has passed")).collect()
     }
 
     /// Nodes promised to other jobs.
@@ -230,10 +240,14 @@ enum Next {
 }
 
 impl Record {
-    fn free(&mut self, id: &JobId, why: &'static str) -> Next {
+    fn let_go(&mut self, id: &JobId, why: &'static str) -> Act {
         self.phase = Phase::Freed;
         self.tries = 0;
-        Next::Do(Act::Free(id.clone(), why))
+        Act::Free(id.clone(), why)
+    }
+
+    fn free(&mut self, id: &JobId, why: &'static str) -> Next {
+        Next::Do(self.let_go(id, why))
     }
 
     fn go_on(&mut self, now: DateTime<Utc>, job: &Pending, look: &Look, rules: &Rules, over: bool) -> Next {
@@ -324,10 +338,7 @@ fn decide(
     reserved: &BTreeSet<NodeName>,
     advise: impl FnOnce(&[NodeName]) -> Advice,
 ) -> Option<Act> {
-    let free = |record: &mut Record, why| match record.free(&job.id, why) {
-        Next::Do(act) => Some(act),
-        _ => None,
-    };
+    let free = |record: &mut Record, why| Some(record.let_go(&job.id, why));
     let Some(mut candidates) = job.wants.candidates(idle) else {
         return free(record, "it asks for more than placement understands");
     };

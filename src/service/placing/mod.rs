@@ -10,8 +10,10 @@ mod boards;
 pub mod control;
 pub mod hold;
 pub mod ledger;
+mod said;
 pub mod select;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,6 +26,7 @@ use tracing::{error, info, warn};
 use self::boards::Boards;
 use self::control::Control;
 use self::hold::{Act, Advice, Holds, Look, Rules};
+use self::said::Said;
 use self::select::{Answers, Server};
 use super::chain;
 use crate::config::{Placement, Settings};
@@ -143,6 +146,7 @@ struct Worker {
     holds: Holds,
     /// The newest look failed: said once.
     failing: bool,
+    said: Said,
 }
 
 impl Worker {
@@ -168,6 +172,7 @@ impl Worker {
             answers,
             holds,
             failing: false,
+            said: Said::default(),
         }
     }
 
@@ -228,7 +233,8 @@ impl Worker {
 
     /// Looks, decides, acts; whether anything was done.
     async fn pass(&mut self) -> bool {
-        let mut look = match self.control.look().await {
+        let ours = self.holds.records.keys().cloned().collect();
+        let mut look = match self.control.look(&ours, &mut self.said).await {
             Ok(look) => look,
             Err(e) => {
                 if !std::mem::replace(&mut self.failing, true) {
@@ -294,7 +300,7 @@ impl Worker {
         let jobs = match self.squeue.poll(Utc::now()).await {
             Ok(jobs) => jobs,
             Err(e) => {
-                warn!("placement without running jobs: {}", chain(&e));
+                self.said.say(format!("placement without running jobs: {}", chain(&e)));
                 return None;
             }
         };
@@ -348,11 +354,13 @@ pub fn release(settings: &Settings, all: bool) -> Result<usize, Box<dyn std::err
     let control = Control::new(settings.placement.clone());
     runtime.block_on(async {
         // A job that started meanwhile is none of ours any more.
-        let pending = control.look().await?.jobs;
+        let ours = holds.records.keys().cloned().collect();
+        let Look { jobs: pending, unknown, .. } = control.look(&ours, &mut Said::default()).await?;
         let mut released = 0;
         for act in &acts {
             let Act::Free(id, _) = act else { continue };
-            if pending.iter().any(|j| j.id == *id && hold::tag(&j.admin_comment).is_some()) {
+            let waits = pending.iter().any(|j| j.id == *id && hold::tag(&j.admin_comment).is_some());
+            if waits || unknown.contains(id) {
                 control.act(act).await?;
                 released += 1;
             }
@@ -388,7 +396,8 @@ pub async fn outlook(
     others: &[Settings],
     view: &View,
 ) -> Result<Vec<Outlook>, PollError> {
-    let mut look = Control::new(settings.placement.clone()).look().await?;
+    let control = Control::new(settings.placement.clone());
+    let mut look = control.look(&BTreeSet::new(), &mut Said::default()).await?;
     look.jobs.iter_mut().for_each(|job| job.guess(&settings.traffic));
     look.jobs.retain(|j| hold::tag(&j.admin_comment).is_some() && j.wants.nodes > 1 && j.required.is_empty());
     if look.jobs.is_empty() {
@@ -403,7 +412,7 @@ pub async fn outlook(
     let mut running: Vec<Vec<u32>> = view.jobs.jobs.iter().map(|j| board.numbers(&j.nodes)).collect();
     let mut found = Vec::new();
     for job in &look.jobs {
-        let taken: std::collections::BTreeSet<u32> = running.iter().flatten().copied().collect();
+        let taken: BTreeSet<u32> = running.iter().flatten().copied().collect();
         let mut candidates = board.numbers(&job.wants.candidates(&look.idle).unwrap_or_default());
         candidates.retain(|n| !taken.contains(n));
         let (nodes, mix) = (job.wants.nodes, job.wants.mix.as_ref());

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{debug, warn};
@@ -28,6 +29,8 @@ const SIZES: usize = 32;
 /// Bytes of a question; connections at once.
 const LINE: u64 = 256;
 const CONNECTIONS: usize = 8;
+/// After a connection that could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is kept ready.
 #[derive(Debug, Default)]
@@ -210,7 +213,11 @@ fn accept(listener: &UnixListener, answers: &Arc<Answers>, stop: &AtomicBool) {
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        let Ok(stream) = stream else { continue };
+        let Ok(stream) = stream else {
+            // No file descriptor is free: there may be one soon.
+            std::thread::sleep(PAUSE);
+            continue;
+        };
         if open.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS {
             open.fetch_sub(1, Ordering::SeqCst);
             warn!("more than {CONNECTIONS} connections for node selection: one was closed");
@@ -267,7 +274,11 @@ mod tests {
         let text: String = pending.iter().map(job).collect();
         let nodes = crate::observe::hostlist::expand(idle).unwrap();
         let lines: String = nodes.iter().map(|n| format!("{n}|all||idle\n")).collect();
-        Look { jobs: pending::jobs(&text, "t").unwrap().jobs, idle: pending::idle(&lines, "t").unwrap() }
+        Look {
+            jobs: pending::jobs(&text, "t").unwrap().jobs,
+            idle: pending::idle(&lines, "t").unwrap(),
+            ..Look::default()
+        }
     }
 
     fn prepared(look: &Look) -> Answers {

@@ -47,7 +47,8 @@ impl Slurm {
 
     fn look(&self) -> Look {
         let idle = self.idle.iter().map(|n| (n.clone(), Vec::new())).collect();
-        Look { jobs: self.jobs.values().cloned().collect(), idle: Idle::from([("all".into(), idle)]) }
+        let idle = Idle::from([("all".into(), idle)]);
+        Look { jobs: self.jobs.values().cloned().collect(), idle, unknown: BTreeSet::new() }
     }
 
     fn job(&mut self, id: &JobId) -> &mut Pending {
@@ -317,4 +318,20 @@ proptest! {
     ) {
         everybody_is_free(&events, lost);
     }
+}
+
+/// Users' comments can hide the lines of others' jobs.
+#[test]
+fn a_held_job_of_which_slurm_says_nothing_is_let_go_at_its_deadline() {
+    let (mut slurm, mut holds) = (Slurm::new("n[1-4]"), Holds::default());
+    slurm.submit(7, 5, "prefer");
+    slurm.submit(8, 5, "prefer");
+    assert_eq!(slurm.step(&mut holds, 0).len(), 2);
+    let hidden = Look { jobs: Vec::new(), unknown: BTreeSet::from([id(7)]), ..slurm.look() };
+    assert_eq!(holds.step(at(50), &hidden, &rules(), first), []);
+    assert_eq!(holds.records.keys().cloned().collect::<Vec<_>>(), [id(7)], "the other one is over");
+    assert_eq!(holds.step(at(100), &hidden, &rules(), first), [Act::Free(id(7), "its deadline has passed")]);
+    assert_eq!(holds.step(at(101), &hidden, &rules(), first), [], "what came of it is not seen");
+    // The command was lost.
+    assert_eq!(slurm.step(&mut holds, 102)[..1], [Act::Free(id(7), "it is not free yet")]);
 }
