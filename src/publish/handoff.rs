@@ -105,6 +105,8 @@ pub struct Handoff {
     pub switches: Vec<Guid>,
     /// Port GUIDs of the terminals, ascending.
     pub terminals: Vec<Guid>,
+    /// Where each of them is: number of the switch, and its port.
+    pub places: Vec<(usize, u8)>,
     /// Raw egress ports, `[dest * switches + switch]`.
     pub ports: Vec<u8>,
     /// Raw layers, `[dest * switches + switch]`.
@@ -145,8 +147,9 @@ impl Handoff {
         Certificate::new(fabric, order.clone()).ok()
     }
 
-    /// Its routes to one LID of each port, on the fabric of now: what is new there has none, and an entry may lead to a
-    /// cable that is gone. Without lanes. O(destinations × switches).
+    /// Its routes to one LID of each port, on the fabric of now, as the plugin programs them: a host that is new there, or
+    /// elsewhere, has those of its switch. A switch that is new has none, and an entry may lead to a cable that is gone.
+    /// Without lanes. O(destinations × switches).
     ///
     /// # Errors
     /// If the tables are not as large as the devices demand.
@@ -160,16 +163,29 @@ impl Handoff {
         }
         let find = |list: &[Guid], guid| list.binary_search(&guid).ok();
         let switches: Vec<_> = fabric.switches().iter().map(|s| find(&self.switches, s.guid)).collect();
-        let terminals = fabric.terminals().iter().map(|t| find(&self.terminals, t.port_guid));
-        let after_terminals = switches.iter().map(|s| s.map(|s| self.terminals.len() + s));
-        let dests: Vec<Option<usize>> = terminals.chain(after_terminals).collect();
+        let of_switch = |s: &Option<usize>| s.map(|s| self.terminals.len() + s);
+        let mut dests = Vec::with_capacity(fabric.dest_count());
+        for terminal in fabric.terminals() {
+            let home = switches[terminal.switch.index()];
+            let known = find(&self.terminals, terminal.port_guid);
+            let is_there =
+                |t: &usize| home.is_some_and(|home| self.places[*t] == (home, terminal.port.get()));
+            let known = known.filter(is_there);
+            dests.push((known.or(of_switch(&home)), known.is_none().then_some(terminal)));
+        }
+        dests.extend(switches.iter().map(|s| (of_switch(s), None)));
         let mut ports = Vec::with_capacity(dests.len() * switches.len());
         let mut layers = Vec::with_capacity(ports.capacity());
-        for dest in &dests {
-            for switch in &switches {
+        for (dest, guest) in dests {
+            for (s, switch) in switches.iter().enumerate() {
                 let entry = dest.zip(*switch).map(|(d, s)| d * width + s);
-                ports.push(entry.map_or(Tables::UNREACHABLE, |e| of_ports[e]));
-                layers.push(entry.map_or(Tables::NO_LAYER, |e| of_layers[e]));
+                let at_home = guest.filter(|t| t.switch.index() == s && entry.is_some());
+                let port = at_home.map(|t| t.port.get()).or(entry.map(|e| of_ports[e]));
+                ports.push(port.unwrap_or(Tables::UNREACHABLE));
+                // Who asks for a route that has no layer is told SL 0.
+                let untold = guest.is_some() && at_home.is_none();
+                let layer = entry.map_or(Tables::NO_LAYER, |e| of_layers[e]);
+                layers.push(if untold && entry.is_some() && layer == Tables::NO_LAYER { 0 } else { layer });
             }
         }
         Ok(Tables::new(fabric, engine, ports, layers)?)
@@ -297,6 +313,7 @@ pub fn decode(bytes: &[u8]) -> Result<Handoff, HandoffError> {
         engine: header.engine,
         switches: guids(part(Kind::Switches))?,
         terminals: guids(part(Kind::Terminals))?,
+        places: places(part(Kind::Terminals)),
         ports: by_dest(part(Kind::Ports), s + t),
         layers: by_dest(part(Kind::Layers), s + t),
         lanes,
@@ -327,6 +344,11 @@ fn devices(fabric: &Fabric) -> [Vec<u8>; 3] {
 /// One array by destination, which a file has by switch.
 fn by_switch<'a>(fabric: &Fabric, to: impl Fn(DestId) -> &'a [u8]) -> Content<'a> {
     Content::Turned(fabric.dest_ids().map(to).collect())
+}
+
+/// See [`Handoff::places`].
+fn places(records: &[u8]) -> Vec<(usize, u8)> {
+    records.chunks_exact(RECORD).map(|record| (little_endian(&record[8..12]) as usize, record[12])).collect()
 }
 
 /// Turns an array by switch into one by destination.

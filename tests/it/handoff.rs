@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use sarouter::lab::generate::generate;
 use sarouter::model::lanes::SLS;
 use sarouter::model::rng::Rng;
-use sarouter::model::{Fabric, LaneMap, PortNum, Tables, Vl};
+use sarouter::model::{Fabric, FabricBuilder, LaneMap, LidSet, NewTerminal, PortNum, Tables, TerminalId, Vl};
 use sarouter::publish::handoff::{HandoffError, decode, encode, encode_lids};
+use sarouter::verify::Certificate;
 
 /// Tables of arbitrary bytes: the format must carry whatever an engine can say.
 fn any_tables(fabric: &Fabric, engine: &str, seed: u64) -> Tables {
@@ -231,5 +232,75 @@ fn a_port_without_a_cable_has_the_lanes_of_the_switch_itself() {
         }
         let lanes: Vec<u8> = map.row(s, PortNum::ZERO, *to).iter().map(|v| v.get()).collect();
         assert_eq!(at(PortNum::ZERO, *to), lanes);
+    }
+}
+
+/// The same fabric with two hosts in each other's place.
+fn swapped(fabric: &Fabric, one: TerminalId, other: TerminalId) -> Fabric {
+    let mut builder = FabricBuilder::default();
+    for switch in fabric.switches() {
+        builder.switch(switch.guid, switch.ports, Some(switch.lid), &switch.description).unwrap();
+    }
+    for t in fabric.terminal_ids() {
+        let at = if t == one {
+            other
+        } else if t == other {
+            one
+        } else {
+            t
+        };
+        let (terminal, at) = (fabric.terminal(t), fabric.terminal(at));
+        builder.terminal(NewTerminal { port: at.port, ..NewTerminal::like(terminal, at.switch) }).unwrap();
+    }
+    for cable in fabric.channels().iter().step_by(2) {
+        builder.cable(cable.from, cable.from_port, cable.to, cable.to_port).unwrap();
+    }
+    builder.build().unwrap()
+}
+
+/// As the plugin does it: whom the tables do not know, or know elsewhere, they reach as they reach his switch.
+#[test]
+fn a_host_that_is_new_or_elsewhere_has_the_routes_of_its_switch() {
+    let fabric = generate("torus:3x3,hosts=2").unwrap();
+    let named = |name: &str, fabric: &Fabric| {
+        fabric.terminal_ids().find(|t| fabric.terminal(*t).description == name).unwrap()
+    };
+    let before = fabric.without_terminals(|t| t == named("n6", &fabric)).unwrap();
+    let after = swapped(&fabric, named("n1", &fabric), named("n17", &fabric));
+    let tables = any_tables(&before, "nue", 8);
+    let handoff = decode(&encode(&before, &tables, 1)).unwrap();
+    let found = handoff.routes_on(&after, "nue", LidSet::Base).unwrap();
+    for t in after.terminal_ids() {
+        let (d, terminal) = (after.dest_of_terminal(t), after.terminal(t));
+        let is_guest = ["n1", "n6", "n17"].contains(&terminal.description.as_str());
+        let same = match is_guest {
+            true => before.dest_of_switch(terminal.switch),
+            false => before.dest_of_terminal(named(&terminal.description, &before)),
+        };
+        for (s, port) in found.ports_to(d).iter().enumerate() {
+            let is_home = is_guest && s == terminal.switch.index();
+            let expected = if is_home { terminal.port.get() } else { tables.ports_to(same)[s] };
+            assert_eq!(*port, expected, "{} at {s}", terminal.description);
+            // Who asks for a route without a layer is told SL 0.
+            let layer = tables.layers_to(same)[s];
+            let told = if is_guest && !is_home && layer == Tables::NO_LAYER { 0 } else { layer };
+            assert_eq!(found.layers_to(d)[s], told, "{} at {s}", terminal.description);
+        }
+    }
+    for s in after.switch_ids().map(|s| after.dest_of_switch(s)) {
+        assert_eq!(found.ports_to(s).len(), 9);
+    }
+}
+
+/// An order that names a channel which the fabric does not have is none.
+#[test]
+fn an_order_of_more_channels_is_no_certificate() {
+    let fabric = generate("torus:3x3,hosts=1").unwrap();
+    let larger = generate("torus:4x4,hosts=1").unwrap();
+    let order = |n: usize, vl: u64| vec![(larger.channel_ids().nth(n).unwrap(), Vl::new(vl).unwrap())];
+    let channels = fabric.channels().len();
+    assert!(Certificate::new(&fabric, order(channels - 1, 14)).is_ok());
+    for vl in [0, 14] {
+        assert_eq!(Certificate::new(&fabric, order(channels, vl)), Err(0));
     }
 }
