@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 /// Which (source, destination, SL, tables) may be in flight.
 ///
-/// Sources are all terminals. With [`Promise::untold`] or [`Promise::any`] they are also the
+/// Sources are all terminals of switches with hosts. With [`Promise::untold`] or [`Promise::any`] they are also the
 /// switches themselves, which answer management on the SL on which they were asked; destinations
 /// are then all terminals and, from terminals, all switches. The SLs of a route are all those that
-/// the parts of the promise name. Traffic to multicast groups is in no promise.
+/// the parts of the promise name. Traffic to multicast groups is in no promise. Nor is what routers and aggregation
+/// nodes send at switches without hosts, but to hosts where switches send as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Promise {

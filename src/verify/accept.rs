@@ -115,7 +115,10 @@ pub fn accept_promise<T: AsRef<Tables>>(
         return Err(Box::new((value, verdict)));
     }
     let shown = order.and_then(|(order, is_together)| {
-        Some(Shown { certificate: order.certificate(fabric)?, is_together })
+        // Of tables with excused holes nothing is known to be whole.
+        let is_together = is_together && !beside.answers_later && !beside.lost_later;
+        let hosts = fabric.terminal_ids().map(|t| fabric.is_host(t)).collect();
+        Some(Shown { certificate: order.certificate(fabric)?, is_together, hosts })
     });
     Ok(Verified { value, budget, promise, shown })
 }
@@ -142,6 +145,6 @@ pub fn accept_certified<T: AsRef<Tables>>(
             return Err(Box::new((value, verdict)));
         }
     }
-    let shown = Some(Shown { certificate: Arc::new(certificate), is_together: false });
+    let shown = Some(Shown { certificate: Arc::new(certificate), is_together: false, hosts: Vec::new() });
     Ok(Verified { value, budget, promise, shown })
 }

@@ -26,8 +26,8 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Of an order, first to last; what no packet waits for may be left out. The place of the second one, if a
-    /// buffer comes twice. O(buffers).
+    /// Of an order, first to last; what no packet waits for may be left out. The place of the second one if a buffer
+    /// comes twice, or of one that the fabric does not have. O(buffers).
     ///
     /// # Errors
     /// That place, from 0.
@@ -35,8 +35,10 @@ impl Certificate {
         let channels = fabric.channels().len();
         let mut place = vec![NOWHERE; channels * usize::from(u16::BITS as u8)];
         for (i, (c, vl)) in order.iter().enumerate() {
-            let own = &mut place[usize::from(vl.get()) * channels + c.index()];
-            if std::mem::replace(own, i as u32) != NOWHERE {
+            // A channel that the fabric does not have would be found among those of another VL.
+            let own =
+                place[usize::from(vl.get()) * channels..].get_mut(c.index()).filter(|_| c.index() < channels);
+            if own.is_none_or(|own| std::mem::replace(own, i as u32) != NOWHERE) {
                 return Err(i);
             }
         }

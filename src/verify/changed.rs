@@ -29,6 +29,8 @@ pub(super) struct Shown {
     pub(super) certificate: Arc<Certificate>,
     /// Whether with all VLs taken together that can be.
     pub(super) is_together: bool,
+    /// By terminal, whether it is a host: no fingerprint has that.
+    pub(super) hosts: Vec<bool>,
 }
 
 impl<T: AsRef<Tables> + AsRef<Arc<Tables>>> Verified<T> {
@@ -55,6 +57,7 @@ impl Proved {
         // What was shown of each VL by itself says nothing of all together, by which the rest is judged here.
         self.shown.is_together
             && self.tables.fabric() == fabric.fingerprint()
+            && fabric.terminal_ids().map(|t| fabric.is_host(t)).eq(self.shown.hosts.iter().copied())
             && new.fabric() == self.tables.fabric()
             && new.lanes() == self.tables.lanes()
             && budget.get() >= self.budget.get()

@@ -95,13 +95,21 @@ impl<'a> Flight<'a> {
         let starts = |s: usize| self.lanes.enter(tree.next[s], 0, self.senders.start(d, tree.home, s));
         lost.clone().for_each(|s| state[s] = starts(s));
         far.clone().for_each(|s| state[s] = starts(s));
-        for s in lost.chain(far).filter(|s| *s != tree.home) {
+        let mut pass = |s: usize| {
             let (c1, vls) = (tree.next[s], state[s]);
             let next = to[c1 as usize] as usize;
-            if next != tree.home && tree.next[next] != NO_CHANNEL {
-                dependencies.mark(self.turns.of(c1, tree.next[next]), vls);
-                state[next] |= vls;
+            if next == tree.home || tree.next[next] == NO_CHANNEL {
+                return false;
             }
+            dependencies.mark(self.turns.of(c1, tree.next[next]), vls);
+            let grown = state[next] | vls != state[next];
+            state[next] |= vls;
+            grown
+        };
+        // Who arrives is in order; who is lost may be behind one that comes later.
+        while lost.clone().fold(false, |grown, s| grown | pass(s)) {}
+        for s in far.filter(|s| *s != tree.home) {
+            pass(s);
         }
     }
 
@@ -117,8 +125,8 @@ impl<'a> Flight<'a> {
                 }
             }
         }
-        // Where every switch has one way, all that a switch passes on is there when its turn comes.
-        let is_tree = room.trees.len() == 1;
+        // Where every switch has one way that arrives, all that a switch passes on is there when its turn comes.
+        let is_tree = room.trees.len() == 1 && room.trees[0].order.len() == room.trees[0].next.len();
         let mut is_done = false;
         while !std::mem::replace(&mut is_done, true) {
             for i in 0..room.order.len() {

@@ -54,15 +54,35 @@ pub(super) fn check(
         true => later.answers && !has_hosts(s) && (all_hosts_arrive || rest_arrives),
         false => later.answers || all_hosts_arrive,
     };
+    // A port where the fabric has no way is as wrong as a dead one: only 255 is explicit.
+    let is_excused =
+        |s: usize| ports[s] == Tables::UNREACHABLE && (parts[s] != parts[tree.home] || may_miss(s));
     for s in (0..ports.len()).filter(|s| *s != tree.home && tree.next[*s] == NO_CHANNEL) {
-        // A port where the fabric has no way is as wrong as a dead one: only 255 is explicit.
-        if ports[s] != Tables::UNREACHABLE || (parts[s] == parts[tree.home] && !may_miss(s)) {
+        if !is_excused(s) {
             dead_end(trees, d, s, ports[s], findings);
         }
     }
     if let Some(start) = tree.looping {
         findings.add(Kind::Loop, || forwarding_loop(trees, d, tree, start as usize));
+        return;
     }
+    // Who is led to one that may miss may not be missed himself. Elsewhere the end of the way is what is wrong.
+    let is_misled = |s: &usize| tree.next[*s] != NO_CHANNEL && is_lost(tree, parts, *s) && !may_miss(*s);
+    for s in (0..ports.len()).filter(is_misled).filter(|s| is_excused(end(trees, tree, *s))) {
+        findings.add(Kind::Hole, || Finding::Hole {
+            switch: switch_name(trees.fabric, s),
+            destination: destination_name(trees.fabric, d),
+        });
+    }
+}
+
+/// The switch at which the route of a tree without loops ends.
+fn end(trees: &Trees<'_>, tree: &Tree, s: usize) -> usize {
+    let mut at = s;
+    while tree.next[at] != NO_CHANNEL {
+        at = tree.parent(trees, at);
+    }
+    at
 }
 
 /// Whether all hosts that the fabric connects to a destination reach it.

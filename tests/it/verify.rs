@@ -10,8 +10,8 @@ use sarouter::model::{
     ChannelId, DestId, Fabric, Group, Layer, LayerBudget, PortPeer, Promise, SwitchId, Tables,
 };
 use sarouter::verify::{
-    Beside, Checks, Finding, Verdict, is_safe_with, judge, judge_jobs, judge_with, layers_of_group,
-    safe_layers, transition,
+    Beside, Checks, Finding, Verdict, is_safe_with, judge, judge_beside, judge_jobs, judge_with,
+    layers_of_group, safe_layers, transition,
 };
 
 use crate::helpers::{altered, random_tables, walk};
@@ -395,4 +395,37 @@ fn follow(
         came.into_iter().for_each(|before| _ = graph.add_edge(before, c, ()));
         follow(fabric, both, (fabric.channel(c).to, Some(c)), d, seen, graph);
     }
+}
+
+/// In a first step whom a loss cut off may wait. Who had a way may not be led to one who waits.
+#[test]
+fn nobody_who_had_a_way_is_led_to_a_switch_that_waits_for_the_second_step() {
+    let fabric = generate("mesh:2x2,hosts=1").unwrap();
+    let d = host(&fabric, "n4");
+    let towards = |s: usize, next: usize| {
+        let leads = |c: &&ChannelId| fabric.channel(**c).to == switch(&fabric, next);
+        fabric.channel(*fabric.out(switch(&fabric, s)).iter().find(leads).unwrap()).from_port.get()
+    };
+    let with = |seed: u64, first: u8| {
+        altered(&fabric, &random_tables(&fabric, seed, 1, false), |ports, _| {
+            let row = &mut ports[d.index() * 4..][..3];
+            row.copy_from_slice(&[first, Tables::UNREACHABLE, towards(2, 3)]);
+        })
+    };
+    let promise = Promise { mixed: true, ..Promise::TOLD };
+    let judged = |tables: &Tables, before: &Tables| {
+        let mixed = std::slice::from_ref(before);
+        let beside = Beside { mixed, lost_later: true, ..Beside::default() };
+        let checks = Checks { promise, ..Checks::default() };
+        judge_beside(&fabric, std::slice::from_ref(tables), budget(1), checks, beside)
+    };
+    // Tables without a cycle.
+    let of = |seed: u64| (with(seed, towards(0, 2)), with(seed, towards(0, 1)));
+    let accepted = |(before, misled): &(Tables, Tables)| {
+        judged(before, before).accepted && judged(misled, misled).accepted
+    };
+    let (before, misled) = (1..100).map(of).find(accepted).unwrap();
+    let verdict = judged(&misled, &before);
+    let [Finding::Hole { switch, .. }] = &verdict.findings[..] else { panic!("{verdict:?}") };
+    assert!(!verdict.accepted && switch.description == "S0000", "{verdict:?}");
 }

@@ -175,6 +175,30 @@ fn another_question_is_not_answered_by_the_proof() {
     assert!(!proved.shows(&Case { fabric: &cut, ..case(MOST, &[]) }));
 }
 
+/// Tables of a first step, whose holes are excused, show nothing of the second one; nor does what was shown while a host
+/// was an aggregation node.
+#[test]
+fn what_was_excused_or_of_another_role_is_judged_anew() {
+    let (fabric, proved) = tree();
+    let case = |fabric| Case {
+        fabric,
+        tables: std::slice::from_ref(&*proved.tables),
+        budget: MOST,
+        checks: anything(),
+        beside: Beside::default(),
+    };
+    assert!(proved.shows(&case(&fabric)));
+    let mut other = proved.clone();
+    other.shown.hosts[0] ^= true;
+    assert!(!other.shows(&case(&fabric)));
+    for (answers_later, lost_later) in [(true, false), (false, true)] {
+        let beside = Beside { answers_later, lost_later, ..Beside::default() };
+        let tables = Carried(Arc::clone(&proved.tables));
+        let first = accept_promise(&fabric, tables, MOST, Promise::EVERYTHING, beside, &[]).unwrap();
+        assert!(!first.proved().unwrap().shows(&case(&fabric)));
+    }
+}
+
 /// The order of the epoch before is kept where all climbs it, however the tables were judged: the same epoch is made
 /// by a service that remembers and by one that has just begun.
 #[test]
@@ -188,7 +212,7 @@ fn the_order_of_before_is_kept_by_both_ways_of_judging() {
     let mut order = proved.shown.certificate.order().to_vec();
     order.swap(0, 1);
     let read = Arc::new(Certificate::new(&fabric, order).unwrap());
-    let shown = Shown { certificate: Arc::clone(&read), is_together: true };
+    let shown = Shown { certificate: Arc::clone(&read), ..proved.shown.clone() };
     let proved = Proved { shown, ..proved.clone() };
     let order = |proved, order| {
         let beside = Beside { mixed: before, proved, order, ..Beside::default() };
