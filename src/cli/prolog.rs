@@ -126,7 +126,10 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     });
     match waited {
         Ok(said) => {
-            say(&said, context)?;
+            // Nobody reads it: that is no reason for a job not to start.
+            if let Err(error) = say(&said, context) {
+                eprintln!("sarouter: {error}");
+            }
             let late = said.outcome.is_none_or(|o| o.is_late());
             Ok(if strict && late { Answer::No } else { Answer::Yes })
         }

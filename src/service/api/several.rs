@@ -105,8 +105,8 @@ impl Front {
         Ok(answers)
     }
 
-    /// Writes what a job is told that may start.
-    async fn tell(&self, job: JobId, outcomes: Vec<Outcome>) {
+    /// Writes what a job is told that may start; whether it is written.
+    async fn tell(&self, job: JobId, outcomes: Vec<Outcome>) -> bool {
         let front = self.clone();
         let name = job.clone();
         let written = tokio::task::spawn_blocking(move || {
@@ -127,10 +127,11 @@ impl Front {
             publish_of_several(&front.jobs, &job, &fabrics)
         });
         match written.await {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => warn!(job = %name, "{}", chain(&error)),
             Err(error) => warn!(job = %name, "{error}"),
         }
+        false
     }
 
     /// Removes the directories of jobs that no fabric has any more.
@@ -331,9 +332,12 @@ async fn start(
     let fabrics: BTreeMap<String, Outcome> =
         named.filter_map(|((name, _), outcome)| Some((name.clone(), (*outcome)?))).collect();
     let all: Option<Vec<Outcome>> = answers.into_iter().collect();
-    let start = all.clone().and_then(Outcome::worst);
-    if let (Some(outcome), Some(all)) = (start, all) {
-        front.tell(job.clone(), all).await;
+    let mut start = all.clone().and_then(Outcome::worst);
+    if let (Some(outcome), Some(all)) = (&mut start, all) {
+        // Without its directory a job does not learn its service level.
+        if !front.tell(job.clone(), all).await && !outcome.is_late() {
+            *outcome = Outcome::Untold;
+        }
         audit(&caller, format_args!("start of job {job}: {outcome:?} of {fabrics:?}"));
     }
     Ok(json(StartAnswer { start, fabrics }))
