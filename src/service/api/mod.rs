@@ -61,6 +61,7 @@ pub mod openapi;
 mod page;
 pub mod peer;
 pub mod picture;
+mod refusal;
 pub mod routes;
 pub mod served;
 pub mod servers;

@@ -26,10 +26,10 @@ use tracing::{debug, warn};
 
 use super::answer::ApiError;
 use super::listen::{ListenError, serve, serve_connection};
-use super::page;
 use super::peer::{Access, Caller};
 use super::share::Shares;
 use super::strangers::{Strangers, Visitor};
+use super::{page, refusal};
 use crate::config::{Tcp, Tls};
 use crate::observe::secret::{self, SecretError};
 
@@ -239,7 +239,7 @@ async fn by_token(file: &std::path::Path, shares: &Shares, mut request: Request,
         }
         Err(why) => {
             let _turn = shares.of(&address).turn().await;
-            warn!(caller = peer, method = %request.method(), path = request.uri().path(), why, "refused");
+            refusal::log(&peer, request.method(), request.uri().path(), why);
             ApiError::new(StatusCode::UNAUTHORIZED, why).into_response()
         }
     }

@@ -5,10 +5,10 @@ use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tracing::warn;
 
 use super::answer::ApiError;
 use super::peer::Caller;
+use super::refusal;
 use super::routes::{Operation, Routes};
 use crate::report::page::{CHART_SCRIPT, CHART_STYLE};
 
@@ -80,7 +80,7 @@ pub(super) async fn own_pages_only(request: Request, next: Next) -> Response {
         None => next.run(request).await,
         Some(why) => {
             let caller = request.extensions().get::<Caller>().map_or("somebody", |c| c.name.as_str());
-            warn!(caller, method = %request.method(), path = request.uri().path(), why, "refused");
+            refusal::log(caller, request.method(), request.uri().path(), why);
             ApiError::new(StatusCode::FORBIDDEN, why).into_response()
         }
     }

@@ -4,9 +4,10 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tracing::{info, warn};
+use tracing::info;
 
 use super::answer::ApiError;
+use super::refusal;
 use crate::config;
 
 /// What somebody may do.
@@ -83,7 +84,7 @@ async fn only(wanted: Access, request: Request, next: Next) -> Response {
         Some(caller) if caller.access >= wanted => next.run(request).await,
         caller => {
             let name = caller.map_or("an unnamed peer", |c| c.name.as_str());
-            warn!(caller = name, method = %request.method(), path = request.uri().path(), "refused");
+            refusal::log(name, request.method(), request.uri().path(), "no right to it");
             ApiError::new(StatusCode::FORBIDDEN, format!("{name} may not do this")).into_response()
         }
     }

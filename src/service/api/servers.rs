@@ -50,9 +50,19 @@ struct Open {
     unix: watch::Sender<listen::Terms>,
     /// The same behind the socket of those who may change something.
     writers: watch::Sender<listen::Terms>,
+    /// Whether there is that socket.
+    has_own_door: bool,
     tcp: Option<(SocketAddr, watch::Sender<network::Terms>)>,
-    /// Whether somebody removed the unix socket.
+    /// Whether somebody removed a unix socket.
     is_lost: bool,
+}
+
+impl Open {
+    /// Whether somebody removed one.
+    fn lacks_a_socket(&self) -> bool {
+        let socket = &self.settings.socket;
+        !socket.exists() || (self.has_own_door && !listen::for_writers(socket).exists())
+    }
 }
 
 /// What new settings need, opened beside what is there. Closed again when dropped.
@@ -213,9 +223,13 @@ impl Servers {
             Serves::Several(front) => several::router(front, &shared, spool.as_ref()),
         };
         let (mut old_unix, mut old_writers, mut old_tcp) = (None, None, None);
-        if let Some(Open { settings: before, unix, writers, tcp, is_lost, .. }) = old {
+        let mut has_own_door = new.writers.is_some();
+        if let Some(Open { settings: before, unix, writers, tcp, is_lost, has_own_door: had_one, .. }) = old {
             match (before.socket == settings.socket, is_lost) {
-                (true, false) => (old_unix, old_writers) = (Some(unix), Some(writers)),
+                (true, false) => {
+                    (old_unix, old_writers) = (Some(unix), Some(writers));
+                    has_own_door |= had_one;
+                }
                 (true, true) => {}
                 (false, _) => remove(&before.socket),
             }
@@ -236,17 +250,22 @@ impl Servers {
             info!(address = %tcp.address, tls = tcp.tls.is_some(), "listening");
             (tcp.address, self.open_door(old, terms, new.tcp.take(), &readers, network::serve_tcp))
         });
-        self.open = Some(Open { settings, spool, unix, writers, tcp, is_lost: false });
+        self.open = Some(Open { settings, spool, unix, writers, has_own_door, tcp, is_lost: false });
     }
 
     /// Opens the unix socket again where somebody removed it: jobs would wait for a service that seems to be gone.
     pub fn reopen(&mut self) {
-        let Some(open) = self.open.as_mut().filter(|open| !open.settings.socket.exists()) else { return };
+        let Some(open) = self.open.as_mut().filter(|open| open.lacks_a_socket()) else { return };
         open.is_lost = true;
+        // Both are opened again: what is left would be taken for another service's.
+        remove(&open.settings.socket);
         let (settings, spool) = (open.settings.clone(), open.spool.clone());
         match self.prepare_for(Some(&settings), spool.as_ref()) {
             Ok(opened) => {
-                warn!("somebody removed {}: it is opened again", settings.socket.display());
+                warn!(
+                    "somebody removed {} or that of the writers: they are opened again",
+                    settings.socket.display()
+                );
                 self.follow(opened);
             }
             // Its directory may be gone too, and come again.

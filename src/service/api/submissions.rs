@@ -3,17 +3,16 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracing::warn;
 
 use super::answer::ApiError;
 use super::peer::{Access, Caller};
 use super::routes::{Operation, Routes};
-use super::{Api, Ask, json};
+use super::{Api, Ask, json, refusal};
 use crate::model::{JobId, JobMap, shown};
 use crate::service::command::Seen;
 
@@ -66,9 +65,9 @@ pub(super) fn sees_users(api: &Api, caller: &Caller) -> bool {
 
 async fn submissions(State(api): Ask, Extension(caller): Extension<Caller>) -> Result<Response, ApiError> {
     if !sees_users(&api, &caller) {
-        warn!(caller = caller.name, path = "/v1/submissions", "refused");
         let why =
             "may not see whose jobs run here: api.show_users = true in the settings lets readers see it";
+        refusal::log(&caller.name, &Method::GET, "/v1/submissions", why);
         return Err(ApiError::new(StatusCode::FORBIDDEN, format!("{} {why}", caller.name)));
     }
     Ok(json(match api.seen().await? {
