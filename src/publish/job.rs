@@ -116,7 +116,7 @@ impl JobEnvironment {
     }
 }
 
-/// How many directories this process has begun.
+/// How many directories this process has begun, or taken away.
 static WRITERS: AtomicU64 = AtomicU64::new(0);
 
 /// A job's directory while it is written. Dropped before [`JobWriter::publish`], it leaves nothing.
@@ -230,7 +230,9 @@ fn begin_with(
 /// # Errors
 /// What the system says, with the path.
 pub fn remove(root: &Path, job: &JobId) -> Result<(), StoreError> {
-    let (target, gone) = (root.join(job.as_str()), root.join(format!(".{job}.{}.gone", std::process::id())));
+    let number = WRITERS.fetch_add(1, Ordering::Relaxed);
+    let (target, gone) =
+        (root.join(job.as_str()), root.join(format!(".{job}.{}.{number}.gone", std::process::id())));
     match fs::rename(&target, &gone) {
         Ok(()) => fs::remove_dir_all(&gone).map_err(StoreError::io("remove", &gone)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -238,24 +240,42 @@ pub fn remove(root: &Path, job: &JobId) -> Result<(), StoreError> {
     }
 }
 
+/// Removes what processes left that ended while they wrote or removed directories. For the only writer, before it
+/// begins.
+///
+/// # Errors
+/// What the system says, with the path.
+pub fn tidy(root: &Path) -> Result<(), StoreError> {
+    let is_left = |name: &str| name.starts_with('.') && (name.ends_with(".tmp") || name.ends_with(".gone"));
+    let left = names(root)?.into_iter().filter(|name| is_left(name)).map(|name| root.join(name));
+    left.into_iter().try_for_each(|path| fs::remove_dir_all(&path).map_err(StoreError::io("remove", &path)))
+}
+
 /// Jobs that have a directory, in order of their names.
 ///
 /// # Errors
 /// What the system says, with the path; a root that does not exist has no jobs.
 pub fn published(root: &Path) -> Result<Vec<JobId>, StoreError> {
+    let names = names(root)?;
+    let jobs =
+        names.iter().filter(|name| !name.starts_with('.')).filter_map(|name| JobId::new(name.as_str()).ok());
+    let mut jobs: Vec<JobId> = jobs.collect();
+    jobs.sort();
+    Ok(jobs)
+}
+
+/// Names of all that is there; a root that does not exist has none.
+fn names(root: &Path) -> Result<Vec<String>, StoreError> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(StoreError::io("read", root)(e)),
     };
-    let mut jobs = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(StoreError::io("read", root))?.file_name();
-        let name = name.to_string_lossy();
-        jobs.extend((!name.starts_with('.')).then(|| JobId::new(name.as_ref()).ok()).flatten());
-    }
-    jobs.sort();
-    Ok(jobs)
+    let name = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry.map_err(StoreError::io("read", root))?;
+        Ok(entry.file_name().to_string_lossy().into_owned())
+    };
+    entries.map(name).collect()
 }
 
 /// SHA-256 of a job's [`SUMS_FILE`], and so of all its files; `None` if it has none.

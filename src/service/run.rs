@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::info;
+use tracing::{info, warn};
 
 use self::reload::{ConfigFile, changed};
 use self::waiting::Waiting;
@@ -36,7 +36,7 @@ use super::together::Place;
 use super::watch::Changed;
 use crate::config::Settings;
 use crate::observe::source::{JobSource, job_source};
-use crate::publish::job::JOBS_DIRECTORY;
+use crate::publish::job::{self, JOBS_DIRECTORY};
 use crate::publish::{EpochStore, Serving, StoreError};
 
 /// What the service has to say.
@@ -227,6 +227,22 @@ enum Woken<D> {
     Alive,
 }
 
+/// Creates the state directory. What is wrong with it otherwise is reported by the pass, but for root in a directory of
+/// another user: what root leaves there the owner's service could neither replace nor remove.
+fn identify(store: &EpochStore) -> Result<(), StoreError> {
+    match store.lock().and_then(|mut writer| writer.identify()) {
+        Err(error) if !store.path().is_dir() || matches!(error, StoreError::Foreign { .. }) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what a service that was killed left beside what it told jobs.
+fn tidy(state: &Path) {
+    if let Err(error) = job::tidy(&state.join(JOBS_DIRECTORY)) {
+        warn!("{error}");
+    }
+}
+
 impl<K: Kind> Service<K> {
     async fn work(
         settings: Settings,
@@ -252,13 +268,9 @@ impl<K: Kind> Service<K> {
             let _ = std::fs::create_dir(of_all);
         }
         let store = EpochStore::open(&settings.state.directory)?;
-        // Creates the directory. Anything else that is wrong is reported by the pass.
-        if let Err(error) = store.lock().and_then(|mut writer| writer.identify()) {
-            if !store.path().is_dir() {
-                return Err(error.into());
-            }
-        }
+        identify(&store)?;
         let alone = serving.then(|| store.serve()).transpose()?;
+        alone.iter().for_each(|_| tidy(&settings.state.directory));
         let (handle, commands) = Handle::new();
         let mut servers = Servers::new(handle, store.clone());
         let mut placing = Placing::default();

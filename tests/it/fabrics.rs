@@ -182,6 +182,38 @@ fn one_service_serves_two_fabrics_and_a_job_waits_for_both() {
     assert!(!site.path("state/api.sock").exists());
 }
 
+/// What a job is told stands in the directory of the service, not in that of a fabric.
+#[test]
+fn a_job_on_two_fabrics_whose_directory_cannot_be_written_is_late() {
+    let site = two("");
+    let serving = Serving::start(&site);
+    serving.line();
+    serving.line();
+    let _ = std::fs::remove_dir_all(site.path("state/jobs"));
+    std::fs::write(site.path("state/jobs"), "").unwrap();
+    let (code, answer, _) = prolog(&site, &[&JOB[..], &["--strict"]].concat());
+    assert_eq!((code, &answer["outcome"]), (1, &"untold".into()), "{answer}");
+    assert_eq!(serving.stop(), 0);
+}
+
+/// The Python package asks the one that is meant.
+#[test]
+fn python_asks_one_of_two_fabrics() {
+    let site = two("");
+    let serving = Serving::start(&site);
+    serving.line();
+    serving.line();
+    let asked = "import sys; from sarouter import Service\n\
+                 for name in ['ib0', 'ib1']: print(len(Service(sys.argv[1], fabric=name).fabric()['names']))";
+    let mut python = std::process::Command::new("python3");
+    python.env("PYTHONDONTWRITEBYTECODE", "1").args(["-c", asked]).arg(site.path("state/api.sock"));
+    python.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("python"));
+    let output = python.output().expect("Debian's python3");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "6\n4\n", "switches: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(serving.stop(), 0);
+}
+
 #[test]
 fn a_job_waits_for_no_fabric_whose_opensm_is_gone() {
     let site = two("[fabric.opensm]\nwatch = true\nacknowledge_seconds = 100\n");

@@ -74,7 +74,14 @@ fn sockets_that_somebody_removed_are_opened_again() {
         serving.until(|| sockets.iter().all(|socket| socket.exists()));
         // They answer, and the job's routes are in force.
         assert_eq!(site.starts("1", "n[1,5,9]"), "in_force", "{again}");
-        std::os::unix::net::UnixStream::connect(&sockets[2]).unwrap();
+        sockets[1..].iter().for_each(|socket| drop(std::os::unix::net::UnixStream::connect(socket).unwrap()));
+    }
+    // One of the two alone.
+    for socket in &sockets[..2] {
+        std::fs::remove_file(socket).unwrap();
+        serving
+            .until(|| sockets.iter().all(|socket| std::os::unix::net::UnixStream::connect(socket).is_ok()));
+        assert_eq!(site.starts("1", "n[1,5,9]"), "in_force");
     }
     assert_eq!(serving.stop(), 0);
     assert!(sockets.iter().all(|socket| !socket.exists()), "all are gone with the service");
@@ -109,5 +116,62 @@ fn a_job_whose_directory_cannot_be_written_is_late() {
     assert_eq!(site.starts("1", "n[1,5,9]"), "untold");
     let mut strict = site.command(&["prolog", "--strict", "--job", "1", "--nodes", "n[1,5,9]"]);
     assert_eq!(strict.env_remove("SLURM_JOB_ID").output().unwrap().status.code(), Some(1));
+    assert_eq!(serving.stop(), 0);
+}
+
+/// Nobody reads what a prolog says: a wrapper's log on a full disk.
+#[test]
+fn a_job_starts_whether_or_not_its_prolog_can_say_why() {
+    let site = Site::new("interval_seconds = 3600");
+    let serving = Serving::start(&site);
+    serving.line();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut prolog = site.command(&["prolog", "--job", "1", "--nodes", "n[1,5,9]"]);
+    assert_eq!(prolog.stdout(full).status().unwrap().code(), Some(0));
+    assert!(site.path("state/jobs/1/routing.env").exists());
+    assert_eq!(serving.stop(), 0);
+}
+
+/// Of a service that was killed while it wrote or removed a job's directory.
+#[test]
+fn half_written_directories_of_jobs_are_removed_at_the_next_start() {
+    let site = Site::new("interval_seconds = 3600");
+    let left = [".7.4711.0.tmp", ".8.4711.1.gone"].map(|name| site.path("state/jobs").join(name));
+    for directory in &left {
+        std::fs::create_dir_all(directory).unwrap();
+        std::fs::write(directory.join("routing.env"), "").unwrap();
+    }
+    let serving = Serving::start(&site);
+    serving.line();
+    assert!(!left.iter().any(|directory| directory.exists()));
+    assert_eq!(serving.stop(), 0);
+}
+
+#[test]
+fn root_does_not_serve_a_state_directory_of_another_user() {
+    let site = Site::new("interval_seconds = 3600");
+    let state = site.path("state");
+    std::fs::create_dir_all(&state).unwrap();
+    std::os::unix::fs::chown(&state, Some(65_534), None).unwrap();
+    for words in [["serve"], ["tick"]] {
+        let output = site.command(&words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains("belongs to user 65534"),
+            "{words:?}: {said}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(&state).unwrap().count(), 0, "nothing is left there");
+}
+
+/// Whether an administrator holds the tables is not known: health says so, and a job does not start without its own.
+#[test]
+fn on_a_direct_torus_a_hold_that_cannot_be_read_keeps_no_job_from_its_tables() {
+    let site = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    std::fs::create_dir(site.path("state/hold.json")).unwrap();
+    serving.until(|| site.health().to_string().contains("the hold cannot be read"));
+    assert_eq!(site.starts("7", "n[1-4]"), "in_force");
     assert_eq!(serving.stop(), 0);
 }

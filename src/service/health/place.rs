@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Health, Kind, Trouble};
 use crate::model::NodeName;
 use crate::observe::hostlist;
+use crate::publish::EpochStore;
 
 /// What should fit beside two more epochs: the recording, the history.
 const SPARE: u64 = 1 << 20;
@@ -19,7 +20,11 @@ impl Health {
     /// when. Keeps since when each trouble is there.
     pub fn look_around(&mut self, now: DateTime<Utc>, state: &Path, written: &[(&str, DateTime<Utc>)]) {
         let since = |kind: Kind| self.place.iter().find(|t| t.kind == kind).map_or(now, |t| t.since);
-        let said = [(Kind::NoSpace, no_space(state)), (Kind::Clock, clock(now, written))];
+        let said = [
+            (Kind::NoSpace, no_space(state)),
+            (Kind::Clock, clock(now, written)),
+            (Kind::Held, unread_hold(state)),
+        ];
         let told = said.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
         self.place = told.map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
     }
@@ -44,6 +49,12 @@ fn no_space(state: &Path) -> Option<String> {
             "the file system of the state directory is nearly full: {free} KiB left, an epoch takes {epoch}"
         )
     })
+}
+
+/// Whether nobody can say if an administrator holds what is in force, so that it stays.
+fn unread_hold(state: &Path) -> Option<String> {
+    let error = EpochStore::open(state).and_then(|store| store.hold()).err()?;
+    Some(format!("nothing is published while the hold cannot be read: {error}"))
 }
 
 /// Whether something was written down that lies ahead.

@@ -3,7 +3,7 @@
 use std::io;
 
 use chrono::{TimeDelta, Utc};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::reload::rhythm;
 use super::{Listener, SELDOM, Service, Woken, delta};
@@ -109,7 +109,8 @@ impl<K: Kind> Service<K> {
         let held = match self.store.hold() {
             Ok(held) => held,
             Err(error) => {
-                warn!("{error}");
+                // Health says it.
+                debug!("{error}");
                 return true;
             }
         };

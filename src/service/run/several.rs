@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 use tracing::{Instrument, info_span};
 
-use super::{Beside, Listener, Note, ServeError, Service, Signals, allow_many_files, runtime};
+use super::{Beside, Listener, Note, ServeError, Service, Signals, allow_many_files, runtime, tidy};
 use crate::config::{Settings, Site};
 use crate::service::api::servers::{Door, Servers};
 use crate::service::api::several::Front;
@@ -96,6 +96,16 @@ pub fn serve(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
     result
 }
 
+/// What all fabrics have in common, and who serves it.
+fn front(site: &Site, doors: Vec<(String, Door)>) -> Result<(Front, Servers), ServeError> {
+    // There already, or what is wrong is said with the socket.
+    let _ = std::fs::create_dir(&site.state);
+    tidy(&site.state);
+    let front = Front::new(doors, tori(site)?, &site.state);
+    let servers = Servers::of_several(front.clone());
+    Ok((front, servers))
+}
+
 async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -> Result<(), ServeError> {
     // Before any socket is open: who sees one may send a signal.
     let mut signals = Signals::new()?;
@@ -111,10 +121,7 @@ async fn run(site: Site, config: &Path, listener: &mut dyn FnMut(&str, &Note)) -
         doors.extend(door.map(|door| (name.clone(), door)));
         loops.push((name, service, own));
     }
-    // There already, or what is wrong is said with the socket.
-    let _ = std::fs::create_dir(&site.state);
-    let front = Front::new(doors, tori(&site)?, &site.state);
-    let mut servers = Servers::of_several(front.clone());
+    let (front, mut servers) = front(&site, doors)?;
     let opened = servers.prepare_for(site.api.as_ref(), site.spool.as_ref())?;
     servers.follow(opened);
     let (tell, mut told) = mpsc::unbounded_channel();

@@ -223,7 +223,8 @@ impl Kind for DirectKind {
     /// An administrator's hold: no table is made or changed.
     fn woken(service: &mut Service<Self>) {
         service.kind.held = service.look_at_hold();
-        service.waiting.handoff.hold(steady(), service.kind.held);
+        // One that cannot be read lets nobody go without tables.
+        service.waiting.handoff.hold(steady(), service.health.held.is_some());
     }
 
     fn look(service: &mut Service<Self>) {
