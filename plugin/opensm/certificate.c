@@ -56,8 +56,11 @@ bool certificate_check(const struct handoff *h, char why[HANDOFF_WHY])
 {
 	if (!certificate_there(h))
 		return true;
+	/* Where nobody sends, every order holds. */
+	if ((packets_promise(h) & PROMISE_SENDERS) == 0)
+		return refuse(why, "its promise names no sender");
 	struct packets k;
-	bool good = packets_make(&k, h, NULL, false, why);
+	bool good = packets_make(&k, h, NULL, NULL, false, why);
 	uint32_t *place = good ? packets_room(&k, (size_t)2 * h->cables * PACKETS_VLS, sizeof(*place)) : NULL;
 	if (good && place == NULL)
 		good = refuse(why, "no memory");

@@ -20,7 +20,7 @@ static inline bool certificate_there(const struct handoff *h)
 
 /*
  * Whether all packets that the promise lets loose go from earlier buffers to later ones: true also if there
- * is nothing to check. Says why not. O(switches * dests * classes of SLs), which is the size of the tables where
+ * is no promise, false if it lets none loose. Says why not. O(switches * dests * classes of SLs), which is the size of the tables where
  * all SLs share their lanes.
  */
 bool certificate_check(const struct handoff *h, char why[HANDOFF_WHY]);

@@ -1,5 +1,5 @@
 /* The routing engine: lays the tables over the fabric as it is, in OpenSM's threads. */
-#include "plugin.h"
+#include "engine.h"
 
 #include "bytes.h"
 #include "certificate.h"
@@ -11,8 +11,7 @@
 /* How often to write the first of two steps of a repair. */
 enum { MOST_FIRST_STEPS = 2 };
 
-/* Whether packets for every host arrive, from every switch with hosts; if not, why. */
-static bool covers(const struct fit *fit, char *why)
+bool covers(const struct fit *fit, char *why)
 {
 	why[0] = '\0';
 	if (fit->uncovered_hosts > 0)
@@ -30,51 +29,13 @@ static bool covers(const struct fit *fit, char *why)
 	return why[0] == '\0';
 }
 
-/*
- * Whether there are routes for as many LIDs of a port as the subnet gives it. One set of routes goes with any
- * number: all LIDs of a port then have the same.
- */
-static bool has_its_lids(const struct plugin *p, const struct handoff *h, char *why)
+bool has_its_lids(const struct plugin *p, const struct handoff *h, char *why)
 {
 	unsigned lids = 1u << p->osm->subn.opt.lmc;
 	if (h->sets > 1 && h->sets != lids)
 		snprintf(why, HANDOFF_WHY, "it has routes for %u LIDs of each port, OpenSM gives them %u (lmc %u)", h->sets,
 			 lids, p->osm->subn.opt.lmc);
 	return h->sets == 1 || h->sets == lids;
-}
-
-/*
- * Whether an epoch that strands hosts is the first of two steps: with on_loss=hold the tables in force strand no fewer
- * on the fabric as it is, and the epoch relies on nothing that is gone.
- */
-static bool is_first_step(const struct plugin *p, const struct fit *fit)
-{
-	struct fit in_force;
-	if (p->options.on_loss != LOSS_HOLD || p->tables == NULL || fit->uncovered_hosts > 0 || fit->lost_entries > 0)
-		return false;
-	bool made = fit_make(&in_force, p->repaired != NULL ? p->repaired : p->tables, &p->osm->subn);
-	bool is_first = made && in_force.uncovered_hosts == 0 && fit->stranded_pairs <= in_force.stranded_pairs;
-	fit_free(&in_force);
-	return is_first;
-}
-
-/* Whether an epoch may come into force on the fabric as it is. */
-static bool may_take(const struct plugin *p, const struct handoff *h, const struct fit *fit, char *why)
-{
-	const osm_subn_opt_t *opt = &p->osm->subn.opt;
-	if (!has_its_lids(p, h, why) || (!covers(fit, why) && !is_first_step(p, fit)))
-		return false;
-	why[0] = '\0';
-	const char *what = h->lane_rows != NULL ? "lanes" : "layers";
-	unsigned vls = handoff_vls(h);
-	if (vls > 1 && !opt->qos)
-		snprintf(why, HANDOFF_WHY, "it needs %u %s and opensm.conf does not say qos TRUE", vls, what);
-	else if (vls > fit->data_vls)
-		snprintf(why, HANDOFF_WHY, "it needs %u %s and a cable has %u VLs", vls, what, fit->data_vls);
-	else if (p->tables != NULL && fit->uncovered_lids > p->uncovered)
-		snprintf(why, HANDOFF_WHY, "it does not know the switches of %llu LIDs, the epoch in force misses %llu",
-			 (unsigned long long)fit->uncovered_lids, (unsigned long long)p->uncovered);
-	return why[0] == '\0';
 }
 
 /*
@@ -88,61 +49,14 @@ static bool may_stay(const struct plugin *p, const struct handoff *h, const stru
 	return covers(fit, why) || (p->options.on_loss == LOSS_HOLD && fit->uncovered_hosts == 0);
 }
 
-static void drop_repair(struct plugin *p)
+void drop_repair(struct plugin *p)
 {
 	repair_free(p->repaired);
 	p->repaired = NULL;
 	p->halfway = 0;
 }
 
-/* Gives a candidate back that was not taken, unless a newer one has come meanwhile. */
-static void put_back(struct plugin *p, struct handoff *candidate, const char *why)
-{
-	OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: epoch %llu refused: %s\n",
-		(unsigned long long)candidate->epoch, why);
-	pthread_mutex_lock(&p->mutex);
-	status_refuse(&p->fit_refusal, candidate->epoch, why);
-	p->status_due = true;
-	if (p->candidate == NULL) {
-		p->candidate = candidate;
-		p->candidate_tried = true;
-		candidate = NULL;
-	}
-	pthread_mutex_unlock(&p->mutex);
-	handoff_free(candidate);
-	wake_thread(p);
-}
-
-/*
- * Takes the candidate into force if there is one and it fits. That nothing in it can wait in a circle was seen when it
- * was read: on a fabric that lacks some of its cables only packets are missing.
- */
-static void try_candidate(struct plugin *p)
-{
-	pthread_mutex_lock(&p->mutex);
-	struct handoff *candidate = p->candidate;
-	p->candidate = NULL;
-	p->fit_refusal.refused = false;
-	pthread_mutex_unlock(&p->mutex);
-	if (candidate == NULL)
-		return;
-	struct fit fit;
-	char why[HANDOFF_WHY] = "no memory";
-	if (fit_make(&fit, candidate, &p->osm->subn) && may_take(p, candidate, &fit, why)) {
-		OSM_LOG(&p->osm->log, OSM_LOG_INFO, "sarouter: epoch %llu taken\n",
-			(unsigned long long)candidate->epoch);
-		drop_repair(p);
-		p->deaf = false;
-		handoff_free(p->tables);
-		p->tables = candidate;
-	} else {
-		put_back(p, candidate, why);
-	}
-	fit_free(&fit);
-}
-
-/* What there is of the tables' fabric; to be freed. False if memory runs out. */
-static bool living_make(struct living *living, const struct handoff *h, const struct fit *fit)
+bool living_make(struct living *living, const struct handoff *h, const struct fit *fit)
 {
 	uint8_t *sources = zeroed(h->switches, 1), *dests = zeroed(handoff_dests(h), 1);
 	*living = (struct living){fit->alive, sources, dests};
@@ -157,7 +71,7 @@ static bool living_make(struct living *living, const struct handoff *h, const st
 	return true;
 }
 
-static void living_free(struct living *living)
+void living_free(struct living *living)
 {
 	free((uint8_t *)living->sources);
 	free((uint8_t *)living->dests);
@@ -273,6 +187,18 @@ static const struct handoff *choose(struct plugin *p, struct fit *fit, char *why
 	return may_stay(p, in_force, fit, why) ? in_force : NULL;
 }
 
+/* Says of cables that do not count though they are up, once. */
+static void note_narrow(struct plugin *p, const struct handoff *h, const struct fit *fit)
+{
+	if (fit->narrow_cables > 0 && fit->narrow_cables != p->narrow_cables)
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR,
+			"sarouter: %u cables have fewer VLs than the %u that epoch %llu needs, and are taken as cut, such as at "
+			"switch 0x%016llx port %u\n",
+			fit->narrow_cables, handoff_vls(h), (unsigned long long)h->epoch,
+			(unsigned long long)fit->narrow_guid, fit->narrow_port);
+	p->narrow_cables = fit->narrow_cables;
+}
+
 static void note_built(struct plugin *p, const struct handoff *h, const struct fit *fit)
 {
 	pthread_mutex_lock(&p->mutex);
@@ -301,6 +227,7 @@ static int serve(struct plugin *p)
 	const struct handoff *h = choose(p, &fit, why);
 	p->uncovered = fit.uncovered_lids;
 	if (h != NULL) {
+		note_narrow(p, h, &fit);
 		note_built(p, h, &fit);
 		fit_write(&fit, h, &p->osm->subn, p->lids);
 	} else {
@@ -340,6 +267,7 @@ static int build_fwd_tables(void *context)
 	try_candidate(p);
 	int answer = serve(p);
 	note_second(p);
+	note_waiting(p);
 	tell(p, &p->repair, repair_text(p->tables, p->repaired));
 	/* Who reads of a new fabric routes for it: beside what stays, which is the second step. */
 	if (p->halfway == 0)

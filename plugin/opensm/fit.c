@@ -19,14 +19,26 @@ static osm_physp_t *live_port(osm_switch_t *sw, uint8_t port)
 	return p != NULL && osm_physp_get_port_state(p) != IB_LINK_DOWN ? p : NULL;
 }
 
-/* Which switches and cables are there, and how many VLs the cables have. */
+/* The VLs that OpenSM gives a cable: as many as both ends have. */
+static unsigned cable_vls(const osm_physp_t *a, const osm_physp_t *b)
+{
+	unsigned of_a = data_vls(ib_port_info_get_vl_cap(&a->port_info));
+	unsigned of_b = data_vls(ib_port_info_get_vl_cap(&b->port_info));
+	return of_a < of_b ? of_a : of_b;
+}
+
+/*
+ * Which switches and cables are there. A cable with fewer VLs than the tables need is not: OpenSM folds what the lane map
+ * says there, so that packets of several lanes wait in one.
+ */
 static void find_cables(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
 {
+	unsigned most = data_vls(subn->opt.max_op_vls);
 	for (uint32_t s = 0; s < h->switches; s++) {
 		fit->sw[s] = osm_get_switch_by_guid(subn, cl_hton64(h->sw[s].guid));
 		fit->missing_switches += fit->sw[s] == NULL;
 	}
-	fit->data_vls = data_vls(subn->opt.max_op_vls);
+	fit->data_vls = most;
 	for (uint32_t c = 0; c < h->cables; c++) {
 		const struct handoff_cable *cable = &h->cable[c];
 		osm_physp_t *a = live_port(fit->sw[cable->a], cable->a_port);
@@ -34,13 +46,14 @@ static void find_cables(struct fit *fit, const struct handoff *h, osm_subn_t *su
 		if (a == NULL || b == NULL || a->p_remote_physp != b || b->p_remote_physp != a ||
 		    !osm_link_is_healthy(a))
 			continue;
-		fit->alive[c] = 1;
-		osm_physp_t *ends[] = {a, b};
-		for (int i = 0; i < 2; i++) {
-			unsigned vls = data_vls(ib_port_info_get_vl_cap(&ends[i]->port_info));
-			if (vls < fit->data_vls)
-				fit->data_vls = vls;
-		}
+		unsigned vls = cable_vls(a, b) < most ? cable_vls(a, b) : most;
+		fit->data_vls = vls < fit->data_vls ? vls : fit->data_vls;
+		fit->alive[c] = vls >= handoff_vls(h);
+		if (fit->alive[c])
+			continue;
+		fit->narrow_cables++;
+		fit->narrow_guid = h->sw[cable->a].guid;
+		fit->narrow_port = cable->a_port;
 	}
 }
 
@@ -206,15 +219,24 @@ static bool find_stranded(struct fit *fit, const struct handoff *h)
 	return made;
 }
 
-bool fit_make(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
+bool fit_cables(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
 {
 	memset(fit, 0, sizeof(*fit));
 	fit->sw = calloc(h->switches, sizeof(*fit->sw));
 	fit->alive = calloc(h->cables + 1, sizeof(*fit->alive));
-	fit->target = calloc(h->sets * cl_qmap_count(&subn->port_guid_tbl) + 1, sizeof(*fit->target));
-	if (fit->sw == NULL || fit->alive == NULL || fit->target == NULL)
+	if (fit->sw == NULL || fit->alive == NULL)
 		return false;
 	find_cables(fit, h, subn);
+	return true;
+}
+
+bool fit_make(struct fit *fit, const struct handoff *h, osm_subn_t *subn)
+{
+	if (!fit_cables(fit, h, subn))
+		return false;
+	fit->target = calloc(h->sets * cl_qmap_count(&subn->port_guid_tbl) + 1, sizeof(*fit->target));
+	if (fit->target == NULL)
+		return false;
 	find_targets(fit, h, subn);
 	count_lost(fit, h);
 	return find_stranded(fit, h);

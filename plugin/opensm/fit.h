@@ -24,7 +24,10 @@ struct fit {
 	uint8_t *alive;             /* [cables] */
 	struct fit_target *target;  /* [targets] */
 	size_t targets;
-	unsigned data_vls;          /* of the weakest cable that is there */
+	unsigned data_vls;          /* of the weakest cable that is up */
+	unsigned narrow_cables;     /* that are up and do not count, because they have fewer VLs than the tables need */
+	uint64_t narrow_guid;       /* if there are any: where one of them begins */
+	uint8_t narrow_port;
 	uint64_t lost_entries;      /* see plugin/README.md, "The status file" */
 	uint64_t missing_switches;  /* of the tables, that OpenSM does not see */
 	uint64_t uncovered_lids, guest_lids;
@@ -49,6 +52,9 @@ struct fit_lid {
  * To be released by fit_free, whatever the outcome. O(switches * ports).
  */
 bool fit_make(struct fit *fit, const struct handoff *h, osm_subn_t *subn);
+
+/* The same with switches and cables alone. O(switches + cables). */
+bool fit_cables(struct fit *fit, const struct handoff *h, osm_subn_t *subn);
 
 /*
  * Fills every switch's new_lft and lids[0..IB_LID_UCAST_END_HO]. OpenSM's lock must be held

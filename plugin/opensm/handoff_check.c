@@ -6,6 +6,8 @@
  *   handoff_check --certificate FILE...   a line for each: whether the plugin would take it
  *   handoff_check --repair FILE CABLE... -DEST...  the repair that the plugin writes when these cables, and hosts by
  *                                         number of destination, are gone: both steps, if it takes two
+ *   handoff_check --follow FILE NEXT CABLE...  whether the epoch of another file may follow that repair, one switch after
+ *                                         the other; without cables, the epoch of the first file itself
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -149,31 +151,43 @@ static int print_repair(const struct handoff *h, char **gone, int count)
 	return good ? 0 : 1;
 }
 
-int main(int argc, char **argv)
+/* One line: `follows`, `not alike`, or `refused` with why. */
+static int print_change(const struct handoff *h, const struct handoff *next, char **gone, int count)
+{
+	char why[HANDOFF_WHY] = "no memory";
+	struct living living = without(h, gone, count);
+	struct handoff *mended = count > 0 ? repair_tables(h, &living, why) : repair_copy(h);
+	bool alike = mended != NULL && repair_is_alike(mended, next);
+	double start = seconds();
+	bool good = alike && repair_may_change(mended, next, &living, why);
+	fprintf(stderr, "compared in %.3f s\n", seconds() - start);
+	if (good)
+		printf("follows\n");
+	else if (mended != NULL && !alike)
+		printf("not alike\n");
+	else
+		printf("refused: %s\n", why);
+	repair_free(mended);
+	free((uint8_t *)living.cables);
+	free((uint8_t *)living.sources);
+	free((uint8_t *)living.dests);
+	return good ? 0 : 1;
+}
+
+static int check_change(int argc, char **argv)
 {
 	char why[HANDOFF_WHY];
-	if (argc > 2 && strcmp(argv[1], "--certificate") == 0) {
-		bool good = true;
-		for (int i = 2; i < argc; i++)
-			good = print_verdict(argv[i]) && good;
-		return good ? 0 : 1;
-	}
-	bool repair = argc > 2 && strcmp(argv[1], "--repair") == 0;
-	if (argc != 2 && !repair) {
-		fprintf(stderr, "usage: handoff_check FILE | handoff_check --certificate FILE... | "
-				"handoff_check --repair FILE CABLE... -DEST...\n");
-		return 2;
-	}
-	struct handoff *h = handoff_read(argv[repair ? 2 : 1], why);
-	if (h == NULL) {
+	struct handoff *h = handoff_read(argv[2], why), *next = h != NULL ? handoff_read(argv[3], why) : NULL;
+	if (next == NULL)
 		fprintf(stderr, "handoff_check: %s\n", why);
-		return 1;
-	}
-	if (repair) {
-		int answer = print_repair(h, argv + 3, argc - 3);
-		handoff_free(h);
-		return answer;
-	}
+	int answer = next != NULL ? print_change(h, next, argv + 4, argc - 4) : 1;
+	handoff_free(h);
+	handoff_free(next);
+	return answer;
+}
+
+static int print_all(const struct handoff *h)
+{
 	printf("epoch %" PRIu64 "\nengine %s\nlayers %u\nfingerprint ", h->epoch, h->engine, h->layers_used);
 	print_hex(h->fingerprint, sizeof(h->fingerprint));
 	for (uint32_t s = 0; s < h->switches; s++)
@@ -191,6 +205,33 @@ int main(int argc, char **argv)
 		print_rows("high layers", h, h->layers[1]);
 	}
 	print_lanes(h);
-	handoff_free(h);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char why[HANDOFF_WHY];
+	if (argc > 2 && strcmp(argv[1], "--certificate") == 0) {
+		bool good = true;
+		for (int i = 2; i < argc; i++)
+			good = print_verdict(argv[i]) && good;
+		return good ? 0 : 1;
+	}
+	if (argc > 3 && strcmp(argv[1], "--follow") == 0)
+		return check_change(argc, argv);
+	bool repair = argc > 2 && strcmp(argv[1], "--repair") == 0;
+	if (argc != 2 && !repair) {
+		fprintf(stderr, "usage: handoff_check FILE | handoff_check --certificate FILE... | "
+				"handoff_check --repair FILE CABLE... -DEST... | "
+				"handoff_check --follow FILE NEXT CABLE...\n");
+		return 2;
+	}
+	struct handoff *h = handoff_read(argv[repair ? 2 : 1], why);
+	if (h == NULL) {
+		fprintf(stderr, "handoff_check: %s\n", why);
+		return 1;
+	}
+	int answer = repair ? print_repair(h, argv + 3, argc - 3) : print_all(h);
+	handoff_free(h);
+	return answer;
 }

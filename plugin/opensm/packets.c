@@ -5,7 +5,6 @@
 
 #include "bytes.h"
 
-enum { TOLD = 1, UNTOLD = 2, ANY = 4, REPLY = 8 }; /* of the promise; what else it says is not told by one epoch */
 enum { NUMBER = 4, ALL_SLS = 0xFFFF, ALL_VLS = 0x7FFF };
 
 #define DONE UINT32_MAX /* of `waiting` */
@@ -93,6 +92,18 @@ static void note_start(const struct packets *k, uint16_t *vls, uint32_t sw, unsi
 	}
 }
 
+/* SLs that programs at the terminals of a switch are told for a destination, as bits. */
+static unsigned told(const struct packets *k, unsigned set, uint32_t sw, uint32_t dest)
+{
+	unsigned sls = 0;
+	const struct handoff *tables[] = {k->h, k->also};
+	for (int i = 0; i < 2; i++) {
+		uint8_t layer = tables[i] != NULL ? handoff_layer(tables[i], set, sw, dest) : HANDOFF_NO_LAYER;
+		sls |= layer != HANDOFF_NO_LAYER ? 1u << layer : 0;
+	}
+	return sls;
+}
+
 void packets_set(struct packets *k, unsigned set)
 {
 	const struct handoff *h = k->h;
@@ -100,11 +111,8 @@ void packets_set(struct packets *k, unsigned set)
 		return;
 	memset(k->back, 0, (size_t)h->switches * h->switches * sizeof(*k->back));
 	for (uint32_t s = 0; s < h->switches; s++)
-		for (uint32_t t = 0; t < h->terminals; t++) {
-			uint8_t layer = handoff_layer(h, set, s, t);
-			if (layer != HANDOFF_NO_LAYER)
-				k->back[(size_t)s * h->switches + h->terminal[t].sw] |= (uint16_t)(1u << layer);
-		}
+		for (uint32_t t = 0; t < h->terminals; t++)
+			k->back[(size_t)s * h->switches + h->terminal[t].sw] |= (uint16_t)told(k, set, s, t);
 }
 
 uint32_t packets_channel(const struct packets *k, uint32_t sw, unsigned port)
@@ -114,15 +122,15 @@ uint32_t packets_channel(const struct packets *k, uint32_t sw, unsigned port)
 }
 
 /* SLs of what starts at the terminals of a switch, and at the switch itself, as bits. */
-static unsigned starting(const struct packets *k, uint32_t sw, uint32_t dest, uint8_t layer, unsigned *own)
+static unsigned starting(const struct packets *k, unsigned set, uint32_t sw, uint32_t dest, unsigned *own)
 {
 	bool to_host = dest < k->h->terminals && !k->guest[dest];
-	unsigned fixed = k->promise & ANY ? ALL_SLS : k->promise & UNTOLD ? 1 : 0;
+	unsigned fixed = k->promise & PROMISE_ANY ? ALL_SLS : k->promise & PROMISE_UNTOLD ? 1 : 0;
 	*own = to_host ? fixed : 0;
 	if (!k->source[sw])
 		return 0;
-	if (k->promise & TOLD && layer != HANDOFF_NO_LAYER)
-		fixed |= 1u << layer;
+	if (k->promise & PROMISE_TOLD)
+		fixed |= told(k, set, sw, dest);
 	if (k->back != NULL && to_host)
 		fixed |= k->back[(size_t)handoff_home(k->h, dest) * k->h->switches + sw];
 	return fixed;
@@ -140,16 +148,16 @@ static unsigned starting_vls(const struct packets *k, uint32_t c, unsigned class
 unsigned packets_starting(const struct packets *k, uint32_t c, unsigned class, unsigned set, uint32_t dest)
 {
 	uint32_t sw = k->channel[c ^ 1].to;
-	unsigned own, hosts = starting(k, sw, dest, handoff_layer(k->h, set, sw, dest), &own);
+	unsigned own, hosts = starting(k, set, sw, dest, &own);
 	return starting_vls(k, c, class, hosts, own);
 }
 
 /* Hands the packets of a switch on to the next one. */
-static void hand_on(struct packets *k, uint32_t sw, uint32_t dest, uint8_t layer)
+static void hand_on(struct packets *k, unsigned set, uint32_t sw, uint32_t dest)
 {
 	const struct channel *by = &k->channel[k->next[sw]];
 	uint32_t onto = k->next[by->to];
-	unsigned own, hosts = starting(k, sw, dest, layer, &own);
+	unsigned own, hosts = starting(k, set, sw, dest, &own);
 	for (unsigned class = 0; class < k->classes; class++) {
 		uint16_t *moving = &k->moving[(size_t)sw * k->classes + class];
 		unsigned vls = *moving | starting_vls(k, k->next[sw], class, hosts, own);
@@ -176,7 +184,7 @@ static void follow(struct packets *k, unsigned set, uint32_t dest)
 	for (uint32_t s = 0; s < switches; s++)
 		for (uint32_t at = s; k->waiting[at] == 0 && k->next[at] != PACKETS_NONE;) {
 			k->waiting[at] = DONE;
-			hand_on(k, at, dest, handoff_layer(k->h, set, at, dest));
+			hand_on(k, set, at, dest);
 			at = k->channel[k->next[at]].to;
 			k->waiting[at]--;
 		}
@@ -211,17 +219,24 @@ static bool get_rooms(struct packets *k)
 	k->next = packets_room(k, switches, sizeof(*k->next));
 	k->waiting = packets_room(k, switches, sizeof(*k->waiting));
 	k->moving = packets_room(k, switches * k->classes, sizeof(*k->moving));
-	if ((k->promise & (TOLD | ANY | REPLY)) == (TOLD | REPLY))
+	if ((k->promise & (PROMISE_TOLD | PROMISE_ANY | PROMISE_REPLY)) == (PROMISE_TOLD | PROMISE_REPLY))
 		k->back = packets_room(k, switches * switches, sizeof(*k->back));
 	k->turns = k->full ? 0 : note_channels(k);
 	k->waits = packets_room(k, k->turns * k->classes, sizeof(*k->waits));
 	return !k->full;
 }
 
-bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, bool together, char *why)
+unsigned packets_promise(const struct handoff *h)
 {
-	*k = (struct packets){.h = h, .alive = alive, .promise = (unsigned)little_endian(h->promise, 4)};
-	k->alike = together && h->lane_rows == NULL && k->promise & ANY;
+	return h->promise != NULL ? (unsigned)little_endian(h->promise, 4) : 0;
+}
+
+bool packets_make(struct packets *k, const struct handoff *h, const struct handoff *also, const uint8_t *alive,
+		  bool together, char *why)
+{
+	*k = (struct packets){.h = h, .also = also, .alive = alive, .promise = packets_promise(h)};
+	k->promise |= also != NULL ? packets_promise(also) : 0;
+	k->alike = together && h->lane_rows == NULL && k->promise & PROMISE_ANY;
 	find_lanes(k, together);
 	find_classes(k);
 	if (!get_rooms(k))

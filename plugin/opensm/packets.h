@@ -13,6 +13,10 @@
 
 enum { PACKETS_VLS = 16, PACKETS_MAX_VL = 14 };
 
+/* Of the promise. `PROMISE_MIXED`: the service proved the change from what it took to be in the switches. */
+enum { PROMISE_TOLD = 1, PROMISE_UNTOLD = 2, PROMISE_ANY = 4, PROMISE_REPLY = 8, PROMISE_MIXED = 32 };
+enum { PROMISE_SENDERS = PROMISE_TOLD | PROMISE_UNTOLD | PROMISE_ANY };
+
 #define PACKETS_NONE HANDOFF_NO_CABLE /* no channel */
 
 /* One direction of a cable: 2 * cable from a to b, and one more back. */
@@ -28,6 +32,7 @@ struct channel {
  */
 struct packets {
 	const struct handoff *h;
+	const struct handoff *also; /* tables that take their place: programs may be told the SLs of both; NULL: none */
 	const uint8_t *alive; /* [cables]; NULL: all are */
 	unsigned promise;
 	struct channel *channel; /* [2 * cables] */
@@ -54,13 +59,17 @@ struct packets {
 };
 
 /*
- * Of tables with a promise; `alive` as in the struct, it must stay. `together`: VLs that only SLs tell apart behind some
+ * Of tables with a promise; `also` and `alive` as in the struct, they must stay. `together`: VLs that only SLs tell apart behind some
  * turn are taken for one, the lane that they are of. What waits in no circle then, does not with each VL by itself. Without
  * lanes, where any packet may have any SL, one VL stands for all, which have the same packets. To be released by
  * packets_free, whatever the outcome. False, with the reason, if memory runs out or the list of aggregation nodes is
  * damaged.
  */
-bool packets_make(struct packets *k, const struct handoff *h, const uint8_t *alive, bool together, char *why);
+bool packets_make(struct packets *k, const struct handoff *h, const struct handoff *also, const uint8_t *alive,
+		  bool together, char *why);
+
+/* The bits of the promise; 0 if the tables have none. */
+unsigned packets_promise(const struct handoff *h);
 
 /* An array of zeros that packets_free releases. NULL, and `full`, if memory runs out. */
 void *packets_room(struct packets *k, size_t count, size_t size);

@@ -2,7 +2,7 @@
  * One plugin in one OpenSM: what its parts share.
  *
  * Who may touch what:
- *  - `tables`, `repaired`, `halfway`, `deaf`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM
+ *  - `tables`, `repaired`, `halfway`, `deaf`, `waits`, `narrow_cables`, `uncovered`, `lids`: only with OpenSM's own lock. OpenSM
  *    calls the engine with it held exclusively, and asks for the SL of a path with it held at least
  *    shared. So tables can be replaced inside the engine without a lock of our own.
  *  - everything marked (m): with `mutex`, held for moments only, by any thread.
@@ -37,12 +37,16 @@ struct plugin {
 	struct handoff *repaired; /* the same with other ways around what is gone, which are in force then; or NULL */
 	unsigned halfway;         /* how often `repaired` was written as the first of two steps; 0: it is none */
 	bool deaf;                /* switches did not take such a step: no other until the epoch fits, or another comes */
+	enum { NOTHING, FOR_ANSWERS, FOR_RETURN } waits; /* for what a candidate does that may not follow `repaired` */
+	unsigned narrow_cables; /* of the last routing: see struct fit */
 	uint64_t uncovered;     /* LIDs they did not reach when they were last laid over the fabric */
 	struct fit_lid *lids;   /* [IB_LID_UCAST_END_HO + 1] */
 
 	pthread_mutex_t mutex;
 	struct handoff *candidate;           /* (m) read and whole, not yet taken */
 	bool candidate_tried;                /* (m) the engine has looked at it */
+	bool try_again;                      /* (m) the candidate, when switches have answered */
+	bool answered;                       /* (m) every switch has, to what the engine wrote last */
 	struct status_tables built;          /* (m) what the engine wrote last */
 	struct status_refusal file_refusal;  /* (m) by our thread: the newest file is broken */
 	struct status_refusal fit_refusal;   /* (m) by the engine: it does not fit */
@@ -51,8 +55,13 @@ struct plugin {
 	enum { NOT_UP, UP_ONCE, SETTLED } bring_up; /* (m) */
 	enum { NO_SECOND, SECOND_DUE, SECOND_ASKED } second; /* (m) the second step of a repair: OpenSM is to route for it */
 	bool swept;                          /* (m) OpenSM has discovered the fabric since we looked at it */
+	unsigned resweep;                    /* (m) seconds to wait before OpenSM is to sweep for missing answers; 0: none are */
+	time_t missed;                       /* (m) since when; monotonic */
 	bool stop;                           /* (m) */
 
+	struct {
+		uint64_t guid, epoch;
+	} mute;           /* a switch that has not answered, told already; only where OpenSM reports */
 	pthread_t thread;
 	int wake, notify; /* eventfd, inotify (or -1) */
 	struct file_id seen;
@@ -67,6 +76,9 @@ int engine_setup(struct osm_routing_engine *engine, osm_opensm_t *osm);
 
 /* Our thread, until `stop`. */
 void *watch(void *plugin);
+
+/* Monotonic. */
+time_t seconds_now(void);
 
 /* Has our thread go round once more, soon. */
 void wake_thread(struct plugin *p);

@@ -40,10 +40,11 @@ struct repair {
 	uint16_t *on;         /* [channels * classes]: VLs of packets to it */
 };
 
-static bool prepare(struct repair *r, const struct handoff *h, const struct living *living, bool together, char *why)
+static bool prepare(struct repair *r, const struct handoff *h, const struct handoff *also, const struct living *living,
+		    bool together, char *why)
 {
 	memset(r, 0, sizeof(*r));
-	if (!packets_make(&r->k, h, living->cables, together, why))
+	if (!packets_make(&r->k, h, also, living->cables, together, why))
 		return false;
 	size_t switches = h->switches, channels = 2 * (size_t)h->cables;
 	r->living = living;
@@ -70,16 +71,20 @@ static void repair_end(struct repair *r)
 	packets_free(&r->k);
 }
 
-/* With lanes for one VL each, which costs less; where that shows a circle, with each VL by itself. */
-static bool repair_make(struct repair *r, const struct handoff *h, const struct living *living, char *why)
+/*
+ * With lanes for one VL each, which costs less; where that shows a circle, with each VL by itself. `also`: see
+ * struct packets.
+ */
+static bool repair_make(struct repair *r, const struct handoff *h, const struct handoff *also,
+			const struct living *living, char *why)
 {
 	memset(r, 0, sizeof(*r));
 	if (!certificate_there(h))
 		return refuse(why, "its promise is not known");
-	if (prepare(r, h, living, true, why))
+	if (prepare(r, h, also, living, true, why))
 		return true;
 	repair_end(r);
-	return prepare(r, h, living, false, why);
+	return prepare(r, h, also, living, false, why);
 }
 
 /* Adds VLs, which can be taken back. */
@@ -193,8 +198,6 @@ static void begin(struct repair *r, unsigned set, uint32_t dest, const struct ha
 		r->dropped[s] = was != now && r->now[s] == PACKETS_NONE;
 	}
 	measure(r);
-	memset(r->on, 0, 2 * (size_t)h->cables * r->k.classes * sizeof(*r->on));
-	r->undo_count = 0;
 }
 
 /* All packets by entries of a kind. */
@@ -213,6 +216,9 @@ static bool start(struct repair *r, const uint32_t *by)
  */
 static bool note_packets(struct repair *r)
 {
+	/* Not for all destinations: most lose nothing, and OpenSM stands still meanwhile. */
+	memset(r->on, 0, 2 * (size_t)r->k.h->cables * r->k.classes * sizeof(*r->on));
+	r->undo_count = 0;
 	return start(r, r->was) && start(r, r->now);
 }
 
@@ -367,7 +373,7 @@ struct handoff *repair_tables(const struct handoff *h, const struct living *livi
 {
 	struct repair r;
 	struct handoff *new = repair_copy(h);
-	bool made = repair_make(&r, h, living, why) && (new != NULL || refuse(why, "no memory")), good = false;
+	bool made = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, "no memory")), good = false;
 	for (int attempt = 0; made && !good && attempt < ATTEMPTS; attempt++) {
 		begin_anew(&r, new);
 		good = mend_all(&r, new, true, why) && mend_all(&r, new, false, why);
@@ -387,7 +393,7 @@ static struct handoff *drop(const struct handoff *h, const struct living *living
 {
 	struct repair r;
 	struct handoff *new = repair_copy(h);
-	bool good = repair_make(&r, h, living, why) && (new != NULL || refuse(why, "no memory"));
+	bool good = repair_make(&r, h, NULL, living, why) && (new != NULL || refuse(why, "no memory"));
 	for (unsigned set = 0; good && set < h->sets; set++)
 		for (uint32_t d = 0; d < handoff_dests(h); d++)
 			forget(&r, set, d, new);
@@ -415,7 +421,7 @@ bool repair_may_change(const struct handoff *from, const struct handoff *to, con
 		       char why[HANDOFF_WHY])
 {
 	struct repair r;
-	bool good = repair_make(&r, from, living, why);
+	bool good = repair_make(&r, from, to, living, why);
 	for (unsigned set = 0; good && set < from->sets; set++) {
 		packets_set(&r.k, set);
 		for (uint32_t d = 0; good && d < handoff_dests(from); d++) {

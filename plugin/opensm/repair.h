@@ -39,9 +39,15 @@ struct handoff *repair_tables(const struct handoff *h, const struct living *livi
 struct handoff *repair_two_steps(const struct handoff *h, const struct living *living, struct handoff **first,
 				 char why[HANDOFF_WHY]);
 
-/* Whether switches may go from one to the other of two tables that differ in their ports alone, in any order. */
+/*
+ * Whether switches may go from one to the other of two tables that are alike, in any order, while programs use the layers
+ * of both. O(switches * dests * classes of SLs), and the searches of an order.
+ */
 bool repair_may_change(const struct handoff *from, const struct handoff *to, const struct living *living,
 		       char why[HANDOFF_WHY]);
+
+/* Whether two tables are of one fabric and have the same lanes: they differ in their ports, layers and promises alone. */
+bool repair_is_alike(const struct handoff *a, const struct handoff *b);
 
 /* The same tables with ports of their own, or NULL if memory runs out. */
 struct handoff *repair_copy(const struct handoff *h);

@@ -28,6 +28,46 @@ struct handoff *repair_copy(const struct handoff *h)
 	return NULL;
 }
 
+/* Whether two parts of files are the same. */
+static bool same_bytes(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
+{
+	return a_size == b_size && (a_size == 0 || memcmp(a, b, a_size) == 0);
+}
+
+/* The fingerprint says the same, but who goes by numbers of one in the other must not have to believe it. */
+static bool same_fabric(const struct handoff *a, const struct handoff *b)
+{
+	if (memcmp(a->fingerprint, b->fingerprint, sizeof(a->fingerprint)) != 0 || a->switches != b->switches ||
+	    a->terminals != b->terminals || a->cables != b->cables)
+		return false;
+	for (uint32_t s = 0; s < a->switches; s++)
+		if (a->sw[s].guid != b->sw[s].guid || a->sw[s].ports != b->sw[s].ports)
+			return false;
+	for (uint32_t t = 0; t < a->terminals; t++)
+		if (a->terminal[t].guid != b->terminal[t].guid || a->terminal[t].sw != b->terminal[t].sw ||
+		    a->terminal[t].port != b->terminal[t].port)
+			return false;
+	for (uint32_t c = 0; c < a->cables; c++)
+		if (a->cable[c].a != b->cable[c].a || a->cable[c].a_port != b->cable[c].a_port ||
+		    a->cable[c].b != b->cable[c].b || a->cable[c].b_port != b->cable[c].b_port)
+			return false;
+	return same_bytes(a->aggregation, a->aggregation_size, b->aggregation, b->aggregation_size);
+}
+
+static bool same_lanes(const struct handoff *a, const struct handoff *b)
+{
+	size_t turns = 0;
+	for (uint32_t s = 0; a->lane_rows != NULL && s < a->switches; s++)
+		turns += (a->sw[s].ports + 1u) * (a->sw[s].ports + 1u);
+	return same_bytes(a->lane_rows, a->lane_row_count * HANDOFF_SLS, b->lane_rows, b->lane_row_count * HANDOFF_SLS) &&
+	       same_bytes(a->lane_index, 2 * turns, b->lane_index, 2 * turns);
+}
+
+bool repair_is_alike(const struct handoff *a, const struct handoff *b)
+{
+	return a->sets == b->sets && same_fabric(a, b) && same_lanes(a, b);
+}
+
 uint64_t repair_entries(const struct handoff *a, const struct handoff *b)
 {
 	uint64_t entries = 0;

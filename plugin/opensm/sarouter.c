@@ -4,17 +4,21 @@
  * It computes no routes. The service hands over finished tables in STATE/current/lft.bin
  * (plugin/README.md); a thread of ours reads and checks the file and asks OpenSM to route again;
  * OpenSM calls the engine; the engine lays the tables over the fabric as it is and takes or leaves
- * them. When every switch has answered, OpenSM says so and we write the status file.
+ * them. When OpenSM waits for no answer any more it says so, and if every switch has answered we write the status file.
  *
  * This file: birth, death, and what OpenSM reports. engine.c: the engine. watch.c: our thread.
  */
 #include "plugin.h"
 
+#include "answers.h"
+
+#include <inttypes.h>
 #include <opensm/osm_event_plugin.h>
 #include <opensm/osm_version.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <syslog.h>
@@ -22,18 +26,68 @@
 
 #define ENGINE_NAME "sarouter"
 
+/* Seconds before OpenSM is to sweep for answers that are missing: twice as many each time, since it may be in vain. */
+enum { FIRST_RESWEEP = 10, LAST_RESWEEP = 80 };
+
+/* Whether every switch has answered with our tables; OpenSM reports a routing as done in any case. */
+static bool have_all_answered(struct plugin *p)
+{
+	uint64_t guid = 0, epoch = 0;
+	const char *what = NULL;
+	cl_plock_acquire(&p->osm->lock);
+	bool all = p->tables == NULL || answers_are_there(p->tables, &p->osm->subn, &guid, &what);
+	if (p->tables != NULL)
+		epoch = p->tables->epoch;
+	cl_plock_release(&p->osm->lock);
+	if (!all && (p->mute.guid != guid || p->mute.epoch != epoch))
+		OSM_LOG(&p->osm->log, OSM_LOG_ERROR,
+			"sarouter: epoch %" PRIu64 " is not acknowledged: switch 0x%016" PRIx64 " has not taken %s\n", epoch, guid,
+			what);
+	p->mute.guid = guid;
+	p->mute.epoch = all ? 0 : epoch;
+	return all;
+}
+
+/*
+ * Answers to our tables are missing: what is acknowledged stays so, and nothing else is, until OpenSM has sent them again.
+ * The service then takes switches to have one or the other. How the epoch in force lies over the fabric is told at once.
+ */
+static void note_missing(struct plugin *p)
+{
+	struct status *status = &p->status;
+	if (status->ours && status->tables.generation == p->built.generation &&
+	    memcmp(status->tables.fingerprint, p->built.fingerprint, sizeof(p->built.fingerprint)) == 0)
+		status->tables = p->built;
+	unsigned longer = 2 * p->resweep < LAST_RESWEEP ? 2 * p->resweep : LAST_RESWEEP;
+	p->resweep = p->resweep == 0 ? FIRST_RESWEEP : longer;
+	p->missed = seconds_now();
+}
+
+static void acknowledge(struct plugin *p, const char *engine, bool ours)
+{
+	struct status *status = &p->status;
+	status->routings++;
+	clock_gettime(CLOCK_REALTIME, &status->acknowledged);
+	snprintf(status->engine, sizeof(status->engine), "%s", engine);
+	status->ours = ours;
+	if (ours)
+		status->tables = p->built;
+	p->resweep = 0;
+	p->candidate_tried = p->candidate_tried && !p->try_again;
+	p->try_again = false;
+}
+
 /* OpenSM reports from the thread that routes, so routing_engine_used does not change under us. */
 static void note_routing(struct plugin *p)
 {
 	const osm_routing_engine_t *used = p->osm->routing_engine_used;
+	bool ours = used != NULL && used->context == p, all = !ours || have_all_answered(p);
 	pthread_mutex_lock(&p->mutex);
-	struct status *status = &p->status;
-	status->routings++;
-	clock_gettime(CLOCK_REALTIME, &status->acknowledged);
-	snprintf(status->engine, sizeof(status->engine), "%s", used != NULL ? used->name : "none");
-	status->ours = used != NULL && used->context == p;
-	if (status->ours)
-		status->tables = p->built;
+	p->answered = all;
+	if (all)
+		acknowledge(p, used != NULL ? used->name : "none", ours);
+	else
+		note_missing(p);
 	p->status_due = true;
 	pthread_mutex_unlock(&p->mutex);
 }

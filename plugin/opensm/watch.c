@@ -15,6 +15,13 @@
 /* How often to look without being notified, and when to repeat a request that OpenSM lost. */
 enum { LOOK_MS = 1000, REPEAT_S = 5 };
 
+time_t seconds_now(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
 void wake_thread(struct plugin *p)
 {
 	uint64_t one = 1;
@@ -63,6 +70,13 @@ static void ask_to_route(osm_opensm_t *osm)
 	osm_sm_sweep(&osm->sm);
 }
 
+/* As OpenSM does itself after errors. */
+static void ask_to_discover(osm_opensm_t *osm)
+{
+	osm->subn.force_heavy_sweep = TRUE;
+	osm_sm_sweep(&osm->sm);
+}
+
 /*
  * After the first bring-up OpenSM takes every port for new and sends all SL2VL and VL arbitration
  * tables with each reroute, a hundred times as much as the forwarding tables, until it discovers the
@@ -76,8 +90,23 @@ static void settle(struct plugin *p)
 	pthread_mutex_unlock(&p->mutex);
 	if (!due)
 		return;
-	p->osm->subn.force_heavy_sweep = TRUE;
-	osm_sm_sweep(&p->osm->sm);
+	ask_to_discover(p->osm);
+}
+
+/*
+ * OpenSM sends again what a switch did not take when it discovers the fabric. It does so by itself where that was a
+ * forwarding table and it sweeps at all, and never for SL2VL.
+ */
+static void ask_for_answers(struct plugin *p)
+{
+	bool master = p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER;
+	pthread_mutex_lock(&p->mutex);
+	bool due = master && p->resweep > 0 && seconds_now() - p->missed >= (time_t)p->resweep;
+	if (due)
+		p->missed = seconds_now();
+	pthread_mutex_unlock(&p->mutex);
+	if (due)
+		ask_to_discover(p->osm);
 }
 
 static bool untried_candidate(struct plugin *p)
@@ -121,13 +150,6 @@ static void watch_state(const struct plugin *p)
 	/* Watching what is watched already changes nothing; a new directory of that name is caught. */
 	if (p->notify >= 0)
 		(void)inotify_add_watch(p->notify, p->options.state, IN_MOVED_TO | IN_CREATE | IN_ONLYDIR);
-}
-
-static time_t seconds_now(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
 }
 
 /* Where to: the configured file, or one of this OpenSM alone. False before OpenSM knows its port. */
@@ -264,6 +286,7 @@ void *watch(void *context)
 	while (!stopping(p)) {
 		watch_state(p);
 		settle(p);
+		ask_for_answers(p);
 		bool fresh = look(p), untried = untried_candidate(p), halfway, due = second_step_due(p, &halfway);
 		if (fresh || due || ((untried || halfway) && seconds_now() - asked >= REPEAT_S)) {
 			ask_to_route(p->osm);
