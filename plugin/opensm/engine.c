@@ -20,8 +20,9 @@ bool covers(const struct fit *fit, char *why)
 			 (unsigned long long)fit->uncovered_hosts, (unsigned long long)fit->uncovered_guid);
 	else if (fit->stranded_pairs > 0 && fit->lost_entries > 0)
 		snprintf(why, HANDOFF_WHY,
-			 "%llu entries rely on cables or switches that are not there, such as at switch 0x%016llx port %u",
-			 (unsigned long long)fit->lost_entries, (unsigned long long)fit->lost_guid, fit->lost_port);
+			 "%llu entries rely on cables or switches that are not there%s, such as at switch 0x%016llx port %u",
+			 (unsigned long long)fit->lost_entries, fit->narrow_cables > 0 ? " or have too few VLs" : "",
+			 (unsigned long long)fit->lost_guid, fit->lost_port);
 	else if (fit->stranded_pairs > 0)
 		snprintf(why, HANDOFF_WHY, "it has no way from switch 0x%016llx to the host with LID %u, nor for %llu others",
 			 (unsigned long long)fit->stranded_guid, fit->stranded_lid,
@@ -226,8 +227,8 @@ static int serve(struct plugin *p)
 	char why[HANDOFF_WHY];
 	const struct handoff *h = choose(p, &fit, why);
 	p->uncovered = fit.uncovered_lids;
+	note_narrow(p, p->tables, &fit);
 	if (h != NULL) {
-		note_narrow(p, h, &fit);
 		note_built(p, h, &fit);
 		fit_write(&fit, h, &p->osm->subn, p->lids);
 	} else {
