@@ -54,6 +54,8 @@ fn any_mixture_of_tables_on_any_sl_is_safe() {
         ("fattree:4x6,2", Way::Tree),
         ("slimfly:5,hosts=2", Way::Rule),
         ("hyperx:4x4,hosts=2", Way::Rule),
+        ("mesh:4x3x3,hosts=2", Way::Rule),
+        ("torus:2x2x2x2,hosts=2", Way::Search { escaped: 0 }),
         ("dragonfly:4,2,2,9", Way::Rule),
         ("torus:4x4x4,hosts=1", Way::Search { escaped: 0 }),
         ("torus:5x5,hosts=2", Way::Search { escaped: 0 }),

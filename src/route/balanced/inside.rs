@@ -9,9 +9,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::attempts::{is_raced, more};
+use super::counted::fullest;
 use super::layers::Layers;
 use super::net::{NONE, Net};
-use super::portfolio::{Candidate, least};
+use super::portfolio::{Candidate, Scene, least};
 use super::race::{Runs, fastest};
 use super::routing::Routing;
 use super::traffic::Traffic;
@@ -19,6 +20,7 @@ use super::{Aim, Balanced, FIRST, Search, homes, once};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
 use crate::route::lanes::{Kept, choose, is_inside};
 use crate::route::spread::Turn;
+use crate::route::torus::Torus;
 use crate::route::{Engine, RouteError};
 
 /// Where next hops are chosen, and what keeps waiting packets apart.
@@ -61,6 +63,22 @@ impl Room<'_> {
             }
         }))
     }
+}
+
+/// One dimension after the other, where the closure has that: on meshes.
+fn known_inside(fabric: &Fabric, room: &Room<'_>) -> Option<Tables> {
+    let one = LayerBudget::new(1).ok()?;
+    let tables = Torus.route(fabric, &Demand::oblivious(), one).ok()?;
+    let is_inside = fabric.dest_ids().all(|d| is_inside(fabric, room.closure, &tables, d));
+    is_inside.then(|| tables.with_lanes(room.map.cloned()))
+}
+
+/// These tables for no jobs, or the known ones if no channel of theirs has as many routes.
+fn lightest((fabric, net): (&Fabric, &Net), demand: &Demand, room: &Room<'_>, light: Tables) -> Tables {
+    let scene = Scene { fabric, net, demand, budget: room.layers, fullest: None };
+    let known = known_inside(fabric, room);
+    let most = fullest(&scene, &light).unwrap_or(u32::MAX);
+    known.filter(|known| fullest(&scene, known).is_some_and(|known| known < most)).unwrap_or(light)
 }
 
 /// What is in force inside the closure.
@@ -127,6 +145,10 @@ impl Balanced {
         let kept = in_force.map(|f| Kept { tables: f.tables, stays: &f.stays });
         let light = room.tables(fabric, demand, kept, self.name())?;
         let net = Net::new(fabric);
+        let light = match in_force.is_none() && demand.is_oblivious() {
+            true => lightest((fabric, &net), demand, room, light),
+            false => light,
+        };
         let none = vec![false; fabric.terminals().len()];
         let settled = in_force.map_or(&none, |f| &f.stays);
         // Where a job is to have one SL, that is SL 0.
@@ -148,13 +170,15 @@ impl Balanced {
         let seeds: Vec<u64> = [FIRST].into_iter().chain(more).collect();
         let tables: Vec<Tables> = seeds.into_par_iter().map(timed).collect();
         if room.map.is_some() && in_force.is_none() && is_raced(fabric, &net.hosts) {
-            let blind = told_for(&Demand::oblivious(), other.clone(), false);
+            let blind = std::iter::once(other.clone()).chain(known_inside(fabric, room));
+            let blind = blind.map(|tables| told_for(&Demand::oblivious(), tables, false));
+            let blind: Vec<Tables> = blind.collect();
             let all: Vec<Tables> = tables.into_iter().chain([other, light]).collect();
             let both: Vec<(Tables, bool)> =
                 all.into_iter().flat_map(|t| [(t.clone(), false), (t, true)]).collect();
             let of_jobs = |(tables, by_source)| Candidate::of_jobs(told(tables, by_source));
             let mut all: Vec<Candidate> = both.into_par_iter().map(of_jobs).collect();
-            all.push(Candidate { is_blind: true, tables: blind });
+            all.extend(blind.into_iter().map(|tables| Candidate { is_blind: true, tables }));
             return Ok(fastest(fabric, demand, all, Runs::Rounds));
         }
         let tables = tables.into_par_iter().map(|t| told(t, false)).collect();

@@ -68,11 +68,13 @@ impl Start {
 }
 
 /// Whether no cable of a grid is missing.
-fn is_whole(terrain: &Terrain<'_>, grid: &Grid) -> bool {
+pub(super) fn is_whole(terrain: &Terrain<'_>, grid: &Grid) -> bool {
     (0..terrain.graph.switches()).all(|s| {
         (0..grid.sizes.len()).all(|d| {
             let (at, size) = (grid.at(s)[d], grid.sizes[d]);
-            let has = |up: bool, is_end: bool| (is_end && !grid.wrap[d]) || !grid.ways(s, d, up).is_empty();
+            // A ring of two is a line.
+            let is_ring = grid.wrap[d] && size > 2;
+            let has = |up: bool, is_end: bool| (is_end && !is_ring) || !grid.ways(s, d, up).is_empty();
             size < 2 || (has(true, at + 1 == size) && has(false, at == 0))
         })
     })

@@ -5,7 +5,7 @@
 //! the turn's lane. A dependency leads from a channel on a lane to the next one on the lane behind the
 //! turn; there must be no cycle of these (Dally and Seitz 1987).
 //!
-//! 1. Trees, fabrics of diameter two and full dragonflies have a rule (`rules`).
+//! 1. Trees, fabrics of diameter two, full dragonflies and whole meshes have a rule (`rules`).
 //! 2. Everywhere else routes and lanes are searched together (`search`), one tree per home switch, in a
 //!    graph of dependencies that has an order at any time (`space`), with a spanning tree as the escape (`escape`).
 //!    The first order is that of `first`; where a tree would leave a switch out, another one makes room (`room`).
@@ -129,9 +129,9 @@ pub fn fabric_lanes(fabric: &Fabric, vls: LayerBudget) -> Found {
     let terrain = Terrain::new(fabric, &graph);
     if let Some(rule) = rules::find(fabric, &terrain, vls.get()) {
         let map = Vls::new(vls, rule.behind + 1).map(fabric, &graph, |_, _| rule.behind);
-        let sets = if rule.behind == 0 { rule.sets } else { regrown(fabric, &terrain, &map, rule.sets) };
+        let sets = if rule.is_tree { rule.sets } else { regrown(fabric, &terrain, &map, rule.sets) };
         let lanes = FabricLanes { map: Arc::new(map), closure: Arc::new(sets) };
-        let way = if rule.behind == 0 { Way::Tree } else { Way::Rule };
+        let way = if rule.is_tree { Way::Tree } else { Way::Rule };
         return Found { lanes, way };
     }
     let starts = Start::all(&terrain);

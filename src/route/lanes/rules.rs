@@ -1,5 +1,6 @@
 //! Fabrics whose structure says which next hops no mixture can close a cycle with: no search.
 
+use super::first::is_whole;
 use super::terrain::{FAR, Terrain};
 use super::tree::{remembered, tree_ways};
 use crate::model::{Closure, Fabric, SwitchId};
@@ -9,14 +10,40 @@ use crate::route::graph::Graph;
 pub(super) struct Rule {
     pub(super) sets: Closure,
     pub(super) behind: u8,
+    /// Whether it is a tree: safe on any lanes.
+    pub(super) is_tree: bool,
 }
 
 /// The first rule that reaches everyone with so many lanes.
 pub(super) fn find(fabric: &Fabric, terrain: &Terrain<'_>, lanes: u8) -> Option<Rule> {
     let ways = || remembered(fabric, || tree_ways(fabric, terrain));
-    let tree = || ways().map(|ways| Rule { sets: ways.closure.clone(), behind: 0 });
-    let two = || two_hops(fabric, terrain).or_else(|| dragonfly(fabric, terrain));
-    tree().or_else(|| (lanes > 1).then(two).flatten().map(|sets| Rule { sets, behind: 1 }))
+    let rule = |behind, is_tree| move |sets| Rule { sets, behind, is_tree };
+    let tree = || ways().map(|ways| ways.closure.clone()).map(rule(0, true));
+    let two = || two_hops(fabric, terrain).or_else(|| dragonfly(fabric, terrain)).map(rule(1, false));
+    let one = || mesh(fabric, terrain).map(rule(0, false));
+    tree().or_else(|| (lanes > 1).then(two).flatten()).or_else(one)
+}
+
+/// One dimension after the other, on a mesh or hypercube that is whole: no packet turns back into a dimension, so nothing
+/// waits in a circle on one lane.
+fn mesh(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<Closure> {
+    let grid = terrain.grid.as_ref().filter(|grid| is_whole(terrain, grid))?;
+    // A ring of two is a line. On a hypercube a search finds a wider closure.
+    let is_ring = |(wrap, size): (&bool, &u16)| *wrap && *size > 2;
+    if grid.wrap.iter().zip(&grid.sizes).any(is_ring) || grid.sizes.iter().all(|size| *size <= 2) {
+        return None;
+    }
+    let (graph, n) = (terrain.graph, terrain.graph.switches());
+    let mut sets = Closure::empty(fabric);
+    for (home, s) in (0..n).flat_map(|home| (0..n).map(move |s| (home, s))) {
+        let (at, to) = (grid.at(s), grid.at(home));
+        let Some(d) = (0..at.len()).find(|d| at[*d] != to[*d]) else { continue };
+        for c in grid.ways(s, d, at[d] < to[d]) {
+            let slot = usize::from(graph.slot_at(s, *c as usize));
+            sets.set(SwitchId::at(s), SwitchId::at(home), slot, true);
+        }
+    }
+    Some(sets)
 }
 
 /// Switches beside a switch, ascending.
