@@ -141,9 +141,10 @@ impl Handoff {
     }
 
     /// The certificate, for the very fabric that the tables were made for; `None` if the file lacks one or it is
-    /// none.
+    /// none: any order is one of a promise that names no sender.
     pub fn certificate(&self, fabric: &Fabric) -> Option<Certificate> {
-        let order = self.order.as_ref().filter(|_| fabric.fingerprint() == self.fabric)?;
+        let has_senders = self.promise.is_none_or(|promise| promise.has_senders());
+        let order = self.order.as_ref().filter(|_| has_senders && fabric.fingerprint() == self.fabric)?;
         Certificate::new(fabric, order.clone()).ok()
     }
 

@@ -290,6 +290,27 @@ fn thirty_thousand_damaged_certificates_are_refused() {
     println!("{told}");
 }
 
+/// Whoever promises nothing to nobody would have any tables certified.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn a_promise_without_a_sender_is_no_certificate() {
+    make();
+    let directory = tempfile::tempdir().unwrap();
+    let fabric = generate("torus:4x4,hosts=2").unwrap();
+    let routes = [tables(&fabric, "nue", Promise::TOLD).unwrap()];
+    let order = certified(&fabric, &routes, Promise::TOLD).unwrap();
+    let nobody = [
+        Promise::NOTHING,
+        Promise { reply: true, ..Promise::NOTHING },
+        Promise { since: true, ..Promise::NOTHING },
+        Promise { mixed: true, ..Promise::NOTHING },
+    ];
+    let files = nobody.map(|promise| handed_off(&fabric, &routes, promise, &order));
+    for verdict in verdicts(directory.path(), &files) {
+        assert!(verdict.contains("names no sender"), "{verdict}");
+    }
+}
+
 #[test]
 #[ignore = "needs Debian's packages: run scripts/test"]
 fn opensm_declines_an_epoch_whose_certificate_is_damaged() {
