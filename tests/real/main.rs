@@ -1,6 +1,7 @@
 //! Tests with the real daemons on loopback. Ignored unless `scripts/test` asks for them, because
 //! they need Debian's packages.
 
+mod answers;
 mod browser;
 mod certificate;
 mod charts;
