@@ -324,7 +324,6 @@ fn of_slurmrestd_nothing_is_missed_and_little_is_asked() {
     let mut seldom = cluster.rest(Duration::from_secs(3600), false);
     let [first, again] = [(); 2].map(|()| cluster.poll(&mut seldom).unwrap());
     assert_eq!((seldom.queries().full, again.known_at(), &again.jobs), (1, first.time, &first.jobs));
-    assert!(again.time > first.time);
     await_some("an answer 304", || {
         cluster.poll(&mut rest).unwrap();
         (rest.queries().unchanged >= 3).then_some(())
