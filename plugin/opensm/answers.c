@@ -42,6 +42,8 @@ static bool has_its_lanes(const struct fit *fit, const struct handoff *h, uint32
 {
 	osm_node_t *node = fit->sw[s]->p_node;
 	const osm_physp_t *management = osm_node_get_physp_ptr(node, 0);
+	/* Others need not have a table for what they send themselves: nothing but management does. */
+	bool sends = ib_switch_info_is_enhanced_port0(&fit->sw[s]->switch_info);
 	unsigned ports = osm_node_get_num_physp(node);
 	ports = ports <= h->sw[s].ports ? ports : h->sw[s].ports + 1u;
 	/* OpenSM sends it nothing. */
@@ -52,7 +54,7 @@ static bool has_its_lanes(const struct fit *fit, const struct handoff *h, uint32
 			continue;
 		const osm_physp_t *port = osm_node_get_physp_ptr(node, out);
 		for (unsigned in = 0; in < ports; in++)
-			if (in != out && (in == 0 || is_used(fit, h, s, in)) && !has_its_row(h, s, port, in, out))
+			if (in != out && (in == 0 ? sends : is_used(fit, h, s, in)) && !has_its_row(h, s, port, in, out))
 				return false;
 	}
 	return true;

@@ -56,6 +56,7 @@ struct plugin {
 	enum { NO_SECOND, SECOND_DUE, SECOND_ASKED } second; /* (m) the second step of a repair: OpenSM is to route for it */
 	bool swept;                          /* (m) OpenSM has discovered the fabric since we looked at it */
 	unsigned resweep;                    /* (m) seconds to wait before OpenSM is to sweep for missing answers; 0: none are */
+	bool swept_for;                      /* (m) OpenSM was asked to, since the last time they were missing */
 	time_t missed;                       /* (m) since when; monotonic */
 	bool stop;                           /* (m) */
 

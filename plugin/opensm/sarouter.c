@@ -27,7 +27,7 @@
 #define ENGINE_NAME "sarouter"
 
 /* Seconds before OpenSM is to sweep for answers that are missing: twice as many each time, since it may be in vain. */
-enum { FIRST_RESWEEP = 10, LAST_RESWEEP = 80 };
+enum { FIRST_RESWEEP = 10, LAST_RESWEEP = 640 };
 
 /* Whether every switch has answered with our tables; OpenSM reports a routing as done in any case. */
 static bool have_all_answered(struct plugin *p)
@@ -58,8 +58,12 @@ static void note_missing(struct plugin *p)
 	if (status->ours && status->tables.generation == p->built.generation &&
 	    memcmp(status->tables.fingerprint, p->built.fingerprint, sizeof(p->built.fingerprint)) == 0)
 		status->tables = p->built;
+	/* Epochs that come meanwhile do not put it off. */
+	if (p->resweep > 0 && !p->swept_for)
+		return;
 	unsigned longer = 2 * p->resweep < LAST_RESWEEP ? 2 * p->resweep : LAST_RESWEEP;
 	p->resweep = p->resweep == 0 ? FIRST_RESWEEP : longer;
+	p->swept_for = false;
 	p->missed = seconds_now();
 }
 

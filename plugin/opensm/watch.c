@@ -102,8 +102,10 @@ static void ask_for_answers(struct plugin *p)
 	bool master = p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER;
 	pthread_mutex_lock(&p->mutex);
 	bool due = master && p->resweep > 0 && seconds_now() - p->missed >= (time_t)p->resweep;
-	if (due)
+	if (due) {
 		p->missed = seconds_now();
+		p->swept_for = true;
+	}
 	pthread_mutex_unlock(&p->mutex);
 	if (due)
 		ask_to_discover(p->osm);

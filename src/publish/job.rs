@@ -244,11 +244,15 @@ pub fn remove(root: &Path, job: &JobId) -> Result<(), StoreError> {
 /// begins.
 ///
 /// # Errors
-/// What the system says, with the path.
+/// What the system says of the first that cannot be removed, with the path.
 pub fn tidy(root: &Path) -> Result<(), StoreError> {
     let is_left = |name: &str| name.starts_with('.') && (name.ends_with(".tmp") || name.ends_with(".gone"));
-    let left = names(root)?.into_iter().filter(|name| is_left(name)).map(|name| root.join(name));
-    left.into_iter().try_for_each(|path| fs::remove_dir_all(&path).map_err(StoreError::io("remove", &path)))
+    let mut failed = None;
+    for path in names(root)?.into_iter().filter(|name| is_left(name)).map(|name| root.join(name)) {
+        let removed = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        failed = failed.or(removed.map_err(StoreError::io("remove", &path)).err());
+    }
+    failed.map_or(Ok(()), Err)
 }
 
 /// Jobs that have a directory, in order of their names.

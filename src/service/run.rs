@@ -20,6 +20,7 @@ use self::reload::{ConfigFile, changed};
 use self::waiting::Waiting;
 use super::api::listen::{ListenError, allow_many_files};
 use super::api::servers::Servers;
+use super::chain;
 use super::clock::steady;
 use super::command::{Command, Commands, Handle};
 use super::health::teller::Teller;
@@ -239,7 +240,7 @@ fn identify(store: &EpochStore) -> Result<(), StoreError> {
 /// Removes what a service that was killed left beside what it told jobs.
 fn tidy(state: &Path) {
     if let Err(error) = job::tidy(&state.join(JOBS_DIRECTORY)) {
-        warn!("{error}");
+        warn!("{}", chain(&error));
     }
 }
 

@@ -68,7 +68,8 @@ pub(super) fn check(
     }
     // Who is led to one that may miss may not be missed himself. Elsewhere the end of the way is what is wrong.
     let is_misled = |s: &usize| tree.next[*s] != NO_CHANNEL && is_lost(tree, parts, *s) && !may_miss(*s);
-    for s in (0..ports.len()).filter(is_misled).filter(|s| is_excused(end(trees, tree, *s))) {
+    let ends_excused = ends(trees, tree, is_excused);
+    for s in (0..ports.len()).filter(is_misled).filter(|s| ends_excused[*s]) {
         findings.add(Kind::Hole, || Finding::Hole {
             switch: switch_name(trees.fabric, s),
             destination: destination_name(trees.fabric, d),
@@ -76,13 +77,20 @@ pub(super) fn check(
     }
 }
 
-/// The switch at which the route of a tree without loops ends.
-fn end(trees: &Trees<'_>, tree: &Tree, s: usize) -> usize {
-    let mut at = s;
-    while tree.next[at] != NO_CHANNEL {
-        at = tree.parent(trees, at);
+/// What is so of the switch at which each one's route ends, in a tree without loops. O(switches).
+fn ends(trees: &Trees<'_>, tree: &Tree, is_so: impl Fn(usize) -> bool) -> Vec<bool> {
+    let mut known: Vec<Option<bool>> = vec![None; tree.next.len()];
+    let mut way = Vec::new();
+    for s in 0..known.len() {
+        let mut at = s;
+        while known[at].is_none() && tree.next[at] != NO_CHANNEL {
+            way.push(at);
+            at = tree.parent(trees, at);
+        }
+        let found = *known[at].get_or_insert_with(|| is_so(at));
+        way.drain(..).for_each(|s| known[s] = Some(found));
     }
-    at
+    known.into_iter().flatten().collect()
 }
 
 /// Whether all hosts that the fabric connects to a destination reach it.

@@ -263,7 +263,7 @@ impl Servers {
         match self.prepare_for(Some(&settings), spool.as_ref()) {
             Ok(opened) => {
                 warn!(
-                    "somebody removed {} or that of the writers: they are opened again",
+                    "somebody removed {} or the one beside it: both are opened again",
                     settings.socket.display()
                 );
                 self.follow(opened);

@@ -23,7 +23,7 @@ impl Health {
         let said = [
             (Kind::NoSpace, no_space(state)),
             (Kind::Clock, clock(now, written)),
-            (Kind::Held, unread_hold(state)),
+            (Kind::Held, unread_hold(state).filter(|_| self.held.is_none())),
         ];
         let told = said.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
         self.place = told.map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();

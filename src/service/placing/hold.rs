@@ -185,12 +185,19 @@ impl Holds {
         acts
     }
 
-    /// Lets go of jobs of which nothing is known at their deadline; once, as what came of it is not seen either.
+    /// Lets go of jobs of which nothing is known at their deadline; some more times, as what came of it is not seen either.
     fn free_unknown(&mut self, now: DateTime<Utc>, look: &Look, rules: &Rules) -> Vec<Act> {
-        let due = |record: &Record| now >= record.deadline || rules.most == 0;
+        let is_due = |record: &Record| now >= record.deadline || rules.most == 0;
         let unknown = self.records.iter_mut().filter(|(id, _)| look.unknown.contains(*id));
-        let due = unknown.filter(|(_, record)| record.phase != Phase::Freed && due(record));
-        due.map(|(id, record)| record.let_go(id, "its deadline has passed")).collect()
+        let free = |(id, record): (&JobId, &mut Record)| match record.phase {
+            Phase::Freed if record.tries >= TRIES => None,
+            Phase::Freed => {
+                record.tries += 1;
+                Some(Act::Free(id.clone(), "it may not be free yet"))
+            }
+            _ => is_due(record).then(|| record.let_go(id, "its deadline has passed")),
+        };
+        unknown.filter_map(free).collect()
     }
 
     /// Nodes promised to other jobs.

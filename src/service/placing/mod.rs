@@ -343,7 +343,7 @@ fn advise(
 /// Returns how many. The service, if there is one after all, finds them released.
 ///
 /// # Errors
-/// If it is not known who is held, or Slurm refuses the last command of a job.
+/// If it is not known who is held, or, when all were tried, what Slurm said of the first that it refused.
 pub fn release(settings: &Settings, all: bool) -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
     let holds = ledger::read(&settings.state.directory)?;
     let acts = holds.close((!all).then(Utc::now));
@@ -356,16 +356,20 @@ pub fn release(settings: &Settings, all: bool) -> Result<usize, Box<dyn std::err
         // A job that started meanwhile is none of ours any more.
         let ours = holds.records.keys().cloned().collect();
         let Look { jobs: pending, unknown, .. } = control.look(&ours, &mut Said::default()).await?;
-        let mut released = 0;
+        let (mut released, mut failed) = (0, None);
         for act in &acts {
             let Act::Free(id, _) = act else { continue };
             let waits = pending.iter().any(|j| j.id == *id && hold::tag(&j.admin_comment).is_some());
-            if waits || unknown.contains(id) {
-                control.act(act).await?;
-                released += 1;
+            if !waits && !unknown.contains(id) {
+                continue;
+            }
+            // One that is unknown may have ended: the others are let go all the same.
+            match control.act(act).await {
+                Ok(()) => released += 1,
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Ok(released)
+        failed.map_or(Ok(released), |error| Err(error.into()))
     })
 }
 
