@@ -24,8 +24,8 @@ pub(super) fn find(fabric: &Fabric, terrain: &Terrain<'_>, lanes: u8) -> Option<
     tree().or_else(|| (lanes > 1).then(two).flatten()).or_else(one)
 }
 
-/// One dimension after the other, on a mesh or hypercube that is whole: no packet turns back into a dimension, so nothing
-/// waits in a circle on one lane.
+/// One dimension after the other, on a mesh that is whole: no packet turns back into a dimension, so nothing waits in a
+/// circle on one lane.
 fn mesh(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<Closure> {
     let grid = terrain.grid.as_ref().filter(|grid| is_whole(terrain, grid))?;
     // A ring of two is a line. On a hypercube a search finds a wider closure.
