@@ -105,6 +105,13 @@ static struct living without(const struct handoff *h, char **gone, int count)
 	return (struct living){alive, sources, dests};
 }
 
+static void release(const struct living *living)
+{
+	free((uint8_t *)living->cables);
+	free((uint8_t *)living->sources);
+	free((uint8_t *)living->dests);
+}
+
 /* The file that the plugin would write. */
 static bool print_tables(const struct handoff *h, const struct handoff *repaired)
 {
@@ -145,9 +152,7 @@ static int print_repair(const struct handoff *h, char **gone, int count)
 	if (good && !repair_may_change(mended, h, &living, why))
 		printf("back refused: %s\n", why);
 	repair_free(mended);
-	free(alive);
-	free((uint8_t *)living.sources);
-	free((uint8_t *)living.dests);
+	release(&living);
 	return good ? 0 : 1;
 }
 
@@ -168,9 +173,7 @@ static int print_change(const struct handoff *h, const struct handoff *next, cha
 	else
 		printf("refused: %s\n", why);
 	repair_free(mended);
-	free((uint8_t *)living.cables);
-	free((uint8_t *)living.sources);
-	free((uint8_t *)living.dests);
+	release(&living);
 	return good ? 0 : 1;
 }
 

@@ -155,8 +155,7 @@ impl Slurmrestd {
         let soon = self.fresh_in().is_some();
         if let Some(known) = self.known.as_ref().filter(|_| soon) {
             debug!("slurmrestd was asked for all jobs not long ago");
-            let as_of = Some(known.jobs.known_at());
-            return Ok(JobMap { time: now, as_of, ..known.jobs.clone() });
+            return Ok(JobMap { time: now, as_of: Some(known.jobs.time), ..known.jobs.clone() });
         }
         let client = self.client()?;
         let version = self.version(&client).await?;

@@ -18,7 +18,7 @@ use super::routing::Routing;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, FIRST, Search, homes, once};
 use crate::model::{Closure, Demand, Fabric, FabricLanes, LaneMap, LayerBudget, Tables, TerminalId};
-use crate::route::lanes::{Kept, choose, is_inside};
+use crate::route::lanes::{Kept, are_inside, choose, is_inside};
 use crate::route::spread::Turn;
 use crate::route::torus::Torus;
 use crate::route::{Engine, RouteError};
@@ -69,8 +69,7 @@ impl Room<'_> {
 fn known_inside(fabric: &Fabric, room: &Room<'_>) -> Option<Tables> {
     let one = LayerBudget::new(1).ok()?;
     let tables = Torus.route(fabric, &Demand::oblivious(), one).ok()?;
-    let is_inside = fabric.dest_ids().all(|d| is_inside(fabric, room.closure, &tables, d));
-    is_inside.then(|| tables.with_lanes(room.map.cloned()))
+    are_inside(fabric, room.closure, &tables).then(|| tables.with_lanes(room.map.cloned()))
 }
 
 /// These tables for no jobs, or the known ones if no channel of theirs has as many routes.

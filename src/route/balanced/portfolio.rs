@@ -17,7 +17,7 @@ use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::forest::Forest;
 use crate::route::graph::is_indirect;
-use crate::route::lanes::{TreeWays, is_inside};
+use crate::route::lanes::{TreeWays, are_inside};
 use crate::route::minhop::{Eligible, locally_balanced};
 use crate::route::spread::spread_over;
 use crate::route::trees::Join;
@@ -128,8 +128,7 @@ impl Balanced {
             return Ok(None);
         }
         let ways = ways();
-        let may_be_mixed =
-            |ways: &Arc<TreeWays>| fabric.dest_ids().all(|d| is_inside(fabric, &ways.closure, own, d));
+        let may_be_mixed = |ways: &Arc<TreeWays>| are_inside(fabric, &ways.closure, own);
         if !ways.as_ref().is_none_or(may_be_mixed) {
             return Ok(None);
         }

@@ -58,6 +58,11 @@ pub fn is_inside(fabric: &Fabric, closure: &Closure, tables: &Tables, d: DestId)
     fabric.switch_ids().filter(|s| *s != home).all(|s| is_inside_at(fabric, closure, tables, (s, d)))
 }
 
+/// Whether all next hops of tables are inside a closure. O(entries).
+pub fn are_inside(fabric: &Fabric, closure: &Closure, tables: &Tables) -> bool {
+    fabric.dest_ids().all(|d| is_inside(fabric, closure, tables, d))
+}
+
 /// Whether the next hop of a switch to a destination is inside a closure. O(next hops).
 pub fn is_inside_at(fabric: &Fabric, closure: &Closure, tables: &Tables, (s, d): (SwitchId, DestId)) -> bool {
     // Where the closure leads nowhere, no packet starts.

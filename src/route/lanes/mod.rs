@@ -31,7 +31,7 @@ mod vls;
 
 use std::sync::Arc;
 
-pub use self::choose::{Kept, choose, is_inside, is_inside_at};
+pub use self::choose::{Kept, are_inside, choose, is_inside, is_inside_at};
 use self::first::Start;
 use self::grow::Grower;
 use self::mend::regrown;

@@ -334,10 +334,7 @@ async fn start(
     let all: Option<Vec<Outcome>> = answers.into_iter().collect();
     let mut start = all.clone().and_then(Outcome::worst);
     if let (Some(outcome), Some(all)) = (&mut start, all) {
-        // Without its directory a job does not learn its service level.
-        if !front.tell(job.clone(), all).await && !outcome.is_late() {
-            *outcome = Outcome::Untold;
-        }
+        *outcome = outcome.told(front.tell(job.clone(), all).await);
         audit(&caller, format_args!("start of job {job}: {outcome:?} of {fabrics:?}"));
     }
     Ok(json(StartAnswer { start, fabrics }))

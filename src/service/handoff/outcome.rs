@@ -78,6 +78,12 @@ impl Outcome {
         matches!(self, Self::Deadline | Self::Untold | Self::Unrouted | Self::OpensmGone | Self::Unknown)
     }
 
+    /// The same of a job whose directory is written, or not: without it a job does not learn its service level.
+    #[must_use]
+    pub fn told(self, is_written: bool) -> Self {
+        if is_written || self.is_late() { self } else { Self::Untold }
+    }
+
     /// Of a job on several fabrics: that of the fabric that serves it worst.
     pub fn worst(outcomes: impl IntoIterator<Item = Self>) -> Option<Self> {
         let place = |outcome: &Self| Self::BEST_FIRST.iter().position(|o| o == outcome);

@@ -168,8 +168,7 @@ impl Holds {
             }
             let reserved = self.reserved(&job.id);
             let Some(record) = self.records.get_mut(&job.id) else { continue };
-            let over = now >= record.deadline || rules.most == 0;
-            let act = record.go_on(now, job, look, rules, over);
+            let act = record.go_on(now, job, look, rules);
             let act = match act {
                 Next::Do(act) => Some(act),
                 Next::Stay => None,
@@ -187,7 +186,6 @@ impl Holds {
 
     /// Lets go of jobs of which nothing is known at their deadline; some more times, as what came of it is not seen either.
     fn free_unknown(&mut self, now: DateTime<Utc>, look: &Look, rules: &Rules) -> Vec<Act> {
-        let is_due = |record: &Record| now >= record.deadline || rules.most == 0;
         let unknown = self.records.iter_mut().filter(|(id, _)| look.unknown.contains(*id));
         let free = |(id, record): (&JobId, &mut Record)| match record.phase {
             Phase::Freed if record.tries >= TRIES => None,
@@ -195,7 +193,7 @@ impl Holds {
                 record.tries += 1;
                 Some(Act::Free(id.clone(), "it may not be free yet"))
             }
-            _ => is_due(record).then(|| record.let_go(id, "its deadline has passed")),
+            _ => record.is_over(now, rules).then(|| record.let_go(id, "its deadline has passed")),
         };
         unknown.filter_map(free).collect()
     }
@@ -247,6 +245,11 @@ enum Next {
 }
 
 impl Record {
+    /// Whether it is to be let go.
+    fn is_over(&self, now: DateTime<Utc>, rules: &Rules) -> bool {
+        now >= self.deadline || rules.most == 0
+    }
+
     fn let_go(&mut self, id: &JobId, why: &'static str) -> Act {
         self.phase = Phase::Freed;
         self.tries = 0;
@@ -257,7 +260,7 @@ impl Record {
         Next::Do(self.let_go(id, why))
     }
 
-    fn go_on(&mut self, now: DateTime<Utc>, job: &Pending, look: &Look, rules: &Rules, over: bool) -> Next {
+    fn go_on(&mut self, now: DateTime<Utc>, job: &Pending, look: &Look, rules: &Rules) -> Next {
         match self.phase.clone() {
             Phase::Freed => {
                 // A command was lost, however often: nobody else would let the job go. Once it was
@@ -271,7 +274,7 @@ impl Record {
                 self.tries = SEEN_FREE;
                 Next::Stay
             }
-            _ if over => self.free(&job.id, "its deadline has passed"),
+            _ if self.is_over(now, rules) => self.free(&job.id, "its deadline has passed"),
             Phase::Holding if job.held.is_none() => {
                 self.tries += 1;
                 if self.tries > TRIES {

@@ -140,8 +140,7 @@ fn work(root: &Path, queue: &Receiver<Work>) {
                     written.insert(job, (Utc::now(), done.is_ok().then_some(what)));
                     done
                 });
-                // Without its directory a job does not learn its service level.
-                answer(then, if done.is_ok() || outcome.is_late() { outcome } else { Outcome::Untold });
+                answer(then, outcome.told(done.is_ok()));
                 done
             }
             Work::End(id) => {
