@@ -5,7 +5,7 @@
 //! packets that have passed a full channel, that one stands still though others wait for it. Routes that
 //! take a full channel first queue at their own host and delay no other packets.
 
-use super::layers::{Bundles, Layers, each_tree};
+use super::layers::{Bundles, Layers, each_tree, sources};
 use super::net::Net;
 
 /// How many times the mean the fullest channel must carry: none does in a hyperx of equal sizes.
@@ -58,7 +58,9 @@ struct Trees {
 impl Trees {
     fn new(net: &Net, bundles: &Bundles, fit: &[u16], all: u16) -> Self {
         let mut hops = Vec::new();
-        let load = each_tree(net, bundles, fit, all, |search, _| hops.extend_from_slice(&search.hops));
+        let load = each_tree((net, bundles), fit, all, sources(net), |search, _| {
+            hops.extend_from_slice(&search.hops)
+        });
         let each = |c: usize| load[bundles.first(c)].div_ceil(bundles.width(c).max(1));
         Self { load: (0..net.channels()).map(each).collect(), hops }
     }

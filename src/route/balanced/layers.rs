@@ -5,10 +5,11 @@
 mod learn;
 
 pub(super) use self::learn::each_tree;
-use self::learn::{admit, learn, repeat};
+use self::learn::{admit, learn, learn_more};
 use super::climb::Climb;
 use super::grid;
 use super::hot;
+use super::hyperx;
 use super::net::{NONE, Net};
 use super::routing::covers;
 use super::search::{Ground, TreeSearch};
@@ -40,11 +41,11 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Chooses the orders: known ones for a torus or mesh, else learnt from shortest routes, starting with
+    /// Chooses the orders: known ones for a torus, mesh or HyperX, else learnt from shortest routes, starting with
     /// up*/down* orders: in a tree after some switches were [`raised`], unless there are no jobs and its
     /// cables join neighbouring levels only, so that all shortest routes climb alike.
     pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8, has_jobs: bool) -> Self {
-        let known = grid::keys(fabric, net, budget);
+        let known = grid::keys(fabric, net, budget).or_else(|| hyperx::keys(net, budget));
         let (is_known, is_tree) = (known.is_some(), is_indirect(&net.hosts));
         let may_raise = is_tree && (has_jobs || !joins_neighbouring(net, &levels(net)));
         let keys = known.unwrap_or_else(|| climbing_keys(net, budget, may_raise));
@@ -117,9 +118,10 @@ impl Layers {
         }
         if !is_known {
             let any = vec![u16::MAX; net.turns()];
-            learn(net, &mut orders, bundles, &mut added, all, only.unwrap_or(&any));
+            let only = only.unwrap_or(&any);
+            learn(net, &mut orders, bundles, &mut added, (only, sources(net)));
             if !is_indirect(&net.hosts) {
-                repeat(&mut orders, &added);
+                learn_more(net, &mut orders, bundles, &added, (only, sources(net).rev()));
             }
         }
         let mut fit = vec![0u16; net.turns()];
@@ -227,7 +229,7 @@ fn reaches_all(net: &Net, fit: &[u16], layers: u16) -> bool {
     })
 }
 
-fn sources(net: &Net) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn sources(net: &Net) -> impl DoubleEndedIterator<Item = usize> + '_ {
     (0..net.switches()).filter(|s| net.is_source[*s])
 }
 

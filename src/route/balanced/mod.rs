@@ -45,6 +45,7 @@ mod climb;
 mod counted;
 mod grid;
 mod hot;
+mod hyperx;
 mod inside;
 mod jobs;
 mod keep;

@@ -2,7 +2,7 @@
 
 use super::super::net::{NONE, Net};
 use super::super::search::{Ground, TreeSearch};
-use super::{Bundles, NEVER, sources};
+use super::{Bundles, NEVER};
 use crate::route::cdg::AcyclicLayer;
 use crate::route::order::Order;
 
@@ -36,20 +36,20 @@ pub(super) fn learn(
     orders: &mut [AcyclicLayer<impl Order>],
     bundles: &Bundles,
     added: &mut [u16],
-    all: u16,
-    only: &[u16],
+    (only, homes): (&[u16], impl Iterator<Item = usize>),
 ) {
     let mut teacher = Teacher { blocked: vec![0u16; net.turns()], tried: Vec::new() };
-    each_tree(net, bundles, only, all, |search, row| teacher.fit(net, orders, added, search, row));
+    let all = (1u16 << orders.len()) - 1;
+    each_tree((net, bundles), only, all, homes, |search, row| teacher.fit(net, orders, added, search, row));
 }
 
-/// Calls with a tree of shortest routes over the turns `only` to each switch with terminals, balanced over
+/// Calls with a tree of shortest routes over the turns `only` to each of these switches, balanced over
 /// bundles; returns their load on the channels that stand for one. O(switches × channels).
 pub(in crate::route::balanced) fn each_tree(
-    net: &Net,
-    bundles: &Bundles,
+    (net, bundles): (&Net, &Bundles),
     only: &[u16],
     all: u16,
+    homes: impl Iterator<Item = usize>,
     mut call: impl FnMut(&mut TreeSearch, &[u8]),
 ) -> Vec<u32> {
     let mut search = TreeSearch::new(net.switches());
@@ -59,7 +59,7 @@ pub(in crate::route::balanced) fn each_tree(
     let mut price_back: Vec<f32> =
         (0..net.channels()).map(|back| if stands(back) { 0.0 } else { NEVER }).collect();
     let mut flow = vec![0u32; net.switches()];
-    for home in sources(net) {
+    for home in homes {
         search.run(Ground { net, fit: only, home, price_back: &price_back }, all, &mut row);
         flow.copy_from_slice(&net.hosts);
         for &v in search.reached.iter().skip(1).rev() {
@@ -73,17 +73,34 @@ pub(in crate::route::balanced) fn each_tree(
     load
 }
 
-/// Gives layers that learnt nothing the orders of those that did, in turn, so that routes have several
-/// layers to be spread over. The last one, of the last resort, stays.
-pub(super) fn repeat(orders: &mut [AcyclicLayer<impl Order + Clone>], added: &[u16]) {
-    let any = added.iter().fold(0, |any, a| any | a);
-    let last = orders.len() - 1;
-    let learnt = (any.trailing_ones() as usize).min(last);
-    for layer in learnt..last {
-        if learnt > 0 {
-            orders[layer] = orders[layer % learnt].clone();
-        }
+/// Layers that learnt nothing learn other trees, to switches in the reverse order, if there are as many of them as of those
+/// that did: so there are more ways to choose from. Those left after that have the orders of all others, in turn, so that
+/// routes have several layers to be spread over. The last one, of the last resort, stays.
+pub(super) fn learn_more(
+    net: &Net,
+    orders: &mut [AcyclicLayer<impl Order + Clone>],
+    bundles: &Bundles,
+    added: &[u16],
+    (only, homes): (&[u16], impl Iterator<Item = usize>),
+) {
+    let Some((_, orders)) = orders.split_last_mut() else { return };
+    let mut learnt = taught(added).min(orders.len());
+    if learnt == 0 {
+        return;
     }
+    if orders.len() >= 2 * learnt {
+        let mut more = vec![0u16; net.turns()];
+        learn(net, &mut orders[learnt..], bundles, &mut more, (only, homes));
+        learnt = (learnt + taught(&more)).min(orders.len());
+    }
+    for layer in learnt..orders.len() {
+        orders[layer] = orders[layer % learnt].clone();
+    }
+}
+
+/// How many layers learnt something: the first ones do.
+fn taught(added: &[u16]) -> usize {
+    added.iter().fold(0, |any, a| any | a).trailing_ones() as usize
 }
 
 struct Teacher {
