@@ -3,7 +3,7 @@
 use super::traffic::jobs::Jobs;
 use super::traffic::script::Script;
 use super::{AnyRouter, Ended, Net, Router, Settings, TableRouter, run};
-use crate::model::pattern::Grid;
+use crate::model::pattern::{Grid, Mix};
 use crate::model::{Fabric, Group, Pattern, Tables};
 
 /// What a job that says nothing exchanges, one run each. Three of them (shifts, random order, rings) choose tables
@@ -54,6 +54,9 @@ pub const RANDOM: usize = 3;
 /// Those of the others.
 pub const OTHERS: [usize; 3] = [1, 5, 6];
 
+/// All of them in the order in which tables are told apart by them.
+const TURNS: [usize; RUNS.len()] = [SHIFT, RING, LINEAR, RANDOM, OTHERS[0], OTHERS[1], OTHERS[2]];
+
 /// How much of an exchange is run.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
@@ -91,7 +94,7 @@ fn runs_with(
 ) -> Vec<f64> {
     let pattern = |group: &Group, run: usize| match group.mix.is_default() {
         true => RUNS[run],
-        false => group.mix.parts()[run % group.mix.parts().len()].0,
+        false => exchanged(&group.mix, run),
     };
     let Ok(router) = TableRouter::new(fabric, net, tables) else {
         return vec![f64::INFINITY; some.len()];
@@ -103,6 +106,23 @@ fn runs_with(
         simulated(net, settings, &router, groups.iter().map(script).collect()).ok().flatten()
     };
     some.iter().map(|i| run(*i).unwrap_or(f64::INFINITY)).collect()
+}
+
+/// What a job that says what it exchanges does in a run: each part is in as many runs as its weight asks for, of those that
+/// come first as well. O(runs × parts).
+fn exchanged(mix: &Mix, run: usize) -> Pattern {
+    let parts = mix.parts();
+    let all: i64 = parts.iter().map(|(_, weight)| i64::from(*weight)).sum();
+    let (mut had, mut last) = (vec![0; parts.len()], 0);
+    for turn in 1.. {
+        let lacks = |i: &usize| i64::from(parts[*i].1) * turn - had[*i] * all;
+        last = (0..parts.len()).max_by_key(|i| (lacks(i), std::cmp::Reverse(*i))).unwrap_or(0);
+        had[last] += 1;
+        if TURNS.get(turn as usize - 1).is_none_or(|at| *at == run) {
+            break;
+        }
+    }
+    parts[last].0
 }
 
 /// Geometric mean over the jobs of the time until a job's last byte has arrived, ns; `None` after a deadlock. The
