@@ -356,7 +356,9 @@ impl Fabric {
         all
     }
 
-    fn keeping(
+    /// The same fabric without some cables, switches and terminals. LIDs and GUIDs stay, ids of switches if all do.
+    /// O(size of the fabric).
+    pub(crate) fn keeping(
         &self,
         cut: impl Fn(ChannelId) -> bool,
         dead: impl Fn(SwitchId) -> bool,

@@ -51,6 +51,7 @@ impl Climb {
                 Some(next) if self.is_up(s, next) => flow[next] += flow[s],
                 // Nothing is below a leaf.
                 _ if self.levels[s] == 0 && flow[s] > 0 => return None,
+                _ if net.degree(s) == 0 => {}
                 _ if self.levels[s] == 0 => all = false,
                 // What goes down is looked at when all that comes up is known.
                 _ => {}
@@ -92,7 +93,7 @@ impl Climb {
 
     /// Whether the route of a switch leads down to another, and nowhere up.
     #[inline]
-    fn descends(&self, net: &Net, home: usize, row: &[u8], mut switch: usize) -> bool {
+    pub(super) fn descends(&self, net: &Net, home: usize, row: &[u8], mut switch: usize) -> bool {
         while switch != home {
             match Self::next(net, row, switch) {
                 Some(next) if !self.is_up(switch, next) => switch = next,

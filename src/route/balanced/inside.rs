@@ -38,7 +38,7 @@ impl Room<'_> {
     fn sls(&self) -> Option<u16> {
         let map = self.map?;
         let all = (1u16 << self.layers.get().min(map.vls())) - 1;
-        Some(if map.vls_per_lane() == 1 { all } else { all & !1 })
+        Some(if map.vls_per_lane() == 1 || all == 1 { all } else { all & !1 })
     }
 
     fn tables(

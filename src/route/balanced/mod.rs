@@ -43,6 +43,7 @@ mod bound;
 mod chain;
 mod climb;
 mod counted;
+mod graft;
 mod grid;
 mod hot;
 mod hyperx;
@@ -76,7 +77,7 @@ use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
 use self::search::{Ground, TreeSearch};
 use self::traffic::{Class, Traffic};
-use super::graph::hosts_per_switch;
+use super::graph::{hosts_per_switch, is_indirect};
 use super::lanes::{TreeWays, tree_ways};
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
@@ -211,6 +212,10 @@ impl Balanced {
             if let Some(own) = self.route_tree(fabric, net, demand, budget) {
                 return own;
             }
+            let grafted = is_indirect(&net.hosts).then(|| self.route_grafted((fabric, net), demand, budget));
+            if let Some(tables) = grafted.flatten() {
+                return Ok(own(None, tables));
+            }
         }
         if let Some(tables) = self.known(fabric, net, demand, budget)? {
             return Ok(best(tables));
@@ -232,7 +237,7 @@ impl Balanced {
     }
 
     /// Tables of a tree that may be mixed: these, or others where a layer's order has led them on no way up and then
-    /// down, as it does where cables are lost. These stay if those in force may not be mixed.
+    /// down, as it does where cables are lost. Where those in force lead on other ways too, others are made anew.
     fn to_be_mixed(
         &self,
         fabric: &Fabric,
@@ -243,7 +248,14 @@ impl Balanced {
     ) -> Result<Tables, RouteError> {
         match ways.complete(fabric, tables) {
             Err(tables) if self.options.layer_per_job => Ok(tables),
-            Err(tables) => Ok(self.route_inside_one(fabric, demand, budget)?.unwrap_or(tables)),
+            Err(tables) => {
+                if let Some(inside) = self.route_inside_one(fabric, demand, budget)? {
+                    return Ok(inside);
+                }
+                let options = EngineOptions { previous: None, served: None, ..self.options.clone() };
+                let anew = Self { options, aim: self.aim, search: self.search };
+                Ok(anew.route_inside_one(fabric, demand, budget)?.unwrap_or(tables))
+            }
             Ok(tables) => Ok(tables),
         }
     }

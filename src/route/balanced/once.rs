@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::graft::Core;
 use super::layers::Layers;
 use super::net::Net;
 use crate::model::{Closure, Demand, Fabric, LayerBudget, SwitchId, Tables};
@@ -28,6 +29,8 @@ struct Known {
     tables: VecDeque<(Asked, Arc<Tables>)>,
     /// Routes between hosts on each channel, by what is hashed of tables whose routes to hosts all climb and then descend.
     loads: VecDeque<(u64, Arc<Vec<u32>>)>,
+    /// The tree in it, if it is one to which something is attached.
+    cores: VecDeque<((), Arc<Option<Core>>)>,
     /// By number of VLs.
     closures: VecDeque<(u8, Arc<Closure>)>,
 }
@@ -39,6 +42,7 @@ impl Known {
             layers: VecDeque::new(),
             tables: VecDeque::new(),
             loads: VecDeque::new(),
+            cores: VecDeque::new(),
             closures: VecDeque::new(),
         }
     }
@@ -118,6 +122,13 @@ pub(super) fn closure(fabric: &Fabric, vls: LayerBudget) -> Arc<Closure> {
     let find = || Ok::<_, Infallible>(Arc::unwrap_or_clone(fabric_lanes(fabric, vls).lanes.closure));
     let Ok(closure) = remembered(fabric, vls.get(), |known| &mut known.closures, find);
     closure
+}
+
+/// As [`Core::of`].
+pub(super) fn core(fabric: &Fabric, net: &Net) -> Arc<Option<Core>> {
+    let find = || Ok::<_, Infallible>(Core::of(fabric, net));
+    let Ok(core) = remembered(fabric, (), |known| &mut known.cores, find);
+    core
 }
 
 impl Layers {

@@ -11,6 +11,7 @@ use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_g
 use super::keep::Slots;
 use super::net::Net;
 use super::race::{Runs, fastest, quickest};
+use super::timed::is_one_tree;
 use super::traffic::Traffic;
 use super::{Aim, Balanced, Search, is_grid, is_narrow, once};
 use crate::measure::slowdown::{Time, rough_slowdowns, slowdowns};
@@ -26,6 +27,8 @@ use crate::simulate::exchange;
 
 /// Destinations × switches above which other engines would take longer than ours.
 const MOST_ENTRIES: usize = 1 << 21;
+/// As many up to which these are asked on trees that are hardly any.
+const MOST_ODD_ENTRIES: usize = 1 << 22;
 /// As many above which not even what takes a tenth of our time is asked.
 const MOST_CHEAP_ENTRIES: usize = 1 << 24;
 /// As many up to which all engines are asked that take less than a tenth of our time.
@@ -50,6 +53,8 @@ const FAR: f64 = 1.35;
 const FEW: usize = 16;
 /// See [`FEW`].
 const FEWER: usize = 3;
+/// It is asked about so many beside our own on larger fabrics.
+const FEW_LARGE: usize = 2;
 /// Makes the tables of a rival.
 type Make<'a> = Box<dyn Fn() -> Result<Tables, RouteError> + Sync + Send + 'a>;
 
@@ -205,6 +210,12 @@ impl Balanced {
             near.extend(candidates.blind.into_iter().map(|tables| Candidate { is_blind: true, tables }));
             return fastest(fabric, demand, near, Runs::Rounds);
         }
+        if is_new && !is_tree && !demand.is_oblivious() && budget.get() > 1 {
+            // On larger fabrics, too, predictions are wrong where channels are crowded.
+            let all = candidates.more.into_iter().map(Candidate::of_jobs).chain(candidates.others).collect();
+            let others = nearly_least(priced(all, price), FEW_LARGE);
+            return fastest(fabric, demand, std::iter::once(own_one).chain(others).collect(), Runs::Short);
+        }
         let own = (price(&own_one.tables), own_one);
         let more = priced(candidates.more.into_iter().map(Candidate::of_jobs).collect(), price);
         let other = first_least(priced(candidates.others, price));
@@ -304,7 +315,9 @@ impl Balanced {
         if is_small || (!is_tree && is_open(fullest_by_port_order)) {
             rivals.push(Box::new(lash::Lash));
         }
-        if is_small {
+        // What is hardly a tree may be better served by engines that ask for less.
+        let is_odd = is_tree && !demand.is_oblivious() && entries <= MOST_ODD_ENTRIES && !is_one_tree(net);
+        if is_small || is_odd {
             rivals.push(Box::new(dfsssp::Dfsssp));
             rivals.push(Box::new(fattree::FatTree));
         }
@@ -416,7 +429,7 @@ fn first_least(priced: Vec<(f64, Candidate)>) -> Option<(f64, Candidate)> {
 /// Those that cost nearly as little as the least, the least first; no more than a few.
 fn nearly_least(mut all: Vec<(f64, Candidate)>, few: usize) -> Vec<Candidate> {
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let most = all[0].0 * NEAR;
+    let most = all.first().map_or(0.0, |best| best.0 * NEAR);
     all.into_iter().take(few).take_while(|priced| priced.0 <= most).map(|priced| priced.1).collect()
 }
 

@@ -13,6 +13,8 @@ pub(super) enum Runs {
     /// The [`ROUNDS`]. What counts is how long they take together, and the one in which the tables are furthest behind the
     /// best ones without jobs in that run. Predicted time beside that made the choice no better.
     Rounds,
+    /// Parts of three exchanges, on fabrics where more would take long. They count in the same way.
+    Short,
     /// In less time, of large packets ([`exchange::coarse_runs`]). All together count.
     Coarse,
 }
@@ -34,6 +36,8 @@ const ROUNDS: [Round; 4] = [
     Round { best: 4, part: WHOLE, which: &[exchange::SHIFT, exchange::RANDOM] },
     Round { best: 4, part: PART, which: &exchange::OTHERS },
 ];
+/// See [`Runs::Short`].
+const SHORT: [usize; 3] = [exchange::SHIFT, exchange::RING, exchange::LINEAR];
 const PART: Part = Part { bytes: 8192, messages: FEW_MESSAGES };
 const WHOLE: Part = Part { bytes: 16_384, messages: MANY_MESSAGES };
 /// About so many messages tell how long an exchange takes that keeps step.
@@ -78,6 +82,7 @@ pub(super) fn fastest(
     let groups = &demand.groups;
     match runs {
         Runs::Coarse => run(&mut all, |tables| exchange::coarse_runs(on, tables, groups)),
+        Runs::Short => run(&mut all, |tables| exchange::some_runs(on, tables, groups, PART, &SHORT)),
         Runs::Rounds => {
             for Round { best, part, which } in &ROUNDS {
                 let scores = scores(&all, runs);
@@ -90,7 +95,7 @@ pub(super) fn fastest(
     let predicted = |i: usize| all[i].predicted;
     let best = match runs {
         Runs::Rounds => best_predicted(&scores, predicted),
-        Runs::Coarse => least(&scores),
+        Runs::Short | Runs::Coarse => least(&scores),
     };
     all.swap_remove(best).candidate.tables
 }
@@ -143,7 +148,7 @@ fn scores(all: &[Raced], runs: Runs) -> Vec<f64> {
     let score = |Raced { times, .. }: &Raced| {
         let together = exchange::geometric(times.iter().copied());
         let behind = times.iter().zip(&least).map(|(time, least)| time / least).fold(1.0, f64::max);
-        if matches!(runs, Runs::Rounds) { together * behind } else { together }
+        if matches!(runs, Runs::Coarse) { together } else { together * behind }
     };
     all.iter().map(score).collect()
 }

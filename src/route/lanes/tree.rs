@@ -22,6 +22,9 @@ use crate::route::updown::{Distances, histogram_roots};
 /// How much longer routes up and down may be than the shortest, in percent of all hops.
 const DETOUR: u64 = 2;
 
+/// Of the cables of a tree, one in so many may join two switches of one height. Nobody is led over these.
+const LEVEL: usize = 16;
+
 /// Next hops in a tree that may be mixed as one likes, on any lanes.
 pub struct TreeWays {
     /// Shortest ways up and then down, and those that climb again.
@@ -115,21 +118,30 @@ fn arrives(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> bool 
 /// The ways of a tree; `None` if the fabric is none, or cables are missing between leaves.
 /// O(switches × channels).
 pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWays> {
+    // Of two the one that leaves more next hops; the first of equal ones.
+    let found = heights(terrain).into_iter().filter_map(|height| ways_by(fabric, terrain, &height));
+    found.reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|found| found.1)
+}
+
+/// The ways by these heights, and how many next hops there are.
+fn ways_by(fabric: &Fabric, terrain: &Terrain<'_>, height: &[u32]) -> Option<(usize, TreeWays)> {
     let graph = terrain.graph;
-    let height = heights(terrain)?;
     let n = graph.switches();
+    let leaves = (0..n).filter(|s| terrain.is_home(*s) && !graph.out(*s).is_empty());
+    let lowest = leaves.map(|s| height[s]).min()?;
+    let mut next_hops = 0;
     let mut closure = Closure::empty(fabric);
     let mut by_height: Vec<usize> = (0..n).collect();
     by_height.sort_by_key(|s| height[*s]);
     let (mut hops, mut shortest) = (0, 0);
     let mut without = Vec::with_capacity(n);
     for home in 0..n {
-        let length = up_and_down(graph, &height, &by_height, home);
+        let length = up_and_down(graph, height, &by_height, home);
         let mut lacking = Vec::new();
         for s in (0..n).filter(|s| terrain.hops(home, *s) != FAR && *s != home) {
             let between_hosts = terrain.is_home(home) && terrain.is_home(s);
             let Some((own, is_above)) = length[s] else {
-                if between_hosts {
+                if between_hosts && height[home] == lowest && height[s] == lowest {
                     return None;
                 }
                 lacking.push(SwitchId::at(s));
@@ -143,7 +155,8 @@ pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWa
                 let to = *to as usize;
                 let is_down = height[to] < height[s];
                 let leads = length[to].is_some_and(|(h, above)| h + 1 == own && (above || !is_above));
-                if is_down == is_above && leads {
+                if height[to] != height[s] && is_down == is_above && leads {
+                    next_hops += 1;
                     closure.set(SwitchId::at(s), SwitchId::at(home), slot, true);
                 }
             }
@@ -153,8 +166,8 @@ pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWa
     if 100 * hops > (100 + DETOUR) * shortest {
         return None;
     }
-    let closure = climb_again(terrain, &height, &without, closure)?;
-    Some(TreeWays { closure, without })
+    let closure = climb_again(terrain, height, &without, closure)?;
+    Some((next_hops, TreeWays { closure, without }))
 }
 
 /// What was found for a fabric; `None` if it needs lanes.
@@ -238,7 +251,8 @@ fn climbing<'a>(graph: &'a Graph, height: &[u32]) -> Space<'a> {
         for to in graph.out(graph.to(from)) {
             let Some(turn) = space.links.turn(from, to) else { continue };
             space.pin(turn, 0);
-            if is_up(from) || !is_up(to) {
+            let is_level = [from, to].iter().any(|c| height[graph.from(*c)] == height[graph.to(*c)]);
+            if !is_level && (is_up(from) || !is_up(to)) {
                 space.add(turn, 0);
             }
         }
@@ -265,25 +279,36 @@ fn up_and_down(graph: &Graph, height: &[u32], by_height: &[usize], home: usize) 
     length
 }
 
-/// Heights such that no cable joins two switches of one height, where terminals are at the bottom or
-/// cables close no ring.
-fn heights(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
+/// Heights such that hardly any cable joins two switches of one height, where terminals are at the bottom or
+/// cables close no ring. Where some hosts are nearer to the others than most, as on a top, those by hops from the roots
+/// come second.
+fn heights(terrain: &Terrain<'_>) -> Vec<Vec<u32>> {
     let (graph, n) = (terrain.graph, terrain.graph.switches());
     let levelled = |height: &[u32]| {
-        let channels = (0..n).flat_map(|s| graph.neighbours(s).iter().map(move |to| (s, *to as usize)));
-        channels.into_iter().all(|(s, to)| height[s] != height[to])
+        let level = (0..graph.channels()).filter(|c| height[graph.from(*c)] == height[graph.to(*c)]).count();
+        level * LEVEL <= graph.channels()
     };
     if is_indirect(graph.terminals()) {
         let nearest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).min();
         let from_hosts: Vec<u32> = (0..n).map(|s| u32::from(nearest(s).unwrap_or(0))).collect();
+        let farthest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).max();
+        let mut far = (0..n).filter(|s| terrain.is_home(*s)).map(farthest);
+        let first = far.next().flatten();
+        let mut found = Vec::new();
         if levelled(&from_hosts) {
-            return Some(from_hosts);
+            found.push(from_hosts);
+            if far.all(|far| far == first) {
+                return found;
+            }
         }
         let roots = histogram_roots(graph, &Distances::new(graph));
         let from_root = |s: usize| roots.iter().map(|r| terrain.hops(*r, s)).min().unwrap_or(0);
         let from_roots: Vec<u32> = (0..n).map(|s| u32::from(u16::MAX - from_root(s))).collect();
         if !roots.is_empty() && levelled(&from_roots) {
-            return Some(from_roots);
+            found.push(from_roots);
+        }
+        if !found.is_empty() {
+            return found;
         }
     }
     // A real tree: all cables between two switches are the only way between them.
@@ -291,5 +316,5 @@ fn heights(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
     let part = graph.components();
     let parts = (0..n).filter(|s| part[*s] as usize == *s).count();
     let from_first: Vec<u32> = (0..n).map(|s| u32::from(terrain.hops(part[s] as usize, s))).collect();
-    (pairs == 2 * (n - parts)).then_some(from_first)
+    if pairs == 2 * (n - parts) { vec![from_first] } else { Vec::new() }
 }

@@ -21,7 +21,7 @@ use self::exchange::Unit;
 use self::part::{May, Wish};
 use self::polish::{Reach, Room};
 use self::shape::Shape;
-pub(super) use self::shape::is_whole_tree;
+pub(super) use self::shape::{is_one_tree, is_tree, is_whole_tree};
 use super::climb::Climb;
 use super::jobs::JobLayers;
 use super::keep::InForce;

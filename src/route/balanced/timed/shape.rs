@@ -53,7 +53,7 @@ pub(super) struct Stage {
 impl Stage {
     /// `None` if a pod has two switches of one plane below.
     fn of(net: &Net, levels: &[u32], level: u32, below: &[u32], planes_below: usize) -> Option<Self> {
-        let (pod_of, pods) = parts(net, |s| levels[s] < level);
+        let (pod_of, pods) = parts(net, |s| levels[s] < level && net.degree(s) > 0);
         let (plane_of, planes) = parts(net, |s| levels[s] >= level);
         let mut stage = Self { level, pod_of, pods, plane_of, planes, planes_below, planes_at: Vec::new() };
         stage.planes_at = vec![Vec::new(); pods * planes_below];
@@ -111,7 +111,9 @@ impl Shape {
     /// The shape of a fabric, if it is such a tree: all terminals on leaves, cables between neighbouring
     /// levels only, and above each pod one switch of each plane. O(levels × channels × ports).
     pub(super) fn of(net: &Net) -> Option<Self> {
-        let levels = net.hops_from((0..net.switches()).filter(|s| net.hosts[*s] > 0));
+        let mut levels = net.hops_from((0..net.switches()).filter(|s| net.hosts[*s] > 0));
+        // A switch without cables is in nobody's way.
+        (0..net.switches()).filter(|s| net.degree(*s) == 0).for_each(|s| levels[s] = 0);
         let height = levels.iter().copied().max().unwrap_or(0);
         let is_level = |c| levels[net.from(c)].abs_diff(levels[net.to(c)]) == 1;
         let is_leaf_only = (0..net.switches()).all(|s| levels[s] == 0 || !net.is_source[s]);
@@ -119,7 +121,7 @@ impl Shape {
             return None;
         }
         let (plane_of, planes) = parts(net, |s| levels[s] > 0);
-        let leaves: Vec<u32> = (0..net.switches() as u32).filter(|s| levels[*s as usize] == 0).collect();
+        let leaves: Vec<u32> = (0..net.switches() as u32).filter(|s| net.hosts[*s as usize] > 0).collect();
         let mut leaf_of = vec![NOWHERE; net.switches()];
         leaves.iter().enumerate().for_each(|(i, s)| leaf_of[*s as usize] = i as u32);
         let mut stages: Vec<Stage> = Vec::new();
@@ -211,6 +213,16 @@ impl Shape {
         let mut others = self.ways_of[leaf].iter().filter(|w| self.ways[**w as usize].plane == plane);
         others.next().map(|w| slots[*w as usize])
     }
+}
+
+/// Whether it is a tree, perhaps with cables that are lost.
+pub(in super::super) fn is_tree(net: &Net) -> bool {
+    Shape::of(net).is_some()
+}
+
+/// Whether it is one tree, and not several beside each other.
+pub(in super::super) fn is_one_tree(net: &Net) -> bool {
+    is_tree(net) && net.part.iter().all(|part| *part == net.part[0])
 }
 
 /// Whether it is a tree that has lost no cable.
