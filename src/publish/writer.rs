@@ -1,8 +1,8 @@
 //! The epoch store for its one writer.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,8 @@ impl EpochStore {
         Ok(Serving { lock: take(&path)?, path })
     }
 
-    /// Whether a service of this state directory lives. Not to be asked where one may be about to start.
+    /// Whether a service of this state directory lives. False also for a user who may not open its lock, and so
+    /// cannot know. Not to be asked where one may be about to start.
     pub fn is_served(&self) -> bool {
         let lock = File::open(self.path().join("service.lock"));
         lock.is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
@@ -128,11 +129,18 @@ fn take_within(patience: Duration, path: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// Whoever may open a lock file, if only for reading, may lock it, and so keep everybody else from writing.
+const LOCK_MODE: u32 = 0o600;
+
 /// Takes a lock file, which is made if there is none.
 fn take(path: &Path) -> Result<File, StoreError> {
     let options =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path);
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(LOCK_MODE).open(path);
     let mut lock = options.map_err(StoreError::io("open", path))?;
+    if lock.metadata().is_ok_and(|found| found.mode() & 0o777 & !LOCK_MODE != 0) {
+        // Earlier versions made it readable. Whose file it is not cannot close it, and may use it all the same.
+        let _ = lock.set_permissions(Permissions::from_mode(LOCK_MODE));
+    }
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {

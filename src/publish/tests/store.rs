@@ -395,3 +395,23 @@ fn one_service_at_a_time() {
     drop(serving);
     store.serve().unwrap();
 }
+
+#[test]
+fn only_the_owner_may_open_the_locks_those_of_earlier_versions_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EpochStore::open(dir.path()).unwrap();
+    let locks = [dir.path().join("lock"), dir.path().join("service.lock")];
+    for made_before in [false, true] {
+        if made_before {
+            locks
+                .iter()
+                .for_each(|path| fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap());
+        }
+        let _both = (store.lock().unwrap(), store.serve().unwrap());
+        for path in &locks {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+        }
+        assert!(store.is_served());
+    }
+    assert!(!store.is_served());
+}
