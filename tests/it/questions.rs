@@ -233,3 +233,14 @@ fn an_answer_that_takes_too_much_memory_costs_only_itself() {
     assert_eq!(ask(&site, "/v1/health", None).unwrap()["healthy"], true);
     assert_eq!(serving.stop(), 0);
 }
+
+#[test]
+fn a_text_longer_than_any_name_is_not_sought() {
+    let (site, serving) = serving("");
+    let find = |length: usize| ask(&site, &format!("/v1/find?what={}", "n".repeat(length)), None);
+    assert_eq!(find(200).unwrap()["switches"], json!([]));
+    let (status, words) = refusal(find(201));
+    assert_eq!(status, 400, "{words}");
+    assert!(words.contains("more than 200 bytes"), "{words}");
+    assert_eq!(serving.stop(), 0);
+}

@@ -64,14 +64,20 @@ struct RollbackAnswer {
 /// Bytes of a reason; a sentence is shorter.
 const REASON: usize = 1000;
 
-/// Writes to the store. Whoever writes just now is waited for, for a while.
+/// Writes to the store, and to the log what was done. Whoever writes just now is waited for, for a while.
 async fn written<T: Send + 'static>(
     api: &Api,
+    caller: &Caller,
+    what: String,
     write: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let done = api.read(move |api| {
+    let caller = caller.clone();
+    let done = api.within(&api.by_hand, move |api| {
         let mut writer = api.store.lock().map_err(|e| ApiError::failed(&e))?;
-        write(&mut writer).map_err(|e| ApiError::failed(&e))
+        let done = write(&mut writer).map_err(|e| ApiError::failed(&e))?;
+        // Here, where it is known that it was done, though nobody may wait for the answer any more.
+        audit(&caller, format_args!("{what}"));
+        Ok(done)
     });
     let done = done.await?;
     api.handle.ask(Command::Look).await?;
@@ -96,15 +102,15 @@ async fn hold(
     if reason.len() > REASON || reason.chars().any(char::is_control) {
         return Err(ApiError::bad(format!("the reason must be a line of at most {REASON} bytes")));
     }
-    audit(&caller, format_args!("hold: {reason:?}"));
+    let what = format!("hold: {reason:?}");
     let by = who(&caller).await;
-    Ok(json(written(&api, move |writer| writer.hold_by_hand(reason, by)).await?))
+    Ok(json(written(&api, &caller, what, move |writer| writer.hold_by_hand(reason, by)).await?))
 }
 
 async fn resume(State(api): Ask, Extension(caller): Extension<Caller>) -> Result<Response, ApiError> {
-    audit(&caller, format_args!("resume"));
     let by = who(&caller).await;
-    let was_held = written(&api, move |writer| writer.resume_by_hand(by)).await?;
+    let resume = move |writer: &mut Writer| writer.resume_by_hand(by);
+    let was_held = written(&api, &caller, "resume".to_string(), resume).await?;
     Ok(json(ResumeAnswer { was_held }))
 }
 
@@ -121,17 +127,60 @@ async fn rollback(
         return Err(conflict(why.to_string()));
     };
     let to = number(&api, &name)?;
-    let made_for = api.read(move |api| Ok(epoch(&api.store, to)?.plan().fabric)).await?;
+    let made_for = api.within(&api.by_hand, move |api| Ok(epoch(&api.store, to)?.plan().fabric)).await?;
     if made_for != view.fabric.fingerprint() {
         return Err(conflict(format!("epoch {to} was made for another fabric than that of now")));
     }
-    audit(&caller, format_args!("rollback to epoch {to}{}", if held { ", held" } else { "" }));
+    let what = format!("rollback to epoch {to}{}", if held { ", held" } else { "" });
     let by = who(&caller).await;
     let back = move |writer: &mut Writer| {
         let from = writer.store().current().unwrap_or(None);
         writer.rollback_by_hand(to, &by, held)?;
         Ok(from)
     };
-    let from = written(&api, back).await?;
+    let from = written(&api, &caller, what, back).await?;
     Ok(json(RollbackAnswer { from, to, held }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::config::Site;
+    use crate::publish::EpochStore;
+    use crate::service::api::READING;
+    use crate::service::api::peer::Access;
+    use crate::service::command::Handle;
+
+    #[test]
+    fn readers_who_take_every_place_keep_no_administrator_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let (handle, mut commands) = Handle::new();
+        let settings = Site::parse("", &dir.path().join("sarouter.toml")).unwrap().api.unwrap();
+        let api = Api {
+            handle,
+            store: EpochStore::open(dir.path()).unwrap(),
+            settings: Arc::new(settings),
+            spool: None,
+            places: Arc::default(),
+            // All are taken, for ever.
+            reading: Arc::new(Semaphore::new(0)),
+            by_hand: Arc::new(Semaphore::new(READING)),
+            idle: Arc::default(),
+        };
+        let name = "10.0.0.7".to_string();
+        let caller = Caller { user: name.clone(), name, access: Access::Write, on_network: true };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let request = Json(HoldRequest { reason: "row 3".to_string() });
+            let asked = tokio::spawn(hold(State(api.clone()), Extension(caller), request));
+            let Some(Command::Look(reply)) = commands.recv().await else { panic!("another command") };
+            reply.send(()).unwrap();
+            assert!(asked.await.unwrap().is_ok());
+        });
+        assert!(api.store.hold().unwrap().is_some());
+    }
 }

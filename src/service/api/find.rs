@@ -24,6 +24,9 @@ pub(super) fn read() -> Routes<Api> {
 /// At most so many are told.
 const MOST: usize = 20;
 
+/// Bytes of what is sought; no name is longer.
+const LONGEST: usize = 200;
+
 /// What is sought.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Wanted {
@@ -95,6 +98,9 @@ async fn find(State(api): Ask, Query(wanted): Query<Wanted>) -> Result<Response,
     if what.is_empty() {
         return Err(ApiError::bad("what is to be found? ?what=leaf3:17, a LID, a GUID, or part of a name"));
     }
+    if what.len() > LONGEST {
+        return Err(ApiError::bad(format!("what is to be found has more than {LONGEST} bytes")));
+    }
     let seen = api.seen().await?;
     let search = move |_: &Api| {
         Ok(match seen {
@@ -119,9 +125,9 @@ fn ends_in_port(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(':').map(|(name, port)| (name.trim(), port.trim()))
 }
 
-/// Whether a name has the text in it, whatever the case.
-fn names(name: &str, text: &str) -> bool {
-    name.to_lowercase().contains(&text.to_lowercase())
+/// Whether a name has the text in it, whatever the case. The text is in small letters already.
+fn names(name: &str, small: &str) -> bool {
+    name.to_lowercase().contains(small)
 }
 
 /// O(switches + terminals), and the names for each that is told.
@@ -133,17 +139,17 @@ fn found(view: &View, what: &str) -> FindAnswer {
     }
     let (lid, guid) = (lid(what), what.parse::<Guid>().ok());
     // Digits alone are a LID, and part of many names.
-    let by_name = lid.is_none();
+    let (by_name, small) = (lid.is_none(), what.to_lowercase());
     let switches = fabric.switch_ids().filter(|id| {
         let s = fabric.switch(*id);
-        Some(s.lid) == lid || Some(s.guid) == guid || (by_name && names(&s.description, what))
+        Some(s.lid) == lid || Some(s.guid) == guid || (by_name && names(&s.description, &small))
     });
     let (switches, more) = first(switches, |id| fabric.switch(*id).description.as_str(), what);
     answer.switches.extend(switches.into_iter().map(|id| switch(view, id)));
     let adapters = fabric.terminal_ids().filter(|id| {
         let t = fabric.terminal(*id);
         let is_it = Some(t.lid) == lid || Some(t.port_guid) == guid || Some(t.node_guid) == guid;
-        is_it || (by_name && names(&t.description, what))
+        is_it || (by_name && names(&t.description, &small))
     });
     let (adapters, even_more) = first(adapters, |id| fabric.terminal(*id).description.as_str(), what);
     answer.adapters.extend(adapters.into_iter().map(|id| adapter(view, id)));
@@ -230,7 +236,8 @@ fn found_on_torus(torus: &Torus, what: &str) -> FindAnswer {
             answer.cables.push(FoundCable { cable, ends });
         }
     }
-    let fits = |node: &NodeId| is_at(*node, what) || names(torus.name(*node).as_str(), what);
+    let small = what.to_lowercase();
+    let fits = |node: &NodeId| is_at(*node, what) || names(torus.name(*node).as_str(), &small);
     let (nodes, more) = first(torus.nodes().filter(fits), |node| torus.name(*node).as_str(), what);
     answer.more = more;
     answer.switches.extend(nodes.into_iter().map(|node| FoundSwitch {

@@ -109,6 +109,8 @@ pub struct Api {
     pub places: Arc<Places>,
     /// Places for reading the store.
     pub reading: Arc<Semaphore>,
+    /// Places for what administrators do by hand: whoever may only ask takes none of them.
+    pub by_hand: Arc<Semaphore>,
     /// What Slurm said of its nodes.
     pub idle: Arc<IdleNodes>,
 }
@@ -130,7 +132,16 @@ impl Api {
         &self,
         read: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let permit = Arc::clone(&self.reading).acquire_owned().await.map_err(|e| ApiError::failed(&e))?;
+        self.within(&self.reading, read).await
+    }
+
+    /// The same in one of these places.
+    async fn within<T: Send + 'static>(
+        &self,
+        places: &Arc<Semaphore>,
+        read: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let permit = Arc::clone(places).acquire_owned().await.map_err(|e| ApiError::failed(&e))?;
         let api = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let answer = read(&api);

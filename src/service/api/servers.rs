@@ -123,6 +123,7 @@ impl Door {
             spool: spool.cloned(),
             places: Arc::default(),
             reading: Arc::new(tokio::sync::Semaphore::new(READING)),
+            by_hand: Arc::new(tokio::sync::Semaphore::new(READING)),
             idle: Arc::default(),
         })
     }
