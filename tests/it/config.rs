@@ -150,6 +150,7 @@ fn bad_settings_are_refused_with_their_line() {
         ("[routing]\nengines = []\n", 2, "empty"),
         ("[routing]\nlayer_per_job = true\npromise = \"any\"\n", 3, "layer_per_job"),
         ("[routing]\npromise = \"everything\"\n", 2, "told, untold"),
+        ("[routing]\nstorage_nodes = [\n\"oss[1-4]\",\n\"n[\"]\n", 4, "brackets"),
         ("[opensm]\nlmc = 2\n", 2, "0 or 1"),
         ("[routing]\nlayer_per_job = true\n[opensm]\nlmc = 1\n", 4, "exclude"),
         ("[opensm]\nlft_file = \"f\"\nlmc = 1\n", 3, "lft_file"),

@@ -8,6 +8,7 @@ mod placement;
 mod several;
 mod site;
 mod traffic;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use self::numbers::{Kept, Mebibytes, Percent, Seconds, SecondsOrZero, StorageWei
 use self::placement::WrittenPlacement;
 pub use self::site::Site;
 use self::traffic::WrittenTraffic;
+use self::words::host_lists;
 use super::{
     ConfigError, DEFAULT_PATH, FabricSource, OpenSm, Routing, STATUS_FILE, Service, Settings, Slurm,
     SqueueFormat, State,
@@ -100,7 +102,7 @@ struct WrittenRouting {
     layers: Option<LayerBudget>,
     layer_per_job: bool,
     promise: Option<Spanned<Promise>>,
-    storage_nodes: Vec<String>,
+    storage_nodes: Vec<Spanned<String>>,
     storage_reads: StorageWeight,
     storage_writes: StorageWeight,
     min_gain_seconds: Option<SecondsOrZero>,
@@ -414,7 +416,7 @@ impl WrittenRouting {
             layers: layers.unwrap_or_else(|| unreachable!("8 is a layer budget")),
             layer_per_job: self.layer_per_job,
             promise,
-            storage_nodes: self.storage_nodes,
+            storage_nodes: host_lists(self.storage_nodes)?,
             storage_reads: self.storage_reads.0,
             storage_writes: self.storage_writes.0,
             // At most a year: always fits.
