@@ -9,7 +9,7 @@
 mod door;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, TryFromFloatSecsError};
 
 use serde::Serialize;
 
@@ -92,6 +92,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// `squeue` has at most so long to say which program a job runs.
 const ASKING: Duration = Duration::from_secs(5);
 
+/// No job waits longer, whatever was typed.
+const MOST: Duration = Duration::from_secs(86_400);
+
 /// So much before the end of its patience a prolog wants to be told.
 const MARGIN: Duration = Duration::from_millis(250);
 
@@ -102,7 +105,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     let waited = job(args.job.as_deref()).and_then(|job| {
         let site = context.site_past_mistakes()?;
         let (settings, door) = (&site.fabrics[0], args.service.door(&site)?);
-        let timeout = args.timeout.map_or(Ok(settings.handoff.deadline), Duration::try_from_secs_f64)?;
+        let timeout = args.timeout.map_or(Ok(settings.handoff.deadline), patience)?;
         let nodes = args.nodes.clone().or_else(|| variable("SLURM_JOB_NODELIST"));
         let traffic = args.traffic.clone().or_else(traffic);
         let mut submission = submission();
@@ -138,6 +141,14 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
             Ok(Answer::No)
         }
         Err(error) => Ok(complain(error.as_ref(), "; the job starts all the same", context)),
+    }
+}
+
+/// Seconds that were typed; more than [`MOST`] are as good as those, and could be too many for a clock.
+fn patience(seconds: f64) -> Result<Duration, TryFromFloatSecsError> {
+    match seconds > MOST.as_secs_f64() {
+        true => Ok(MOST),
+        false => Duration::try_from_secs_f64(seconds),
     }
 }
 
@@ -318,5 +329,22 @@ fn words(outcome: Outcome) -> &'static str {
         Outcome::Unrouted => "no tables could be made for it",
         Outcome::Unknown => "nodes of it are not in the fabric",
         Outcome::OpensmGone => "the OpenSM of a fabric is gone: there on the last verified routes",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_of_any_size_fits_a_clock() {
+        for (seconds, wanted) in
+            [(20.0, Duration::from_secs(20)), (1e19, MOST), (1e300, MOST), (f64::INFINITY, MOST)]
+        {
+            let patience = patience(seconds).unwrap();
+            assert_eq!(patience, wanted);
+            assert!(Instant::now().checked_add(patience).is_some());
+        }
+        assert!(patience(-3.0).is_err() && patience(f64::NAN).is_err());
     }
 }

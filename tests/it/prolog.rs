@@ -197,6 +197,7 @@ fn no_slip_in_a_command_line_or_in_the_settings_holds_a_job() {
         &["--nodes", "n1"],
         &["--job", "7", "--nodes", "n[1", "--timeout", "0.2"],
         &["--job", "7", "--nodes", "n1", "--timeout", "-3"],
+        &["--job", "7", "--nodes", "n1", "--timeout", "1e19"],
     ] {
         let (code, answer, error) = prolog(&site, words);
         assert_eq!(code, 0, "{words:?}: {answer} {error}");
