@@ -80,7 +80,8 @@ pub struct Args {
     /// Judge a network update in which programs go to the high LID of each port (LMC 1) and come back: routes to
     /// base LIDs until now; --tables are the new ones. For programs that are told their SLs
     #[arg(long, value_name = "DIR|FILE", requires = "high_lids")]
-    #[arg(conflicts_with_all = ["promise", "certificate", "write_certificate", "layer_per_job"])]
+    #[arg(conflicts_with_all = ["promise", "certificate", "write_certificate", "layer_per_job", "jobs", "first_step"])]
+    #[arg(conflicts_with = "reverse_on_same_layer")]
     update_from: Option<PathBuf>,
     /// Routes to high LIDs, which stay, such as those of updown
     #[arg(long, value_name = "DIR|FILE", requires = "update_from")]
@@ -188,6 +189,9 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         return verify_torus(&args, context);
     }
     args.torus.none_on_switches()?;
+    if args.jobs.is_some() && !args.layer_per_job {
+        return Err("--jobs is for a direct torus or for --layer-per-job: other checks know no jobs".into());
+    }
     let fabric = fabric::load(&args.fabric)?;
     let (tables, lids) = input::read_tables_of_lids(&fabric, &args.tables, args.layers_file.as_deref())?;
     if let (Some(before), Some(high)) = (&args.update_from, &args.high_lids) {

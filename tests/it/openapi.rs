@@ -213,6 +213,7 @@ const PRINTED: &[&str] = &[
 
 /// The same of what is not for direct tori, or of no fabric in particular.
 const PRINTED_ONCE: &[&str] = &[
+    "verify --fabric NET --jobs MORE --layer-per-job --tables TABLES",
     "compare --fabric torus:3x3,hosts=1 --engines lash,fattree",
     "route --fabric torus:3x3,hosts=1 --engine fattree --out TABLES",
     "verify --fabric torus:3x3,hosts=1 --tables lost",

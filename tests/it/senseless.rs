@@ -40,6 +40,16 @@ const REFUSED: &[(&str, &str)] = &[
     ("route --fabric angara:2x2 --previous /nonexistent --roots x --out o", "--roots, --previous are for"),
     ("verify --fabric angara:2x2 --tables o --layers-file /nonexistent", "--layers-file is for switched"),
     ("replay --fabric angara:2x2 --trace t --out o", "--out is for switched"),
+    (
+        "verify --fabric kary:2,2 --tables o --jobs jobs",
+        "--jobs is for a direct torus or for --layer-per-job",
+    ),
+    ("verify --fabric kary:2,2 --tables o --update-from o --high-lids o --jobs jobs", "cannot be used with"),
+    ("verify --fabric kary:2,2 --tables o --update-from o --high-lids o --first-step", "cannot be used with"),
+    (
+        "verify --fabric kary:2,2 --tables o --update-from o --high-lids o --reverse-on-same-layer",
+        "cannot be used with",
+    ),
     ("fabric generate fattree:4x4,4 --out - --format json", "no JSON"),
     ("route --fabric kary:2,2 --transit any --rounds 3 --out o", "--transit is for a direct torus"),
     ("route --fabric kary:2,2 --rounds 3 --time-limit 1 --out o", "--rounds, --time-limit are for"),
