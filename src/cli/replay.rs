@@ -3,6 +3,7 @@
 mod faults;
 mod given;
 mod span;
+mod torus;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use self::faults::{fault_lines, report_faults};
 use self::given::{need_different, rejected};
 use self::span::span;
+use self::torus::on_torus;
 use super::common::{print, write_file};
-use super::input::{Given, StorageArgs, complain_of_strangers, need_hosts, none_on_torus};
-use super::{Answer, Context, Failure, Format, html, replay_direct};
+use super::input::{Given, StorageArgs, complain_of_strangers, need_hosts};
+use super::{Answer, Context, Failure, Format, html};
 use crate::lab::replay::files::{FAULTS, Outcome, Run, Shard, TraceSummary};
 use crate::lab::replay::history::{History, Nodes};
 use crate::lab::replay::pages::{json, page};
@@ -233,24 +235,6 @@ fn run_merge(args: &Merge, context: &Context) -> Result<Answer, Failure> {
 /// What `--fabric` and `--trace` must be: clap demands them.
 fn given(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
-}
-
-fn on_torus(args: &Replay, source: &str, context: &Context) -> Result<Answer, Failure> {
-    args.storage.none_on_torus()?;
-    none_on_torus(&[
-        ("--tables", !args.given.is_empty()),
-        ("--placement", !args.placement.is_empty()),
-        ("--node-map", args.node_map.is_some()),
-        ("--nodes-in-order", args.nodes_in_order),
-        ("--simulate", args.simulate > 0),
-        ("--shard", args.shard.is_some()),
-        ("--min-gain", args.min_gain > 0),
-        ("--epochs-per-day", args.epochs_per_day > 0),
-        ("--out", args.out.is_some()),
-        ("--html", args.html.is_some()),
-    ])?;
-    let engines: &[String] = if args.engines.join(",") == DEFAULT_ENGINES { &[] } else { &args.engines };
-    replay_direct::run(source, given(&args.trace), args.fields.as_deref(), engines, context)
 }
 
 fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {

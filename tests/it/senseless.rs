@@ -41,6 +41,18 @@ const REFUSED: &[(&str, &str)] = &[
     ("verify --fabric angara:2x2 --tables o --layers-file /nonexistent", "--layers-file is for switched"),
     ("replay --fabric angara:2x2 --trace t --out o", "--out is for switched"),
     (
+        "replay --fabric angara:2x2 --trace t --from 2026-01-01T00:00:00Z --strict --seed 2 --chunk 9",
+        "are for switched",
+    ),
+    ("replay --fabric angara:2x2 --trace t --every 1h", "--every is for switched"),
+    ("replay --fabric angara:2x2 --trace t --to 2026-01-01T00:00:00Z", "--to is for switched"),
+    ("replay --fabric angara:2x2 --trace t --layers 4 --layer-per-job", "--layers, --layer-per-job are for"),
+    (
+        "replay --fabric angara:2x2 --trace t --threads 2 --communication 50",
+        "--threads, --communication are for",
+    ),
+    ("replay --fabric angara:2x2 --trace t --min-pause 5", "--min-pause is for switched"),
+    (
         "verify --fabric kary:2,2 --tables o --jobs jobs",
         "--jobs is for a direct torus or for --layer-per-job",
     ),
