@@ -1,6 +1,9 @@
 """Against a running service: test_service.py SOCKET STATE REPLAY. Started by tests/it/python.rs."""
 
+import http.client
+import os
 import sys
+import tempfile
 import unittest
 
 from sarouter import Refused, Service, State, replay
@@ -46,6 +49,25 @@ class Running(unittest.TestCase):
             self.service.plan("9 n[3-")
         self.assertEqual(refused.exception.status, 400)
         self.assertIn("n[3-", refused.exception.message)
+
+    def test_a_token_stays_secret(self):
+        with tempfile.NamedTemporaryFile("w") as token:
+            token.write("secret\n")
+            token.flush()
+            for where in ("http://manager1:6830", "HTTP://10.0.0.7:6830", "http://127.0.0.1.example:6830"):
+                with self.assertRaisesRegex(ValueError, "in the clear"):
+                    Service(where, token_file=token.name)
+                Service(where)
+            for where in ("https://manager1:6830", "HTTPS://manager1:6830"):
+                kept = Service(where, token_file=token.name)
+                self.assertIsInstance(kept._connection(), http.client.HTTPSConnection)
+                self.assertEqual(kept._headers["Authorization"], "Bearer secret")
+            for where in ("http://localhost:6830", "http://127.0.0.1:6830", "http://[::1]:6830", SOCKET):
+                Service(where, token_file=token.name)
+            for mode in (0o640, 0o604, 0o620):
+                os.chmod(token.name, mode)
+                with self.assertRaisesRegex(ValueError, f"its mode is {mode:o}"):
+                    Service("https://manager1:6830", token_file=token.name)
 
     def test_a_replay_is_rows(self):
         rows = replay(REPLAY)

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import csv
 import http.client
+import ipaddress
 import json
+import os
 import socket
 import ssl
 import urllib.parse
@@ -50,30 +52,55 @@ class _Unix(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+def _is_near(host: str | None) -> bool:
+    """Whether what is sent there does not leave this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _secret(path: str | Path) -> str:
+    """What is in a file that belongs to root or to the user of this process, and that nobody else can read."""
+    with open(path, encoding="utf-8") as file:
+        # Of the open file: what is checked is what is read.
+        found = os.fstat(file.fileno())
+        if found.st_uid not in (0, os.geteuid()):
+            raise ValueError(f"{path}: it is not used: it belongs to user {found.st_uid}")
+        if found.st_mode & 0o077:
+            raise ValueError(f"{path}: it is not used: its mode is {found.st_mode & 0o777:o}, it must be 600")
+        return file.read().strip()
+
+
 class Service:
     """A running service, asked over its socket or over the network.
 
     :param where: path of the socket, or ``https://HOST:PORT``; of a service with several fabrics also
         ``https://HOST:PORT/fabrics/NAME``
     :param fabric: which of several fabrics
-    :param token_file: file with the token, for the network
+    :param token_file: file with the token, for the network; only its owner may read it
     :param ca: file with the certificate that the service must show
     :param timeout: seconds that a question waits at most
+    :raises ValueError: if a token would be sent in the clear, or others could read or replace its file
     """
 
     def __init__(self, where: str | Path, token_file: str | Path | None = None, ca: str | Path | None = None,
                  timeout: float = 30.0, fabric: str | None = None):
         self._where = str(where)
-        self._below = urllib.parse.urlsplit(self._where).path.rstrip("/") if "://" in self._where else ""
+        url = urllib.parse.urlsplit(self._where) if "://" in self._where else None
+        self._below = url.path.rstrip("/") if url is not None else ""
         if fabric is not None:
             self._below = "/fabrics/" + urllib.parse.quote(fabric, safe="")
         self._timeout = timeout
         self._headers = {"Accept": "application/json"}
         self._tls = None
-        if self._where.startswith("https://"):
+        if url is not None and url.scheme == "https":
             self._tls = ssl.create_default_context(cafile=None if ca is None else str(ca))
         if token_file is not None:
-            self._headers["Authorization"] = "Bearer " + Path(token_file).read_text().strip()
+            if url is not None and self._tls is None and not _is_near(url.hostname):
+                raise ValueError(f"{self._where}: the token would be sent in the clear: "
+                                 "use https, or http to this machine only")
+            self._headers["Authorization"] = "Bearer " + _secret(token_file)
 
     def _connection(self) -> http.client.HTTPConnection:
         if "://" not in self._where:
