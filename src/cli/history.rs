@@ -75,8 +75,9 @@ pub(super) fn is_of_a_torus(store: &EpochStore) -> bool {
 impl Table {
     /// Leaves out what was not asked for.
     fn keep(&mut self, args: &Args, now: DateTime<Utc>) {
-        if let Some(days) = args.days.map(NonZeroU32::get) {
-            let from = now - TimeDelta::days(days.into());
+        let days = args.days.map(|days| TimeDelta::days(days.get().into()));
+        // Before the first day that there is, nothing is left out.
+        if let Some(from) = days.and_then(|days| now.checked_sub_signed(days)) {
             self.epochs.retain(|line| line.row.created >= from);
             self.acts.retain(|act| act.time >= from);
         }

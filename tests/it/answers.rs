@@ -159,6 +159,7 @@ fn each_question_has_its_answer_in_one_command() {
         "{worst:?} of {all:?}"
     );
     assert_eq!(epochs(&["history", "--last", "1"]), all[1..]);
+    assert_eq!(epochs(&["history", "--days", "4294967295"]), all);
 
     // Slurm does not answer, so a job that starts has to wait.
     site.squeue(
