@@ -60,6 +60,7 @@ struct Line {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    args.state.need_no_name(context)?;
     let mut table = Table::read(&args.state.existing(context)?)?;
     table.keep(&args, Utc::now());
     table.print(context, args.wide)

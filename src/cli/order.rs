@@ -128,6 +128,9 @@ struct Both {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    if args.form.is_some() && context.format == Format::Json {
+        return Err("--as is text, as launchers read it: no --format json".into());
+    }
     if let Some(source) = args.torus(context)? {
         return direct::run(&args, &source, context);
     }

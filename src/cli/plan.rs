@@ -124,6 +124,11 @@ impl Args {
             (Some(_), None) | (None, Some(_)) => vec![context.settings()?],
             (None, None) => context.site()?.among(context.fabric_name.as_deref())?,
         };
+        if self.state.is_typed() && fabrics.iter().any(|settings| settings.name.is_some()) {
+            return Err(
+                "--state: fabrics with a name have a state directory each, which the settings say".into()
+            );
+        }
         for settings in &mut fabrics {
             if let Some(fabric) = &self.fabric {
                 settings.fabric = Some(FabricSource::Source(fabric.clone()));

@@ -54,6 +54,7 @@ pub(super) struct Rollback {
 }
 
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    args.state.need_no_name(context)?;
     let store = args.state.existing(context)?;
     if history::is_of_a_torus(&store) {
         return Err(

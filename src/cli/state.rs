@@ -38,6 +38,7 @@ impl StateArgs {
 
     /// The epoch stores of all fabrics that are meant; several with the names of these.
     pub fn stores(&self, context: &Context) -> Result<Vec<(Option<String>, EpochStore)>, Failure> {
+        self.need_no_name(context)?;
         if let Some(directory) = self.named() {
             return Ok(vec![(None, existing(&directory, self.directory.is_some())?)]);
         }
@@ -49,6 +50,27 @@ impl StateArgs {
             Ok((settings.name, store))
         });
         stores.collect()
+    }
+
+    /// For commands that ask the settings for nothing but the state directory.
+    ///
+    /// # Errors
+    /// If a directory is given, and a fabric of the settings beside it.
+    pub fn need_no_name(&self, context: &Context) -> Result<(), Failure> {
+        match (self.named(), &context.fabric_name) {
+            (Some(directory), Some(name)) => {
+                let directory = directory.display();
+                let why = "a state directory is of one fabric already: give one of the two";
+                Err(format!("--state (or $SAROUTER_STATE) {directory} and --fabric-name {name}: {why}")
+                    .into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a directory was typed.
+    pub fn is_typed(&self) -> bool {
+        self.directory.is_some()
     }
 
     fn named(&self) -> Option<PathBuf> {

@@ -66,9 +66,9 @@ const NAMED: &[Row] = &[
     ("plan --fabric NET --jobs MORE --engine ENGINE", (1, "\"due\": true"), (1, "\"due\": true")),
     ("order --fabric NET --nodes n[1-4]", (0, "\"order alone\""), (0, "\"order alone\"")),
     (
-        "order --fabric NET --nodes n[1-4] --jobs MORE --transit any --as list",
+        "order --fabric NET --nodes n[1-4] --jobs MORE --transit any",
         (2, "--transit is for a direct"),
-        (0, "n"),
+        (0, "\"order alone\""),
     ),
     (
         "replay --fabric NET --trace generated:taurus,days=1 --every 12h --engines dfsssp",

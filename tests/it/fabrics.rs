@@ -243,6 +243,12 @@ fn what_needs_one_fabric_says_which_there_are() {
         let named = [words, &["--fabric-name", "ib1"]].concat();
         assert_eq!(site.run(&named).0, 0, "{named:?}");
     }
+    // Which of them has the directory that is typed?
+    for words in [&["plan"][..], &["plan", "--fabric-name", "ib1"], &["hold", "--fabric-name", "ib1"]] {
+        let output = site.command(&[words, &["--state", "elsewhere"]].concat()).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains("--state"), "{words:?}: {error}");
+    }
 }
 
 /// What a job is told that two fabrics told so.

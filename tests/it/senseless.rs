@@ -63,6 +63,9 @@ const REFUSED: &[(&str, &str)] = &[
         "cannot be used with",
     ),
     ("fabric generate fattree:4x4,4 --out - --format json", "no JSON"),
+    ("order --fabric fattree:4x4,4 --nodes n[1-8] --as rankfile --format json", "no --format json"),
+    ("status --state . --fabric-name nosuch", "a state directory is of one fabric already"),
+    ("history --state . --fabric-name nosuch", "a state directory is of one fabric already"),
     ("route --fabric kary:2,2 --transit any --rounds 3 --out o", "--transit is for a direct torus"),
     ("route --fabric kary:2,2 --rounds 3 --time-limit 1 --out o", "--rounds, --time-limit are for"),
     ("place --fabric angara:2x2 --nodes 2 --engine sar", "--engine is for switched"),
@@ -111,13 +114,6 @@ fn what_cannot_be_done_for_anybody_is_the_answer_no() {
         assert!(String::from_utf8_lossy(&output.stdout).contains(words), "{typed}: {output:?}");
     }
     assert!(!dir.path().join("d").exists());
-}
-
-#[test]
-fn json_is_alone_whatever_form_is_asked_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let answer = json(dir.path(), "order --fabric fattree:4x4,4 --nodes n[1-8] --as rankfile");
-    assert_eq!(answer["order"].as_array().unwrap().len(), 8, "{answer}");
 }
 
 #[test]
