@@ -62,6 +62,11 @@ fn specs(text: &str) -> String {
     }
 }
 
+/// Whether a source is made rather than read: a spec of a fabric or of a direct torus.
+pub fn is_spec(source: &str) -> bool {
+    generate::spec::is_spec(source) || generate::angara::is_angara(source)
+}
+
 /// Loads a fabric from a path or spec.
 ///
 /// # Errors

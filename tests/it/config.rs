@@ -174,7 +174,12 @@ fn paths_are_relative_to_the_file_and_specs_stay() {
     assert_eq!(settings.state.directory, Path::new("/etc/sarouter/s"));
     assert_eq!(settings.opensm.unwrap().status_file, Path::new("/etc/sarouter/s/opensm-status.json"));
     assert_eq!(settings.fabric, Some(FabricSource::Source("/etc/sarouter/f.net".into())));
-    for spec in ["fattree:4x2,2", "random:9,9,20,seed=1,faults=0.5%", "taurus"] {
+    for file in ["fabric", "torus.toml", "./fat:tree", "tree4"] {
+        let settings = parse(&format!("[fabric]\nsource = \"{file}\"\n")).unwrap();
+        let path = Path::new("/etc/sarouter").join(file);
+        assert_eq!(settings.fabric, Some(FabricSource::Source(path.to_str().unwrap().into())));
+    }
+    for spec in ["fattree:4x2,2", "random:9,9,20,seed=1,faults=0.5%", "taurus", "angara:4x4", "desmos"] {
         let settings = parse(&format!("[fabric]\nsource = \"{spec}\"\n")).unwrap();
         assert_eq!(settings.fabric, Some(FabricSource::Source(spec.into())));
     }

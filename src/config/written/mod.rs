@@ -29,6 +29,7 @@ use super::{
     SqueueFormat, State,
 };
 use crate::model::{LayerBudget, Promise, plain};
+use crate::observe::fabric;
 use crate::observe::source::{JOB_SOURCES, JobSourceRow};
 use crate::route;
 
@@ -339,9 +340,10 @@ impl WrittenFabric {
     }
 }
 
-/// File names are relative to the settings; generated specs (`fattree:4x2,2`) stay as they are.
+/// File names are relative to the settings; generated specs (`fattree:4x2,2`) stay as they are. What has a colon and
+/// is no spec is a misspelt one: whose file has one in its name says `./`.
 fn resolve_source(source: &str, home: &Path) -> String {
-    let is_path = source.contains('/') || (!source.contains(':') && source.contains('.'));
+    let is_path = source.contains('/') || !(source.contains(':') || fabric::is_spec(source));
     if is_path { home.join(source).to_string_lossy().into_owned() } else { source.to_string() }
 }
 
