@@ -154,6 +154,18 @@ fn bad_settings_are_refused_with_their_line() {
         ("[opensm]\nlmc = 2\n", 2, "0 or 1"),
         ("[routing]\nlayer_per_job = true\n[opensm]\nlmc = 1\n", 4, "exclude"),
         ("[opensm]\nlft_file = \"f\"\nlmc = 1\n", 3, "lft_file"),
+        ("[api]\ntls_certificate = \"c\"\n", 2, "belong together"),
+        ("[api]\ntcp = \"[::1]:1\"\ntoken_file = \"t\"\ntls_key = \"k\"\n", 4, "belong together"),
+        ("[api]\nshow_users = true\ntoken_file = \"t\"\n", 3, "needs api.tcp"),
+        ("[api]\ntls_key = \"k\"\ntls_certificate = \"c\"\n", 3, "needs api.tcp"),
+        ("[api]\nsocket = \"/\"\n", 2, "below the root"),
+        ("[slurmrestd]\nuser = \"u\"\ntoken_file = \"t\"\n", 3, "needs slurmrestd.url"),
+        ("[slurm]\nsqueue = \"\"\n", 2, "name of a program"),
+        ("[placement]\nscontrol = \" \"\n", 2, "name of a program"),
+        ("[placement]\nhold = true\nmax_held = 0\n", 3, "one job at least"),
+        ("[state]\ndirectory = \"\"\n", 2, "below the root"),
+        ("[state]\nkeep_epochs = 9\ndirectory = \"//\"\n", 3, "below the root"),
+        ("[fabric]\ncommand = [\"\"]\n", 2, "empty"),
         ("[fabric\n", 1, ""),
     ];
     for (text, wanted_line, word) in cases {

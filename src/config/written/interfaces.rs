@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::numbers::{Kibibytes, Mebibytes, Seconds};
+use super::words::Place;
 use crate::config::{Api, History, Record, Rest, RestUrl, Tcp, Tls};
 
 /// What is wrong, and at which byte of the text.
@@ -17,15 +18,15 @@ type Wrong = (usize, String);
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WrittenApi {
     enable: bool,
-    socket: Option<PathBuf>,
+    socket: Option<Place>,
     write_users: Vec<Spanned<Account>>,
     write_groups: Vec<Spanned<Account>>,
     others_read: bool,
     show_users: bool,
     tcp: Option<Spanned<String>>,
-    token_file: Option<PathBuf>,
+    token_file: Option<Spanned<PathBuf>>,
     tls_certificate: Option<Spanned<PathBuf>>,
-    tls_key: Option<PathBuf>,
+    tls_key: Option<Spanned<PathBuf>>,
     body_limit_kib: Kibibytes,
     question_memory_mib: Mebibytes,
     deadline_seconds: Seconds,
@@ -44,7 +45,7 @@ enum Account {
 pub(super) struct WrittenRest {
     url: Option<Spanned<String>>,
     user: Option<String>,
-    token_file: Option<PathBuf>,
+    token_file: Option<Spanned<PathBuf>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -140,30 +141,40 @@ impl WrittenApi {
         let ids = |accounts: Vec<Spanned<Account>>, file| {
             accounts.into_iter().map(|a| account_id(a, file)).collect::<Result<Vec<u32>, _>>()
         };
-        let tcp = match self.tcp {
-            None => None,
-            Some(address) => {
+        let tls = match (self.tls_certificate, self.tls_key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            (one, other) => {
+                let start = one.or(other).map_or(0, |one| one.span().start);
+                return Err((start, "api.tls_certificate and api.tls_key belong together".into()));
+            }
+        };
+        let tcp = match (self.tcp, self.token_file, tls) {
+            (None, None, None) => None,
+            (None, Some(unused), _) => {
+                return Err((unused.span().start, "api.token_file needs api.tcp".into()));
+            }
+            (None, None, Some((unused, _))) => {
+                return Err((unused.span().start, "api.tls_certificate needs api.tcp".into()));
+            }
+            (Some(address), None, _) => {
+                return Err((address.span().start, "api.tcp needs api.token_file".into()));
+            }
+            (Some(address), Some(token_file), tls) => {
                 let start = address.span().start;
-                let tls = match (self.tls_certificate, self.tls_key) {
-                    (Some(certificate), Some(key)) => {
-                        Some(Tls { certificate: home.join(certificate.into_inner()), key: home.join(key) })
-                    }
-                    (None, None) => None,
-                    _ => return Err((start, "api.tls_certificate and api.tls_key belong together".into())),
-                };
                 let address = address.into_inner().parse().map_err(|e| {
                     (start, format!("{e}: expected an address with port, such as 127.0.0.1:6830"))
                 })?;
-                let token_file =
-                    self.token_file.ok_or((start, "api.tcp needs api.token_file".to_string()))?;
-                Some(Tcp { address, token_file: home.join(token_file), tls })
+                let at = |file: Spanned<PathBuf>| home.join(file.into_inner());
+                let tls = tls.map(|(certificate, key)| Tls { certificate: at(certificate), key: at(key) });
+                Some(Tcp { address, token_file: at(token_file), tls })
             }
         };
         let api = Api {
             tcp,
             write_users: ids(self.write_users, "/etc/passwd")?,
             write_groups: ids(self.write_groups, "/etc/group")?,
-            socket: self.socket.map_or(state.join(SOCKET_FILE), |s| home.join(s)),
+            socket: self.socket.map_or(state.join(SOCKET_FILE), |s| home.join(s.0)),
             others_read: self.others_read,
             show_users: self.show_users,
             body_limit: self.body_limit_kib.0,
@@ -190,7 +201,11 @@ fn account_id(account: Spanned<Account>, file: &str) -> Result<u32, Wrong> {
 
 impl WrittenRest {
     pub(super) fn resolve(self, home: &Path) -> Result<Option<Rest>, Wrong> {
-        let Some(url) = self.url else { return Ok(None) };
+        let Some(url) = self.url else {
+            let unused = self.token_file.map(|file| file.span().start);
+            let message = "slurmrestd.token_file needs slurmrestd.url";
+            return unused.map_or(Ok(None), |start| Err((start, message.into())));
+        };
         let start = url.span().start;
         let url = match url.into_inner() {
             text if text.starts_with("http://") || text.starts_with("https://") => {
@@ -201,7 +216,11 @@ impl WrittenRest {
                 None => return Err((start, "expected http://…, https://… or unix:/path".into())),
             },
         };
-        Ok(Some(Rest { url, user: self.user, token_file: self.token_file.map(|f| home.join(f)) }))
+        Ok(Some(Rest {
+            url,
+            user: self.user,
+            token_file: self.token_file.map(|f| home.join(f.into_inner())),
+        }))
     }
 }
 

@@ -23,7 +23,7 @@ use self::numbers::{Kept, Mebibytes, Percent, Seconds, SecondsOrZero, StorageWei
 use self::placement::WrittenPlacement;
 pub use self::site::Site;
 use self::traffic::WrittenTraffic;
-use self::words::host_lists;
+use self::words::{Place, Program, host_lists};
 use super::{
     ConfigError, DEFAULT_PATH, FabricSource, OpenSm, Routing, STATUS_FILE, Service, Settings, Slurm,
     SqueueFormat, State,
@@ -56,7 +56,7 @@ pub(super) struct Written {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct WrittenState {
-    directory: PathBuf,
+    directory: Place,
     keep_epochs: Kept,
 }
 
@@ -74,7 +74,7 @@ struct WrittenFabric {
 #[serde(default, deny_unknown_fields)]
 struct WrittenSlurm {
     source: Spanned<SourceName>,
-    squeue: String,
+    squeue: Program,
     squeue_format: SqueueFormat,
     deadline_seconds: Seconds,
     output_limit_mib: Mebibytes,
@@ -134,7 +134,7 @@ struct WrittenOpenSm {
 
 impl Default for WrittenState {
     fn default() -> Self {
-        Self { directory: "/var/lib/sarouter".into(), keep_epochs: Kept(50) }
+        Self { directory: Place("/var/lib/sarouter".into()), keep_epochs: Kept(50) }
     }
 }
 
@@ -154,7 +154,7 @@ impl Default for WrittenSlurm {
     fn default() -> Self {
         Self {
             source: Spanned::new(0..0, SourceName(&JOB_SOURCES[0])),
-            squeue: "squeue".into(),
+            squeue: Program("squeue".into()),
             squeue_format: SqueueFormat::Text,
             deadline_seconds: Seconds(Duration::from_secs(20)),
             output_limit_mib: Mebibytes(256 << 20),
@@ -255,7 +255,7 @@ impl Written {
         // `sarouter.toml` alone has no parent; what is resolved must not change with the directory.
         let path_from_root = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let home = path_from_root.parent().unwrap_or(Path::new(""));
-        let directory = home.join(&self.state.directory);
+        let directory = home.join(&self.state.directory.0);
         let at = |(offset, message): (usize, String)| ConfigError::Line {
             path: path.to_path_buf(),
             line: line_at(text, offset),
@@ -301,7 +301,7 @@ impl Written {
             record: self.record.resolve(),
             history: self.history.resolve(),
             handoff: self.handoff.resolve(),
-            placement: self.placement.resolve(home, bounds.0, bounds.1),
+            placement: self.placement.resolve(home, bounds.0, bounds.1).map_err(at)?,
             rails: self.traffic.rails(),
             traffic: self.traffic.resolve(),
         };
@@ -327,7 +327,7 @@ impl WrittenFabric {
                 directory: directory.to_path_buf(),
             })),
             (Some(source), None) => Ok(Some(FabricSource::Source(resolve_source(source.get_ref(), home)))),
-            (None, Some(command)) if command.get_ref().is_empty() => {
+            (None, Some(command)) if command.get_ref().first().is_none_or(String::is_empty) => {
                 Err((command.span().start, "fabric.command is empty"))
             }
             (None, Some(command)) => Ok(Some(FabricSource::Command {
@@ -351,7 +351,7 @@ impl WrittenSlurm {
     fn resolve(self, home: &Path) -> Slurm {
         Slurm {
             source: self.source.into_inner().0.name.to_string(),
-            squeue: self.squeue,
+            squeue: self.squeue.0,
             format: self.squeue_format,
             deadline: self.deadline_seconds.0,
             output_limit: self.output_limit_mib.0,

@@ -1,5 +1,8 @@
 //! Texts of the settings as written, checked so that an error has its line.
 
+use std::path::{Component, PathBuf};
+
+use serde::Deserialize;
 use toml::Spanned;
 
 use crate::observe::hostlist;
@@ -11,4 +14,34 @@ pub(super) fn host_lists(written: Vec<Spanned<String>>) -> Result<Vec<String>, (
         Err(error) => Err((list.span().start, error.to_string())),
     };
     written.into_iter().map(checked).collect()
+}
+
+/// A path or name of a program.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Program(pub(super) String);
+
+impl TryFrom<String> for Program {
+    type Error = String;
+    fn try_from(program: String) -> Result<Self, String> {
+        match program.trim().is_empty() {
+            true => Err("must be the path or name of a program".into()),
+            false => Ok(Self(program)),
+        }
+    }
+}
+
+/// Where something is to be made that is removed or replaced later: not the root of all files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "PathBuf")]
+pub(super) struct Place(pub(super) PathBuf);
+
+impl TryFrom<PathBuf> for Place {
+    type Error = String;
+    fn try_from(path: PathBuf) -> Result<Self, String> {
+        match path.components().all(|part| part == Component::RootDir) {
+            true => Err(format!("must be a path below the root, not {:?}", path.display().to_string())),
+            false => Ok(Self(path)),
+        }
+    }
 }
