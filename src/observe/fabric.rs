@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ibnetdiscover::{self, Discovered, FabricFileError};
-use super::torus_toml;
+use super::{regular, torus_toml};
 use crate::lab::generate::{self, SpecError};
 use crate::model::{Fabric, did_you_mean, nearest};
 
@@ -87,7 +87,7 @@ pub fn discover(source: &str) -> Result<Discovered, FabricSourceError> {
         return Err(FabricSourceError::Direct { text: source.to_string() });
     }
     let path = Path::new(source);
-    let bytes = std::fs::read(path).map_err(|error| match error.kind() {
+    let bytes = regular::read_named(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => FabricSourceError::Neither { text: source.to_string() },
         _ => FabricSourceError::Read { path: path.to_path_buf(), source: error },
     })?;

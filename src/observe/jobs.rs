@@ -6,14 +6,15 @@ mod flux;
 mod pbs;
 mod slurm_json;
 
-use std::io::Read;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::hostlist::{self, Budget};
-use super::without_mark;
+use super::{regular, without_mark};
 use crate::model::{Component, Job, JobId, JobMap, JobState, Mix, Submission, Submitted, plain};
 
 /// Why there are no jobs. `name` is a path, a command, or `standard input`.
@@ -37,7 +38,7 @@ pub enum JobsError {
         /// What is wrong.
         message: String,
     },
-    /// A job is there twice.
+    /// A job is there twice in JSON, whose lines nobody counts.
     #[error("{name}: job {id} is there twice")]
     Twice {
         /// Path or command.
@@ -63,12 +64,9 @@ pub enum JobsError {
 /// # Errors
 /// With file and line.
 pub fn load(source: &str) -> Result<JobMap, JobsError> {
-    let (name, bytes) = if source == "-" {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().read_to_end(&mut bytes);
-        ("standard input", read.map(|_| bytes))
-    } else {
-        (source, std::fs::read(source))
+    let (name, bytes) = match source {
+        "-" => ("standard input", regular::read_stdin()),
+        path => (path, regular::read_named(Path::new(path))),
     };
     let bytes = bytes.map_err(|error| JobsError::Read { name: name.to_string(), error })?;
     // Names of jobs are what users say, in any encoding.
@@ -174,7 +172,7 @@ fn wrong(name: &str, error: &serde_json::Error) -> JobsError {
 
 /// `ID HOSTLIST [PATTERN]` lines; `#` begins a comment.
 fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Result<JobMap, JobsError> {
-    let mut jobs = Vec::new();
+    let (mut jobs, mut seen) = (Vec::new(), BTreeSet::new());
     for (line, content) in text.lines().enumerate() {
         let content = content.split('#').next().unwrap_or("").trim();
         if content.is_empty() {
@@ -192,7 +190,7 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Resu
         };
         let mix = mix.map(str::parse::<Mix>).transpose();
         let mix = mix.map_err(|e| wrong(format!("{e}; a line is `ID HOSTLIST` or `ID HOSTLIST PATTERN`")))?;
-        let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
+        let id = new_id(id, &mut seen).map_err(wrong)?;
         let nodes = hostlist::expand_within(list, &mut budget).map_err(|e| wrong(e.to_string()))?;
         jobs.push(Job::new(id, JobState::Running, nodes, None).exchanging(mix));
     }
@@ -205,7 +203,7 @@ fn lines(text: &str, name: &str, now: DateTime<Utc>, mut budget: Budget) -> Resu
 /// # Errors
 /// With `name` and line.
 pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap, JobsError> {
-    let (mut jobs, mut budget) = (Vec::new(), Budget::default());
+    let (mut jobs, mut seen, mut budget) = (Vec::new(), BTreeSet::new(), Budget::default());
     for (line, content) in text.lines().enumerate().filter(|(_, content)| !content.is_empty()) {
         let wrong = |message: String| JobsError::Line { name: name.to_string(), line: line + 1, message };
         let fields: Vec<&str> = content.split('|').collect();
@@ -223,7 +221,7 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
         if nodes.is_empty() {
             continue;
         }
-        let id = JobId::new(id).map_err(|e| wrong(e.to_string()))?;
+        let id = new_id(id, &mut seen).map_err(wrong)?;
         let nodes = hostlist::expand_within(nodes, &mut budget).map_err(|e| wrong(e.to_string()))?;
         let time = |text: &str| match text {
             "N/A" | "NONE" | "Unknown" | "" => Ok(None),
@@ -238,7 +236,16 @@ pub fn squeue_lines(text: &str, name: &str, now: DateTime<Utc>) -> Result<JobMap
         let submitted = submitted_in_part(user, partition);
         jobs.push(Job { submitted, ..job.part_of(component(shown).map_err(wrong)?) });
     }
-    once(JobMap::new(now, jobs), name)
+    Ok(JobMap::new(now, jobs))
+}
+
+/// The id on a line; none of the lines before may have it.
+fn new_id(text: &str, seen: &mut BTreeSet<JobId>) -> Result<JobId, String> {
+    let id = JobId::new(text).map_err(|e| e.to_string())?;
+    match seen.insert(id.clone()) {
+        true => Ok(id),
+        false => Err(format!("job {id} is there twice")),
+    }
 }
 
 /// A line of `squeue`.

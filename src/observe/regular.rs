@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a file for reading that is one, not a pipe, a device or a directory.
@@ -28,9 +28,58 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Bytes of a fabric or of a list of jobs; none has more.
+const MOST: u64 = 1 << 30;
+
+/// Bytes of what is typed at a terminal, or comes from another device.
+const MOST_OF_DEVICE: u64 = 1 << 20;
+
+/// The bytes of what a user names: a file, a pipe or a terminal.
+///
+/// # Errors
+/// If it cannot be read, or does not end within a bound.
+pub fn read_named(path: &Path) -> io::Result<Vec<u8>> {
+    let file = std::fs::File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    let is_device = kind.is_char_device() || kind.is_block_device();
+    read_within(file, if is_device { MOST_OF_DEVICE } else { MOST })
+}
+
+/// The bytes of standard input.
+///
+/// # Errors
+/// As [`read_named`].
+pub fn read_stdin() -> io::Result<Vec<u8>> {
+    read_within(io::stdin().lock(), MOST)
+}
+
+fn read_within(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!("it has more than {} MiB", most >> 20))),
+        false => Ok(bytes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_end_is_refused_and_a_pipe_is_read() {
+        let endless = read_named(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(endless, "it has more than 1 MiB");
+        assert_eq!(read_named(Path::new("/dev/null")).unwrap(), b"");
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| std::fs::write(&pipe, "1 n[1-4]").unwrap());
+            assert_eq!(read_named(&pipe).unwrap(), b"1 n[1-4]");
+        });
+    }
 
     #[test]
     fn nothing_but_a_file_is_opened_and_nothing_is_waited_for() {

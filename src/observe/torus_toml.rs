@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::regular;
 use crate::lab::generate::SpecError;
 use crate::lab::generate::angara::{self, fail};
 use crate::model::{Coords, Names, NodeName, Torus, TorusBuilder, TorusError, Transit, plain};
@@ -90,7 +91,7 @@ pub fn load(source: &str) -> Result<TorusSource, TorusSourceError> {
     if angara::is_angara(source) {
         return of_text(path, source);
     }
-    let text = std::fs::read_to_string(path);
+    let text = regular::read_named(path).and_then(|bytes| std::io::read_to_string(&bytes[..]));
     of_text(path, &text.map_err(|e| TorusSourceError::Read { path: path.to_path_buf(), source: e })?)
 }
 

@@ -108,7 +108,7 @@ fn jobs_on_unknown_nodes_alone_give_exit_1() {
         let output = sarouter(dir.path(), &[words, &["twice.txt"]].concat());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(
-            String::from_utf8_lossy(&output.stderr).contains("twice.txt: job 17 is there twice"),
+            String::from_utf8_lossy(&output.stderr).contains("twice.txt:3: job 17 is there twice"),
             "{output:?}"
         );
     }

@@ -45,12 +45,14 @@ fn a_job_that_is_there_twice_is_named() {
     let slurm = r#"{"jobs": [{"job_id": 7, "job_state": "RUNNING", "nodes": "n1"},
         {"job_id": 8, "job_state": "PENDING", "nodes": ""}, {"job_id": 8, "job_state": "RUNNING", "nodes": "n2"},
         {"job_id": 7, "job_state": ["COMPLETING"], "nodes": "n3"}]}"#;
-    for (text, id) in [("7 n1\n8 n2\n7 n3\n", "7"), (snapshot, "7_1"), (slurm, "7")] {
+    for (text, place, id) in
+        [("7 n1\n# more\n8 n2\n7 n3\n", "file:4", "7"), (snapshot, "file", "7_1"), (slurm, "file", "7")]
+    {
         let error = jobs::parse(text, "file", at(NOW)).unwrap_err().to_string();
-        assert_eq!(error, format!("file: job {id} is there twice"));
+        assert_eq!(error, format!("{place}: job {id} is there twice"));
     }
     let error = jobs::squeue_lines("7|RUNNING|n1|N/A\n7|COMPLETING|n2|N/A\n", "squeue", at(NOW));
-    assert_eq!(error.unwrap_err().to_string(), "squeue: job 7 is there twice");
+    assert_eq!(error.unwrap_err().to_string(), "squeue:2: job 7 is there twice");
 }
 
 #[test]

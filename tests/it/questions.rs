@@ -144,7 +144,7 @@ fn a_short_question_about_many_nodes_is_refused_and_costs_little() {
     let fits: String = (1..100).map(|i| format!("{i} n[1-16]\n")).collect();
     assert_eq!(ask(&site, "/v1/plan", Some(&json!({ "jobs": fits }))).unwrap()["due"], true);
     let twice = refusal(ask(&site, "/v1/plan", Some(&json!({ "jobs": "7 n1\n8 n2\n7 n3" }))));
-    assert_eq!(twice, (400, "jobs: job 7 is there twice".into()));
+    assert_eq!(twice, (400, "jobs:3: job 7 is there twice".into()));
 }
 
 #[test]

@@ -64,6 +64,8 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("fabric generate fattree:4x4,4 --out - --format json", "no JSON"),
     ("order --fabric fattree:4x4,4 --nodes n[1-8] --as rankfile --format json", "no --format json"),
+    ("compare --fabric /dev/zero", "/dev/zero: it has more than 1 MiB"),
+    ("compare --fabric fattree:4x4,4 --jobs /dev/zero", "/dev/zero: it has more than 1 MiB"),
     ("status --state . --fabric-name nosuch", "a state directory is of one fabric already"),
     ("history --state . --fabric-name nosuch", "a state directory is of one fabric already"),
     ("route --fabric kary:2,2 --transit any --rounds 3 --out o", "--transit is for a direct torus"),
