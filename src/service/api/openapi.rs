@@ -178,6 +178,7 @@ fn in_path(path: &str) -> impl Iterator<Item = Value> {
             "guid" => "GUID of a switch, hexadecimal",
             "node" => "Slurm's name of a node",
             "id" | "job" => "Slurm's id of a job",
+            "engine" => "Name of an engine, as `/v1/engines` lists them",
             _ => "Name of a file of the epoch",
         };
         let schema = json!({ "type": "string" });
@@ -236,6 +237,16 @@ mod tests {
             }
             assert!(!written.contains("$defs"));
         }
+    }
+
+    #[test]
+    fn places_of_paths_are_called_what_they_are() {
+        let document = document(false);
+        let words = |path: &str, method: &str, at: usize| {
+            document["paths"][path][method]["parameters"][at]["description"].as_str().unwrap().to_string()
+        };
+        assert!(words("/v1/engines/{engine}", "post", 0).starts_with("Name of an engine"));
+        assert_eq!(words("/v1/epochs/{epoch}/files/{name}", "get", 1), "Name of a file of the epoch");
     }
 
     #[test]
