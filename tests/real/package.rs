@@ -123,6 +123,26 @@ asleep
 apt-get purge -y -qq sarouter 2>&1
 list >/walk/after
 diff /walk/before /walk/after
+
+# Again, where the group is there without the user, the state is a file system of its own, and the site has secrets.
+userdel sarouter
+groupadd --system --force sarouter
+apt-get install -y -qq ./sarouter_*-2_*.deb 2>&1
+[[ $(stat -c %U:%G /var/lib/sarouter) == sarouter:sarouter ]]
+mount -t tmpfs tmpfs /var/lib/sarouter
+touch /var/lib/sarouter/health.json /etc/sarouter/tokens
+apt-get purge -y -qq sarouter 2>&1 | tee /walk/purged
+grep -q '/var/lib/sarouter stays' /walk/purged
+grep -q '/etc/sarouter stays' /walk/purged
+[[ -e /etc/sarouter/tokens && ! -e /var/lib/sarouter/health.json ]]
+umount /var/lib/sarouter
+rm -r /var/lib/sarouter /etc/sarouter
+
+# And once more, where the site has given the user another group.
+usermod --gid daemon sarouter
+apt-get install -y -qq ./sarouter_*-2_*.deb 2>&1
+[[ $(stat -c %U:%G /var/lib/sarouter) == sarouter:daemon ]]
+apt-get purge -y -qq sarouter 2>&1
 "#;
 
 /// What is asserted of a machine with the packages of revisions 1 and 2 in `/walk`.
