@@ -133,10 +133,19 @@ const COLUMNS: usize = 80;
 /// A list with commas, broken behind these where [`COLUMNS`] end. Further lines begin at column `indent`, as the
 /// first one does.
 pub fn wrapped(list: &str, indent: usize) -> String {
+    broken(list, indent, ',')
+}
+
+/// The same of words, broken between any two of them.
+pub fn wrapped_words(text: &str, indent: usize) -> String {
+    broken(text, indent, ' ')
+}
+
+fn broken(text: &str, indent: usize, behind: char) -> String {
     let (mut out, mut column) = (String::new(), indent);
-    for piece in list.split_inclusive(',') {
+    for piece in text.split_inclusive(behind) {
         let (words, length) = (piece.trim_start(), piece.chars().count());
-        if column + length > COLUMNS && column > indent {
+        if column + piece.trim_end().chars().count() > COLUMNS && column > indent {
             out.truncate(out.trim_end().len());
             out.push_str(&format!("\n{:indent$}{words}", ""));
             column = indent + words.chars().count();

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::common::wrapped_words;
 use super::{Answer, Context, Failure, Format};
 use crate::measure::{MEASURES, Measure};
 use crate::model::PATTERNS;
@@ -128,7 +129,7 @@ pub fn measures(_: MeasuresArgs, context: &Context) -> Result<Answer, Failure> {
     show(MEASURES.iter().map(line).collect(), cells, context)
 }
 
-/// A line for each: a name, what it is, and what is behind it.
+/// A name for each, what it is, and what is behind it; what is too long for a line goes on below, without a name.
 fn show<T: Serialize>(
     rows: Vec<T>,
     cells: impl Fn(&T) -> [String; 3],
@@ -139,7 +140,9 @@ fn show<T: Serialize>(
         Format::Text => {
             let cells: Vec<[String; 3]> = rows.iter().map(cells).collect();
             let width = cells.iter().map(|c| c[0].len()).max().unwrap_or(0);
-            cells.iter().for_each(|[name, first, second]| println!("{name:width$}  {first}; {second}"));
+            for [name, first, second] in &cells {
+                println!("{name:width$}  {}", wrapped_words(&format!("{first}; {second}"), width + 2));
+            }
         }
     }
     Ok(Answer::Yes)

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use sarouter::measure::MEASURES;
+use sarouter::model::PATTERNS;
 use sarouter::observe::source::JOB_SOURCES;
+use sarouter::route::ENGINES;
+use sarouter::route::angara::ENGINES as TORUS_ENGINES;
 use sarouter::service::kind::DELIVERIES;
 use serde_json::Value;
 
@@ -14,6 +17,28 @@ fn sarouter(words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_sarouter")).args(words).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a command lists, each row as one line.
+fn lists(command: &str) -> String {
+    let text = sarouter(&[command]);
+    let long = text.lines().find(|line| line.chars().count() > 80);
+    assert!(long.is_none(), "{command}: {long:?}");
+    let mut rows: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match rows.last_mut() {
+            Some(row) if line.starts_with(' ') => *row += &format!(" {}", line.trim_start()),
+            _ => rows.push(line.to_string()),
+        }
+    }
+    rows.join("\n")
+}
+
+#[test]
+fn no_list_is_wider_than_a_terminal() {
+    for (command, rows) in [("patterns", PATTERNS.len()), ("engines", ENGINES.len() + TORUS_ENGINES.len())] {
+        assert_eq!(lists(command).lines().count(), rows, "{command}");
+    }
 }
 
 #[test]
@@ -27,7 +52,7 @@ fn every_row_of_a_table_is_listed_by_its_command() {
     for (command, rows) in tables {
         let names: BTreeSet<&str> = rows.iter().map(|row| row.0).collect();
         assert_eq!(names.len(), rows.len(), "{command}: a name is there twice");
-        let text = sarouter(&[command]);
+        let text = lists(command);
         let listed = json(&sarouter(&[command, "--format", "json"]));
         assert_eq!(text.lines().count(), rows.len(), "{text}");
         for ((line, listed), (name, what)) in text.lines().zip(listed.as_array().unwrap()).zip(rows) {
