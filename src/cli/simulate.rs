@@ -3,6 +3,7 @@
 mod case;
 mod changes;
 mod epochs;
+mod pairs;
 mod printed;
 mod sheet;
 mod text;
@@ -26,7 +27,6 @@ use crate::simulate::adaptive::Distances;
 use crate::simulate::run::{self, Load, Outcome, Windows};
 use crate::simulate::traffic::jobs::Jobs;
 use crate::simulate::traffic::open::Destinations;
-use crate::simulate::traffic::ping::{Ping, Rounds};
 use crate::simulate::traffic::script::Script;
 use crate::simulate::{ADAPTIVE, AnyRouter, Net, Settings, TableRouter, TorusRouter};
 
@@ -305,7 +305,7 @@ fn outcomes(
 ) -> Result<(Vec<Outcome>, More), Failure> {
     let (settings, seed) = (case.settings, args.seed);
     if let Kind::Ping { bulk } = case.default {
-        return ping(args, case, net, router, bulk);
+        return pairs::run(args, case, net, router, bulk);
     }
     if case.default == Kind::Uniform || !args.load.is_empty() {
         return loads(args, case, net, router, context);
@@ -394,40 +394,4 @@ fn loads(
     let runs = runs?;
     let means = (args.seeds > 1).then(|| runs.chunks(args.seeds as usize).map(MeanRow::of).collect());
     Ok((runs, More { means, ..More::default() }))
-}
-
-fn ping(
-    args: &Args,
-    case: &Case,
-    net: &Net,
-    router: &AnyRouter<'_>,
-    bulk: bool,
-) -> Result<(Vec<Outcome>, More), Failure> {
-    let mut hosts = case.jobs.iter().flat_map(|(_, m)| m.iter().copied()).collect::<Vec<u32>>();
-    crate::model::rng::Rng::new(args.seed).shuffle(&mut hosts);
-    hosts.truncate(args.active.unwrap_or(hosts.len()));
-    let pairs: Vec<(u32, u32)> = hosts.chunks_exact(2).map(|p| (p[0], p[1])).collect();
-    if pairs.is_empty() {
-        return Err("pingpong and bulk are between two hosts at least: see --active and --jobs".into());
-    }
-    let bytes = case.bytes.unwrap_or(8192);
-    let what = if bulk {
-        Rounds { rounds: 10, messages: 10, bytes, answer: 64 }
-    } else {
-        Rounds { rounds: 10, messages: 1, bytes, answer: 64 }
-    };
-    let pings = Ping::new(&pairs, net.terminals(), what);
-    let (outcome, times) = run::ping(net, case.settings, router, pings, args.seed)?;
-    let mut means: Vec<f64> =
-        times.iter().filter(|t| !t.is_empty()).map(|t| t.iter().sum::<f64>() / t.len() as f64).collect();
-    means.sort_by(f64::total_cmp);
-    let sent = f64::from(what.messages) * f64::from(bytes);
-    let bandwidths: Vec<f64> = means.iter().rev().map(|ns| sent / ns).collect();
-    let more = More {
-        pairs: Some(pairs.len()),
-        latency_ns: Some(means),
-        bandwidth: Some(bandwidths),
-        ..More::default()
-    };
-    Ok((vec![outcome], more))
 }

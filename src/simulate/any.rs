@@ -98,6 +98,9 @@ impl Router for AnyRouter<'_> {
     fn starts_anywhere(&self) -> bool {
         of!(self, r => r.starts_anywhere())
     }
+    fn unconnected(&self, pairs: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
+        of!(self, r => r.unconnected(pairs))
+    }
     fn inject(&self, header: &mut Header, view: &View<'_>, rng: &mut Rng) -> u8 {
         of!(self, r => r.inject(header, view, rng))
     }

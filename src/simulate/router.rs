@@ -71,6 +71,10 @@ pub trait Router: Sync {
     fn starts_anywhere(&self) -> bool {
         false
     }
+    /// The first of some pairs of switches, sender and receiver, between which packets have no way. None may be sent there.
+    fn unconnected(&self, _pairs: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
+        None
+    }
     /// A packet is about to leave its terminal: sets up the header, says on which lane.
     #[inline]
     fn inject(&self, _header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
@@ -334,6 +338,9 @@ impl TorusRouter {
 impl Router for TorusRouter {
     fn lanes(&self) -> u8 {
         1
+    }
+    fn unconnected(&self, mut pairs: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
+        pairs.find(|(from, to)| from != to && !self.connects(*from, *to))
     }
     fn inject(&self, header: &mut Header, _view: &View<'_>, _rng: &mut Rng) -> u8 {
         header.state = self.starts[header.from as usize * self.net.switches() + header.home as usize];

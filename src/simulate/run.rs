@@ -202,10 +202,27 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
     }
 }
 
+/// Refuses traffic between terminals that the routing does not connect, as those of different jobs on a direct torus.
+fn need_ways<R: Router>(
+    net: &Net,
+    router: &R,
+    pairs: impl Iterator<Item = (u32, u32)>,
+) -> Result<(), String> {
+    match router.unconnected(pairs.map(|(from, to)| (net.home(from), net.home(to)))) {
+        None => Ok(()),
+        Some((from, to)) => Err(format!("there is no route from switch {from} to switch {to}")),
+    }
+}
+
+/// All pairs of some terminals.
+fn among(members: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
+    members.iter().flat_map(|from| members.iter().map(|to| (*from, *to)))
+}
+
 /// Runs one exchange to its end.
 ///
 /// # Errors
-/// See [`Simulator::new`].
+/// See [`Simulator::new`]; a pair that the routing does not connect.
 pub fn exchange<R: Router>(
     net: &Net,
     settings: Settings,
@@ -213,13 +230,14 @@ pub fn exchange<R: Router>(
     script: Script,
     seed: u64,
 ) -> Result<Outcome, String> {
+    need_ways(net, router, among(script.members()))?;
     Ok(Simulator::new(net, settings, router, script, seed)?.run_out())
 }
 
 /// Runs several exchanges at once to their end; also when each of them was finished, in ns.
 ///
 /// # Errors
-/// See [`Simulator::new`].
+/// See [`Simulator::new`]; a pair that the routing does not connect.
 pub fn jobs<R: Router>(
     net: &Net,
     settings: Settings,
@@ -227,6 +245,7 @@ pub fn jobs<R: Router>(
     jobs: Jobs,
     seed: u64,
 ) -> Result<(Outcome, Vec<Option<f64>>), String> {
+    jobs.scripts().iter().try_for_each(|script| need_ways(net, router, among(script.members())))?;
     let mut simulator = Simulator::new(net, settings, router, jobs, seed)?;
     let outcome = simulator.run_out();
     let finished = |s: &Script| s.finished().map(|t| settings.nanoseconds(t));
@@ -236,7 +255,7 @@ pub fn jobs<R: Router>(
 /// Runs pairs that answer each other; also the time of each round in ns, by pair.
 ///
 /// # Errors
-/// See [`Simulator::new`].
+/// See [`Simulator::new`]; a pair that the routing does not connect.
 pub fn ping<R: Router>(
     net: &Net,
     settings: Settings,
@@ -244,6 +263,7 @@ pub fn ping<R: Router>(
     ping: Ping,
     seed: u64,
 ) -> Result<(Outcome, Vec<Vec<f64>>), String> {
+    need_ways(net, router, ping.pairs().flat_map(|(from, to)| [(from, to), (to, from)]))?;
     let mut simulator = Simulator::new(net, settings, router, ping, seed)?;
     let outcome = simulator.run_out();
     let times = simulator.traffic.times().iter();
@@ -254,7 +274,7 @@ pub fn ping<R: Router>(
 /// Runs traffic without end: warms up, measures, and drains if asked.
 ///
 /// # Errors
-/// See [`Simulator::new`].
+/// See [`Simulator::new`]; a pair that the routing does not connect.
 pub fn load<R: Router>(
     net: &Net,
     settings: Settings,
@@ -262,6 +282,12 @@ pub fn load<R: Router>(
     load: &Load,
     seed: u64,
 ) -> Result<Outcome, String> {
+    match &load.destinations {
+        Destinations::Uniform => need_ways(net, router, among(&load.members))?,
+        Destinations::Fixed(to) => {
+            need_ways(net, router, load.members.iter().copied().zip(to.iter().copied()))?;
+        }
+    }
     let per_message = per_message(&settings, load.bytes);
     let gap = load.offered.map_or(0.0, |share| per_message / share.max(1e-9));
     let (members, to) = (&load.members, load.destinations.clone());

@@ -10,7 +10,10 @@ use sarouter::model::rng::Rng;
 use sarouter::model::*;
 use sarouter::pass::torus::{Site, plan};
 use sarouter::route::angara::{Limits, engine};
+use sarouter::simulate::run::{Load, Windows};
 use sarouter::simulate::traffic::jobs::Jobs;
+use sarouter::simulate::traffic::open::Destinations;
+use sarouter::simulate::traffic::ping::{Ping, Rounds};
 use sarouter::simulate::traffic::script::Script;
 use sarouter::simulate::{Net, Settings, TorusRouter, run};
 use sarouter::verify::angara::judge;
@@ -203,6 +206,42 @@ fn commands_tell_and_simulate_the_time_of_jobs() {
     let run = json(dir.path(), &[&words[..], &site].concat());
     assert_eq!((run["jobs"][1]["id"].as_str(), run["jobs"].as_array().unwrap().len()), (Some("2"), 2));
     assert!(run["jobs"][0]["finished_ns"].as_f64().unwrap() > 0.0, "{run}");
+}
+
+/// Nodes of different jobs have no routes to each other: pairs are drawn inside jobs, and the simulator refuses others.
+#[test]
+fn pairs_of_a_torus_are_inside_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jobs"), "1 n[1-8]\n2 n[9-16]\n").unwrap();
+    for (active, pairs) in [("16", 8), ("6", 3)] {
+        for traffic in ["pingpong", "bulk"] {
+            let words = ["simulate", "--fabric", "angara:4x4", "--jobs", "jobs", "--hardware", "angara"];
+            let run = json(dir.path(), &[&words[..], &["--traffic", traffic, "--active", active]].concat());
+            assert_eq!((&run["pairs"], &run["runs"][0]["ended"]), (&pairs.into(), &"finished".into()));
+        }
+    }
+    let torus = torus(&[4, 4]);
+    let nodes: Vec<NodeId> = torus.nodes().collect();
+    let jobs = vec![job(1, &nodes[..8], "default"), job(2, &nodes[8..], "default")];
+    let demand = TorusDemand { jobs, transit: Transit::Any };
+    let net = Net::of_torus(&torus);
+    let router = TorusRouter::new(&net, &route(&torus, &demand, "angara-sssp")).unwrap();
+    let what = Rounds { rounds: 1, messages: 1, bytes: 64, answer: 64 };
+    for (to, works) in [(7, true), (8, false)] {
+        let ping = Ping::new(&[(0, to)], net.terminals(), what);
+        assert_eq!(run::ping(&net, Settings::angara(), &router, ping, 1).is_ok(), works, "to {to}");
+        let script = Script::once(&[0, to], net.terminals(), vec![to, 0], 64);
+        assert_eq!(run::exchange(&net, Settings::angara(), &router, script, 1).is_ok(), works, "to {to}");
+        let load = Load {
+            members: vec![0, to],
+            destinations: Destinations::Uniform,
+            bytes: 64,
+            offered: Some(0.1),
+            windows: Windows::Given { warm_up_ns: 0.0, measure_ns: 1000.0 },
+            drain: true,
+        };
+        assert_eq!(run::load(&net, Settings::angara(), &router, &load, 1).is_ok(), works, "to {to}");
+    }
 }
 
 /// Simulated time of an exchange of all jobs at once, 2 KiB messages: geometric mean over jobs.

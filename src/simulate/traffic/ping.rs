@@ -65,6 +65,11 @@ impl Ping {
         }
     }
 
+    /// Who sends to whom.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.from.iter().zip(&self.pairs).map(|(from, pair)| (*from, pair.to))
+    }
+
     /// Ticks from the first byte of a round to the last of its answer, by pair and round.
     pub fn times(&self) -> &[Vec<u64>] {
         &self.times
