@@ -2,7 +2,7 @@
 
 use super::traffic::jobs::Jobs;
 use super::traffic::script::Script;
-use super::{AnyRouter, Ended, Net, Router, Settings, TableRouter, run};
+use super::{Ended, Net, Router, Settings, TableRouter, run};
 use crate::model::pattern::{Grid, Mix};
 use crate::model::{Fabric, Group, Pattern, Tables};
 
@@ -138,16 +138,16 @@ pub fn with_tables(
     bytes: u32,
 ) -> Result<Option<f64>, String> {
     let router = TableRouter::new(fabric, net, tables).map_err(|e| e.to_string())?;
-    with_router(net, &AnyRouter::Table(router), groups, pattern, bytes)
+    with_router(net, &router, groups, pattern, bytes)
 }
 
 /// The same by any router.
 ///
 /// # Errors
 /// If the jobs cannot be simulated.
-pub fn with_router(
+pub fn with_router<R: Router>(
     net: &Net,
-    router: &AnyRouter<'_>,
+    router: &R,
     groups: &[Group],
     pattern: Pattern,
     bytes: u32,

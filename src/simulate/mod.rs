@@ -40,7 +40,7 @@ pub use any::{ADAPTIVE, AnyRouter};
 pub use engine::{Ended, Simulator};
 pub use live::LiveRouter;
 pub use net::Net;
-pub use router::{Header, Hop, Router, RouterError, TableRouter, TorusRouter};
+pub use router::{Crossbar, Header, Hop, Router, RouterError, TableRouter, TorusRouter};
 pub use settings::Settings;
 pub use state::View;
 pub use stats::Stats;

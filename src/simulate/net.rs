@@ -88,6 +88,24 @@ impl Net {
         net
     }
 
+    /// One ideal switch with so many terminals: it has no ports, which would be 254 at most.
+    pub fn crossbar(terminals: usize) -> Self {
+        Self {
+            switches: 1,
+            channels: 0,
+            from: Vec::new(),
+            to: Vec::new(),
+            ports: Vec::new(),
+            home: vec![0; terminals],
+            hosts: (0..terminals as u32).collect(),
+            out_start: vec![0; 2],
+            behind: Vec::new(),
+            stride: 0,
+            names: Vec::new(),
+            grid: None,
+        }
+    }
+
     /// From a direct torus: one channel per working direction of each node, one terminal per
     /// healthy node (`terminal = node` also where nodes failed, which then take no part).
     pub fn of_torus(torus: &Torus) -> Self {

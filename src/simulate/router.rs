@@ -285,6 +285,19 @@ impl Router for TableRouter<'_> {
     }
 }
 
+/// Hands each packet to its terminal, in a network of one switch.
+pub struct Crossbar<'a>(pub &'a Net);
+
+impl Router for Crossbar<'_> {
+    fn lanes(&self) -> u8 {
+        1
+    }
+    #[inline]
+    fn hop(&self, _at: u32, header: &Header, _view: &View<'_>, _rng: &mut Rng) -> Hop {
+        Hop::to(self.0.ejection(header.dst), 0)
+    }
+}
+
 /// Follows the routes of a direct torus. Packets enter a ring under the bubble rule, as the
 /// router of the Angara network does (the paper, section 2.1), on one lane.
 pub struct TorusRouter {

@@ -16,12 +16,11 @@ use serde::Serialize;
 pub use self::accepted::Accepted;
 pub use self::order::{Order, order};
 pub use self::summary::{Beside, Engine, Summary};
-use crate::lab::generate::{SpecError, generate};
 use crate::measure::{Time, effective_loads, slowdowns_of};
-use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Promise, Tables};
+use crate::model::{Demand, Fabric, Group, LayerBudget, Pattern, Promise, Tables, TerminalId};
 use crate::simulate::adaptive::Distances;
 use crate::simulate::exchange::{self, geometric};
-use crate::simulate::{AnyRouter, Net};
+use crate::simulate::{AnyRouter, Crossbar, Net};
 pub use sarouter_core::lab::board::mix;
 
 /// Engines that the others are held against: they know no jobs.
@@ -108,9 +107,6 @@ struct Scene<'a> {
 /// Failures of the board.
 #[derive(Debug, thiserror::Error)]
 pub enum BoardError {
-    /// No crossbar of that size.
-    #[error(transparent)]
-    Crossbar(#[from] SpecError),
     /// A simulation that cannot be set up.
     #[error("{fabric}, {engine}: {reason}")]
     Simulation {
@@ -243,18 +239,12 @@ impl Board {
             if of_size.contains_key(&ranks) {
                 continue;
             }
-            let name = format!("kary:{ranks},1");
-            let fabric = generate(&name)?;
-            let (net, hosts) = (Net::of_fabric(&fabric), fabric.host_ids().collect::<Vec<_>>());
-            // Its lanes keep waiting packets apart, as elsewhere.
-            let told = Accepted::new(&fabric, self.layers, Promise::TOLD);
-            let tables = told.route("balanced", &fabric, &Demand::oblivious());
-            let groups = [Group::new(hosts)];
+            let net = Net::crossbar(ranks);
+            let job = [Group::new((0..ranks).map(TerminalId::at).collect())];
             let mut times = BTreeMap::new();
             for pattern in &self.patterns {
-                let way = tables.as_ref().map(Way::Tables);
-                let way = way.ok_or_else(|| failed(&name, "balanced", "one switch has no tables"))?;
-                let time = self.time(&name, (&fabric, &net), ("balanced", &way), &groups, *pattern)?;
+                let time = exchange::with_router(&net, &Crossbar(&net), &job, *pattern, self.bytes);
+                let time = time.map_err(|reason| failed("one switch", "crossbar", &reason))?;
                 times.insert(*pattern, time.unwrap_or(f64::NAN));
             }
             of_size.insert(ranks, times);
@@ -288,5 +278,41 @@ fn failed(fabric: &str, engine: &str, reason: &str) -> BoardError {
         fabric: fabric.to_string(),
         engine: engine.to_string(),
         reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+
+    fn board() -> Board {
+        Board {
+            engines: vec!["dfsssp".into()],
+            patterns: vec![Pattern::Ring, Pattern::Linear],
+            sizes: vec![16],
+            layers: LayerBudget::new(8).unwrap(),
+            promise: Promise::TOLD,
+            bytes: 4096,
+            adaptive: false,
+            orders: false,
+        }
+    }
+
+    #[test]
+    fn one_switch_for_all_has_any_number_of_ports() {
+        let job = |ranks| [Group::new((0..ranks).map(TerminalId::at).collect())];
+        let alone = board().alone(&job(300)).unwrap();
+        assert!(alone[&Pattern::Ring] > 0.0 && alone[&Pattern::Linear] > alone[&Pattern::Ring], "{alone:?}");
+        // Where a switch has the ports, it takes as long as one with tables.
+        let fabric = generate("kary:16,1").unwrap();
+        let (net, job) = (Net::of_fabric(&fabric), job(16));
+        let accepted = Accepted::new(&fabric, LayerBudget::new(8).unwrap(), Promise::TOLD);
+        let tables = accepted.route("balanced", &fabric, &Demand::oblivious()).unwrap();
+        let alone = board().alone(&job).unwrap();
+        for pattern in [Pattern::Ring, Pattern::Linear] {
+            let time = exchange::with_tables((&fabric, &net), &tables, &job, pattern, 4096);
+            assert_eq!(time.unwrap(), Some(alone[&pattern]));
+        }
     }
 }
