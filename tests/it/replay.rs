@@ -387,14 +387,15 @@ fn tables_in_force_take_part_as_they_are() {
     }
 }
 
-/// Two jobs on a ring of four each: 16 hops on 8 channels.
+/// Two jobs on a ring of four each: 16 hops on 8 channels. One that took no time uses none.
 #[test]
 fn on_a_direct_torus_each_job_is_routed_when_it_starts() {
     let dir = tempfile::tempdir().unwrap();
     let sacct = "JobID|Start|End|NodeList\n\
                  1|2015-02-16T00:00:00|2015-02-16T03:00:00|n[1-4]\n\
                  2|2015-02-16T01:00:00|2015-02-16T02:00:00|n[5-8]\n\
-                 3|2015-02-16T00:00:00|2015-02-16T09:00:00|n9\n";
+                 3|2015-02-16T00:00:00|2015-02-16T09:00:00|n9\n\
+                 5|2015-02-16T00:30:00|2015-02-16T00:30:00|n[1-2,5-6]\n";
     fs::write(dir.path().join("a.sacct"), sacct).unwrap();
     let words = ["--fabric", "angara:4x4", "--trace", "a.sacct"];
     let found = replay(dir.path(), &words);

@@ -49,7 +49,7 @@ pub struct DirectHistory {
 }
 
 impl DirectHistory {
-    /// Takes the jobs of a trace that have two nodes or more.
+    /// Takes the jobs of a trace that have two nodes or more and took some time.
     ///
     /// # Errors
     /// If the trace does not say on which nodes jobs ran.
@@ -67,7 +67,8 @@ impl DirectHistory {
             let number = history.jobs.len();
             match nodes {
                 None => history.strangers.push(id.clone()),
-                Some(nodes) if nodes.len() < 2 => {}
+                // One that took no time is never seen: its end would come before its start.
+                Some(nodes) if nodes.len() < 2 || end.is_some_and(|end| end <= *start) => {}
                 Some(nodes) => {
                     history.events.push((*start, true, number));
                     history.events.push((end.unwrap_or(i64::MAX), false, number));
