@@ -318,6 +318,19 @@ fn traces_without_nodes_get_them_from_the_model_that_the_results_name() {
     assert_eq!(output.status.code(), Some(0), "falls back to tree: {output:?}");
 }
 
+/// The trace says which jobs there are, and the seed of the replay where they are.
+#[test]
+fn the_seed_places_generated_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["--fabric", "fattree:6x6,3", "--trace", "generated:tsubame2,days=1,seed=3", "--every", "2h"];
+    let of = |seed| {
+        let more = ["--engines", "dfsssp", "--placement", "random", "--seed", seed];
+        means(&replay(dir.path(), &[&words[..], &more].concat()), "dfsssp")
+    };
+    assert_eq!(of("1"), of("1"));
+    assert_ne!(of("1"), of("2"));
+}
+
 #[test]
 fn engines_that_cannot_route_the_fabric_are_named_and_the_others_go_on() {
     let dir = tempfile::tempdir().unwrap();

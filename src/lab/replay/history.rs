@@ -118,10 +118,10 @@ impl History {
             (Content::Jobs(jobs), _) => Past::Jobs(recorded(jobs).ok_or_else(|| {
                 wrong("some jobs have no node list: name a placement model with --placement")
             })?),
-            (Content::Generated(mix, days, seed), Nodes::Placed(_) | Nodes::Routed | Nodes::Isolated) => {
+            (Content::Generated(mix, days, drawn), Nodes::Placed(_) | Nodes::Routed | Nodes::Isolated) => {
                 let site = Site::new(fabric, map);
-                let mut model = Model::new(fabric, map, &site, nodes, *seed);
-                let requests = mix.requests(site.nodes.len(), GENERATED_START, *days, *seed);
+                let mut model = Model::new(fabric, map, &site, nodes, seed);
+                let requests = mix.requests(site.nodes.len(), GENERATED_START, *days, *drawn);
                 Past::Jobs(scheduled(&site, &mut |m| model.choose(m), &requests, |i| i + 1))
             }
             (Content::Generated(..), _) => return Err(wrong("a generated trace has no nodes")),
