@@ -285,7 +285,7 @@ fn bad_lines_of_sacct_and_snapshots_are_found_too() {
     assert_eq!(answer["run"]["trace"]["faults"], faults);
     let series = fs::read_to_string(dir.path().join("s/series.csv")).unwrap();
     let multi: Vec<&str> = series.lines().skip(1).map(|l| l.split(',').nth(4).unwrap()).collect();
-    assert_eq!(multi, ["1", "1", "0", "0"], "the last snapshot holds until the next: {series}");
+    assert_eq!(multi, ["1", "1", "0", "0", "1"], "each holds until the next, and the last counts: {series}");
 }
 
 #[test]
