@@ -111,6 +111,8 @@ pub struct Simulator<'a, R, T> {
     pub(super) size: Size,
     pub(super) free: u32,
     pub(super) now: u64,
+    /// Tick since which is counted.
+    pub(super) since: u64,
     pub(super) agenda: Agenda,
     pub(super) in_vain: u64,
     pub(super) stopped: bool,
@@ -170,6 +172,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
             },
             free: NONE,
             now: 0,
+            since: 0,
             agenda: Agenda::of(&pace),
             in_vain: 0,
             stopped: false,
@@ -195,7 +198,14 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         self.live
     }
 
-    /// Ticks that each link spent sending, by link.
+    /// Counts anew from now on: a measuring window begins.
+    pub(super) fn count_anew(&mut self) {
+        self.stats.reset();
+        self.links.iter_mut().for_each(|l| l.busy = 0);
+        self.since = self.now;
+    }
+
+    /// Ticks that each link spent sending since it was counted anew, by link.
     pub fn busy(&self) -> Vec<u64> {
         self.links.iter().map(|l| l.busy).collect()
     }

@@ -41,7 +41,7 @@ pub struct Outcome {
     pub mean_hops: f64,
     /// Packets by number of channels.
     pub hops: Vec<u64>,
-    /// Share of the time in which the busiest channel between switches sent.
+    /// Share of the time, or of the measuring window, in which the busiest channel between switches sent.
     pub busiest_channel: f64,
     /// Only for traffic without end: see [`Steady`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +159,8 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             latency_p99_ns: ns(stats.latency_percentile(0.99) as f64),
             mean_hops: stats.mean_hops(),
             hops: stats.hops[..longest].to_vec(),
-            busiest_channel: busiest as f64 / self.now().max(1) as f64,
+            // What began to be sent at the very end goes on after it.
+            busiest_channel: (busiest as f64 / (self.now() - self.since).max(1) as f64).min(1.0),
             steady: None,
             changes: None,
             update: None,
@@ -325,8 +326,7 @@ fn given<R: Router, T: Traffic>(
     let (warm_up, measure) = ((warm_up_ns / tick) as u64, (measure_ns / tick) as u64);
     let mut ended = simulator.run(warm_up);
     if ended == Ended::Time {
-        simulator.stats.reset();
-        simulator.links.iter_mut().for_each(|l| l.busy = 0);
+        simulator.count_anew();
         ended = simulator.run(warm_up + measure.max(1));
     }
     (ended, warm_up, true)
@@ -343,7 +343,7 @@ fn until_steady<R: Router, T: Traffic>(
     // The first windows fill the network.
     let warm_up = 4 * window;
     let mut ended = simulator.run(warm_up);
-    simulator.stats.reset();
+    simulator.count_anew();
     let mut sums = vec![(0.0, 0.0); sinks.len()];
     let mut before = vec![0; sinks.len()];
     let mut windows = 0;

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use sarouter::lab::generate::generate;
 use sarouter::model::{Demand, Fabric, LayerBudget, Pattern, Tables};
 use sarouter::route::{self, EngineOptions};
+use sarouter::simulate::run::{self, Load, Outcome, Windows};
+use sarouter::simulate::traffic::open::Destinations;
 use sarouter::simulate::traffic::script::Script;
 use sarouter::simulate::{Ended, Net, Settings, Simulator, TableRouter};
 
@@ -256,5 +258,27 @@ proptest! {
             prop_assert_eq!(ended, Ended::Deadlock);
             prop_assert!(!simulator.wait_cycle().is_empty());
         }
+    }
+}
+
+/// Two switches with a host each, and one cable that is busy all the time.
+fn one_cable(settings: Settings, bytes: u32, offered: Option<f64>, windows: Windows) -> Outcome {
+    let fabric = generate("mesh:2,hosts=1").unwrap();
+    let (net, tables) = (Net::of_fabric(&fabric), tables(&fabric, "minhop"));
+    let router = TableRouter::new(&fabric, &net, &tables).unwrap();
+    let members = vec![0, 1];
+    let load = Load { members, destinations: Destinations::Uniform, bytes, offered, windows, drain: false };
+    run::load(&net, settings, &router, &load, 1).unwrap()
+}
+
+#[test]
+fn the_busiest_channel_is_busy_for_its_share_of_the_window() {
+    let windows = [
+        Windows::Given { warm_up_ns: 30_000.0, measure_ns: 10_000.0 },
+        Windows::UntilSteady { most_ns: 100_000.0 },
+    ];
+    for windows in windows {
+        let outcome = one_cable(simple(), 100, None, windows);
+        assert!((0.98..=1.0).contains(&outcome.busiest_channel), "{windows:?}: {}", outcome.busiest_channel);
     }
 }
