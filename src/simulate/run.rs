@@ -313,8 +313,9 @@ pub fn load<R: Router>(
 
 /// Ticks that a message with that much payload takes on a cable.
 pub(super) fn per_message(settings: &Settings, bytes: u32) -> f64 {
-    let packets = bytes.div_ceil(settings.mtu).max(1);
-    f64::from(settings.ticks_at(settings.mtu.min(bytes), settings.link_rate)) * f64::from(packets)
+    let full = bytes.div_ceil(settings.mtu).max(1) - 1;
+    let ticks = |payload| f64::from(settings.ticks_at(payload, settings.link_rate));
+    f64::from(full) * ticks(settings.mtu) + ticks(bytes - full * settings.mtu)
 }
 
 fn given<R: Router, T: Traffic>(

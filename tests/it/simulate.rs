@@ -282,3 +282,14 @@ fn the_busiest_channel_is_busy_for_its_share_of_the_window() {
         assert!((0.98..=1.0).contains(&outcome.busiest_channel), "{windows:?}: {}", outcome.busiest_channel);
     }
 }
+
+/// Messages of a packet and a byte: a cable takes no more than its rate.
+#[test]
+fn a_cable_accepts_what_it_can_carry_of_messages_of_any_size() {
+    let settings = Settings { overhead: 20, input_flits: 480, output_flits: 240, ..simple() };
+    let windows = Windows::Given { warm_up_ns: 20_000.0, measure_ns: 50_000.0 };
+    for bytes in [1, 100, 101, 250] {
+        let accepted = one_cable(settings, bytes, None, windows).steady.unwrap().accepted;
+        assert!((0.98..1.01).contains(&accepted), "{bytes} bytes: {accepted}");
+    }
+}
