@@ -98,6 +98,9 @@ impl Router for AnyRouter<'_> {
     fn starts_anywhere(&self) -> bool {
         of!(self, r => r.starts_anywhere())
     }
+    fn least_room(&self) -> u32 {
+        of!(self, r => r.least_room())
+    }
     fn unconnected(&self, pairs: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
         of!(self, r => r.unconnected(pairs))
     }

@@ -128,7 +128,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
     /// An empty network at time 0.
     ///
     /// # Errors
-    /// See [`Settings::check`]; lanes out of 1 to 16; a network too large for the event format.
+    /// See [`Settings::check`]; buffers below [`Router::least_room`]; lanes out of 1 to 16; a network too large for the event format.
     pub fn new(
         net: &'a Net,
         settings: Settings,
@@ -140,6 +140,7 @@ impl<'a, R: Router, T: Traffic> Simulator<'a, R, T> {
         if !(1..=16).contains(&router.lanes()) {
             return Err(format!("{} lanes, 1 to 16 are possible", router.lanes()));
         }
+        settings.check_room(router.least_room())?;
         let per_link = usize::from(router.lanes()).next_power_of_two();
         if net.links() * per_link >= 1 << 28 {
             return Err("the network is too large".into());

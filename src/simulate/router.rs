@@ -71,6 +71,10 @@ pub trait Router: Sync {
     fn starts_anywhere(&self) -> bool {
         false
     }
+    /// Packets that a buffer which packets wait for must have room for: two under the bubble rule ([`Hop::bubble`]).
+    fn least_room(&self) -> u32 {
+        1
+    }
     /// The first of some pairs of switches, sender and receiver, between which packets have no way. None may be sent there.
     fn unconnected(&self, _pairs: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
         None
@@ -351,6 +355,9 @@ impl TorusRouter {
 impl Router for TorusRouter {
     fn lanes(&self) -> u8 {
         1
+    }
+    fn least_room(&self) -> u32 {
+        2
     }
     fn unconnected(&self, mut pairs: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
         pairs.find(|(from, to)| from != to && !self.connects(*from, *to))

@@ -195,6 +195,20 @@ impl Settings {
         Ok(())
     }
 
+    /// Checks that the buffers for which packets wait have room for so many: output buffers, or input buffers without them.
+    pub(super) fn check_room(&self, packets: u32) -> Result<(), String> {
+        let (name, flits) = match self.output_flits {
+            0 => ("input_flits", self.input_flits),
+            flits => ("output_flits", flits),
+        };
+        let least = packets.saturating_mul(self.flits(self.mtu));
+        if flits < least {
+            let why = "the bubble rule of a direct torus";
+            return Err(format!("{name} must be at least {least}: {why} needs room for {packets} packets"));
+        }
+        Ok(())
+    }
+
     /// Flits of a packet with that much payload.
     pub fn flits(&self, payload: u32) -> u32 {
         payload.saturating_add(self.overhead).div_ceil(self.flit_bytes.max(1)).max(1)

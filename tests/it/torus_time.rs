@@ -244,6 +244,28 @@ fn pairs_of_a_torus_are_inside_jobs() {
     }
 }
 
+/// What enters a ring leaves room for a packet more: with less it would wait forever, and be called a deadlock.
+#[test]
+fn buffers_of_a_torus_have_room_for_two_packets() {
+    let run = |settings: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sarouter"));
+        command.args(["simulate", "--fabric", "angara:4x4", "--hardware", "angara", "--traffic", "ring"]);
+        command.args(settings.iter().flat_map(|setting| ["--set", *setting])).output().unwrap()
+    };
+    for (few, enough) in [
+        (&["output_flits=9"][..], &["output_flits=10"][..]),
+        (&["output_flits=0", "input_flits=9"], &["output_flits=0", "input_flits=10"]),
+    ] {
+        let output = run(few);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains("at least 10: the bubble rule"),
+            "{output:?}"
+        );
+        assert_eq!(run(enough).status.code(), Some(0), "{enough:?}");
+    }
+}
+
 /// Simulated time of an exchange of all jobs at once, 2 KiB messages: geometric mean over jobs.
 fn simulated(torus: &Torus, tables: &TorusTables, pattern: &str) -> f64 {
     let net = Net::of_torus(torus);
