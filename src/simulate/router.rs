@@ -23,7 +23,7 @@ pub struct Header {
     /// Belongs to the routing as well.
     pub phase: u8,
     /// Channels between switches taken so far.
-    pub hops: u8,
+    pub hops: u16,
     /// The lane it is on.
     pub lane: u8,
     /// Service level that its sender chose; only some routings look at it.
@@ -32,6 +32,14 @@ pub struct Header {
     pub lid: u8,
     /// Its size.
     pub flits: u16,
+}
+
+impl Header {
+    /// The lane of its next hop in routings with a lane for each hop, at most 16.
+    #[inline]
+    pub fn lane_of_hop(&self) -> u8 {
+        self.hops as u8
+    }
 }
 
 /// One decision.

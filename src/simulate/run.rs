@@ -145,7 +145,6 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let ns = |t: f64| t * f64::from(self.settings.tick_ps) / 1000.0;
         let (stats, time) = (&self.stats, ns(ticks as f64));
         let busiest = self.links[..self.net.channels()].iter().map(|l| l.busy).max().unwrap_or(0);
-        let longest = stats.hops.iter().rposition(|n| *n > 0).map_or(0, |h| h + 1);
         let circle = if ended == Ended::Deadlock { self.wait_cycle() } else { Vec::new() };
         Outcome {
             ended,
@@ -158,7 +157,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
             latency_p50_ns: ns(stats.latency_percentile(0.5) as f64),
             latency_p99_ns: ns(stats.latency_percentile(0.99) as f64),
             mean_hops: stats.mean_hops(),
-            hops: stats.hops[..longest].to_vec(),
+            hops: stats.hops.clone(),
             // What began to be sent at the very end goes on after it.
             busiest_channel: (busiest as f64 / (self.now() - self.since).max(1) as f64).min(1.0),
             steady: None,

@@ -4,8 +4,6 @@ use super::router::Header;
 
 /// Bins per doubling of latency: percentiles are right to 1/16.
 const BINS: u32 = 16;
-/// Longest route that is counted by itself.
-const MAX_HOPS: usize = 32;
 
 /// Counters of one run. [`Stats::reset`] starts a measuring window; what was sent before it and
 /// arrives in it counts.
@@ -27,7 +25,7 @@ pub struct Stats {
     pub consumed_by: Vec<u64>,
     /// Packets delivered, by the terminal that sent them.
     pub accepted_from: Vec<u64>,
-    /// Packets by number of channels between switches.
+    /// Packets by number of channels between switches, up to the longest route that was seen.
     pub hops: Vec<u64>,
     /// Sum of latencies in ticks, from the making of a message to the consumption of a packet.
     pub latency: u64,
@@ -41,7 +39,6 @@ impl Stats {
             sent_by: vec![0; terminals],
             consumed_by: vec![0; terminals],
             accepted_from: vec![0; terminals],
-            hops: vec![0; MAX_HOPS],
             bins: vec![0; 64 * BINS as usize],
             ..Self::default()
         }
@@ -64,7 +61,11 @@ impl Stats {
         self.delivered_bytes += u64::from(bytes);
         self.consumed_by[header.dst as usize] += u64::from(bytes);
         self.accepted_from[header.src as usize] += u64::from(bytes);
-        self.hops[usize::from(header.hops).min(MAX_HOPS - 1)] += 1;
+        let hops = usize::from(header.hops);
+        if hops >= self.hops.len() {
+            self.hops.resize(hops + 1, 0);
+        }
+        self.hops[hops] += 1;
         self.last_delivery = now;
         let latency = now - born;
         self.latency += latency;

@@ -294,7 +294,7 @@ impl<R: Router, T: Traffic> Simulator<'_, R, T> {
         let next = std::mem::replace(&mut packet.next, NONE);
         let hop = packet.hop();
         // Where tables change, a packet may go round for a while.
-        packet.header.hops = packet.header.hops.saturating_add(u8::from(hop.link < self.size.channels));
+        packet.header.hops = packet.header.hops.saturating_add(u16::from(hop.link < self.size.channels));
         self.router.taken(&mut packet.header, hop);
         packet.header.lane = hop.lane;
         self.ins[q as usize].head = next;

@@ -293,3 +293,14 @@ fn a_cable_accepts_what_it_can_carry_of_messages_of_any_size() {
         assert!((0.98..1.01).contains(&accepted), "{bytes} bytes: {accepted}");
     }
 }
+
+#[test]
+fn hops_of_long_routes_are_counted() {
+    let fabric = generate("mesh:300,hosts=1").unwrap();
+    let (net, tables) = (Net::of_fabric(&fabric), tables(&fabric, "minhop"));
+    let router = TableRouter::new(&fabric, &net, &tables).unwrap();
+    let script = Script::once(&[0, 40], net.terminals(), vec![299, 0], 100);
+    let outcome = run::exchange(&net, simple(), &router, script, 1).unwrap();
+    assert_eq!((outcome.mean_hops, outcome.hops.len()), ((299.0 + 40.0) / 2.0, 300));
+    assert_eq!((outcome.hops[40], outcome.hops[299]), (1, 1));
+}

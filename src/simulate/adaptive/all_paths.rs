@@ -133,6 +133,6 @@ impl Router for AllPaths<'_> {
             return Hop::to(self.net.ejection(header.dst), 0);
         }
         let port = header.state >> (self.bits * u32::from(header.hops)) & ((1 << self.bits) - 1);
-        Hop::to(self.net.out(at).start + port, header.hops)
+        Hop::to(self.net.out(at).start + port, header.lane_of_hop())
     }
 }

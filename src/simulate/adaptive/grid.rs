@@ -152,6 +152,10 @@ impl Router for Rdr<'_> {
                 }
             }
         }
-        if viable == 0 { Hop::to(self.net.ejection(header.dst), 0) } else { Hop::to(link, header.hops) }
+        if viable == 0 {
+            Hop::to(self.net.ejection(header.dst), 0)
+        } else {
+            Hop::to(link, header.lane_of_hop())
+        }
     }
 }

@@ -27,9 +27,9 @@ impl<'a> Minimal<'a> {
     fn towards(&self, at: u32, target: u32, header: &Header, view: &View<'_>, rng: &mut Rng) -> Hop {
         let mut best = Best::none();
         for c in self.ways.nearer(at, target, self.net.out(at).start) {
-            best.offer(c, view.ahead_on(c, header.hops), header.flits, 0, rng);
+            best.offer(c, view.ahead_on(c, header.lane_of_hop()), header.flits, 0, rng);
         }
-        Hop::to(best.link, header.hops)
+        Hop::to(best.link, header.lane_of_hop())
     }
 }
 

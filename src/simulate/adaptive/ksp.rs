@@ -161,7 +161,7 @@ impl Router for Ksp<'_> {
         if at == header.home {
             return Hop::to(self.net.ejection(header.dst), 0);
         }
-        Hop::to(self.channels[header.state as usize], header.hops)
+        Hop::to(self.channels[header.state as usize], header.lane_of_hop())
     }
     #[inline]
     fn taken(&self, header: &mut Header, hop: Hop) {

@@ -57,9 +57,9 @@ impl Router for OmniDimensional<'_> {
         if at == header.home {
             return Hop::to(self.net.ejection(header.dst), 0);
         }
-        let (lane, out) = (header.hops, self.net.out(at));
+        let (lane, out) = (header.lane_of_hop(), self.net.out(at));
         let nearer = self.far.of(header.from, header.home) - self.far.of(at, header.home);
-        let may_deroute = header.hops - nearer < self.far.diameter();
+        let may_deroute = lane - nearer < self.far.diameter();
         let (mut best, penalty) = (Best::none(), DEROUTE * view.queue() / 192);
         for (i, turns) in self.ways.turns(at, header.home).iter().enumerate() {
             let first = out.start + WORD * i as u32;

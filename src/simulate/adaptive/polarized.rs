@@ -80,7 +80,8 @@ impl Router for Polarized<'_> {
         if at == header.home {
             return Hop::to(self.net.ejection(header.dst), 0);
         }
-        let (lane, left) = (header.hops, u32::from(self.lanes - header.hops));
+        let lane = header.lane_of_hop();
+        let left = u32::from(self.lanes - lane);
         let first = self.net.out(at).start;
         let (sources, homes) = (self.ways.turns(at, header.from), self.ways.turns(at, header.home));
         // Within 15: no route is longer than there are lanes.
