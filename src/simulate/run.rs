@@ -135,6 +135,16 @@ pub struct Load {
     pub drain: bool,
 }
 
+impl Load {
+    /// Members that somebody sends to.
+    fn sinks(&self) -> Vec<u32> {
+        let Destinations::Fixed(to) = &self.destinations else { return self.members.clone() };
+        let sent = self.members.iter().zip(to).filter(|(from, to)| from != to);
+        let receive: std::collections::BTreeSet<&u32> = sent.map(|(_, to)| to).collect();
+        self.members.iter().filter(|t| receive.contains(t)).copied().collect()
+    }
+}
+
 /// Packet times per window of the search for a steady state.
 const WINDOW: u64 = 40;
 /// 99.5th percentile of the normal distribution.
@@ -295,7 +305,7 @@ pub fn load<R: Router>(
     let mut simulator = Simulator::new(net, settings, router, open, seed.wrapping_add(1))?;
     let (ended, from, reached) = match load.windows {
         Windows::Given { warm_up_ns, measure_ns } => given(&mut simulator, warm_up_ns, measure_ns),
-        Windows::UntilSteady { most_ns } => until_steady(&mut simulator, members, most_ns),
+        Windows::UntilSteady { most_ns } => until_steady(&mut simulator, &load.sinks(), most_ns),
     };
     let full = f64::from(load.bytes) / per_message;
     let measured = Measured { from, full, offered: load.offered, reached };
@@ -366,9 +376,10 @@ fn until_steady<R: Router, T: Traffic>(
     (ended, warm_up, false)
 }
 
-/// Whether a mean is known to within 5 %, from the sum of `n` values and that of their squares.
+/// Whether a mean is known to within 5 %, from the sum of `n` values and that of their squares. Of one who got nothing
+/// yet nothing is known.
 fn is_known((sum, squares): (f64, f64), n: f64) -> bool {
     let mean = sum / n;
     let variance = (squares / n - mean * mean).max(0.0) * n / (n - 1.0).max(1.0);
-    Z995 * (variance / n).sqrt() <= 0.05 * mean
+    mean > 0.0 && Z995 * (variance / n).sqrt() <= 0.05 * mean
 }

@@ -304,3 +304,18 @@ fn hops_of_long_routes_are_counted() {
     assert_eq!((outcome.mean_hops, outcome.hops.len()), ((299.0 + 40.0) / 2.0, 300));
     assert_eq!((outcome.hops[40], outcome.hops[299]), (1, 1));
 }
+
+/// Until the first packets arrive nothing is known of their rate; hosts that nobody sends to do not keep a run from its end.
+#[test]
+fn a_light_load_is_not_steady_before_anything_arrives() {
+    let windows = Windows::UntilSteady { most_ns: 2_000_000.0 };
+    let light = one_cable(simple(), 100, Some(0.001), windows);
+    assert!(light.packets > 0 && light.time_ns > 1_000_000.0, "{light:?}");
+    assert!(!light.steady.unwrap().reached, "some twenty packets each");
+    let fabric = generate("mesh:3,hosts=1").unwrap();
+    let (net, tables) = (Net::of_fabric(&fabric), tables(&fabric, "minhop"));
+    let router = TableRouter::new(&fabric, &net, &tables).unwrap();
+    let (members, destinations) = (vec![0, 1, 2], Destinations::Fixed(vec![1, 0, 2]));
+    let load = Load { members, destinations, bytes: 100, offered: None, windows, drain: false };
+    assert!(run::load(&net, simple(), &router, &load, 1).unwrap().steady.unwrap().reached);
+}
