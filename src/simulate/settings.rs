@@ -178,6 +178,12 @@ impl Settings {
         if !(self.speed_up == 0.0 || (self.speed_up >= 1.0 && self.speed_up.is_finite())) {
             return Err("speed_up must be 0 (no limit) or at least 1".into());
         }
+        if self.mtu.checked_add(self.overhead).is_none() {
+            return Err("mtu and overhead are 4 GiB or more together".into());
+        }
+        if self.link_delay_ps.checked_add(self.switch_delay_ps).is_none() {
+            return Err("link_delay_ps and switch_delay_ps are above 4294967295 together".into());
+        }
         let flits = self.flits(self.mtu);
         if flits > u32::from(u16::MAX) {
             return Err("a packet has more than 65535 flits".into());

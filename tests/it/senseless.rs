@@ -75,6 +75,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("simulate --fabric kary:2,2 --traffic uniform --seeds 2 --seed 18446744073709551615", "--seed"),
     ("simulate --fabric kary:2,2 --traffic pingpong --active 1", "two hosts at least"),
     ("simulate --fabric kary:2,2 --traffic shift --active 3", "pingpong and bulk only"),
+    ("survive lost --fabric kary:2,2 --years 4294967295", "1..=1000"),
+    (
+        "survive throughput --fabric kary:2,2 --set mtu=2000000 --set flit_bytes=100000 --packets 10000 --out o",
+        "4 GiB",
+    ),
+    ("simulate --fabric kary:2,2 --set mtu=4294967295 --set flit_bytes=4294967295", "mtu and overhead"),
+    ("simulate --fabric kary:2,2 --set link_delay_ps=4294967295", "link_delay_ps and switch_delay_ps"),
     ("simulate --fabric kary:2,2 --jobs none", "no job of --jobs is on several nodes"),
     ("replay --fabric kary:2,2 --trace generated:tsubame2,days=1 --engines sar,sar", "sar is named twice"),
     ("trial --days 14 --from 2020-01-01 --state s", "over already"),

@@ -21,7 +21,7 @@ pub struct Damage {
     #[arg(long, value_name = "cables|switches|nodes|S:C", default_value = "cables")]
     what: String,
     /// Levels of damage by age, from 0 to so many years, at the annual rates
-    #[arg(long, value_name = "Y")]
+    #[arg(long, value_name = "Y", value_parser = clap::value_parser!(u32).range(1..=1000))]
     years: Option<u32>,
     /// Share of the cables that fails in a year
     #[arg(long, value_name = "P%", default_value = "0.9%")]

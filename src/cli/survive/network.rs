@@ -184,7 +184,7 @@ impl Network {
 }
 
 fn exchange(net: &Net, router: &AnyRouter<'_>, settings: Settings, packets: u32) -> Result<Outcome, Failure> {
-    let bytes = settings.mtu * packets;
+    let bytes = settings.mtu.checked_mul(packets).ok_or("mtu and --packets: a message of 4 GiB or more")?;
     let script = Script::exchange(net.hosts(), net.terminals(), Pattern::Shift, bytes, 0);
     Ok(run::exchange(net, settings, router, script, 1)?)
 }
