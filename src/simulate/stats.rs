@@ -117,16 +117,17 @@ fn upper(bin: usize) -> u64 {
     (((bins + rest + 1) as u64) << shift) - 1
 }
 
-/// Mean and half-width of its 95 % confidence interval (Student's t); 0 for fewer than two values.
-pub fn mean_ci95(values: &[f64]) -> (f64, f64) {
+/// Mean and half-width of its 95 % confidence interval (Student's t); `None` for fewer than two values, which tell nothing
+/// of their spread.
+pub fn mean_ci95(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     // A sum of nothing is minus zero.
     let mean = (0.0 + values.iter().sum::<f64>()) / n.max(1.0);
     if values.len() < 2 {
-        return (mean, 0.0);
+        return (mean, None);
     }
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, student_t975(values.len() - 1) * (variance / n).sqrt())
+    (mean, Some(student_t975(values.len() - 1) * (variance / n).sqrt()))
 }
 
 /// 97.5th percentile of Student's t distribution.
@@ -225,6 +226,7 @@ mod tests {
         // Mean 5, standard deviation 2, n = 4: 3.182 × 2 / 2.
         let (mean, half) =
             mean_ci95(&[5.0 - 3f64.sqrt(), 5.0 + 3f64.sqrt(), 5.0 - 3f64.sqrt(), 5.0 + 3f64.sqrt()]);
-        assert!((mean - 5.0).abs() < 1e-9 && (half - 3.182).abs() < 1e-9, "{half}");
+        assert!((mean - 5.0).abs() < 1e-9 && (half.unwrap() - 3.182).abs() < 1e-9, "{half:?}");
+        assert_eq!(mean_ci95(&[5.0]), (5.0, None));
     }
 }

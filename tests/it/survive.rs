@@ -41,6 +41,12 @@ fn runs_go_on_where_they_stopped() {
     let runs = dir.path().join("runs.jsonl");
     let whole = fs::read_to_string(&runs).unwrap();
     assert_eq!(whole.lines().count(), 2 * (1 + 3 + 3));
+    let row = |n: usize| (&first["rows"][n]["runs"], first["rows"][n]["ci95"].as_f64().is_some());
+    assert_eq!(
+        (row(0), row(1)),
+        ((&1.into(), false), (&3.into(), true)),
+        "one run says nothing of the spread"
+    );
     let updown = &first["regression"][1];
     assert!(updown["intercept"].as_f64().unwrap() > 0.0 && updown["fails_at"].is_null());
     assert_eq!(first["advice"][0]["from"], 0);

@@ -58,8 +58,8 @@ pub struct MeanRow {
     pub seeds: usize,
     /// Mean over seeds and hosts of what is accepted, as a share of a terminal's rate.
     pub accepted: f64,
-    /// Half of the 95 % confidence interval over seeds.
-    pub ci95: f64,
+    /// Half of the 95 % confidence interval over seeds; null of one run.
+    pub ci95: Option<f64>,
 }
 
 impl MeanRow {

@@ -32,9 +32,10 @@ pub fn of(outcomes: &[Outcome], more: &More) -> String {
     let mut text = align(&runs(outcomes));
     for mean in more.means.iter().flatten() {
         let offered = mean.offered.map_or(String::new(), |offered| format!(", offered {offered:.3}"));
+        let ci95 = mean.ci95.map_or("-".to_string(), |ci95| format!("{ci95:.4}"));
         text += &format!(
-            "mean of {} seeds{offered}: accepted {:.4} ± {:.4} (95 %)\n",
-            mean.seeds, mean.accepted, mean.ci95
+            "mean of {} seeds{offered}: accepted {:.4} ± {ci95} (95 %)\n",
+            mean.seeds, mean.accepted
         );
     }
     for job in more.jobs.iter().flatten() {

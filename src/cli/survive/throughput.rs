@@ -262,7 +262,7 @@ pub(super) struct LevelThroughput {
     failed: usize,
     /// Of the runs that worked; null if none did.
     mean: Option<f64>,
-    /// Half of the 95 % confidence interval.
+    /// Half of the 95 % confidence interval; null if fewer than two worked.
     ci95: Option<f64>,
 }
 
@@ -302,6 +302,7 @@ fn finish(args: &Args, runs: &[Run], context: &Context) -> Result<Answer, Failur
     let row = |group: &Vec<&Run>| {
         let values: Vec<f64> = group.iter().filter_map(|r| r.throughput).collect();
         let (mean, ci95) = (!values.is_empty()).then(|| mean_ci95(&values)).unzip();
+        let ci95 = ci95.flatten();
         let (engine, level) = (group[0].engine.clone(), group[0].level);
         LevelThroughput { engine, level, runs: group.len(), failed: group.len() - values.len(), mean, ci95 }
     };
