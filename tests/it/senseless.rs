@@ -82,6 +82,10 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("simulate --fabric kary:2,2 --set mtu=4294967295 --set flit_bytes=4294967295", "mtu and overhead"),
     ("simulate --fabric kary:2,2 --set link_delay_ps=4294967295", "link_delay_ps and switch_delay_ps"),
+    (
+        "simulate --fabric torus:3x3,hosts=1 --traffic uniform --changes 20 --lose 15",
+        "--lose 15: only 10 of 15 cables can go without splitting the fabric",
+    ),
     ("simulate --fabric kary:2,2 --jobs none", "no job of --jobs is on several nodes"),
     ("replay --fabric kary:2,2 --trace generated:tsubame2,days=1 --engines sar,sar", "sar is named twice"),
     ("trial --days 14 --from 2020-01-01 --state s", "over already"),

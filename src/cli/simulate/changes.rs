@@ -9,6 +9,7 @@ use super::{Args, Case, Failure, Kind};
 use crate::cli::common::write_file_with;
 use crate::cli::input::Input;
 use crate::cli::number;
+use crate::lab::generate::faults::{Amount, Faults};
 use crate::model::{Demand, Fabric, FabricLanes, Layer, LayerBudget, Promise, Tables};
 use crate::route::lanes::fabric_lanes;
 use crate::route::{EngineOptions, engine, serves_jobs};
@@ -67,6 +68,15 @@ impl ChangesArgs {
         Ok(())
     }
 
+    /// Refuses more losses than the fabric bears without falling apart. It does not matter which cables go first.
+    fn can_lose(&self, fabric: &Fabric, seed: u64) -> Result<(), Failure> {
+        let faults = Faults { cables: Amount::Count(self.lose as usize), dead_switches: 0, seed };
+        if !faults.is_none() {
+            faults.apply(fabric).map_err(|e| format!("--lose {}: {e}", self.lose))?;
+        }
+        Ok(())
+    }
+
     /// Whether a cable dies during a change.
     pub(super) fn dies(&self, n: u32) -> bool {
         // The last of `lose + 1` equal parts has none, so that one change at least is left.
@@ -86,6 +96,7 @@ pub fn run(args: &Args, case: &Case, input: &Input, net: &Net) -> Result<Vec<Out
     if own.update.is_none() && !own.promise.is_told_only() && args.engine != "balanced" {
         return Err(format!("--promise {}: only balanced keeps it", own.promise).into());
     }
+    own.can_lose(&input.fabric, args.seed)?;
     let members = super::members(case)?;
     let destinations = match case.default {
         Kind::Uniform => Destinations::Uniform,
