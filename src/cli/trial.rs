@@ -71,6 +71,8 @@ pub(super) struct Found {
     one: Option<Difference>,
     /// Jobs that were not complete, that began so late that such jobs run over midnight, or outside of the trial.
     left_out: usize,
+    /// Lines of the dump that are none of a job.
+    unreadable: usize,
 }
 
 /// What is said of a trial that is to end.
@@ -208,15 +210,24 @@ fn report(path: &Path, trial: &Trial, context: &Context) -> Result<Answer, Failu
         several: difference(trial, &runs.several),
         one: difference(trial, &runs.one),
         left_out: runs.left_out,
+        unreadable: runs.unreadable,
     };
     match context.format {
         Format::Json => print(&serde_json::to_string_pretty(&found)?)?,
-        Format::Text => print(&found.text(&runs))?,
+        Format::Text => print(&(found.text(&runs) + &found.unread()))?,
     }
     Ok(if found.several.is_some() { Answer::Yes } else { Answer::No })
 }
 
 impl Found {
+    /// What of the dump says nothing, if anything.
+    fn unread(&self) -> String {
+        match self.unreadable {
+            0 => String::new(),
+            n => format!("\n{n} lines of the dump are none of a job, as after a new line in a job's name."),
+        }
+    }
+
     fn text(&self, runs: &Runs) -> String {
         let Some(d) = &self.several else {
             let (kinds, jobs) = runs.sizes();

@@ -19,6 +19,8 @@ pub struct Runs {
     pub one: Vec<Run>,
     /// Not complete, or begun so late that a job of its kind may end on the next day, or outside of the trial.
     pub left_out: usize,
+    /// Lines of the dump that are none of a job, such as the rest of a name with a new line in it.
+    pub unreadable: usize,
 }
 
 impl Runs {
@@ -29,7 +31,7 @@ impl Runs {
     /// day: if those that do not end in time were left out, the longer ones of the worse days would be. O(bytes × log jobs).
     ///
     /// # Errors
-    /// With the number of the line.
+    /// If the header is another one, or no line can be read: with the number of the first.
     pub fn read(text: &str, trial: &Trial) -> Result<Self, String> {
         let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
         let header = lines.next().map_or("", |(_, line)| line.trim_end_matches('|'));
@@ -39,17 +41,26 @@ impl Runs {
             ));
         }
         let mut jobs: BTreeMap<&str, Job> = BTreeMap::new();
+        let (mut first, mut unreadable) = (None, 0);
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            if let Some((id, job)) = job(line).map_err(|what| format!("line {number}: {what}"))? {
-                jobs.insert(id, job);
+            match job(line) {
+                Ok(Some((id, job))) => drop(jobs.insert(id, job)),
+                Ok(None) => {}
+                Err(what) => {
+                    first = first.or_else(|| Some(format!("line {number}: {what}")));
+                    unreadable += 1;
+                }
             }
+        }
+        if let (Some(what), true) = (first, jobs.is_empty()) {
+            return Err(what);
         }
         let mut longest: BTreeMap<&str, TimeDelta> = BTreeMap::new();
         for Job { kind, time, .. } in jobs.values() {
             let most = longest.entry(kind).or_default();
             *most = time.map_or(*most, |[start, end]| (end - start).max(*most));
         }
-        let mut runs = Self::default();
+        let mut runs = Self { unreadable, ..Self::default() };
         for Job { kind, nodes, time } in jobs.values() {
             let counts = |[start, _]: &[DateTime<Utc>; 2]| {
                 let day = trial.day(*start)?;
@@ -141,8 +152,12 @@ mod tests {
         assert_eq!(runs.several, [&[run(0, "a\tw|rf\t4", 3600.0)][..], &of_h].concat());
         assert_eq!(runs.one, [run(1, "a\tx\t1", 30.0)]);
         assert_eq!(runs.left_out, 4, "the sixth took half an hour, but such a job may take one");
-        let wrong = Runs::read(&text.replace("2026-03-02T02:00", "yesterday"), &trial);
-        assert_eq!(wrong.unwrap_err(), "line 2: \"yesterday:00\" is not a time");
+        assert_eq!(runs.unreadable, 0);
+        let torn = text.replace("|x\n", "|two\nlines|of a name\n");
+        let torn = Runs::read(&torn, &trial).unwrap();
+        assert_eq!((torn.several, torn.left_out, torn.unreadable), (runs.several, 4, 3));
+        let wrong = Runs::read(&text.replace("2026-03-0", "yesterday"), &trial);
+        assert_eq!(wrong.unwrap_err(), "line 2: \"yesterday2T01:00:00\" is not a time");
         assert!(Runs::read("JobID|Start\n", &trial).unwrap_err().contains("JobName"));
     }
 }
