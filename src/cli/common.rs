@@ -1,5 +1,6 @@
 //! What subcommands share.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,14 @@ pub enum Answer {
 
 /// The tool failed: exit 2.
 pub type Failure = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// What is named twice would count twice.
+pub fn need_different<T: PartialEq + Display>(option: &str, named: &[T]) -> Result<(), Failure> {
+    match named.iter().enumerate().find(|(n, one)| named[..*n].contains(one)) {
+        Some((_, twice)) => Err(format!("{option}: {twice} is named twice").into()),
+        None => Ok(()),
+    }
+}
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -272,7 +272,7 @@ fn run_replay(args: &Replay, context: &Context) -> Result<Answer, Failure> {
             bytes: args.bytes,
         },
     };
-    need_different(&args.engines, &setup.given)?;
+    need_different(args, &setup.given)?;
     let engines = Engines::new(&setup)?;
     for (engine, reason) in &engines.refused {
         tracing::warn!("{engine} does not take part: {reason}");

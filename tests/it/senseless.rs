@@ -88,6 +88,15 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("simulate --fabric kary:2,2 --jobs none", "no job of --jobs is on several nodes"),
     ("replay --fabric kary:2,2 --trace generated:tsubame2,days=1 --engines sar,sar", "sar is named twice"),
+    (
+        "replay --fabric kary:2,2 --trace generated:tsubame2,days=1 --placement tree,tree",
+        "tree is named twice",
+    ),
+    ("bench time --fabric kary:2,2 --fabric kary:2,2", "--fabric: kary:2,2 is named twice"),
+    ("bench time --fabric kary:2,2 --engines sar,sar", "--engines: sar is named twice"),
+    ("bench time --fabric kary:2,2 --patterns ring,shift,ring", "--patterns: ring is named twice"),
+    ("bench time --fabric kary:2,2 --seeds 1,2,1", "--seeds: 1 is named twice"),
+    ("bench time --fabric kary:2,2 --jobs jobs --jobs jobs", "--jobs: jobs is named twice"),
     ("trial --days 14 --from 2020-01-01 --state s", "over already"),
     ("plan --fabric torus:5x5,hosts=1 --engine minhop --jobs jobs --state s", "rejected: deadlock: "),
 ];

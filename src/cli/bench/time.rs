@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::common::{complain, time_than, write_file};
+use crate::cli::common::{complain, need_different, time_than, write_file};
 use crate::cli::html::Html;
 use crate::cli::{Answer, Context, Failure, Format, input};
 use crate::lab::board::{Board, Summary, WITH_PATTERN};
@@ -94,6 +94,11 @@ const PATTERNS: [&str; 7] = ["linear", "shift", "alltoall", "random", "neighbor"
 const OPENSM: [&str; 5] = ["minhop", "updn", "ftree", "dfsssp", "nue"];
 
 pub(super) fn run(args: &TimeArgs, context: &Context) -> Result<Answer, Failure> {
+    need_different("--fabric", &args.fabric)?;
+    need_different("--engines", &args.engines)?;
+    need_different("--patterns", &args.patterns)?;
+    need_different("--jobs", &args.jobs)?;
+    need_different("--seeds", &args.seeds)?;
     for name in &args.engines {
         crate::route::engine(name, &crate::route::EngineOptions::default())?;
     }

@@ -1,9 +1,10 @@
 //! What is replayed beside one another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cli::Failure;
+use super::Replay;
+use crate::cli::{Failure, common};
 use crate::lab::replay::setup::Setup;
 use crate::model::Tables;
 use crate::verify;
@@ -16,12 +17,9 @@ pub(super) fn rejected(setup: &Setup) -> BTreeMap<String, String> {
     rejected.map(|(name, verdict)| (name.clone(), verdict.in_words())).collect()
 }
 
-/// An engine that is named twice would count each snapshot twice.
-pub(super) fn need_different(engines: &[String], given: &[(String, Arc<Tables>)]) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    let names = given.iter().map(|(name, _)| name).chain(engines);
-    match names.into_iter().find(|name| !seen.insert(*name)) {
-        Some(twice) => Err(format!("{twice} is named twice").into()),
-        None => Ok(()),
-    }
+/// An engine or a placement that is named twice would count each snapshot twice.
+pub(super) fn need_different(args: &Replay, given: &[(String, Arc<Tables>)]) -> Result<(), Failure> {
+    let beside = given.iter().map(|(name, _)| name);
+    common::need_different("--engines", &beside.chain(&args.engines).collect::<Vec<_>>())?;
+    common::need_different("--placement", &args.placement)
 }
