@@ -27,6 +27,11 @@ fn real(text: &str, fits: impl Fn(f64) -> bool, must: &str) -> Result<f64, Strin
     text.parse().ok().filter(|n: &f64| n.is_finite() && fits(*n)).ok_or_else(|| must.to_string())
 }
 
+/// A number of hosts of which some exchange with others.
+pub fn several(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 1).ok_or_else(|| "must be 2 or more".to_string())
+}
+
 /// A number of threads; 0 stands for all processors.
 pub fn threads(text: &str) -> Result<usize, String> {
     let must = || format!("must be a number of at most {MOST_THREADS}");

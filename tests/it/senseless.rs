@@ -93,6 +93,8 @@ const REFUSED: &[(&str, &str)] = &[
         "tree is named twice",
     ),
     ("bench time --fabric kary:2,2 --fabric kary:2,2", "--fabric: kary:2,2 is named twice"),
+    ("bench time --fabric kary:2,2 --sizes 1", "must be 2 or more"),
+    ("bench time --fabric kary:2,2 --sizes 16,0", "must be 2 or more"),
     ("bench time --fabric kary:2,2 --engines sar,sar", "--engines: sar is named twice"),
     ("bench time --fabric kary:2,2 --patterns ring,shift,ring", "--patterns: ring is named twice"),
     ("bench time --fabric kary:2,2 --seeds 1,2,1", "--seeds: 1 is named twice"),

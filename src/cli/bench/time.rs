@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::cli::common::{complain, need_different, time_than, write_file};
 use crate::cli::html::Html;
+use crate::cli::number;
 use crate::cli::{Answer, Context, Failure, Format, input};
 use crate::lab::board::{Board, Summary, WITH_PATTERN};
 use crate::lab::peers;
@@ -43,7 +44,7 @@ pub struct TimeArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     seeds: Vec<u64>,
     /// Sizes of jobs, drawn from these
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["16", "32", "64"])]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["16", "32", "64"], value_parser = number::several)]
     sizes: Vec<usize>,
     /// Virtual layers that may be used, 1 to 15
     #[arg(long, value_name = "K", default_value = "8")]
