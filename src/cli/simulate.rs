@@ -5,6 +5,7 @@ mod changes;
 mod epochs;
 mod pairs;
 mod printed;
+mod refused;
 mod sheet;
 mod text;
 
@@ -98,15 +99,15 @@ pub struct Args {
     /// Nanoseconds to measure
     #[arg(long, value_name = "NS", requires = "warm_up", value_parser = number::above_zero)]
     measure: Option<f64>,
-    /// Nanoseconds after which traffic that is not steady is measured as it is
-    #[arg(long, value_name = "NS", default_value_t = 2_000_000.0, value_parser = number::above_zero)]
-    most: f64,
+    /// Nanoseconds after which traffic that is not steady is measured as it is [default: 2000000]
+    #[arg(long, value_name = "NS", conflicts_with = "warm_up", value_parser = number::above_zero)]
+    most: Option<f64>,
     /// Hosts that take part in pingpong and bulk, drawn by the seed; all unless given
     #[arg(long, value_name = "N")]
     active: Option<usize>,
-    /// Paths per pair of ksp and ksp-ugal
-    #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    paths: u16,
+    /// Paths per pair of ksp and ksp-ugal [default: 8]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    paths: Option<u16>,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -117,6 +118,12 @@ pub struct Args {
     changes: changes::ChangesArgs,
     #[command(flatten)]
     html: Html,
+}
+
+impl Args {
+    fn paths(&self) -> usize {
+        self.paths.unwrap_or(8).into()
+    }
 }
 
 /// `8192`, `64KiB`, `1MiB`.
@@ -178,7 +185,7 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
         let far = Distances::new(&net)?;
         let router = args
             .source
-            .in_pool(|| AnyRouter::adaptive(&args.engine, &net, &far, args.paths.into(), args.seed))??;
+            .in_pool(|| AnyRouter::adaptive(&args.engine, &net, &far, args.paths(), args.seed))??;
         return simulate(&args, &case, &net, &router, &args.engine, context);
     }
     let tables = tables(&args, &fabric_input)?;
@@ -220,7 +227,7 @@ fn on_torus(args: &Args, context: &Context) -> Result<Answer, Failure> {
     let case = Case::new(args, &net, placed)?;
     if ADAPTIVE.contains(&args.engine.as_str()) {
         let far = Distances::new(&net)?;
-        let router = AnyRouter::adaptive(&args.engine, &net, &far, args.paths.into(), args.seed)?;
+        let router = AnyRouter::adaptive(&args.engine, &net, &far, args.paths(), args.seed)?;
         return simulate(args, &case, &net, &router, &args.engine, context);
     }
     let tables = match &args.tables {
@@ -310,12 +317,6 @@ fn outcomes(
     if case.default == Kind::Uniform || !args.load.is_empty() {
         return loads(args, case, net, router, context);
     }
-    if args.active.is_some() {
-        return Err("--active: with --traffic pingpong and bulk only".into());
-    }
-    if args.seeds > 1 {
-        return Err("--seeds: what has an end runs once; give --load".into());
-    }
     let mut scripts: Vec<Script> = Vec::with_capacity(case.jobs.len());
     let mut rows: Vec<JobRow> = Vec::with_capacity(case.jobs.len());
     for (j, (id, members)) in case.jobs.iter().enumerate() {
@@ -374,7 +375,7 @@ fn loads(
     };
     let windows = match (args.warm_up, args.measure) {
         (Some(warm_up_ns), Some(measure_ns)) => Windows::Given { warm_up_ns, measure_ns },
-        _ => Windows::UntilSteady { most_ns: args.most },
+        _ => Windows::UntilSteady { most_ns: args.most.unwrap_or(2_000_000.0) },
     };
     let shares = shares(args);
     let bytes = case.bytes.unwrap_or(case.settings.mtu);

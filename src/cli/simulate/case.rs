@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::{Args, hardware};
+use super::{Args, hardware, refused};
 use crate::cli::Failure;
 use crate::model::{Adapters, JobId, Pattern, did_you_mean, nearest};
 use crate::simulate::patterns::Pattern as OneToOne;
@@ -146,6 +146,7 @@ impl Case {
                 None => case.default = word.parse()?,
             }
         }
+        refused::check(args, &case)?;
         Ok(case)
     }
 
