@@ -6,6 +6,9 @@
 //! ([`crate::route::angara::minimal`]): what cannot be routed, under the job's own transit rule,
 //! is dropped.
 
+#[cfg(test)]
+mod tests;
+
 use super::exchange::{Asked, grade};
 use super::usual::{usual, windows};
 use super::{Choice, Predicted, Question, natural};
@@ -19,11 +22,26 @@ use crate::route::angara::shape::Shape;
 const JUDGED: usize = 14;
 /// The same in all for a job that says what it exchanges.
 const JUDGED_OF_OWN: usize = 2 * JUDGED;
+/// Visits of routes to channels after which no further set is judged: all sets of a job of a thousand nodes are.
+const STEPS: usize = 500_000_000;
 /// Boxes looked at per shape, and nodes visited for all.
 const PER_SHAPE: usize = 2;
 const VISITS: usize = 2_000_000;
 /// Nodes from which sets are grown.
 const SEEDS: usize = 4;
+
+/// What the sets of a question are judged with.
+struct Judging<'q> {
+    asked: Option<Asked<'q>>,
+    /// Visits of routes to channels so far.
+    steps: usize,
+}
+
+impl<'q> Judging<'q> {
+    fn new(mix: Option<&'q Mix>) -> Self {
+        Self { asked: mix.map(Asked::new), steps: 0 }
+    }
+}
 
 /// A direct torus, prepared for questions.
 #[derive(Debug)]
@@ -81,7 +99,7 @@ impl Direct {
             let (legal, nodes) = (Legal::new(&self.torus, &usable, &turns), demand.jobs[j].nodes());
             // All pairs in steps in which each node sends one message.
             let steps = nodes.len().saturating_sub(1).max(1) as f64;
-            add_routes(&legal, nodes, &mut |c, share| {
+            add_routes(&legal, nodes, true, &mut |c, share| {
                 traffic.load[c] += share;
                 traffic.mean[c] += share / steps;
             });
@@ -90,7 +108,7 @@ impl Direct {
     }
 
     /// What a set is predicted to cost; `None` if it cannot be routed as a whole.
-    fn judge(&self, traffic: &Traffic, nodes: &[NodeId], asked: Option<&mut Asked<'_>>) -> Option<Predicted> {
+    fn judge(&self, traffic: &Traffic, nodes: &[NodeId], judging: &mut Judging<'_>) -> Option<Predicted> {
         let mut jobs = traffic.jobs.clone();
         jobs.push(TorusJob::new(None, nodes.to_vec()));
         let number = jobs.len() - 1;
@@ -99,10 +117,14 @@ impl Direct {
         let usable = demand.usable(&self.torus, Some(number));
         let legal = Legal::new(&self.torus, &usable, &turns);
         let mut own = vec![0.0; self.torus.channel_slots()];
-        let hops = add_routes(&legal, nodes, &mut |c, share| own[c] += share)?;
+        let Judging { asked, steps } = judging;
+        let hops = add_routes(&legal, nodes, false, &mut |c, share| {
+            own[c] += share;
+            *steps += 1;
+        })?;
         let mut predicted = Predicted { extent: hops, ..Predicted::default() };
         if let Some(asked) = asked {
-            predicted.slowdown = Some(self.slowdown(traffic, &legal, nodes, asked));
+            predicted.slowdown = Some(self.slowdown(traffic, &legal, nodes, (asked, steps)));
         }
         let used = own.iter().zip(&traffic.load).filter(|(own, _)| **own > 0.0);
         let mut max = 0.0f64;
@@ -116,7 +138,13 @@ impl Direct {
     }
 
     /// Slow-down of what the job says that it exchanges, its ranks in the order of names.
-    fn slowdown(&self, traffic: &Traffic, legal: &Legal<'_>, nodes: &[NodeId], asked: &mut Asked<'_>) -> f64 {
+    fn slowdown(
+        &self,
+        traffic: &Traffic,
+        legal: &Legal<'_>,
+        nodes: &[NodeId],
+        (asked, steps): (&mut Asked<'_>, &mut usize),
+    ) -> f64 {
         let mut ranks = nodes.to_vec();
         ranks.sort_unstable_by_key(|node| self.number[node.index()]);
         let (mut load, mut touched, mut found) = (vec![0.0; traffic.mean.len()], Vec::new(), Vec::new());
@@ -127,6 +155,7 @@ impl Direct {
                         touched.push(c);
                     }
                     load[c] += share;
+                    *steps += 1;
                 });
             }
             touched.drain(..).map(|c| std::mem::take(&mut load[c]) + traffic.mean[c]).fold(0.0, f64::max)
@@ -140,8 +169,7 @@ impl Direct {
         nodes: &[u32],
         mix: Option<&Mix>,
     ) -> Option<(Predicted, [u64; 4])> {
-        let mut asked = mix.map(Asked::new);
-        let predicted = self.judge(traffic, &self.ids(nodes), asked.as_mut())?;
+        let predicted = self.judge(traffic, &self.ids(nodes), &mut Judging::new(mix))?;
         Some((predicted, key(&predicted)))
     }
 
@@ -170,15 +198,23 @@ impl Direct {
     }
 
     /// The best set found, and what the usual one costs; `None` if no set that was tried can be
-    /// routed. There must be enough candidates.
+    /// routed. There must be enough candidates. Sets are tried until there have been [`STEPS`].
     pub fn choose(&self, traffic: &Traffic, question: Question<'_>) -> Option<Choice> {
+        self.choose_within(traffic, question, STEPS)
+    }
+
+    fn choose_within(&self, traffic: &Traffic, question: Question<'_>, steps: usize) -> Option<Choice> {
         let ordinary = self.ids(&usual(question.nodes, question.candidates));
-        let mut asked = question.own().map(Asked::new);
-        let usual = self.judge(traffic, &ordinary, asked.as_mut());
-        let sets = self.sets(question).into_iter();
-        let judged = sets.filter_map(|set| Some((self.judge(traffic, &set, asked.as_mut())?, set)));
-        let all = usual.map(|p| (p, ordinary)).into_iter().chain(judged);
-        let allowed = all.filter(|(p, _)| question.allows(p.shared));
+        let mut judging = Judging::new(question.own());
+        let usual = self.judge(traffic, &ordinary, &mut judging);
+        let mut all: Vec<(Predicted, Vec<NodeId>)> = usual.map(|p| (p, ordinary)).into_iter().collect();
+        for set in self.sets(question) {
+            all.extend(self.judge(traffic, &set, &mut judging).map(|p| (p, set)));
+            if judging.steps > steps && !all.is_empty() {
+                break;
+            }
+        }
+        let allowed = all.into_iter().filter(|(p, _)| question.allows(p.shared));
         let (predicted, set) = allowed.min_by_key(|(p, _)| key(p))?;
         Some(Choice { nodes: self.numbers(&set, question.candidates), predicted, usual })
     }
@@ -192,14 +228,23 @@ fn key(predicted: &Predicted) -> [u64; 4] {
     slowdown.map_or([shared, max, extent, 0], |slowdown| [grade(slowdown), shared, max, extent])
 }
 
-/// Adds the routes of all pairs; returns their length together, `None` if a pair has no route.
-fn add_routes(legal: &Legal<'_>, nodes: &[NodeId], add: &mut dyn FnMut(usize, f64)) -> Option<u64> {
+/// Adds the routes of all pairs; returns their length together, `None` if a pair has no route. Then the others' are
+/// added only if it `goes_on`.
+fn add_routes(
+    legal: &Legal<'_>,
+    nodes: &[NodeId],
+    goes_on: bool,
+    add: &mut dyn FnMut(usize, f64),
+) -> Option<u64> {
     let (mut found, mut hops, mut whole) = (Vec::new(), 0, true);
     for from in nodes {
         for to in nodes.iter().filter(|to| *to != from) {
             spread(legal, *from, *to, &mut found, add);
             hops += found.first().map_or(0, |shape| shape.len() as u64);
             whole &= !found.is_empty();
+            if !whole && !goes_on {
+                return None;
+            }
         }
     }
     whole.then_some(hops)
