@@ -191,6 +191,18 @@ mod tests {
     use crate::route::{self, EngineOptions};
 
     #[test]
+    fn what_a_job_exchanges_most_is_in_most_runs_the_first_ones_too() {
+        let in_turn = |text: &str| {
+            let mix: Mix = text.parse().unwrap();
+            TURNS.map(|run| exchanged(&mix, run))
+        };
+        assert_eq!(in_turn("1*linear+9999*ring"), [Pattern::Ring; 7]);
+        let all = in_turn("2*linear+5*ring");
+        assert_eq!(all[..2], [Pattern::Ring, Pattern::Linear]);
+        assert_eq!(all.iter().filter(|pattern| **pattern == Pattern::Linear).count(), 2, "{all:?}");
+    }
+
+    #[test]
     fn a_part_with_room_for_all_messages_is_the_whole() {
         let fabric = generate("torus:4x4,hosts=4").unwrap();
         let ranks = fabric.terminal_ids().collect();

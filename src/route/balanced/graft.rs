@@ -218,6 +218,7 @@ mod tests {
     use crate::measure::slowdown::{Time, slowdowns};
     use crate::model::{FabricBuilder, Guid, NewTerminal, PortNum, Promise};
     use crate::route::Engine;
+    use crate::route::lanes::are_inside;
     use crate::verify::{Checks, judge_with};
 
     /// A 4-ary tree of three levels and what is cabled to it: hosts of one more switch or of one that is there, and cables
@@ -292,6 +293,21 @@ mod tests {
                 assert!(slowdown < 1.001, "{hosts:?} {cables:?} {promise}: {slowdown}");
             }
         }
+    }
+
+    /// Routes in force that climb twice are no start for tables that may be mixed: those are made anew.
+    #[test]
+    fn tables_in_force_that_may_not_be_mixed_give_way() {
+        let fabric = generate("kary:4,3,faults=12%,seed=3").unwrap();
+        let ways = tree_ways(&fabric).unwrap();
+        let dfsssp = crate::route::engine("dfsssp", &EngineOptions::default()).unwrap();
+        let other = dfsssp.route(&fabric, &Demand::oblivious(), LayerBudget::MOST).unwrap();
+        assert!(!are_inside(&fabric, &ways.closure, &other), "or nothing is shown");
+        let options = EngineOptions { previous: Some(Arc::new(other.clone())), ..Default::default() };
+        let engine = Balanced { options, aim: Aim::Time, search: Search::FIRST };
+        let demand = Demand::new(vec![Group::new((0..9).map(TerminalId::at).collect())], Storage::default());
+        let made = engine.to_be_mixed(&fabric, &demand, LayerBudget::MOST, &ways, other).unwrap();
+        assert!(are_inside(&fabric, &ways.closure, &made));
     }
 
     /// Connections of a job that goes on keep their routes when another one starts.
