@@ -303,7 +303,7 @@ mod tests {
     fn one_switch_for_all_has_any_number_of_ports() {
         let job = |ranks| [Group::new((0..ranks).map(TerminalId::at).collect())];
         let alone = board().alone(&job(300)).unwrap();
-        assert!(alone[&Pattern::Ring] > 0.0 && alone[&Pattern::Linear] > alone[&Pattern::Ring], "{alone:?}");
+        assert!(alone.values().all(|time| time.is_finite() && *time > 0.0), "{alone:?}");
         // Where a switch has the ports, it takes as long as one with tables.
         let fabric = generate("kary:16,1").unwrap();
         let (net, job) = (Net::of_fabric(&fabric), job(16));

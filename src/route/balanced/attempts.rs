@@ -9,11 +9,13 @@ use super::portfolio::{Scene, entries};
 use super::timed::is_whole_tree;
 use super::{Aim, Balanced, Search, is_narrow};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
-use crate::route::graph::is_indirect;
+use crate::route::graph::{Graph, is_indirect};
 use crate::simulate::exchange;
 
 /// Destinations × switches up to which there are this many more attempts; one less at twice the size, and so on.
 const ENTRIES: usize = 1 << 16;
+/// Hops to the farthest switch, up to which a route counts as one: that of all but lines and rings.
+const HOPS: usize = 48;
 /// See [`ENTRIES`]. Twice as many gain nothing.
 const MORE: u32 = 4;
 /// Destinations × switches of trees up to which there are more attempts.
@@ -60,9 +62,12 @@ pub(super) fn more(fabric: &Fabric) -> Vec<u64> {
     (2..2 + u64::from(MORE.saturating_sub(doublings(fabric)))).collect()
 }
 
-/// How often a fabric is twice as large as one of [`ENTRIES`].
+/// How often a fabric is twice as large as one of [`ENTRIES`]. Routes of very many hops, as in lines and long rings, count
+/// for as many entries as they take time.
 pub(super) fn doublings(fabric: &Fabric) -> u32 {
-    entries(fabric).div_ceil(ENTRIES).next_power_of_two().trailing_zeros()
+    let far = Graph::new(fabric).hops_from([0]).into_iter().filter(|hops| *hops != u32::MAX).max();
+    let times = (far.unwrap_or(0) as usize / HOPS).max(1);
+    (times * entries(fabric)).div_ceil(ENTRIES).next_power_of_two().trailing_zeros()
 }
 
 /// Whether the simulator chooses among tables off trees: where there may be more than ours.
@@ -114,5 +119,6 @@ mod tests {
         assert_eq!(found("mesh:12x12,hosts=4"), (1, 3, 1, true), "103,680 entries");
         assert_eq!(found("torus:8x8x4,hosts=4"), (3, 1, 0, true), "327,680 entries");
         assert_eq!(found("torus:8x8x8,hosts=4"), (5, 0, 0, false), "1,310,720 entries");
+        assert_eq!(found("mesh:300,hosts=1"), (5, 0, 0, false), "180,000 entries of 100 hops");
     }
 }
