@@ -28,7 +28,7 @@ const HOUSE: &str = "
     publish      : model config verify measure report pass
     service      : model config route verify measure lab/generate observe placement pass report publish
     lab/peers    : model observe
-    lab/board    : model route verify measure lab/generate placement simulate report
+    lab/board    : model route verify measure placement simulate report
     lab/trial    : model pass
     lab/adversary : model route measure lab/generate lab/board simulate
     lab/replay   : model route measure lab/workload simulate observe placement pass report service

@@ -73,7 +73,7 @@ const NAMED: &[Row] = &[
     (
         "replay --fabric NET --trace generated:taurus,days=1 --every 12h --engines dfsssp",
         (0, "run"),
-        (2, "a trace with node lists is wanted"),
+        (2, "--every is for switched fabrics"),
     ),
     (
         "survive matrix --fabric NET --engines ENGINE --time 10000",

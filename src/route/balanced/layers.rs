@@ -34,10 +34,20 @@ pub(super) struct Layers {
     refuge: Vec<bool>,
     /// Whether routes start with the channels that limit the fabric.
     pub(super) is_hot_first: bool,
-    /// Whether the orders were learnt, of a fabric without switches that have no hosts.
-    is_learnt_flat: bool,
+    /// Whether they are those of a fabric without switches that have no hosts, and of no torus or mesh.
+    is_flat: bool,
     /// Whether all layers allow any route that climbs and then descends, and no other.
     pub(super) is_climbing: bool,
+}
+
+/// How often layers learn from routes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lessons {
+    /// Their orders are known.
+    None,
+    One,
+    /// Those that learnt nothing learn other routes.
+    Two,
 }
 
 impl Layers {
@@ -45,18 +55,22 @@ impl Layers {
     /// up*/down* orders: in a tree after some switches were [`raised`], unless there are no jobs and its
     /// cables join neighbouring levels only, so that all shortest routes climb alike.
     pub(super) fn new(fabric: &Fabric, net: &Net, budget: u8, has_jobs: bool) -> Self {
-        let known = grid::keys(fabric, net, budget).or_else(|| hyperx::keys(net, budget));
-        let (is_known, is_tree) = (known.is_some(), is_indirect(&net.hosts));
+        let known = grid::keys(fabric, net, budget);
+        let (is_grid, is_tree) = (known.is_some(), is_indirect(&net.hosts));
+        let known = known.or_else(|| hyperx::keys(net, budget));
+        let is_known = known.is_some();
         let may_raise = is_tree && (has_jobs || !joins_neighbouring(net, &levels(net)));
         let keys = known.unwrap_or_else(|| climbing_keys(net, budget, may_raise));
-        let is_learnt_flat = !is_known && !is_tree;
-        let bundles = Bundles::new(net, is_learnt_flat);
+        let is_flat = !is_grid && !is_tree;
+        let bundles = Bundles::new(net, is_flat && !is_known);
         // A known order is to stay as it is; one that is learnt is found many times as fast by labels.
         let made = match is_known {
-            true => Self::with::<Ranks>(net, &bundles, &keys, true, None),
-            false => Self::with::<Labels>(net, &bundles, &keys, false, None),
+            true => Self::with::<Ranks>(net, &bundles, &keys, Lessons::None, None),
+            // Without jobs, channels that have to carry the most get more with more ways to choose from.
+            false if has_jobs => Self::with::<Labels>(net, &bundles, &keys, Lessons::Two, None),
+            false => Self::with::<Labels>(net, &bundles, &keys, Lessons::One, None),
         };
-        Self { is_learnt_flat, ..made }
+        Self { is_flat, ..made }
     }
 
     /// Layers that all allow any route that first climbs and then descends, by these levels. O(turns).
@@ -73,28 +87,28 @@ impl Layers {
             }
         }
         let (refuge_layer, refuge) = (1 << (budget - 1), vec![false; net.channels()]);
-        let (is_hot_first, is_learnt_flat, is_climbing) = (false, false, true);
-        Self { fit, all, refuge_layer, refuge, is_hot_first, is_learnt_flat, is_climbing }
+        let (is_hot_first, is_flat, is_climbing) = (false, false, true);
+        Self { fit, all, refuge_layer, refuge, is_hot_first, is_flat, is_climbing }
     }
 
     /// One layer that allows any turn: something else keeps cycles away. O(turns).
     pub(super) fn any(net: &Net) -> Self {
         let refuge = vec![false; net.channels()];
         let fit = vec![1; net.turns()];
-        let (all, is_hot_first, is_learnt_flat, is_climbing) = (1, false, false, false);
-        Self { fit, all, refuge_layer: 1, refuge, is_hot_first, is_learnt_flat, is_climbing }
+        let (all, is_hot_first, is_flat, is_climbing) = (1, false, false, false);
+        Self { fit, all, refuge_layer: 1, refuge, is_hot_first, is_flat, is_climbing }
     }
 
     /// Others in which routes start with full channels ([`hot`]), if there are any and shortest routes over
     /// them make no channel fuller.
     pub(super) fn hot_first(&self, net: &Net) -> Option<Self> {
-        if !self.is_learnt_flat {
+        if !self.is_flat {
             return None;
         }
         let bundles = Bundles::new(net, true);
         let turns = hot::turns(net, &bundles, self.all)?;
         let keys = climbing_keys(net, self.all.count_ones() as u8, false);
-        let first = Self::with::<Labels>(net, &bundles, &keys, false, Some(&turns));
+        let first = Self::with::<Labels>(net, &bundles, &keys, Lessons::One, Some(&turns));
         hot::is_no_worse(net, &bundles, &first, self).then_some(first)
     }
 
@@ -103,7 +117,7 @@ impl Layers {
         net: &Net,
         bundles: &Bundles,
         keys: &[Vec<u32>],
-        is_known: bool,
+        lessons: Lessons,
         only: Option<&[u16]>,
     ) -> Self {
         let all = (1u16 << keys.len()) - 1;
@@ -112,16 +126,23 @@ impl Layers {
         let mut orders: Vec<AcyclicLayer<O>> = keys.iter().map(|keys| ordered(net, keys)).collect();
         let refuge = spanning_tree(net, &levels(net));
         if let Some(last) = orders.last_mut() {
-            if !is_known || !is_complete(net, last, bundles, refuge_layer) {
+            if lessons != Lessons::None || !is_complete(net, last, bundles, refuge_layer) {
                 admit(net, last, bundles, refuge_layer, &mut added, &refuge);
             }
         }
-        if !is_known {
+        if lessons != Lessons::None {
             let any = vec![u16::MAX; net.turns()];
             let only = only.unwrap_or(&any);
             learn(net, &mut orders, bundles, &mut added, (only, sources(net)));
             if !is_indirect(&net.hosts) {
-                learn_more(net, &mut orders, bundles, &added, (only, sources(net).rev()));
+                learn_more(
+                    net,
+                    &mut orders,
+                    bundles,
+                    &added,
+                    (only, sources(net).rev()),
+                    lessons == Lessons::Two,
+                );
             }
         }
         let mut fit = vec![0u16; net.turns()];
@@ -131,8 +152,8 @@ impl Layers {
         if let Some(only) = only {
             fit.iter_mut().zip(only).for_each(|(fit, only)| *fit &= only);
         }
-        let (is_hot_first, is_learnt_flat, is_climbing) = (only.is_some(), false, false);
-        Self { fit, all, refuge_layer, refuge, is_hot_first, is_learnt_flat, is_climbing }
+        let (is_hot_first, is_flat, is_climbing) = (only.is_some(), false, false);
+        Self { fit, all, refuge_layer, refuge, is_hot_first, is_flat, is_climbing }
     }
 
     /// Fills `row` with the routes along the spanning tree. O(channels).

@@ -73,8 +73,8 @@ pub(in crate::route::balanced) fn each_tree(
     load
 }
 
-/// Layers that learnt nothing learn other trees, to switches in the reverse order, if there are as many of them as of those
-/// that did: so there are more ways to choose from. Those left after that have the orders of all others, in turn, so that
+/// Layers that learnt nothing learn other trees, to `homes` in another order, if there are as many of them as of those
+/// that did and they are to learn `again`: so there are more ways to choose from. Those left after that have the orders of all others, in turn, so that
 /// routes have several layers to be spread over. The last one, of the last resort, stays.
 pub(super) fn learn_more(
     net: &Net,
@@ -82,13 +82,14 @@ pub(super) fn learn_more(
     bundles: &Bundles,
     added: &[u16],
     (only, homes): (&[u16], impl Iterator<Item = usize>),
+    again: bool,
 ) {
     let Some((_, orders)) = orders.split_last_mut() else { return };
     let mut learnt = taught(added).min(orders.len());
     if learnt == 0 {
         return;
     }
-    if orders.len() >= 2 * learnt {
+    if again && orders.len() >= 2 * learnt {
         let mut more = vec![0u16; net.turns()];
         learn(net, &mut orders[learnt..], bundles, &mut more, (only, homes));
         learnt = (learnt + taught(&more)).min(orders.len());
