@@ -4,6 +4,7 @@
 
 use rayon::prelude::*;
 
+use super::graft::Core;
 use super::net::Net;
 use super::portfolio::{Scene, entries};
 use super::timed::is_whole_tree;
@@ -37,7 +38,7 @@ impl Balanced {
         }
         match is_indirect(&net.hosts) {
             true if entries(fabric) > ENTRIES_IN_TREES => Vec::new(),
-            true => more_in_tree(net, demand, budget).into_iter().map(Search::of).collect(),
+            true => more_in_tree((fabric, net), demand, budget).into_iter().map(Search::of).collect(),
             false => {
                 let seeds = more(fabric);
                 let strict = strict(&seeds);
@@ -96,9 +97,11 @@ pub(super) fn orders(demand: &Demand) -> std::ops::RangeInclusive<u64> {
 
 /// The same in a small tree that is whole: where cables are lost, warm sweeps leave channels less level. A job alone has
 /// what is known to meet nowhere, or nearly so; on one layer the simulator would choose what takes longer.
-fn more_in_tree(net: &Net, demand: &Demand, budget: LayerBudget) -> Vec<u64> {
+fn more_in_tree((fabric, net): (&Fabric, &Net), demand: &Demand, budget: LayerBudget) -> Vec<u64> {
     let (jobs, pairs) = (demand.groups.len(), exchange::pairs(&demand.groups));
-    if jobs < 2 || budget.get() == 1 || !exchange::is_short(&demand.groups) || !is_whole_tree(net) {
+    let core = || Balanced::core(fabric, net).as_ref().as_ref().is_some_and(Core::is_whole);
+    let is_whole = || is_whole_tree(net) || core();
+    if jobs < 2 || budget.get() == 1 || !exchange::is_short(&demand.groups) || !is_whole() {
         return Vec::new();
     }
     (2..2 + (MORE_IN_TREES * PAIRS / pairs.max(PAIRS)) as u64).collect()

@@ -10,16 +10,17 @@ use super::keep::Slots;
 use super::layers::Layers;
 use super::net::{NONE, Net};
 use super::search::{Ground, TreeSearch};
-use super::timed::is_tree;
+use super::timed::{is_tree, is_whole_tree};
 use super::{Balanced, covers, homes, once};
 use crate::model::{Demand, DestId, Fabric, Group, LayerBudget, Storage, SwitchId, Tables, TerminalId};
-use crate::route::EngineOptions;
+use crate::route::graph::is_indirect;
 use crate::route::lanes::tree_ways;
 use crate::route::spread::Turn;
 use crate::route::updown::{Distances, histogram_roots};
+use crate::route::{EngineOptions, RouteError};
 
 /// Of a fabric's hosts, one in so many may be no part of the tree.
-const FEW: usize = 10;
+const FEW: usize = 20;
 
 /// The tree in a fabric.
 pub(super) struct Core {
@@ -29,8 +30,9 @@ pub(super) struct Core {
     terminals: Vec<Option<TerminalId>>,
     /// By switch, whether it is part of the tree.
     is_part: Vec<bool>,
-    /// By switch, how far above the leaves it is, or above the lowest switch.
-    levels: Vec<u32>,
+    /// By switch, its place in an order by how far it is above the lowest switch. No two have the same one: a cable within a
+    /// level leads up or down, too.
+    places: Vec<u32>,
 }
 
 impl Core {
@@ -70,8 +72,17 @@ impl Core {
             let channel = fabric.channel(c);
             !joins(channel.from.index(), channel.to.index())
         };
+        let mut order: Vec<usize> = (0..net.switches()).collect();
+        order.sort_by_key(|s| (levels[*s], is_part[*s]));
+        let mut places = vec![0; net.switches()];
+        order.into_iter().zip(0..).for_each(|(s, place)| places[s] = place);
         let tree = fabric.keeping(is_cut, |_| false, |t| !has(t)).ok()?;
-        is_tree(&Net::new(&tree)).then_some(Self { fabric: tree, terminals, is_part, levels })
+        is_tree(&Net::new(&tree)).then_some(Self { fabric: tree, terminals, is_part, places })
+    }
+
+    /// Whether the tree has lost no cable.
+    pub(super) fn is_whole(&self) -> bool {
+        is_whole_tree(&Net::new(&self.fabric))
     }
 
     /// What jobs in the tree exchange there.
@@ -109,6 +120,28 @@ impl Core {
 }
 
 impl Balanced {
+    /// The tree in a fabric that is none as a whole.
+    pub(super) fn core(fabric: &Fabric, net: &Net) -> Arc<Option<Core>> {
+        match is_indirect(&net.hosts) && !is_tree(net) {
+            true => once::core(fabric, net),
+            false => Arc::new(None),
+        }
+    }
+
+    /// The whole fabric taken for no tree, as it may be better served on a small one.
+    ///
+    /// # Errors
+    /// As [`Engine::route`](crate::route::Engine::route).
+    pub(super) fn route_as_a_whole(
+        &self,
+        (fabric, net): (&Fabric, &Net),
+        demand: &Demand,
+        budget: LayerBudget,
+    ) -> Result<Tables, RouteError> {
+        let layers = Layers::once(fabric, net, budget.get(), true);
+        self.route_over(fabric, net, &layers, demand).map(|routed| routed.1)
+    }
+
     /// Tables for jobs in a tree to which something else is attached; `None` if it is none, or somebody has no way up and
     /// then down to someone else and no other way is safe. O(as for the tree alone + entries).
     pub(super) fn route_grafted(
@@ -117,10 +150,11 @@ impl Balanced {
         demand: &Demand,
         budget: LayerBudget,
     ) -> Option<Tables> {
-        let core = once::core(fabric, net);
+        let core = Self::core(fabric, net);
         let core = core.as_ref().as_ref().filter(|_| !self.options.layer_per_job)?;
         let in_tree = core.demand(demand);
-        if in_tree.is_oblivious() {
+        // Storage beside the tree is levelled where all routes are.
+        if in_tree.is_oblivious() || in_tree.storage.servers.len() < demand.storage.servers.len() {
             return None;
         }
         let (previous, served) = self.in_force(fabric);
@@ -132,7 +166,7 @@ impl Balanced {
         let of_tree = Self { options, aim: self.aim, search: self.search };
         let tree = &core.fabric;
         let own = of_tree.route_tree(tree, &Net::new(tree), &in_tree, budget)?.ok()?;
-        let layers = Layers::climbing(net, &core.levels, budget.get());
+        let layers = Layers::climbing(net, &core.places, budget.get());
         let rows = core.rows((fabric, net), &layers, &own.tables);
         let tables =
             self.write((fabric, net), &layers, rows, &JobLayers::default(), Some(Turn::new(fabric))).ok()?;
@@ -148,10 +182,11 @@ impl Balanced {
                 row.iter_mut().zip(known).for_each(|(layer, known)| *layer = known.unwrap_or(*layer));
             }
         });
-        if is_complete(fabric, net, &tables) {
-            return Some(tables);
+        match self.options.promise.is_told_only() && is_complete(fabric, net, &tables) {
+            true => Some(tables),
+            // What may be mixed takes the same ways as all other tables.
+            false => tree_ways(fabric)?.complete(fabric, tables).ok(),
         }
-        tree_ways(fabric)?.complete(fabric, tables).ok()
     }
 }
 
@@ -159,7 +194,7 @@ impl Core {
     /// Slots towards each terminal: those of the tree's tables, ways up and then down beside them, and to terminals that
     /// are no part of it.
     fn rows(&self, (fabric, net): (&Fabric, &Net), layers: &Layers, tables: &Tables) -> Vec<u8> {
-        let (slots, climb) = (Slots::new(net), Climb::new(&self.levels));
+        let (slots, climb) = (Slots::new(net), Climb::new(&self.places));
         let mut rows = vec![NONE; fabric.terminals().len() * net.switches()];
         let mut search = TreeSearch::new(net.switches());
         let price = vec![0.0; net.channels()];

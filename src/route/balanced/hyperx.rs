@@ -17,7 +17,11 @@ const LOST: usize = 4;
 /// two dimensions both ways do. Within a line channels are ordered by the switch that they leave, upwards in the first
 /// layers and downwards in those that repeat an order. O(channels × degree²).
 pub(super) fn keys(net: &Net, budget: u8) -> Option<Vec<Vec<u32>>> {
-    let (dimension_of, dimensions) = dimensions(net).filter(|_| budget > 1)?;
+    let (dimension_of, dimensions, is_whole) = dimensions(net).filter(|_| budget > 1)?;
+    // Where cables are lost, few orders leave too few ways.
+    if !is_whole && usize::from(budget) < 2 * dimensions {
+        return None;
+    }
     let n = net.switches();
     let layer = |layer: usize| {
         let (turn, repeats) = (layer % (2 * dimensions), layer / (2 * dimensions));
@@ -34,12 +38,12 @@ pub(super) fn keys(net: &Net, budget: u8) -> Option<Vec<Vec<u32>>> {
     Some((0..usize::from(budget)).map(layer).collect())
 }
 
-/// The dimension of each channel, and how many there are; `None` if it is no HyperX of several dimensions, one of them with
+/// The dimension of each channel, how many there are, and whether no cable is lost; `None` if it is no HyperX of several dimensions, one of them with
 /// three switches or more. Some cables may be lost.
 ///
 /// Three switches with a cable between any two are on one line, and cables that are opposite each other in a ring of four
 /// are of one dimension.
-fn dimensions(net: &Net) -> Option<(Vec<usize>, usize)> {
+fn dimensions(net: &Net) -> Option<(Vec<usize>, usize, bool)> {
     let beside: Vec<Vec<(usize, usize)>> = (0..net.switches()).map(|s| neighbours(net, s)).collect();
     let mut alike = UnionFind::new(net.channels());
     // One channel stands for all between two switches, both ways.
@@ -81,8 +85,11 @@ fn dimensions(net: &Net) -> Option<(Vec<usize>, usize)> {
     let sizes = (0..kinds.len()).map(|d| size(&beside, |c| dimension_of[c] == d));
     let sizes: Vec<usize> =
         if kinds.len() > MOST_LINES { return None } else { sizes.collect::<Option<_>>()? };
-    let is_whole = sizes.iter().product::<usize>() == net.switches();
-    (is_whole && sizes.len() > 1 && sizes.iter().any(|size| *size > 2)).then_some((dimension_of, sizes.len()))
+    let is_one = sizes.iter().product::<usize>() == net.switches();
+    let degree: usize = sizes.iter().map(|size| size - 1).sum();
+    let is_whole = beside.iter().all(|near| near.len() == degree);
+    let has_lines = sizes.len() > 1 && sizes.iter().any(|size| *size > 2);
+    (is_one && has_lines).then_some((dimension_of, sizes.len(), is_whole))
 }
 
 /// Neighbours of a switch, ascending, each with the first channel to it.

@@ -77,7 +77,7 @@ use self::net::{NONE, Net};
 use self::routing::{Routing, covers};
 use self::search::{Ground, TreeSearch};
 use self::traffic::{Class, Traffic};
-use super::graph::{hosts_per_switch, is_indirect};
+use super::graph::hosts_per_switch;
 use super::lanes::{TreeWays, tree_ways};
 use super::spread::Turn;
 use super::{Engine, EngineOptions, RouteError};
@@ -212,8 +212,7 @@ impl Balanced {
             if let Some(own) = self.route_tree(fabric, net, demand, budget) {
                 return own;
             }
-            let grafted = is_indirect(&net.hosts).then(|| self.route_grafted((fabric, net), demand, budget));
-            if let Some(tables) = grafted.flatten() {
+            if let Some(tables) = self.route_grafted((fabric, net), demand, budget) {
                 return Ok(own(None, tables));
             }
         }

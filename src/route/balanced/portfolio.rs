@@ -282,6 +282,9 @@ impl Balanced {
             }
             add(false, ask(Box::new(nue::Nue { job_aware: true, seed: 0 })));
         }
+        if is_small && Self::core(fabric, scene.net).is_some() {
+            add(false, Box::new(move || self.route_as_a_whole((fabric, scene.net), demand, budget)));
+        }
         let own = |aim| Balanced { options: self.options.clone(), aim, search: Search::FIRST };
         if entries <= FEWEST_ENTRIES {
             add(false, ask(Box::new(own(Aim::Counts))));

@@ -128,8 +128,11 @@ impl<'a, 'b> Detours<'a, 'b> {
         while let Some(next) = Forest::step(graph, slots, s) {
             let load = &mut self.load[graph.channel(s, slots[s])];
             let flow = &mut self.flow[next];
-            (*load, *flow) =
-                if adds { (*load + routes, *flow + routes) } else { (*load - routes, *flow - routes) };
+            (*load, *flow) = match adds {
+                true => (*load + routes, *flow + routes),
+                // A way that climbs again, to a leaf above others, was not counted everywhere.
+                false => (load.saturating_sub(routes), flow.saturating_sub(routes)),
+            };
             s = next;
         }
     }

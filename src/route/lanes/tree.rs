@@ -23,7 +23,11 @@ use crate::route::updown::{Distances, histogram_roots};
 const DETOUR: u64 = 2;
 
 /// Of the cables of a tree, one in so many may join two switches of one height. Nobody is led over these.
-const LEVEL: usize = 16;
+const LEVEL: usize = 64;
+/// Of the hosts of a tree, one in so many may be above the leaves.
+const ABOVE: u64 = 20;
+/// Of the pairs of hosts, one in so many may have no way up and then down.
+const FEW_LOST: u64 = 2000;
 
 /// Next hops in a tree that may be mixed as one likes, on any lanes.
 pub struct TreeWays {
@@ -133,7 +137,8 @@ fn ways_by(fabric: &Fabric, terrain: &Terrain<'_>, height: &[u32]) -> Option<(us
     let mut closure = Closure::empty(fabric);
     let mut by_height: Vec<usize> = (0..n).collect();
     by_height.sort_by_key(|s| height[*s]);
-    let (mut hops, mut shortest) = (0, 0);
+    let (mut hops, mut shortest, mut lost) = (0, 0, 0);
+    let hosts = |s: usize| u64::from(graph.terminals()[s]);
     let mut without = Vec::with_capacity(n);
     for home in 0..n {
         let length = up_and_down(graph, height, &by_height, home);
@@ -144,6 +149,7 @@ fn ways_by(fabric: &Fabric, terrain: &Terrain<'_>, height: &[u32]) -> Option<(us
                 if between_hosts && height[home] == lowest && height[s] == lowest {
                     return None;
                 }
+                lost += hosts(home) * hosts(s);
                 lacking.push(SwitchId::at(s));
                 continue;
             };
@@ -163,7 +169,9 @@ fn ways_by(fabric: &Fabric, terrain: &Terrain<'_>, height: &[u32]) -> Option<(us
         }
         without.push(lacking);
     }
-    if 100 * hops > (100 + DETOUR) * shortest {
+    // Many routes that climb again would crowd one lane.
+    let all: u64 = (0..n).map(hosts).sum();
+    if 100 * hops > (100 + DETOUR) * shortest || lost * FEW_LOST > all * all {
         return None;
     }
     let closure = climb_again(terrain, height, &without, closure)?;
@@ -304,7 +312,13 @@ fn heights(terrain: &Terrain<'_>) -> Vec<Vec<u32>> {
         let roots = histogram_roots(graph, &Distances::new(graph));
         let from_root = |s: usize| roots.iter().map(|r| terrain.hops(*r, s)).min().unwrap_or(0);
         let from_roots: Vec<u32> = (0..n).map(|s| u32::from(u16::MAX - from_root(s))).collect();
-        if !roots.is_empty() && levelled(&from_roots) {
+        let hosts = |above: &dyn Fn(u32) -> bool| -> u64 {
+            let at = |s: &usize| terrain.is_home(*s) && above(from_roots[*s]);
+            (0..n).filter(at).map(|s| u64::from(graph.terminals()[s])).sum()
+        };
+        let leaves = (0..n).filter(|s| terrain.is_home(*s)).map(|s| from_roots[s]).filter(|h| *h > 0).min();
+        let few_above = hosts(&|height| Some(height) > leaves) * ABOVE <= hosts(&|_| true);
+        if !roots.is_empty() && few_above && levelled(&from_roots) {
             found.push(from_roots);
         }
         if !found.is_empty() {
