@@ -12,7 +12,7 @@ const CLEAR: &str = "sarouter-angara-table 1 clear\n";
 /// A sink; in paths `%j` stands for the job id, `%n` for the node's name, `%%` for a percent sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
-    /// `file:PATH`: written beside and renamed; removed when the job is over.
+    /// `file:PATH`: written beside and renamed; removed when the job is over, unless another job's table is there.
     File(String),
     /// `device:PATH`: must exist; the table is written in one piece, then a line that clears it.
     Device(String),
@@ -60,8 +60,17 @@ impl Sink {
         match self {
             Self::File(path) => {
                 let path = fill(path, job, node)?;
+                let failed = |e: std::io::Error| Err(format!("{}: {e}", path.display()));
+                match fs::read_to_string(&path) {
+                    // A job that began here later has its own table there.
+                    Ok(table) if table.lines().nth(1).is_none_or(|line| line != format!("job {job}")) => {
+                        return Ok(());
+                    }
+                    Err(e) if e.kind() != ErrorKind::NotFound => return failed(e),
+                    _ => {}
+                }
                 match fs::remove_file(&path) {
-                    Err(e) if e.kind() != ErrorKind::NotFound => Err(format!("{}: {e}", path.display())),
+                    Err(e) if e.kind() != ErrorKind::NotFound => failed(e),
                     _ => Ok(()),
                 }
             }
@@ -157,10 +166,10 @@ mod tests {
     fn a_file_is_written_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let sink = Sink::parse(&format!("file:{}/%n-%j.%%", dir.path().display())).unwrap();
-        sink.install("one\n", 17, "n1", LONG).unwrap();
-        sink.install("two\n", 17, "n1", LONG).unwrap();
+        sink.install("one\njob 17\n", 17, "n1", LONG).unwrap();
+        sink.install("two\njob 17\n", 17, "n1", LONG).unwrap();
         let path = dir.path().join("n1-17.%");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "two\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two\njob 17\n");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         sink.remove(17, "n1", LONG).unwrap();
         sink.remove(17, "n1", LONG).unwrap();
@@ -170,6 +179,19 @@ mod tests {
             assert!(Sink::parse(bad).is_err(), "{bad}");
         }
         assert!(Sink::File("/%x".into()).remove(1, "n", LONG).unwrap_err().contains("%j"));
+    }
+
+    #[test]
+    fn a_file_of_another_job_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let sink = Sink::parse(&format!("file:{}/table", dir.path().display())).unwrap();
+        let path = dir.path().join("table");
+        sink.install("table\njob 17\n", 17, "n1", LONG).unwrap();
+        sink.install("table\njob 18\n", 18, "n1", LONG).unwrap();
+        sink.remove(17, "n1", LONG).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "table\njob 18\n");
+        sink.remove(18, "n1", LONG).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]
