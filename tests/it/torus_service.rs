@@ -80,6 +80,31 @@ fn each_change_of_tables_is_in_the_history() {
     assert_eq!(json(&text)["service"]["epoch"], 6, "{text}");
 }
 
+/// A service that starts while the torus cannot be read knows the jobs that run as soon as it can.
+#[test]
+fn jobs_that_run_are_known_although_the_torus_could_not_be_read_at_the_start() {
+    let whole = "sizes = [4, 4]\ntransit = \"any\"\n";
+    let site = Site::torus(whole);
+    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[5-8]|100\n9|RUNNING|n[9-12]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("7", "n[1-4]"), "in_force");
+    assert_eq!(serving.stop(), 0);
+    site.replace("torus.toml", "sizes = [4\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("8", "n[5-8]"), "unrouted");
+    site.replace("torus.toml", whole);
+    assert_eq!(site.starts("9", "n[9-12]"), "in_force");
+    serving.until(|| site.health()["torus"]["jobs"] == 2);
+    // Its routes are mended as those of any job that runs.
+    let routes = || std::fs::read_to_string(site.path("state/jobs/7/routes.txt")).unwrap();
+    let before = routes();
+    site.replace("torus.toml", &format!("{whole}failed = [\"0.0+Y\"]\n"));
+    serving.until(|| routes() != before);
+    assert_eq!(serving.stop(), 0);
+}
+
 /// Names and bytes of the tables of all jobs.
 fn tables(site: &Site, state: &str) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();

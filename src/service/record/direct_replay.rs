@@ -26,6 +26,8 @@ pub(super) struct DirectReplay {
     text: String,
     site: Option<Site>,
     running: Running,
+    /// The torus could not be read yet, so neither could the tables of jobs.
+    unread: bool,
     /// A computation that has not come to its end.
     pending: Option<Work>,
 }
@@ -33,7 +35,7 @@ pub(super) struct DirectReplay {
 impl DirectReplay {
     pub(super) fn new(store: &EpochStore) -> Self {
         let root = store.path().join(JOBS_DIRECTORY);
-        Self { root, text: String::new(), site: None, running: Running::new(), pending: None }
+        Self { root, text: String::new(), site: None, running: Running::new(), unread: false, pending: None }
     }
 
     /// `base`: tables that count instead of those here.
@@ -50,8 +52,9 @@ impl DirectReplay {
                 let starts = starts.into_iter().map(start).collect();
                 let (source, limit) = (Source::Text(String::new()), Limit::Asked(None));
                 let (site, running) = (self.site.clone(), self.running.clone());
+                let (unread, elsewhere) = (self.unread.then(|| self.root.clone()), BTreeSet::new());
                 self.pending =
-                    Some(Work { source, engines, site, running, starts, elsewhere: BTreeSet::new(), limit });
+                    Some(Work { source, engines, site, running, unread, starts, elsewhere, limit });
                 replayed.looks += 1;
                 Ok(())
             }
@@ -103,6 +106,7 @@ impl DirectReplay {
             }
         }
         self.running = Running::new();
+        self.unread = site.text.is_empty();
         if site.text.is_empty() {
             return Ok(());
         }
@@ -148,6 +152,8 @@ impl DirectReplay {
         for id in made.keys().filter(|id| !written.iter().any(|written| written.id == **id)) {
             replayed.differs(format!("job {id} got tables, here it gets none"));
         }
+        self.running.extend(tables.found);
+        self.unread = false;
         self.running.extend(written.into_iter().map(|written| (written.id, written.job)));
         self.site = Some(tables.site);
     }

@@ -146,8 +146,10 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     };
     let Terms { source, engines, limit, .. } = terms.clone();
     let (source, limit) = (Source::Named(source), Limit::For(limit));
-    let (running_now, elsewhere) = (running.clone(), BTreeSet::new());
-    let work = Work { source, engines, site: None, running: running_now, starts, elsewhere, limit };
+    let elsewhere = BTreeSet::new();
+    let running_now = running.clone();
+    let work =
+        Work { source, engines, site: None, running: running_now, unread: None, starts, elsewhere, limit };
     let Some(computed) = work.run() else {
         (dry.after, dry.load_after) = (dry.before, dry.load_before);
         return Ok(dry);

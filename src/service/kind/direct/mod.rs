@@ -89,6 +89,8 @@ pub(in crate::service) struct DirectKind {
     /// Who starts and is in no computation yet.
     starts: Vec<StartId>,
     running: Running,
+    /// The tables that a service before this one left were not read: that takes a torus.
+    unread: bool,
     /// Of these, jobs that cannot be mended.
     lost: BTreeSet<JobId>,
     bringing: Bringing,
@@ -139,6 +141,7 @@ impl Kind for DirectKind {
         let running = torus.as_ref().map(|torus| found(root, torus)).unwrap_or_default();
         Self {
             running,
+            unread: torus.is_none(),
             source,
             site: None,
             torus,
@@ -347,6 +350,7 @@ impl Service<DirectKind> {
             engines: engines(&self.settings).unwrap_or_default(),
             site: self.kind.site.clone(),
             running: self.kind.running.clone(),
+            unread: self.kind.unread.then(|| self.jobs_root.clone()),
             starts: self.kind.take_starts(),
             // A job that comes meanwhile waits for this computation and for its own.
             limit: Limit::For(self.settings.handoff.deadline / 4),

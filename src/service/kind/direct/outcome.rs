@@ -60,7 +60,11 @@ impl Service<DirectKind> {
     }
 
     /// Has written what is still wanted.
-    pub(super) fn computed(&mut self, starts: Vec<StartId>, tables: Tables) {
+    pub(super) fn computed(&mut self, starts: Vec<StartId>, mut tables: Tables) {
+        // Without those that ended meanwhile.
+        tables.found.retain(|id, _| self.jobs_root.join(id.as_str()).is_dir());
+        self.kind.running.append(&mut tables.found);
+        self.kind.unread = false;
         if tables.reshaped {
             self.forget(|_| true);
         }

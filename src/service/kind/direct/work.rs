@@ -1,7 +1,7 @@
 //! What the service of a direct torus does beside its loop: computing tables, and writing them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ pub(in crate::service) struct Work {
     /// The torus of the last computation, [`Site::steady`].
     pub site: Option<Site>,
     pub running: Running,
+    /// Directories of jobs whose tables nobody has read yet: they count as those of `running`.
+    pub unread: Option<PathBuf>,
     pub starts: Vec<StartId>,
     /// Their nodes that are on other fabrics alone.
     pub elsewhere: BTreeSet<NodeName>,
@@ -95,6 +97,8 @@ pub(in crate::service) struct Computed {
 pub(in crate::service) struct Tables {
     pub site: Site,
     pub plan: Plan,
+    /// Jobs that were read from [`Work::unread`].
+    pub found: Running,
     /// Largest load of a channel.
     pub max: u32,
     /// The torus has other sizes than before: nothing is left of the jobs that ran.
@@ -117,19 +121,20 @@ impl Work {
     fn compute(&self) -> Result<Option<Tables>, String> {
         let begun = Instant::now();
         let search = GoOn::new(self.limit);
-        let found = self.source.read().map_err(|e| chain(&e))?;
-        let (torus, text) = (found.torus, found.text);
+        let source = self.source.read().map_err(|e| chain(&e))?;
+        let (torus, text) = (source.torus, source.text);
         let is_known = |site: &Site| site.torus.fingerprint() == torus.fingerprint();
         if self.starts.is_empty() && self.site.as_ref().is_some_and(is_known) {
             return Ok(None);
         }
         let reshaped = self.site.as_ref().is_some_and(|site| site.torus.sizes() != torus.sizes());
         let starts = |id: &JobId| self.starts.iter().any(|s| s.job == *id);
-        let running = self.running.iter().filter(|(id, _)| !reshaped && !starts(id));
+        let unread = self.unread.as_ref().map(|root| found(root, &torus)).unwrap_or_default();
+        let running = self.running.iter().chain(&unread).filter(|(id, _)| !reshaped && !starts(id));
         let running: Vec<TorusJob> = running.map(|(_, job)| job.clone()).collect();
         let before = self.site.as_ref().filter(|_| !running.is_empty());
         let steady = before.map_or_else(|| torus.clone(), |b| torus.without_failures_of(&b.steady));
-        let site = Site { torus, steady, transit: found.transit.unwrap_or_default() };
+        let site = Site { torus, steady, transit: source.transit.unwrap_or_default() };
         let (mut jobs, mut strange) = (Vec::new(), Vec::new());
         for start in &self.starts {
             let node = |name| site.torus.node_named(name).ok_or(name);
@@ -151,7 +156,8 @@ impl Work {
                     plan.refused.extend(strange);
                     let max = measure(&site.torus, plan.tables.get(), None).max;
                     let (took, searched) = (begun.elapsed(), search.ended());
-                    return Ok(Some(Tables { site, plan, max, reshaped, took, text, searched }));
+                    let found = unread;
+                    return Ok(Some(Tables { site, plan, found, max, reshaped, took, text, searched }));
                 }
                 Err(error) => {
                     warn!(engine = name, "{}", chain(&error));
