@@ -57,8 +57,20 @@ impl EpochStore {
     /// Whether a service of this state directory lives. False also for a user who may not open its lock, and so
     /// cannot know. Not to be asked where one may be about to start.
     pub fn is_served(&self) -> bool {
-        let lock = File::open(self.path().join("service.lock"));
-        lock.is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
+        self.served().unwrap_or(false)
+    }
+
+    /// As [`EpochStore::is_served`], but true for a user who cannot know.
+    pub fn may_be_served(&self) -> bool {
+        self.served().unwrap_or(true)
+    }
+
+    fn served(&self) -> std::io::Result<bool> {
+        match File::open(self.path().join("service.lock")) {
+            Ok(lock) => Ok(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     /// Root may write anywhere, but what it leaves the owner of the directory could neither

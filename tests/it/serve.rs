@@ -8,6 +8,25 @@ use serde_json::Value;
 
 use crate::site::{LONG, Serving, Site, json};
 
+/// What the service alone knows of.
+#[test]
+fn a_tick_beside_a_service_leaves_the_directories_of_jobs_that_start() {
+    let torus = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
+    for (site, has_epochs) in [(torus, false), (Site::new("interval_seconds = 3600"), true)] {
+        let serving = Serving::start(&site);
+        serving.ready(&site);
+        if has_epochs {
+            serving.line();
+        }
+        let outcome = site.starts("2", "n[2-3]");
+        let told = site.path("state/jobs/2/routing.env");
+        assert!(told.exists(), "{outcome}");
+        assert_eq!(site.run(&["tick"]).0, 0);
+        assert!(told.exists(), "{outcome}");
+        assert_eq!(serving.stop(), 0);
+    }
+}
+
 #[test]
 fn plan_asks_for_a_change_until_tick_has_made_it() {
     let site = Site::new("");

@@ -411,7 +411,7 @@ fn only_the_owner_may_open_the_locks_those_of_earlier_versions_too() {
         for path in &locks {
             assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
         }
-        assert!(store.is_served());
+        assert!(store.is_served() && store.may_be_served());
     }
-    assert!(!store.is_served());
+    assert!(!store.is_served() && !store.may_be_served());
 }

@@ -124,6 +124,11 @@ impl<K: Kind> Service<K> {
         held.is_some()
     }
 
+    /// Whether this is a single pass beside a service. That one alone knows of the jobs that start just now.
+    pub(in crate::service) fn is_beside(&self) -> bool {
+        self.alone.is_none() && self.store.may_be_served()
+    }
+
     pub(in crate::service) fn write_health(&mut self) {
         self.health.time = Utc::now();
         K::look_around(self);

@@ -54,15 +54,8 @@ impl Service<DirectKind> {
                 self.waiting.handoff.forget(steady(), &jobs);
                 let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
                 live.extend(self.waiting.handoff.jobs().cloned());
-                let gone = |found: Vec<JobId>| found.into_iter().filter(|id| !live.contains(id)).collect();
-                self.forget(|id| !live.contains(id));
-                let orphans = job::published(&self.jobs_root).map(gone).unwrap_or_else(|e| {
-                    warn!("{}", chain(&e));
-                    Vec::new()
-                });
-                for id in orphans {
-                    info!(job = %id, "its end was not announced: its tables are removed");
-                    self.warn_of(job::remove(&self.jobs_root, &id).err());
+                if !self.is_beside() {
+                    self.remove_over(|id| !live.contains(id));
                 }
                 self.kind.bringing.again();
                 self.bring(Vec::new());
@@ -77,6 +70,19 @@ impl Service<DirectKind> {
             }
         }
         self.write_health();
+    }
+
+    /// Forgets these jobs, and removes what is on the disk of them.
+    fn remove_over(&mut self, over: impl Fn(&JobId) -> bool) {
+        self.forget(&over);
+        let found = job::published(&self.jobs_root).unwrap_or_else(|e| {
+            warn!("{}", chain(&e));
+            Vec::new()
+        });
+        for id in found.into_iter().filter(over) {
+            info!(job = %id, "its end was not announced: its tables are removed");
+            self.warn_of(job::remove(&self.jobs_root, &id).err());
+        }
     }
 }
 

@@ -68,7 +68,9 @@ impl Service<SwitchedKind> {
                 view.policy.repair.take_if(|repair| {
                     newest.is_some_and(|newest| newest != repair.epoch) && older != Some(repair.epoch)
                 });
-                self.kind.files.sweep(known, view.jobs.known_at());
+                if !self.is_beside() {
+                    self.kind.files.sweep(known, view.jobs.known_at());
+                }
                 let view = Arc::new(view);
                 self.kind.sight = Some(Sight { view: Arc::clone(&view), ..sight });
                 Event::Seen(view)
