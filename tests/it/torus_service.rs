@@ -105,6 +105,36 @@ fn jobs_that_run_are_known_although_the_torus_could_not_be_read_at_the_start() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// New tables of a job that runs are written with a later look, and nobody is told before that they are there.
+#[test]
+fn new_tables_that_could_not_be_written_are_written_later() {
+    let whole = "sizes = [4, 4]\ntransit = \"any\"\n";
+    let site = Site::torus(whole);
+    site.jobs("7|RUNNING|n[1-4]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("7", "n[1-4]"), "in_force");
+    let (jobs, away) = (site.path("state/jobs"), site.path("away"));
+    std::fs::rename(&jobs, &away).unwrap();
+    std::fs::write(&jobs, "").unwrap();
+    let told = |words: &str| {
+        let text = site.health()["torus"]["cut"]["7"]["text"].as_str().map(String::from);
+        text.is_some_and(|text| text.contains(words))
+    };
+    site.replace("torus.toml", &format!("{whole}failed = [\"0.0+Y\"]\n"));
+    serving.until(|| told("could not be written"));
+    std::fs::remove_file(&jobs).unwrap();
+    std::fs::rename(&away, &jobs).unwrap();
+    let routes = || std::fs::read_to_string(jobs.join("7/routes.txt")).unwrap();
+    assert!(routes().contains("0.0 0.1 +Y\n"));
+    serving.until(|| {
+        serving.signal(rustix::process::Signal::HUP);
+        told("install its new tables")
+    });
+    assert!(!routes().contains("0.0 0.1 +Y\n"));
+    assert_eq!(serving.stop(), 0);
+}
+
 /// Names and bytes of the tables of all jobs.
 fn tables(site: &Site, state: &str) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();

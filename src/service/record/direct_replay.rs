@@ -53,8 +53,17 @@ impl DirectReplay {
                 let (source, limit) = (Source::Text(String::new()), Limit::Asked(None));
                 let (site, running) = (self.site.clone(), self.running.clone());
                 let (unread, elsewhere) = (self.unread.then(|| self.root.clone()), BTreeSet::new());
-                self.pending =
-                    Some(Work { source, engines, site, running, unread, starts, elsewhere, limit });
+                self.pending = Some(Work {
+                    source,
+                    engines,
+                    site,
+                    again: true,
+                    running,
+                    unread,
+                    starts,
+                    elsewhere,
+                    limit,
+                });
                 replayed.looks += 1;
                 Ok(())
             }

@@ -148,8 +148,8 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     let (source, limit) = (Source::Named(source), Limit::For(limit));
     let elsewhere = BTreeSet::new();
     let running_now = running.clone();
-    let work =
-        Work { source, engines, site: None, running: running_now, unread: None, starts, elsewhere, limit };
+    let (site, again, unread) = (None, true, None);
+    let work = Work { source, engines, site, again, running: running_now, unread, starts, elsewhere, limit };
     let Some(computed) = work.run() else {
         (dry.after, dry.load_after) = (dry.before, dry.load_before);
         return Ok(dry);

@@ -29,7 +29,7 @@ use self::bring::Bringing;
 pub use self::dry_run::{Gets, Predicted, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
 use self::history::Chronicle;
 pub use self::seen::{Direct, Newest};
-use self::work::{Computed, Limit, Running, Source, Work, Written, found};
+use self::work::{Computed, Limit, Published, Running, Source, Work, found};
 use super::{Kind, NotReady};
 use crate::config::{FabricSource, HandOff, Settings};
 use crate::model::{Job, JobId, JobMap, NodeName, Torus};
@@ -69,8 +69,7 @@ pub fn engines(settings: &Settings) -> Result<Vec<String>, TorusRouteError> {
 /// What ended beside the loop.
 pub(in crate::service) enum Done {
     Computed(Option<Box<Computed>>),
-    /// Who started, what was written, whose tables could not be.
-    Published(Vec<StartId>, Option<u32>, Vec<Written>, Vec<(JobId, String)>),
+    Published(Published),
     /// The batch system has answered.
     Polled(Box<dyn JobSource>, Result<JobMap, PollError>),
     /// The new tables of a job are on its nodes, or why not.
@@ -93,6 +92,8 @@ pub(in crate::service) struct DirectKind {
     unread: bool,
     /// Of these, jobs that cannot be mended.
     lost: BTreeSet<JobId>,
+    /// Running jobs that failures touched, and whose new tables are not on the disk: a hold came, or it failed.
+    unmended: BTreeSet<JobId>,
     bringing: Bringing,
     /// The torus of the last computation; `None` before the first.
     site: Option<Site>,
@@ -156,6 +157,7 @@ impl Kind for DirectKind {
             look: false,
             starts: Vec::new(),
             lost: BTreeSet::new(),
+            unmended: BTreeSet::new(),
             bringing: Bringing::default(),
             working: JoinSet::new(),
             batch: Some(batch),
@@ -349,6 +351,7 @@ impl Service<DirectKind> {
             source: Source::Named(self.kind.source.clone()),
             engines: engines(&self.settings).unwrap_or_default(),
             site: self.kind.site.clone(),
+            again: !self.kind.unmended.is_empty(),
             running: self.kind.running.clone(),
             unread: self.kind.unread.then(|| self.jobs_root.clone()),
             starts: self.kind.take_starts(),

@@ -7,7 +7,7 @@ use chrono::Utc;
 use tracing::warn;
 
 use super::history::Change;
-use super::work::{Computed, Running, Tables, Written};
+use super::work::{Computed, Published, Running, Tables, Written};
 use super::{DirectKind, Done, Newest};
 use crate::model::JobId;
 use crate::pass::plan::Reason;
@@ -34,9 +34,7 @@ impl Service<DirectKind> {
                     self.use_tables(starts, result);
                 }
             }
-            Done::Published(starts, searched, written, failed) => {
-                self.published(&starts, searched, written, &failed);
-            }
+            Done::Published(published) => self.published(published),
             Done::Polled(batch, jobs) => {
                 self.kind.batch = Some(self.kind.next_batch.take().unwrap_or(batch));
                 return self.polled(jobs);
@@ -68,7 +66,6 @@ impl Service<DirectKind> {
         if tables.reshaped {
             self.forget(|_| true);
         }
-        self.note_cuts(&tables.plan.cut);
         for (id, why) in &tables.plan.refused {
             starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
         }
@@ -81,8 +78,15 @@ impl Service<DirectKind> {
                 None => self.health.held.is_none() && self.kind.running.contains_key(id),
             }
         };
-        let wanted: Vec<usize> = tables.plan.changed.iter().copied().filter(wanted).collect();
-        let known = self.health.torus.take().unwrap_or_default();
+        let (wanted, others): (Vec<usize>, Vec<usize>) =
+            tables.plan.changed.iter().copied().partition(wanted);
+        let waits = |id: &&JobId| self.kind.running.contains_key(*id) && starts.iter().all(|s| s.job != **id);
+        let unmended = others.iter().filter_map(|n| jobs[*n].id.as_ref()).filter(waits).cloned().collect();
+        let before = std::mem::replace(&mut self.kind.unmended, unmended);
+        let cuts = std::mem::take(&mut tables.plan.cut);
+        let mut known = self.health.torus.take().unwrap_or_default();
+        // What failed under the others works again.
+        known.cut.retain(|id, _| !before.contains(id) || cuts.iter().any(|cut| cut.job == *id));
         let (sizes, jobs) = (tables.site.torus.size_text(), self.kind.running.len());
         self.health.torus = Some(TorusHealth { sizes, jobs, load_max: tables.max, ..known });
         self.kind.site = Some(tables.site.clone());
@@ -94,17 +98,12 @@ impl Service<DirectKind> {
         let root = self.jobs_root.clone();
         self.kind.working.spawn_blocking(move || {
             let (written, failed) = tables.publish(&root, &wanted);
-            Done::Published(starts, tables.searched, written, failed)
+            Done::Published(Published { starts, searched: tables.searched, cuts, written, failed })
         });
     }
 
-    pub(super) fn published(
-        &mut self,
-        starts: &[StartId],
-        searched: Option<u32>,
-        written: Vec<Written>,
-        failed: &[(JobId, String)],
-    ) {
+    pub(super) fn published(&mut self, published: Published) {
+        let Published { starts, searched, cuts, written, failed } = published;
         let wrote = !written.is_empty();
         let before = self.kind.running.clone();
         let (mut jobs_in, mut mended, mut made) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -125,9 +124,13 @@ impl Service<DirectKind> {
             self.kind.running.insert(id, job);
         }
         self.record_tables(searched, made);
-        for (id, why) in failed {
-            starts.iter().filter(|start| start.job == *id).for_each(|start| self.unrouted(start, why));
+        for (id, why) in &failed {
+            match starts.iter().find(|start| start.job == *id) {
+                Some(start) => self.unrouted(start, why),
+                None => self.unmended(id, why),
+            }
         }
+        self.note_cuts(&cuts, &failed);
         if !mended.is_empty() || !jobs_in.is_empty() {
             let reason = if jobs_in.is_empty() { Reason::FabricChanged } else { Reason::JobsChanged };
             let milliseconds = milliseconds(self.kind.took);
@@ -154,19 +157,36 @@ impl Service<DirectKind> {
         }
     }
 
+    /// The new tables of a job that runs could not be written. The next look has them computed again.
+    fn unmended(&mut self, id: &JobId, why: &str) {
+        if self.kind.running.contains_key(id) {
+            let message = format!("the new tables of job {id} could not be written: {why}");
+            warn!("{message}");
+            self.health.failed(Failure { time: Utc::now(), stage: Stage::Publish, message });
+            self.kind.unmended.insert(id.clone());
+        }
+    }
+
     /// Tells whom failures touched. Nodes have their tables since the job's start: new ones are for a command of the
     /// site to bring there ([`Self::bring`]), or for a person.
-    pub(super) fn note_cuts(&mut self, cuts: &[Cut]) {
+    fn note_cuts(&mut self, cuts: &[Cut], failed: &[(JobId, String)]) {
         self.kind.lost = cuts.iter().filter(|cut| cut.lost.is_some()).map(|cut| cut.job.clone()).collect();
         let lost = &self.kind.lost;
         self.kind.bringing.forget(|id| lost.contains(id));
         let torus = self.health.torus.get_or_insert_default();
+        let cuts = cuts.iter().filter(|cut| self.kind.running.contains_key(&cut.job));
         for Cut { job, routes, lost } in cuts {
-            let text = match lost {
-                Some(why) => format!("job {job} cannot go on, requeue it: {why}"),
-                None => format!(
-                    "{routes} routes of job {job} led over what has failed: install its new tables, {}, on its \
-                     nodes, or requeue it",
+            let led = format!("{routes} routes of job {job} led over what has failed");
+            let text = match (lost, failed.iter().find(|(id, _)| id == job)) {
+                (Some(why), _) => format!("job {job} cannot go on, requeue it: {why}"),
+                (None, Some((_, why))) => {
+                    format!("{led}: its new tables could not be written, and are tried again: {why}")
+                }
+                (None, None) if self.kind.unmended.contains(job) => {
+                    format!("{led}: it gets new tables when the hold is over, or requeue it")
+                }
+                (None, None) => format!(
+                    "{led}: install its new tables, {}, on its nodes, or requeue it",
                     self.jobs_root.join(job.as_str()).display()
                 ),
             };
@@ -181,6 +201,7 @@ impl Service<DirectKind> {
     pub(super) fn forget(&mut self, over: impl Fn(&JobId) -> bool) {
         let before = self.kind.running.clone();
         self.kind.running.retain(|id, _| !over(id));
+        self.kind.unmended.retain(|id| !over(id));
         self.kind.bringing.forget(&over);
         let jobs_out: Vec<JobId> =
             before.keys().filter(|id| !self.kind.running.contains_key(*id)).cloned().collect();

@@ -11,7 +11,7 @@ use tracing::warn;
 use crate::measure::angara::measure;
 use crate::model::{JobId, NodeName, Torus, TorusJob};
 use crate::observe::torus_toml::{self, TorusSource, TorusSourceError};
-use crate::pass::torus::{Plan, Site, plan};
+use crate::pass::torus::{Cut, Plan, Site, plan};
 use crate::publish::angara;
 use crate::publish::job;
 use crate::route::angara::{Limits, engine};
@@ -29,6 +29,8 @@ pub(in crate::service) struct Work {
     pub engines: Vec<String>,
     /// The torus of the last computation, [`Site::steady`].
     pub site: Option<Site>,
+    /// Even if the torus is as it was.
+    pub again: bool,
     pub running: Running,
     /// Directories of jobs whose tables nobody has read yet: they count as those of `running`.
     pub unread: Option<PathBuf>,
@@ -112,7 +114,7 @@ pub(in crate::service) struct Tables {
 }
 
 impl Work {
-    /// `None`: nobody starts, and the torus is as it was.
+    /// `None`: nobody starts, the torus is as it was, and nothing is to be done again.
     pub(in crate::service) fn run(self) -> Option<Computed> {
         let result = self.compute().transpose()?;
         Some(Computed { starts: self.starts, result })
@@ -124,7 +126,7 @@ impl Work {
         let source = self.source.read().map_err(|e| chain(&e))?;
         let (torus, text) = (source.torus, source.text);
         let is_known = |site: &Site| site.torus.fingerprint() == torus.fingerprint();
-        if self.starts.is_empty() && self.site.as_ref().is_some_and(is_known) {
+        if self.starts.is_empty() && !self.again && self.site.as_ref().is_some_and(is_known) {
             return Ok(None);
         }
         let reshaped = self.site.as_ref().is_some_and(|site| site.torus.sizes() != torus.sizes());
@@ -201,6 +203,19 @@ impl Tables {
         }
         (written, failed)
     }
+}
+
+/// What came of tables that were to be written.
+pub(in crate::service) struct Published {
+    /// Who started.
+    pub starts: Vec<StartId>,
+    /// See [`Tables::searched`].
+    pub searched: Option<u32>,
+    /// Whom failures touched.
+    pub cuts: Vec<Cut>,
+    pub written: Vec<Written>,
+    /// Whose tables could not be written, and why.
+    pub failed: Vec<(JobId, String)>,
 }
 
 /// A job whose tables are on the disk.
