@@ -135,6 +135,35 @@ fn new_tables_that_could_not_be_written_are_written_later() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// The disk is slow, so the deadline comes while tables are written.
+#[test]
+fn a_job_let_go_while_its_tables_are_written_is_told_that_it_has_none() {
+    let site = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
+    site.alter("deadline_seconds = 100", "deadline_seconds = 2");
+    let (library, gate) = (site.path("slow.so"), site.path("gate"));
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/slow.c");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source);
+    assert!(compiler.status().unwrap().success());
+    std::fs::write(&gate, "").unwrap();
+    let serving = Serving::with(&site, |command| {
+        command.env("LD_PRELOAD", &library).env("SAROUTER_TEST_SLOW", &gate);
+    });
+    serving.ready(&site);
+    assert_eq!(site.starts("7", "n[1-4]"), "deadline");
+    std::fs::remove_file(&gate).unwrap();
+    // One after the other: what was written for job 7 is settled then.
+    let mut job = 7;
+    serving.until(|| {
+        job += 1;
+        site.starts(&job.to_string(), "n[5-8]") == "in_force"
+    });
+    let told = std::fs::read_to_string(site.path("state/jobs/7/routing.env")).unwrap();
+    assert!(told.contains("SAROUTER_ROUTED=no") && told.contains("no tables at the deadline"), "{told}");
+    assert_eq!(site.health()["torus"]["jobs"], 1);
+    assert_eq!(serving.stop(), 0);
+}
+
 /// Names and bytes of the tables of all jobs.
 fn tables(site: &Site, state: &str) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();

@@ -66,6 +66,9 @@ pub fn engines(settings: &Settings) -> Result<Vec<String>, TorusRouteError> {
     settings.routing.engines().map(|name| named(name).map(String::from)).collect()
 }
 
+/// Why a job has no tables that was let go before they were there.
+const TOO_LATE: &str = "no tables at the deadline";
+
 /// What ended beside the loop.
 pub(in crate::service) enum Done {
     Computed(Option<Box<Computed>>),
@@ -310,7 +313,7 @@ impl Service<DirectKind> {
     /// A job that starts without tables is told so.
     fn tell_unrouted(&mut self, released: &Released) {
         let why = match released.outcome {
-            Outcome::Deadline => "no tables at the deadline",
+            Outcome::Deadline => TOO_LATE,
             Outcome::Full => "too many jobs wait for tables",
             Outcome::Held => "an administrator holds the routes as they are",
             _ => return,

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::history::Change;
 use super::work::{Computed, Published, Running, Tables, Written};
-use super::{DirectKind, Done, Newest};
+use super::{DirectKind, Done, Newest, TOO_LATE};
 use crate::model::JobId;
 use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
@@ -114,6 +114,11 @@ impl Service<DirectKind> {
                     jobs_in.push(id.clone());
                 }
                 None if self.kind.running.contains_key(&id) => mended.push(id.clone()),
+                // Let go meanwhile: its nodes may have begun without these tables.
+                Some(_) if self.waiting.handoff.jobs().any(|job| *job == id) => {
+                    self.tell(&id, TOO_LATE);
+                    continue;
+                }
                 // It ended meanwhile.
                 _ => {
                     self.warn_of(job::remove(&self.jobs_root, &id).err());
