@@ -135,6 +135,31 @@ fn new_tables_that_could_not_be_written_are_written_later() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// Requeued onto a node that is not there: what fails of its former nodes does not matter to it.
+#[test]
+fn a_job_that_starts_again_without_tables_keeps_none_of_its_former_start() {
+    let whole = "sizes = [4, 4]\ntransit = \"any\"\n";
+    let site = Site::torus(whole);
+    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[9-12]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    for (job, nodes) in [("7", "n[1-4]"), ("8", "n[9-12]")] {
+        assert_eq!(site.starts(job, nodes), "in_force");
+    }
+    let again = ["prolog", "--job", "7", "--nodes", "n[16-17]", "--restart", "1"];
+    let output = site.command(&again).env_remove("SLURM_JOB_ID").output().unwrap();
+    assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["outcome"], "unrouted");
+    assert_eq!(site.health()["torus"]["jobs"], 1);
+    let routes = || std::fs::read_to_string(site.path("state/jobs/8/routes.txt")).unwrap();
+    let before = routes();
+    site.replace("torus.toml", &format!("{whole}failed = [\"0.0+Y\", \"2.0+Y\"]\n"));
+    serving.until(|| routes() != before);
+    let told = std::fs::read_to_string(site.path("state/jobs/7/routing.env")).unwrap();
+    assert!(told.contains("SAROUTER_ROUTED=no"), "{told}");
+    assert!(!site.path("state/jobs/7/routes.txt").exists());
+    assert_eq!(serving.stop(), 0);
+}
+
 /// The disk is slow, so the deadline comes while tables are written.
 #[test]
 fn a_job_let_go_while_its_tables_are_written_is_told_that_it_has_none() {

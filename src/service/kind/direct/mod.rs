@@ -244,8 +244,13 @@ impl Kind for DirectKind {
     }
 
     fn attend(service: &mut Service<Self>) {
+        let new = service.waiting.handoff.take_new();
+        if !new.is_empty() {
+            // Tables of a former start are for the nodes that the job had then.
+            service.forget(|id| new.iter().any(|start| start.job == *id));
+        }
         let (kind, handoff) = (&mut service.kind, &mut service.waiting.handoff);
-        for start in handoff.take_new() {
+        for start in new {
             match service.beside.neighbours.are_there() && kind.has_none_of(&start) {
                 true => handoff.served(steady(), &start, Outcome::OneSwitch),
                 false => kind.starts.push(start),
@@ -316,15 +321,22 @@ impl Service<DirectKind> {
             Outcome::Deadline => TOO_LATE,
             Outcome::Full => "too many jobs wait for tables",
             Outcome::Held => "an administrator holds the routes as they are",
+            // Those of a former start on this torus.
+            Outcome::OneSwitch => {
+                return self.warn_of(job::remove(&self.jobs_root, &released.start.job).err());
+            }
             _ => return,
         };
         self.tell(&released.start.job, why);
     }
 
-    /// Tells a job why it has no tables.
+    /// Tells a job why it has no tables. What it was told at a former start does not stay: to remove it takes no space.
     fn tell(&self, job: &JobId, why: &str) {
         let environment = JobEnvironment { note: why.to_string(), ..JobEnvironment::default() };
-        self.warn_of(job::publish(&self.jobs_root, job, &environment).err());
+        if let Err(error) = job::publish(&self.jobs_root, job, &environment) {
+            warn!("{}", chain(&error));
+            self.warn_of(job::remove(&self.jobs_root, job).err());
+        }
     }
 
     /// Tells the other fabrics which nodes are on the torus.

@@ -15,6 +15,7 @@ use crate::model::{
     TerminalId, Traffic,
 };
 use crate::placement::order::{Question, order};
+use crate::publish::StoreError;
 use crate::publish::job::{self, JobEnvironment, RankOrder};
 use crate::service::chain;
 use crate::service::command::Reply;
@@ -128,18 +129,18 @@ fn work(root: &Path, queue: &Receiver<Work>) {
                     written.get(&what.0.job).is_some_and(|(_, before)| before.as_ref() == Some(&what));
                 let environment =
                     if again { None } else { environment(&what.0, outcome, in_force.as_deref(), lids) };
-                let done = environment.map_or(Ok(()), |mut environment| {
-                    let job = what.0.job.clone();
-                    let order = rank_order(&what.0, in_force.as_deref());
-                    if let Some(Err(why)) = &order {
-                        let note = std::mem::take(&mut environment.note);
-                        environment.note = format!("{why}; {note}").trim_end_matches("; ").to_string();
+                let job = what.0.job.clone();
+                let done = match environment {
+                    Some(environment) => {
+                        let order = rank_order(&what.0, in_force.as_deref());
+                        let done = tell(root, &job, environment, order);
+                        written.insert(job, (Utc::now(), done.is_ok().then_some(what)));
+                        done
                     }
-                    let order = order.and_then(Result::ok);
-                    let done = job::publish_with(root, &job, &environment, order.as_ref());
-                    written.insert(job, (Utc::now(), done.is_ok().then_some(what)));
-                    done
-                });
+                    None if again || matches!(outcome, Outcome::Gone | Outcome::Superseded) => Ok(()),
+                    // What was told at a former start is of other nodes.
+                    None => job::remove(root, &job),
+                };
                 answer(then, outcome.told(done.is_ok()));
                 done
             }
@@ -159,6 +160,22 @@ fn work(root: &Path, queue: &Receiver<Work>) {
             warn!("{}", chain(&error));
         }
     }
+}
+
+/// Writes the directory of a job. What it was told at a former start does not stay: to remove it takes no space.
+fn tell(
+    root: &Path,
+    job: &JobId,
+    mut environment: JobEnvironment,
+    order: Option<Result<RankOrder, String>>,
+) -> Result<(), StoreError> {
+    if let Some(Err(why)) = &order {
+        let note = std::mem::take(&mut environment.note);
+        environment.note = format!("{why}; {note}").trim_end_matches("; ").to_string();
+    }
+    let order = order.and_then(Result::ok);
+    let written = job::publish_with(root, job, &environment, order.as_ref());
+    written.inspect_err(|_| drop(job::remove(root, job)))
 }
 
 /// The order of a job's ranks, if it asked for one, or why there is none.
