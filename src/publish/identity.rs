@@ -30,13 +30,14 @@ impl fmt::Display for Identity {
 }
 
 impl EpochStore {
-    /// Whose epochs these are; `None` before a service has run here.
+    /// Whose epochs these are; `None` before a service has run here, or if a loss of power left the file empty.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn identity(&self) -> Result<Option<Identity>, StoreError> {
         let bytes = state_file::read(&self.path().join(IDENTITY_FILE))?;
-        Ok(bytes.map(|bytes| Identity(String::from_utf8_lossy(&bytes).trim().to_string())))
+        let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_string());
+        Ok(text.filter(|text| !text.is_empty()).map(Identity))
     }
 }
 

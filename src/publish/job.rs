@@ -343,7 +343,7 @@ fn value(root: &Path, job: &JobId, name: &str) -> Option<String> {
     text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('=')).map(str::to_string)
 }
 
-fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let written = File::create(path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()

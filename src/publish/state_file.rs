@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::job::write_synced;
 use super::{StoreError, Writer, publication};
 
 /// A file's bytes; `None` if there is none.
@@ -15,6 +16,15 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(StoreError::io("read", path)(e)),
     }
+}
+
+/// Puts a file in the place of an earlier one. Its bytes are on the disk before its name is: no loss of power leaves an
+/// empty file.
+fn put(state: &Path, name: &str, text: &[u8]) -> Result<(), StoreError> {
+    let (path, new) = (state.join(name), state.join(format!(".{name}.new")));
+    write_synced(&new, text)?;
+    fs::rename(&new, &path).map_err(StoreError::io("replace", &path))?;
+    publication::sync_directory(state)
 }
 
 impl Writer {
@@ -30,11 +40,7 @@ impl Writer {
 
     /// As [`Writer::replace`], with these bytes.
     pub(super) fn replace_bytes(&mut self, name: &str, text: &[u8]) -> Result<(), StoreError> {
-        let path = self.store().path().join(name);
-        let new = self.store().path().join(format!(".{name}.new"));
-        fs::write(&new, text).map_err(StoreError::io("write", &new))?;
-        fs::rename(&new, &path).map_err(StoreError::io("replace", &path))?;
-        publication::sync_directory(self.store().path())
+        put(self.store().path(), name, text)
     }
 
     /// Removes a file; returns whether there was one.

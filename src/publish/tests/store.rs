@@ -415,3 +415,16 @@ fn only_the_owner_may_open_the_locks_those_of_earlier_versions_too() {
     }
     assert!(!store.is_served() && !store.may_be_served());
 }
+
+#[test]
+fn an_empty_identity_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EpochStore::open(dir.path()).unwrap();
+    let mut writer = store.lock().unwrap();
+    for left in ["", "\n"] {
+        fs::write(dir.path().join("service.id"), left).unwrap();
+        assert_eq!(store.identity().unwrap(), None);
+        let made = writer.identify().unwrap();
+        assert_eq!(store.identity().unwrap(), Some(made));
+    }
+}
