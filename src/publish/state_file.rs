@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::job::write_synced;
-use super::{StoreError, Writer, publication};
+use super::{EpochStore, StoreError, Writer, publication};
 
 /// A file's bytes; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
@@ -27,15 +27,32 @@ fn put(state: &Path, name: &str, text: &[u8]) -> Result<(), StoreError> {
     publication::sync_directory(state)
 }
 
+impl EpochStore {
+    /// Puts a file in the place of an earlier one, by one rename, in a state directory that is made if there is none.
+    /// Without the store's lock: for a file that nobody writes but the one service.
+    ///
+    /// # Errors
+    /// Names the path.
+    pub fn put(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        publication::ensure_directory(self.path())?;
+        put(self.path(), name, &line(value)?)
+    }
+}
+
+/// A value as it stands in a file.
+fn line(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let mut text = serde_json::to_vec(value).map_err(|e| StoreError::Unwritable(e.to_string()))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
 impl Writer {
     /// Puts a file in the place of an earlier one, by one rename.
     ///
     /// # Errors
     /// Names the path.
     pub fn replace(&mut self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
-        let mut text = serde_json::to_vec(value).map_err(|e| StoreError::Unwritable(e.to_string()))?;
-        text.push(b'\n');
-        self.replace_bytes(name, &text)
+        self.replace_bytes(name, &line(value)?)
     }
 
     /// As [`Writer::replace`], with these bytes.

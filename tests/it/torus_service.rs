@@ -135,6 +135,33 @@ fn new_tables_that_could_not_be_written_are_written_later() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// What was repaired under jobs that run waits for them, and does so after a restart.
+#[test]
+fn what_was_repaired_waits_for_jobs_that_run_although_the_service_starts_again() {
+    let whole = "sizes = [4, 4]\ntransit = \"any\"\n";
+    let site = Site::torus(&format!("{whole}failed = [\"0.0+Y\"]\n"));
+    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[9-12]|100\n");
+    let closed = || json(&std::fs::read_to_string(site.path("state/torus.json")).unwrap())["closed"].take();
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("7", "n[1-4]"), "in_force");
+    assert_eq!(closed(), json("[]"));
+    site.replace("torus.toml", whole);
+    let waits = json("[\"0.0+Y\", \"0.1-Y\"]");
+    serving.until(|| closed() == waits);
+    assert_eq!(serving.stop(), 0);
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("8", "n[9-12]"), "in_force");
+    assert_eq!(closed(), waits);
+    for job in ["7", "8"] {
+        assert_eq!(site.run(&["epilog", "--job", job]).0, 0);
+    }
+    assert_eq!(site.starts("9", "n[1-2]"), "in_force");
+    assert_eq!(closed(), json("[]"));
+    assert_eq!(serving.stop(), 0);
+}
+
 /// Requeued onto a node that is not there: what fails of its former nodes does not matter to it.
 #[test]
 fn a_job_that_starts_again_without_tables_keeps_none_of_its_former_start() {

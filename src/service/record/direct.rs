@@ -12,7 +12,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{Line, Recorder, link_files};
-use crate::model::{JobId, NodeName, Traffic};
+use crate::model::{Coords, Direction, JobId, NodeId, NodeName, Torus, TorusError, Traffic};
+use crate::observe::torus_toml::TorusSource;
+use crate::pass::torus::Site;
 use crate::publish::angara::NODES_FILE;
 use crate::publish::job;
 
@@ -34,8 +36,32 @@ pub struct SiteText {
     /// A spec, or the content of a description; empty if it could not be read.
     pub text: String,
     /// Channels that work and yet wait until jobs are over that were routed without them, as in `failed` of
-    /// the description; null before the first computation of a process.
+    /// the description; null before the first computation.
     pub closed: Option<Vec<String>>,
+}
+
+impl SiteText {
+    /// The torus as it was at a computation; `None` before the first. `source`: what [`SiteText::text`] says.
+    ///
+    /// # Errors
+    /// The first of the channels that the torus has not.
+    pub fn site(&self, source: TorusSource) -> Result<Option<Site>, String> {
+        let Some(closed) = &self.closed else { return Ok(None) };
+        let closed = closed.iter().map(|text| channel(&source.torus, text));
+        let closed: Vec<(NodeId, Direction)> = closed.collect::<Result<_, _>>()?;
+        let steady = source.torus.without_channels(closed);
+        Ok(Some(Site { torus: source.torus, steady, transit: source.transit.unwrap_or_default() }))
+    }
+}
+
+/// A channel as descriptions write it: `0.1+Y`.
+fn channel(torus: &Torus, text: &str) -> Result<(NodeId, Direction), String> {
+    let wrong = |e: TorusError| e.to_string();
+    let at = text.find(['+', '-']).ok_or_else(|| format!("{text:?} is no channel"))?;
+    let (coords, direction) =
+        (text[..at].parse::<Coords>().map_err(wrong)?, text[at..].parse().map_err(wrong)?);
+    let node = torus.node_at(coords).ok_or_else(|| format!("{text:?} is outside the torus"))?;
+    Ok((node, direction))
 }
 
 /// What a recording of a direct torus keeps beside each of its files.

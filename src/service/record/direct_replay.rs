@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::Line;
 use super::direct::{SiteText, StartLine};
 use super::replay::Replayed;
-use crate::model::{Coords, Direction, JobId, NodeId, Torus, TorusError};
+use crate::model::JobId;
 use crate::observe::torus_toml;
 use crate::pass::torus::Site;
 use crate::publish::EpochStore;
@@ -122,15 +122,7 @@ impl DirectReplay {
         let source = torus_toml::of_text(Path::new("the torus of the recording"), &site.text);
         let source = source.map_err(|e| chain(&e))?;
         self.running = found(&self.root, &source.torus);
-        self.site = match site.closed {
-            None => None,
-            Some(closed) => {
-                let closed = closed.iter().map(|text| channel(&source.torus, text));
-                let closed: Vec<(NodeId, Direction)> = closed.collect::<Result<_, _>>()?;
-                let steady = source.torus.without_channels(closed);
-                Some(Site { torus: source.torus, steady, transit: source.transit.unwrap_or_default() })
-            }
-        };
+        self.site = site.site(source)?;
         self.text = site.text;
         Ok(())
     }
@@ -166,16 +158,6 @@ impl DirectReplay {
         self.running.extend(written.into_iter().map(|written| (written.id, written.job)));
         self.site = Some(tables.site);
     }
-}
-
-/// A channel as descriptions write it: `0.1+Y`.
-fn channel(torus: &Torus, text: &str) -> Result<(NodeId, Direction), String> {
-    let wrong = |e: TorusError| e.to_string();
-    let at = text.find(['+', '-']).ok_or_else(|| format!("{text:?} is no channel"))?;
-    let (coords, direction) =
-        (text[..at].parse::<Coords>().map_err(wrong)?, text[at..].parse().map_err(wrong)?);
-    let node = torus.node_at(coords).ok_or_else(|| format!("{text:?} is outside the torus"))?;
-    Ok((node, direction))
 }
 
 /// Puts tables in the place of those that are there.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept::kept;
 use super::work::{Limit, Running, Source, Tables, Work, found};
 use super::{engines, source};
 use crate::config::Settings;
@@ -119,6 +120,7 @@ pub struct TorusDryRun {
 pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     let torus = torus_toml::load(&terms.source).map_err(|e| chain(&e))?.torus;
     let mut running = found(&terms.state.join(JOBS_DIRECTORY), &torus);
+    let site = kept(&terms.state, Some(&torus)).map(|(site, _)| site);
     let known: BTreeSet<&JobId> = jobs.jobs.iter().map(|job| &job.id).collect();
     let over: Vec<JobId> = running.keys().filter(|id| !known.contains(id)).cloned().collect();
     running.retain(|id, _| known.contains(id));
@@ -148,7 +150,7 @@ pub fn dry_run(terms: &Terms, jobs: &JobMap) -> Result<TorusDryRun, String> {
     let (source, limit) = (Source::Named(source), Limit::For(limit));
     let elsewhere = BTreeSet::new();
     let running_now = running.clone();
-    let (site, again, unread) = (None, true, None);
+    let (again, unread) = (true, None);
     let work = Work { source, engines, site, again, running: running_now, unread, starts, elsewhere, limit };
     let Some(computed) = work.run() else {
         (dry.after, dry.load_after) = (dry.before, dry.load_before);

@@ -9,6 +9,7 @@ mod baseline;
 mod bring;
 mod dry_run;
 mod history;
+mod kept;
 mod look;
 mod outcome;
 mod record;
@@ -28,6 +29,7 @@ pub use self::baseline::{Kept, TorusBaseline};
 use self::bring::Bringing;
 pub use self::dry_run::{Gets, Predicted, Terms, TorusDryRun, TorusPerJob, dry_run, gets};
 use self::history::Chronicle;
+use self::kept::kept;
 pub use self::seen::{Direct, Newest};
 use self::work::{Computed, Limit, Published, Running, Source, Work, found};
 use super::{Kind, NotReady};
@@ -98,8 +100,10 @@ pub(in crate::service) struct DirectKind {
     /// Running jobs that failures touched, and whose new tables are not on the disk: a hold came, or it failed.
     unmended: BTreeSet<JobId>,
     bringing: Bringing,
-    /// The torus of the last computation; `None` before the first.
+    /// The torus of the last computation, of an earlier process perhaps; `None` before the first.
     site: Option<Site>,
+    /// Nothing was computed by this process.
+    is_new: bool,
     /// The torus that the running jobs' routes are on; `None` while its description cannot be read.
     torus: Option<Arc<Torus>>,
     /// What the newest computation read it from.
@@ -143,13 +147,15 @@ impl Kind for DirectKind {
         let (source, batch) = ready;
         let torus = torus_toml::load(&source).ok().map(|source| Arc::new(source.torus));
         let running = torus.as_ref().map(|torus| found(root, torus)).unwrap_or_default();
+        let (site, torus_text) = kept(store.path(), torus.as_deref()).unzip();
         Self {
             running,
             unread: torus.is_none(),
             source,
-            site: None,
+            site,
+            is_new: true,
             torus,
-            torus_text: None,
+            torus_text,
             engine: settings.routing.engine.clone(),
             took: Duration::ZERO,
             chronicle: Chronicle::open(store),
@@ -366,7 +372,7 @@ impl Service<DirectKind> {
             source: Source::Named(self.kind.source.clone()),
             engines: engines(&self.settings).unwrap_or_default(),
             site: self.kind.site.clone(),
-            again: !self.kind.unmended.is_empty(),
+            again: self.kind.is_new || !self.kind.unmended.is_empty(),
             running: self.kind.running.clone(),
             unread: self.kind.unread.then(|| self.jobs_root.clone()),
             starts: self.kind.take_starts(),

@@ -7,6 +7,7 @@ use chrono::Utc;
 use tracing::warn;
 
 use super::history::Change;
+use super::kept::TORUS_FILE;
 use super::work::{Computed, Published, Running, Tables, Written};
 use super::{DirectKind, Done, Newest, TOO_LATE};
 use crate::model::JobId;
@@ -14,6 +15,7 @@ use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
 use crate::publish::job;
 use crate::publish::{HistoryRow, Turnover};
+use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::handoff::{Outcome, StartId};
 use crate::service::health::{Failure, Kind, Stage, TorusHealth, Trouble};
@@ -62,7 +64,7 @@ impl Service<DirectKind> {
         // Without those that ended meanwhile.
         tables.found.retain(|id, _| self.jobs_root.join(id.as_str()).is_dir());
         self.kind.running.append(&mut tables.found);
-        self.kind.unread = false;
+        (self.kind.unread, self.kind.is_new) = (false, false);
         if tables.reshaped {
             self.forget(|_| true);
         }
@@ -95,8 +97,12 @@ impl Service<DirectKind> {
         self.kind.took = tables.took;
         self.record_torus(&tables.text);
         self.kind.engine.clone_from(&tables.plan.tables.get().engine);
-        let root = self.jobs_root.clone();
+        let (root, store, site) = (self.jobs_root.clone(), self.store.clone(), self.kind.site_text());
         self.kind.working.spawn_blocking(move || {
+            // Before the tables, which are around what has failed.
+            if let Err(error) = store.put(TORUS_FILE, &site) {
+                warn!("{}", chain(&error));
+            }
             let (written, failed) = tables.publish(&root, &wanted);
             Done::Published(Published { starts, searched: tables.searched, cuts, written, failed })
         });
