@@ -48,8 +48,8 @@ fn text(time: DateTime<Utc>) -> String {
 }
 
 impl EpochStore {
-    /// Remembers a look, and the figures of `made` if it led to that epoch; forgets what is older than
-    /// `keep`, rows of epochs included.
+    /// Remembers a look, and the figures of `made` if it led to that epoch; forgets of what is older than
+    /// `keep` the oldest 16 looks and 2 epochs.
     ///
     /// # Errors
     /// If the file cannot be used. Nothing depends on it.
@@ -86,15 +86,28 @@ impl EpochStore {
             )?;
         }
         let oldest = snapshot.time.checked_sub_signed(keep).unwrap_or(DateTime::<Utc>::MIN_UTC);
-        transaction.execute("DELETE FROM snapshots WHERE time < ?1", [text(oldest)])?;
-        transaction.execute("DELETE FROM figures WHERE created < ?1", [text(oldest)])?;
+        // A few at a time: a clock that is ahead for a moment does not take the whole history.
+        transaction.execute(
+            "DELETE FROM snapshots WHERE rowid IN
+                 (SELECT rowid FROM snapshots WHERE time < ?1 ORDER BY time LIMIT 16)",
+            [text(oldest)],
+        )?;
+        transaction.execute(
+            "DELETE FROM figures WHERE epoch IN
+                 (SELECT epoch FROM figures WHERE created < ?1 ORDER BY epoch LIMIT 2)",
+            [text(oldest)],
+        )?;
         let has_index: bool = transaction.query_row(
             "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'epochs')",
             [],
             |row| row.get(0),
         )?;
         if has_index {
-            transaction.execute("DELETE FROM epochs WHERE created < ?1", [oldest.to_rfc3339()])?;
+            transaction.execute(
+                "DELETE FROM epochs WHERE rowid IN
+                     (SELECT rowid FROM epochs WHERE created < ?1 ORDER BY rowid LIMIT 2)",
+                [oldest.to_rfc3339()],
+            )?;
         }
         transaction.commit()
     }
@@ -161,5 +174,21 @@ mod tests {
         let kept: Vec<Snapshot> = (39..50).map(snapshot).collect();
         assert_eq!(store.snapshots(100).unwrap(), kept);
         assert_eq!(store.snapshots(2).unwrap(), kept[9..]);
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_for_one_look_takes_few_of_those_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EpochStore::open(dir.path()).unwrap();
+        let start: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
+        let look = |hours: i64| {
+            let time = start + TimeDelta::hours(hours);
+            let snapshot = Snapshot { time, jobs: 0, waiting: 0, unknown_nodes: 0, epoch: None };
+            store.remember(&snapshot, None, TimeDelta::days(400)).unwrap();
+        };
+        (0..50).for_each(look);
+        look(24 * 1000);
+        look(50);
+        assert_eq!(store.snapshots(100).unwrap().len(), 52 - 16);
     }
 }
