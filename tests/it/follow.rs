@@ -199,6 +199,15 @@ fn a_rollback_and_a_hold_go_along() {
     let held = |state: &Path| std::fs::read_to_string(state.join("hold.json")).ok();
     assert!(held(&pair.standby()).is_some());
     assert_eq!(held(&pair.standby()), held(&pair.site.path("state")));
+    // A round that ended in the middle: what it had not written yet is written by the next one.
+    let followed = pair.standby().join("followed.json");
+    let mut half = parsed(&std::fs::read_to_string(&followed).unwrap());
+    half["hold"] = Value::Null;
+    std::fs::write(&followed, half.to_string()).unwrap();
+    pair.did();
+    std::fs::remove_file(pair.standby().join("hold.json")).unwrap();
+    pair.did();
+    assert_eq!(held(&pair.standby()), held(&pair.site.path("state")));
     assert_eq!(pair.site.run(&["resume"]).0, 0);
     pair.did();
     assert_eq!(held(&pair.standby()), None);

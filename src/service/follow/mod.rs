@@ -238,22 +238,28 @@ impl Follower {
             }
         };
         let mut writer = self.store.lock()?;
-        if hold != before {
-            match &hold {
-                Some(hold) => writer.hold(hold)?,
-                None => drop(writer.resume()?),
-            }
+        let held = self.store.hold()?;
+        // One of an administrator's that came meanwhile stays: the next round refuses.
+        let changes = done.is_ok() && hold != held && (held.is_none() || held == before);
+        if changes {
+            writer.resume()?;
         }
         let place = self.remote.place().to_string();
         let next = self.pause.and_then(|pause| Some(Utc::now() + TimeDelta::from_std(pause).ok()?));
-        writer.replace(FOLLOWED_FILE, &Following { place, service, agreed, hold, trouble, next })?;
+        // Before it is there a hold is known to be the service's, or the next round would take it for an administrator's.
+        let following = Following { place, service, agreed, hold, trouble, next };
+        writer.replace(FOLLOWED_FILE, &following)?;
+        if changes {
+            following.hold.iter().try_for_each(|hold| writer.hold(hold))?;
+        }
         done.map(|(did, _)| did)
     }
 
     async fn make_so(&mut self, memory: Option<&Following>) -> Result<(Did, Followed), FollowError> {
         let there = self.remote.followed().await?;
         let held = self.store.hold()?;
-        if held.is_some() && held != memory.and_then(|m| m.hold.clone()) {
+        let is_followed = held == there.hold || held == memory.and_then(|m| m.hold.clone());
+        if held.is_some() && !is_followed {
             return Err(Refusal::Held.into());
         }
         let here = self.store.current()?;
