@@ -162,6 +162,20 @@ fn what_was_repaired_waits_for_jobs_that_run_although_the_service_starts_again()
     assert_eq!(serving.stop(), 0);
 }
 
+#[test]
+fn a_component_of_a_heterogeneous_job_is_said_to_have_no_routes_to_the_others() {
+    let site = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("7", "n[1-2]"), "in_force");
+    assert!(!site.log().contains("heterogeneous"), "{}", site.log());
+    let mut command = site.command(&["prolog", "--job", "8", "--nodes", "n[3-4]"]);
+    let output = command.env_remove("SLURM_JOB_ID").env("SLURM_HET_JOB_ID", "8").output().unwrap();
+    assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["outcome"], "in_force");
+    assert!(site.log().contains("heterogeneous"), "{}", site.log());
+    assert_eq!(serving.stop(), 0);
+}
+
 /// Requeued onto a node that is not there: what fails of its former nodes does not matter to it.
 #[test]
 fn a_job_that_starts_again_without_tables_keeps_none_of_its_former_start() {

@@ -306,6 +306,9 @@ impl DirectKind {
     /// Jobs that start now. What a prolog does not say of one, the newest look may have said.
     fn take_starts(&mut self) -> Vec<StartId> {
         let mut starts = std::mem::take(&mut self.starts);
+        for start in starts.iter().filter(|start| start.is_component) {
+            warn!(job = %start.job, "a component of a heterogeneous job: no table has routes to the others");
+        }
         for start in starts.iter_mut().filter(|start| start.traffic.is_none()) {
             let known = self.jobs.iter().flat_map(|jobs| &jobs.jobs).find(|job| job.id == start.job);
             start.traffic = known.and_then(Job::traffic);
