@@ -112,7 +112,8 @@ pub fn write_job(dir: &Path, torus: &Torus, tables: &TorusTables, job: usize) ->
 }
 
 /// Publishes the tables of a job, by its number, as `ROOT/<job id>/`, complete or not at all, with the job's
-/// environment ([`job`]); nothing if it has no id.
+/// environment ([`job`]); nothing if it has no id, or is not wanted any more once all is written.
+/// Returns whether it was published.
 ///
 /// # Errors
 /// What the system says; what was published before stays.
@@ -121,10 +122,11 @@ pub fn publish(
     torus: &Torus,
     tables: &Verified<TorusTables>,
     number: usize,
-) -> Result<(), StoreError> {
+    is_wanted: &dyn Fn(&JobId) -> bool,
+) -> Result<bool, StoreError> {
     let tables = tables.get();
     let the_job = &tables.demand.jobs[number];
-    let Some(id) = &the_job.id else { return Ok(()) };
+    let Some(id) = &the_job.id else { return Ok(false) };
     let mut writer = JobWriter::begin(root, id)?;
     let tables_count = the_job.nodes().len();
     let traffic = Traffic { mix: the_job.mix.clone(), guessed: the_job.guessed };
@@ -133,7 +135,10 @@ pub fn publish(
         JobEnvironment { routed: true, tables: tables_count, traffic, ..JobEnvironment::default() };
     writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
     files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
-    writer.publish()
+    if !is_wanted(id) {
+        return Ok(false);
+    }
+    writer.publish().map(|()| true)
 }
 
 /// Reads what was published of a job: its nodes, in the order of the torus, and its routes, which stay.

@@ -27,7 +27,7 @@ fn a_job_is_published_whole_replaced_whole_and_removed() {
         let demand = TorusDemand { jobs: vec![job("17", nodes)], transit: Transit::Job };
         let tables = engine("angara-sar").unwrap().route(&torus, &demand, &Limits::default()).unwrap();
         let tables = accept(&torus, tables, false).unwrap();
-        publish(root.path(), &torus, &tables, 0).unwrap();
+        publish(root.path(), &torus, &tables, 0, &|_| true).unwrap();
         let dir = root.path().join("17");
         // A table each, routes.txt, nodes.txt, routing.env, SHA256SUMS.
         assert_eq!(fs::read_dir(&dir).unwrap().count(), count + 4);

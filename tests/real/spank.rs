@@ -125,7 +125,7 @@ impl Bed {
         let demand = TorusDemand { jobs: vec![the_job], transit: Transit::Job };
         let tables = engine("angara-sar").unwrap().route(&self.torus, &demand, &Limits::default()).unwrap();
         let tables = accept(&self.torus, tables, false).unwrap();
-        angara::publish(&self.jobs(), &self.torus, &tables, 0).unwrap();
+        angara::publish(&self.jobs(), &self.torus, &tables, 0, &|_| true).unwrap();
     }
 
     /// What each node should have, by its name.

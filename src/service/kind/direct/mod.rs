@@ -18,7 +18,7 @@ pub(in crate::service) mod work;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -92,6 +92,8 @@ pub(in crate::service) struct DirectKind {
     working: JoinSet<Done>,
     /// Who starts and is in no computation yet.
     starts: Vec<StartId>,
+    /// Who was let go without tables while some are written.
+    late: Arc<Mutex<BTreeSet<JobId>>>,
     running: Running,
     /// The tables that a service before this one left were not read: that takes a torus.
     unread: bool,
@@ -165,6 +167,7 @@ impl Kind for DirectKind {
             torus_well: true,
             look: false,
             starts: Vec::new(),
+            late: Arc::default(),
             lost: BTreeSet::new(),
             unmended: BTreeSet::new(),
             bringing: Bringing::default(),
@@ -336,6 +339,9 @@ impl Service<DirectKind> {
             }
             _ => return,
         };
+        if let Ok(mut late) = self.kind.late.lock() {
+            late.insert(released.start.job.clone());
+        }
         self.tell(&released.start.job, why);
     }
 

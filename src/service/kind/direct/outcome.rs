@@ -98,12 +98,15 @@ impl Service<DirectKind> {
         self.record_torus(&tables.text);
         self.kind.engine.clone_from(&tables.plan.tables.get().engine);
         let (root, store, site) = (self.jobs_root.clone(), self.store.clone(), self.kind.site_text());
+        self.kind.late = Arc::default();
+        let late = Arc::clone(&self.kind.late);
         self.kind.working.spawn_blocking(move || {
             // Before the tables, which are around what has failed.
             if let Err(error) = store.put(TORUS_FILE, &site) {
                 warn!("{}", chain(&error));
             }
-            let (written, failed) = tables.publish(&root, &wanted);
+            let goes_without = |id: &JobId| late.lock().is_ok_and(|late| late.contains(id));
+            let (written, failed) = tables.publish(&root, &wanted, &|id| !goes_without(id));
             Done::Published(Published { starts, searched: tables.searched, cuts, written, failed })
         });
     }

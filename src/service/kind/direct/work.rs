@@ -181,19 +181,21 @@ impl Source {
 }
 
 impl Tables {
-    /// Writes the tables of the jobs of these numbers; returns those that were written.
+    /// Writes the tables of the jobs of these numbers that are still wanted; returns those that were written.
     pub(in crate::service) fn publish(
         &self,
         root: &Path,
         jobs: &[usize],
+        is_wanted: &dyn Fn(&JobId) -> bool,
     ) -> (Vec<Written>, Vec<(JobId, String)>) {
         let (mut written, mut failed) = (Vec::new(), Vec::new());
         let tables = self.plan.tables.get();
         for number in jobs.iter().copied() {
             let job = &tables.demand.jobs[number];
             let Some(id) = job.id.clone() else { continue };
-            match angara::publish(root, &self.site.torus, &self.plan.tables, number) {
-                Ok(()) => {
+            match angara::publish(root, &self.site.torus, &self.plan.tables, number, is_wanted) {
+                Ok(false) => {}
+                Ok(true) => {
                     let digest = job::digest(root, &id).unwrap_or_default();
                     let job = job.clone().keeping(Arc::new(tables.routes[number].clone()));
                     written.push(Written { id, job, digest });
