@@ -31,7 +31,7 @@ impl Runs {
     /// day: if those that do not end in time were left out, the longer ones of the worse days would be. O(bytes × log jobs).
     ///
     /// # Errors
-    /// If the header is another one, or no line can be read: with the number of the first.
+    /// If the header is another one, or most lines cannot be read: with the number of the first.
     pub fn read(text: &str, trial: &Trial) -> Result<Self, String> {
         let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
         let header = lines.next().map_or("", |(_, line)| line.trim_end_matches('|'));
@@ -52,7 +52,8 @@ impl Runs {
                 }
             }
         }
-        if let (Some(what), true) = (first, jobs.is_empty()) {
+        // New lines in names tear single lines; another form of all is a mistake.
+        if let (Some(what), true) = (first, unreadable > jobs.len()) {
             return Err(what);
         }
         let mut longest: BTreeMap<&str, TimeDelta> = BTreeMap::new();
