@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::attempts::{doublings, is_raced, is_simulated, orders};
+use super::attempts::{doublings, is_simulated, orders};
 use super::counted::{fullest, fullest_by_port_order, least_at_leaves, least_on_grid, most_stored};
 use super::keep::Slots;
 use super::net::Net;
@@ -149,7 +149,7 @@ impl Balanced {
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
         let made = if is_large { not_far_behind(scene, own, made) } else { made };
         // Where the simulator chooses, it sees them as they are, too.
-        let is_raced = is_new && is_raced(fabric, &net.hosts);
+        let is_raced = is_new && !is_indirect(&net.hosts);
         let as_made = made.iter().filter(|(is_blind, _)| *is_blind && is_raced);
         let as_made: Vec<Tables> = as_made.map(|(_, tables)| tables.clone()).collect();
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
@@ -211,10 +211,10 @@ impl Balanced {
             return fastest(fabric, demand, near, Runs::Rounds);
         }
         if is_new && !is_tree && !demand.is_oblivious() && budget.get() > 1 {
-            // On larger fabrics, too, predictions are wrong where channels are crowded.
             let all = candidates.more.into_iter().map(Candidate::of_jobs).chain(candidates.others).collect();
-            let others = nearly_least(priced(all, price), FEW_LARGE);
-            return fastest(fabric, demand, std::iter::once(own_one).chain(others).collect(), Runs::Short);
+            let mut near = nearly_least(priced(all, price), FEW_LARGE);
+            near.extend(candidates.blind.into_iter().map(|tables| Candidate { is_blind: true, tables }));
+            return fastest(fabric, demand, std::iter::once(own_one).chain(near).collect(), Runs::Short);
         }
         let own = (price(&own_one.tables), own_one);
         let more = priced(candidates.more.into_iter().map(Candidate::of_jobs).collect(), price);

@@ -36,8 +36,8 @@ const ROUNDS: [Round; 4] = [
     Round { best: 4, part: WHOLE, which: &[exchange::SHIFT, exchange::RANDOM] },
     Round { best: 4, part: PART, which: &exchange::OTHERS },
 ];
-/// See [`Runs::Short`].
-const SHORT: [usize; 3] = [exchange::SHIFT, exchange::RING, exchange::LINEAR];
+/// Of [`Runs::Short`], the part of the exchange that crowds channels most.
+const LONGER: Part = Part { bytes: 16_384, messages: 20_000 };
 const PART: Part = Part { bytes: 8192, messages: FEW_MESSAGES };
 const WHOLE: Part = Part { bytes: 16_384, messages: MANY_MESSAGES };
 /// About so many messages tell how long an exchange takes that keeps step.
@@ -82,7 +82,11 @@ pub(super) fn fastest(
     let groups = &demand.groups;
     match runs {
         Runs::Coarse => run(&mut all, |tables| exchange::coarse_runs(on, tables, groups)),
-        Runs::Short => run(&mut all, |tables| exchange::some_runs(on, tables, groups, PART, &SHORT)),
+        Runs::Short => run(&mut all, |tables| {
+            let short = exchange::some_runs(on, tables, groups, PART, &[exchange::SHIFT, exchange::RING]);
+            let linear = exchange::some_runs(on, tables, groups, LONGER, &[exchange::LINEAR]);
+            [short, linear].concat()
+        }),
         Runs::Rounds => {
             for Round { best, part, which } in &ROUNDS {
                 let scores = scores(&all, runs);
