@@ -173,10 +173,14 @@ fn a_service_whose_directory_was_emptied_leaves_it_to_the_one_that_began_there()
     let first = Serving::start(&site);
     assert_eq!(first.line()["epoch"]["epoch"], 1);
     first.ready(&site);
+    // The first one sleeps, or it may begin anew there before the second.
+    first.signal(Signal::STOP);
     let empty = || first.until(|| std::fs::remove_dir_all(site.path("state")).is_ok());
     empty();
     let second = Serving::start(&site);
-    assert_eq!(second.line()["epoch"]["epoch"], 1);
+    let line = second.line();
+    assert_eq!(line["epoch"]["epoch"], 1, "{line}");
+    first.signal(Signal::CONT);
     first.signal(Signal::HUP);
     assert_eq!(first.ended(), 2);
     assert!(site.log().contains("service.lock is held by process"), "{}", site.log());
