@@ -8,7 +8,7 @@ use super::graft::Core;
 use super::net::Net;
 use super::portfolio::{Scene, entries};
 use super::timed::is_whole_tree;
-use super::{Aim, Balanced, Search, is_narrow};
+use super::{Aim, Balanced, Search, is_narrow, once};
 use crate::model::{Demand, Fabric, LayerBudget, Tables};
 use crate::route::graph::{Graph, is_indirect};
 use crate::simulate::exchange;
@@ -99,7 +99,7 @@ pub(super) fn orders(demand: &Demand) -> std::ops::RangeInclusive<u64> {
 /// what is known to meet nowhere, or nearly so; on one layer the simulator would choose what takes longer.
 fn more_in_tree((fabric, net): (&Fabric, &Net), demand: &Demand, budget: LayerBudget) -> Vec<u64> {
     let (jobs, pairs) = (demand.groups.len(), exchange::pairs(&demand.groups));
-    let core = || Balanced::core(fabric, net).as_ref().as_ref().is_some_and(Core::is_whole);
+    let core = || once::core(fabric, net).as_ref().as_ref().is_some_and(Core::is_whole);
     let is_whole = || is_whole_tree(net) || core();
     if jobs < 2 || budget.get() == 1 || !exchange::is_short(&demand.groups) || !is_whole() {
         return Vec::new();

@@ -36,9 +36,12 @@ pub(super) struct Core {
 }
 
 impl Core {
-    /// `None` if the fabric is nearly no tree, or nothing else. Levels are those by hops from the roots that OpenSM's
+    /// `None` if the fabric is a tree as a whole, or is hardly one. Levels are those by hops from the roots that OpenSM's
     /// statistics find. O(switches × channels).
     pub(super) fn of(fabric: &Fabric, net: &Net) -> Option<Self> {
+        if !is_indirect(&net.hosts) || is_tree(net) {
+            return None;
+        }
         let from_roots = net.hops_from(histogram_roots(net, &Distances::new(net)));
         let known = |s: &usize| from_roots[*s] != u32::MAX;
         let lowest = (0..net.switches()).filter(known).map(|s| from_roots[s]).max()?;
@@ -120,14 +123,6 @@ impl Core {
 }
 
 impl Balanced {
-    /// The tree in a fabric that is none as a whole.
-    pub(super) fn core(fabric: &Fabric, net: &Net) -> Arc<Option<Core>> {
-        match is_indirect(&net.hosts) && !is_tree(net) {
-            true => once::core(fabric, net),
-            false => Arc::new(None),
-        }
-    }
-
     /// The whole fabric taken for no tree, as it may be better served on a small one.
     ///
     /// # Errors
@@ -150,7 +145,7 @@ impl Balanced {
         demand: &Demand,
         budget: LayerBudget,
     ) -> Option<Tables> {
-        let core = Self::core(fabric, net);
+        let core = once::core(fabric, net);
         let core = core.as_ref().as_ref().filter(|_| !self.options.layer_per_job)?;
         let in_tree = core.demand(demand);
         // Storage beside the tree is levelled where all routes are.

@@ -87,16 +87,15 @@ struct Candidates {
     /// Of other engines and, with tables in force, `more` too.
     others: Vec<Candidate>,
     /// Of other searches of ours, and inside a closure.
-    more: Vec<Tables>,
+    more: Vec<Candidate>,
     /// Of engines that know no jobs, on the layers that these chose.
-    blind: Vec<Tables>,
+    blind: Vec<Candidate>,
 }
 
 impl Balanced {
-    /// These tables, or others if they are better for the demand: by predicted time with jobs, by
-    /// the largest number of routes between hosts on a channel without. In a tree whose tables may be mixed they
-    /// take its `ways`. What is in force stays an answer:
-    /// with tables in force that no other engine made, ours are taken.
+    /// These tables, or others if they are better for the demand: by predicted time with jobs, by the largest number of
+    /// routes between hosts on a channel without. In a tree whose tables may be mixed they take its `ways`. What is in
+    /// force stays an answer: with tables in force that no other engine made, ours are taken.
     pub(super) fn or_better(
         &self,
         fabric: &Fabric,
@@ -149,9 +148,9 @@ impl Balanced {
         let is_large = is_new && !demand.is_oblivious() && entries(fabric) > FEW_ENTRIES;
         let made = if is_large { not_far_behind(scene, own, made) } else { made };
         // Where the simulator chooses, it sees them as they are, too.
-        let is_raced = is_new && !is_indirect(&net.hosts);
-        let as_made = made.iter().filter(|(is_blind, _)| *is_blind && is_raced);
-        let as_made: Vec<Tables> = as_made.map(|(_, tables)| tables.clone()).collect();
+        let as_made = made.iter().filter(|(is_blind, _)| *is_blind && is_new && !is_indirect(&net.hosts));
+        let as_made = as_made.map(|(_, tables)| Candidate { is_blind: true, tables: tables.clone() });
+        let as_made: Vec<Candidate> = as_made.collect();
         let (blind, made): (Vec<bool>, Vec<Tables>) = made.into_iter().unzip();
         let mut others = self.split((fabric, net), demand, budget, made, false);
         let inside = self.inside_one(scene)?;
@@ -171,10 +170,11 @@ impl Balanced {
         let mut others: Vec<Candidate> =
             others.map(|(is_blind, tables)| Candidate { is_blind, tables }).collect();
         let more = self.attempts(scene, searches).into_iter().filter_map(complete).chain(inside);
-        let mut more: Vec<Tables> = more.filter(|tables| stored(tables) <= most).collect();
-        let blind = as_made.into_iter().filter(|tables| stored(tables) <= most).collect();
+        let more = more.filter(|tables| stored(tables) <= most);
+        let mut more: Vec<Candidate> = more.map(Candidate::of_jobs).collect();
+        let blind = as_made.into_iter().filter(|made| stored(&made.tables) <= most).collect();
         if !is_new {
-            others.extend(more.drain(..).map(Candidate::of_jobs));
+            others.append(&mut more);
         }
         Ok(Some(Candidates { others, more, blind }))
     }
@@ -196,8 +196,8 @@ impl Balanced {
         let own_one = Candidate { is_blind: is_narrow(fabric, budget), tables: own };
         // Other engines' tables are predicted well in trees.
         if is_unsure && !is_tree {
-            let all = std::iter::once(own_one).chain(candidates.more.into_iter().map(Candidate::of_jobs));
-            let all: Vec<Candidate> = all.chain(candidates.others).collect();
+            let all = [vec![own_one], candidates.more, candidates.others];
+            let all: Vec<Candidate> = all.into_iter().flatten().collect();
             if budget.get() == 1 {
                 return fastest(fabric, demand, all, Runs::Rounds);
             }
@@ -207,17 +207,17 @@ impl Balanced {
             let by_source = self.split((fabric, scene.net), demand, budget, same, true);
             near.extend(by_source.into_iter().map(Candidate::of_jobs));
             // Crowded channels slow down some exchanges by far less or more than predicted, also by how layers are chosen.
-            near.extend(candidates.blind.into_iter().map(|tables| Candidate { is_blind: true, tables }));
+            near.extend(candidates.blind);
             return fastest(fabric, demand, near, Runs::Rounds);
         }
         if is_new && !is_tree && !demand.is_oblivious() && budget.get() > 1 {
-            let all = candidates.more.into_iter().map(Candidate::of_jobs).chain(candidates.others).collect();
+            let all = candidates.more.into_iter().chain(candidates.others).collect();
             let mut near = nearly_least(priced(all, price), FEW_LARGE);
-            near.extend(candidates.blind.into_iter().map(|tables| Candidate { is_blind: true, tables }));
+            near.extend(candidates.blind);
             return fastest(fabric, demand, std::iter::once(own_one).chain(near).collect(), Runs::Short);
         }
         let own = (price(&own_one.tables), own_one);
-        let more = priced(candidates.more.into_iter().map(Candidate::of_jobs).collect(), price);
+        let more = priced(candidates.more, price);
         let other = first_least(priced(candidates.others, price));
         let own = match is_unsure && is_tree && budget.get() > 1 {
             true => quickest(scene, own, more, other.as_ref().map(|other| other.0)),
@@ -282,7 +282,7 @@ impl Balanced {
             }
             add(false, ask(Box::new(nue::Nue { job_aware: true, seed: 0 })));
         }
-        if is_small && Self::core(fabric, scene.net).is_some() {
+        if is_small && once::core(fabric, scene.net).is_some() {
             add(false, Box::new(move || self.route_as_a_whole((fabric, scene.net), demand, budget)));
         }
         let own = |aim| Balanced { options: self.options.clone(), aim, search: Search::FIRST };
@@ -318,9 +318,9 @@ impl Balanced {
         if is_small || (!is_tree && is_open(fullest_by_port_order)) {
             rivals.push(Box::new(lash::Lash));
         }
-        // What is hardly a tree may be better served by engines that ask for less.
-        let is_odd = is_tree && !demand.is_oblivious() && entries <= MOST_ODD_ENTRIES && !is_one_tree(net);
-        if is_small || is_odd {
+        // What is hardly a tree may be better served by these.
+        let may_be_odd = is_tree && !demand.is_oblivious() && entries <= MOST_ODD_ENTRIES;
+        if is_small || (may_be_odd && !is_one_tree(net)) {
             rivals.push(Box::new(dfsssp::Dfsssp));
             rivals.push(Box::new(fattree::FatTree));
         }
