@@ -6,7 +6,6 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -341,13 +340,8 @@ fn service(
 ) -> Option<Value> {
     match health {
         Ok(health) => {
+            problems.extend(Health::unsaid(store, health.as_ref(), now).map(|trouble| trouble.text));
             let health = health?;
-            let pid = i32::try_from(health.pid).ok().and_then(rustix::process::Pid::from_raw);
-            let is_gone =
-                || pid.is_none_or(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH));
-            if health.serving && is_gone() && !store.is_served() {
-                problems.push(format!("the service (process {}) has ended without a word", health.pid));
-            }
             // What the plugin says of OpenSM is read afresh: see above. Only the service knows of epochs before.
             let is_known = |t: &Told| t.kind != Kind::Lagging && health.opensm.contains(t);
             let found = health.found(now, PATIENCE).into_iter();

@@ -50,6 +50,10 @@ impl EpochStore {
     pub(super) fn lock_path(&self) -> PathBuf {
         self.state.join("lock")
     }
+    /// What the one service of this state directory has locked since it started.
+    pub fn service_lock_path(&self) -> PathBuf {
+        self.state.join("service.lock")
+    }
     pub(super) fn history_path(&self) -> PathBuf {
         self.state.join("history.db")
     }

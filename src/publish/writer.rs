@@ -50,7 +50,7 @@ impl EpochStore {
     /// # Errors
     /// [`StoreError::Locked`] with the other service's pid if there is one.
     pub fn serve(&self) -> Result<Serving, StoreError> {
-        let path = self.path().join("service.lock");
+        let path = self.service_lock_path();
         Ok(Serving { lock: take(&path)?, path })
     }
 
@@ -66,7 +66,7 @@ impl EpochStore {
     }
 
     fn served(&self) -> std::io::Result<bool> {
-        match File::open(self.path().join("service.lock")) {
+        match File::open(self.service_lock_path()) {
             Ok(lock) => Ok(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_err()),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),

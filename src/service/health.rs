@@ -1,6 +1,7 @@
 //! How the service fares: `health.json` in the state directory, written after each pass.
 
 mod delivery;
+mod life;
 mod place;
 mod state;
 mod store;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
-use crate::site::{Site, json};
+use crate::site::{Serving, Site, json};
 
 /// A check of this name, as whether it is good and what was found.
 fn found(text: &str, name: &str) -> (bool, String) {
@@ -119,4 +119,26 @@ fn what_a_site_does_not_have_is_not_asked_for() {
         checks.as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
     assert!(!names.contains(&"plugin") && !names.contains(&"opensm.conf"), "{text}");
     assert!(found(&text, "squeue").0, "{text}");
+}
+
+/// What `status` says of the service and of the epoch in force, `doctor` says too.
+#[test]
+fn a_killed_service_and_a_damaged_epoch_are_told() {
+    let site = Site::new("interval_seconds = 3600");
+    let serving = Serving::start(&site);
+    serving.line();
+    site.health();
+    let about = |name: &str| found(&site.run(&["doctor"]).1, name);
+    assert_eq!(about("current"), (true, "epoch 1 is whole".to_string()));
+    assert!(about("service").0);
+    // Killed.
+    drop(serving);
+    let (good, what) = about("service");
+    assert!(!good && what.ends_with("has ended without a word"), "{what}");
+    std::fs::write(site.path("state/current/lft.bin"), "").unwrap();
+    let (good, what) = about("current");
+    assert!(!good && what.contains("lft.bin"), "{what}");
+    std::fs::remove_dir_all(site.path("state/epochs/000001")).unwrap();
+    let (good, what) = about("current");
+    assert!(!good && what.contains("no epoch 1"), "{what}");
 }

@@ -11,12 +11,17 @@ use super::{Check, EXAMPLES, PLUGINS, chain, unread};
 use crate::config::{OpenSm, Settings};
 use crate::publish::EpochStore;
 use crate::publish::opensm::{ENGINE, PluginStatus};
+use crate::service::health::{Health, Kind};
 use crate::service::kind::direct;
 
 pub(super) fn check(settings: &Settings) -> Vec<Check> {
     let state = &settings.state.directory;
     let mut checks = vec![directory(state, settings.name.is_some())];
     checks.extend(disk(state));
+    if let Ok(store) = EpochStore::open(state) {
+        checks.extend(current(&store));
+        checks.extend(service(&store));
+    }
     if let (Some(opensm), None) = (&settings.opensm, direct::source(settings)) {
         checks.push(plugin(opensm, state));
         checks.extend(conf(opensm, settings));
@@ -83,6 +88,41 @@ fn disk(state: &Path) -> Option<Check> {
     } else {
         Check::fix("disk", found, format!("make room for {SPARE_EPOCHS} epochs, or lower state.keep_epochs"))
     })
+}
+
+/// Whether the epoch in force is there and whole, if there is one.
+fn current(store: &EpochStore) -> Option<Check> {
+    const NAME: &str = "current";
+    let epoch = store.current().and_then(|n| n.map(|n| store.epoch(n)).transpose());
+    match epoch {
+        Ok(epoch) => Some(Check::good(NAME, format!("epoch {} is whole", epoch?.plan().epoch))),
+        Err(error) => {
+            let fix = "the next pass of the service, or `sarouter tick`, publishes another; `sarouter rollback EPOCH` \
+                       goes back to one that `sarouter history` lists";
+            Some(Check::fix(NAME, chain(&error), fix))
+        }
+    }
+}
+
+/// Whether the service lives and can say how it fares. One that nobody started is not missed.
+fn service(store: &EpochStore) -> Option<Check> {
+    const NAME: &str = "service";
+    let health = match Health::read(store.path()) {
+        Ok(health) => health,
+        Err(error) => {
+            let fix = "see whose file it is; the service writes it again, `systemctl restart sarouter`";
+            return Some(Check::fix(NAME, chain(&error), fix));
+        }
+    };
+    if let Some(trouble) = Health::unsaid(store, health.as_ref(), Utc::now()) {
+        let fix = match trouble.kind {
+            Kind::Stopped => "look at its log for the reason, and `systemctl start sarouter`",
+            _ => "make room, and leave the files of the state directory to the user of the service",
+        };
+        return Some(Check::fix(NAME, trouble.text, fix));
+    }
+    let running = health.filter(|health| health.serving)?;
+    Some(Check::good(NAME, format!("process {}", running.pid)))
 }
 
 fn plugin(opensm: &OpenSm, state: &Path) -> Check {

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
+use crate::publish::EpochStore;
 
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
@@ -22,6 +23,31 @@ fn what_is_written_is_read_and_nothing_is_no_failure() {
     }
     std::fs::write(dir.path().join(HEALTH_FILE), "{").unwrap();
     assert!(Health::read(dir.path()).unwrap_err().to_string().contains(HEALTH_FILE));
+}
+
+#[test]
+fn what_a_service_cannot_say_is_found_beside_its_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EpochStore::open(dir.path()).unwrap();
+    let now = Utc::now();
+    let later = now + PATIENCE + TimeDelta::seconds(5);
+    let old = Health::new(now - TimeDelta::days(1), false);
+    let unsaid = |health: Option<&Health>, now| Health::unsaid(&store, health, now).map(|t| (t.kind, t.text));
+    assert_eq!(unsaid(None, later), None, "nobody serves");
+    let serving = store.serve().unwrap();
+    assert_eq!(unsaid(None, now), None, "it has just begun");
+    // There is no file, or one of before.
+    for health in [None, Some(&old)] {
+        let (kind, text) = unsaid(health, later).unwrap();
+        assert_eq!(kind, Kind::NoSpace);
+        assert!(text.contains("health.json") && text.contains("df -h"), "{text}");
+    }
+    assert_eq!(unsaid(Some(&Health::new(later, true)), later), None);
+    drop(serving);
+    assert_eq!(unsaid(Some(&Health::new(now, true)), later), None, "this process lives");
+    let killed = Health { pid: u32::MAX, ..Health::new(now, true) };
+    assert_eq!(unsaid(Some(&killed), later).unwrap().0, Kind::Stopped);
+    assert_eq!(unsaid(Some(&Health { serving: false, ..killed }), later), None);
 }
 
 #[test]
