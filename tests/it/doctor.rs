@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use crate::site::{Serving, Site, json};
 
@@ -119,6 +120,20 @@ fn what_a_site_does_not_have_is_not_asked_for() {
         checks.as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
     assert!(!names.contains(&"plugin") && !names.contains(&"opensm.conf"), "{text}");
     assert!(found(&text, "squeue").0, "{text}");
+}
+
+/// Cables change, and a file that nobody writes any more does not.
+#[test]
+fn an_old_file_of_the_fabric_is_told() {
+    let site = Site::new("");
+    state(&site);
+    let age = |hours: u64| {
+        let file = std::fs::File::options().write(true).open(site.path("fabric.net")).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
+        found(&site.run(&["doctor"]).1, "fabric")
+    };
+    assert_eq!(age(23), (true, "6 switches, 16 terminals, 16 nodes".to_string()));
+    assert_eq!(age(49), (true, "6 switches, 16 terminals, 16 nodes; the file is 2 days old".to_string()));
 }
 
 /// What `status` says of the service and of the epoch in force, `doctor` says too.

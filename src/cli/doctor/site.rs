@@ -79,7 +79,14 @@ async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
                     unnamed.iter().map(|t| fabric.terminal(*t).description.as_str()).collect();
                 found = format!("{found}; {} hosts without a node name: {}", unnamed.len(), some(&names));
             }
-            checks.push(Check::good("fabric", found));
+            checks.push(match age(settings) {
+                Some(days) => Check::advice(
+                    "fabric",
+                    format!("{found}; the file is {days} days old"),
+                    "if cables may have changed since: systemctl enable --now sarouter-fabric.timer",
+                ),
+                None => Check::good("fabric", found),
+            });
             Some(named)
         }
         Err(error) => {
@@ -94,6 +101,13 @@ async fn fabric(settings: &Settings, checks: &mut Vec<Check>) -> Option<Named> {
             None
         }
     }
+}
+
+/// Days since the file of the fabric was written, if that was more than a day ago.
+fn age(settings: &Settings) -> Option<u64> {
+    let Some(FabricSource::Source(path)) = &settings.fabric else { return None };
+    let written = std::fs::metadata(path).ok()?.modified().ok()?;
+    Some(written.elapsed().ok()?.as_secs() / (24 * 3600)).filter(|days| *days > 0)
 }
 
 /// Nodes that no cable joins with the others, if there are any.
