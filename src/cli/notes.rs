@@ -28,6 +28,15 @@ pub(super) fn print_of(name: &str, note: &Note, format: Format) {
     let _ = common::print(&line);
 }
 
+/// For programs: a pass that ended well has published nothing.
+pub(super) fn print_no_epoch(name: Option<&str>) {
+    let mut line = serde_json::json!({ "epoch": null });
+    if let Some(name) = name {
+        line["fabric"] = name.into();
+    }
+    let _ = common::print(&line.to_string());
+}
+
 fn json(note: &Note) -> serde_json::Value {
     let (kind, value) = match note {
         Note::Epoch(line) => ("epoch", serde_json::to_value(line)),

@@ -16,11 +16,15 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
     let mut failed = Vec::new();
     for (number, settings) in fabrics.into_iter().enumerate() {
         let name = settings.name.clone();
-        // A failure is said once: people read it as the error.
-        let mut tell = |note: &Note| match (note, &name) {
-            (Note::Failed(_), _) if context.format == Format::Text => {}
-            (note, None) => notes::print(note, context.format),
-            (note, Some(name)) => notes::print_of(name, note, context.format),
+        let mut is_silent = context.format == Format::Json;
+        let mut tell = |note: &Note| {
+            is_silent = false;
+            // A failure is said once: people read it as the error.
+            match (note, &name) {
+                (Note::Failed(_), _) if context.format == Format::Text => {}
+                (note, None) => notes::print(note, context.format),
+                (note, Some(name)) => notes::print_of(name, note, context.format),
+            }
         };
         let done = run::tick_of(settings, together.place(number), &mut tell);
         let ended = match &name {
@@ -31,6 +35,9 @@ pub fn run(_args: Args, context: &Context) -> Result<Answer, Failure> {
                 None
             }),
         };
+        if is_silent && ended.is_none() {
+            notes::print_no_epoch(name.as_deref());
+        }
         failed.extend(ended.map(|failure| {
             let of = name.as_ref().map_or(String::new(), |name| format!("{name}: "));
             let (stage, message) = (failure.stage.name(), failure.message);

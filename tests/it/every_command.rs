@@ -53,7 +53,7 @@ const LIVE: &[Row] = &[
     ("trial --end", (0, "true"), (1, "false")),
     ("capture STATE/record --out STATE/captured", (0, "\"epochs\""), (2, "a direct torus names its nodes")),
     ("replay-events STATE/record --out STATE/again", (0, "\"different\": []"), (0, "\"different\": []")),
-    ("tick", (0, ""), (0, "")),
+    ("tick", (0, "{\"epoch\":"), (0, "{\"epoch\":null}")),
 ];
 
 /// On `fattree:4x4,2` and `angara:4x4`, one after the other in one directory.

@@ -232,7 +232,7 @@ fn a_rollback_that_is_held_stays_until_resumed() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(prolog(&site, &JOB).1["outcome"], "held");
-    assert_eq!(site.run(&["tick"]), (0, String::new()));
+    assert_eq!(site.run(&["tick"]), (0, "{\"epoch\":null}\n".to_string()));
     assert_eq!(site.current().unwrap(), std::path::Path::new("epochs/000001"));
     let (_, text) = site.run(&["status"]);
     assert!(json(&text)["held"]["reason"].as_str().unwrap().contains("epoch 1"), "{text}");
