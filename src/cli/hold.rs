@@ -8,7 +8,7 @@ use super::common::print;
 use super::state::{StateArgs, print_each};
 use super::who::who;
 use super::{Answer, Context, Failure, Format};
-use crate::publish::Hold;
+use crate::publish::{Hold, may_be_reason};
 use crate::service::client::Client;
 
 /// Arguments of `hold`.
@@ -36,6 +36,7 @@ pub struct ResumeArgs {
 
 /// Holds what is in force: of several fabrics on all, unless one is named.
 pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
+    may_be_reason(&args.reason)?;
     let mut holds = Vec::new();
     for (name, store) in args.state.stores(context)? {
         holds.push((name, store.lock()?.hold_by_hand(args.reason.clone(), who())?));

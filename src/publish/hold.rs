@@ -10,6 +10,20 @@ use super::{EpochNumber, EpochStore, StoreError, Writer, state_file};
 /// Name of the file in the state directory.
 pub const HOLD_FILE: &str = "hold.json";
 
+/// Bytes of a reason; a sentence is shorter.
+const MOST_REASON: usize = 1000;
+
+/// Whether words can be the reason of a hold.
+///
+/// # Errors
+/// In words.
+pub fn may_be_reason(words: &str) -> Result<(), String> {
+    match words.len() > MOST_REASON || words.chars().any(char::is_control) {
+        true => Err(format!("the reason must be a line of at most {MOST_REASON} bytes")),
+        false => Ok(()),
+    }
+}
+
 /// Since when, and why.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Hold {

@@ -47,7 +47,7 @@ pub use acts::{ACTS_FILE, Act, Deed};
 pub use epoch::{Epoch, EpochNumber};
 pub use error::StoreError;
 pub use history::{History, HistoryRow, Page, Turnover};
-pub use hold::{HOLD_FILE, Hold};
+pub use hold::{HOLD_FILE, Hold, may_be_reason};
 pub use identity::{IDENTITY_FILE, Identity};
 pub use lft_file::{LftFileError, Stamp, lft_file_trouble};
 pub use received::{EpochFile, Received, ReceivedError, file_limit};

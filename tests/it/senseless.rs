@@ -122,6 +122,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("bench time --fabric kary:2,2 --patterns ring,shift,ring", "--patterns: ring is named twice"),
     ("bench time --fabric kary:2,2 --seeds 1,2,1", "--seeds: 1 is named twice"),
     ("bench time --fabric kary:2,2 --jobs jobs --jobs jobs", "--jobs: jobs is named twice"),
+    ("hold --state s --reason a\nb", "the reason must be a line of at most 1000 bytes"),
     ("trial --days 14 --from 2020-01-01 --state s", "over already"),
     ("plan --fabric torus:5x5,hosts=1 --engine minhop --jobs jobs --state s", "rejected: deadlock: "),
 ];

@@ -12,7 +12,7 @@ use super::epochs::{epoch, number};
 use super::peer::{Caller, audit};
 use super::routes::{Operation, Routes};
 use super::{Api, Ask, json};
-use crate::publish::{EpochNumber, Hold, StoreError, Writer};
+use crate::publish::{EpochNumber, Hold, StoreError, Writer, may_be_reason};
 use crate::service::accounts;
 use crate::service::command::{Command, Seen};
 
@@ -61,9 +61,6 @@ struct RollbackAnswer {
     held: bool,
 }
 
-/// Bytes of a reason; a sentence is shorter.
-const REASON: usize = 1000;
-
 /// Writes to the store, and to the log what was done. Whoever writes just now is waited for, for a while.
 async fn written<T: Send + 'static>(
     api: &Api,
@@ -99,9 +96,7 @@ async fn hold(
     Extension(caller): Extension<Caller>,
     Json(HoldRequest { reason }): Json<HoldRequest>,
 ) -> Result<Response, ApiError> {
-    if reason.len() > REASON || reason.chars().any(char::is_control) {
-        return Err(ApiError::bad(format!("the reason must be a line of at most {REASON} bytes")));
-    }
+    may_be_reason(&reason).map_err(ApiError::bad)?;
     let what = format!("hold: {reason:?}");
     let by = who(&caller).await;
     Ok(json(written(&api, &caller, what, move |writer| writer.hold_by_hand(reason, by)).await?))
