@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::common::{less, time_than};
+use super::input::none_on_torus;
 use super::state::{StateArgs, print_each};
 use super::{Answer, Context, Failure};
 use crate::config::{FabricSource, Settings};
@@ -161,6 +162,8 @@ impl Args {
 
     /// What would change on a direct torus.
     fn on_a_torus(&self, settings: &Settings, context: &Context) -> Result<TorusDryRun, Failure> {
+        // Of several fabrics the others have layers.
+        none_on_torus(&[("--layers", self.layers.is_some() && settings.name.is_none())])?;
         let mut jobs = match &self.jobs {
             Some(source) => jobs::load(source)?,
             None => {

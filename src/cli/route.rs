@@ -50,6 +50,9 @@ pub struct Args {
     search: SearchArgs,
 }
 
+/// Whose tables are not those of an engine.
+const POLARIZED: &str = "polarized";
+
 /// What the bar counts: the lane map, the tables, the check, and the figures beside other engines.
 const STEPS: usize = 4;
 
@@ -65,10 +68,13 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     }
     args.search.none_on_switches()?;
     let input = args.source.load()?;
-    if args.engine == "polarized" {
+    if args.engine != POLARIZED {
+        route::engine(&args.engine, &EngineOptions::default())?;
+    }
+    refuse_unused(&args)?;
+    if args.engine == POLARIZED {
         return route_polarized::route(&input.fabric, &args.out, context);
     }
-    route::engine(&args.engine, &EngineOptions::default())?;
     let previous = args.previous.as_deref().map(|dir| input::read_tables(&input.fabric, dir, None));
     let options = EngineOptions {
         roots: input::switches(&input.fabric, &args.roots)?,
@@ -104,6 +110,22 @@ pub fn run(args: Args, context: &Context) -> Result<Answer, Failure> {
     write_files(&args.out, &input.fabric, &tables, &report)?;
     show(&report, &verdict, &args.out, context)?;
     Ok(input.answer(if verdict.accepted { Answer::Yes } else { Answer::No }))
+}
+
+/// Refuses options that the engine would pass over.
+fn refuse_unused(args: &Args) -> Result<(), Failure> {
+    let (engine, has_engine) = (args.engine.as_str(), args.engine != POLARIZED);
+    let keeps = route::reads_lanes(engine);
+    let options = [
+        ("--roots", !args.roots.is_empty(), engine == "updown", "for updown only"),
+        ("--previous", args.previous.is_some(), keeps, "for balanced and balanced-efi only"),
+        ("--jobs", args.source.jobs.is_some(), has_engine, "tables of polarized know no jobs"),
+        ("--promise", args.promise != Promise::TOLD, has_engine, "polarized has lanes of its own"),
+    ];
+    match options.into_iter().find(|(_, is_given, is_of_use, _)| *is_given && !is_of_use) {
+        Some((option, _, _, why)) => Err(format!("{option}: {why}").into()),
+        None => Ok(()),
+    }
 }
 
 /// What new routes of jobs must be predicted to save where there are old ones.
