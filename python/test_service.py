@@ -72,6 +72,9 @@ class Running(unittest.TestCase):
     def test_a_replay_is_rows(self):
         rows = replay(REPLAY)
         self.assertEqual({row["engine"] for row in rows}, {"updown", "balanced"})
+        # What the notebook makes tables by names one row.
+        keys = {(row["placement"], row["time"], row["engine"]) for row in rows}
+        self.assertEqual((len(keys), len({row["placement"] for row in rows})), (len(rows), 2))
         self.assertTrue(all(row["slowdown_mean"] is None or row["slowdown_mean"] >= 1 for row in rows))
 
 

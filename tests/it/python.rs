@@ -13,7 +13,7 @@ fn the_python_package_reads_a_running_service_and_its_files() {
     assert_eq!(serving.line()["epoch"]["epoch"], 1);
     let trace = "generated:tsubame2,days=1,seed=1";
     let words =
-        ["replay", "--fabric", "fattree:4x4,2", "--trace", trace, "--placement", "linear", "--engines"];
+        ["replay", "--fabric", "fattree:4x4,2", "--trace", trace, "--placement", "linear,tree", "--engines"];
     let mut replay = Command::new(env!("CARGO_BIN_EXE_sarouter"));
     replay.args(words).args(["updown,balanced", "--out"]).arg(site.path("replay"));
     assert!(replay.output().unwrap().status.success());
