@@ -135,6 +135,7 @@ pub fn publish(
         JobEnvironment { routed: true, tables: tables_count, traffic, ..JobEnvironment::default() };
     writer.add(job::ENVIRONMENT_FILE, environment.text(id).as_bytes())?;
     files(torus, tables, number, |name, text| writer.add(name, text.as_bytes()))?;
+    writer.sync()?;
     if !is_wanted(id) {
         return Ok(false);
     }

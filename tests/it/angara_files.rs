@@ -21,8 +21,9 @@ fn job(id: &str, nodes: Vec<NodeId>) -> TorusJob {
 #[test]
 fn a_job_is_published_whole_replaced_whole_and_removed() {
     let root = tempfile::tempdir().unwrap();
-    let torus = TorusBuilder::new(&[4, 2]).unwrap().build().unwrap();
-    for count in [8, 4] {
+    let torus = TorusBuilder::new(&[8, 8]).unwrap().build().unwrap();
+    // The files of many nodes are synced together.
+    for count in [40, 8, 4] {
         let nodes = torus.nodes().take(count).collect();
         let demand = TorusDemand { jobs: vec![job("17", nodes)], transit: Transit::Job };
         let tables = engine("angara-sar").unwrap().route(&torus, &demand, &Limits::default()).unwrap();
