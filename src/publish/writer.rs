@@ -26,6 +26,8 @@ pub struct Writer {
     lock: File,
     /// No epoch gets a smaller number.
     least: EpochNumber,
+    /// An epoch that is never deleted.
+    in_switches: Option<u64>,
 }
 
 impl EpochStore {
@@ -38,7 +40,7 @@ impl EpochStore {
         publication::ensure_directory(self.path())?;
         self.refuse_foreign_root()?;
         let lock = take_within(PATIENCE, &self.lock_path())?;
-        let writer = Writer { store: self.clone(), lock, least: EpochNumber::after(None) };
+        let writer = Writer { store: self.clone(), lock, least: EpochNumber::after(None), in_switches: None };
         publication::ensure_directory(&self.epochs_path())?;
         publication::sweep(self)?;
         Ok(writer)
@@ -188,6 +190,12 @@ impl Writer {
         self
     }
 
+    /// The same, which deletes no epoch of this number: switches may still have it.
+    pub fn keeping(mut self, in_switches: Option<u64>) -> Self {
+        self.in_switches = in_switches;
+        self
+    }
+
     /// Publishes: on return the epoch is on the disk and in force. Where there is no space for it, old
     /// epochs are deleted, the oldest first, until there is.
     ///
@@ -245,10 +253,10 @@ impl Writer {
         Publication::new(&self.store, epoch, files).finish()
     }
 
-    /// Deletes the oldest epoch that is not in force. False if there is none.
-    fn make_space(&mut self) -> Result<bool, StoreError> {
+    /// Deletes the oldest epoch that is neither in force nor in the switches. False if there is none.
+    pub(super) fn make_space(&mut self) -> Result<bool, StoreError> {
         let current = self.store.current()?;
-        let oldest = self.store.epochs()?.into_iter().find(|n| Some(*n) != current);
+        let oldest = self.store.epochs()?.into_iter().find(|n| self.may_go(*n, current));
         // Without an epoch in force the newest number must not come again.
         let Some(oldest) = oldest.filter(|_| current.is_some()) else { return Ok(false) };
         publication::remove_epoch(&self.store, oldest)?;
@@ -308,31 +316,23 @@ impl Writer {
         publication::sync_directory(self.store.path())
     }
 
-    /// Deletes epochs, except the newest `keep` (at least one, so that no number comes again) and
-    /// the one in force. Returns the deleted ones.
+    /// Deletes epochs, except the newest `keep` (at least one, so that no number comes again), the one in force and
+    /// that of [`Writer::keeping`]. Returns the deleted ones.
     ///
     /// # Errors
     /// If it is not known what is in force, or a directory cannot be deleted.
     pub fn collect_garbage(&mut self, keep: usize) -> Result<Vec<EpochNumber>, StoreError> {
-        self.collect_garbage_but(keep, None)
-    }
-
-    /// As [`Writer::collect_garbage`]; an epoch that switches may still have stays as well.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn collect_garbage_but(
-        &mut self,
-        keep: usize,
-        in_switches: Option<u64>,
-    ) -> Result<Vec<EpochNumber>, StoreError> {
         let current = self.store.current()?;
         let mut doomed = self.store.epochs()?;
         doomed.truncate(doomed.len().saturating_sub(keep.max(1)));
-        doomed.retain(|n| Some(*n) != current && Some(n.get()) != in_switches);
+        doomed.retain(|n| self.may_go(*n, current));
         for epoch in &doomed {
             publication::remove_epoch(&self.store, *epoch)?;
         }
         Ok(doomed)
+    }
+
+    fn may_go(&self, epoch: EpochNumber, current: Option<EpochNumber>) -> bool {
+        Some(epoch) != current && Some(epoch.get()) != self.in_switches
     }
 }

@@ -276,7 +276,8 @@ pub fn pass_as(
     again: Option<Again>,
 ) -> Result<Passed, PassError> {
     let mut warnings: Vec<String> = Vec::new();
-    let mut writer = store.lock().map_err(PassError::Store)?;
+    let in_switches = view.policy.in_switches.map(|found| found.epoch);
+    let mut writer = store.lock().map_err(PassError::Store)?.keeping(in_switches);
     if let Some(hold) = store.hold().map_err(PassError::Store)? {
         return Err(PassError::Held(hold));
     }
@@ -297,7 +298,7 @@ pub fn pass_as(
             let put = writer.publish(&view.fabric, &checked.plan, &checked.report, created);
             let epoch = put.map_err(PassError::Publish)?;
             let publishing = begun.elapsed();
-            delete_old(&mut writer, keep, view, &mut warnings);
+            delete_old(&mut writer, keep, &mut warnings);
             let made = Made::of(store, epoch);
             remembered = Remembered::new(store, epoch, &view.fabric, &checked.plan, created);
             let time = switched_at(store).unwrap_or(created);
@@ -337,10 +338,9 @@ fn provable<'a>(store: &EpochStore, view: &'a View, published: Option<&Published
     Cow::Owned(View { policy: Policy { promise, ..view.policy.clone() }, ..view.clone() })
 }
 
-/// Deletes epochs that are not kept, but not what the switches have.
-fn delete_old(writer: &mut Writer, keep: usize, view: &View, warnings: &mut Vec<String>) {
-    let in_switches = view.policy.in_switches.map(|found| found.epoch);
-    if let Err(error) = writer.collect_garbage_but(keep, in_switches) {
+/// Deletes epochs that are not kept.
+fn delete_old(writer: &mut Writer, keep: usize, warnings: &mut Vec<String>) {
+    if let Err(error) = writer.collect_garbage(keep) {
         warnings.push(format!("old epochs cannot be deleted: {error}"));
     }
 }

@@ -163,10 +163,11 @@ fn an_epoch_of_another_fabric_keeps_its_fingerprint() {
 #[test]
 fn rollback_and_garbage_collection_never_lose_what_is_in_force() {
     let (_dir, store) = filled(6);
-    let mut writer = store.lock().unwrap();
+    let mut writer = store.lock().unwrap().keeping(Some(3));
     writer.rollback(number(2)).unwrap();
     assert_eq!(store.current().unwrap(), Some(number(2)));
-    assert_eq!(writer.collect_garbage_but(2, Some(3)).unwrap(), [1, 4].map(number));
+    assert_eq!(writer.collect_garbage(2).unwrap(), [1, 4].map(number));
+    let mut writer = writer.keeping(None);
     assert_eq!(writer.collect_garbage(2).unwrap(), [number(3)]);
     assert_eq!(store.epochs().unwrap(), [2, 5, 6].map(number));
     assert_eq!(writer.collect_garbage(0).unwrap(), [number(5)]);
@@ -177,6 +178,15 @@ fn rollback_and_garbage_collection_never_lose_what_is_in_force() {
     let (plan, report) = ready(&fabric, 0);
     assert_eq!(writer.publish(&fabric, &plan, &report, at(9)).unwrap(), number(7));
     assert_eq!(store.epoch(number(7)).unwrap().plan().previous, Some(number(2)));
+}
+
+/// OpenSM has refused the newest epoch, and the disk is full.
+#[test]
+fn what_the_switches_have_does_not_make_space() {
+    let (_dir, store) = filled(4);
+    let mut writer = store.lock().unwrap().keeping(Some(1));
+    assert_eq!([(); 3].map(|()| writer.make_space().unwrap()), [true, true, false]);
+    assert_eq!(store.epochs().unwrap(), [1, 4].map(number));
 }
 
 #[test]
