@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Health, Kind, Trouble};
 use crate::model::NodeName;
 use crate::observe::hostlist;
-use crate::publish::EpochStore;
+use crate::publish::{Hold, StoreError};
 
 /// What should fit beside two more epochs: the recording, the history.
 const SPARE: u64 = 1 << 20;
@@ -19,14 +19,29 @@ impl Health {
     /// Looks at the file system of a state directory, and at the clock beside `written`: what was written down, and
     /// when. Keeps since when each trouble is there.
     pub fn look_around(&mut self, now: DateTime<Utc>, state: &Path, written: &[(&str, DateTime<Utc>)]) {
-        let since = |kind: Kind| self.place.iter().find(|t| t.kind == kind).map_or(now, |t| t.since);
-        let said = [
-            (Kind::NoSpace, no_space(state)),
-            (Kind::Clock, clock(now, written)),
-            (Kind::Held, unread_hold(state).filter(|_| self.held.is_none())),
-        ];
-        let told = said.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
-        self.place = told.map(|(kind, text)| Trouble { kind, since: since(kind), text }).collect();
+        self.note_place(now, Kind::NoSpace, no_space(state));
+        self.note_place(now, Kind::Clock, clock(now, written));
+    }
+
+    /// Notes an administrator's hold as it was read, or that nobody can say whether there is one, so that what is in
+    /// force stays.
+    pub fn note_hold(&mut self, now: DateTime<Utc>, hold: Result<Option<Hold>, StoreError>) {
+        let unread = match hold {
+            Ok(hold) => {
+                self.held = hold;
+                None
+            }
+            Err(error) => Some(format!("nothing is published while the hold cannot be read: {error}")),
+        };
+        self.note_place(now, Kind::Held, unread.filter(|_| self.held.is_none()));
+    }
+
+    /// Notes a trouble of the place, or that it is over.
+    fn note_place(&mut self, now: DateTime<Utc>, kind: Kind, text: Option<String>) {
+        let known = self.place.iter().position(|trouble| trouble.kind == kind);
+        let since = known.map_or(now, |known| self.place.remove(known).since);
+        self.place.extend(text.map(|text| Trouble { kind, since, text }));
+        self.place.sort_by_key(|trouble| trouble.kind);
     }
 
     /// Notes nodes that no cable joins with others, and keeps since when there are some.
@@ -51,12 +66,6 @@ fn no_space(state: &Path) -> Option<String> {
     })
 }
 
-/// Whether nobody can say if an administrator holds what is in force, so that it stays.
-fn unread_hold(state: &Path) -> Option<String> {
-    let error = EpochStore::open(state).and_then(|store| store.hold()).err()?;
-    Some(format!("nothing is published while the hold cannot be read: {error}"))
-}
-
 /// Whether something was written down that lies ahead.
 fn clock(now: DateTime<Utc>, written: &[(&str, DateTime<Utc>)]) -> Option<String> {
     let (what, when) = written.iter().max_by_key(|(_, when)| *when)?;
@@ -70,6 +79,7 @@ fn clock(now: DateTime<Utc>, written: &[(&str, DateTime<Utc>)]) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::publish::HOLD_FILE;
 
     #[test]
     fn a_clock_that_was_set_back_is_told_until_it_is_right_again() {
@@ -91,6 +101,33 @@ mod tests {
         assert!(text.contains("a pass ended at 2023-11-14 23:15:00 UTC, which is 3600 s ahead"), "{text}");
         assert_eq!(told(200, 3700)[0].1, at(100));
         assert_eq!(told(3700, 3700), []);
+    }
+
+    #[test]
+    fn a_hold_is_told_as_the_pass_has_read_it() {
+        let state = tempfile::tempdir().unwrap();
+        let at = |s: i64| DateTime::from_timestamp(1_700_000_000 + s, 0).unwrap();
+        let mut health = Health::new(at(0), true);
+        let mut told = |now: i64, hold| {
+            health.note_hold(at(now), hold);
+            // What is in the file by now is for the next pass.
+            std::fs::write(state.path().join(HOLD_FILE), "{}").unwrap();
+            health.look_around(at(now), state.path(), &[]);
+            let found = health.found(at(now), TimeDelta::MAX);
+            found.into_iter().map(|t| (t.kind, t.since, t.text)).collect::<Vec<_>>()
+        };
+        let hold = Hold { since: at(1), epoch: None, reason: "try".into(), by: None };
+        let unread = || Err(StoreError::Unwritable("gone".into()));
+        assert_eq!(told(0, Ok(None)), []);
+        let [(kind, since, text)] = told(5, unread()).try_into().unwrap();
+        assert_eq!((kind, since), (Kind::Held, at(5)));
+        assert!(text.contains("the hold cannot be read"), "{text}");
+        assert_eq!(told(6, unread())[0].1, at(5));
+        let [(kind, since, text)] = told(7, Ok(Some(hold))).try_into().unwrap();
+        assert_eq!((kind, since), (Kind::Held, at(1)));
+        assert!(text.contains("an administrator holds"), "{text}");
+        assert_eq!(told(8, unread()).len(), 1, "it is taken to be there still");
+        assert_eq!(told(9, Ok(None)), []);
     }
 
     /// A file of so many bytes takes no space before they are written.

@@ -10,7 +10,7 @@ use super::{Listener, SELDOM, Service, Woken, delta};
 use crate::config::{Record, Settings};
 use crate::observe::slurmrestd;
 use crate::observe::source::JobSourceRow;
-use crate::publish::EpochNumber;
+use crate::publish::{EpochNumber, Hold, StoreError};
 use crate::service::clock::steady;
 use crate::service::command::{AboutNodes, Command};
 use crate::service::health::Health;
@@ -106,22 +106,21 @@ impl<K: Kind> Service<K> {
 
     /// Whether an administrator holds what is in force. A hold that cannot be read is one.
     pub(in crate::service) fn look_at_hold(&mut self) -> bool {
-        let held = match self.store.hold() {
-            Ok(held) => held,
-            Err(error) => {
-                // Health says it.
-                debug!("{error}");
-                return true;
-            }
-        };
-        let before = std::mem::replace(&mut self.health.held, held);
+        self.found_hold(self.store.hold())
+    }
+
+    /// The same of a hold as it was read.
+    pub(in crate::service) fn found_hold(&mut self, found: Result<Option<Hold>, StoreError>) -> bool {
+        let is_unread = found.as_ref().inspect_err(|error| debug!("{error}")).is_err();
+        let before = self.health.held.clone();
+        self.health.note_hold(Utc::now(), found);
         let held = &self.health.held;
         if held.is_some() != before.is_some() {
             let by = held.as_ref().or(before.as_ref()).and_then(|hold| hold.by.as_deref());
             let reason = held.as_ref().map_or("", |hold| hold.reason.as_str());
             info!(held = held.is_some(), by, reason, "audit: an administrator's hold");
         }
-        held.is_some()
+        held.is_some() || is_unread
     }
 
     /// Whether this is a single pass beside a service. That one alone knows of the jobs that start just now.

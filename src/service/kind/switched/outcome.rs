@@ -14,7 +14,7 @@ use crate::observe::hostlist;
 use crate::pass::plan::Reason;
 use crate::pass::step::{Event, View};
 use crate::pass::worth::Worth;
-use crate::publish::Snapshot;
+use crate::publish::{Hold, Snapshot, StoreError};
 use crate::service::acknowledge::acknowledgement;
 use crate::service::chain;
 use crate::service::clock::{steadily, steady};
@@ -113,7 +113,12 @@ impl Service<SwitchedKind> {
 
     /// Whether an administrator holds what is in force.
     pub(super) fn is_held(&mut self) -> bool {
-        let is_held = self.look_at_hold();
+        let found = self.store.hold();
+        self.is_held_by(found)
+    }
+
+    fn is_held_by(&mut self, found: Result<Option<Hold>, StoreError>) -> bool {
+        let is_held = self.found_hold(found);
         // One that cannot be read lets nobody go: it may be over soon.
         self.waiting.handoff.hold(steady(), self.health.held.is_some());
         is_held
@@ -160,8 +165,8 @@ impl Service<SwitchedKind> {
                 self.succeeded(passed.unknown_nodes, passed.waiting);
                 event(is_halfway, passed.demand, passed.not_worth, &sight_view)
             }
-            (Err(PassError::Held(_)), _) => {
-                self.is_held();
+            (Err(PassError::Held(hold)), _) => {
+                self.is_held_by(Ok(Some(hold)));
                 Event::Held
             }
             (Err(error), _) => {
