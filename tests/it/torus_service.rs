@@ -135,6 +135,32 @@ fn new_tables_that_could_not_be_written_are_written_later() {
     assert_eq!(serving.stop(), 0);
 }
 
+/// Nor is it after a restart, when the text of before alone is known.
+#[test]
+fn a_job_that_could_not_go_on_is_not_told_any_more_after_the_repair() {
+    let whole = "sizes = [4, 4]\ntransit = \"job\"\n";
+    let site = Site::torus(whole);
+    site.jobs("7|RUNNING|n[1-2]|100\n");
+    let told = || site.health()["torus"]["cut"]["7"]["text"].as_str().map(String::from);
+    let cannot_go_on = || told().is_some_and(|text| text.starts_with("job 7 cannot go on"));
+    let mut serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("7", "n[1-2]"), "in_force");
+    for restarts in [false, true] {
+        site.replace("torus.toml", &format!("{whole}failed = [\"0.0+Y\"]\n"));
+        serving.until(cannot_go_on);
+        if restarts {
+            assert_eq!(serving.stop(), 0);
+            serving = Serving::start(&site);
+            serving.ready(&site);
+            assert!(cannot_go_on(), "{:?}", told());
+        }
+        site.replace("torus.toml", whole);
+        serving.until(|| told().is_none());
+    }
+    assert_eq!(serving.stop(), 0);
+}
+
 /// What was repaired under jobs that run waits for them, and does so after a restart.
 #[test]
 fn what_was_repaired_waits_for_jobs_that_run_although_the_service_starts_again() {

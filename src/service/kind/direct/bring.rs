@@ -67,7 +67,7 @@ impl Service<DirectKind> {
     /// The command has ended.
     pub(super) fn brought(&mut self, id: JobId, result: Result<(), String>) {
         // The trouble of a job that cannot go on stays, and one that is over has none.
-        let runs = self.kind.running.contains_key(&id) && !self.kind.lost.contains(&id);
+        let runs = self.kind.running.contains_key(&id) && !self.kind.lost.contains_key(&id);
         let cut = &mut self.health.torus.get_or_insert_default().cut;
         match result {
             Ok(()) if runs => {

@@ -16,7 +16,7 @@ mod record;
 mod seen;
 pub(in crate::service) mod work;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -45,7 +45,7 @@ use crate::service::chain;
 use crate::service::clock::steady;
 use crate::service::command::{Reply, Seen};
 use crate::service::handoff::{Outcome, Released, StartId};
-use crate::service::health::{Health, Reader};
+use crate::service::health::{Health, Reader, Trouble};
 use crate::service::look::LookError;
 use crate::service::neighbours::Nodes;
 use crate::service::record::Standing;
@@ -97,8 +97,8 @@ pub(in crate::service) struct DirectKind {
     running: Running,
     /// The tables that a service before this one left were not read: that takes a torus.
     unread: bool,
-    /// Of these, jobs that cannot be mended.
-    lost: BTreeSet<JobId>,
+    /// Of these, jobs that cannot be mended, and what was told of each before.
+    lost: BTreeMap<JobId, Option<Trouble>>,
     /// Running jobs that failures touched, and whose new tables are not on the disk: a hold came, or it failed.
     unmended: BTreeSet<JobId>,
     bringing: Bringing,
@@ -168,7 +168,7 @@ impl Kind for DirectKind {
             look: false,
             starts: Vec::new(),
             late: Arc::default(),
-            lost: BTreeSet::new(),
+            lost: BTreeMap::new(),
             unmended: BTreeSet::new(),
             bringing: Bringing::default(),
             working: JoinSet::new(),
@@ -185,7 +185,10 @@ impl Kind for DirectKind {
         // A single pass asks for the jobs first, so that none is served that is over.
         service.kind.look = service.health.serving;
         // Whom failures touched before is on the nodes still.
-        service.health.torus = Some(before.and_then(|before| before.torus.clone()).unwrap_or_default());
+        let torus = before.and_then(|before| before.torus.clone()).unwrap_or_default();
+        let lost = torus.cut.iter().filter(|(id, told)| told.text.starts_with(&cannot_go_on(id)));
+        service.kind.lost = lost.map(|(id, _)| (id.clone(), None)).collect();
+        service.health.torus = Some(torus);
         service.go_on();
     }
 
@@ -303,6 +306,11 @@ impl Kind for DirectKind {
     async fn end(service: &mut Service<Self>, _: Listener<'_>) {
         service.kind.chronicle.end(service.settings.history.keep).await;
     }
+}
+
+/// How it is told of a job that cannot be mended.
+fn cannot_go_on(job: &JobId) -> String {
+    format!("job {job} cannot go on")
 }
 
 impl DirectKind {

@@ -9,7 +9,7 @@ use tracing::warn;
 use super::history::Change;
 use super::kept::TORUS_FILE;
 use super::work::{Computed, Published, Running, Tables, Written};
-use super::{DirectKind, Done, Newest, TOO_LATE};
+use super::{DirectKind, Done, Newest, TOO_LATE, cannot_go_on};
 use crate::model::JobId;
 use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
@@ -144,7 +144,7 @@ impl Service<DirectKind> {
                 None => self.unmended(id, why),
             }
         }
-        self.note_cuts(&cuts, &failed);
+        let again = self.note_cuts(&cuts, &failed);
         if !mended.is_empty() || !jobs_in.is_empty() {
             let reason = if jobs_in.is_empty() { Reason::FabricChanged } else { Reason::JobsChanged };
             let milliseconds = milliseconds(self.kind.took);
@@ -154,6 +154,7 @@ impl Service<DirectKind> {
         if wrote && failed.is_empty() {
             self.well();
         }
+        mended.extend(again);
         self.bring(mended);
         if let Some(torus) = &mut self.health.torus {
             torus.jobs = self.kind.running.len();
@@ -182,17 +183,27 @@ impl Service<DirectKind> {
     }
 
     /// Tells whom failures touched. Nodes have their tables since the job's start: new ones are for a command of the
-    /// site to bring there ([`Self::bring`]), or for a person.
-    fn note_cuts(&mut self, cuts: &[Cut], failed: &[(JobId, String)]) {
-        self.kind.lost = cuts.iter().filter(|cut| cut.lost.is_some()).map(|cut| cut.job.clone()).collect();
-        let lost = &self.kind.lost;
-        self.kind.bringing.forget(|id| lost.contains(id));
+    /// site to bring there ([`Self::bring`]), or for a person. Returns jobs that could not go on before a repair, and
+    /// whose nodes still want their new tables of before.
+    fn note_cuts(&mut self, cuts: &[Cut], failed: &[(JobId, String)]) -> Vec<JobId> {
         let torus = self.health.torus.get_or_insert_default();
+        let mut before = std::mem::take(&mut self.kind.lost);
+        for Cut { job, .. } in cuts.iter().filter(|cut| cut.lost.is_some()) {
+            let told = before.remove(job).unwrap_or_else(|| torus.cut.get(job).cloned());
+            self.kind.lost.insert(job.clone(), told);
+        }
+        let lost = &self.kind.lost;
+        self.kind.bringing.forget(|id| lost.contains_key(id));
+        before.keys().for_each(|id| drop(torus.cut.remove(id)));
+        let again = before.into_iter().filter_map(|(id, told)| Some((id, told?)));
+        let again: Vec<(JobId, Trouble)> =
+            again.filter(|(id, _)| self.kind.running.contains_key(id)).collect();
+        torus.cut.extend(again.iter().cloned());
         let cuts = cuts.iter().filter(|cut| self.kind.running.contains_key(&cut.job));
         for Cut { job, routes, lost } in cuts {
             let led = format!("{routes} routes of job {job} led over what has failed");
             let text = match (lost, failed.iter().find(|(id, _)| id == job)) {
-                (Some(why), _) => format!("job {job} cannot go on, requeue it: {why}"),
+                (Some(why), _) => format!("{}, requeue it: {why}", cannot_go_on(job)),
                 (None, Some((_, why))) => {
                     format!("{led}: its new tables could not be written, and are tried again: {why}")
                 }
@@ -209,6 +220,7 @@ impl Service<DirectKind> {
                 torus.cut.insert(job.clone(), Trouble { kind: Kind::JobsCut, since: Utc::now(), text });
             }
         }
+        again.into_iter().map(|(id, _)| id).collect()
     }
 
     /// Forgets running jobs that are over.
@@ -216,6 +228,7 @@ impl Service<DirectKind> {
         let before = self.kind.running.clone();
         self.kind.running.retain(|id, _| !over(id));
         self.kind.unmended.retain(|id| !over(id));
+        self.kind.lost.retain(|id, _| !over(id));
         self.kind.bringing.forget(&over);
         let jobs_out: Vec<JobId> =
             before.keys().filter(|id| !self.kind.running.contains_key(*id)).cloned().collect();
