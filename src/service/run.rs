@@ -152,7 +152,7 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Who is asked for the jobs.
-    fn jobs(&self, settings: &Settings) -> Box<dyn JobSource> {
+    pub(super) fn jobs(&self, settings: &Settings) -> Box<dyn JobSource> {
         match &self.place {
             Some(place) => place.source(settings),
             None => job_source(settings),

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use tracing::{info, warn};
 
 use super::{DirectKind, Done};
 use crate::model::{JobId, JobMap, NodeName, Torus};
-use crate::observe::source::PollError;
+use crate::observe::source::{JobSource, PollError};
 use crate::publish::job;
 use crate::service::chain;
 use crate::service::clock::{by_the_wall, steadily, steady};
@@ -24,11 +24,8 @@ impl Service<DirectKind> {
         let next = self.looked_at + delta(self.settings.service.interval);
         self.kind.next_poll = self.health.serving.then_some(next);
         self.health.next_pass = self.kind.next_poll.map(by_the_wall);
-        if let Some(mut batch) = self.kind.batch.take() {
-            self.kind.polling.spawn(async move {
-                let jobs = batch.poll(now).await;
-                Done::Polled(batch, jobs)
-            });
+        if let Some(batch) = self.kind.batch.take() {
+            self.kind.polling.spawn(ask(batch, now));
         }
     }
 
@@ -86,9 +83,49 @@ impl Service<DirectKind> {
     }
 }
 
+async fn ask(mut batch: Box<dyn JobSource>, now: DateTime<Utc>) -> Done {
+    let jobs = batch.poll(now).await;
+    Done::Polled(batch, jobs)
+}
+
 /// Nodes of jobs that the torus does not have.
 fn strangers(torus: &Torus, jobs: &JobMap) -> Vec<NodeName> {
     let nodes = jobs.jobs.iter().flat_map(|job| &job.nodes);
     let unknown: BTreeSet<&NodeName> = nodes.filter(|name| torus.node_named(name).is_none()).collect();
     unknown.into_iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Settings;
+    use crate::observe::source::Poll;
+    use crate::publish::EpochStore;
+    use crate::service::kind::Kind;
+
+    struct Panics;
+
+    impl JobSource for Panics {
+        fn poll(&mut self, _: DateTime<Utc>) -> Poll<'_> {
+            panic!("a bug")
+        }
+    }
+
+    #[test]
+    fn a_source_of_jobs_that_panics_is_told_from_other_bugs_so_that_another_takes_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = "[fabric]\nsource = \"torus.toml\"\n";
+        let settings = Settings::parse(settings, &dir.path().join("sarouter.toml")).unwrap();
+        let store = EpochStore::open(dir.path()).unwrap();
+        let ready = (String::from("4x4"), Box::new(Panics) as Box<dyn JobSource>);
+        let mut kind = DirectKind::new(ready, &settings, &store, Path::new("jobs"));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let batch = kind.batch.take().unwrap();
+            kind.polling.spawn(ask(batch, Utc::now()));
+            assert!(matches!(kind.finished().await, Done::PollAborted));
+        });
+    }
 }

@@ -77,6 +77,8 @@ pub(in crate::service) enum Done {
     Published(Published),
     /// The batch system has answered.
     Polled(Box<dyn JobSource>, Result<JobMap, PollError>),
+    /// A bug: asking it panicked.
+    PollAborted,
     /// The new tables of a job are on its nodes, or why not.
     Brought(JobId, Result<(), String>),
     /// The history was written: the largest load of a channel, if tables changed.
@@ -125,7 +127,7 @@ pub(in crate::service) struct DirectKind {
     torus_well: bool,
     /// The torus is to be looked at.
     look: bool,
-    /// Not here while it asks.
+    /// Not here while it asks, nor after it panicked.
     batch: Option<Box<dyn JobSource>>,
     /// For new settings: takes the place of one that asks.
     next_batch: Option<Box<dyn JobSource>>,
@@ -231,7 +233,7 @@ impl Kind for DirectKind {
             biased;
             Some(done) = self.working.join_next() => done.unwrap_or(Done::Aborted),
             Some(done) = self.bringing.at_work.join_next() => done.unwrap_or(Done::Aborted),
-            Some(done) = self.polling.join_next() => done.unwrap_or(Done::Aborted),
+            Some(done) = self.polling.join_next() => done.unwrap_or(Done::PollAborted),
             load = self.chronicle.written() => Done::Remembered(load),
         }
     }

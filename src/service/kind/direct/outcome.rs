@@ -11,6 +11,7 @@ use super::kept::TORUS_FILE;
 use super::work::{Computed, Published, Running, Tables, Written};
 use super::{DirectKind, Done, Newest, TOO_LATE, cannot_go_on};
 use crate::model::JobId;
+use crate::observe::source::PollError;
 use crate::pass::plan::Reason;
 use crate::pass::torus::Cut;
 use crate::publish::job;
@@ -40,6 +41,12 @@ impl Service<DirectKind> {
             Done::Polled(batch, jobs) => {
                 self.kind.batch = Some(self.kind.next_batch.take().unwrap_or(batch));
                 return self.polled(jobs);
+            }
+            Done::PollAborted => {
+                // The source went with the panic: another one asks from now on.
+                let batch = self.kind.next_batch.take();
+                self.kind.batch = Some(batch.unwrap_or_else(|| self.beside.jobs(&self.settings)));
+                return self.polled(Err(PollError::Aborted));
             }
             Done::Brought(id, result) => self.brought(id, result),
             Done::Remembered(load) => return self.written(load),
