@@ -29,6 +29,8 @@ const SIZES: usize = 32;
 /// Bytes of a question; connections at once.
 const LINE: u64 = 256;
 const CONNECTIONS: usize = 8;
+/// How long a question that was begun may take to come, and an answer to be taken: more than any plugin waits.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// After a connection that could not be taken.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -236,14 +238,19 @@ fn accept(listener: &UnixListener, answers: &Arc<Answers>, stop: &AtomicBool) {
     }
 }
 
+/// Between two questions a connection may be silent for as long as it likes.
 fn converse(stream: &UnixStream, answers: &Answers) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     loop {
         line.clear();
-        if (&mut reader).take(LINE).read_line(&mut line)? == 0 {
+        stream.set_read_timeout(None)?;
+        if reader.fill_buf()?.is_empty() {
             return Ok(());
         }
+        stream.set_read_timeout(Some(PATIENCE))?;
+        (&mut reader).take(LINE).read_line(&mut line)?;
         let Some(answer) = answers.answer(&line, Utc::now()).filter(|_| line.ends_with('\n')) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, format!("not understood: {line:?}")));
         };
@@ -338,6 +345,21 @@ mod tests {
         // Odd sizes are ready once they have been asked for.
         assert_eq!(ask(&answers, 22, 3, 1), None);
         assert!(answers.table().asked.contains(&3));
+    }
+
+    #[test]
+    fn a_question_that_does_not_end_keeps_its_connection_for_a_moment_only() {
+        let (mut plugin, service) = UnixStream::pair().unwrap();
+        let served = std::thread::spawn(move || converse(&service, &Answers::default()));
+        let mut said = String::new();
+        // Silence between questions is no matter.
+        std::thread::sleep(PATIENCE + PATIENCE / 4);
+        plugin.write_all(b"1 7 4 prefer\n").unwrap();
+        BufReader::new(&plugin).read_line(&mut said).unwrap();
+        assert_eq!(said, "1 7 none\n");
+        plugin.write_all(b"1 7 4").unwrap();
+        let error = served.join().unwrap().unwrap_err();
+        assert!(matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{error}");
     }
 
     #[test]
