@@ -1,13 +1,14 @@
 //! What came of the tables of a direct torus, for the history: a row for each change, a line for each look.
 //!
 //! Changes count on from those in the history; the jobs' directories are what counts, and nothing waits for
-//! the file. What comes while it is written goes with the next writing, so that no change is left out.
+//! the file. What comes while it is written, or could not be written, goes with the next writing. Of what piles up
+//! while the file hangs, the oldest is left out.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::task::JoinSet;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::work::Running;
 use crate::measure::angara::{channel_loads, dark_fiber};
@@ -15,6 +16,9 @@ use crate::measure::mean_of_kept;
 use crate::model::{Torus, TorusJob};
 use crate::pass::plan::Reason;
 use crate::publish::{EpochNumber, EpochStore, HistoryRow, Page, Snapshot, Turnover};
+
+/// Changes, and looks, that wait for the file at most: each change keeps the routes of then.
+const MOST: usize = 256;
 
 /// Tables that came, went or changed.
 pub(super) struct Change {
@@ -36,10 +40,21 @@ pub(super) struct Chronicle {
     number: Option<EpochNumber>,
     /// The newest of earlier processes.
     last: Option<HistoryRow>,
+    /// Those that could not be written.
+    rows: Vec<HistoryRow>,
     changes: Vec<(EpochNumber, Change)>,
     looks: Vec<Snapshot>,
-    /// Says the largest load of a channel after the newest change.
-    writing: JoinSet<Option<u64>>,
+    /// Something was left out since the file was last written: said once.
+    is_behind: bool,
+    writing: JoinSet<Wrote>,
+}
+
+/// What came of a writing.
+struct Wrote {
+    /// The largest load of a channel after the newest change.
+    load: Option<u64>,
+    /// What was not written.
+    left: Vec<HistoryRow>,
 }
 
 impl Chronicle {
@@ -51,8 +66,10 @@ impl Chronicle {
             store: store.clone(),
             number: last.as_ref().map(|row| row.epoch),
             last,
+            rows: Vec::new(),
             changes: Vec::new(),
             looks: Vec::new(),
+            is_behind: false,
             writing: JoinSet::new(),
         }
     }
@@ -72,6 +89,7 @@ impl Chronicle {
         let number = EpochNumber::after(self.number);
         self.number = Some(number);
         self.changes.push((number, change));
+        self.trim();
         number
     }
 
@@ -79,6 +97,20 @@ impl Chronicle {
     pub(super) fn look(&mut self, time: DateTime<Utc>, jobs: usize, unknown_nodes: usize) {
         // No job is too young for tables.
         self.looks.push(Snapshot { time, jobs, waiting: 0, unknown_nodes, epoch: self.number });
+        self.trim();
+    }
+
+    /// Leaves out the oldest of what is too much.
+    fn trim(&mut self) {
+        let rows = (self.rows.len() + self.changes.len()).saturating_sub(MOST).min(self.rows.len());
+        self.rows.drain(..rows);
+        let changes = self.changes.len().saturating_sub(MOST);
+        self.changes.drain(..changes);
+        let looks = self.looks.len().saturating_sub(MOST);
+        self.looks.drain(..looks);
+        if rows + changes + looks > 0 && !std::mem::replace(&mut self.is_behind, true) {
+            warn!("the history cannot be written: the oldest changes are left out");
+        }
     }
 
     /// Begins to write what there is, unless a writer is at it.
@@ -87,32 +119,44 @@ impl Chronicle {
             return;
         }
         let (changes, looks) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.looks));
+        let mut rows = std::mem::take(&mut self.rows);
         let store = self.store.clone();
         self.writing.spawn_blocking(move || {
-            let rows: Vec<HistoryRow> =
-                changes.into_iter().map(|(number, change)| change.row(number)).collect();
+            rows.extend(changes.into_iter().map(|(number, change)| change.row(number)));
+            let load = rows.last().map(|row| row.effective_max_after);
             let done = if rows.is_empty() { Ok(()) } else { store.add_history(&rows) };
+            let left = if done.is_err() { rows } else { Vec::new() };
             let done = done.and_then(|()| looks.iter().try_for_each(|look| store.remember(look, None, keep)));
             if let Err(error) = done {
                 // For people; the jobs' directories are what counts.
                 debug!(%error, "the history was not written");
             }
-            rows.last().map(|row| row.effective_max_after)
+            Wrote { load, left }
         });
     }
 
     /// When a writer has ended: the largest load of a channel, if tables changed. Never without a writer.
     pub(super) async fn written(&mut self) -> Option<u64> {
         match self.writing.join_next().await {
-            Some(load) => load.ok().flatten(),
+            Some(wrote) => self.wrote(wrote.ok()),
             None => std::future::pending().await,
         }
+    }
+
+    fn wrote(&mut self, wrote: Option<Wrote>) -> Option<u64> {
+        let Wrote { load, left } = wrote?;
+        self.is_behind &= !left.is_empty();
+        self.rows = left;
+        self.trim();
+        load
     }
 
     /// Writes all there is.
     pub(super) async fn end(&mut self, keep: TimeDelta) {
         loop {
-            while self.writing.join_next().await.is_some() {}
+            while let Some(wrote) = self.writing.join_next().await {
+                self.wrote(wrote.ok());
+            }
             self.write(keep);
             if self.writing.is_empty() {
                 return;
@@ -150,5 +194,60 @@ impl Change {
             milliseconds: self.milliseconds,
             turnover: Some(self.turnover),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TorusBuilder;
+
+    fn change() -> Change {
+        Change {
+            time: Utc::now(),
+            reason: Reason::JobsChanged,
+            engine: "angara-sar".into(),
+            torus: Arc::new(TorusBuilder::new(&[2, 2]).unwrap().build().unwrap()),
+            before: Running::new(),
+            after: Running::new(),
+            turnover: Turnover::default(),
+            milliseconds: 0.0,
+        }
+    }
+
+    #[test]
+    fn what_a_locked_file_did_not_take_is_written_later_and_the_oldest_of_too_much_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EpochStore::open(dir.path()).unwrap();
+        let mut chronicle = Chronicle::open(&store);
+        let numbers = || {
+            let rows = store.history_page(Page::default()).unwrap().rows;
+            rows.iter().map(|row| row.epoch.get()).collect::<Vec<_>>()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let write = async |chronicle: &mut Chronicle| {
+                chronicle.write(TimeDelta::days(1));
+                chronicle.written().await
+            };
+            let reader = rusqlite::Connection::open(dir.path().join("history.db")).unwrap();
+            reader.execute_batch("BEGIN EXCLUSIVE").unwrap();
+            chronicle.change(change());
+            assert_eq!(write(&mut chronicle).await, Some(0));
+            assert_eq!(chronicle.rows.len(), 1, "it waits");
+            reader.execute_batch("COMMIT").unwrap();
+            chronicle.change(change());
+            write(&mut chronicle).await;
+            assert_eq!(numbers(), [1, 2]);
+            for _ in 0..MOST + 3 {
+                chronicle.change(change());
+            }
+            assert!(chronicle.is_behind);
+            write(&mut chronicle).await;
+            assert!(!chronicle.is_behind);
+            // Those of 3 to 5 were too much.
+            assert_eq!(numbers()[..4], [1, 2, 6, 7]);
+            assert_eq!(numbers().len(), 2 + MOST);
+        });
     }
 }
