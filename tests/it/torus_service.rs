@@ -202,6 +202,27 @@ fn a_component_of_a_heterogeneous_job_is_said_to_have_no_routes_to_the_others() 
     assert_eq!(serving.stop(), 0);
 }
 
+/// A node has one table. That the first job is over is known although nobody said so.
+#[test]
+fn a_job_on_a_node_of_another_one_that_runs_has_no_tables_and_leaves_those_of_the_other() {
+    let site = Site::torus("sizes = [4, 4]\ntransit = \"any\"\n");
+    site.jobs("7|RUNNING|n[1-4]|100\n8|RUNNING|n[4-6]|100\n");
+    let serving = Serving::start(&site);
+    serving.ready(&site);
+    assert_eq!(site.starts("7", "n[1-4]"), "in_force");
+    assert_eq!(site.starts("8", "n[4-6]"), "unrouted");
+    let told = std::fs::read_to_string(site.path("state/jobs/8/routing.env")).unwrap();
+    assert!(told.contains("SAROUTER_ROUTED=no") && told.contains("node n4 has the table of job 7"), "{told}");
+    assert!(!site.path("state/jobs/8/nodes.txt").exists() && site.path("state/jobs/7/nodes.txt").exists());
+    assert!(site.health()["failing"]["message"].as_str().unwrap().contains("OverSubscribe=EXCLUSIVE"));
+    site.jobs("8|RUNNING|n[4-6]|100\n9|RUNNING|n[1-3]|100\n");
+    assert_eq!(site.starts("9", "n[1-3]"), "in_force");
+    // As long as Slurm does not answer, nobody goes without for that.
+    site.squeue("exit 1");
+    assert_eq!(site.starts("10", "n[3-4]"), "in_force");
+    assert_eq!(serving.stop(), 0);
+}
+
 /// Requeued onto a node that is not there: what fails of its former nodes does not matter to it.
 #[test]
 fn a_job_that_starts_again_without_tables_keeps_none_of_its_former_start() {

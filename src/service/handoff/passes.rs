@@ -1,6 +1,6 @@
 //! What a pass means for the jobs that wait: seen, routed, published, acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{
@@ -103,6 +103,13 @@ impl HandOff {
     pub(super) fn is_worth(&self, id: &StartId, length: Option<TimeDelta>) -> bool {
         (id.is_component || id.nodes.len() >= self.rules.min_nodes)
             && length.is_none_or(|l| l >= self.rules.min_length)
+    }
+
+    /// Direct torus: whether another start that is remembered is on a node of this one. O(nodes of all × log nodes).
+    pub fn shares_nodes(&self, id: &StartId) -> bool {
+        let nodes: BTreeSet<&NodeName> = id.nodes.iter().collect();
+        let others = self.starts.values().filter(|s| s.id.job != id.job);
+        others.flat_map(|s| &s.id.nodes).any(|node| nodes.contains(node))
     }
 
     /// Nodes that no cable joins with others.

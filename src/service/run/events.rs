@@ -59,7 +59,7 @@ impl<K: Kind> Service<K> {
 
     /// A look because somebody wants one: at once, unless the last one began just now. However often
     /// it is wanted, Slurm is asked once in [`AGAIN`].
-    fn look_soon(&mut self) {
+    pub(in crate::service) fn look_soon(&mut self) {
         let (now, soonest) = (steady(), self.looked_at + AGAIN);
         match now >= soonest {
             true => K::look(self),

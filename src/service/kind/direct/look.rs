@@ -49,7 +49,7 @@ impl Service<DirectKind> {
                 self.kind.jobs = Some(Arc::new(jobs.clone()));
                 let jobs = jobs.by_clock(steadily);
                 self.waiting.handoff.forget(steady(), &jobs);
-                let mut live: BTreeSet<JobId> = jobs.jobs.into_iter().map(|j| j.id).collect();
+                let mut live: BTreeSet<JobId> = jobs.jobs.iter().map(|j| j.id.clone()).collect();
                 live.extend(self.waiting.handoff.jobs().cloned());
                 if !self.is_beside() {
                     self.remove_over(|id| !live.contains(id));
@@ -58,9 +58,11 @@ impl Service<DirectKind> {
                 self.bring(Vec::new());
                 self.kind.jobs_well = true;
                 self.well();
+                self.decide_shared(&jobs);
             }
             Err(error) => {
                 self.kind.jobs_well = false;
+                self.decide_without_jobs();
                 let message = chain(&error);
                 warn!("{message}");
                 self.health.failed(Failure { time: now, stage: Stage::Jobs, message });

@@ -14,6 +14,7 @@ mod look;
 mod outcome;
 mod record;
 mod seen;
+mod shared;
 pub(in crate::service) mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,7 @@ pub use self::dry_run::{Gets, Predicted, Terms, TorusDryRun, TorusPerJob, dry_ru
 use self::history::Chronicle;
 use self::kept::kept;
 pub use self::seen::{Direct, Newest};
+use self::shared::Doubtful;
 use self::work::{Computed, Limit, Published, Running, Source, Work, found};
 use super::{Kind, NotReady};
 use crate::config::{FabricSource, HandOff, Settings};
@@ -94,6 +96,8 @@ pub(in crate::service) struct DirectKind {
     working: JoinSet<Done>,
     /// Who starts and is in no computation yet.
     starts: Vec<StartId>,
+    /// Who starts on nodes that another job had.
+    doubtful: Doubtful,
     /// Who was let go without tables while some are written.
     late: Arc<Mutex<BTreeSet<JobId>>>,
     running: Running,
@@ -169,6 +173,7 @@ impl Kind for DirectKind {
             torus_well: true,
             look: false,
             starts: Vec::new(),
+            doubtful: Doubtful::default(),
             late: Arc::default(),
             lost: BTreeMap::new(),
             unmended: BTreeSet::new(),
@@ -221,7 +226,7 @@ impl Kind for DirectKind {
     }
 
     fn due(&self) -> Option<DateTime<Utc>> {
-        self.next_poll
+        self.next_poll.into_iter().chain(self.doubtful.due()).min()
     }
 
     fn look_by(&mut self, time: DateTime<Utc>) {
@@ -264,12 +269,14 @@ impl Kind for DirectKind {
             service.forget(|id| new.iter().any(|start| start.job == *id));
         }
         let (kind, handoff) = (&mut service.kind, &mut service.waiting.handoff);
-        for start in new {
-            match service.beside.neighbours.are_there() && kind.has_none_of(&start) {
-                true => handoff.served(steady(), &start, Outcome::OneSwitch),
-                false => kind.starts.push(start),
-            }
+        let is_there = |start: &StartId| !service.beside.neighbours.are_there() || !kind.has_none_of(start);
+        let (here, elsewhere): (Vec<_>, Vec<_>) = new.into_iter().partition(is_there);
+        elsewhere.iter().for_each(|start| handoff.served(steady(), start, Outcome::OneSwitch));
+        if kind.take_up(here, handoff) {
+            service.look_soon();
         }
+        let (kind, handoff) = (&mut service.kind, &mut service.waiting.handoff);
+        kind.wait_no_longer(handoff);
         kind.starts.retain(|start| handoff.is_waiting(start));
         if kind.working.is_empty() && (!kind.starts.is_empty() || (kind.look && !kind.held)) {
             service.compute();
