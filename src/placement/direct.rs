@@ -4,7 +4,7 @@
 //! they leave the fewest free neighbours behind, and sets grown node by node. Each is judged with
 //! the legal minimal routes of its pairs, spread evenly over a pair's alternatives
 //! ([`crate::route::angara::minimal`]): what cannot be routed, under the job's own transit rule,
-//! is dropped.
+//! is dropped. Of the pairs of large jobs a sample is looked at, the same for the same question.
 
 #[cfg(test)]
 mod tests;
@@ -12,6 +12,7 @@ mod tests;
 use super::exchange::{Asked, grade};
 use super::usual::{usual, windows};
 use super::{Choice, Predicted, Question, natural};
+use crate::model::rng::Rng;
 use crate::model::torus::MAX_DIMS;
 use crate::model::{Adapters, Direction, Mix, NodeId, NodeName, Torus, TorusDemand, TorusJob, Transit};
 use crate::route::angara::augment::Turns;
@@ -24,6 +25,8 @@ const JUDGED: usize = 14;
 const JUDGED_OF_OWN: usize = 2 * JUDGED;
 /// Visits of routes to channels after which no further set is judged: all sets of a job of a thousand nodes are.
 const STEPS: usize = 500_000_000;
+/// Pairs of a set that are looked at: all of a job of two thousand nodes, and an even sample of so many of a larger one.
+pub(super) const PAIRS: usize = 4_000_000;
 /// Boxes looked at per shape, and nodes visited for all.
 const PER_SHAPE: usize = 2;
 const VISITS: usize = 2_000_000;
@@ -99,7 +102,7 @@ impl Direct {
             let (legal, nodes) = (Legal::new(&self.torus, &usable, &turns), demand.jobs[j].nodes());
             // All pairs in steps in which each node sends one message.
             let steps = nodes.len().saturating_sub(1).max(1) as f64;
-            add_routes(&legal, nodes, true, &mut |c, share| {
+            add_routes(&legal, nodes, (PAIRS, true), &mut |c, share| {
                 traffic.load[c] += share;
                 traffic.mean[c] += share / steps;
             });
@@ -118,7 +121,7 @@ impl Direct {
         let legal = Legal::new(&self.torus, &usable, &turns);
         let mut own = vec![0.0; self.torus.channel_slots()];
         let Judging { asked, steps } = judging;
-        let hops = add_routes(&legal, nodes, false, &mut |c, share| {
+        let hops = add_routes(&legal, nodes, (PAIRS, false), &mut |c, share| {
             own[c] += share;
             *steps += 1;
         })?;
@@ -229,18 +232,21 @@ fn key(predicted: &Predicted) -> [u64; 4] {
 }
 
 /// Adds the routes of all pairs; returns their length together, `None` if a pair has no route. Then the others' are
-/// added only if it `goes_on`.
+/// added only if it `goes_on`. Of more than `most` pairs about so many are drawn, each of which counts for those left
+/// out.
 fn add_routes(
     legal: &Legal<'_>,
     nodes: &[NodeId],
-    goes_on: bool,
+    (most, goes_on): (usize, bool),
     add: &mut dyn FnMut(usize, f64),
 ) -> Option<u64> {
     let (mut found, mut hops, mut whole) = (Vec::new(), 0, true);
+    let (every, mut rng) = ((nodes.len() * nodes.len()).div_ceil(most).max(1), Rng::new(0));
     for from in nodes {
-        for to in nodes.iter().filter(|to| *to != from) {
-            spread(legal, *from, *to, &mut found, add);
-            hops += found.first().map_or(0, |shape| shape.len() as u64);
+        let drawn = nodes.iter().skip(rng.below(every)).step_by(every);
+        for to in drawn.filter(|to| *to != from) {
+            spread(legal, *from, *to, &mut found, &mut |c, share| add(c, share * every as f64));
+            hops += found.first().map_or(0, |shape| (shape.len() * every) as u64);
             whole &= !found.is_empty();
             if !whole && !goes_on {
                 return None;

@@ -8,11 +8,13 @@
 use std::collections::BTreeSet;
 
 use super::usual::usual;
-use super::{Board, Choice, Predicted, Question, Running, natural};
+use super::{Board, Choice, Predicted, Question, Running, direct, natural};
 use crate::model::{Mix, NodeName};
 
 /// Sets that one fabric proposes at most.
 const PROPOSED: usize = 24;
+/// Pairs of nodes that direct tori look at for all sets together.
+const PAIRS: usize = 10 * direct::PAIRS;
 
 /// Fabrics that have nodes in common, prepared for questions.
 #[derive(Debug)]
@@ -91,6 +93,13 @@ impl Several {
         Some(Judged { nodes, missing, keys, shared, predicted: worst? })
     }
 
+    /// Sets of so many nodes that each fabric may propose: every direct torus looks at the pairs of all of them.
+    fn most(&self, nodes: usize) -> usize {
+        let tori = self.boards.iter().filter(|board| matches!(board, Board::Direct(_))).count();
+        let pairs = nodes.saturating_mul(nodes).min(direct::PAIRS);
+        (PAIRS / (pairs * tori * self.boards.len()).max(1)).clamp(1, PROPOSED)
+    }
+
     /// The best set found, and what the usual one costs; `None` if no set can be routed on all fabrics. There must be
     /// enough candidates.
     pub fn choose(&self, traffic: &[Running], question: Question<'_>) -> Option<Choice> {
@@ -106,7 +115,7 @@ impl Several {
                 continue;
             }
             let own = Question { candidates: &candidates, ..question };
-            for set in board.proposed(running, own).into_iter().take(PROPOSED) {
+            for set in board.proposed(running, own).into_iter().take(self.most(question.nodes)) {
                 // Both lists ascend alike: names are in one order everywhere.
                 let back = |n: &u32| candidates.binary_search(n).ok().map(|i| at_home[i]);
                 let set: Vec<u32> = set.iter().filter_map(back).collect();
@@ -137,5 +146,28 @@ impl Several {
             judged.iter().map(|judged| order.partition_point(|key| *key < judged.keys[fabric])).collect()
         };
         (0..self.boards.len()).map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::generate::generate;
+    use crate::model::{TorusBuilder, Transit};
+    use crate::observe::nodes::{NodeNames, name_hosts};
+    use crate::placement::{Direct, Switched};
+
+    #[test]
+    fn fewer_sets_of_large_jobs_are_held_against_each_other_on_a_direct_torus() {
+        let switched = || {
+            let fabric = generate("fattree:4x4,2").unwrap();
+            Board::Switched(Switched::new(&fabric, &name_hosts(&fabric, &NodeNames::default())))
+        };
+        let torus = TorusBuilder::new(&[4, 4]).unwrap().build().unwrap();
+        let beside = Several::new(vec![switched(), Board::Direct(Direct::new(torus, Transit::Any))]);
+        let sizes = [16, 512, 1024, 2048, 8192];
+        assert_eq!(sizes.map(|nodes| beside.most(nodes)), [24, 24, 19, 5, 5]);
+        let rails = Several::new(vec![switched(), switched()]);
+        assert_eq!(sizes.map(|nodes| rails.most(nodes)), [24; 5]);
     }
 }

@@ -33,3 +33,26 @@ fn sets_are_tried_until_enough_is_done() {
     }
     assert!(fewer > 0, "a later set was never better");
 }
+
+#[test]
+fn a_sample_of_the_pairs_tells_nearly_what_all_do() {
+    let torus = TorusBuilder::new(&[8, 8]).unwrap().build().unwrap();
+    let nodes = torus.healthy_nodes();
+    let demand = TorusDemand { jobs: vec![TorusJob::new(None, nodes.clone())], transit: Transit::Any };
+    let turns = Turns::of(&torus, &demand);
+    let usable = demand.usable(&torus, Some(0));
+    let legal = Legal::new(&torus, &usable, &turns);
+    let added = |most| {
+        let (mut load, mut visits) = (vec![0.0; torus.channel_slots()], 0);
+        let hops = add_routes(&legal, &nodes, (most, false), &mut |c, share| {
+            load[c] += share;
+            visits += 1;
+        });
+        (hops.unwrap() as f64, load.iter().sum::<f64>(), visits)
+    };
+    let (hops, load, visits) = added(PAIRS);
+    assert!((hops - load).abs() < 1e-6 * hops && added(64 * 64) == (hops, load, visits));
+    let (about, drawn, fewer) = added(800);
+    assert!((about - hops).abs() < 0.05 * hops && (about - drawn).abs() < 1e-6 * about, "{about} of {hops}");
+    assert!(fewer * 5 < visits, "{fewer} of {visits} visits");
+}
