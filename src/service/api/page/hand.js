@@ -100,7 +100,7 @@ async function carryOut(act, reason, hold) {
   } catch (error) {
     text = `not done (${act.title.toLowerCase()}): ${error.message}`;
   }
-  shown.outcome = { text, time: Date.now() };
+  tell(text);
   // Then what is in force is followed.
   if (act.name === "rollback" && !text.startsWith("not done")) shown.epoch = null;
   inTurn(refresh);

@@ -18,7 +18,8 @@ const shown = {
   acts: [], picked: null, // a switch or a cable
   held: null, // since when, why, by whom
   seesUsers: false, submissions: new Map(), // who submitted which job
-  mayChange: false, outcome: null, // of what was done by hand
+  mayChange: false, outcome: null, // of what was done by hand, or asked in vain
+  health: null, // the last answer
   zone: null, // of the site
   extremes: [], // of all jobs: the largest load, the least possible one, and with which epoch
   said: null, // of the jobs, as the verdict says it
@@ -256,7 +257,10 @@ async function fetchJobs() {
   shown.jobs = answer.jobs;
   shown.said = answer;
   showVerdict(answer);
-  if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) shown.job = null;
+  if (shown.job !== null && !shown.jobs.some((j) => j.id === shown.job)) {
+    tell(`job ${shown.job} is not there, or no longer: all jobs are shown`);
+    shown.job = null;
+  }
   showJobs();
 }
 
@@ -326,10 +330,10 @@ async function refresh() {
   [shown.acts, shown.zone, shown.held] = [history.acts, history.zone, health.held || null];
   shown.seesUsers = history.sees_users;
   if (shown.epoch !== null && !shown.epochs.some((e) => e.epoch === shown.epoch)) {
-    shown.outcome = { text: `epoch ${shown.epoch} is not there, or no longer: what is in force is shown`, time: Date.now() };
+    tell(`epoch ${shown.epoch} is not there, or no longer: what is in force is shown`);
     shown.epoch = null;
   }
-  showHealth(health);
+  heard(health);
   showZone();
   showHand(history.may_change);
   showEpochs();
@@ -338,11 +342,12 @@ async function refresh() {
   if (history.fabric === null) return; // the service has not looked yet
   await fetchFabric(history.fabric);
   showHand(history.may_change);
-  // A job of an old address may be over.
-  if (shown.job !== null && !shown.jobs.length) await fetchJobs();
+  // A job that was chosen may be over, and has no load then.
+  const isOfJob = shown.job !== null;
+  if (isOfJob) await fetchJobs();
   if (shown.current !== null) await fetchLoad();
   pickAgain();
-  await fetchJobs();
+  if (!isOfJob) await fetchJobs();
   await followJobs();
   await showWhy();
   await fillPanel();

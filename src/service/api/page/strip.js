@@ -29,8 +29,15 @@ function strip(className, word, ...rest) {
   box.replaceChildren(name, ...rest);
 }
 
-function showHealth(health) {
+// The service has answered how it is.
+function heard(health) {
+  shown.health = health;
   [silentSince, answeredAt] = [null, Date.now()];
+  showHealth();
+}
+
+function showHealth() {
+  const { health } = shown;
   const verdict = health.healthy ? "healthy" : `${health.problems.length} to look at`;
   const facts = [
     shown.current === null ? "nothing published yet" : health.torus ? `change ${shown.current} on the nodes` : `epoch ${shown.current} in force`,
@@ -52,6 +59,12 @@ function showHealth(health) {
     item.title = yours(since);
     return item;
   }));
+}
+
+// Tells on the first line for a while what came of something.
+function tell(text) {
+  shown.outcome = { text, time: Date.now() };
+  if (shown.health && silentSince === null) showHealth();
 }
 
 // --- who is signed in ---
