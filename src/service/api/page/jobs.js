@@ -22,10 +22,16 @@ function fares(job) {
   return gain > 0 ? "won" : gain < 0 ? "lost" : "";
 }
 
+// Whether what is beside the jobs is what was chosen; the answer to the choice may be on its way.
+function isOfChosen() {
+  const { against } = shown.said || {};
+  return Boolean(against) && String(against.what) === comparedWith();
+}
+
 // The cells of a job, by column.
 function cellsOf(job) {
   const gets = job.now || {};
-  const before = (comparedWith() === "before" ? job.before : job.beside) || {};
+  const before = (comparedWith() === "before" ? job.before : isOfChosen() && job.beside) || {};
   const two = (value) => (typeof value === "number" ? value.toFixed(2) : "–");
   const isBoth = typeof gets.slowdown === "number" && typeof job.baseline === "number";
   const gain = isBoth ? 100 * (1 - gets.slowdown / job.baseline) : null;

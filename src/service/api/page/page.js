@@ -146,9 +146,9 @@ function showLoad() {
   if (!fabric || !load) return;
   const other = beside();
   const isDifference = shown.show === "difference" && other !== null;
-  if (shown.job === null) shown.extremes = [largest(load.now), load.bound, load.epoch];
+  if (load.job === null) shown.extremes = [largest(load.now), load.bound, load.epoch];
   const full = Math.max(1, isDifference ? mostDifferent(load.now, other.loads) : Math.max(largest(load.now), other ? largest(other.loads) : 0));
-  const whose = shown.job === null ? "inside jobs" : `of job ${shown.job}`;
+  const whose = load.job === null ? "inside jobs" : `of job ${load.job}`;
   const title = (what, loads) => `${what}: at most ${largest(loads)} routes ${whose} on a channel${least(load.bound)}, `
     + `${loads.filter((n) => n === 0).length} of ${loads.length} channels unused`;
   const caption = (id, text) => {
@@ -236,14 +236,21 @@ function query(job, against) {
 let loadOf = null;
 
 async function fetchLoad() {
-  const of = [shown.fabric.fingerprint, shown.epoch === null || isDirect() ? shown.current : shown.epoch, shown.job].join(" ");
+  const { epoch, job } = shown;
+  const of = [shown.fabric.fingerprint, epoch === null || isDirect() ? shown.current : epoch, job].join(" ");
   if (`${of} ${comparedWith()}` === loadOf) return;
+  // Where something else was chosen meanwhile, its load is asked for next.
+  const isLate = () => epoch !== shown.epoch || job !== shown.job;
   if (!shown.load && comparedWith() !== "before") {
     // The first picture waits for no tables that are made to be compared with.
-    shown.load = await ask("v1/load" + query(shown.job, "before"));
+    const answer = await ask("v1/load" + query(job, "before"));
+    if (isLate()) return;
+    shown.load = { ...answer, job };
     showLoad();
   }
-  shown.load = await askCompared("v1/load", shown.job);
+  const answer = await askCompared("v1/load", job);
+  if (isLate()) return;
+  shown.load = { ...answer, job };
   // What was asked for, as somebody may have chosen something else meanwhile.
   loadOf = `${of} ${shown.load.against ? shown.load.against.what : "before"}`;
   showLoad();
