@@ -45,7 +45,7 @@ async function ask(path, body) {
     const answer = await fetch(path, { cache: "no-store", headers, signal: stop.signal, ...sent }).catch(silent);
     const said = await answer.json().catch((error) => (error.name === "AbortError" ? silent(error) : {}));
     const { status } = answer;
-    if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status });
+    if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status, token });
     if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && isHealth) });
     return said;
   } finally {

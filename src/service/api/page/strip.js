@@ -78,8 +78,10 @@ function showWho(mayChange) {
   $("sign-out").hidden = !hasToken;
 }
 
-function askForToken() {
-  if (sessionStorage.getItem("token")) sessionStorage.setItem("refused", "yes");
+function askForToken(refused) {
+  // Another one was given meanwhile.
+  if (refused !== sessionStorage.getItem("token")) return;
+  if (refused) sessionStorage.setItem("refused", "yes");
   sessionStorage.removeItem("token");
   // What was shown goes with the token.
   if (shown.epochs.length || shown.fabric) return location.reload();
@@ -106,7 +108,7 @@ $("login").addEventListener("submit", (event) => {
 // There is no answer, or one that refuses.
 function failed(error) {
   const isUnknown = error instanceof Refused && error.status === 401;
-  if (isUnknown) askForToken();
+  if (isUnknown) askForToken(error.token);
   else $("login").hidden = true;
   if (!error.isSilent) {
     // It answers, but not all that was asked.
