@@ -33,17 +33,17 @@ async function ask(path, body) {
   const token = sessionStorage.getItem("token");
   if (token) headers.Authorization = "Bearer " + token;
   const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-  const silent = (error) => { throw Object.assign(new Error(error.message), { isSilent: true }); };
+  const silent = () => { throw Object.assign(new Error("the service does not answer"), { isSilent: true }); };
   // A question without an answer would keep all others waiting, and the state on the first line untrue.
   const stop = new AbortController();
   const isHealth = path === "v1/health";
   const late = setTimeout(() => stop.abort(), isHealth ? SIGN : 120000);
   // What takes long is waited for as long as there are signs of life.
-  const signs = isHealth ? 0 : setInterval(() => ask("v1/health").catch((error) => error.isSilent && stop.abort()), SIGN);
+  const signs = isHealth ? 0 : setInterval(() => ask("v1/health").then(lives, (error) => error.isSilent && stop.abort()), SIGN);
   try {
     // Not from the cache of the browser: there a question waits for an equal one that got no answer.
     const answer = await fetch(path, { cache: "no-store", headers, signal: stop.signal, ...sent }).catch(silent);
-    const said = await answer.json().catch((error) => (error.name === "AbortError" ? silent(error) : {}));
+    const said = await answer.json().catch((error) => (error.name === "AbortError" || answer.ok ? silent() : {}));
     const { status } = answer;
     if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status, token });
     if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && isHealth) });
