@@ -38,7 +38,7 @@ function cellsOf(job) {
   const or = (value) => (value === undefined ? "–" : value);
   const { user, name, partition } = shown.submissions.get(job.id) || {};
   return {
-    id: job.id, user: user || "–", name: name || "–", partition: partition || "–", state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((Date.now() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
+    id: job.id, user: user || "–", name: name || "–", partition: partition || "–", state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((serviceTime() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
     slowdown: two(gets.slowdown), slowdownBefore: two(before.slowdown), baseline: two(job.baseline),
     gain: gain === null ? "–" : gain.toFixed(0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
   };

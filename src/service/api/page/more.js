@@ -11,8 +11,19 @@ function long(seconds) {
   return hours < 2400 ? `${Math.floor(hours / 24)} d ${hours % 24} h` : `${Math.floor(hours / 24)} d`;
 }
 
+let ahead = 0; // milliseconds by which the service's clock is before the reader's
+
+// Notes the service's clock, which an answer tells to the second. Less is what answers take.
+function setClock(date) {
+  const by = new Date(date) - Date.now();
+  ahead = Math.abs(by) > 2000 ? by : 0;
+}
+
+// The time by the service's clock, as all times that it tells are.
+const serviceTime = () => Date.now() + ahead;
+
 function ago(time) {
-  const seconds = (Date.now() - new Date(time)) / 1000;
+  const seconds = (serviceTime() - new Date(time)) / 1000;
   return seconds < 0 ? `in ${long(-seconds)}` : `${long(seconds)} ago`;
 }
 

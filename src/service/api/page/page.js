@@ -45,6 +45,7 @@ async function ask(path, body) {
     const answer = await fetch(path, { cache: "no-store", headers, signal: stop.signal, ...sent }).catch(silent);
     const said = await answer.json().catch((error) => (error.name === "AbortError" || answer.ok ? silent() : {}));
     const { status } = answer;
+    if (isHealth && answer.headers.has("date")) setClock(answer.headers.get("date"));
     if (status === 401 || status === 403) throw Object.assign(new Refused(token && / may not do this$/.test(said.error) ? "this token may not do this" : said.error || "refused"), { status, token });
     if (!answer.ok) throw Object.assign(new Error(said.error || `the service answers ${status}`), { status, isSilent: status === 502 || (status === 504 && isHealth) });
     return said;

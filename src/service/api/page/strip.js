@@ -32,7 +32,7 @@ function strip(className, word, ...rest) {
 // The service has answered how it is.
 function heard(health) {
   shown.health = health;
-  [silentSince, answeredAt] = [null, Date.now()];
+  [silentSince, answeredAt] = [null, serviceTime()];
   showHealth();
 }
 
@@ -49,7 +49,7 @@ function showHealth() {
     health.next_pass ? `next ${ago(health.next_pass)}` : null,
     health.waiting_jobs ? `${health.waiting_jobs} young jobs wait` : null,
   ];
-  if (shown.outcome && Date.now() - shown.outcome.time < LASTS) facts.unshift(`${shown.outcome.text}, ${ago(shown.outcome.time)}`);
+  if (shown.outcome && serviceTime() - shown.outcome.time < LASTS) facts.unshift(`${shown.outcome.text}, ${ago(shown.outcome.time)}`);
   const state = health.state || "live";
   lastState = STATES[state];
   strip(health.healthy ? "" : "bad", STATES[state], ...stateWords({ ...health, state }), " · ", make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
@@ -66,7 +66,7 @@ function showHealth() {
 
 // Tells on the first line for a while what came of something.
 function tell(text) {
-  shown.outcome = { text, time: Date.now() };
+  shown.outcome = { text, time: serviceTime() };
   if (shown.health && silentSince === null) showHealth();
 }
 
@@ -119,7 +119,7 @@ function failed(error) {
     strip("bad", word, `${word === lastState ? " · not all is shown" : ""}: ${error.message}`);
     return;
   }
-  silentSince = silentSince || Date.now();
+  silentSince = silentSince || serviceTime();
   const last = answeredAt ? `, the last answer ${ago(answeredAt)}` : "";
   strip("bad", STATES.stopped, `: the service does not answer since ${clock(silentSince)}, ${ago(silentSince)}${last} (`, command("systemctl status sarouter"), " on its machine)");
   $("problems").replaceChildren();

@@ -53,7 +53,7 @@ function showTimeline() {
   const { height, left, top } = TIMELINE;
   const [right, bottom] = [width - TIMELINE.right, height - TIMELINE.bottom];
   const begins = epochs.map((e) => new Date(e.created).getTime());
-  const [first, last] = [begins[0], Math.max(Date.now(), begins[begins.length - 1] + 1)];
+  const [first, last] = [begins[0], Math.max(serviceTime(), begins[begins.length - 1] + 1)];
   const x = (time) => Number((left + ((Math.min(Math.max(time, first), last) - first) * (right - left)) / (last - first)).toFixed(2));
   const edges = [...begins, last].map(x);
   const { least, title, series } = timelineSeries(epochs);
