@@ -127,10 +127,14 @@ async function fillPanel() {
   const text = parts.map((part) => part.textContent).join("\n");
   $("panel").hidden = false;
   $("p-title").textContent = `${kind === "switch" && isDirect() ? "node" : kind} ${key}`;
-  // What has the focus keeps it while nothing has changed.
-  if (box.dataset.text === text && box.dataset.key === kind + key) return;
+  const isSame = box.dataset.key === kind + key;
+  if (box.dataset.text === text && isSame) return;
+  // What has the focus keeps it, and what can be done there has the same words.
+  const focused = isSame && box.contains(document.activeElement) ? document.activeElement.textContent : null;
   [box.dataset.text, box.dataset.key] = [text, kind + key];
   box.replaceChildren(...parts);
+  const again = focused !== null && [...box.querySelectorAll("button")].find((button) => button.textContent === focused);
+  if (again) again.focus({ preventScroll: true });
 }
 
 $("p-close").addEventListener("click", closePanel);
