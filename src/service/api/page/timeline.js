@@ -108,11 +108,11 @@ function showTimeline() {
   function legendOf(lines, at, place) {
     let next = 0;
     const ends = lines.map(([called, kind, values]) => ({ called, kind, y: place(values[values.length - 1] ?? least) + 4 }));
-    return ends.sort((a, b) => a.y - b.y).map(({ called, kind, y: wanted }) => {
-      next = Math.min(Math.max(wanted, next), height - 4);
-      const label = part("text", { class: `label ${kind}`, x: at, y: next }, called);
-      next += 14;
-      return label;
+    return ends.sort((a, b) => a.y - b.y).map(({ called, kind, y: wanted }, i) => {
+      // Those that follow need room, too.
+      const y = Math.min(Math.max(wanted, next), height - 4 - 14 * (ends.length - 1 - i));
+      next = y + 14;
+      return part("text", { class: `label ${kind}`, x: at, y }, called);
     });
   }
 }
