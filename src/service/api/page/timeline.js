@@ -6,6 +6,7 @@ const DAY = 86400000; // milliseconds
 const OF_DAY = { hour: "numeric", minute: "numeric", second: "numeric" };
 const OF_YEAR = { month: "numeric", day: "numeric", hour: "numeric", minute: "numeric" };
 let timelineOf = null;
+let timelineUntil = 0; // the time at its right end
 let timeline = null; // the chart
 
 // Lines of the chart: slow-downs, or of a torus without them the largest load.
@@ -43,17 +44,25 @@ function happenings(epochs, acts) {
   ].map((each) => ({ ...each, time: new Date(each.time).getTime() }));
 }
 
+// Whether its end is far from now. It waits while somebody points at something.
+function isBehind(box) {
+  const all = timelineUntil - new Date(shown.epochs[0].created);
+  const isPointed = box.matches(":hover") || (timeline && timeline.at >= 0);
+  return !isPointed && serviceTime() - timelineUntil > Math.max(all / 50, 60000);
+}
+
 function showTimeline() {
   const box = $("timeline");
   const { epochs, acts, zone } = shown;
   const width = Math.max(320, box.clientWidth);
   const key = JSON.stringify([epochs.map((e) => [e.epoch, e.created]), acts, zone, width]);
-  if (key === timelineOf || !epochs.length) return;
+  if (!epochs.length || (key === timelineOf && !isBehind(box))) return;
   timelineOf = key;
   const { height, left, top } = TIMELINE;
   const [right, bottom] = [width - TIMELINE.right, height - TIMELINE.bottom];
   const begins = epochs.map((e) => new Date(e.created).getTime());
   const [first, last] = [begins[0], Math.max(serviceTime(), begins[begins.length - 1] + 1)];
+  timelineUntil = last;
   const x = (time) => Number((left + ((Math.min(Math.max(time, first), last) - first) * (right - left)) / (last - first)).toFixed(2));
   const edges = [...begins, last].map(x);
   const { least, title, series } = timelineSeries(epochs);
@@ -93,12 +102,14 @@ function showTimeline() {
   );
   const given = { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": title, "data-chart": JSON.stringify(data) };
   for (const [attribute, value] of Object.entries(given)) svg.setAttribute(attribute, value);
-  // A new epoch costs neither zoom nor focus.
+  // Drawing it again costs neither zoom nor focus.
   const [seen, at, isFocused] = timeline ? [timeline.span(), timeline.at, timeline.stage === document.activeElement] : [null, -1, false];
+  const button = [...box.querySelectorAll("button")].indexOf(document.activeElement);
   box.replaceChildren(svg);
   timeline = charts.enhance(svg, (time, all) => clock(time, all < DAY ? OF_DAY : OF_YEAR));
   if (seen) timeline.lookAt(seen);
   else if (wantedSpan) lookAtWanted();
+  if (button >= 0) box.querySelectorAll("button")[button].focus({ preventScroll: true });
   if (isFocused) {
     timeline.stage.focus({ preventScroll: true });
     if (at >= 0 && at < epochs.length) timeline.point(at);
