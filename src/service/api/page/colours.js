@@ -51,7 +51,8 @@ const neutral = () => getComputedStyle(document.documentElement).getPropertyValu
 function showScale(full) {
   const kind = colouredBy();
   const { bound } = shown.load;
-  const count = kind === "bound" ? 49 : SHADES;
+  // Nothing is above the bound where the fullest channel is at it.
+  const count = kind !== "bound" ? SHADES : full > bound ? 49 : 25;
   const canvas = make("canvas", null);
   [canvas.width, canvas.height] = [count, 1];
   const context = canvas.getContext("2d");
@@ -66,11 +67,11 @@ function showScale(full) {
   const unused = make("i", null);
   unused.className = shown.pictures.now instanceof Matrix ? "unused-cell" : "unused";
   const said = {
-    bound: ` · blue: fewer than ${bound} · grey: ${bound}, the bound: no tables have a smaller largest load · orange: more`,
+    bound: ` · blue: fewer than ${bound} · grey: ${bound}, the bound: no tables have a smaller largest load${full > bound ? " · orange: more" : ""}`,
     load: "", log: ", by logarithm", rank: ", by rank among all loads",
   }[kind];
   const most = kind === "bound" ? Math.max(full, bound) : full;
-  $("scale").replaceChildren("1", canvas, `${most} routes${said}`, unused, `unused · ${shown.pictures.now.legend().each}`);
+  $("scale").replaceChildren("1", canvas, `${most} route${most === 1 ? "" : "s"}${said}`, unused, `unused · ${shown.pictures.now.legend().each}`);
 }
 
 // The choice, as it is in force.
