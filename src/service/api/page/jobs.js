@@ -140,7 +140,8 @@ function showJobs() {
   }
   const wanted = $("filter").value.trim();
   const all = shown.jobs.length;
-  $("count").textContent = wanted || $("gains").value ? `${rows.length} of ${all} jobs` : `${all} jobs; click one to see its channels alone`;
+  const jobs = `${all} job${all === 1 ? "" : "s"}`;
+  write($("count"), wanted || $("gains").value ? `${rows.length} of ${jobs}` : all ? `${jobs}; click one to see its channels alone` : jobs);
   $("all").hidden = shown.job === null;
   remember();
 }

@@ -63,6 +63,11 @@ function make(tag, text, ...children) {
   return element;
 }
 
+// Writes what has changed: what is read aloud is not read again.
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 const words = (name) => name.replaceAll("_", " ");
 
 // What a bar shows of an epoch: how much longer than nobody in the way; of a torus without slow-downs, the largest load.
@@ -199,7 +204,7 @@ function showVerdict(answer) {
   const { now, baseline } = answer;
   const box = $("verdict");
   if (!now || now.slowdown_mean === null) {
-    box.textContent = isDirect() || answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.";
+    write(box, isDirect() || answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.");
     return;
   }
   const when = isInForce() ? "Now" : "Then";
@@ -211,7 +216,7 @@ function showVerdict(answer) {
     said.push(`; ${whose} (${baseline.engine}) would give ${baseline.slowdown_mean.toFixed(2)}: `
       + (Math.abs(gain) >= 1 ? differs : "routes for jobs gain nothing at present"));
   }
-  box.textContent = said.join("") + "." + chosenVerdict(answer) + boundVerdict();
+  write(box, said.join("") + "." + chosenVerdict(answer) + boundVerdict());
 }
 
 // The largest load of the epoch that is shown, and the least possible one.
