@@ -1,6 +1,29 @@
 // What a person asks beside the page: a node, a job that is not there yet, a picture to keep, the page again later.
 "use strict";
 
+// --- writing ---
+// Writes what has changed: what is read aloud is not read again.
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// Makes an element's content like that of another, and touches no more than what differs: somebody may be copying a
+// command out of it.
+function patch(element, fresh) {
+  const [old, parts] = [element, fresh].map((each) => [...each.childNodes]);
+  if (old.length !== parts.length || old.some((part, i) => part.nodeName !== parts[i].nodeName)) {
+    element.replaceChildren(...parts);
+    return;
+  }
+  old.forEach((part, i) => {
+    if (part.nodeType !== Node.ELEMENT_NODE) write(part, parts[i].textContent);
+    else {
+      if (part.title !== parts[i].title) part.title = parts[i].title;
+      patch(part, parts[i]);
+    }
+  });
+}
+
 // --- times ---
 // 3 min, 5 h 12 min, 2 d 3 h, 120 d.
 function long(seconds) {
@@ -56,12 +79,12 @@ function showZone() {
 // --- what people did by hand ---
 function showActs(acts) {
   $("acts").parentElement.parentElement.hidden = !acts.length;
-  $("acts").replaceChildren(...[...acts].reverse().slice(0, 50).map((act) => {
+  patch($("acts"), make("tbody", null, ...[...acts].reverse().slice(0, 50).map((act) => {
     const cells = [clock(act.time), act.act, act.by || "–", act.epoch === null ? "–" : act.epoch, act.reason];
     const row = make("tr", null, ...cells.map((cell) => make("td", cell)));
     row.firstElementChild.title = yours(act.time);
     return row;
-  }));
+  })));
 }
 
 // --- files ---

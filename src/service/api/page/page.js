@@ -63,11 +63,6 @@ function make(tag, text, ...children) {
   return element;
 }
 
-// Writes what has changed: what is read aloud is not read again.
-function write(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
 const words = (name) => name.replaceAll("_", " ");
 
 // What a bar shows of an epoch: how much longer than nobody in the way; of a torus without slow-downs, the largest load.

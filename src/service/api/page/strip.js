@@ -20,13 +20,14 @@ function stateWords({ state, held, waits_for_opensm: published, ended }) {
   return [];
 }
 
-// Writes the line, unless it is there.
-function strip(className, word, ...rest) {
+// Writes the line, which goes with the time. What has happened is read aloud.
+function strip(className, word, aloud, ...rest) {
   const box = $("health");
   const name = make("b", word);
   name.id = "state";
+  write($("aloud"), word + aloud);
   box.className = className;
-  box.replaceChildren(name, ...rest);
+  patch(box, make("p", null, name, ...rest));
 }
 
 // The service has answered how it is.
@@ -49,19 +50,20 @@ function showHealth() {
     health.next_pass ? `next ${ago(health.next_pass)}` : null,
     health.waiting_jobs ? `${health.waiting_jobs} young jobs wait` : null,
   ];
-  if (shown.outcome && serviceTime() - shown.outcome.time < LASTS) facts.unshift(`${shown.outcome.text}, ${ago(shown.outcome.time)}`);
+  const outcome = shown.outcome && serviceTime() - shown.outcome.time < LASTS ? shown.outcome : null;
+  if (outcome) facts.unshift(`${outcome.text}, ${ago(outcome.time)}`);
   const state = health.state || "live";
   lastState = STATES[state];
-  strip(health.healthy ? "" : "bad", STATES[state], ...stateWords({ ...health, state }), " · ", make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
+  strip(health.healthy ? "" : "bad", STATES[state], `, ${verdict}${outcome ? `, ${outcome.text}` : ""}`, ...stateWords({ ...health, state }), " · ", make("b", verdict), " · " + facts.filter(Boolean).join(" · "));
   $("health").title = `last pass ${clock(health.last_success)}; ${yours(health.last_success)}`
     + (health.held ? `; held since ${clock(health.held.since)}` : "");
   // A hold is the state, and told there.
   const troubles = (health.troubles || []).filter(({ kind }) => kind !== "held");
-  $("problems").replaceChildren(...troubles.map(({ text, since, remedy }) => {
+  patch($("problems"), make("ul", null, ...troubles.map(({ text, since, remedy }) => {
     const item = make("li", `${text} · since ${clock(since)}, ${ago(since)} · `, command(remedy));
     item.title = yours(since);
     return item;
-  }));
+  })));
 }
 
 // Tells on the first line for a while what came of something.
@@ -116,11 +118,12 @@ function failed(error) {
   if (!error.isSilent) {
     // It answers, but not all that was asked.
     const word = isUnknown ? "not signed in" : error instanceof Refused ? "not allowed" : lastState || "no answer";
-    strip("bad", word, `${word === lastState ? " · not all is shown" : ""}: ${error.message}`);
+    const said = `${word === lastState ? " · not all is shown" : ""}: ${error.message}`;
+    strip("bad", word, said, said);
     return;
   }
   silentSince = silentSince || serviceTime();
   const last = answeredAt ? `, the last answer ${ago(answeredAt)}` : "";
-  strip("bad", STATES.stopped, `: the service does not answer since ${clock(silentSince)}, ${ago(silentSince)}${last} (`, command("systemctl status sarouter"), " on its machine)");
+  strip("bad", STATES.stopped, `: ${error.message}`, `: the service does not answer since ${clock(silentSince)}, ${ago(silentSince)}${last} (`, command("systemctl status sarouter"), " on its machine)");
   $("problems").replaceChildren();
 }
