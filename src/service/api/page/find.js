@@ -186,7 +186,7 @@ let dragged = false;
 for (const id of ["now", "before"]) {
   $(id).addEventListener("pointerdown", (event) => {
     dragged = false;
-    drag = shown.view.scale > 1 ? { x: event.clientX, y: event.clientY, from: { ...shown.view } } : null;
+    drag = shown.load && shown.view.scale > 1 ? { x: event.clientX, y: event.clientY, from: { ...shown.view } } : null;
   });
   $(id).addEventListener("pointermove", (event) => {
     if (!drag) return;
@@ -204,10 +204,12 @@ for (const id of ["now", "before"]) {
     zoom(event.deltaY < 0 ? 1.5 : 1 / 1.5);
   }, { passive: false });
 }
-addEventListener("pointerup", () => {
-  if (drag && dragged) remember();
-  drag = null;
-});
+for (const end of ["pointerup", "pointercancel"]) {
+  addEventListener(end, () => {
+    if (drag && dragged) remember();
+    drag = null;
+  });
+}
 
 // --- printing: on light paper, with all tables open ---
 let closed = [];

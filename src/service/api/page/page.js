@@ -161,6 +161,8 @@ function showLoad() {
   // First, as it gives the other its width.
   const isAwaited = comparedWith() !== "before" && !load.against;
   $("before").closest("figure").hidden = !(other || isAwaited) || isDifference;
+  // A finger moves a picture that is near, and scrolls the page over one that is whole.
+  $("pictures").classList.toggle("near", shown.view.scale > 1);
   pictures.now.draw(load.now, full, isDark(), isDifference ? other.loads : null);
   if (isAwaited) caption("before", "What it is compared with is being computed …");
   if (other && !isDifference) {
