@@ -84,6 +84,15 @@ function listed() {
   return rows.sort(compare);
 }
 
+// Enter and the space bar do what a click does.
+function onKeys(element, act) {
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    act();
+  });
+}
+
 // Rows by job: they stay while their jobs do, so that what has the focus keeps it.
 const rowOf = new Map();
 
@@ -94,7 +103,7 @@ function rowFor(id) {
   row.tabIndex = -1;
   const toggle = () => choose(shown.epoch, id === shown.job ? null : id);
   row.addEventListener("click", toggle);
-  row.addEventListener("keydown", (event) => { if (event.key === "Enter") toggle(); });
+  onKeys(row, toggle);
   rowOf.set(id, row);
   return row;
 }
@@ -183,7 +192,7 @@ for (const head of $("columns").children) {
     showJobs();
   };
   head.addEventListener("click", sort);
-  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+  onKeys(head, sort);
 }
 stopAt($("columns"), $("columns").firstElementChild);
 $("csv").addEventListener("click", () => {

@@ -371,6 +371,7 @@ const systemDark = matchMedia("(prefers-color-scheme: dark)");
 function applyTheme() {
   const theme = localStorage.getItem("theme") || "system";
   $("theme").textContent = theme;
+  $("theme").ariaLabel = `Light or dark: ${theme}`;
   document.documentElement.classList.toggle("dark", theme === "dark" || (theme === "system" && systemDark.matches));
   showLoad();
 }
