@@ -229,7 +229,9 @@ fn list<'a>(names: impl Iterator<Item = &'a String>) -> Html<String> {
     let items: String =
         names.map(|name| format!("<li><a href=\"{PREFIX}{name}/\">{name}</a></li>")).collect();
     Html(format!(
-        "<!doctype html><html lang=\"en\"><title>sarouter</title><h1>Fabrics</h1><ul>{items}</ul></html>"
+        "<!doctype html><html lang=\"en\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
+         <title>sarouter</title><h1>Fabrics</h1><ul>{items}</ul></html>"
     ))
 }
 

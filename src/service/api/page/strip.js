@@ -7,6 +7,10 @@ let silentSince = null; // the service does not answer since then, as seen from 
 let answeredAt = null; // the last answer
 let lastState = null; // the word of the last answer
 
+// Which of several fabrics the page is of, and the way to the others.
+const [, fabricName] = location.pathname.match(/\/fabrics\/([^/]+)\/$/) || [];
+if (fabricName) document.querySelector("h1").append(" ", Object.assign(make("a", fabricName), { href: "../../", title: "All fabrics" }));
+
 const command = (text) => make("code", text);
 
 // What belongs to the state: who, since when, why, and the command that helps.
@@ -27,6 +31,7 @@ function strip(className, word, aloud, ...rest) {
   name.id = "state";
   write($("aloud"), word + aloud);
   box.className = className;
+  document.title = [word, "sarouter", fabricName].filter(Boolean).join(" · ");
   patch(box, make("p", null, name, ...rest));
 }
 
