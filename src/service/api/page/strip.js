@@ -37,6 +37,8 @@ function strip(className, word, aloud, ...rest) {
 
 // The service has answered how it is.
 function heard(health) {
+  // After a restart it may know a baseline that it did not know before.
+  if (shown.health && shown.health.started !== health.started) shown.baseline = "there";
   shown.health = health;
   [silentSince, answeredAt] = [null, serviceTime()];
   showHealth();
