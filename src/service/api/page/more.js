@@ -114,21 +114,25 @@ $("channels").addEventListener("click", () => {
 // --- where is a node? ---
 async function showNode() {
   const name = $("filter").value.trim();
-  const box = $("node");
-  box.textContent = "";
-  if (!/^[A-Za-z][\w.-]*\d[\w.-]*$/.test(name)) return;
-  let node;
-  try {
-    node = await ask("v1/nodes/" + encodeURIComponent(name));
-  } catch (error) {
-    if (error instanceof Refused) throw error;
-    return; // no node: the jobs that fit are listed all the same
+  let said = "";
+  if (/^[A-Za-z][\w.-]*\d[\w.-]*$/.test(name)) {
+    try {
+      said = nodeWords(await ask("v1/nodes/" + encodeURIComponent(name)));
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      // No node: the jobs that fit are listed all the same.
+    }
   }
+  if (name === $("filter").value.trim()) write($("node"), said);
+}
+
+function nodeWords(node) {
   const jobs = node.jobs.length ? `job ${node.jobs.join(", ")}` : "no job";
   const where = node.at
     ? `at ${node.at}, ${node.healthy ? "works" : "has failed"}`
     : node.terminals.map((t) => `LID ${t.lid} on ${t.switch_description} (${t.switch})`).join("; ");
-  box.textContent = `${node.node}: ${where}; ${jobs}`;
+  return `${node.node}: ${where}; ${jobs}`;
 }
 
 $("filter").addEventListener("change", () => inTurn(showNode));
+$("filter").addEventListener("input", () => write($("node"), ""));

@@ -361,6 +361,7 @@ async function refresh() {
   await followJobs();
   await showWhy();
   await fillPanel();
+  if ($("node").textContent) await showNode();
   await fetchEngines();
 }
 
