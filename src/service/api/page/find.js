@@ -164,18 +164,25 @@ for (const id of ["now", "before"]) {
 }
 
 // --- zoom ---
-// By a factor; 0: all of it. What is picked stays in the middle.
-function zoom(factor) {
+// By a factor; 0: all of it. What is under the pointer stays there; without one, what is picked stays in the middle.
+function nearer(factor, pointer) {
   const view = shown.view;
   const { picked, fabric } = shown;
   if (!fabric) return;
   if (factor === 0) [view.scale, view.x, view.y] = [1, 0.5, 0.5];
   else {
+    const far = 1 / view.scale;
     view.scale = Math.min(Math.max(view.scale * factor, 1), 40);
-    if (picked) [view.x, view.y] = shown.pictures.now.spot(picked);
+    const aside = (v, of) => Math.min(Math.max(v + (of - 0.5) * (far - 1 / view.scale), 0), 1);
+    if (pointer) [view.x, view.y] = [aside(view.x, pointer[0]), aside(view.y, pointer[1])];
+    else if (picked) [view.x, view.y] = shown.pictures.now.spot(picked);
   }
   if (view.scale === 1) [view.x, view.y] = [0.5, 0.5];
   showLoad();
+}
+
+function zoom(factor) {
+  nearer(factor);
   remember();
 }
 
@@ -183,6 +190,7 @@ for (const [id, factor] of [["closer", 1.5], ["farther", 1 / 1.5], ["whole", 0]]
 
 let drag = null;
 let dragged = false;
+let wheeled = 0;
 for (const id of ["now", "before"]) {
   $(id).addEventListener("pointerdown", (event) => {
     dragged = false;
@@ -201,7 +209,12 @@ for (const id of ["now", "before"]) {
   $(id).addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    zoom(event.deltaY < 0 ? 1.5 : 1 / 1.5);
+    if (!shown.load || !shown.pictures[id].drawn) return;
+    const { left, top, width, height } = shown.pictures[id].frame;
+    nearer(event.deltaY < 0 ? 1.5 : 1 / 1.5, [(event.offsetX - left) / width, (event.offsetY - top) / height]);
+    // A wheel turns faster than browsers let addresses be written.
+    clearTimeout(wheeled);
+    wheeled = setTimeout(remember, 200);
   }, { passive: false });
 }
 for (const end of ["pointerup", "pointercancel"]) {

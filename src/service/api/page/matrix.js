@@ -64,6 +64,7 @@ class Matrix extends Picture {
     const head = this.isNamed ? this.named : HEAD;
     const area = side - head - 2;
     this.area = { head, side: area, left: (width - side) / 2 + head, top: head };
+    this.frame = { ...this.area, width: area, height: area };
     this.size = (area * scale) / this.count;
     const middle = (v) => (scale === 1 ? 0.5 : v);
     // Cells before the first that is seen.

@@ -51,6 +51,7 @@ class Picture {
     const span = fabric.layout === "circle" ? Math.min(width, height) : width;
     const left = (width - span) / 2;
     const { scale, x: midX, y: midY } = shown.view;
+    this.frame = { left: left + margin, top: edge, width: span - 2 * margin, height: height - 2 * edge };
     // From the unit square, in which the view's middle is, to the canvas.
     const near = (v, middle) => (v - middle) * scale + 0.5;
     const place = fabric.places.map(([x, y]) => [scale === 1 ? x : near(x, midX), scale === 1 ? y : near(y, midY)]).map(([x, y]) =>
