@@ -42,7 +42,7 @@ pub const STYLE: &str = concat!(
     include_str!("chart.css"),
     "
 :root{--paper:#fff;--ink:#1c2430;--soft:#5b6675;--line:#d7dde5;--ours:#0b63a5;--theirs:#b8520a;--bound:#5b6675;--dark:#b9c2cd}
-@media (prefers-color-scheme:dark){:root{--paper:#12171e;--ink:#e6ebf1;--soft:#9aa7b6;--line:#2c3643;--ours:#6cb6f2;--theirs:#f2a463;--bound:#9aa7b6;--dark:#46515f}}
+@media (prefers-color-scheme:dark){:root{color-scheme:dark;--paper:#12171e;--ink:#e6ebf1;--soft:#9aa7b6;--line:#2c3643;--ours:#6cb6f2;--theirs:#f2a463;--bound:#9aa7b6;--dark:#46515f}}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 main{max-width:1000px;margin:0 auto;padding:24px 20px 60px}
 h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:32px 0 8px}.lead{color:var(--soft);margin:0 0 16px;max-width:70ch}
@@ -51,5 +51,6 @@ h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:32px 0 8px}.lead{color
 .verdict{font-size:18px;max-width:60ch;border-left:4px solid var(--ours);padding-left:12px}.save{margin:4px 0;font-size:13px}
 details{margin:20px 0}summary{cursor:pointer;font-weight:600}pre{background:color-mix(in srgb,var(--ink) 6%,transparent);padding:10px 14px;white-space:pre-wrap;overflow-wrap:anywhere}a{color:var(--ours)}
 .tiles{display:flex;flex-wrap:wrap;gap:12px;margin:16px 0}.tile{border:1px solid var(--line);border-radius:8px;padding:10px 16px;min-width:150px}.tile b{display:block;font-size:22px}.tile span{color:var(--soft);font-size:13px}
+@media screen and (max-width:700px){.charted [role=application]{overflow-x:auto;touch-action:auto}.charted svg{min-width:680px}}
 "
 );
