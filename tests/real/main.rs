@@ -26,6 +26,7 @@ mod often;
 mod package;
 mod page;
 mod page_address;
+mod page_colours;
 mod page_compare;
 mod page_fabrics;
 mod page_hand;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::browser::Browser;
-use super::page::{PIXELS, Site, island, open, text};
+use super::page::{PIXELS, SETTLED, Site, island, open, text};
 use super::page_compare::{hash, select};
 
 /// Waits until the picture is of this epoch, and of one job or of all.
@@ -96,5 +96,64 @@ fn an_address_that_is_kept_shows_the_same_again() {
     browser.until("document.getElementById('t-before').textContent.startsWith('The baseline')");
     browser.until("document.querySelectorAll('#jobs tr').length === 1");
     assert_eq!(seen(), before);
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn what_is_gone_is_said_to_be_gone_and_all_is_shown() {
+    let jobs = "1 n[1-60]\n2 n[61-90]\n".to_string();
+    let site = Site::new("fattree:10x18,5", "balanced", &[jobs]);
+    let browser = Browser::start(1400, 1000);
+    browser.go(&format!("{}#job=7&open=switch:none&pick=cable:none:1", site.address()));
+    browser
+        .until("document.getElementById('health').textContent.includes('job 7 is not there, or no longer')");
+    shows(&browser, 1, "inside jobs");
+    browser.until("document.getElementById('p-body').textContent.includes('no such switch now')");
+    browser.until("decodeURIComponent(location.hash) === '#open=switch:none'");
+    browser.eval("closePanel()");
+
+    // A job that is looked at ends, and a new epoch comes without it.
+    browser.click("#jobs tr[data-job='2']");
+    shows(&browser, 1, "of job 2");
+    std::fs::write(site.directory.path().join("jobs"), "3|RUNNING|n[1-170]|NONE|NONE\n").unwrap();
+    browser.eval("ask('v1/look', {}).then(() => true)");
+    browser
+        .until("document.getElementById('health').textContent.includes('job 2 is not there, or no longer')");
+    shows(&browser, 2, "inside jobs");
+    browser.until("document.querySelector('#jobs tr[data-job=\"3\"]') !== null");
+    assert_eq!((hash(&browser), text(&browser, "state")), (String::new(), "dry run".into()));
+    assert_eq!(browser.complaints(), [Value::Null; 0]);
+}
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn a_late_answer_draws_nothing_over_a_newer_choice() {
+    let site = island();
+    let browser = Browser::start(1400, 1000);
+    open(&site, &browser);
+    browser.until(SETTLED);
+    // The answer about job 1 comes when it is let go.
+    browser.eval(
+        "(window.held = [], window.sent = fetch, window.fetch = (path, how) => sent(path, how).then((answer) =>
+            path.includes('v1/load?job=1') ? new Promise((go) => held.push(() => go(answer))) : answer)) && true",
+    );
+    browser.eval(
+        "(window.titles = [], new MutationObserver(() => titles.push($('t-now').textContent))
+            .observe($('t-now'), { childList: true })) || true",
+    );
+    let verdict = text(&browser, "verdict");
+    browser.click("#jobs tr[data-job='1']");
+    browser.until("held.length === 1");
+    browser.click("#jobs tr[data-job='2']");
+    browser.eval("(held[0](), window.fetch = sent) && true");
+    shows(&browser, 2, "of job 2");
+    let of_two = text(&browser, "t-now");
+    // A picture that is drawn again is of what it was of.
+    let titles = browser.eval("(showLoad(), titles.filter((title) => !title.includes('inside jobs')))");
+    assert!(titles.as_array().unwrap().iter().all(|title| *title == of_two.as_str()), "{titles}");
+    browser.click("#all");
+    shows(&browser, 2, "inside jobs");
+    assert_eq!(text(&browser, "verdict"), verdict);
     assert_eq!(browser.complaints(), [Value::Null; 0]);
 }

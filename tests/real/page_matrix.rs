@@ -114,6 +114,11 @@ fn zoom_and_circle(browser: &Browser, address: &str) {
         ),
         true
     );
+    // A drag that the browser takes for something else has ended.
+    let cut = "((kinds) => { const c = document.getElementById('now'); const { x } = shown.view;
+        kinds.forEach((kind, i) => c.dispatchEvent(new PointerEvent(kind, { clientX: 200 + 30 * i, clientY: 200, bubbles: true })));
+        return [shown.view.x - x, getComputedStyle(c).touchAction]; })(['pointerdown', 'pointercancel', 'pointermove'])";
+    assert_eq!(browser.eval(cut), serde_json::json!([0, "none"]));
     press(browser, "0");
     assert_eq!(browser.eval(PIXELS), all);
     browser.eval("pick(null)");
@@ -123,6 +128,13 @@ fn zoom_and_circle(browser: &Browser, address: &str) {
         ("Picture".into(), "#as=circle".into())
     );
     assert_ne!(browser.eval(PIXELS), all);
+    // The wheel leaves what is under the pointer there.
+    let by = "(() => { const [c, [x, y]] = [document.getElementById('now'), shown.pictures.now.drawn.place[3]];
+        const { left, top } = c.getBoundingClientRect();
+        c.dispatchEvent(new WheelEvent('wheel', { ctrlKey: true, deltaY: -1, clientX: left + x, clientY: top + y, bubbles: true }));
+        const [nearX, nearY] = shown.pictures.now.drawn.place[3];
+        return [shown.view.scale, Math.hypot(nearX - x, nearY - y) < 2]; })()";
+    assert_eq!(browser.eval(by), serde_json::json!([1.5, true]));
     browser.go("about:blank");
     browser.go(&format!("{address}#as=circle"));
     browser.until("document.body.dataset.drawn !== undefined");

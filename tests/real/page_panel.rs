@@ -67,6 +67,12 @@ fn the_search_opens_a_panel_with_figures_ports_and_links_which_the_address_keeps
     let said = panel(&browser, &format!("job {job}"));
     let slow = word(&format!("document.querySelector('#jobs tr[data-job=\"{job}\"] .slowdown').textContent"));
     assert!(said.contains(&format!("slow-down{slow}")), "{said}");
+    // A figure that changes leaves the focus where it is.
+    let focused = browser.eval(&format!(
+        "(document.querySelector('#p-body p:last-child button').focus(), shown.jobs.find((one) => one.id === {job:?}).node_count = 7777,
+        fillPanel().then(() => [$('p-body').textContent.includes('7777'), document.activeElement.textContent]))"
+    ));
+    assert_eq!(focused, serde_json::json!([true, "Show its channels alone"]));
     let link = |words: &str| {
         browser.eval(&format!(
             "[...document.querySelectorAll('#p-body button')].find((b) => b.textContent === {words:?}).click()"

@@ -56,3 +56,21 @@ fn a_wrong_token_is_said_to_be_wrong_and_a_right_one_says_who_is_signed_in() {
         (String::new(), false.into())
     );
 }
+
+#[test]
+#[ignore = "needs Debian's chromium-driver"]
+fn a_token_stays_that_is_given_while_an_answer_without_it_is_on_its_way() {
+    let (_site, far) = Site::with_tokens("fattree:10x18,5", &["1 n[1-60]\n".to_string()]);
+    let browser = Browser::start(1400, 1000);
+    browser.go(&far);
+    browser.until("document.getElementById('login').checkVisibility()");
+    browser.eval(
+        "(window.held = [], window.sent = fetch, window.fetch = (path, how) => sent(path, how).then((answer) =>
+            new Promise((go) => held.push(() => go(answer))))) && inTurn(refresh) && true",
+    );
+    browser.until("held.length >= 2");
+    sign_in(&browser, READ);
+    browser.eval("(window.fetch = sent, held.forEach((go) => go())) || true");
+    browser.until("document.getElementById('who').textContent === 'signed in as reader'");
+    assert_eq!(text(&browser, "login-said"), "");
+}

@@ -40,6 +40,13 @@ fn held_and_stopped(mut site: Site, browser: &Browser, word: &str) {
     assert!(held.starts_with(&format!("HELD by {}, ", who.trim())), "{held}");
     assert!(held.contains(" s ago: cable <b>work</b> (sarouter resume ends it) · "), "{held}");
     assert_eq!(text(browser, "problems"), "", "said once");
+    // Ages are not read aloud, and a command that is being copied is left alone.
+    let aloud = text(browser, "aloud");
+    assert!(aloud.starts_with("HELD, ") && !aloud.contains("ago"), "{aloud}");
+    browser
+        .eval("(window.code = document.querySelector('#health code')) && inTurn(refresh).then(() => true)");
+    assert_eq!(browser.eval("document.querySelector('#health code') === window.code"), true);
+    assert_eq!(browser.eval("document.title"), "HELD · sarouter");
     by_hand(&site, "resume", &[]);
     assert!(state(browser, word).contains(" · healthy · "));
     site.end();
