@@ -42,7 +42,8 @@ function showHand(mayChange) {
   const key = wanted.map((act) => act.title + act.says).join("\n");
   if (box.dataset.key === key) return;
   box.dataset.key = key;
-  const focused = box.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+  const at = [...box.children].indexOf(document.activeElement);
+  const focused = at < 0 ? null : document.activeElement.dataset.act;
   box.className = mayChange ? "tools" : "";
   box.replaceChildren(...wanted.map((act) => {
     const button = make("button", act.title + " …");
@@ -51,7 +52,8 @@ function showHand(mayChange) {
     button.addEventListener("click", () => confirmed(act));
     return button;
   }));
-  const again = focused && [...box.children].find((button) => button.dataset.act === focused);
+  // Resume stands where hold stood.
+  const again = focused && ([...box.children].find((button) => button.dataset.act === focused) || box.children[at]);
   if (again) again.focus({ preventScroll: true });
 }
 
