@@ -204,7 +204,8 @@ function showVerdict(answer) {
     write(box, isDirect() || answer.epoch === null || now ? "" : "No job is on several switches: routes for jobs gain nothing at present.");
     return;
   }
-  const when = isInForce() ? "Now" : "Then";
+  // Of a direct torus only the jobs of now are known.
+  const when = isInForce() || isDirect() ? "Now" : "Then";
   const said = [`${when} ${now.slowdown_mean.toFixed(2)} times the ideal`];
   if (baseline && baseline.slowdown_mean !== null) {
     const gain = 100 * (1 - now.slowdown_mean / baseline.slowdown_mean);
