@@ -40,7 +40,7 @@ function cellsOf(job) {
   return {
     id: job.id, user: user || "–", name: name || "–", partition: partition || "–", state: job.state.toLowerCase(), nodes: job.nodes, running: job.start ? long((serviceTime() - new Date(job.start)) / 1000) : "–", node_count: job.node_count, switches: job.switches,
     slowdown: two(gets.slowdown), slowdownBefore: two(before.slowdown), baseline: two(job.baseline),
-    gain: gain === null ? "–" : gain.toFixed(0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
+    gain: gain === null ? "–" : String(Math.round(gain) || 0), max: or(gets.max), busiest: or(gets.busiest), links: or(gets.links),
   };
 }
 
