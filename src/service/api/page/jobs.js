@@ -120,7 +120,12 @@ function fillRow(row, job, cells) {
     cell.hidden = isLeftOut(key);
   });
   row.children[COLUMNS.indexOf("gain")].className = `gain ${fares(job)}`.trim();
-  row.children[COLUMNS.indexOf("running")].title = job.start ? `since ${clock(job.start)}; ${yours(job.start)}` : "";
+  // Dates take most of the time of a long list.
+  const since = `${job.start} ${shown.zone && shown.zone.name}`;
+  if (row.dataset.since !== since) {
+    row.dataset.since = since;
+    row.children[COLUMNS.indexOf("running")].title = job.start ? `since ${clock(job.start)}; ${yours(job.start)}` : "";
+  }
   row.setAttribute("aria-selected", job.id === shown.job);
 }
 
