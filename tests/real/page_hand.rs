@@ -60,6 +60,7 @@ fn whoever_may_holds_resumes_goes_back_and_looks_after_saying_that_it_is_meant()
     assert_eq!(browser.eval("document.querySelectorAll('#acts b').length"), 0);
     browser.until("document.querySelector('#hand [data-act=resume]') !== null");
     assert_eq!(buttons(&browser), ["look", "resume"]);
+    browser.until("document.activeElement.dataset.act === 'resume'");
 
     ask_for(&browser, "resume");
     browser.click("dialog button[type=submit]");
