@@ -209,6 +209,7 @@ function whyChanged(row) {
 const cameAndWent = (row) => `Jobs that came: ${listed12(row.jobs_in)}; that went: ${listed12(row.jobs_out)}.`;
 
 let whyOf = null;
+let markOf = null; // the epoch that was shown when a mark was asked why; its answer stays until an epoch is asked
 
 // An epoch and the one before it; null where they are removed by age, or damaged: the timeline has the figures.
 async function withBefore(number) {
@@ -250,8 +251,10 @@ async function showWhy() {
     $("why").textContent = "";
     return;
   }
-  if (whyOf === number) return;
+  if (whyOf === number || markOf === number) return;
+  markOf = null;
   const [found, before] = isDirect() ? [null, null] : await withBefore(number);
+  if (markOf === number) return; // asked meanwhile
   whyOf = number;
   if (isDirect()) {
     $("why").textContent = whyChanged(row);
@@ -300,21 +303,30 @@ function backWords(act) {
   return `Gone back to epoch ${act.epoch} at ${clock(act.time)}, by ${act.by || "somebody"}` + (act.reason ? `: ${act.reason}` : "");
 }
 
-function markOf(time, kind, text, ...children) {
+// What a bar or the chart of epochs does: shows one, and why it was published.
+function chooseEpoch(epoch) {
+  markOf = null;
+  choose(epoch === shown.current ? null : epoch, null);
+}
+
+function markButton(time, kind, text, ...children) {
   const button = make("button", null, ...children);
   button.type = "button";
   button.className = kind;
   button.dataset.hold = time + kind;
   button.title = text;
   button.setAttribute("aria-label", button.title);
-  button.addEventListener("click", () => { $("why").textContent = button.title + "."; whyOf = null; });
+  button.addEventListener("click", () => {
+    $("why").textContent = button.title + ".";
+    [whyOf, markOf] = [null, shown.epoch === null ? shown.current : shown.epoch];
+  });
   return button;
 }
 
 // Bars and marks in the order of time.
 function inTime(bars) {
-  const held = (hold) => markOf(hold.from, "mark" + (hold.until ? "" : " open"), holdWords(hold), make("i", null));
-  const back = (act) => markOf(act.time, "mark back", backWords(act), "↶");
+  const held = (hold) => markButton(hold.from, "mark" + (hold.until ? "" : " open"), holdWords(hold), make("i", null));
+  const back = (act) => markButton(act.time, "mark back", backWords(act), "↶");
   const marks = [
     ...timesHeld(shown.acts).map((hold) => ({ time: hold.from, mark: held(hold) })),
     ...shown.acts.filter((act) => act.act === "rollback").map((act) => ({ time: act.time, mark: back(act) })),

@@ -112,7 +112,7 @@ function showEpochs() {
     button.setAttribute("aria-label", `epoch ${e.epoch}, ${clock(e.created)}, ${words(e.reason)}: ${figures(e)}`);
     button.title = `${button.ariaLabel}; ${yours(e.created)}`;
     button.setAttribute("aria-pressed", e.epoch === chosen);
-    button.addEventListener("click", () => choose(e.epoch === shown.current ? null : e.epoch, null));
+    button.addEventListener("click", () => chooseEpoch(e.epoch));
     return button;
   })));
   if (atEnd) box.scrollLeft = box.scrollWidth;

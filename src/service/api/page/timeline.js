@@ -158,8 +158,5 @@ $("timeline").addEventListener("pointed", ({ detail }) => {
   }, 150);
 });
 
-$("timeline").addEventListener("entry", (event) => {
-  const { epoch } = shown.epochs[event.detail];
-  choose(epoch === shown.current ? null : epoch, null);
-});
+$("timeline").addEventListener("entry", ({ detail }) => chooseEpoch(shown.epochs[detail].epoch));
 new ResizeObserver(() => { if (shown.zone) showTimeline(); }).observe($("timeline"));
