@@ -136,6 +136,7 @@ function showJobs() {
   const rows = listed();
   const listedNow = new Set(rows.map(({ job }) => job.id));
   const focused = body.contains(document.activeElement) ? document.activeElement : null;
+  const at = [...body.children].indexOf(focused);
   for (const row of [...body.children]) if (!listedNow.has(row.dataset.job)) row.remove();
   rows.forEach(({ job, cells }, i) => {
     const row = rowFor(job.id);
@@ -144,7 +145,8 @@ function showJobs() {
   });
   const known = new Set(shown.jobs.map((job) => job.id));
   for (const id of rowOf.keys()) if (!known.has(id)) rowOf.delete(id);
-  const stays = focused && focused.isConnected ? focused : null;
+  // Where its job has ended, the row in its place has it.
+  const stays = focused && (focused.isConnected ? focused : body.children[Math.min(at, body.children.length - 1)]) || null;
   if (stays && document.activeElement !== stays) stays.focus({ preventScroll: true });
   stopAt(body, stays || [...body.children].find((row) => row.tabIndex === 0) || body.firstElementChild);
   for (const head of $("columns").children) {
