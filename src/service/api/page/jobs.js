@@ -70,7 +70,7 @@ function listed() {
   const is = (job) => !kind || fares(job) === kind;
   const fits = (job) => !wanted || job.id.includes(wanted) || job.nodes.includes(wanted)
     || job.state.startsWith(wanted.toUpperCase()) || holds(job.nodes, wanted)
-    || OF_USERS.some((key) => ((shown.submissions.get(job.id) || {})[key] || "").includes(wanted));
+    || OF_USERS.some((key) => ((shown.submissions.get(job.id) || {})[key] || "").toLowerCase().includes(wanted.toLowerCase()));
   const { key, down } = shown.sort;
   const rows = shown.jobs.filter(is).filter(fits).map((job) => ({ job, cells: cellsOf(job) }));
   // Numbers by size, text by letters with numbers in it, what is not there last.
