@@ -397,7 +397,7 @@ for (const id of ["now", "before"]) {
     if (tip.hidden) return;
     tip.textContent = s < 0 ? `${channelName(channel)}: ${channelWords(channel)}` : shown.fabric.names[s];
     tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 4) + "px";
-    tip.style.top = event.clientY + 14 + "px";
+    tip.style.top = Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 4) + "px";
   });
   $(id).addEventListener("mouseleave", () => { $("tip").hidden = true; });
 }
@@ -424,9 +424,12 @@ addEventListener("DOMContentLoaded", () => {
   inTurn(pickAgain);
 });
 let isRefreshing = false;
-setInterval(() => {
+function lookAgain() {
   // Over a slow link the next one waits until this one is done.
   if (document.hidden || isRefreshing) return;
   isRefreshing = true;
   inTurn(refresh).finally(() => { isRefreshing = false; });
-}, EVERY);
+}
+setInterval(lookAgain, EVERY);
+// Whoever comes back to it sees how it is now.
+document.addEventListener("visibilitychange", lookAgain);
