@@ -53,9 +53,9 @@ function remember(isStep) {
 function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   const text = (name) => parts.get(name) || "";
-  shown.epoch = /^\d+$/.test(text("epoch")) ? Number(text("epoch")) : null;
+  shown.epoch = /^\d{1,9}$/.test(text("epoch")) ? Number(text("epoch")) : null;
   shown.job = parts.get("job");
-  shown.against = /^(before|fabric|\d+)$/.test(text("against")) ? text("against") : "opensm";
+  shown.against = /^(before|fabric|\d{1,9})$/.test(text("against")) ? text("against") : "opensm";
   shown.show = text("show") === "difference" ? "difference" : "both";
   shown.colours = COLOURS.includes(text("colours")) ? text("colours") : "";
   const as = text("as") === "circle" ? "circle" : "matrix";
