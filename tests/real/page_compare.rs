@@ -191,6 +191,8 @@ fn the_timeline_tells_of_holds_and_losses_and_what_was_lost_is_compared() {
     let held = text(&browser, "why");
     assert!(held.starts_with("Held from ") && held.ends_with("epoch 1 in force: cable work."), "{held}");
     assert!(held.contains(" until ") && held.contains(", ended by ") && held.contains(", by "), "{held}");
+    browser.eval("inTurn(refresh).then(() => true)");
+    assert_eq!(text(&browser, "why"), held, "it can be read for as long as that takes");
     select(&browser, "against", "fabric");
     browser.until("document.getElementById('t-before').textContent.includes('before the change of fabric')");
     assert!(
@@ -281,6 +283,10 @@ fn paper_has_figures_and_tables_and_no_controls() {
         assert!(is_shown(kept), "{kept}");
     }
     assert_eq!(browser.eval(paper), "rgb(255, 255, 255)");
+    assert_eq!(
+        browser.eval("getComputedStyle(document.querySelector('#epochs .key')).printColorAdjust"),
+        "exact"
+    );
     browser.eval("window.dispatchEvent(new Event('afterprint'))");
     browser.media("");
     assert!(is_shown(".tools") && !is_shown("#busiest tr"));

@@ -134,6 +134,10 @@ fn strip_and_timeline(case: &Case, browser: &Browser) {
     let is_beside = verdict.contains("; OpenSM alone (");
     assert_eq!(is_beside, !case.is_direct(), "{}: {verdict}", case.name);
     assert_eq!(newest, 2, "{}", case.name);
+    let labels = "[...document.querySelectorAll('#timeline .label')].map((e) => Number(e.getAttribute('y'))).sort((a, b) => a - b)";
+    let labels: Vec<f64> = serde_json::from_value(browser.eval(labels)).unwrap();
+    let is_apart = labels.windows(2).all(|pair| pair[1] - pair[0] > 13.9);
+    assert!(is_apart && labels.last() < Some(&127.0), "{}: {labels:?}", case.name);
     browser.click("#epochs button[data-epoch='1']");
     if case.is_direct() {
         browser.until("document.getElementById('epoch').textContent.startsWith('Change 1, not drawn below')");

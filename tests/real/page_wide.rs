@@ -180,6 +180,10 @@ fn rows_stay_while_their_jobs_do_and_one_key_stop_leads_to_them() {
     assert_eq!(focused(), "899");
     press(&browser, "ArrowDown");
     assert_eq!(focused(), "900");
+    // Its job ends: the next row has the focus.
+    let next = "(shown.jobs = shown.jobs.filter((job) => job.id !== '900'), showJobs(), \
+                document.activeElement === document.querySelectorAll('#jobs tr')[1])";
+    assert_eq!(browser.eval(next), true);
     assert_eq!(browser.complaints(), [Value::Null; 0]);
 }
 
@@ -203,6 +207,11 @@ fn times_are_those_of_the_site_and_the_readers_are_beside_them() {
         let title = browser.eval(&format!("document.querySelector({element:?}).title"));
         assert!(title.as_str().unwrap().contains(&format!("{here} by your clock")), "{title}");
     }
+    // Ages are by the service's clock, whatever the reader's says.
+    let skewed = "(() => { const there = Date.now() + 300000; setClock(new Date(there).toUTCString());
+        const said = ago(new Date(there)); setClock(new Date().toUTCString()); return said; })()";
+    let skewed = browser.eval(skewed);
+    assert!(["in 1 s", "in 0 s", "0 s ago", "1 s ago"].iter().any(|said| skewed == *said), "{skewed}");
     // In summer its clocks go otherwise.
     browser.eval("(shown.zone = { name: 'Europe/Berlin', offset_seconds: 3600 })");
     let summer = "clock('2026-07-01T12:00:00Z') === new Date('2026-07-01T14:00:00').toLocaleString()";
