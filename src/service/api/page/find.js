@@ -77,7 +77,9 @@ async function showFound(isAsked) {
   };
   const ofJob = (job) => {
     const { user, name } = shown.submissions.get(job.id) || {};
-    const button = make("button", `job ${job.id}${name ? " " + name : ""}${user ? " of " + user : ""} on ${job.nodes}`);
+    // Names from right to left stay where they are.
+    const said = (before, word) => (word ? [before, make("bdi", word)] : []);
+    const button = make("button", null, `job ${job.id}`, ...said(" ", name), ...said(" of ", user), ` on ${job.nodes}`);
     button.type = "button";
     const act = (asked) => { choose(shown.epoch, job.id, asked); if (asked) openPanel("job", job.id, true); };
     button.addEventListener("click", () => act(true));

@@ -16,7 +16,8 @@ const command = (text) => make("code", text);
 // What belongs to the state: who, since when, why, and the command that helps.
 function stateWords({ state, held, waits_for_opensm: published, ended }) {
   if (state === "held") {
-    return [` by ${held.by || "somebody"}, ${ago(held.since)}${held.reason ? `: ${held.reason}` : ""} (`, command("sarouter resume"), " ends it)"];
+    const reason = held.reason ? [": ", make("bdi", held.reason)] : [];
+    return [` by ${held.by || "somebody"}, ${ago(held.since)}`, ...reason, " (", command("sarouter resume"), " ends it)"];
   }
   if (state === "waiting_for_opensm") return [`: what was published ${ago(published)} is not acknowledged (`, command("sarouter doctor"), " says why)"];
   if (state === "dry_run") return [": nobody fetches the epochs (", command("sarouter doctor"), " says what is missing)"];
