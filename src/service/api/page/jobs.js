@@ -59,7 +59,8 @@ async function fetchSubmissions() {
 
 // Jobs that have such an id, user, name or partition.
 function jobsCalled(wanted) {
-  const isIt = (job) => [job.id, ...OF_USERS.map((key) => (shown.submissions.get(job.id) || {})[key])].includes(wanted);
+  const alike = (name) => name && name.toLowerCase() === wanted.toLowerCase();
+  const isIt = (job) => [job.id, ...OF_USERS.map((key) => (shown.submissions.get(job.id) || {})[key])].some(alike);
   return shown.jobs.filter(isIt);
 }
 
