@@ -98,11 +98,15 @@ function showTimeline() {
       part("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) }),
       part("text", { class: "end", x: left - 6, y: y(value) + 4 }, String(value)),
     ]),
-    zooms, signs, part("g", { class: "axis", "data-y": height - 8 }), ...legendOf(series, right + 8, y),
+    zooms, signs, part("g", { class: "axis", "data-y": height - 8 }), ...legendOf(part, series, right + 8, (value) => y(value ?? least)),
   );
   const given = { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": title, "data-chart": JSON.stringify(data) };
   for (const [attribute, value] of Object.entries(given)) svg.setAttribute(attribute, value);
-  // Drawing it again costs neither zoom nor focus.
+  placeTimeline(box, svg, epochs.length);
+}
+
+// Puts the chart into the page. Drawing it again costs neither zoom nor focus.
+function placeTimeline(box, svg, count) {
   const [seen, at, isFocused] = timeline ? [timeline.span(), timeline.at, timeline.stage === document.activeElement] : [null, -1, false];
   const button = [...box.querySelectorAll("button")].indexOf(document.activeElement);
   box.replaceChildren(svg);
@@ -112,20 +116,20 @@ function showTimeline() {
   if (button >= 0) box.querySelectorAll("button")[button].focus({ preventScroll: true });
   if (isFocused) {
     timeline.stage.focus({ preventScroll: true });
-    if (at >= 0 && at < epochs.length) timeline.point(at);
+    if (at >= 0 && at < count) timeline.point(at);
   }
+}
 
-  // Names beside the last values, each under the one above.
-  function legendOf(lines, at, place) {
-    let next = 0;
-    const ends = lines.map(([called, kind, values]) => ({ called, kind, y: place(values[values.length - 1] ?? least) + 4 }));
-    return ends.sort((a, b) => a.y - b.y).map(({ called, kind, y: wanted }, i) => {
-      // Those that follow need room, too.
-      const y = Math.min(Math.max(wanted, next), height - 4 - 14 * (ends.length - 1 - i));
-      next = y + 14;
-      return part("text", { class: `label ${kind}`, x: at, y }, called);
-    });
-  }
+// Names beside the last values, each under the one above.
+function legendOf(part, lines, at, place) {
+  let next = 0;
+  const ends = lines.map(([called, kind, values]) => ({ called, kind, y: place(values[values.length - 1]) + 4 }));
+  return ends.sort((a, b) => a.y - b.y).map(({ called, kind, y: wanted }, i) => {
+    // Those that follow need room, too.
+    const y = Math.min(Math.max(wanted, next), TIMELINE.height - 4 - 14 * (ends.length - 1 - i));
+    next = y + 14;
+    return part("text", { class: `label ${kind}`, x: at, y }, called);
+  });
 }
 
 // --- what an epoch did, in the words of the pointer ---
