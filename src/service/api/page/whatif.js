@@ -91,9 +91,9 @@ $("whatif").addEventListener("submit", (event) => {
     return;
   }
   box.textContent = "asking …";
-  // One at a time: the next question waits for this answer.
+  // One at a time: the next question waits for this answer. The rest of the page does not.
   button.disabled = true;
-  inTurn(async () => {
+  const answer = async () => {
     try {
       box.textContent = await answered(nodes, pattern, engine);
     } catch (error) {
@@ -102,5 +102,6 @@ $("whatif").addEventListener("submit", (event) => {
     } finally {
       button.disabled = false;
     }
-  });
+  };
+  answer().catch(failed);
 });
