@@ -27,6 +27,7 @@ struct told {
 	char *due;     /* (m) until it is written; or NULL */
 	char *written; /* or NULL */
 	int error;     /* of the last writing, told already */
+	time_t tried;  /* when that was, if it failed; monotonic */
 };
 
 struct plugin {

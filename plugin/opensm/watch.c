@@ -12,7 +12,7 @@
 
 #include "certificate.h"
 
-/* How often to look without being notified, and when to repeat a request that OpenSM lost. */
+/* How often to look without being notified, and when to repeat a request that OpenSM lost, or what failed. */
 enum { LOOK_MS = 1000, REPEAT_S = 5 };
 
 time_t seconds_now(void)
@@ -240,6 +240,9 @@ static void write_told(struct plugin *p, struct told *told, const char *name, co
 	if (port == 0 ||
 	    snprintf(path, PATH_MAX, "%s/opensm-%s.%016" PRIx64 ".%s", p->options.state, name, port, end) >= PATH_MAX)
 		return;
+	/* Not at once: on a full disk the attempt itself is a notification. */
+	if (told->error != 0 && seconds_now() - told->tried < REPEAT_S)
+		return;
 	pthread_mutex_lock(&p->mutex);
 	char *text = told->due;
 	told->due = NULL;
@@ -259,6 +262,7 @@ static void write_told(struct plugin *p, struct told *told, const char *name, co
 		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: cannot write %s: %s\n", path,
 			error == EINVAL ? "not a regular file" : strerror(error));
 	told->error = error;
+	told->tried = seconds_now();
 	free(told->written);
 	told->written = error == 0 ? text : NULL;
 	if (error == 0)
