@@ -67,6 +67,7 @@ struct plugin {
 	pthread_t thread;
 	int wake, notify; /* eventfd, inotify (or -1) */
 	struct file_id seen;
+	time_t again;     /* when to read once more what could not be read; monotonic; 0: there is none */
 	struct told repair, fabric; /* the entries of `repaired`; what OpenSM discovered */
 	struct file_id status_seen; /* as we wrote it last */
 	bool rival;                 /* somebody else writes it, too */

@@ -35,16 +35,21 @@ bool look(struct plugin *p)
 	char path[PATH_MAX + 32], why[HANDOFF_WHY];
 	snprintf(path, sizeof(path), "%s/current/lft.bin", p->options.state);
 	struct file_id now = file_identify(path);
-	if (file_same(&now, &p->seen))
+	bool again = p->again != 0 && seconds_now() >= p->again;
+	if (file_same(&now, &p->seen) && !again)
 		return false;
 	p->seen = now;
+	errno = 0;
 	struct handoff *h = handoff_read(path, why);
 	uint64_t epoch = h != NULL ? h->epoch : 0;
 	if (h != NULL && !certificate_check(h, why)) {
 		handoff_free(h);
 		h = NULL;
 	}
+	/* A file that breaks the specification stays as it is; what the system refuses it may grant later. */
+	p->again = h == NULL && now.there && errno != 0 ? seconds_now() + REPEAT_S : 0;
 	pthread_mutex_lock(&p->mutex);
+	bool known = again && p->file_refusal.refused && strcmp(p->file_refusal.reason, why) == 0;
 	if (h != NULL) {
 		handoff_free(p->candidate);
 		p->candidate = h;
@@ -55,7 +60,7 @@ bool look(struct plugin *p)
 		p->status_due = true;
 	}
 	pthread_mutex_unlock(&p->mutex);
-	if (h == NULL)
+	if (h == NULL && !known)
 		OSM_LOG(&p->osm->log, OSM_LOG_ERROR, "sarouter: epoch refused: %s\n", why);
 	return h != NULL;
 }
