@@ -60,6 +60,7 @@ struct plugin {
 	bool swept_for;                      /* (m) OpenSM was asked to, since the last time they were missing */
 	time_t missed;                       /* (m) since when; monotonic */
 	bool stop;                           /* (m) */
+	enum { BEGUN, LOOKED, ENDED } thread_has; /* (m) LOOKED: for an epoch, once */
 
 	struct {
 		uint64_t guid, epoch;
@@ -88,9 +89,6 @@ void wake_thread(struct plugin *p);
 
 /* Has our thread write a text, which it takes over; NULL changes nothing. */
 void tell(struct plugin *p, struct told *told, char *text);
-
-/* Reads the current epoch if it is another than last time. Returns whether it is a new candidate. */
-bool look(struct plugin *p);
 
 /* Writes the status file if there is news or it is time. Returns the time of the last writing. */
 time_t write_status(struct plugin *p, time_t last);

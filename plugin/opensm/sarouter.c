@@ -29,6 +29,9 @@
 /* Seconds before OpenSM is to sweep for answers that are missing: twice as many each time, since it may be in vain. */
 enum { FIRST_RESWEEP = 10, LAST_RESWEEP = 640 };
 
+/* How long our thread is waited for: until it has looked for an epoch once, and until it has ended. */
+enum { FIRST_LOOK_S = 30, END_S = 10 };
+
 /* Whether every switch has answered with our tables; OpenSM reports a routing as done in any case. */
 static bool have_all_answered(struct plugin *p)
 {
@@ -166,13 +169,27 @@ static bool start_thread(struct plugin *p)
 	return error == 0;
 }
 
-static void stop_thread(struct plugin *p)
+/* Whether our thread has come so far; waits for it, but not for ever, as it may wait for a disk. */
+static bool await_thread(struct plugin *p, int so_far, int seconds)
+{
+	bool there = false;
+	for (int ms = 0; !there && ms < 1000 * seconds; ms++) {
+		pthread_mutex_lock(&p->mutex);
+		there = (int)p->thread_has >= so_far;
+		pthread_mutex_unlock(&p->mutex);
+		usleep(there ? 0 : 1000);
+	}
+	return there;
+}
+
+/* Whether it has ended; if not, all that is its own must stay. */
+static bool stop_thread(struct plugin *p)
 {
 	pthread_mutex_lock(&p->mutex);
 	p->stop = true;
 	pthread_mutex_unlock(&p->mutex);
 	wake_thread(p);
-	pthread_join(p->thread, NULL);
+	return await_thread(p, ENDED, END_S) && pthread_join(p->thread, NULL) == 0;
 }
 
 static void *create(osm_opensm_t *osm)
@@ -200,17 +217,19 @@ static void *create(osm_opensm_t *osm)
 	}
 	p->status.running = true;
 	p->status.heartbeat = p->options.heartbeat;
-	/* An absent file is no news; one that is there is ready for the first routing. */
-	look(p);
 	if (!start_thread(p)) {
 		release(p);
 		return NULL;
 	}
+	/* An epoch that is there is to be ready for the first routing. */
+	if (!await_thread(p, LOOKED, FIRST_LOOK_S))
+		OSM_LOG(&osm->log, OSM_LOG_ERROR, "sarouter: %s is not read yet, OpenSM starts without an epoch\n",
+			p->options.state);
 	/* Last, because OpenSM has no way to unregister. */
 	static const external_routing_engine_module_t module = {.name = ENGINE_NAME, .setup = engine_setup};
 	if (osm_register_external_routing_engine(osm, &module, p) != CL_SUCCESS) {
-		stop_thread(p);
-		release(p);
+		if (stop_thread(p))
+			release(p);
 		return NULL;
 	}
 	return p;
@@ -220,7 +239,8 @@ static void *create(osm_opensm_t *osm)
 static void destroy(void *context)
 {
 	struct plugin *p = context;
-	stop_thread(p);
+	if (!stop_thread(p))
+		return;
 	p->status.running = false;
 	p->status_due = true;
 	write_status(p, 0);

@@ -30,7 +30,11 @@ void wake_thread(struct plugin *p)
 		return;
 }
 
-bool look(struct plugin *p)
+/*
+ * Reads the current epoch if it is another than last time, or could not be read then. Returns whether it is a new
+ * candidate.
+ */
+static bool look(struct plugin *p)
 {
 	char path[PATH_MAX + 32], why[HANDOFF_WHY];
 	snprintf(path, sizeof(path), "%s/current/lft.bin", p->options.state);
@@ -282,10 +286,12 @@ static void write_told(struct plugin *p, struct told *told, const char *name, co
 	free(text);
 }
 
+/* Whether the thread is to end, after it has looked for an epoch. */
 static bool stopping(struct plugin *p)
 {
 	pthread_mutex_lock(&p->mutex);
 	bool stop = p->stop;
+	p->thread_has = stop ? ENDED : LOOKED;
 	pthread_mutex_unlock(&p->mutex);
 	return stop;
 }
@@ -294,11 +300,14 @@ void *watch(void *context)
 {
 	struct plugin *p = context;
 	time_t written = seconds_now() - p->options.heartbeat, asked = seconds_now();
-	while (!stopping(p)) {
+	for (;;) {
 		watch_state(p);
+		bool fresh = look(p);
+		if (stopping(p))
+			return NULL;
 		settle(p);
 		ask_for_answers(p);
-		bool fresh = look(p), untried = untried_candidate(p), halfway, due = second_step_due(p, &halfway);
+		bool untried = untried_candidate(p), halfway, due = second_step_due(p, &halfway);
 		if (fresh || due || ((untried || halfway) && seconds_now() - asked >= REPEAT_S)) {
 			ask_to_route(p->osm);
 			asked = seconds_now();
@@ -309,5 +318,4 @@ void *watch(void *context)
 		written = write_status(p, written);
 		wait_for_news(p);
 	}
-	return NULL;
 }

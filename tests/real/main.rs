@@ -8,6 +8,7 @@ mod charts;
 mod coverage;
 mod day;
 mod debian13;
+mod disk;
 mod end_to_end;
 mod fabric_files;
 mod fabrics;
