@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -195,11 +195,7 @@ fn read_until(path: &Path, deadline: Duration) -> Result<String, Failure> {
     if bytes.is_err() {
         let _ = child.kill();
     }
-    // It is about to end; one that cannot even be killed is nobody's to wait for.
-    let begun = Instant::now();
-    while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < REAP {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    reap(&mut child);
     let bytes = bytes.map_err(|_| other(format!("not read within {} s", deadline.as_secs_f64())))?;
     match bytes.split_first() {
         Some((b'0', text)) if text.len() as u64 > LARGEST => Err(other("larger than 64 MiB".into())),
@@ -207,6 +203,14 @@ fn read_until(path: &Path, deadline: Duration) -> Result<String, Failure> {
         Some((b'1', _)) => Err(Failure::Missing(format!("{}: no such file", path.display()))),
         Some((b'2', _)) => Err(other("not a regular file".into())),
         _ => Err(other("it cannot be read".into())),
+    }
+}
+
+/// Waits for a process that is about to end; one that cannot even be killed is nobody's to wait for.
+pub fn reap(child: &mut Child) {
+    let begun = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < REAP {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -1,10 +1,14 @@
 //! What a node does before and after a job, and what its tasks find in their environment.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::job::JobDirectory;
 use crate::settings::{OnFailure, Routing, Settings};
-use crate::sink::write_file;
+use crate::sink::{within, write_file};
+
+/// How long a report may take: a file system that hangs is no reason to hold a job.
+const REPORT: Duration = Duration::from_secs(5);
 
 /// How a prolog ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +76,7 @@ fn install(settings: &Settings, routing: Routing, job: u32, node: &str) -> Resul
 /// A report that cannot be written is no reason to hold a job.
 fn report(settings: &Settings, job: u32, node: &str, outcome: &Outcome) {
     if let Some(dir) = settings.report.as_ref().filter(|_| !node.contains('/')) {
-        let _ = write_file(&dir.join(format!("{job}.{node}")), (outcome.text(job, node) + "\n").as_bytes());
+        let _ = write_file(&dir.join(format!("{job}.{node}")), &(outcome.text(job, node) + "\n"), REPORT);
     }
 }
 
@@ -82,7 +86,7 @@ fn report(settings: &Settings, job: u32, node: &str, outcome: &Outcome) {
 /// What the sink says.
 pub fn epilog(settings: &Settings, routing: Routing, job: u32, node: &str) -> Result<(), String> {
     if let Some(dir) = settings.report.as_ref().filter(|_| !node.contains('/')) {
-        let _ = fs::remove_file(dir.join(format!("{job}.{node}")));
+        let _ = within(REPORT, &dir.join(format!("{job}.{node}")), |path| fs::remove_file(path));
     }
     match &settings.sink {
         Some(sink) if routing != Routing::None => sink.remove(job, node, settings.timeout),
@@ -131,7 +135,7 @@ pub fn environment(settings: &Settings, routing: Routing, job: u32) -> Result<Ve
     if routing == Routing::None {
         return Ok(Vec::new());
     }
-    let directory = JobDirectory::open(&settings.state, job, std::time::Duration::ZERO)?;
+    let directory = JobDirectory::open(&settings.state, job, Duration::ZERO)?;
     let lines = directory.environment()?;
     let said = |wanted: &str| lines.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
     let level = said("SAROUTER_SL");

@@ -1,10 +1,14 @@
 //! Where a node's table goes.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::job::reap;
 
 /// What is written to a device when the job is over.
 const CLEAR: &str = "sarouter-angara-table 1 clear\n";
@@ -41,11 +45,8 @@ impl Sink {
     /// What the system or the command says.
     pub fn install(&self, table: &str, job: u32, node: &str, timeout: Duration) -> Result<(), String> {
         match self {
-            Self::File(path) => {
-                let path = fill(path, job, node)?;
-                write_file(&path, table.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))
-            }
-            Self::Device(path) => write_device(&fill(path, job, node)?, table),
+            Self::File(path) => write_file(&fill(path, job, node)?, table, timeout),
+            Self::Device(path) => write_device(&fill(path, job, node)?, table, timeout),
             Self::Command(path) => {
                 call(&fill(path, job, node)?, "install", table, [job.to_string(), node.into()], timeout)
             }
@@ -58,23 +59,15 @@ impl Sink {
     /// What the system or the command says.
     pub fn remove(&self, job: u32, node: &str, timeout: Duration) -> Result<(), String> {
         match self {
-            Self::File(path) => {
-                let path = fill(path, job, node)?;
-                let failed = |e: std::io::Error| Err(format!("{}: {e}", path.display()));
-                match fs::read_to_string(&path) {
+            Self::File(path) => within(timeout, &fill(path, job, node)?, move |path| {
+                let removed = fs::read_to_string(path).and_then(|table| match table.lines().nth(1) {
+                    Some(line) if line == format!("job {job}") => fs::remove_file(path),
                     // A job that began here later has its own table there.
-                    Ok(table) if table.lines().nth(1).is_none_or(|line| line != format!("job {job}")) => {
-                        return Ok(());
-                    }
-                    Err(e) if e.kind() != ErrorKind::NotFound => return failed(e),
-                    _ => {}
-                }
-                match fs::remove_file(&path) {
-                    Err(e) if e.kind() != ErrorKind::NotFound => failed(e),
                     _ => Ok(()),
-                }
-            }
-            Self::Device(path) => write_device(&fill(path, job, node)?, CLEAR),
+                });
+                removed.or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })
+            }),
+            Self::Device(path) => write_device(&fill(path, job, node)?, CLEAR, timeout),
             Self::Command(path) => {
                 call(&fill(path, job, node)?, "remove", "", [job.to_string(), node.into()], timeout)
             }
@@ -102,23 +95,48 @@ fn fill(pattern: &str, job: u32, node: &str) -> Result<PathBuf, String> {
     Ok((path + rest).into())
 }
 
-/// Writes beside, syncs, renames.
-pub fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = File::create(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
+/// Does something to a file, in a thread of its own: a file system or a device that hangs must not hang slurmd. Nothing
+/// wakes who hangs there: at the deadline the thread is left to itself.
+///
+/// # Errors
+/// What the system says, or that the time is over.
+pub fn within(
+    timeout: Duration,
+    path: &Path,
+    act: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
+) -> Result<(), String> {
+    let (send, done) = mpsc::channel();
+    let own = path.to_path_buf();
+    thread::spawn(move || send.send(act(&own)));
+    match done.recv_timeout(timeout) {
+        Ok(done) => done.map_err(|e| format!("{}: {e}", path.display())),
+        Err(_) => Err(format!("{}: not done within {} s", path.display(), timeout.as_secs_f64())),
+    }
 }
 
-fn write_device(path: &Path, text: &str) -> Result<(), String> {
-    let written = OpenOptions::new().write(true).open(path).and_then(|mut device| {
-        let written = device.write(text.as_bytes())?;
+/// Writes beside, syncs, renames.
+///
+/// # Errors
+/// As [`within`].
+pub fn write_file(path: &Path, text: &str, timeout: Duration) -> Result<(), String> {
+    let text = text.to_string();
+    within(timeout, path, move |path| {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        let mut file = File::create(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })
+}
+
+fn write_device(path: &Path, text: &str, timeout: Duration) -> Result<(), String> {
+    let text = text.to_string();
+    within(timeout, path, move |path| {
+        let written = OpenOptions::new().write(true).open(path)?.write(text.as_bytes())?;
         // A device takes a table whole or not at all.
         if written == text.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
-    });
-    written.map_err(|e| format!("{}: {e}", path.display()))
+    })
 }
 
 fn call(
@@ -133,21 +151,22 @@ fn call(
     command.arg(verb).args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
     let (mut pipe, bytes) = (child.stdin.take(), input.as_bytes().to_vec());
-    // A command that does not read must not block us: the kill below ends the writer too.
-    let writer = std::thread::spawn(move || pipe.as_mut().is_none_or(|p| p.write_all(&bytes).is_ok()));
+    // A command that does not read must not block us, nor may what it leaves behind with the pipe.
+    let (send, written) = mpsc::channel();
+    thread::spawn(move || send.send(pipe.as_mut().is_none_or(|p| p.write_all(&bytes).is_ok())));
     let begun = Instant::now();
     let status = loop {
         match child.try_wait().map_err(|e| failed(e.to_string()))? {
             Some(status) => break status,
-            None if begun.elapsed() < timeout => std::thread::sleep(Duration::from_millis(10)),
+            None if begun.elapsed() < timeout => thread::sleep(Duration::from_millis(10)),
             None => {
                 let _ = child.kill();
-                let _ = child.wait();
+                reap(&mut child);
                 return Err(failed(format!("killed after {} s", timeout.as_secs())));
             }
         }
     };
-    let whole = writer.join().unwrap_or(false);
+    let whole = written.recv_timeout(timeout.saturating_sub(begun.elapsed())).unwrap_or(false);
     match status.success() {
         false => Err(failed(status.to_string())),
         true if !whole => Err(failed("ended before it had read the table".into())),
@@ -208,6 +227,22 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), CLEAR);
     }
 
+    /// Whoever opens a pipe that nobody else has open waits for ever.
+    #[test]
+    fn what_hangs_is_left_to_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+        for name in ["device", "file", "file.new"] {
+            assert!(Command::new("mkfifo").arg(path(name)).status().unwrap().success());
+        }
+        let short = Duration::from_millis(50);
+        for sink in [Sink::Device(path("device")), Sink::File(path("file"))] {
+            for done in [sink.install("one\n", 17, "n1", short), sink.remove(17, "n1", short)] {
+                assert!(done.as_ref().is_err_and(|why| why.contains("not done within 0.05 s")), "{done:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_command_gets_the_table_and_is_held_to_its_time_and_status() {
         let dir = tempfile::tempdir().unwrap();
@@ -227,6 +262,14 @@ mod tests {
         assert!(fails.contains("exit status: 3"), "{fails}");
         let deaf = sink("exit 0").install(&table, 17, "n1", LONG).unwrap_err();
         assert!(deaf.contains("before it had read"), "{deaf}");
+        // What stays behind with the pipe is not waited for.
+        let begun = Instant::now();
+        let leaves = sink("exec 3<&0; sleep 20 <&3 & exit 0");
+        let leaves = leaves.install(&table, 17, "n1", Duration::from_secs(1)).unwrap_err();
+        assert!(
+            leaves.contains("before it had read") && begun.elapsed() < Duration::from_secs(15),
+            "{leaves}"
+        );
         let hangs = sink("exec sleep 600").install("", 17, "n1", Duration::ZERO).unwrap_err();
         assert!(hangs.contains("killed"), "{hangs}");
     }
