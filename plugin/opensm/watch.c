@@ -12,8 +12,11 @@
 
 #include "certificate.h"
 
-/* How often to look without being notified, and when to repeat a request that OpenSM lost, or what failed. */
-enum { LOOK_MS = 1000, REPEAT_S = 5 };
+/*
+ * How often to look without being notified, and when to repeat a request that OpenSM lost, or what failed. A request waits
+ * twice as long each time: where other engines come first OpenSM never asks ours, and writes all tables for each request.
+ */
+enum { LOOK_MS = 1000, REPEAT_S = 5, LAST_REPEAT_S = 640 };
 
 time_t seconds_now(void)
 {
@@ -299,7 +302,7 @@ static bool stopping(struct plugin *p)
 void *watch(void *context)
 {
 	struct plugin *p = context;
-	time_t written = seconds_now() - p->options.heartbeat, asked = seconds_now();
+	time_t written = seconds_now() - p->options.heartbeat, asked = seconds_now(), wait = REPEAT_S;
 	for (;;) {
 		watch_state(p);
 		bool fresh = look(p);
@@ -308,9 +311,13 @@ void *watch(void *context)
 		settle(p);
 		ask_for_answers(p);
 		bool untried = untried_candidate(p), halfway, due = second_step_due(p, &halfway);
-		if (fresh || due || ((untried || halfway) && seconds_now() - asked >= REPEAT_S)) {
+		bool first = fresh || due, waits = untried || halfway;
+		if (first || (waits && seconds_now() - asked >= wait)) {
 			ask_to_route(p->osm);
 			asked = seconds_now();
+			wait = first ? REPEAT_S : 2 * wait < LAST_REPEAT_S ? 2 * wait : LAST_REPEAT_S;
+		} else if (!waits) {
+			wait = REPEAT_S;
 		}
 		/* First the repair: who sees a new fabric looks at what was changed for it. */
 		write_told(p, &p->repair, "repair", "txt");

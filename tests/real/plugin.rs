@@ -11,6 +11,8 @@ use sarouter::publish::opensm::{PluginStatus, STATUS_FILE};
 use sarouter::route;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::repair::seen;
 use crate::testbed::{Testbed, assert_in_force, assert_sls, await_some, dest_guid, expected, unreached};
@@ -396,6 +398,19 @@ fn several_layers_need_qos() {
     bed.publish(&fabric, &layered(&fabric, &one, 1), 2);
     bed.await_epoch(2);
     assert_in_force(&bed, &fabric, &one);
+}
+
+/// Each request has OpenSM write all tables of all switches.
+#[test]
+#[ignore = "needs Debian's packages: run scripts/test"]
+fn where_other_engines_come_first_opensm_is_asked_ever_less() {
+    let bed = Testbed::fabric(&small(), &["--opensm-line", "routing_engine updn,sarouter"]);
+    let before = bed.logged("building routing");
+    bed.publish(&small(), &routed(&small(), "sssp"), 1);
+    // At once, after 5 s, and 10 s later.
+    sleep(Duration::from_secs(30));
+    let requests = bed.logged("building routing") - before;
+    assert!((2..=4).contains(&requests), "{requests} in 30 s");
 }
 
 /// Who empties the state directory, or loses the file of the fabric, has it again without a cable being touched.
