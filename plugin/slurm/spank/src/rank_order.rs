@@ -50,6 +50,9 @@ const ALONE: [&str; 35] = [
 /// Letters that stand alone, or have their value right behind them; all others are followed by a value.
 const LETTERS: &str = "EHIKOQVXZhklsuv";
 
+/// A line for each rank is held in memory: a slip must not fill that of a login node.
+const MOST_RANKS: usize = 1 << 24;
+
 /// What a step says of its size.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Size {
@@ -92,9 +95,12 @@ pub fn order(
     }
     let known = size.tasks.or_else(|| number("SLURM_NTASKS").filter(|_| size.per_node.is_none()));
     let per_node = size.per_node.or_else(|| number("SLURM_NTASKS_PER_NODE")).unwrap_or(1);
-    let tasks = known.unwrap_or(per_node * all);
+    let tasks = known.unwrap_or(per_node.saturating_mul(all));
     if tasks == 0 || tasks % all.max(1) != 0 {
         return Err(format!("{tasks} ranks do not fill {all} nodes alike"));
+    }
+    if tasks > MOST_RANKS {
+        return Err(format!("{tasks} ranks are more than {MOST_RANKS}"));
     }
     let lines = nodes.iter().flat_map(|node| std::iter::repeat_n(format!("{node}\n"), tasks / all));
     Ok(Ordered { hostfile: lines.collect(), tasks: known.is_none().then_some(tasks), nodes: all })
@@ -211,6 +217,8 @@ mod tests {
             ("srun -n3 ./a", "3 ranks"),
             ("srun -n1 ./a", "1 ranks"),
             ("srun -n0 ./a", "0 ranks"),
+            ("srun -n2000000000 ./a", "more than 16777216"),
+            ("srun --ntasks-per-node=18446744073709551614 ./a", "ranks"),
             ("srun -n2 ./a : -n2 ./b", "several parts"),
         ] {
             assert!(of(line, &[]).is_err_and(|said| said.contains(why)), "{line}: {:?}", of(line, &[]));
