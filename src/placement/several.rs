@@ -153,15 +153,15 @@ impl Several {
 mod tests {
     use super::*;
     use crate::lab::generate::generate;
-    use crate::model::{TorusBuilder, Transit};
-    use crate::observe::nodes::{NodeNames, name_hosts};
+    use crate::model::{NodeMap, TorusBuilder, Transit};
     use crate::placement::{Direct, Switched};
 
     #[test]
     fn fewer_sets_of_large_jobs_are_held_against_each_other_on_a_direct_torus() {
+        let nobody = NodeMap::new([].into(), Vec::new());
         let switched = || {
             let fabric = generate("fattree:4x4,2").unwrap();
-            Board::Switched(Switched::new(&fabric, &name_hosts(&fabric, &NodeNames::default())))
+            Board::Switched(Switched::new(&fabric, &nobody.clone().on(&fabric)))
         };
         let torus = TorusBuilder::new(&[4, 4]).unwrap().build().unwrap();
         let beside = Several::new(vec![switched(), Board::Direct(Direct::new(torus, Transit::Any))]);

@@ -14,9 +14,9 @@ use super::testbed::{root, run};
 const PACKAGES: &str = "ca-certificates,gcc,libc6-dev,make,dpkg-dev,git,jq,libopensm-dev,libibumad-dev,\
     libmunge-dev,slurmd,slurmrestd,slurm-wlm-jwt-plugin,slurm-wlm-basic-plugins,openssl";
 
-/// Polling in both forms, hand-off with read-back, prolog and SPANK, order of ranks, choice of nodes.
+/// Polling in both forms, hand-off with read-back, prolog and SPANK, choice of nodes through both plugins.
 /// `SAROUTER_DEBIAN13` names others; `::` stands for all that need daemons.
-const TESTS: &str = "slurm:: slurmrestd::slurmrestd_and plugin::serves end_to_end::jobs_get spank::tasks hints::ranks placement::the_plugin topology::";
+const TESTS: &str = "slurm::both slurmrestd::slurmrestd_and plugin::serves end_to_end::jobs_get spank::tasks placement::the_plugin topology::";
 
 /// The source tree as it is, without what was built in it.
 fn copy_source(machine: &Machine) {

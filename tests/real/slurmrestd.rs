@@ -269,7 +269,7 @@ fn nothing_is_missed(cluster: &Cluster) {
         while changed.elapsed() < interval {
             cluster.poll(&mut storm).unwrap();
             polls += 1;
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(40));
         }
         let begun = Instant::now();
         loop {
