@@ -266,6 +266,22 @@ fn trees_that_lost_cables_need_no_map() {
     }
 }
 
+/// Cables are out in every part of a tree, so no leaf has a way up and then down to all switches and from all.
+#[test]
+fn trees_with_cables_out_in_every_part_need_no_map() {
+    let options = EngineOptions { promise: Promise::EVERYTHING, ..EngineOptions::default() };
+    let balanced = engine("balanced", &options).unwrap();
+    for spec in ["kary:6,3", "kary:5,3,hosts=2", "kary:4,4", "xgft:3;4,4,6;1,4,4"] {
+        for (percent, seed) in [(5, 1), (8, 4), (10, 3)] {
+            let fabric = generate(&format!("{spec},faults={percent}%,seed={seed}")).unwrap();
+            assert_eq!(fabric_lanes(&fabric, budget(8)).way, Way::Tree, "{spec} {percent}");
+            let route = |demand| balanced.route(&fabric, &demand, budget(8)).unwrap();
+            let tables = [Demand::oblivious(), job(&fabric, seed)].map(route);
+            assert!(judge(&fabric, &tables[0], &tables[1..], 8).accepted, "{spec} {percent}");
+        }
+    }
+}
+
 /// A change in two steps: switches that lost a cable may answer some hosts in the second only.
 fn check_two_steps(fabric: &Fabric, before: &Tables, now: &Tables, what: &str) {
     let first = tree_ways(fabric).unwrap().halfway(fabric, before, now);

@@ -9,8 +9,10 @@ use super::jobs::JobLayers;
 use super::keep::Slots;
 use super::layers::Layers;
 use super::net::{NONE, Net};
+use super::routing::Routing;
 use super::search::{Ground, TreeSearch};
 use super::timed::{is_tree, is_whole_tree};
+use super::traffic::Traffic;
 use super::{Balanced, covers, homes, once};
 use crate::model::{Demand, DestId, Fabric, Group, LayerBudget, Storage, SwitchId, Tables, TerminalId};
 use crate::route::graph::is_indirect;
@@ -148,8 +150,7 @@ impl Balanced {
         let core = once::core(fabric, net);
         let core = core.as_ref().as_ref().filter(|_| !self.options.layer_per_job)?;
         let in_tree = core.demand(demand);
-        // Storage beside the tree is levelled where all routes are.
-        if in_tree.is_oblivious() || in_tree.storage.servers.len() < demand.storage.servers.len() {
+        if in_tree.is_oblivious() {
             return None;
         }
         let (previous, served) = self.in_force(fabric);
@@ -162,7 +163,15 @@ impl Balanced {
         let tree = &core.fabric;
         let own = of_tree.route_tree(tree, &Net::new(tree), &in_tree, budget)?.ok()?;
         let layers = Layers::climbing(net, &core.places, budget.get());
-        let rows = core.rows((fabric, net), &layers, &own.tables);
+        let mut rows = core.rows((fabric, net), &layers, &own.tables);
+        let is_beside = in_tree.storage.servers.len() < demand.storage.servers.len();
+        if let Some(apart) = is_beside.then(|| Traffic::apart(fabric, demand)).flatten() {
+            let none = JobLayers::default();
+            let mut routing = Routing::new(net, &layers, &apart[0], homes(fabric), self.search.seed);
+            routing.rows = rows;
+            routing.level_storage(&apart, &none, previous.is_some());
+            rows = routing.rows;
+        }
         let tables =
             self.write((fabric, net), &layers, rows, &JobLayers::default(), Some(Turn::new(fabric))).ok()?;
         // Who is part of the tree keeps the layers that suit the jobs.
@@ -242,6 +251,8 @@ fn is_complete(fabric: &Fabric, net: &Net, tables: &Tables) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::counted::most_stored;
+    use super::super::portfolio::Scene;
     use super::super::{Aim, Search};
     use super::*;
     use crate::lab::generate::generate;
@@ -311,10 +322,7 @@ mod tests {
             (vec![], vec![]),
         ] {
             let fabric = with(&hosts, &cables);
-            // Between tops of two planes there is a way by lanes only.
-            let both = tree_ways(&fabric).map(|_| Promise::EVERYTHING);
-            assert_eq!(both.is_none(), hosts == [top, top + 1], "{hosts:?} {cables:?}");
-            for promise in [Promise::TOLD].into_iter().chain(both) {
+            for promise in [Promise::TOLD, Promise::EVERYTHING] {
                 let tables = route(&fabric, &demand, EngineOptions { promise, ..Default::default() });
                 let checks = Checks { promise, hosts_only: false };
                 let verdict = judge_with(&fabric, &tables, LayerBudget::MOST, checks);
@@ -322,6 +330,37 @@ mod tests {
                 let slowdown = Time::of(&slowdowns(&fabric, &tables, &demand)).slowdown_mean;
                 assert!(slowdown < 1.001, "{hosts:?} {cables:?} {promise}: {slowdown}");
             }
+        }
+    }
+
+    /// Servers on the tops of several planes, which all hosts of jobs read from and write to.
+    #[test]
+    fn storage_beside_a_tree_costs_its_jobs_nothing() {
+        let fabric = with(&[32, 33, 38], &[]);
+        let servers: Vec<TerminalId> = (64..67).map(TerminalId::at).collect();
+        let storage = Storage { servers, ..Storage::default() };
+        let demand = Demand::new(all_hosts_of_the_tree().groups, storage);
+        let net = Net::new(&fabric);
+        let [_, stored] = Traffic::apart(&fabric, &demand).unwrap();
+        for promise in [Promise::TOLD, Promise::EVERYTHING] {
+            let options = EngineOptions { promise, ..Default::default() };
+            let tables = route(&fabric, &demand, options.clone());
+            let checks = Checks { promise, hosts_only: false };
+            let verdict = judge_with(&fabric, &tables, LayerBudget::MOST, checks);
+            assert!(verdict.accepted, "{promise}: {:?}", verdict.findings);
+            let slowdown = Time::of(&slowdowns(&fabric, &tables, &demand)).slowdown_mean;
+            assert!(slowdown < 1.001, "{promise}: {slowdown}");
+            let own = Balanced { options, aim: Aim::Time, search: Search::FIRST };
+            let whole = own.route_as_a_whole((&fabric, &net), &demand, LayerBudget::MOST).unwrap();
+            let scene = Scene {
+                fabric: &fabric,
+                net: &net,
+                demand: &demand,
+                budget: LayerBudget::MOST,
+                fullest: None,
+            };
+            let most = |tables: &Tables| most_stored(&scene, &stored, tables);
+            assert!(most(&tables) <= most(&whole), "{promise}");
         }
     }
 

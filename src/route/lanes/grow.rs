@@ -51,6 +51,26 @@ impl<'a, 's> Grower<'a, 's> {
     /// is counted now, which must close no cycle. Next hops may lead where there is none: packets of
     /// tables of before a loss still come that way.
     pub(super) fn begin(&mut self, home: usize, sets: &Closure, of: &mut Use) {
+        self.place(home, sets, of);
+        for c in 0..self.is_way.len() {
+            if self.is_way[c] {
+                self.enter(c);
+            }
+        }
+        let fits = self.flow(of);
+        assert!(fits, "next hops that are in use keep the order");
+        self.trial.clear();
+        self.queue.clear();
+    }
+
+    /// Begins with a home whose next hops need nothing that is not there. Packets may be on all of them, on the only lane.
+    pub(super) fn begin_known(&mut self, home: usize, sets: &Closure, of: &mut Use) {
+        self.place(home, sets, of);
+        self.on.iter_mut().zip(&self.is_way).for_each(|(on, is_way)| *on = u16::from(*is_way));
+    }
+
+    /// Reads the next hops of a home, which of them packets may be on left open.
+    fn place(&mut self, home: usize, sets: &Closure, of: &mut Use) {
         let graph = self.terrain.graph;
         self.home = home;
         self.on.fill(0);
@@ -65,15 +85,6 @@ impl<'a, 's> Grower<'a, 's> {
                 }
             }
         }
-        for c in 0..graph.channels() {
-            if self.is_way[c] {
-                self.enter(c);
-            }
-        }
-        let fits = self.flow(of);
-        assert!(fits, "next hops that are in use keep the order");
-        self.trial.clear();
-        self.queue.clear();
     }
 
     /// Switches that need a next hop and have none: packets start there, or are led there.

@@ -26,8 +26,8 @@ const DETOUR: u64 = 2;
 const LEVEL: usize = 64;
 /// Of the hosts of a tree, one in so many may be above the leaves.
 const ABOVE: u64 = 20;
-/// Of the pairs of hosts, one in so many may have no way up and then down.
-const FEW_LOST: u64 = 2000;
+/// Routes that climb again turn at one leaf. They may add one part in so many to what its cables carry, on average.
+const ADDED: u64 = 4;
 
 /// Next hops in a tree that may be mixed as one likes, on any lanes.
 pub struct TreeWays {
@@ -122,22 +122,33 @@ fn arrives(fabric: &Fabric, tables: &Tables, from: SwitchId, d: DestId) -> bool 
 /// The ways of a tree; `None` if the fabric is none, or cables are missing between leaves.
 /// O(switches × channels).
 pub(super) fn tree_ways(fabric: &Fabric, terrain: &Terrain<'_>) -> Option<TreeWays> {
+    let ways = |height: Vec<u32>| ways_by(fabric, terrain, &height);
+    let mut found = Vec::new();
+    if is_indirect(terrain.graph.terminals()) {
+        found.extend(over_hosts(terrain).and_then(ways));
+        if found.is_empty() || !are_equally_far(terrain) {
+            found.extend(below_roots(terrain).and_then(ways));
+        }
+    }
+    if found.is_empty() {
+        found.extend(one_way_tree(terrain).and_then(ways));
+    }
     // Of two the one that leaves more next hops; the first of equal ones.
-    let found = heights(terrain).into_iter().filter_map(|height| ways_by(fabric, terrain, &height));
-    found.reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|found| found.1)
+    found.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|found| found.1)
 }
 
 /// The ways by these heights, and how many next hops there are.
 fn ways_by(fabric: &Fabric, terrain: &Terrain<'_>, height: &[u32]) -> Option<(usize, TreeWays)> {
     let graph = terrain.graph;
     let n = graph.switches();
-    let leaves = (0..n).filter(|s| terrain.is_home(*s) && !graph.out(*s).is_empty());
-    let lowest = leaves.map(|s| height[s]).min()?;
+    let homes = || (0..n).filter(|s| terrain.is_home(*s) && !graph.out(*s).is_empty());
+    let lowest = homes().map(|s| height[s]).min()?;
+    let leaves = || homes().filter(|s| height[*s] == lowest);
     let mut next_hops = 0;
     let mut closure = Closure::empty(fabric);
     let mut by_height: Vec<usize> = (0..n).collect();
     by_height.sort_by_key(|s| height[*s]);
-    let (mut hops, mut shortest, mut lost) = (0, 0, 0);
+    let (mut hops, mut shortest, mut carried, mut lost) = (0, 0, 0, 0);
     let hosts = |s: usize| u64::from(graph.terminals()[s]);
     let mut without = Vec::with_capacity(n);
     for home in 0..n {
@@ -155,6 +166,7 @@ fn ways_by(fabric: &Fabric, terrain: &Terrain<'_>, height: &[u32]) -> Option<(us
             };
             if between_hosts {
                 hops += u64::from(own);
+                carried += hosts(home) * hosts(s) * u64::from(own);
                 shortest += u64::from(terrain.hops(home, s));
             }
             for (slot, to) in graph.neighbours(s).iter().enumerate() {
@@ -169,9 +181,9 @@ fn ways_by(fabric: &Fabric, terrain: &Terrain<'_>, height: &[u32]) -> Option<(us
         }
         without.push(lacking);
     }
-    // Many routes that climb again would crowd one lane.
-    let all: u64 = (0..n).map(hosts).sum();
-    if 100 * hops > (100 + DETOUR) * shortest || lost * FEW_LOST > all * all {
+    let ups = |s: usize| graph.out(s).filter(|c| height[graph.to(*c)] > height[s]).count() as u64;
+    let ups = leaves().map(ups).min()?;
+    if 100 * hops > (100 + DETOUR) * shortest || lost * ADDED * graph.channels() as u64 > carried * ups {
         return None;
     }
     let closure = climb_again(terrain, height, &without, closure)?;
@@ -196,20 +208,21 @@ pub(super) fn remembered(fabric: &Fabric, find: impl FnOnce() -> Option<TreeWays
     found
 }
 
-/// Switches at which ways are tried to turn, at most, and homes × channels above which only the first one is.
+/// Leaves at which ways turn, at most.
 const PIVOTS: usize = 4;
-const WIDE: usize = 10_000_000;
 
 /// Adds ways to homes that some switches do not reach up and then down; `None` if someone who sends stays without.
-/// Where all of them turn at one and the same leaf, they seldom close a cycle.
+/// Where all of them turn at one and the same leaf, the pivot, or above it, they seldom close a cycle. Another leaf, to
+/// which other switches have no way, serves who has none to the first. Then the first serves those who needed the other
+/// one's. What is left takes any way that closes no cycle.
 fn climb_again(
     terrain: &Terrain<'_>,
     height: &[u32],
     without: &[Vec<SwitchId>],
-    closure: Closure,
+    mut closure: Closure,
 ) -> Option<Closure> {
     let starts = |home: &usize| without[*home].iter().any(|s| terrain.starts(*home, s.index()));
-    let broken: Vec<usize> = (0..without.len()).filter(starts).collect();
+    let mut broken: Vec<usize> = (0..without.len()).filter(starts).collect();
     if broken.is_empty() {
         return Some(closure);
     }
@@ -218,27 +231,40 @@ fn climb_again(
     without.iter().flatten().for_each(|s| lacks[s.index()] += 1);
     let mut leaves: Vec<usize> = (0..without.len()).filter(|s| terrain.is_home(*s)).collect();
     leaves.sort_by_key(|s| lacks[*s]);
-    let is_wide = broken.len() * terrain.graph.channels() > WIDE;
-    let pivots = leaves.into_iter().take(PIVOTS).map(Some).chain([None]);
-    pivots.take(if is_wide { 1 } else { PIVOTS + 1 }).find_map(|pivot| {
-        let mut sets = closure.clone();
-        let mut space = climbing(terrain.graph, height);
-        let mut grower = Grower::new(terrain, &mut space);
-        broken.iter().all(|home| lead_all(&mut grower, *home, pivot, &mut sets)).then_some(sets)
-    })
+    let mut space = climbing(terrain.graph, height);
+    let mut grower = Grower::new(terrain, &mut space);
+    let mut pivots = apart(without, &leaves).repeat(2).into_iter().map(Some).chain([None]);
+    let is_whole = pivots.any(|pivot| {
+        broken.retain(|home| !lead_all(&mut grower, *home, pivot, &mut closure));
+        broken.is_empty()
+    });
+    is_whole.then_some(closure)
 }
 
-/// Leads switches to a home that have no way there, by a pivot if that will do; whether all have one then that send.
+/// The first of these leaves, and others in their order, such that no home has no way from two of them: the leaves of
+/// one part of a tree lack the same ones.
+fn apart(without: &[Vec<SwitchId>], leaves: &[usize]) -> Vec<usize> {
+    let lacks = |home: &[SwitchId], leaf: usize| home.binary_search(&SwitchId::at(leaf)).is_ok();
+    let mut found: Vec<usize> = Vec::new();
+    for leaf in leaves.iter().copied() {
+        let is_apart = |other: &usize| !without.iter().any(|home| lacks(home, leaf) && lacks(home, *other));
+        if found.len() < PIVOTS && found.iter().all(is_apart) {
+            found.push(leaf);
+        }
+    }
+    found
+}
+
+/// Leads switches to a home that have no way there, by a pivot or else by any way; whether all have one then that send.
 fn lead_all(grower: &mut Grower<'_, '_>, home: usize, pivot: Option<usize>, sets: &mut Closure) -> bool {
     let mut of = Use::default();
-    grower.begin(home, sets, &mut of);
+    grower.begin_known(home, sets, &mut of);
     let without = grower.without();
-    // To the pivot itself ways turn wherever they are short, mostly above the leaves.
-    if let Some(pivot) = pivot.filter(|pivot| *pivot != home) {
-        grower.lead_by(pivot, &without, sets, &mut of);
-    }
-    if !grower.lost().is_empty() {
-        grower.lead(grower.without(), sets, &mut of);
+    match pivot {
+        // Who has no way to the pivot itself is led by another one.
+        Some(pivot) if pivot == home => {}
+        Some(pivot) => grower.lead_by(pivot, &without, sets, &mut of),
+        None => drop(grower.lead(without.clone(), sets, &mut of)),
     }
     let is_whole = grower.lost().is_empty();
     grower.drop_unused(&without, sets);
@@ -287,48 +313,49 @@ fn up_and_down(graph: &Graph, height: &[u32], by_height: &[usize], home: usize) 
     length
 }
 
-/// Heights such that hardly any cable joins two switches of one height, where terminals are at the bottom or
-/// cables close no ring. Where some hosts are nearer to the others than most, as on a top, those by hops from the roots
-/// come second.
-fn heights(terrain: &Terrain<'_>) -> Vec<Vec<u32>> {
+/// Whether hardly any cable joins two switches of one height.
+fn is_levelled(graph: &Graph, height: &[u32]) -> bool {
+    let level = (0..graph.channels()).filter(|c| height[graph.from(*c)] == height[graph.to(*c)]).count();
+    level * LEVEL <= graph.channels()
+}
+
+/// Heights by hops from the nearest host.
+fn over_hosts(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
+    let n = terrain.graph.switches();
+    let nearest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).min();
+    let height: Vec<u32> = (0..n).map(|s| u32::from(nearest(s).unwrap_or(0))).collect();
+    is_levelled(terrain.graph, &height).then_some(height)
+}
+
+/// Whether no host is nearer to the others than most, as on a top.
+fn are_equally_far(terrain: &Terrain<'_>) -> bool {
+    let homes = || (0..terrain.graph.switches()).filter(|s| terrain.is_home(*s));
+    let mut far = homes().map(|s| homes().map(|t| terrain.hops(t, s)).max());
+    let first = far.next();
+    far.all(|far| Some(far) == first)
+}
+
+/// Heights by hops from the roots that OpenSM's statistics find, if hardly a host is above the leaves.
+fn below_roots(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
     let (graph, n) = (terrain.graph, terrain.graph.switches());
-    let levelled = |height: &[u32]| {
-        let level = (0..graph.channels()).filter(|c| height[graph.from(*c)] == height[graph.to(*c)]).count();
-        level * LEVEL <= graph.channels()
+    let roots = histogram_roots(graph, &Distances::new(graph));
+    let from_root = |s: usize| roots.iter().map(|r| terrain.hops(*r, s)).min().unwrap_or(0);
+    let height: Vec<u32> = (0..n).map(|s| u32::from(u16::MAX - from_root(s))).collect();
+    let hosts = |above: &dyn Fn(u32) -> bool| -> u64 {
+        let at = |s: &usize| terrain.is_home(*s) && above(height[*s]);
+        (0..n).filter(at).map(|s| u64::from(graph.terminals()[s])).sum()
     };
-    if is_indirect(graph.terminals()) {
-        let nearest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).min();
-        let from_hosts: Vec<u32> = (0..n).map(|s| u32::from(nearest(s).unwrap_or(0))).collect();
-        let farthest = |s: usize| (0..n).filter(|t| terrain.is_home(*t)).map(|t| terrain.hops(t, s)).max();
-        let mut far = (0..n).filter(|s| terrain.is_home(*s)).map(farthest);
-        let first = far.next().flatten();
-        let mut found = Vec::new();
-        if levelled(&from_hosts) {
-            found.push(from_hosts);
-            if far.all(|far| far == first) {
-                return found;
-            }
-        }
-        let roots = histogram_roots(graph, &Distances::new(graph));
-        let from_root = |s: usize| roots.iter().map(|r| terrain.hops(*r, s)).min().unwrap_or(0);
-        let from_roots: Vec<u32> = (0..n).map(|s| u32::from(u16::MAX - from_root(s))).collect();
-        let hosts = |above: &dyn Fn(u32) -> bool| -> u64 {
-            let at = |s: &usize| terrain.is_home(*s) && above(from_roots[*s]);
-            (0..n).filter(at).map(|s| u64::from(graph.terminals()[s])).sum()
-        };
-        let leaves = (0..n).filter(|s| terrain.is_home(*s)).map(|s| from_roots[s]).filter(|h| *h > 0).min();
-        let few_above = hosts(&|height| Some(height) > leaves) * ABOVE <= hosts(&|_| true);
-        if !roots.is_empty() && few_above && levelled(&from_roots) {
-            found.push(from_roots);
-        }
-        if !found.is_empty() {
-            return found;
-        }
-    }
-    // A real tree: all cables between two switches are the only way between them.
+    let leaves = (0..n).filter(|s| terrain.is_home(*s)).map(|s| height[s]).filter(|h| *h > 0).min();
+    let few_above = hosts(&|height| Some(height) > leaves) * ABOVE <= hosts(&|_| true);
+    (!roots.is_empty() && few_above && is_levelled(graph, &height)).then_some(height)
+}
+
+/// Heights of a tree in which all cables between two switches are the only way between them.
+fn one_way_tree(terrain: &Terrain<'_>) -> Option<Vec<u32>> {
+    let (graph, n) = (terrain.graph, terrain.graph.switches());
     let pairs: usize = (0..n).map(|s| distinct(graph, s).len()).sum();
     let part = graph.components();
     let parts = (0..n).filter(|s| part[*s] as usize == *s).count();
     let from_first: Vec<u32> = (0..n).map(|s| u32::from(terrain.hops(part[s] as usize, s))).collect();
-    if pairs == 2 * (n - parts) { vec![from_first] } else { Vec::new() }
+    (pairs == 2 * (n - parts)).then_some(from_first)
 }
