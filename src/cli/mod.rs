@@ -88,7 +88,7 @@ struct Cli {
     /// Settings file.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One of several [[fabric]] of the settings; all of them where that makes sense, unless given.
+    /// One of several [[fabric]] of the settings, by its name [default: all, where a command takes several].
     #[arg(long, global = true, value_name = "NAME")]
     fabric_name: Option<String>,
     /// More logs (-v info, -vv debug).
@@ -100,7 +100,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The whole job on a built-in cluster, nothing to install
+    /// Four hours of a simulated cluster, nothing to install
     Demo(demo::Args),
     /// Compute tables once
     Route(route::Args),
@@ -116,7 +116,7 @@ enum Command {
     Deliveries(lists::DeliveriesArgs),
     /// List the figures of tables
     Measures(lists::MeasuresArgs),
-    /// What may be asked of the service, for programs (OpenAPI)
+    /// Describe the service's HTTP interface for programs (OpenAPI)
     Openapi(schema::OpenapiArgs),
     /// JSON schema of what a command prints with --format json
     Schema(schema::Args),
@@ -132,13 +132,13 @@ enum Command {
     Job(job::Args),
     /// Where a node is attached, and whose it is
     Node(node::Args),
-    /// Which way packets go from a node to another
+    /// Which way packets go from one node to another
     Path(path::Args),
     /// Release held jobs whose deadline has passed
     ReleaseHeld(release_held::Args),
-    /// One pass: poll, diff, recompute if due, publish
+    /// One pass, for cron: look at jobs and fabric, publish if due
     Tick(tick::Args),
-    /// The service
+    /// Run the service
     Serve(serve::Args),
     /// Copy what another service has in force, for a standby
     Follow(follow::Args),
@@ -156,13 +156,13 @@ enum Command {
     Hold(hold::Args),
     /// End a hold
     Resume(hold::ResumeArgs),
-    /// Days with and without routes for jobs: what these are worth
+    /// Compare run times on days with and without routes for jobs
     Trial(trial::Args),
     /// Announce a job and wait until its routes are in force
     Prolog(prolog::Args),
-    /// After a job: it is over
+    /// Tell the service that a job has ended
     Epilog(prolog::EpilogArgs),
-    /// Feed a recording of the service back and compare the epochs
+    /// Replay a recording of the service and compare the epochs
     ReplayEvents(replay_events::Args),
     /// Pack a recording without names, for a bug report
     Capture(capture::Args),
@@ -171,15 +171,15 @@ enum Command {
     Answer,
     /// Check a site's set-up
     Doctor(doctor::Args),
-    /// Job history through every engine
+    /// Route a job history with several engines
     Replay(replay::Args),
     /// Write, inspect and damage fabrics
     Fabric(fabric::Args),
-    /// Direct tori: the paper's synthetic study
+    /// Direct tori: a published synthetic study
     Angara(angara::Args),
-    /// Put traffic on a fabric and see what comes out
+    /// Send simulated packets over a fabric
     Simulate(simulate::Args),
-    /// What a fabric is worth when parts of it fail
+    /// What is left of a fabric when parts of it fail
     Survive(survive::Args),
     /// Benchmarks beside OpenSM
     Bench(bench::Args),

@@ -51,7 +51,8 @@ pub struct Args {
     /// Wait no longer than this [default: handoff.deadline_seconds of the settings]
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
-    /// At the deadline exit 1: Slurm then requeues the job
+    /// Exit 1 for a job that is late: at the deadline, without an answer of the service, or without routes
+    /// for another reason (docs/JOBS.md). Slurm then requeues it
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
